@@ -1,0 +1,1 @@
+"""Sandglass: a data-versioned pipeline that reproduces the sandbox studies of how Transformers learn."""

@@ -1,0 +1,68 @@
+"""The one door to safetensors files: arrays and a JSON header under one checksum, written atomically.
+
+Imports numpy and safetensors only, so that the training core can use it on a bare machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load as decode
+from safetensors.numpy import save as encode
+
+from pipeline.errors import SandglassError
+
+# The digest of the file with this in its place: it covers every other byte.
+_BLANK = "0" * 64
+
+
+def write(path: Path, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:
+    """Write ``arrays`` and ``header`` (anything JSON holds); the same content gives the same bytes."""
+    metadata = {"header": json.dumps(header, sort_keys=True), "sha256": _BLANK}
+    # One key: safetensors writes several in an order that is not fixed.
+    blank = encode(
+        {name: np.ascontiguousarray(array) for name, array in sorted(arrays.items())},
+        {"sandglass": json.dumps(metadata, sort_keys=True)},
+    )
+    content = blank.replace(_BLANK.encode(), hashlib.sha256(blank).hexdigest().encode(), 1)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """The arrays and the header of the file at ``path``.
+
+    Raises SandglassError if it is missing or has lost or changed a single bit.
+    """
+    if not path.is_file():
+        raise SandglassError(f"checkpoint {path} is missing; make it with: snakemake {path}")
+    try:
+        return _open(path.read_bytes())
+    except (SafetensorError, KeyError, TypeError, ValueError, OSError) as error:
+        reason = " ".join(str(error).split())
+        raise SandglassError(
+            f"checkpoint {path} is truncated or damaged ({reason}); delete it and run snakemake again"
+        ) from None
+
+
+def _open(content: bytes) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    size = int.from_bytes(content[:8], "little")
+    metadata = json.loads(json.loads(content[8 : 8 + size])["__metadata__"]["sandglass"])
+    blank = content.replace(metadata["sha256"].encode(), _BLANK.encode(), 1)
+    if hashlib.sha256(blank).hexdigest() != metadata["sha256"]:
+        raise ValueError("its checksum does not match")
+    return decode(content), json.loads(metadata["header"])

@@ -1,0 +1,122 @@
+"""The jobs that params.yaml asks for: their names, commands, tracked parameters and files.
+
+Snakefile and dvc.yaml state the same graph in their own languages (a test compares the two); this
+module is what the steps themselves, the start of an engine and the summaries know of it.
+Paths are relative to the root of the repository.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.params import Params
+
+STEPS = ("dataset", "train", "theory", "analyse", "figures", "claims", "report")
+DATA = Path("data")
+STATE = Path(".sandglass")  # parameter files and locks of this work tree, git-ignored
+LOGS = Path("logs")
+WORK = Path(".work")  # resume checkpoints, git-ignored
+FIGURE_SUFFIXES = ("vl.json", "parquet", "svg", "png")
+
+_SECTION = {"dataset": "datasets", "train": "runs", "theory": "theory"}
+# Lists are tracked so that a job runs again when something it consumed is removed.
+_STUDY_FIELDS = {
+    "analyse": ("analysis", "datasets", "language", "model", "runs", "tables"),
+    "figures": ("figures", "tables", "theory"),
+    "claims": ("claims", "tables", "theory"),
+}
+
+
+@dataclass(frozen=True)
+class Job:
+    """One job of the graph, for instance ``Job("train", "dyck-standard", "dyck")``."""
+
+    step: str
+    id: str
+    study: str
+
+    @property
+    def name(self) -> str:
+        """For file names and messages: ``train-dyck-standard``."""
+        return f"{self.step}-{self.id}"
+
+    @property
+    def stage(self) -> str:
+        """Its name in dvc.yaml: ``train@dyck-standard``."""
+        return self.step if self.step == "report" else f"{self.step}@{self.id}"
+
+    @property
+    def tracked(self) -> tuple[str, ...]:
+        """Dotted paths of the parameters that decide its result; nothing else of params.yaml reaches it."""
+        if self.step in _SECTION:
+            return ("scale", "seed", f"{_SECTION[self.step]}.{self.id}")
+        if self.step == "report":
+            return ("scale", "studies")
+        fields = _STUDY_FIELDS[self.step]
+        return ("scale", "seed", *(f"studies.{self.id}.{field}" for field in fields))
+
+    @property
+    def study_fields(self) -> tuple[str, ...]:
+        """The fields of its study's entry that it may read: the tracked ones."""
+        return _STUDY_FIELDS.get(self.step, ())
+
+
+def jobs(params: Params) -> Iterator[Job]:
+    """Every job, each after the jobs it depends on."""
+    for step, section in _SECTION.items():
+        for key, entry in getattr(params, section).items():
+            yield Job(step, key, entry.study)
+    for step in ("analyse", "figures", "claims"):
+        for study in params.studies:
+            yield Job(step, study, study)
+    yield Job("report", "all", "all")
+
+
+def dataset_path(study: str, dataset: str) -> Path:
+    """One file per dataset."""
+    return DATA / "datasets" / study / f"{dataset}.parquet"
+
+
+def run_folder(study: str, run: str) -> Path:
+    """Holds ``model.safetensors`` (parameters of all replicas) and ``curves.parquet``."""
+    return DATA / "runs" / study / run
+
+
+def theory_path(study: str, check: str) -> Path:
+    """One file per theory entry."""
+    return DATA / "theory" / study / f"{check}.parquet"
+
+
+def table_path(study: str, table: str) -> Path:
+    """One file per result table."""
+    return DATA / "tables" / study / f"{table}.parquet"
+
+
+def figure_path(study: str, figure: str, suffix: str) -> Path:
+    """The specification, its data, SVG and PNG of a figure (`FIGURE_SUFFIXES`)."""
+    return DATA / "figures" / study / f"{figure}.{suffix}"
+
+
+def claims_path(study: str, suffix: str) -> Path:
+    """``parquet`` or, for ``dvc metrics``, ``json``."""
+    return DATA / "claims" / study / f"claims.{suffix}"
+
+
+def outputs(job: Job, params: Params) -> list[Path]:
+    """The files that ``job`` makes."""
+    if job.step == "dataset":
+        return [dataset_path(job.study, job.id)]
+    if job.step == "train":
+        return [run_folder(job.study, job.id) / name for name in ("model.safetensors", "curves.parquet")]
+    if job.step == "theory":
+        return [theory_path(job.study, job.id)]
+    if job.step == "analyse":
+        return [table_path(job.study, name) for name in params.studies[job.study].tables]
+    if job.step == "figures":
+        names = params.studies[job.study].figures
+        return [figure_path(job.study, name, suffix) for name in names for suffix in FIGURE_SUFFIXES]
+    if job.step == "claims":
+        return [claims_path(job.study, suffix) for suffix in ("parquet", "json")]
+    return [DATA / "report" / "index.html"]

@@ -1,0 +1,1 @@
+"""Data-generating processes, one module per family of languages."""

@@ -1,0 +1,1 @@
+"""Bounded Dyck grammars and the limits of myopic interpretability (Wen et al. 2023)."""

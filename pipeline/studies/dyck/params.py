@@ -1,0 +1,121 @@
+"""What params.yaml may say of the Dyck study."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from pipeline.params import DatasetEntry, Positive, Probability, RunEntry, Strict, TheoryEntry
+
+
+class _Sequences(DatasetEntry):
+    split: Literal[
+        "train_complete", "train_prefix", "dev_complete", "dev_prefix", "lengen", "probe16", "probe19"
+    ]
+    k: Annotated[int, Field(ge=1, le=60, description="bracket types")]
+    depth: Annotated[int, Field(ge=1, le=120, description="D, the largest depth")]
+
+
+class Complete(_Sequences):
+    """DYCK-D2: balanced strings; the chain stops at depth 0 with ``p_stop``, longer than ``max_length`` is rejected."""
+
+    sampler: Literal["complete"]
+    q: Annotated[float, Field(gt=0, lt=1, description="probability to open at depths 1..D-1")]
+    p_stop: Annotated[float, Field(gt=0, le=1)]
+    max_length: Annotated[int, Field(ge=2, le=500)]
+    sequences: Positive
+    corpora: Positive
+
+
+class Prefix(_Sequences):
+    """DYCK-D1, D3, D5, D6: prefixes of Dyck_{k,D}, each of a length uniform on [min_length, max_length]."""
+
+    sampler: Literal["prefix"]
+    q: Annotated[float, Field(gt=0, lt=1)]
+    min_length: Positive
+    max_length: Annotated[int, Field(ge=1, le=500)]
+    sequences: Positive
+    corpora: Positive
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Prefix:
+        if self.min_length > self.max_length:
+            raise ValueError(f"min_length {self.min_length} must not exceed max_length {self.max_length}")
+        return self
+
+
+class Nested(_Sequences):
+    """DYCK-D4: for each type, D brackets opened and closed again; 2kD tokens."""
+
+    sampler: Literal["nested"]
+
+
+Dataset = Annotated[Complete | Prefix | Nested, Field(discriminator="sampler")]
+
+
+class Run(RunEntry):
+    """An ensemble of Transformers trained on next tokens."""
+
+    corpus: Literal["shared", "per_replica"] = Field(
+        description="replica r trains on corpus 0, or on corpus r"
+    )
+    block: Literal["gpt", "stripped"] = Field(description="form of a layer; see models/transformer.py")
+    layers: Annotated[int, Field(ge=1, le=4)]
+    heads: Positive
+    width: Positive
+    ffn: Annotated[int, Field(ge=0, description="width of the MLP; 0 where the block has none")]
+    embedding: Literal["token", "pair", "sum", "angle"] = Field(
+        description="frozen inputs: one-hot tokens, or a minimal first layer by eq. (15), (16), (17)"
+    )
+    position: Literal["none", "linear"]
+    t_max: Positive
+    loss_positions: Literal["closing", "all"]
+    contrastive: Annotated[float, Field(ge=0, description="lambda of eq. (18); 0 = plain cross-entropy")]
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Run:
+        if self.width % self.heads:
+            raise ValueError(f"width {self.width} must be a multiple of heads {self.heads}")
+        if (self.block == "gpt") != (self.ffn > 0):
+            raise ValueError("ffn must be 0 for block 'stripped', which has no MLP, and positive for 'gpt'")
+        if self.contrastive > 0 and self.position != "none":
+            raise ValueError("contrastive needs position 'none': the inserted prefix would shift the code")
+        return self
+
+
+class SamplerCheck(TheoryEntry):
+    """DYCK-D1: the chain against the exact law, by enumeration and by chi-squared tests."""
+
+    module: Literal["sampler"]
+    samples: Annotated[int, Field(ge=1000)]
+
+
+class RandomAttentionCheck(TheoryEntry):
+    """DYCK-A3: variation of random attention against its closed form."""
+
+    module: Literal["random_attention"]
+    matrices: Annotated[int, Field(ge=100)]
+    repeats: Annotated[
+        int, Field(ge=10, description="estimates from 40 matrices, for their standard deviation")
+    ]
+
+
+Theory = Annotated[SamplerCheck | RandomAttentionCheck, Field(discriminator="module")]
+
+
+class Analysis(Strict):
+    """How runs become tables."""
+
+    min_accuracy: Probability = Field(
+        description="in-distribution acc_close below which a replica is excluded"
+    )
+    resamples: Annotated[int, Field(ge=100, description="bootstrap resamples")]
+    confidence: Annotated[float, Field(gt=0.5, lt=1)]
+
+
+class Claims(Strict):
+    """How tables become verdicts."""
+
+    resamples: Annotated[int, Field(ge=100)]
+    confidence: Annotated[float, Field(gt=0.5, lt=1)]

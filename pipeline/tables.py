@@ -1,0 +1,126 @@
+"""The one door to Parquet: what is written has been validated, what is read is validated again.
+
+Files are written by pyarrow with zstd and a fixed row-group size and hold no time stamp: the same
+frame gives the same bytes. Between the data and the footer, where readers do not look, lies the
+SHA-256 of all other bytes (`_seal`), so that one flipped bit anywhere is noticed on reading.
+``write`` is atomic: a reader, a crash or a full disk never meets half a table.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+from pathlib import Path
+
+import pandera.errors
+import pandera.polars as pa
+import polars as pl
+import pyarrow as arrow
+import pyarrow.parquet as pq
+
+from pipeline.errors import SandglassError
+
+ROW_GROUP_SIZE = 65_536
+SHOWN_ROWS = 3
+
+Schema = type[pa.DataFrameModel]
+
+
+def write(frame: pl.DataFrame, path: Path, schema: Schema, metadata: dict[str, str] | None = None) -> None:
+    """Validate ``frame`` against ``schema`` and write it to ``path`` (Parquet) in one atomic step.
+
+    ``metadata`` (text to text, for instance a vocabulary as JSON) is kept in the file's footer.
+
+    Raises SandglassError naming table, column, check and first offending rows; nothing is written then.
+    """
+    validate(frame, schema, str(path))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_bytes(_encode(frame, metadata or {}))
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read(path: Path, schema: Schema) -> pl.DataFrame:
+    """Read the table at ``path`` and validate it.
+
+    Raises SandglassError if the file is missing, has lost or changed a single bit, or breaks ``schema``.
+    """
+    frame = pl.from_arrow(_load(path))
+    assert isinstance(frame, pl.DataFrame)
+    validate(frame, schema, str(path))
+    return frame
+
+
+def read_metadata(path: Path) -> dict[str, str]:
+    """The text entries that ``write`` put in the footer of the table at ``path``."""
+    return {key.decode(): value.decode() for key, value in (_load(path).schema.metadata or {}).items()}
+
+
+def validate(frame: pl.DataFrame, schema: Schema, name: str) -> None:
+    """Check an eager frame (pandera checks lazy ones for their columns only) or raise SandglassError."""
+    try:
+        schema.validate(frame, lazy=True)
+    except pandera.errors.SchemaErrors as error:
+        raise SandglassError(_describe(error.failure_cases, frame, name)) from None
+
+
+def _encode(frame: pl.DataFrame, metadata: dict[str, str]) -> bytes:
+    table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
+    sink = io.BytesIO()
+    table = table.replace_schema_metadata(dict(sorted(metadata.items())))
+    pq.write_table(table, sink, compression="zstd", row_group_size=ROW_GROUP_SIZE)
+    return _seal(sink.getvalue())
+
+
+def _load(path: Path) -> arrow.Table:
+    if not path.is_file():
+        raise SandglassError(f"table {path} is missing; make it with: snakemake {path}")
+    try:
+        return pq.read_table(io.BytesIO(_unseal(path.read_bytes())))
+    except (arrow.ArrowException, OSError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise SandglassError(
+            f"table {path} is truncated or damaged ({reason}); delete it and run snakemake again"
+        ) from None
+
+
+def _seal(content: bytes) -> bytes:
+    """Put the digest of a Parquet file between its data and its footer."""
+    cut = len(content) - _tail(content)
+    return content[:cut] + hashlib.sha256(content).digest() + content[cut:]
+
+
+def _unseal(sealed: bytes) -> bytes:
+    """The file without its digest; ValueError if that is missing or does not match."""
+    cut = len(sealed) - _tail(sealed)
+    seal = slice(max(cut - hashlib.sha256().digest_size, 0), max(cut, 0))
+    content = sealed[: seal.start] + sealed[seal.stop :]
+    if hashlib.sha256(content).digest() != sealed[seal]:
+        raise ValueError("its checksum does not match")
+    return content
+
+
+def _tail(content: bytes) -> int:
+    """Bytes of the footer, its length (4, little-endian) and the closing magic number."""
+    return int.from_bytes(content[-8:-4], "little") + 8
+
+
+def _describe(cases: pl.DataFrame, frame: pl.DataFrame, name: str) -> str:
+    """One line: table, column, check, first offending rows, and how many more failures there are."""
+    first = cases.row(0, named=True)
+    same = cases.filter((pl.col("column") == first["column"]) & (pl.col("check") == first["check"]))
+    shown = []
+    for case in same.head(SHOWN_ROWS).iter_rows(named=True):
+        row = case["index"]
+        where = f"row {row}: " if row is not None else ""
+        shown.append(f"{where}{case['failure_case']}")
+    others = cases.height - min(same.height, SHOWN_ROWS)
+    more = f" (and {others} more failures)" if others else ""
+    return (
+        f"table {name}: column {first['column']!r} breaks {first['check']!r} "
+        f"({frame.height} rows): {'; '.join(shown)}{more}"
+    )

@@ -1,0 +1,1 @@
+"""Pandera models of every table."""
