@@ -1,0 +1,199 @@
+"""Transformers with a leading replica axis: R models of one shape, trained and read together.
+
+Layers come in the forms that the studies need (``Spec.block``), column vectors of the papers
+written as rows here (rows of an attention pattern are queries):
+
+``gpt``       H = X + Attn(X) W_O;  X' = H + W_out gelu_tanh(W_in LN(H)): no normalisation before
+              attention, none at the end (DYCK-M1, M2: Wen et al. 2023, section 4.1, D.1, and the
+              authors' release).
+``stripped``  X' = LN(Attn(X)): no residual, output projection or MLP, the single trained layer
+              on top of a minimal first layer (DYCK-M4 to M6: section 4.1, D.1).
+
+Names and shapes of parameters, without the replica axis (d = width, f = ffn, O = outputs):
+
+``blocks.{l}.attn.W_QKV``  (d, 3d)   columns q | k | v, each split into heads
+``blocks.{l}.attn.b_QKV``  (3d,)
+``blocks.{l}.attn.W_O``    (d, d)    and ``b_O`` (d,)
+``blocks.{l}.ln.w, .b``    (d,)
+``blocks.{l}.mlp.W_in``    (d, f)    and ``b_in`` (f,), ``W_out`` (f, d), ``b_out`` (d,)
+``head.W``                 (d, O)
+
+Names that ``forward`` can record: ``blocks.{l}.attn.pattern`` (R, B, H, T, T).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from pipeline import checkpoints
+from pipeline.errors import SandglassError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from jaxtyping import Float, Int
+
+INIT_STD = 0.02
+LN_EPS = 1e-5
+
+
+@dataclass(frozen=True)
+class Spec:
+    """The shape of a model; ``inputs`` and ``outputs`` count the symbols it reads and predicts."""
+
+    block: str
+    layers: int
+    heads: int
+    width: int
+    ffn: int
+    position: str
+    t_max: int
+    inputs: int
+    outputs: int
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """R trained models: ``params`` with a leading replica axis, the frozen embedding ``table``
+    (inputs, width), and the checkpoint's ``header``."""
+
+    spec: Spec
+    params: dict[str, Tensor]
+    table: Tensor
+    header: dict[str, Any]
+
+
+def shapes(spec: Spec) -> dict[str, tuple[int, ...]]:
+    """Name and shape of every trained parameter of one model, in the order they are initialised."""
+    d, f = spec.width, spec.ffn
+    found: dict[str, tuple[int, ...]] = {}
+    for layer in range(spec.layers):
+        at = f"blocks.{layer}"
+        found |= {f"{at}.attn.W_QKV": (d, 3 * d), f"{at}.attn.b_QKV": (3 * d,)}
+        if spec.block == "gpt":
+            found |= {f"{at}.attn.W_O": (d, d), f"{at}.attn.b_O": (d,)}
+        found |= {f"{at}.ln.w": (d,), f"{at}.ln.b": (d,)}
+        if spec.block == "gpt":
+            found |= {f"{at}.mlp.W_in": (d, f), f"{at}.mlp.b_in": (f,)}
+            found |= {f"{at}.mlp.W_out": (f, d), f"{at}.mlp.b_out": (d,)}
+    return found | {"head.W": (d, spec.outputs)}
+
+
+def initial(spec: Spec, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Weights of one model before training, drawn in float64 so that no device changes them:
+    N(0, 0.02^2), the outputs of residual branches scaled by 1/sqrt(2 layers), biases 0, LN 1 and 0."""
+    values = {}
+    for name, shape in shapes(spec).items():
+        kind = name.rsplit(".", 1)[1]
+        std = INIT_STD / math.sqrt(2 * spec.layers) if kind in ("W_O", "W_out") else INIT_STD
+        normal = rng.normal(0.0, std, shape)
+        values[name] = normal if kind.startswith("W") else normal * 0 + (kind == "w")
+    return values
+
+
+def forward(
+    spec: Spec,
+    params: dict[str, Tensor],
+    table: Float[Tensor, "V d"],
+    ids: Int[Tensor, "R B T"],
+    positions: Int[Tensor, "R B T"] | None = None,
+    segments: Int[Tensor, "R B T"] | None = None,
+    record: Collection[str] = (),
+) -> tuple[Float[Tensor, "R B T O"], dict[str, Tensor]]:
+    """Logits for the next symbol at every position, and the recorded activations.
+
+    ``ids`` with a replica axis of 1 gives every replica the same input. ``positions`` (default
+    0..T-1) feed the position code; tokens attend only within their ``segment`` (default: all one),
+    so that several sequences may share a row.
+
+    Raises SandglassError for a name in ``record`` that this model does not have.
+    """
+    known = [f"blocks.{layer}.attn.pattern" for layer in range(spec.layers)]
+    if unknown := set(record) - set(known):
+        raise SandglassError(f"cannot record {sorted(unknown)}; this model has: {', '.join(known)}")
+    R = params["head.W"].shape[0]
+    _, B, T = ids.shape
+    x_RxNxD = _embed(spec, table, ids, positions).expand(R, B, T, spec.width).reshape(R, B * T, spec.width)
+    mask = _mask(segments, T, x_RxNxD)
+    if segments is not None:
+        mask = mask.expand(R, B, T, T).reshape(R * B, 1, T, T)
+    recorded: dict[str, Tensor] = {}
+    for layer in range(spec.layers):
+        at = f"blocks.{layer}"
+        p = {
+            name.removeprefix(f"{at}."): value for name, value in params.items() if name.startswith(f"{at}.")
+        }
+        o_RxNxD, pattern = _attention(spec, p, x_RxNxD, mask, B, T)
+        if f"{at}.attn.pattern" in record:
+            recorded[f"{at}.attn.pattern"] = pattern.reshape(R, B, spec.heads, T, T)
+        if spec.block == "stripped":
+            x_RxNxD = _layer_norm(p, o_RxNxD)
+        else:
+            h_RxNxD = x_RxNxD + _affine(o_RxNxD, p["attn.W_O"], p["attn.b_O"])
+            inner = F.gelu(_affine(_layer_norm(p, h_RxNxD), p["mlp.W_in"], p["mlp.b_in"]), approximate="tanh")
+            x_RxNxD = h_RxNxD + _affine(inner, p["mlp.W_out"], p["mlp.b_out"])
+    return torch.bmm(x_RxNxD, params["head.W"]).view(R, B, T, spec.outputs), recorded
+
+
+def _embed(spec: Spec, table: Tensor, ids: Tensor, positions: Tensor | None) -> Tensor:
+    """Frozen embeddings; the linear position code i/t_max takes the last coordinate (M2)."""
+    x = table[ids]
+    if spec.position == "linear":
+        if positions is None:
+            positions = torch.arange(ids.shape[-1], device=ids.device).expand(ids.shape)
+        code = torch.zeros(spec.width, dtype=x.dtype, device=x.device)
+        code[-1] = 1.0 / spec.t_max
+        x = x + positions[..., None].to(x.dtype) * code
+    return x
+
+
+def _mask(segments: Tensor | None, T: int, like: Tensor) -> Tensor:
+    """Additive mask: 0 where a query may look, -inf elsewhere (never a large finite number)."""
+    allowed = torch.ones(T, T, dtype=torch.bool, device=like.device).tril()
+    if segments is not None:
+        allowed = allowed & (segments[..., :, None] == segments[..., None, :])
+    return torch.zeros(allowed.shape, dtype=like.dtype, device=like.device).masked_fill(~allowed, -math.inf)
+
+
+def _attention(
+    spec: Spec, p: dict[str, Tensor], x: Tensor, mask: Tensor, B: int, T: int
+) -> tuple[Tensor, Tensor]:
+    """Softmax attention of all heads; logits scaled by 1/sqrt(head width)."""
+    R, H, dh = x.shape[0], spec.heads, spec.width // spec.heads
+    qkv = _affine(x, p["attn.W_QKV"], p["attn.b_QKV"]).view(R * B, T, 3, H, dh)
+    q, k, v = (t.transpose(1, 2) for t in qkv.unbind(2))
+    scores = torch.matmul(q, k.transpose(-1, -2)) * (1 / math.sqrt(dh)) + mask
+    pattern = scores.softmax(-1)
+    mixed = torch.matmul(pattern, v).transpose(1, 2)
+    return mixed.reshape(R, B * T, spec.width), pattern
+
+
+def _affine(x_RxNxA: Tensor, W_RxAxB: Tensor, b_RxB: Tensor) -> Tensor:
+    return torch.baddbmm(b_RxB[:, None], x_RxNxA, W_RxAxB)
+
+
+def _layer_norm(p: dict[str, Tensor], x_RxNxD: Tensor) -> Tensor:
+    return F.layer_norm(x_RxNxD, x_RxNxD.shape[-1:], eps=LN_EPS) * p["ln.w"][:, None] + p["ln.b"][:, None]
+
+
+def load(path: Path) -> Ensemble:
+    """Read the checkpoint of a run.
+
+    Raises SandglassError if it is missing, damaged, or does not fit its own header.
+    """
+    arrays, header = checkpoints.read(path)
+    tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+    spec = Spec(**header["spec"])
+    table = tensors.pop("table")
+    for name, shape in shapes(spec).items():
+        if name not in tensors or tuple(tensors[name].shape[1:]) != shape:
+            found = tuple(tensors[name].shape[1:]) if name in tensors else "nothing"
+            raise SandglassError(f"checkpoint {path}: {name} has shape {found}, its header says {shape}")
+    return Ensemble(spec, tensors, table, header)

@@ -1,0 +1,98 @@
+"""From sequences to training jobs (Wen et al. 2023, section 4.1, eqs 4 and 18; appendix D.1)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pipeline.errors import SandglassError
+from pipeline.languages import dyck
+from pipeline.training.core import Header
+from schemas.dyck.datasets import Sequences
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from pipeline.studies.dyck.params import Run
+
+DATASET_SCHEMA = Sequences
+
+
+def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[str, np.ndarray], np.ndarray]:
+    """Header, data and frozen embedding table of the run's training job.
+
+    Inputs are the start token and the tokens before each target; the last token is read only where
+    the contrastive term compares the logits behind it (|s|+1 aligned positions).
+
+    Raises SandglassError if the run needs more corpora than the dataset holds, or a wider embedding.
+    """
+    k, depth = int(frame["lang_k"][0]), int(frame["lang_D"][0])
+    corpora = frame["corpus_seed"].unique().sort().to_list()
+    chosen = list(range(entry.replicas)) if entry.corpus == "per_replica" else [0] * entry.replicas
+    if max(chosen) >= len(corpora):
+        raise SandglassError(
+            f"{entry.replicas} replicas with a corpus each, but dataset {entry.dataset} holds {len(corpora)}: "
+            f"set datasets.{entry.dataset}.corpora to at least {entry.replicas}"
+        )
+    try:
+        table = dyck.embedding_table(entry.embedding, k, depth, entry.width)
+    except ValueError as error:
+        raise SandglassError(f"params.yaml: {error}") from None
+    used = frame.filter(frame["corpus_seed"].is_in(corpora[: max(chosen) + 1]))
+    tokens_CxNxT = padded(used).reshape(max(chosen) + 1, -1, int(used["length"].max()))  # type: ignore[arg-type]
+    data = _inputs(tokens_CxNxT, depth, entry.embedding, keep_last=entry.contrastive > 0)
+    data["targets"] = _targets(tokens_CxNxT, entry.loss_positions, data["ids"].shape[-1])
+    if entry.contrastive:
+        bank, lengths, probability = dyck.prefix_bank(k, depth)
+        data |= {"prefix.ids": _ids(bank, depth, entry.embedding), "prefix.lengths": lengths}
+        data["prefix.probability"] = probability
+    spec = {
+        "block": entry.block, "layers": entry.layers, "heads": entry.heads, "width": entry.width,
+        "ffn": entry.ffn, "position": entry.position, "t_max": entry.t_max,
+        "inputs": len(table), "outputs": 2 * k,
+    }  # fmt: skip
+    header = Header(
+        model=entry.model, spec=spec, objective=entry.objective, settings={"weight": entry.contrastive},
+        seed=seed, study=entry.study, stream=entry.stream, corpus=chosen, lr=[entry.lr] * entry.replicas,
+        steps=entry.steps, batch=entry.batch, schedule=entry.schedule, betas=list(entry.betas), eps=entry.eps,
+        clip=entry.clip, precision=entry.precision, log_every=entry.log_every,
+    )  # fmt: skip
+    return header, data, table
+
+
+def padded(frame: pl.DataFrame) -> np.ndarray:
+    """Token rows (n, longest) of a table of sequences, padded with -1."""
+    lengths = frame["length"].to_numpy()
+    rows = np.full((frame.height, int(lengths.max())), dyck.PADDING, dtype=np.int8)
+    rows[np.arange(rows.shape[1]) < lengths[:, None]] = frame["tokens"].explode().to_numpy()
+    return rows
+
+
+def _ids(tokens: np.ndarray, depth: int, embedding: str) -> np.ndarray:
+    """What the model reads for each token: the token itself, or its symbol (token, pair depth)."""
+    return (tokens if embedding == "token" else dyck.symbols(tokens, depth)).astype(np.int16)
+
+
+def _inputs(tokens_CxNxT: np.ndarray, depth: int, embedding: str, keep_last: bool) -> dict[str, np.ndarray]:
+    corpora, n, T = tokens_CxNxT.shape
+    flat = tokens_CxNxT.reshape(-1, T)
+    ids = dyck.with_start(_ids(flat, depth, embedding))
+    lengths = (flat != dyck.PADDING).sum(1) + 1
+    if not keep_last:
+        ids, lengths = ids[:, :-1], lengths - 1
+    return {
+        "ids": ids.reshape(corpora, n, -1),
+        "lengths": lengths.reshape(corpora, n).astype(np.int16),
+    }
+
+
+def _targets(tokens_CxNxT: np.ndarray, positions: str, width: int) -> np.ndarray:
+    """Output index (token - 1) to predict at each input, -1 where the loss does not look (eq. 4).
+
+    ``closing`` (the authors' release) keeps closing brackets only; ``all`` is the texts' reading.
+    """
+    wanted = dyck.is_close(tokens_CxNxT) if positions == "closing" else tokens_CxNxT > 0
+    targets = np.full((*tokens_CxNxT.shape[:2], width), -1, dtype=np.int8)
+    targets[..., : tokens_CxNxT.shape[-1]] = np.where(wanted, tokens_CxNxT - 1, -1)
+    return targets

@@ -1,0 +1,1 @@
+"""One trainer for all studies; imports torch, numpy and safetensors only."""

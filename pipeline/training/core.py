@@ -1,0 +1,331 @@
+"""The trainer of all studies: chunks of replicas, each chunk one ensemble with a leading replica axis.
+
+Imports torch, numpy and safetensors only (beside the model and objective it is told to use), so it
+runs on a bare GPU machine: ``python -m pipeline.training.core JOB FOLDER 0,1,2 3,4,5`` reads the
+job file, trains the chunks one after another and leaves ``FOLDER/<chunk>.safetensors``.
+
+A job is a file of `pipeline.checkpoints`: the objective's data, the embedding ``table``, and a JSON header
+(`Header`). Data order, initial weights and an objective's draws are pure functions of
+(seed, study, stream, replica, step), so a resumed run continues exactly where it was.
+
+Optimiser: Adam (Kingma & Ba 2015, algorithm 1), learning rate per replica, gradient clipping per
+replica. A replica whose loss or gradient is not finite is marked, frozen, and the others go on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib
+import json
+import math
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pipeline import checkpoints
+from pipeline.errors import SandglassError
+from pipeline.streams import stream
+
+CHECKPOINT_SECONDS = 10.0
+REPORT_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class Header:
+    """What a job says beside its data. Lists have one entry per replica."""
+
+    model: str
+    spec: dict[str, Any]
+    objective: str
+    settings: dict[str, Any]
+    seed: int
+    study: str
+    stream: str
+    corpus: list[int]
+    lr: list[float]
+    steps: int
+    batch: int
+    schedule: str
+    betas: list[float]
+    eps: float
+    clip: float
+    precision: str
+    log_every: int
+
+
+class TrainingJob:
+    """A job file, opened: header, model module, objective and frozen embedding table."""
+
+    def __init__(self, path: Path) -> None:
+        data, header = checkpoints.read(path)
+        self.digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        self.header = Header(**header)
+        self.table = data.pop("table")
+        self.model = importlib.import_module(f"pipeline.models.{self.header.model}")
+        self.spec = self.model.Spec(**self.header.spec)
+        self.shapes: dict[str, tuple[int, ...]] = self.model.shapes(self.spec)
+        objective = importlib.import_module(f"pipeline.training.objectives.{self.header.objective}")
+        self.objective = objective.Objective(data, self.header.settings)
+        self.metrics: tuple[str, ...] = objective.METRICS
+        self._orders: dict[int, tuple[int, np.ndarray]] = {}
+
+    def rng(self, replica: int, *purpose: str | int) -> np.random.Generator:
+        """The named stream of a replica: of its initial weights, its data order, its objective's draws."""
+        return stream(self.header.seed, self.header.study, self.header.stream, "replica", replica, *purpose)
+
+    def batch(self, replicas: list[int], step: int) -> dict[str, np.ndarray]:
+        """What the replicas see at ``step``: a pure function of its arguments."""
+        corpora = [self.header.corpus[r] for r in replicas]
+        chosen = [self._selection(r, step) for r in replicas]
+        return self.objective.collate(corpora, chosen, [self.rng(r, "objective", step) for r in replicas])
+
+    def _selection(self, replica: int, step: int) -> np.ndarray:
+        n, size = self.objective.sequences, self.header.batch
+        epoch, index = divmod(step, math.ceil(n / size))
+        if self._orders.get(replica, (-1,))[0] != epoch:
+            self._orders[replica] = (epoch, self.rng(replica, "order", epoch).permutation(n))
+        return self._orders[replica][1][index * size : (index + 1) * size]
+
+    def initial(self, replicas: list[int]) -> Tensor:
+        """Flat initial weights (R, P), float32."""
+        rows = []
+        for r in replicas:
+            values = self.model.initial(self.spec, self.rng(r, "init"))
+            rows.append(np.concatenate([values[name].reshape(-1) for name in self.shapes]))
+        return torch.from_numpy(np.stack(rows)).to(torch.float32)
+
+    def unflatten(self, flat_RxP: Tensor) -> dict[str, Tensor]:
+        """Views of the flat weights by name, each with the leading replica axis."""
+        sizes = [math.prod(shape) for shape in self.shapes.values()]
+        parts = flat_RxP.split(sizes, dim=-1)
+        named = zip(self.shapes.items(), parts, strict=True)
+        return {name: part.view(-1, *shape) for (name, shape), part in named}
+
+
+@dataclass
+class State:
+    """Everything that training carries from step to step; (R, P) unless said otherwise."""
+
+    flat: Tensor
+    mean: Tensor
+    square: Tensor
+    diverged_at: Tensor  # (R,) int64, -1 while the replica is finite
+    step: int
+    curves: dict[str, list[Tensor]]  # metric -> one (R,) tensor per logged step
+
+    @classmethod
+    def fresh(cls, flat: Tensor, metrics: tuple[str, ...]) -> State:
+        never = torch.full((flat.shape[0],), -1, dtype=torch.int64, device=flat.device)
+        return cls(flat, torch.zeros_like(flat), torch.zeros_like(flat), never, 0, {m: [] for m in metrics})
+
+
+def learning_rate(header: Header, step: int) -> float:
+    """Factor on the peak rate at 0-based ``step``: 1, or half a cosine from 1 to 0 over all steps."""
+    if header.schedule == "constant":
+        return 1.0
+    return 0.5 * (1 + math.cos(math.pi * step / header.steps))
+
+
+def train_chunk(
+    job: TrainingJob,
+    replicas: list[int],
+    device: torch.device,
+    checkpoint: Path | None = None,
+    progress: Callable[[int], None] = lambda step: None,
+    checkpoint_seconds: float = CHECKPOINT_SECONDS,
+) -> State:
+    """Train ``replicas`` side by side to the last step, from ``checkpoint`` if one of this job is there."""
+    header = job.header
+    state = State.fresh(job.initial(replicas).to(device), job.metrics)
+    if checkpoint is not None:
+        state = _resume(checkpoint, job, state)
+    lr_Rx1 = torch.tensor([header.lr[r] for r in replicas], dtype=torch.float32, device=device)[:, None]
+    table = torch.from_numpy(job.table).to(device)
+    torch.backends.cuda.matmul.allow_tf32 = header.precision == "tf32"
+    sums = _zeros(job.metrics, len(replicas), device)
+    since = 0
+    last_saved = time.monotonic()
+    while state.step < header.steps:
+        arrays = job.batch(replicas, state.step)
+        batch = {
+            name: torch.from_numpy(array).to(device, non_blocking=True) for name, array in arrays.items()
+        }
+        found = _step(job, state, table, batch, lr_Rx1)
+        for name in job.metrics:
+            sums[name] += found[name]
+        since += 1
+        state.step += 1
+        if state.step % header.log_every == 0 or state.step == header.steps:
+            for name in job.metrics:
+                state.curves[name].append((sums[name] / since).cpu())
+            sums, since = _zeros(job.metrics, len(replicas), device), 0
+            if checkpoint is not None and time.monotonic() - last_saved > checkpoint_seconds:
+                save(checkpoint, job, state)
+                last_saved = time.monotonic()
+        progress(state.step)
+    return state
+
+
+def _zeros(metrics: tuple[str, ...], replicas: int, device: torch.device) -> dict[str, Tensor]:
+    return {name: torch.zeros(replicas, device=device) for name in metrics}
+
+
+def _step(
+    job: TrainingJob, state: State, table: Tensor, batch: dict[str, Tensor], lr_Rx1: Tensor
+) -> dict[str, Tensor]:
+    """One optimiser step in place; returns the metrics per replica."""
+    header = job.header
+    weights = state.flat.requires_grad_()
+    params = job.unflatten(weights)
+
+    def forward(ids: Tensor, positions: Tensor, segments: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        return job.model.forward(job.spec, params, table, ids.clamp(min=0), positions, segments)
+
+    mixed = (
+        torch.autocast(weights.device.type, torch.bfloat16)
+        if header.precision == "bf16"
+        else contextlib.nullcontext()
+    )
+    with mixed:
+        found = job.objective.loss(forward, batch)
+    (gradient,) = torch.autograd.grad(found["loss"].sum(), weights)
+    with torch.no_grad():
+        state.flat = weights.detach()
+        norm_R = gradient.norm(dim=-1)
+        finite = torch.isfinite(found["loss"]) & torch.isfinite(norm_R)
+        newly = ~finite & (state.diverged_at < 0)
+        state.diverged_at = torch.where(
+            newly, torch.full_like(state.diverged_at, state.step), state.diverged_at
+        )
+        alive_Rx1 = (state.diverged_at < 0)[:, None]
+        if header.clip:
+            gradient = gradient * (header.clip / norm_R.clamp(min=header.clip))[:, None]
+        gradient = torch.where(alive_Rx1, gradient, torch.zeros_like(gradient))
+        _adam(header, state, gradient, lr_Rx1 * alive_Rx1)
+    return {name: value.detach() for name, value in found.items()}
+
+
+def _adam(header: Header, state: State, gradient: Tensor, lr_Rx1: Tensor) -> None:
+    """One Adam update of the flat weights; a rate of 0 leaves a replica as it is."""
+    b1, b2 = header.betas
+    t = state.step + 1
+    state.mean.lerp_(gradient, 1 - b1)
+    state.square.mul_(b2).addcmul_(gradient, gradient, value=1 - b2)
+    scale = math.sqrt(1 - b2**t)
+    denominator = state.square.sqrt().div_(scale).add_(header.eps)
+    rate_Rx1 = lr_Rx1 * (learning_rate(header, state.step) / (1 - b1**t))
+    state.flat.sub_(rate_Rx1 * state.mean / denominator)
+
+
+def save(path: Path, job: TrainingJob, state: State) -> None:
+    """Write a checkpoint of the job."""
+    tensors = {
+        "flat": state.flat,
+        "mean": state.mean,
+        "square": state.square,
+        "diverged_at": state.diverged_at,
+    }
+    tensors |= {f"curves.{name}": torch.stack(rows) for name, rows in state.curves.items() if rows}
+    arrays = {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
+    checkpoints.write(path, arrays, {"digest": job.digest, "step": state.step})
+
+
+def read_state(path: Path, digest: str) -> dict[str, Any] | None:
+    """Tensors by name and ``step`` of a checkpoint of the job ``digest``; None if none can be used.
+
+    Missing, damaged or of another job: training starts again, which is always right.
+    """
+    try:
+        arrays, header = checkpoints.read(path)
+    except SandglassError:
+        return None
+    if header["digest"] != digest:
+        return None
+    return {name: torch.from_numpy(array) for name, array in arrays.items()} | {"step": header["step"]}
+
+
+def _resume(path: Path, job: TrainingJob, fresh: State) -> State:
+    saved = read_state(path, job.digest)
+    if saved is None:
+        return fresh
+    device = fresh.flat.device
+    core = {name: saved[name].to(device) for name in ("flat", "mean", "square", "diverged_at")}
+    logged = {m: list(saved[f"curves.{m}"]) if f"curves.{m}" in saved else [] for m in job.metrics}
+    return State(**core, step=saved["step"], curves=logged)
+
+
+def chunk_name(replicas: list[int]) -> str:
+    """Base name of a chunk's files: its replicas, ``0-1-2``."""
+    return "-".join(map(str, replicas))
+
+
+def train_to_file(job: TrainingJob, replicas: list[int], folder: Path, device: torch.device) -> None:
+    """Train a chunk and leave its final state in ``folder``; out of GPU memory, in two halves."""
+    done = folder / f"{chunk_name(replicas)}.safetensors"
+    if (found := read_state(done, job.digest)) is not None and found["step"] == job.header.steps:
+        _tell(replicas=replicas, step=job.header.steps)
+        return
+    reported = 0.0
+
+    def progress(step: int) -> None:
+        nonlocal reported
+        if time.monotonic() - reported > REPORT_SECONDS or step == job.header.steps:
+            reported = time.monotonic()
+            _tell(replicas=replicas, step=step)
+
+    partial = folder / f"{chunk_name(replicas)}.partial.safetensors"
+    try:
+        state = train_chunk(job, replicas, device, partial, progress)
+    except torch.OutOfMemoryError:
+        if len(replicas) == 1:
+            raise
+        state = None
+    if state is None:  # outside the handler, so that the failed attempt's tensors are gone
+        torch.cuda.empty_cache()
+        half = len(replicas) // 2
+        _tell(replicas=replicas, split=[replicas[:half], replicas[half:]])
+        train_to_file(job, replicas[:half], folder, device)
+        train_to_file(job, replicas[half:], folder, device)
+        return
+    save(done, job, state)
+    partial.unlink(missing_ok=True)
+
+
+def _tell(**message: Any) -> None:
+    print(json.dumps(message), flush=True)
+
+
+def _end_with_parent() -> None:
+    """Exit when standard input closes: the process that started this one is gone."""
+
+    def wait() -> None:
+        while os.read(0, 1):  # not sys.stdin: its lock, held here, would break the interpreter's shutdown
+            pass
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def main(arguments: list[str]) -> None:
+    """``core.py JOB FOLDER DEVICE CHUNK...`` where a chunk is ``0,1,2``."""
+    job_path, folder, device, *chunks = arguments
+    _end_with_parent()
+    if device == "cpu":
+        torch.set_num_threads(1)
+    job = TrainingJob(Path(job_path))
+    for chunk in chunks:
+        train_to_file(job, [int(r) for r in chunk.split(",")], Path(folder), torch.device(device))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

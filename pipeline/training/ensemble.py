@@ -1,0 +1,275 @@
+"""Hands the replicas of a run to worker processes and gathers what they return.
+
+On a CPU every replica is a chunk of its own (stacking gains nothing there, and a replica's result
+is then bit for bit independent of its company); on a GPU all replicas are one chunk. Workers share
+nothing but the job file, so the same file can be carried to another machine.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import queue
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline import checkpoints
+from pipeline.errors import SandglassError
+from pipeline.training.core import Header, TrainingJob, chunk_name
+
+LINE_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Trained:
+    """``params`` name -> (R, ...) float32; ``curves`` metric -> (R, points); ``logged`` (points,)
+    steps; ``diverged`` replica -> 0-based step."""
+
+    params: dict[str, np.ndarray]
+    curves: dict[str, np.ndarray]
+    logged: np.ndarray
+    diverged: dict[int, int]
+
+
+def pick_device(wanted: str) -> str:
+    """``auto`` is cuda where a driver and a device answer, else cpu.
+
+    Raises SandglassError if cuda is asked for and not there.
+    """
+    if wanted == "cpu":
+        return "cpu"
+    try:
+        ctypes.CDLL("libcuda.so.1")  # spares torch's start-up on machines without a driver
+        import torch
+
+        found = torch.cuda.is_available()
+    except OSError:
+        found = False
+    if wanted == "cuda" and not found:
+        raise SandglassError("params.yaml: device: cuda is not available here; use 'auto' or 'cpu'")
+    return "cuda" if found else "cpu"
+
+
+def cores() -> int:
+    """Cores this step may use: what the engine granted (it sets OMP_NUM_THREADS), else all of them."""
+    granted = os.environ.get("OMP_NUM_THREADS", "")
+    return int(granted) if granted.isdigit() and int(granted) else len(os.sched_getaffinity(0))
+
+
+def write_job(path: Path, header: Header, data: dict[str, np.ndarray], table: np.ndarray) -> None:
+    """Write a job file (see core.py); the same job gives the same bytes."""
+    checkpoints.write(path, data | {"table": table}, asdict(header))
+
+
+def train(
+    job_path: Path, device: str, say: Callable[[str], None], on_progress: Callable[[TrainingJob, Path], None]
+) -> Trained:
+    """Train every replica of the job; resumes from what an interrupted call left beside ``job_path``.
+
+    ``on_progress`` is called now and then, so that the caller can publish curves while it runs.
+    Raises SandglassError if a worker dies or every replica diverges.
+    """
+    job = TrainingJob(job_path)
+    folder = job_path.parent / "chunks"
+    folder.mkdir(exist_ok=True)
+    replicas = list(range(len(job.header.corpus)))
+    chunks = [replicas] if device == "cuda" else [[r] for r in replicas]
+    workers = 1 if device == "cuda" else min(cores(), len(chunks))
+    say(_estimate(job, len(replicas), workers, device))
+    pieces = _run_workers(job, job_path, folder, device, chunks, workers, say, on_progress)
+    return _gather(job, folder, pieces)
+
+
+def _estimate(job: TrainingJob, replicas: int, workers: int, device: str) -> str:
+    weights = sum(int(np.prod(shape)) for shape in job.shapes.values())
+    disk = replicas * weights * 4 * 3 / 2**20
+    return (
+        f"{replicas} replicas x {job.header.steps} steps of batch {job.header.batch}, {weights} weights each, "
+        f"on {device} with {workers} worker process{'es' if workers > 1 else ''}; checkpoints {disk:.1f} MiB"
+    )
+
+
+def _run_workers(
+    job: TrainingJob, job_path: Path, folder: Path, device: str, chunks: list[list[int]], workers: int,
+    say: Callable[[str], None], on_progress: Callable[[TrainingJob, Path], None],
+) -> list[list[int]]:  # fmt: skip
+    """Run the chunks to their ends; returns them as they were finished (a chunk may have been split)."""
+    messages: queue.Queue[dict[str, Any]] = queue.Queue()
+    started: list[_Worker] = []
+    try:
+        for w in range(workers):
+            started.append(_Worker(job_path, folder, device, chunks[w::workers], messages))
+        return _follow(job, folder, chunks, len(started), messages, say, on_progress)
+    finally:
+        for worker in started:
+            worker.end()
+
+
+class _Worker:
+    """A process that trains some chunks; what it prints, and its end, go to ``messages``."""
+
+    def __init__(
+        self,
+        job_path: Path,
+        folder: Path,
+        device: str,
+        chunks: list[list[int]],
+        messages: queue.Queue[dict[str, Any]],
+    ) -> None:
+        listed = [",".join(map(str, chunk)) for chunk in chunks]
+        command = [
+            sys.executable,
+            "-m",
+            "pipeline.training.core",
+            str(job_path),
+            str(folder),
+            device,
+            *listed,
+        ]
+        single = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"} if device == "cpu" else {}
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | single,
+            start_new_session=True,  # Ctrl-C reaches the parent, which ends its workers in order
+        )
+        self._messages = messages
+        self._errors = ""
+        self._threads = [
+            threading.Thread(target=target, daemon=True) for target in (self._listen, self._drain)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _listen(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._messages.put(json.loads(line))
+        self._threads[1].join()
+        self._messages.put({"exit": self.process.wait(), "errors": self._errors})
+
+    def _drain(self) -> None:
+        assert self.process.stderr is not None
+        self._errors = self.process.stderr.read()
+
+    def end(self) -> None:
+        """Kill the process if it still runs, and let go of everything it held."""
+        self.process.kill()
+        self._threads[0].join()
+        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+            if pipe is not None:
+                pipe.close()
+
+
+def _follow(
+    job: TrainingJob, folder: Path, chunks: list[list[int]], running: int,
+    messages: queue.Queue[dict[str, Any]], say: Callable[[str], None],
+    on_progress: Callable[[TrainingJob, Path], None],
+) -> list[list[int]]:  # fmt: skip
+    pieces = list(chunks)
+    at = {r: 0 for chunk in chunks for r in chunk}
+    first: int | None = None
+    started = last_line = time.monotonic()
+    bar = _Bar(len(at) * job.header.steps)
+    while running:
+        try:
+            message = messages.get(timeout=1.0)
+        except queue.Empty:
+            message = {}
+        if "step" in message:
+            at |= dict.fromkeys(message["replicas"], message["step"])
+        elif "split" in message:
+            say(f"out of memory with {len(message['replicas'])} replicas at once; going on with half")
+            pieces.remove(message["replicas"])
+            pieces += message["split"]
+        elif "exit" in message:
+            running -= 1
+            if message["exit"]:
+                last = (message["errors"].strip().splitlines() or ["no message"])[-1]
+                raise SandglassError(
+                    f"a training process ended with status {message['exit']} ({last}); "
+                    "run the same command again to continue from its last checkpoint"
+                )
+        done = sum(at.values())
+        if first is None and done:
+            first, started = done, time.monotonic()  # resumed steps do not count as speed
+        elapsed = time.monotonic() - started
+        if first is not None and elapsed > 0:
+            bar.update(done, (done - first) / elapsed)
+        if time.monotonic() - last_line > LINE_SECONDS:
+            last_line = time.monotonic()
+            on_progress(job, folder)
+            if not bar.shown and first is not None:
+                say(bar.line(done, (done - first) / elapsed))
+    bar.close()
+    return pieces
+
+
+class _Bar:
+    """A progress bar on a terminal; elsewhere (logs, engines) the caller prints a line now and then."""
+
+    def __init__(self, total: int) -> None:
+        self.total = total
+        self.shown = sys.stderr.isatty()
+
+    def line(self, done: int, speed: float) -> str:
+        left = (self.total - done) / speed if speed else float("nan")
+        return f"{done}/{self.total} replica-steps, {speed:.0f} per second, {left:.0f} s left"
+
+    def update(self, done: int, speed: float) -> None:
+        if self.shown:
+            width = shutil.get_terminal_size().columns
+            filled = "#" * (20 * done // self.total)
+            print(
+                f"\r[{filled:<20}] {self.line(done, speed)}"[:width].ljust(width - 1), end="", file=sys.stderr
+            )
+
+    def close(self) -> None:
+        if self.shown:
+            print(file=sys.stderr)
+
+
+def _gather(job: TrainingJob, folder: Path, pieces: list[list[int]]) -> Trained:
+    """Put the chunks together in the order of the replicas."""
+    flat: dict[int, np.ndarray] = {}
+    curves: dict[int, dict[str, np.ndarray]] = {}
+    diverged: dict[int, int] = {}
+    for replicas in pieces:
+        saved, _ = checkpoints.read(folder / f"{chunk_name(replicas)}.safetensors")
+        for i, r in enumerate(replicas):
+            flat[r] = saved["flat"][i]
+            curves[r] = {metric: saved[f"curves.{metric}"][:, i] for metric in job.metrics}
+            if saved["diverged_at"][i] >= 0:
+                diverged[r] = int(saved["diverged_at"][i])
+    order = sorted(flat)
+    if len(diverged) == len(order):
+        where = ", ".join(f"{r} at step {step}" for r, step in sorted(diverged.items()))
+        raise SandglassError(f"every replica diverged (replica {where}); lower lr or set clip in params.yaml")
+    parts = np.split(np.stack([flat[r] for r in order]), np.cumsum(_sizes(job))[:-1], axis=1)
+    named = zip(job.shapes.items(), parts, strict=True)
+    params = {name: part.reshape(len(order), *shape) for (name, shape), part in named}
+    stacked = {metric: np.stack([curves[r][metric] for r in order]) for metric in job.metrics}
+    return Trained(params, stacked, logged_steps(job.header), diverged)
+
+
+def _sizes(job: TrainingJob) -> list[int]:
+    return [int(np.prod(shape)) for shape in job.shapes.values()]
+
+
+def logged_steps(header: Header) -> np.ndarray:
+    """Steps after which the curves have a point: every ``log_every`` steps and the last."""
+    steps = list(range(header.log_every, header.steps + 1, header.log_every))
+    return np.array(steps if steps and steps[-1] == header.steps else [*steps, header.steps])

@@ -1,0 +1,426 @@
+"""The trainer: pure batches, exact packing, independent replicas, real kills."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline import params
+from pipeline.errors import SandglassError
+from pipeline.models import transformer
+from pipeline.studies.dyck import datasets, runs
+from pipeline.training import core, ensemble
+from pipeline.training.objectives import next_token
+from pipeline.training.packing import pack
+
+ROOT = Path(__file__).parents[2]
+CPU = torch.device("cpu")
+
+
+def write_job(folder: Path, run: str = "dyck-standard", **changes: Any) -> Path:
+    """A job file of one of the study's runs at smoke scale, with some header fields changed."""
+    loaded = params.load(ROOT, "smoke")
+    entry = loaded.runs[run].model_copy(update={"replicas": changes.pop("replicas", 3)})
+    source = loaded.datasets[entry.dataset].model_copy(update={"corpora": 3})
+    frame, _ = datasets.generate(source, entry.dataset, loaded.seed)
+    header, data, table = runs.prepare(entry, frame, loaded.seed)
+    path = folder / "job.safetensors"
+    ensemble.write_job(path, dataclasses.replace(header, **changes), data, table)
+    return path
+
+
+def open_job(folder: Path, run: str = "dyck-standard", **changes: Any) -> core.TrainingJob:
+    return core.TrainingJob(write_job(folder, run, **changes))
+
+
+# --- packing ---------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.integers(1, 12), min_size=1, max_size=60))
+@settings(max_examples=200, deadline=None)
+def test_packing_keeps_every_sequence_whole(lengths: list[int]) -> None:
+    packed = pack(np.array(lengths), 12)
+    flat = packed.segments.reshape(-1)
+    assert len(set(packed.where.tolist())) == sum(lengths)
+    assert (flat >= 0).sum() == sum(lengths)
+    start = 0
+    for sequence, length in enumerate(lengths):
+        places = packed.where[start : start + length]
+        start += length
+        assert (np.diff(places) == 1).all()
+        assert places[0] // 12 == places[-1] // 12
+        assert (flat[places] == sequence).all()
+        assert (packed.positions.reshape(-1)[places] == np.arange(length)).all()
+
+
+def test_packing_wastes_little() -> None:
+    lengths = np.random.default_rng(0).choice([2, 4, 6, 8, 10, 16, 26], 100)
+    rows = len(pack(lengths, 26).segments)
+    assert rows <= np.ceil(lengths.sum() / 26) + 1
+
+
+def padded_batch(job: core.TrainingJob, replica: int, step: int) -> dict[str, torch.Tensor]:
+    """The same sequences, one per row."""
+    chosen = job._selection(replica, step)
+    data = job.objective.data
+    ids, lengths = data["ids"][0, chosen].astype(np.int64), data["lengths"][0, chosen]
+    used = np.arange(ids.shape[1]) < lengths[:, None]
+    return {
+        "ids": torch.from_numpy(np.where(used, ids, 0))[None],
+        "positions": torch.arange(ids.shape[1]).expand(1, *ids.shape),
+        "segments": torch.zeros(1, *ids.shape, dtype=torch.int64),
+        "targets": torch.from_numpy(data["targets"][0, chosen].astype(np.int64))[None],
+    }
+
+
+@pytest.mark.parametrize("run", ["dyck-standard", "dyck-linear-position", "dyck-minimal"])
+def test_packed_loss_and_gradient_are_those_of_padded_rows(tmp_path: Path, run: str) -> None:
+    job = open_job(tmp_path, run)
+    table = torch.from_numpy(job.table).double()
+    values = {}
+    for name, batch in {
+        "packed": {k: torch.from_numpy(v) for k, v in job.batch([1], 0).items()},
+        "padded": padded_batch(job, 1, 0),
+    }.items():
+        flat = (job.initial([1]).double() * 10).requires_grad_()
+        weights = job.unflatten(flat)
+
+        def forward(ids: Any, positions: Any, segments: Any, weights: Any = weights) -> Any:
+            return transformer.forward(job.spec, weights, table, ids, positions, segments)
+
+        found = job.objective.loss(forward, batch)
+        (gradient,) = torch.autograd.grad(found["loss"].sum(), flat)
+        values[name] = (batch["ids"].numel(), found, gradient)
+    assert values["packed"][0] < 0.6 * values["padded"][0]
+    torch.testing.assert_close(values["packed"][1], values["padded"][1], atol=1e-12, rtol=0)
+    torch.testing.assert_close(values["packed"][2], values["padded"][2], atol=1e-12, rtol=0)
+
+
+def test_the_regulariser_compares_aligned_logits(tmp_path: Path) -> None:
+    """Eq. (18), sequence by sequence: [t_S] p s against [t_S] s at |s|+1 positions."""
+    job = open_job(tmp_path, "dyck-minimal-contrastive")
+    table = torch.from_numpy(job.table).double()
+    weights = job.unflatten(job.initial([2]).double() * 20)
+
+    def forward(ids: torch.Tensor, positions: Any = None, segments: Any = None) -> Any:
+        return transformer.forward(job.spec, weights, table, ids, positions, segments)
+
+    batch = {k: torch.from_numpy(v) for k, v in job.batch([2], 3).items()}
+    found = job.objective.loss(forward, batch)
+    data = job.objective.data
+    which = job.rng(2, "objective", 3).choice(len(data["prefix.probability"]), p=data["prefix.probability"])
+    prefix = data["prefix.ids"][which, : data["prefix.lengths"][which]].astype(np.int64)
+    squares = []
+    for n in job._selection(2, 3):
+        s = data["ids"][2, n, : data["lengths"][2, n]].astype(np.int64)
+        longer = np.concatenate([s[:1], prefix, s[1:]])
+        plain, _ = forward(torch.from_numpy(s)[None, None])
+        extended, _ = forward(torch.from_numpy(longer)[None, None])
+        squares.append((extended[0, 0, len(prefix) :] - plain[0, 0]) ** 2)
+    expected = torch.cat(squares).mean()
+    assert expected > 1e-3
+    torch.testing.assert_close(found["regulariser"][0], expected, atol=1e-12, rtol=0)
+    entropy = found["loss"] - 0.3 * found["regulariser"]
+    torch.testing.assert_close(entropy, _without_regulariser(job, forward, batch), atol=1e-12, rtol=0)
+
+
+def _without_regulariser(job: core.TrainingJob, forward: Any, batch: Any) -> torch.Tensor:
+    plain = next_token.Objective(job.objective.data, {"weight": 0.0})
+    return plain.loss(forward, batch)["loss"]
+
+
+# --- determinism -----------------------------------------------------------------------------------------
+
+
+def test_batches_are_a_pure_function_of_replica_and_step(tmp_path: Path) -> None:
+    job, other = open_job(tmp_path), open_job(tmp_path)
+    later = job.batch([2], 17)
+    other.batch([0, 1, 2], 3)
+    transformer.initial(job.spec, np.random.default_rng(0))
+    again = other.batch([2], 17)
+    assert all((later[name] == again[name]).all() for name in later)
+
+
+def test_an_epoch_shows_every_sequence_once(tmp_path: Path) -> None:
+    job = open_job(tmp_path, batch=50)  # 320 sequences: six full batches and one of 20
+    seen = np.concatenate([job._selection(1, step) for step in range(7)])
+    assert sorted(seen.tolist()) == list(range(320))
+    assert len(job._selection(1, 6)) == 20
+    assert not np.array_equal(job._selection(1, 0), job._selection(1, 7))
+
+
+def test_how_often_one_looks_changes_no_weight(tmp_path: Path) -> None:
+    states = [core.train_chunk(open_job(tmp_path, log_every=n), [0], CPU) for n in (1, 3, 10)]
+    assert torch.equal(states[0].flat, states[1].flat)
+    assert torch.equal(states[0].flat, states[2].flat)
+    assert len(states[0].curves["loss"]) == 10
+    torch.testing.assert_close(
+        torch.stack(states[0].curves["loss"]).mean(), states[2].curves["loss"][0].mean(), atol=1e-6, rtol=0
+    )
+
+
+def test_curves_are_means_since_the_previous_point(tmp_path: Path) -> None:
+    every = core.train_chunk(open_job(tmp_path, log_every=1), [0], CPU).curves["loss"]
+    some = core.train_chunk(open_job(tmp_path, log_every=4), [0], CPU).curves["loss"]
+    expected = [torch.stack(every[a:b]).mean() for a, b in ((0, 4), (4, 8), (8, 10))]
+    torch.testing.assert_close(torch.cat(some), torch.stack(expected), atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize(("steps", "tolerance"), [(1, 1e-6), (50, 2e-4)])
+def test_a_replica_alone_equals_the_same_replica_in_company(
+    tmp_path: Path, steps: int, tolerance: float
+) -> None:
+    """Rows are filled up to the longest batch of the company, so sums may be taken in another order."""
+    job = open_job(tmp_path, steps=steps)
+    together = core.train_chunk(job, [0, 1, 2], CPU).flat
+    alone = core.train_chunk(open_job(tmp_path, steps=steps), [1], CPU).flat
+    assert not torch.allclose(together[0], together[1], atol=1e-3)
+    torch.testing.assert_close(alone[0], together[1], atol=tolerance, rtol=0)
+
+
+def test_on_a_cpu_the_number_of_workers_changes_no_bit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    for cores in ("1", "2"):
+        monkeypatch.setenv("OMP_NUM_THREADS", cores)
+        folder = tmp_path / cores
+        folder.mkdir()
+        found.append(ensemble.train(write_job(folder), "cpu", lambda _: None, lambda *_: None))
+    for name in found[0].params:
+        assert np.array_equal(found[0].params[name], found[1].params[name])
+    assert found[0].curves.keys() == {"loss", "accuracy", "regulariser"}
+
+
+def test_runs_with_the_same_stream_start_from_the_same_weights(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    plain = open_job(tmp_path / "a", "dyck-minimal-own-corpus")
+    contrastive = open_job(tmp_path / "b", "dyck-minimal-contrastive")
+    assert torch.equal(plain.initial([0, 1]), contrastive.initial([0, 1]))
+    assert np.array_equal(plain._selection(1, 5), contrastive._selection(1, 5))
+
+
+# --- optimiser -------------------------------------------------------------------------------------------
+
+
+def test_adam_is_torch_adam_with_a_rate_per_replica(tmp_path: Path) -> None:
+    rates = [0.003, 0.01, 0.0001]
+    job = open_job(tmp_path, lr=rates, steps=6, schedule="constant", eps=1e-3)
+    table = torch.from_numpy(job.table)
+    # A large eps: the gradient of a key bias is exactly 0 in theory, and Adam would blow up its rounding.
+    for r, rate in enumerate(rates):
+        state = core.train_chunk(job, [r], CPU)
+        weights = torch.nn.Parameter(job.initial([r]))
+        adam = torch.optim.Adam([weights], lr=rate, eps=1e-3)
+        for step in range(6):
+            batch = {k: torch.from_numpy(v) for k, v in job.batch([r], step).items()}
+
+            def forward(ids: Any, positions: Any, segments: Any, weights: Any = weights) -> Any:
+                return transformer.forward(job.spec, job.unflatten(weights), table, ids, positions, segments)
+
+            adam.zero_grad()
+            job.objective.loss(forward, batch)["loss"].sum().backward()
+            adam.step()
+        torch.testing.assert_close(state.flat, weights.detach(), atol=1e-6, rtol=0)
+
+
+def test_the_cosine_schedule_ends_at_zero(tmp_path: Path) -> None:
+    header = open_job(tmp_path, steps=100).header
+    assert core.learning_rate(header, 0) == 1.0
+    assert core.learning_rate(header, 50) == pytest.approx(0.5)
+    assert core.learning_rate(header, 99) < 1e-3
+
+
+def test_clipping_is_per_replica(tmp_path: Path) -> None:
+    """With Adam the first update has size lr whatever the gradient: clipping shows in the moments."""
+    job = open_job(tmp_path, steps=1, clip=1e-3)
+    clipped = core.train_chunk(job, [0, 1, 2], CPU).mean.norm(dim=-1)
+    torch.testing.assert_close(clipped, torch.full((3,), 1e-4), rtol=1e-4, atol=0)
+    free = core.train_chunk(open_job(tmp_path, steps=1), [0, 1, 2], CPU).mean.norm(dim=-1)
+    assert (free > 2e-4).all()
+    assert free[0] != free[1]
+
+
+# --- divergence, memory, death ---------------------------------------------------------------------------
+
+
+def test_a_replica_that_diverges_is_frozen_and_the_others_go_on(tmp_path: Path) -> None:
+    state = core.train_chunk(open_job(tmp_path, lr=[0.003, 1e30, 0.003]), [0, 1, 2], CPU)
+    assert state.diverged_at.tolist()[0] == state.diverged_at.tolist()[2] == -1
+    assert 0 < state.diverged_at[1] < 10
+    assert torch.isfinite(state.flat[[0, 2]]).all()
+    calm = core.train_chunk(open_job(tmp_path), [0, 1, 2], CPU)
+    torch.testing.assert_close(state.flat[[0, 2]], calm.flat[[0, 2]], atol=1e-6, rtol=0)
+
+
+def test_every_replica_diverging_stops_the_run_with_their_names(tmp_path: Path) -> None:
+    with pytest.raises(SandglassError, match=r"every replica diverged \(replica 0 at step \d+, 1 at step"):
+        ensemble.train(write_job(tmp_path, lr=[1e30] * 3), "cpu", lambda _: None, lambda *_: None)
+
+
+def test_out_of_memory_goes_on_with_half_the_replicas(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = open_job(tmp_path)
+    whole = core.train_chunk(job, [0, 1, 2], CPU).flat
+    train_chunk = core.train_chunk
+
+    def small_device(job: Any, replicas: list[int], *rest: Any) -> Any:
+        if len(replicas) > 1:
+            raise torch.OutOfMemoryError("CUDA out of memory (simulated)")
+        return train_chunk(job, replicas, *rest)
+
+    monkeypatch.setattr(core, "train_chunk", small_device)
+    core.train_to_file(job, [0, 1, 2], tmp_path, CPU)
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [m["split"] for m in told if "split" in m] == [[[0], [1, 2]], [[1], [2]]]
+    for r in range(3):
+        saved = core.read_state(tmp_path / f"{r}.safetensors", job.digest)
+        assert saved is not None
+        torch.testing.assert_close(saved["flat"][0], whole[r], atol=1e-5, rtol=0)
+
+
+def test_a_worker_that_dies_is_one_line_and_the_next_call_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_job(tmp_path)
+
+    class Doomed(ensemble._Worker):
+        def __init__(self, *args: Any) -> None:
+            super().__init__(*args)
+            self.process.kill()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ensemble, "_Worker", Doomed)
+        with pytest.raises(
+            SandglassError, match=r"ended with status -9 .*run the same command again"
+        ) as error:
+            ensemble.train(path, "cpu", lambda _: None, lambda *_: None)
+        assert "\n" not in str(error.value)
+    assert ensemble.train(path, "cpu", lambda _: None, lambda *_: None).diverged == {}
+
+
+def worker(path: Path, folder: Path) -> subprocess.Popen[bytes]:
+    """A real training process that saves at every logged step."""
+    code = "from pipeline.training import core; core.CHECKPOINT_SECONDS = 0.0; core.main(%r)"
+    arguments = [str(path), str(folder), "cpu", "0,1,2"]
+    code = "import functools\n" + code.replace(
+        "core.main",
+        "core.train_chunk = functools.partial(core.train_chunk, checkpoint_seconds=0.0); core.main",
+    )
+    return subprocess.Popen(
+        [sys.executable, "-c", code % (arguments,)], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+
+
+def finish(process: subprocess.Popen[bytes]) -> list[bytes]:
+    """What it printed; its standard input stays open until it has ended."""
+    assert process.stdout is not None
+    lines = process.stdout.readlines()
+    assert process.wait() == 0
+    process.communicate()
+    return lines
+
+
+def test_a_killed_run_resumes_to_the_same_bytes(tmp_path: Path) -> None:
+    path = write_job(tmp_path, steps=150, log_every=1)
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    whole.mkdir()
+    broken.mkdir()
+    finish(worker(path, whole))
+    process = worker(path, broken)
+    partial = broken / "0-1-2.partial.safetensors"
+    digest = core.TrainingJob(path).digest
+    deadline = time.monotonic() + 60
+    while (state := core.read_state(partial, digest)) is None or state["step"] < 20:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    resumed_from = core.read_state(partial, digest)
+    assert resumed_from is not None
+    assert 20 <= resumed_from["step"] < 150
+    first = json.loads(finish(worker(path, broken))[0])
+    assert first["step"] > resumed_from["step"]
+    assert (broken / "0-1-2.safetensors").read_bytes() == (whole / "0-1-2.safetensors").read_bytes()
+    assert not partial.exists()
+
+
+def test_a_worker_ends_with_its_parent(tmp_path: Path) -> None:
+    process = worker(write_job(tmp_path, steps=100_000), tmp_path)
+    assert process.stdout is not None
+    process.stdout.readline()
+    assert process.stdin is not None
+    process.stdin.close()  # what the kernel does when the parent is killed
+    assert process.wait(timeout=20) == 1
+    process.stdout.close()
+
+
+@pytest.mark.parametrize("damage", ["cut", "flip", "other job"])
+def test_a_checkpoint_that_cannot_be_trusted_is_not_resumed(tmp_path: Path, damage: str) -> None:
+    job = open_job(tmp_path)
+    clean = core.train_chunk(job, [0], CPU).flat
+    path = tmp_path / "0.partial.safetensors"
+    core.save(path, job, core.train_chunk(open_job(tmp_path, steps=5), [0], CPU))
+    if damage == "cut":
+        path.write_bytes(path.read_bytes()[:1000])
+    if damage == "flip":
+        whole = bytearray(path.read_bytes())
+        whole[-100] ^= 1
+        path.write_bytes(whole)
+        assert core.read_state(path, job.digest) is None
+    if damage == "other job":
+        job = open_job(tmp_path, seed=99)
+        clean = core.train_chunk(job, [0], CPU).flat
+    assert torch.equal(core.train_chunk(job, [0], CPU, path).flat, clean)
+
+
+def test_a_device_that_is_not_there_is_refused() -> None:
+    if torch.cuda.is_available():
+        pytest.skip("a CUDA device is here")
+    assert ensemble.pick_device("auto") == "cpu"
+    with pytest.raises(SandglassError, match="device: cuda is not available here"):
+        ensemble.pick_device("cuda")
+
+
+def test_the_core_needs_only_torch_numpy_and_safetensors() -> None:
+    code = (
+        "import sys\nfor name in ('polars', 'pandera', 'pyarrow', 'pydantic', 'dvc', 'snakemake', 'psutil'):\n"
+        "    sys.modules[name] = None\n"
+        "import pipeline.training.core, pipeline.models.transformer, pipeline.training.objectives.next_token"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
+def test_paper_size_builds_and_takes_steps(tmp_path: Path) -> None:
+    """The full-size configuration of every run: data, shapes, one optimiser step at the published batch."""
+    loaded = params.load(ROOT, "paper")
+    frames: dict[str, Any] = {}
+    for run, entry in loaded.runs.items():
+        assert entry.replicas == 40
+        small = entry.model_copy(update={"replicas": 2})
+        source = loaded.datasets[entry.dataset]
+        if entry.dataset not in frames:
+            frames[entry.dataset] = datasets.generate(
+                source.model_copy(update={"corpora": 2}), entry.dataset, loaded.seed
+            )[0]
+        header, data, table = runs.prepare(small, frames[entry.dataset], loaded.seed)
+        path = tmp_path / f"{run}.safetensors"
+        ensemble.write_job(path, dataclasses.replace(header, steps=2), data, table)
+        state = core.train_chunk(core.TrainingJob(path), [0, 1], CPU)
+        assert (state.diverged_at == -1).all()
+        assert torch.isfinite(state.flat).all()
