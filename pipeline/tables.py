@@ -35,6 +35,11 @@ def write(frame: pl.DataFrame, path: Path, schema: Schema, metadata: dict[str, s
     Raises SandglassError naming table, column, check and first offending rows; nothing is written then.
     """
     validate(frame, schema, str(path))
+    store(frame, path, metadata)
+
+
+def store(frame: pl.DataFrame, path: Path, metadata: dict[str, str] | None = None) -> None:
+    """Write a frame without a schema of its own (what a figure shows, taken from validated tables)."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:

@@ -66,6 +66,7 @@ DEFECTS = {
     "tokens are 1..2k": lambda row: row | {"tokens": [1, 1, 2, 5], "depths": [1, 2, 1, 2]},
     "depths count the unmatched opens": lambda row: row | {"depths": [1, 2, 2, 0]},
     "depths are 0..D": lambda row: row | {"lang_D": 1},
+    r"depths are 0\.\.D": lambda row: row | {"tokens": [2, 1, 1, 2], "depths": [-1, 0, 1, 0]},
     "every closer matches its opener": lambda row: row | {"tokens": [1, 3, 2, 4], "depths": [1, 2, 1, 0]},
     "complete strings end at depth 0": lambda row: row | {"tokens": [1, 1, 2], "depths": [1, 2, 1], "length": 3},
     "length counts tokens and depths": lambda row: row | {"length": 6},

@@ -127,7 +127,7 @@ def test_a_missing_value_is_named(tmp_path: Path, path: str) -> None:
     for key in parents:
         owner = owner[key]
     del owner[last]
-    with pytest.raises(SandglassError, match="missing|expected"):
+    with pytest.raises(SandglassError, match=r"missing|expected"):
         load(tmp_path, tree)
 
 

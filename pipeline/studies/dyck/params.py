@@ -117,5 +117,6 @@ class Analysis(Strict):
 class Claims(Strict):
     """How tables become verdicts."""
 
-    resamples: Annotated[int, Field(ge=100)]
-    confidence: Annotated[float, Field(gt=0.5, lt=1)]
+    variation_tolerance: Annotated[
+        float, Field(gt=0, description="claim 5: ours within this of the published value")
+    ]

@@ -1,0 +1,93 @@
+"""One look for every figure, and one way to save it: Vega-Lite with its data inside, SVG, PNG, data table.
+
+Colours are those of Okabe and Ito (2008), which readers with any colour vision can tell apart.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import polars as pl
+import vl_convert
+
+from pipeline import tables
+
+BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
+YELLOW, BLUE, VERMILLION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
+GREY = "#8C8C8C"
+PALETTE = [BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK, YELLOW]
+
+PNG_SCALE = 2
+
+# Liberation Sans comes with vl-convert, so letters are the same on every machine.
+FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
+SIZE = 13  # pixels; figures are at most 660 wide, so letters stay readable in a text column
+INK, FAINT = "#222222", "#E5E5E5"
+CONFIG: dict[str, Any] = {
+    "background": "white",
+    "font": FONT,
+    "range": {"category": PALETTE},
+    "view": {"stroke": None},
+    "axis": {
+        "labelFontSize": SIZE,
+        "titleFontSize": SIZE,
+        "titleFontWeight": "normal",
+        "titlePadding": 8,
+        "labelColor": INK,
+        "titleColor": INK,
+        "domainColor": INK,
+        "tickColor": INK,
+        "gridColor": FAINT,
+        "labelFlush": False,
+    },
+    "legend": {
+        "labelFontSize": SIZE,
+        "titleFontSize": SIZE,
+        "titleFontWeight": "normal",
+        "labelLimit": 400,
+        "symbolSize": 90,
+    },
+    "header": {"labelFontSize": SIZE, "titleFontSize": SIZE},
+    "title": {
+        "anchor": "start",
+        "fontSize": 15,
+        "subtitleFontSize": SIZE,
+        "subtitleColor": INK,
+        "subtitlePadding": 6,
+        "offset": 12,
+    },
+    "text": {"fontSize": SIZE},
+}
+
+
+def save(chart: alt.TopLevelMixin, data: pl.DataFrame, folder: Path, name: str) -> None:
+    """Write ``<name>.vl.json`` (data inlined), ``.svg``, ``.png`` and ``.parquet`` (``data``) into ``folder``.
+
+    The same chart and data give the same bytes.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    spec = specification(chart)
+    text = json.dumps(spec, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    (folder / f"{name}.vl.json").write_text(text + "\n", encoding="utf-8")
+    (folder / f"{name}.svg").write_text(vl_convert.vegalite_to_svg(spec), encoding="utf-8")
+    (folder / f"{name}.png").write_bytes(vl_convert.vegalite_to_png(spec, scale=PNG_SCALE))
+    tables.store(data, folder / f"{name}.parquet")
+
+
+def specification(chart: alt.TopLevelMixin) -> dict[str, Any]:
+    """The Vega-Lite specification of ``chart`` in the look of this module, all rows of its data inside."""
+    with alt.data_transformers.enable("default", max_rows=None), alt.theme.enable("none"):
+        spec = chart.to_dict()
+    return spec | {"config": _merged(CONFIG, spec.get("config", {}))}
+
+
+def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    """``over`` on top of ``base``, section by section."""
+    both = base | over
+    for key in base.keys() & over.keys():
+        if isinstance(base[key], dict) and isinstance(over[key], dict):
+            both[key] = _merged(base[key], over[key])
+    return both

@@ -1,0 +1,27 @@
+"""Step ``claims``: predicates over result tables become verdicts."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from typing import TYPE_CHECKING
+
+from pipeline import graph, tables, verdicts
+from pipeline.results import Results
+from schemas.claims import Claims
+
+if TYPE_CHECKING:
+    from pipeline.runner import Job
+
+
+def run(job: Job) -> None:
+    """Make the claims table and the same as JSON, for ``dvc metrics``."""
+    module = importlib.import_module(f"pipeline.studies.{job.study}.claims")
+    frame = module.judge(Results(job.study, job.entry, job.scale, job.seed, job.params_hash))
+    tables.write(frame, job.out(graph.claims_path(job.study, "parquet")), Claims)
+    text = json.dumps(
+        verdicts.as_metrics(frame), indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False
+    )
+    job.out(graph.claims_path(job.study, "json")).write_text(text + "\n", encoding="utf-8")
+    counts = frame["verdict"].value_counts(sort=True).iter_rows()
+    job.say("; ".join(f"{count} {verdict}" for verdict, count in counts))

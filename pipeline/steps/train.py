@@ -1,0 +1,87 @@
+"""Step ``train``: all replicas of a run, to a checkpoint and a table of curves.
+
+Resume state lives in ``.work/<study>/<run>/``, outside the declared outputs (both engines delete
+those before a step starts), keyed by the content of the job: other parameters, data or code of the
+preparation start afresh.
+"""
+
+from __future__ import annotations
+
+import importlib
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from pipeline import checkpoints, graph, tables
+from pipeline.training import core, ensemble
+from schemas.curves import Curves
+
+if TYPE_CHECKING:
+    from pipeline.runner import Job
+
+
+def run(job: Job) -> None:
+    """Make ``model.safetensors`` and ``curves.parquet`` of the run."""
+    module = importlib.import_module(f"pipeline.studies.{job.study}.runs")
+    frame = tables.read(graph.dataset_path(job.study, job.entry.dataset), module.DATASET_SCHEMA)
+    header, data, table = module.prepare(job.entry, frame, job.seed)
+    work = graph.WORK / job.study / job.id
+    job_path = work / "job.safetensors"
+    ensemble.write_job(job_path, header, data, table)
+    device = ensemble.pick_device(job.device)
+    job.notes["device"] = device
+
+    def publish_curves(training: core.TrainingJob, folder: Path) -> None:
+        """The curves so far, for whoever watches: ``.work/<study>/<run>/curves.parquet``."""
+        found = list(_partial_curves(training, folder, job.id))
+        if found:
+            tables.write(pl.concat(found).sort("replica", "step"), work / "curves.parquet", Curves)
+
+    trained = ensemble.train(job_path, device, job.say, publish_curves)
+    for replica, step in trained.diverged.items():
+        job.say(f"replica {replica} diverged at step {step} and was frozen there")
+    folder = graph.run_folder(job.study, job.id)
+    curves = _curve_table(job.id, range(len(header.corpus)), trained.logged, trained.curves)
+    tables.write(curves, job.out(folder / "curves.parquet"), Curves)
+    about = {
+        "run": job.id,
+        "study": job.study,
+        "scale": job.scale,
+        "params_hash": job.params_hash,
+        "entry": job.entry.model_dump(),
+        "spec": header.spec,
+        "diverged": {str(replica): step for replica, step in trained.diverged.items()},
+    }
+    checkpoints.write(job.out(folder / "model.safetensors"), trained.params | {"table": table}, about)
+    shutil.rmtree(work)
+
+
+def _curve_table(run: str, replicas: Any, steps: np.ndarray, curves: dict[str, np.ndarray]) -> pl.DataFrame:
+    """One row per replica and logged step; a value that is not finite (a diverged replica) is null."""
+    count, points = len(replicas), len(steps)
+    frame = pl.DataFrame(
+        {
+            "run": [run] * (count * points),
+            "replica": np.repeat(np.asarray(replicas, dtype=np.int32), points),
+            "step": np.tile(steps.astype(np.int32), count),
+        }
+        | {metric: values.astype(np.float64).reshape(-1) for metric, values in curves.items()}
+    )
+    return frame.with_columns(
+        pl.when(pl.col(metric).is_finite()).then(pl.col(metric)).alias(metric) for metric in curves
+    )
+
+
+def _partial_curves(training: core.TrainingJob, folder: Path, run: str) -> Any:
+    steps = ensemble.logged_steps(training.header)
+    for path in sorted(folder.glob("*.safetensors")):
+        state = core.read_state(path, training.digest)
+        if state is None or any(f"curves.{metric}" not in state for metric in training.metrics):
+            continue
+        replicas = [int(r) for r in path.name.split(".")[0].split("-")]
+        curves = {metric: state[f"curves.{metric}"].numpy().T for metric in training.metrics}
+        points = next(iter(curves.values())).shape[1]
+        yield _curve_table(run, replicas, steps[:points], curves)

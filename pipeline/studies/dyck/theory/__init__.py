@@ -1,0 +1,1 @@
+"""Theorems and closed forms of the Dyck study, executed."""

@@ -1,0 +1,256 @@
+"""Result tables of the Dyck study (chapter section 8, with the keys ``run`` and ``replica`` for run_id).
+
+A *run* is an ensemble of params.yaml, a *replica* one of its models. Values that are not defined are null.
+"""
+
+from __future__ import annotations
+
+import pandera.polars as pa
+import polars as pl
+from pandera.api.polars.types import PolarsData
+
+# The runs that contrasts, figures and claims speak of.
+STANDARD = "dyck-standard"  # M1
+LINEAR = "dyck-linear-position"  # M2
+MINIMAL = "dyck-minimal"  # M4
+ARMS = {"standard": "dyck-minimal-own-corpus", "contrastive": "dyck-minimal-contrastive"}  # of Figure 3
+
+MODELS = {STANDARD: "M1", LINEAR: "M2", MINIMAL: "M4"}
+PROBE = "probe16"  # D4
+
+# Attention variation on D4 over 40 initialisations (Wen et al. 2023, section 4.1). The published values for
+# random attention stand in the theory checks ``published-<N>``.
+PUBLISHED_VARIATION = {STANDARD: 2.27, LINEAR: 2.20, MINIMAL: 0.24}
+
+
+class _Result(pa.DataFrameModel):
+    """What every result table carries: the scale and the hash of the parameters of the job that made it."""
+
+    scale: pl.String = pa.Field(isin=["smoke", "quick", "paper"])
+    params_hash: pl.String = pa.Field(str_length={"min_value": 1})
+
+
+class Runs(_Result):
+    """The trained models: one row per replica."""
+
+    run: pl.String
+    replica: pl.Int32 = pa.Field(ge=0)
+    arch: pl.String = pa.Field(isin=["gpt", "gpt_pos", "gpt200", "mfl15", "mfl16", "mfl17"])
+    n_layers: pl.Int8 = pa.Field(ge=1, le=4)
+    n_heads: pl.Int8 = pa.Field(ge=1)
+    width: pl.Int16 = pa.Field(ge=1)
+    lr: pl.Float64 = pa.Field(gt=0)
+    batch: pl.Int32 = pa.Field(ge=1)
+    steps: pl.Int32 = pa.Field(ge=1)
+    loss_positions: pl.String = pa.Field(isin=["closing", "all"])
+    contrastive_lambda: pl.Float64 = pa.Field(ge=0)
+    t_max: pl.Int32 = pa.Field(ge=1, nullable=True, description="null without a position code")
+    train_dataset: pl.String
+    train_split: pl.String
+    lang_k: pl.Int8 = pa.Field(ge=1)
+    lang_D: pl.Int8 = pa.Field(ge=1)
+    corpus: pl.Int32 = pa.Field(ge=0, description="corpus_seed of the training data")
+    stream: pl.String = pa.Field(description="runs of one stream share initialisation and data order")
+    final_loss: pl.Float64 = pa.Field(ge=0, nullable=True, description="last point of the curve")
+    diverged_at: pl.Int32 = pa.Field(ge=0, nullable=True, description="step at which it was frozen")
+
+    class Config:
+        """One row per replica."""
+
+        strict = True
+        unique = ["run", "replica"]
+
+
+class Accuracy(_Result):
+    """DYCK-A1 on each evaluation set; all positions of all sequences count the same."""
+
+    run: pl.String
+    replica: pl.Int32 = pa.Field(ge=0)
+    eval_split: pl.String
+    in_distribution: pl.Boolean = pa.Field(description="drawn from the law of the training data")
+    acc_close: pl.Float64 = pa.Field(ge=0, le=1)
+    acc_all: pl.Float64 = pa.Field(ge=0, le=1)
+    acc_thr80: pl.Float64 = pa.Field(ge=0, le=1)
+    n_sequences: pl.Int32 = pa.Field(gt=0)
+    shortest: pl.Int16 = pa.Field(gt=0, description="length of its shortest sequence")
+    longest: pl.Int16 = pa.Field(gt=0)
+    n_close: pl.Int32 = pa.Field(gt=0)
+    n_open_stack: pl.Int32 = pa.Field(gt=0)
+
+    class Config:
+        """One row per replica and evaluation set."""
+
+        strict = True
+        unique = ["run", "replica", "eval_split"]
+
+
+_MAP = ["run", "replica", "probe_split", "seq_id", "layer", "head", "start_included", "causal"]
+
+
+class Attention(_Result):
+    """Attention weights on probes, the entries with key <= query; with the start token, it is position 0."""
+
+    run: pl.String
+    replica: pl.Int32 = pa.Field(ge=0)
+    probe_split: pl.String
+    seq_id: pl.Int32 = pa.Field(ge=0)
+    layer: pl.Int8 = pa.Field(ge=1, le=4)
+    head: pl.Int8 = pa.Field(ge=0)
+    start_included: pl.Boolean
+    causal: pl.Boolean
+    query: pl.Int16 = pa.Field(ge=0)
+    key: pl.Int16 = pa.Field(ge=0)
+    weight: pl.Float64 = pa.Field(ge=0, le=1)
+
+    class Config:
+        """One row per entry of each map."""
+
+        strict = True
+        unique = [*_MAP, "query", "key"]
+
+    @pa.dataframe_check(name="weights of a query sum to 1")
+    def rows_sum_to_one(cls, data: PolarsData) -> pl.LazyFrame:
+        total = pl.col("weight").sum().over([*_MAP, "query"])
+        return data.lazyframe.select((total - 1).abs() <= 1e-5)
+
+    @pa.dataframe_check(name="a causal query looks at nothing later")
+    def causal_keys(cls, data: PolarsData) -> pl.LazyFrame:
+        return data.lazyframe.select(~pl.col("causal") | (pl.col("key") <= pl.col("query")))
+
+
+class Variation(_Result):
+    """DYCK-A2: mean |A_r - A_s|_F^2 over pairs of replicas, with an interval from resampling replicas."""
+
+    run: pl.String
+    probe_split: pl.String
+    seq_id: pl.Int32 = pa.Field(ge=0)
+    layer: pl.Int8 = pa.Field(ge=1, le=4)
+    head: pl.Int8 = pa.Field(ge=0)
+    last_layer: pl.Boolean
+    start_included: pl.Boolean
+    causal: pl.Boolean
+    n_models: pl.Int16 = pa.Field(ge=0)
+    n_rows: pl.Int16 = pa.Field(ge=1)
+    variation_mean: pl.Float64 = pa.Field(ge=0, nullable=True, description="null for fewer than two models")
+    ci_lo: pl.Float64 = pa.Field(ge=0, nullable=True)
+    ci_hi: pl.Float64 = pa.Field(ge=0, nullable=True)
+    confidence: pl.Float64 = pa.Field(gt=0, lt=1, description="of the interval")
+    random_baseline: pl.Float64 = pa.Field(
+        ge=0, description="closed form for random causal maps of this size"
+    )
+    n_excluded: pl.Int16 = pa.Field(ge=0)
+    excluded_reason: pl.String
+
+    class Config:
+        """One row per run, probe, layer, head and convention."""
+
+        strict = True
+        unique = ["run", "probe_split", "seq_id", "layer", "head", "start_included", "causal"]
+
+    @pa.dataframe_check(name="variation is at most 2 per row")
+    def bounded(cls, data: PolarsData) -> pl.LazyFrame:
+        bounded = pl.col("variation_mean") <= 2 * pl.col("n_rows").cast(pl.Float64)
+        return data.lazyframe.select(bounded.fill_null(True))
+
+    @pa.dataframe_check(name="variation is defined from two models on")
+    def defined(cls, data: PolarsData) -> pl.LazyFrame:
+        return data.lazyframe.select(pl.col("variation_mean").is_not_null() == (pl.col("n_models") >= 2))
+
+
+class Contrasts(_Result):
+    """Comparisons between runs that claims are about; null where a value is not defined."""
+
+    contrast: pl.String = pa.Field(
+        isin=["variation_over_random", "variation_ratio", "beta", "accuracy", "rank"]
+    )
+    statistic: pl.String
+    first: pl.String = pa.Field(description="run, or the arms that are pooled")
+    second: pl.String = pa.Field(nullable=True, description="the run it is compared with")
+    metric: pl.String
+    value: pl.Float64 = pa.Field(nullable=True)
+    lo: pl.Float64 = pa.Field(nullable=True)
+    hi: pl.Float64 = pa.Field(nullable=True)
+    confidence: pl.Float64 = pa.Field(gt=0, lt=1, description="of the interval")
+    n: pl.Int32 = pa.Field(ge=0, description="replicas of the first run, or pairs of replicas")
+    n_excluded: pl.Int32 = pa.Field(ge=0)
+    excluded_reason: pl.String
+    paired: pl.Boolean = pa.Field(description="replica r of both runs was resampled together")
+
+    class Config:
+        """One row per comparison."""
+
+        strict = True
+        unique = ["contrast", "statistic", "first", "second", "metric"]
+
+    @pa.dataframe_check(name="the interval is ordered")
+    def ordered_interval(cls, data: PolarsData) -> pl.LazyFrame:
+        return data.lazyframe.select((pl.col("lo") <= pl.col("hi")).fill_null(True))
+
+
+class Balance(_Result):
+    """DYCK-A5: balance violation of the models with a minimal first layer."""
+
+    run: pl.String
+    replica: pl.Int32 = pa.Field(ge=0)
+    beta: pl.Float64 = pa.Field(ge=0)
+    beta_max: pl.Float64 = pa.Field(ge=0)
+    qk_residual: pl.Float64 = pa.Field(ge=0, description="condition (11), in units of attention logits")
+
+    class Config:
+        """One row per replica."""
+
+        strict = True
+        unique = ["run", "replica"]
+
+
+class BalanceDetail(_Result):
+    """|S| and P behind every beta, for the query b = closer of type j of a bracket opened at depth d.
+
+    Both carry one common factor per replica and query (the largest exponent): only s_norm / p_dj has a meaning.
+    """
+
+    run: pl.String
+    replica: pl.Int32 = pa.Field(ge=0)
+    d: pl.Int8 = pa.Field(ge=2)
+    dprime: pl.Int8 = pa.Field(ge=1)
+    i: pl.Int8 = pa.Field(ge=1)
+    j: pl.Int8 = pa.Field(ge=1)
+    s_norm: pl.Float64 = pa.Field(ge=0)
+    p_dj: pl.Float64 = pa.Field(gt=0)
+
+    class Config:
+        """One row per replica, query and pair."""
+
+        strict = True
+        unique = ["run", "replica", "d", "dprime", "i", "j"]
+
+
+class Fig3(_Result):
+    """Figure 3: balance violation against accuracy at lengths 400 to 500, one row per replica of either arm."""
+
+    run: pl.String
+    replica: pl.Int32 = pa.Field(ge=0)
+    arm: pl.String = pa.Field(isin=list(ARMS))
+    data: pl.String = pa.Field(isin=["complete", "prefix"])
+    beta: pl.Float64 = pa.Field(ge=0)
+    acc_close: pl.Float64 = pa.Field(ge=0, le=1)
+    acc_thr80: pl.Float64 = pa.Field(ge=0, le=1)
+    diverged: pl.Boolean
+
+    class Config:
+        """One row per replica."""
+
+        strict = True
+        unique = ["run", "replica"]
+
+
+SCHEMAS: dict[str, type[pa.DataFrameModel]] = {
+    "runs": Runs,
+    "accuracy": Accuracy,
+    "attention": Attention,
+    "variation": Variation,
+    "contrasts": Contrasts,
+    "balance": Balance,
+    "balance_detail": BalanceDetail,
+    "fig3": Fig3,
+}

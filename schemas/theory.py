@@ -1,0 +1,78 @@
+"""Theory checks, shared by all studies: one row per statement that was executed numerically."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pandera.polars as pa
+import polars as pl
+from pandera.api.polars.types import PolarsData
+
+COMPARISONS = ["<=", ">=", "within", "beyond"]
+
+
+class Theory(pa.DataFrameModel):
+    """What was stated, what was measured, and whether it holds; the last follows from the columns before it.
+
+    ``comparison`` reads *measured <comparison> bound*; ``within`` means |measured - bound| <= tolerance and
+    ``beyond`` (a printed statement that is wrong) |measured - bound| > tolerance.
+    """
+
+    study: pl.String
+    theory: pl.String = pa.Field(str_length={"min_value": 1}, description="id of the entry in params.yaml")
+    check: pl.String = pa.Field(str_matches=r"^[a-z0-9][a-z0-9.-]*$")
+    statement: pl.String = pa.Field(str_length={"min_value": 1})
+    source: pl.String = pa.Field(str_length={"min_value": 1}, description="paper, section, equation")
+    size: pl.String = pa.Field(description="of the instance: lengths, numbers of samples")
+    measured: pl.Float64 = pa.Field(
+        nullable=True, description="NaN: could not be measured, which never passes"
+    )
+    comparison: pl.String = pa.Field(isin=COMPARISONS)
+    bound: pl.Float64
+    tolerance: pl.Float64 = pa.Field(ge=0, nullable=True)
+    passed: pl.Boolean
+    detail: pl.String
+
+    class Config:
+        """Exactly these columns, in this order; one row per key."""
+
+        strict = True
+        ordered = True
+        unique = ["study", "theory", "check"]
+
+    @pa.dataframe_check(name="passed follows from measured, comparison and bound")
+    def passed_is_computed(cls, data: PolarsData) -> pl.LazyFrame:
+        return data.lazyframe.select(pl.col("passed") == _HOLDS)
+
+    @pa.dataframe_check(name="a tolerance exactly where the comparison needs one")
+    def tolerance_given(cls, data: PolarsData) -> pl.LazyFrame:
+        needs = pl.col("comparison").is_in(["within", "beyond"])
+        return data.lazyframe.select(pl.col("tolerance").is_not_null() == needs)
+
+
+_M, _B = pl.col("measured"), pl.col("bound")
+_HOLDS = (
+    # NaN compares as the largest number in polars: a measurement that failed must not pass ">=".
+    pl.when(_M.is_nan() | _B.is_nan()).then(pl.lit(False))
+    .when(pl.col("comparison") == "<=").then(_M <= _B)
+    .when(pl.col("comparison") == ">=").then(_M >= _B)
+    .when(pl.col("comparison") == "within").then((_M - _B).abs() <= pl.col("tolerance"))
+    .when(pl.col("comparison") == "beyond").then((_M - _B).abs() > pl.col("tolerance"))
+).fill_null(False)  # fmt: skip
+
+
+def rows(study: str, theory: str, source: str, checks: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
+    """The table of one theory entry; ``passed`` is computed here.
+
+    Each of ``checks`` gives check, statement, size, measured, comparison and bound, and where it applies
+    tolerance, detail and its own source.
+    """
+    schema = {name: dtype for name, dtype in _dtypes().items() if name != "passed"}
+    defaults = {"study": study, "theory": theory, "source": source, "tolerance": None, "detail": ""}
+    frame = pl.DataFrame([defaults | dict(check) for check in checks], schema=schema)
+    return frame.with_columns(_HOLDS.alias("passed")).select(*_dtypes())
+
+
+def _dtypes() -> dict[str, Any]:
+    return {name: column.dtype.type for name, column in Theory.to_schema().columns.items()}

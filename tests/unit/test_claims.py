@@ -1,0 +1,258 @@
+"""Verdicts follow from measurements; the Dyck claims read the right rows and say what is missing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import polars as pl
+import pytest
+
+from pipeline import params, tables, verdicts
+from pipeline.errors import SandglassError
+from pipeline.studies.dyck import claims
+from pipeline.verdicts import Condition, Gate, Measured, within
+from schemas import theory
+from schemas.claims import NOT_REPRODUCED, NOT_TESTED, PARTLY, REPRODUCED, Claims
+from schemas.dyck.tables import ARMS, LINEAR, MINIMAL, STANDARD
+
+ROOT = Path(__file__).parents[2]
+
+# Verdicts
+
+
+def gate(measured: Measured | None, *conditions: Condition, **more: Any) -> Gate:
+    return Gate("1", more.pop("gate", "g"), "p", "s", conditions, measured, **more)
+
+
+@pytest.mark.parametrize(
+    ("measured", "condition", "verdict", "reason"),
+    [
+        (Measured(0.3, 0.1, 0.45), Condition("hi", "<", 0.5), REPRODUCED, "upper end 0.45 < 0.5"),
+        (Measured(0.3, 0.1, 0.6), Condition("hi", "<", 0.5), NOT_REPRODUCED, "upper end 0.6, not < 0.5"),
+        (Measured(0.3), Condition("lo", ">", 0), NOT_REPRODUCED, "lower end not defined"),
+        (Measured(float("nan")), Condition("value", ">", 0), NOT_REPRODUCED, "value not defined"),
+        (Measured(0.5), Condition("value", "<", 0.5), NOT_REPRODUCED, "value 0.5, not < 0.5"),
+        (Measured(0.5), Condition("value", "<=", 0.5), REPRODUCED, "value 0.5 <= 0.5"),
+    ],
+)
+def test_a_verdict_follows_from_the_numbers(
+    measured: Measured, condition: Condition, verdict: str, reason: str
+) -> None:
+    assert gate(measured, condition).verdict("quick") == (verdict, reason)
+
+
+def test_all_conditions_must_hold_and_only_failures_are_named() -> None:
+    tested = gate(Measured(3.3, 3.0, 3.5), *within(2.27, 0.9))
+    assert tested.verdict("quick") == (NOT_REPRODUCED, "value 3.3, not <= 3.17")
+    assert gate(Measured(2.33), *within(2.27, 0.9)).verdict("quick")[0] == REPRODUCED
+
+
+def test_what_cannot_be_tested_says_why() -> None:
+    assert gate(None, missing="run x is not there").verdict("paper") == (NOT_TESTED, "run x is not there")
+    small = gate(Measured(-1.0), Condition("value", "<", 0), scale_needed="paper")
+    assert small.verdict("quick") == (NOT_TESTED, "needs scale paper, this is quick")
+    assert small.verdict("paper")[0] == REPRODUCED
+
+
+def test_table_summary_and_metrics() -> None:
+    below = Condition("value", "<", 1)
+    gates = [
+        gate(Measured(0.0, n=4, excluded=1, excluded_reason="1 diverged"), below, gate="holds"),
+        gate(Measured(2.0), below, gate="fails"),
+        gate(None, gate="missing", missing="not there"),
+        Gate("2", "a", "p", "s", (below,), Measured(0.0)),
+        Gate("2", "b", "p", "s", (below,), None, "not there"),
+        Gate("3", "a", "p", "s", (below,), Measured(5.0)),
+        Gate("10", "a", "p", "s", (below,), Measured(0.0), scale_needed="paper"),
+    ]
+    frame = verdicts.table(gates, "study", "quick", "abc")
+    tables.validate(frame, Claims, "claims")
+    found = verdicts.summary(frame)
+    assert found["claim"].to_list() == ["1", "2", "3", "10"]
+    assert found["verdict"].to_list() == [PARTLY, REPRODUCED, NOT_REPRODUCED, NOT_TESTED]
+    assert found.row(0)[3:] == (1, 1, 1)
+    metrics = verdicts.as_metrics(frame)
+    assert metrics["1"] == {
+        "verdict": PARTLY,
+        "gates": {
+            "holds": {"verdict": REPRODUCED, "value": 0.0},
+            "fails": {"verdict": NOT_REPRODUCED, "value": 2.0},
+            "missing": {"verdict": NOT_TESTED, "value": None},
+        },
+    }
+
+
+def test_the_schema_refuses_a_verdict_that_was_typed() -> None:
+    frame = verdicts.table([gate(None, missing="not there")], "study", "quick", "abc")
+    with pytest.raises(SandglassError, match="what is reproduced was measured"):
+        tables.validate(frame.with_columns(verdict=pl.lit(REPRODUCED)), Claims, "claims")
+
+
+# The Dyck study: tables as a study that reproduces everything would have them
+
+CONVENTIONS = {False: "variation, start token omitted", True: "variation, start token included"}
+
+
+def variation(**values: float) -> pl.DataFrame:
+    rows = []
+    for run, means in {STANDARD: (2.3, 6.2), LINEAR: (2.6, 6.4), MINIMAL: (0.08, 0.2)}.items():
+        for start, mean in enumerate(means):
+            mean = values.get(run, mean)
+            for last, factor in ((False, 100.0), (True, 1.0)):  # the first layer is nobody's business
+                rows.append(
+                    {"run": run, "probe_split": "probe16", "seq_id": 0, "layer": 1 + last, "head": 0,
+                     "last_layer": last, "start_included": bool(start), "causal": True, "n_models": 9,
+                     "variation_mean": mean * factor, "ci_lo": mean * 0.8, "ci_hi": mean * 1.2, "n_excluded": 1,
+                     "excluded_reason": "1 diverged"}
+                )  # fmt: skip
+    return pl.DataFrame(rows)
+
+
+def contrasts(**changed: tuple[float, float, float]) -> pl.DataFrame:
+    first, second = ARMS["contrastive"], ARMS["standard"]
+    found = {
+        ("beta", "ratio of medians", first, second, "beta"): (0.24, 0.2, 0.3),
+        ("beta", "difference of medians", first, second, "beta"): (-0.17, -0.2, -0.15),
+        ("accuracy", "difference of means", first, second, "acc_close"): (0.05, 0.03, 0.07),
+        ("accuracy", "difference of means", first, second, "acc_thr80"): (0.1, 0.08, 0.12),
+        ("rank", "spearman", second, None, "beta, acc_thr80"): (-0.5, -0.7, -0.2),
+        ("rank", "spearman", first, None, "beta, acc_thr80"): (0.1, -0.3, 0.5),
+        ("rank", "spearman of both arms pooled", first, second, "beta, acc_thr80"): (-0.8, -0.9, -0.6),
+    }
+    for start, convention in CONVENTIONS.items():
+        for run in (STANDARD, LINEAR):
+            key = ("variation_over_random", "ratio to closed form", run, None, convention)
+            found[key] = (50.0, 49, 51) if start else (0.77, 0.7, 0.9)
+        found["variation_ratio", "ratio of means over pairs", MINIMAL, STANDARD, convention] = (
+            0.035,
+            0.02,
+            0.05,
+        )
+    names = ("contrast", "statistic", "first", "second", "metric")
+    return pl.DataFrame(
+        [
+            dict(zip(names, key, strict=True))
+            | dict(zip(("value", "lo", "hi"), changed.get(key[1].split()[0], numbers), strict=True))
+            | {"n": 10, "n_excluded": 0, "excluded_reason": ""}
+            for key, numbers in found.items()
+        ]
+    )
+
+
+def theory_rows() -> pl.DataFrame:
+    def row(
+        check: str, measured: float, comparison: str, bound: float, tolerance: float | None = None
+    ) -> dict[str, Any]:
+        return {"check": check, "statement": check, "size": "", "measured": measured, "comparison": comparison,
+                "bound": bound, "tolerance": tolerance}  # fmt: skip
+
+    return theory.rows(
+        "dyck", "t", "somewhere",
+        [
+            row("prefix-chi2", 0.4, ">=", 0.001), row("depth-zero", 0.2505, "within", 0.25, 0.005),
+            row("causal-monte-carlo-16", 2.99, "within", 2.9968, 0.02), row("square-16", 1.77, "<=", 2),
+            row("causal-monte-carlo-20", 3.38, "within", 3.386, 0.02),
+            row("published-16", 2.9968, "within", 2.85, 0.22),
+        ],
+    )  # fmt: skip
+
+
+def judge(scale: str = "quick", theory: pl.DataFrame | None = None, **replaced: pl.DataFrame) -> pl.DataFrame:
+    found = {"variation": variation(), "contrasts": contrasts()} | replaced
+    rows = theory_rows() if theory is None else theory
+    context = SimpleNamespace(
+        study="dyck", scale=scale, seed=1, params_hash="abc", table=found.__getitem__, theory=lambda: rows,
+        entry=params.load(ROOT, scale).studies["dyck"],
+    )  # fmt: skip
+    frame = claims.judge(context)
+    tables.validate(frame, Claims, "claims")
+    return frame
+
+
+def failed(frame: pl.DataFrame) -> set[tuple[str, str]]:
+    return set(frame.filter(verdict=NOT_REPRODUCED).select("claim", "gate").iter_rows())
+
+
+def test_everything_is_reproduced_where_it_is() -> None:
+    frame = judge("paper")
+    assert set(frame["verdict"]) == {REPRODUCED}
+    assert frame["claim"].unique(maintain_order=True).to_list() == ["1", "2", "5", "6", "7", "8", "9", "10"]
+    m1 = frame.filter(claim="5", gate="M1").row(0, named=True)
+    assert (m1["published"], m1["value"], m1["n"], m1["excluded"]) == (2.27, 2.3, 9, 1)
+    assert frame.filter(claim="6", gate="M1")["published"][0] == pytest.approx(2.27 / 2.85)
+    assert frame.filter(claim="2", gate="published value, N=16")["published"][0] == 2.85
+    assert frame.filter(claim="6")["value"].to_list() == [0.77, 0.77]  # without the start token
+
+
+def test_scales() -> None:
+    quick = judge("quick")
+    assert quick.filter(verdict=NOT_TESTED).select("claim", "gate").rows() == [("10", "standard")]
+    assert quick.filter(claim="10", gate="standard")["value"][0] == -0.5  # shown all the same
+    assert set(judge("smoke")["verdict"]) == {NOT_TESTED}
+    far = variation(**{STANDARD: 3.0})
+    assert ("5", "M1") not in failed(judge("quick", variation=far))
+    assert ("5", "M1") in failed(judge("paper", variation=far))
+
+
+RATIOS = {("7", "M4 over M1, start token omitted"), ("7", "M4 over M1, start token included")}
+
+
+@pytest.mark.parametrize(
+    ("replaced", "expected"),
+    [
+        ({"variation": variation(**{LINEAR: 3.2})}, {("5", "M2")}),
+        ({"variation": variation(**{STANDARD: 1.3})}, {("5", "M1")}),
+        (
+            {"variation": variation(**{MINIMAL: 0.6})},
+            {("7", "M4, start token omitted"), ("7", "M4, start token included")},
+        ),
+        ({"contrasts": contrasts(ratio=(0.6, 0.5, 0.7))}, {("8", "ratio of medians"), *RATIOS}),
+        ({"contrasts": contrasts(ratio=(0.2, 0.1, 0.55))}, {("6", "M1"), ("6", "M2"), *RATIOS}),
+        ({"contrasts": contrasts(ratio=(1.5, 1.4, 1.6))},
+         {("6", "M1"), ("6", "M2"), ("8", "ratio of medians"), *RATIOS}),
+        ({"contrasts": contrasts(difference=(0.05, -0.01, 0.1))},
+         {("8", "difference of medians"), ("9", "acc_close"), ("9", "acc_thr80")}),
+        ({"contrasts": contrasts(spearman=(-0.4, -0.6, 0.1))}, {("10", "standard"), ("10", "both arms")}),
+    ],
+)  # fmt: skip
+def test_each_gate_can_fail(replaced: dict[str, pl.DataFrame], expected: set[tuple[str, str]]) -> None:
+    assert failed(judge("paper", **replaced)) == expected
+
+
+def test_a_failed_theory_check_fails_its_gate() -> None:
+    wrong = pl.col("check").is_in(["prefix-chi2", "causal-monte-carlo-20"])
+    rows = theory_rows().with_columns(measured=pl.when(wrong).then(0.0).otherwise("measured"))
+    assert failed(judge(theory=rows)) == {("1", "law of prefixes"), ("2", "random causal maps, N=20")}
+
+
+def test_missing_runs_are_not_tested_and_named() -> None:
+    frame = judge(
+        variation=variation().filter(pl.col("run") != LINEAR),
+        contrasts=contrasts().filter(pl.col("first") != ARMS["contrastive"], pl.col("first") != LINEAR),
+        theory=theory_rows().filter(pl.col("check") == "prefix-chi2"),
+    )
+    reasons = dict(
+        frame.filter(verdict=NOT_TESTED)
+        .select(pl.concat_str("claim", "gate", separator=" "), "reason")
+        .rows()
+    )
+    assert LINEAR in reasons["5 M2"] and LINEAR in reasons["6 M2"]
+    assert all(
+        ARMS["contrastive"] in reasons[key] for key in ("8 ratio of medians", "9 acc_close", "10 both arms")
+    )
+    assert "depth-zero" in reasons["1 depth 0 at length 28"]
+    assert "causal-monte-carlo-16" in reasons["2 random causal maps, N=16"]
+    assert frame.filter(claim="6", gate="M1")["published"][0] is None  # the random value is not there
+
+
+def test_no_replica_left_is_not_a_success() -> None:
+    empty = variation().with_columns(
+        variation_mean=pl.lit(None, pl.Float64),
+        ci_lo=pl.lit(None, pl.Float64),
+        ci_hi=pl.lit(None, pl.Float64),
+    )
+    frame = judge(variation=empty).filter(claim="5")
+    assert frame["verdict"].to_list() == [NOT_REPRODUCED] * 2
+    assert frame["reason"][0].startswith("value not defined")

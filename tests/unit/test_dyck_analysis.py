@@ -1,0 +1,266 @@
+"""The analysis of the Dyck study on small ensembles with made-up weights: tables valid, numbers as defined."""
+
+from __future__ import annotations
+
+from functools import cache
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+
+from pipeline import stats, tables
+from pipeline.languages import dyck
+from pipeline.models import transformer
+from pipeline.streams import stream
+from pipeline.studies.dyck import analysis, datasets, metrics
+from pipeline.studies.dyck.params import Complete, Nested, Prefix
+from schemas.dyck.tables import ARMS, LINEAR, MINIMAL, SCHEMAS, STANDARD
+
+REPLICAS = 4
+COMMON = {"study": "dyck", "language": "dyck", "k": 2, "depth": 4}
+CHAIN = {"q": 0.5, "sequences": 40, "corpora": 1}
+DATASETS = {
+    "train": Complete(
+        **COMMON, **CHAIN, split="train_complete", sampler="complete", p_stop=0.5, max_length=26
+    ),
+    "dev": Complete(**COMMON, **CHAIN, split="dev_complete", sampler="complete", p_stop=0.5, max_length=26),
+    "long": Prefix(
+        **COMMON, **CHAIN | {"sequences": 3}, split="lengen", sampler="prefix", min_length=60, max_length=80
+    ),
+    "probe": Nested(**COMMON, split="probe16", sampler="nested"),
+}
+GPT = {
+    "dataset": "train", "block": "gpt", "layers": 2, "heads": 1, "width": 50, "ffn": 50, "embedding": "token",
+    "position": "none", "t_max": 6000, "replicas": REPLICAS, "lr": 0.003, "batch": 8, "steps": 10,
+    "loss_positions": "closing", "contrastive": 0.0, "corpus": "shared", "stream": "a",
+}  # fmt: skip
+MFL = GPT | {"block": "stripped", "layers": 1, "ffn": 0, "embedding": "pair", "stream": "b"}
+RUNS = {
+    STANDARD: GPT,
+    LINEAR: GPT | {"position": "linear", "t_max": 28},
+    MINIMAL: MFL,
+    ARMS["standard"]: MFL | {"corpus": "per_replica"},
+    ARMS["contrastive"]: MFL | {"corpus": "per_replica", "contrastive": 0.3},
+}
+
+
+@cache
+def ensemble(run: str) -> transformer.Ensemble:
+    """Random weights, ten times those of an initialisation, so that attention is far from uniform."""
+    entry = RUNS[run]
+    table = torch.from_numpy(dyck.embedding_table(entry["embedding"], 2, 4, 50))
+    spec = transformer.Spec(
+        entry["block"], entry["layers"], 1, 50, entry["ffn"], entry["position"], entry["t_max"], len(table), 4
+    )
+    models = [transformer.initial(spec, stream(0, run, replica)) for replica in range(REPLICAS)]
+    params = {
+        name: torch.from_numpy(np.stack([model[name] for model in models])).float() * 10 for name in models[0]
+    }
+    return transformer.Ensemble(spec, params, table, {})
+
+
+def context(
+    runs: list[str] | None = None,
+    without: tuple[str, ...] = (),
+    diverged: dict[str, dict[str, int]] | None = None,
+    min_accuracy: float = 0.0,
+) -> Any:
+    knobs = SimpleNamespace(min_accuracy=min_accuracy, resamples=200, confidence=0.95)
+    return SimpleNamespace(
+        study="dyck",
+        entry=SimpleNamespace(
+            analysis=knobs, runs=runs or list(RUNS), datasets=[key for key in DATASETS if key not in without]
+        ),
+        scale="smoke", seed=1, params_hash="abc",
+        dataset=lambda key: datasets.generate(DATASETS[key], key, 1)[0],
+        model=ensemble,
+        run_header=lambda run: {"entry": RUNS[run], "diverged": (diverged or {}).get(run, {})},
+        curves=lambda run: pl.DataFrame(
+            {"run": run, "replica": [0, 0, 1, 1, 2, 2, 3, 3], "step": [5, 10] * 4,
+             "loss": [2.0, 1.0, 2.0, 1.5, 2.0, 0.5, 2.0, None]}
+        ),
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def made() -> dict[str, pl.DataFrame]:
+    return analysis.analyse(context())
+
+
+def test_every_table_is_valid_and_none_is_empty(made: dict[str, pl.DataFrame]) -> None:
+    assert set(made) == set(SCHEMAS)
+    for name, frame in made.items():
+        tables.validate(frame, SCHEMAS[name], name)
+        assert frame.height, name
+
+
+def test_the_same_input_gives_the_same_tables(made: dict[str, pl.DataFrame]) -> None:
+    again = analysis.analyse(context())
+    assert all(again[name].equals(frame) for name, frame in made.items())
+
+
+def test_runs_say_what_was_trained(made: dict[str, pl.DataFrame]) -> None:
+    runs = made["runs"]
+    assert runs.height == 5 * REPLICAS
+    about = {row["run"]: row for row in runs.filter(replica=3).iter_rows(named=True)}
+    assert [about[run]["arch"] for run in RUNS] == ["gpt", "gpt_pos", "mfl15", "mfl15", "mfl15"]
+    assert about[STANDARD]["t_max"] is None and about[LINEAR]["t_max"] == 28
+    assert about[MINIMAL]["corpus"] == 0 and about[ARMS["standard"]]["corpus"] == 3
+    assert runs.filter(run=STANDARD)["final_loss"].to_list() == [1.0, 1.5, 0.5, None]
+
+
+@pytest.mark.parametrize("run", [STANDARD, LINEAR, MINIMAL])
+def test_accuracy_is_that_of_one_sequence_after_another(made: dict[str, pl.DataFrame], run: str) -> None:
+    """No padding, no batches: what the batched evaluation must not change."""
+    model = ensemble(run)
+    for key, split in (("dev", "dev_complete"), ("long", "lengen")):
+        total = None
+        for row in context().dataset(key)["tokens"].to_list():
+            tokens = np.array([row], np.int8)
+            ids = tokens if run != MINIMAL else dyck.symbols(tokens, 4)
+            read = torch.from_numpy(dyck.with_start(ids).astype(np.int64))[None, :, :-1]
+            logits, _ = transformer.forward(model.spec, model.params, model.table, read)
+            top = torch.from_numpy(dyck.stack_top(tokens)).long()
+            found = metrics.accuracy(logits, torch.from_numpy(tokens).long(), top)
+            total = found if total is None else total.add(found)
+        assert total is not None
+        table = made["accuracy"].filter(run=run, eval_split=split).sort("replica")
+        for name in ("acc_close", "acc_all", "acc_thr80"):
+            assert table[name].to_list() == pytest.approx(getattr(total, name).tolist(), abs=1e-12), name
+        assert table["n_close"][0] == total.n_close
+        assert table["in_distribution"].to_list() == [split == "dev_complete"] * REPLICAS
+
+
+def test_batches_hold_every_sequence_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = context().dataset("dev")
+    monkeypatch.setattr(analysis, "MAX_NUMBERS", 4 * 10 * 256 * 3)
+    batches = list(analysis._batches(frame, 4))
+    assert len(batches) > 5 and pl.concat(batches).sort("seq_id").equals(frame)
+    for batch in batches:
+        assert batch.height == 1 or batch.height * 4 * batch["length"].max() * 256 <= 4 * 10 * 256 * 3  # type: ignore[operator]
+
+
+def test_attention_is_the_softmax_of_the_weights(made: dict[str, pl.DataFrame]) -> None:
+    tokens = dyck.nested_probe(2, 4)
+    for run in (STANDARD, MINIMAL):  # the first layer reads the table alone
+        model = ensemble(run)
+        for start in (False, True):
+            ids = tokens if run == STANDARD else dyck.symbols(tokens, 4)
+            x = model.table[torch.from_numpy((dyck.with_start(ids) if start else ids).astype(int))[0]]
+            q, k, _ = (
+                x @ model.params["blocks.0.attn.W_QKV"] + model.params["blocks.0.attn.b_QKV"][:, None]
+            ).chunk(3, -1)
+            scores = q @ k.transpose(-1, -2) / 50**0.5
+            n = len(x)
+            expected = scores.masked_fill(torch.ones(n, n).triu(1).bool(), -torch.inf).softmax(-1)
+            rows = made["attention"].filter(run=run, layer=1, start_included=start)
+            dense = np.zeros((REPLICAS, n, n))
+            dense[rows["replica"], rows["query"], rows["key"]] = rows["weight"]
+            assert n == 16 + start and np.allclose(dense, expected.numpy(), atol=1e-6)
+
+
+def test_variation_is_that_of_the_stored_maps(made: dict[str, pl.DataFrame]) -> None:
+    row = made["variation"].filter(run=STANDARD, layer=2, start_included=True).row(0, named=True)
+    rows = made["attention"].filter(run=STANDARD, layer=2, start_included=True)
+    dense = np.zeros((REPLICAS, 17, 17))
+    dense[rows["replica"], rows["query"], rows["key"]] = rows["weight"]
+    pairs = [((dense[a] - dense[b]) ** 2).sum() for a in range(REPLICAS) for b in range(a)]
+    assert row["variation_mean"] == pytest.approx(np.mean(pairs))
+    assert row["ci_lo"] < row["variation_mean"] < row["ci_hi"]
+    assert (row["n_models"], row["n_rows"], row["last_layer"]) == (REPLICAS, 17, True)
+    assert row["random_baseline"] == stats.causal_distance(17)
+    over = made["contrasts"].filter(
+        contrast="variation_over_random", first=STANDARD, metric="variation, start token included"
+    )
+    assert over["value"][0] == pytest.approx(row["variation_mean"] / stats.causal_distance(17))
+
+
+def test_contrasts_are_those_of_the_tables(made: dict[str, pl.DataFrame]) -> None:
+    contrasts, fig3 = made["contrasts"], made["fig3"]
+    first, second = (fig3.filter(arm=arm).sort("replica") for arm in ("contrastive", "standard"))
+    runs = {"first": ARMS["contrastive"], "second": ARMS["standard"]}
+
+    def value(**where: Any) -> float:
+        found = contrasts.filter(**where)
+        assert found.height == 1, where
+        assert found["lo"][0] <= found["value"][0] <= found["hi"][0]
+        return float(found["value"][0])
+
+    expected = first["beta"].median() / second["beta"].median()  # type: ignore[operator]
+    assert value(statistic="ratio of medians", **runs) == pytest.approx(expected)
+    assert contrasts.filter(statistic="difference of medians")["paired"].to_list() == [True]
+    expected = first["acc_thr80"].mean() - second["acc_thr80"].mean()  # type: ignore[operator]
+    assert value(statistic="difference of means", metric="acc_thr80") == pytest.approx(expected)
+    expected = fig3.select(pl.corr("beta", "acc_thr80", method="spearman")).item()
+    assert value(statistic="spearman of both arms pooled", metric="beta, acc_thr80") == pytest.approx(
+        expected
+    )
+    for start, text in ((False, "omitted"), (True, "included")):
+        means = [
+            made["variation"].filter(run=run, last_layer=True, start_included=start)["variation_mean"][0]
+            for run in (MINIMAL, STANDARD)
+        ]
+        ratio = value(contrast="variation_ratio", metric=f"variation, start token {text}")
+        assert ratio == pytest.approx(means[0] / means[1])
+
+
+def test_balance_detail_adds_up_to_beta(made: dict[str, pl.DataFrame]) -> None:
+    ratio = pl.col("s_norm") / pl.col("p_dj")
+    mean = made["balance_detail"].group_by("run", "replica").agg(ratio.mean().alias("mean"), pl.len())
+    joined = made["balance"].join(mean, on=["run", "replica"])
+    assert joined.height == 3 * REPLICAS and set(joined["len"]) == {3 * 4 * 2 * 2}
+    assert joined["mean"].to_list() == pytest.approx(joined["beta"].to_list())
+
+
+def test_diverged_and_weak_replicas_are_left_out_and_counted() -> None:
+    frames = analysis.analyse(context(diverged={STANDARD: {"1": 7}, ARMS["standard"]: {"0": 3}}))
+    row = frames["variation"].filter(run=STANDARD, layer=2, start_included=False).row(0, named=True)
+    assert (row["n_models"], row["n_excluded"], row["excluded_reason"]) == (3, 1, "1 diverged")
+    assert frames["runs"].filter(run=STANDARD)["diverged_at"].to_list() == [None, 7, None, None]
+    beta = frames["contrasts"].filter(statistic="difference of medians").row(0, named=True)
+    assert (beta["n"], beta["n_excluded"], beta["excluded_reason"]) == (
+        3,
+        1,
+        f"{ARMS['standard']}: 1 diverged",
+    )
+
+    strict = analysis.analyse(context(min_accuracy=0.97))
+    for name, frame in strict.items():
+        tables.validate(frame, SCHEMAS[name], name)
+    row = strict["variation"].filter(run=STANDARD, layer=2, start_included=False).row(0, named=True)
+    assert (row["n_models"], row["variation_mean"], row["ci_lo"]) == (0, None, None)
+    assert row["excluded_reason"] == "4 with acc_close below 0.97"
+    assert strict["fig3"].height == 2 * REPLICAS  # Figure 3 shows all models
+
+
+@pytest.mark.parametrize(
+    ("runs", "without", "empty"),
+    [
+        ([STANDARD], (), {"balance", "balance_detail", "fig3"}),
+        ([ARMS["standard"]], (), set()),
+        (None, ("long",), {"fig3"}),
+        (None, ("probe",), {"attention", "variation"}),
+        ([MINIMAL, STANDARD], ("dev", "long", "probe"), {"accuracy", "attention", "variation", "fig3", "contrasts"}),
+    ],
+)  # fmt: skip
+def test_what_is_not_there_leaves_no_rows(
+    runs: list[str] | None, without: tuple[str, ...], empty: set[str]
+) -> None:
+    frames = analysis.analyse(context(runs, without))
+    for name, frame in frames.items():
+        tables.validate(frame, SCHEMAS[name], name)
+        assert (frame.height == 0) == (name in empty), name
+
+
+def test_replicas_are_paired_only_within_a_stream(
+    made: dict[str, pl.DataFrame], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(RUNS, ARMS["contrastive"], RUNS[ARMS["contrastive"]] | {"stream": "another"})
+    where = {"statistic": "difference of means", "metric": "acc_thr80"}
+    paired = made["contrasts"].filter(**where).row(0, named=True)
+    apart = analysis.analyse(context(list(ARMS.values())))["contrasts"].filter(**where).row(0, named=True)
+    assert paired["paired"] and not apart["paired"]
+    assert paired["value"] == apart["value"] and (paired["lo"], paired["hi"]) != (apart["lo"], apart["hi"])
