@@ -1,0 +1,37 @@
+# Two commands: `make reproduce` and `make test`. Everything they need comes from PyPI by name.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+.PHONY: help env reproduce test lint bench clean
+.DEFAULT_GOAL := help
+
+help:  ## what can be made
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+env: $(VENV)/.stamp  ## the pinned environment, in .venv
+
+$(VENV)/.stamp: requirements.txt requirements-dev.txt constraints.txt pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Sandglass needs Python 3.11 or newer")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+		-r requirements.txt -r requirements-dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@
+
+reproduce: env  ## rebuild every result at the scale of params.yaml, record it with DVC, summarise
+	@status=0; snakemake --cores all --quiet rules || status=$$?; \
+	python -m pipeline summary --status $$status; exit $$status
+
+lint: env  ## formatters, linters and types
+	ruff format --check .
+	ruff check .
+	mypy
+	snakefmt --check Snakefile
+	snakemake --lint
+
+test: env lint  ## environment, linters, tests
+	pytest -n 2 --dist worksteal
+
+clean:  ## forget the environment and resumable work; results and DVC's cache stay
+	rm -rf $(VENV) .work .snakemake .sandglass logs

@@ -1,0 +1,111 @@
+"""The command line: ``python -m pipeline <step> <id>``. Both engines call exactly this."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from typing import Annotated
+
+import typer
+
+from pipeline.errors import SandglassError
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Sandglass: reproduce the sandbox studies of how Transformers learn. "
+    "`snakemake --cores all` runs every step below in order; by hand they run one at a time.",
+)
+Key = Annotated[str, typer.Argument(metavar="ID", help="an id of params.yaml")]
+
+
+def _step(name: str, key: str) -> None:
+    from pipeline.runner import run_step
+
+    try:
+        run_step(name, key)
+    except KeyboardInterrupt:
+        print(
+            f"sandglass: {name} {key}: interrupted; run the same command again to continue", file=sys.stderr
+        )
+        raise typer.Exit(130) from None
+
+
+@app.command()
+def dataset(key: Key) -> None:
+    """Generate a dataset (Parquet)."""
+    _step("dataset", key)
+
+
+@app.command()
+def train(key: Key) -> None:
+    """Train a run: all replicas of one model. Resumes where a killed one stopped."""
+    _step("train", key)
+
+
+@app.command()
+def theory(key: Key) -> None:
+    """Execute a theorem or closed form: one row per check."""
+    _step("theory", key)
+
+
+@app.command()
+def analyse(key: Key) -> None:
+    """Turn the runs of a study into result tables."""
+    _step("analyse", key)
+
+
+@app.command()
+def figures(key: Key) -> None:
+    """Draw the figures of a study."""
+    _step("figures", key)
+
+
+@app.command()
+def claims(key: Key) -> None:
+    """Judge the claims of a study."""
+    _step("claims", key)
+
+
+@app.command()
+def report() -> None:
+    """Render the report."""
+    _step("report", "all")
+
+
+@app.command()
+def check() -> None:
+    """Validate params.yaml at every scale and the installed software; write nothing."""
+    from pathlib import Path
+
+    from pipeline import graph, params
+    from pipeline.software import check_software
+
+    loaded = params.load()
+    check_software(Path())
+    print(f"params.yaml is valid: scale {loaded.scale}, {len(list(graph.jobs(loaded)))} jobs")
+
+
+@app.command()
+def summary(
+    status: Annotated[int, typer.Option(help="exit status of the engine that ran before")] = 0,
+) -> None:
+    """Say what was built, what failed, how the claims stand, and what to type next."""
+    from pipeline.summary import summarise
+
+    summarise(status)
+
+
+def main() -> None:
+    """Run the command line; a SandglassError ends it with one line."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        app()
+    except SandglassError as error:
+        print(f"sandglass: {error}", file=sys.stderr)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

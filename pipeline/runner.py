@@ -1,0 +1,233 @@
+"""Runs one job: validates, locks, hides half-made outputs, logs, and moves results into place.
+
+Everything that both engines rely on and no result depends on happens here, so this module is not a
+code input: the step's own module (``pipeline/steps/<step>.py``) and what that imports are.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import importlib
+import json
+import os
+import platform
+import shutil
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, TextIO
+
+import psutil
+
+from pipeline import graph
+from pipeline import params as parameters
+from pipeline.errors import SandglassError
+from pipeline.params import Params
+from pipeline.software import check_software
+
+ORPHAN_POLL_SECONDS = 0.5
+
+
+@dataclass
+class Job:
+    """What a step's ``run(job)`` may see: its own parameters, its place to write, and nothing else."""
+
+    step: str
+    id: str
+    study: str
+    scale: str
+    seed: int
+    params_hash: str
+    entry: Any
+    studies: dict[str, Any]
+    staging: Path
+    log: TextIO
+    device: str
+    notes: dict[str, Any] = field(default_factory=dict)
+
+    def out(self, path: Path) -> Path:
+        """Where to write the output ``path``: in a staging folder, moved into place when the step succeeds."""
+        staged = self.staging / path
+        staged.parent.mkdir(parents=True, exist_ok=True)
+        return staged
+
+    def say(self, text: str) -> None:
+        """One line to the terminal and to the step's log."""
+        print(f"{self.step} {self.id}: {text}", file=sys.stderr, flush=True)
+        self.log.write(text + "\n")
+        self.log.flush()
+
+
+def run_step(step: str, key: str, root: Path = Path()) -> None:
+    """Run ``step`` for ``key`` in the work tree ``root`` (the current directory).
+
+    Raises SandglassError on anything the user can act on; declared outputs are then left untouched.
+    """
+    params = parameters.load(root)
+    job = _find(params, step, key)
+    overridden = check_software(root)
+    if "DVC_ROOT" in os.environ:  # `dvc repro` has no start of its own: its first step prunes
+        from pipeline import engines
+
+        engines.prune(root, params)
+    graph.LOGS.mkdir(exist_ok=True)
+    with (graph.LOGS / f"{job.name}.log").open("w", encoding="utf-8") as log, _only_one(job):
+        _follow_engine()
+        _run(job, params, log, overridden)
+
+
+def params_hash(params: Params, job: graph.Job) -> str:
+    """md5 of the tracked parameters of ``job``, as they stand in params.yaml."""
+    tracked = {path: params.value(path) for path in job.tracked}
+    return hashlib.md5(json.dumps(tracked, sort_keys=True).encode()).hexdigest()
+
+
+def _find(params: Params, step: str, key: str) -> graph.Job:
+    known = [job for job in graph.jobs(params) if job.step == step]
+    for job in known:
+        if job.id == key:
+            return job
+    names = ", ".join(job.id for job in known)
+    raise SandglassError(f"{step} {key}: no such id in params.yaml; {step} knows: {names}")
+
+
+def _run(job: graph.Job, params: Params, log: TextIO, overridden: list[str]) -> None:
+    module = importlib.import_module(f"pipeline.steps.{job.step}")
+    started = time.time()
+    with _staging(job) as staging:
+        context = _context(job, params, staging, log)
+        context.notes |= {"scale": params.scale, "params_hash": context.params_hash}
+        context.notes["software_overridden"] = overridden
+        try:
+            module.run(context)
+            _publish(job, params, staging)
+        except BaseException as error:
+            log.write(traceback.format_exc())
+            _record(context, started, f"failed: {_reason(error)}")
+            if isinstance(error, (SandglassError, KeyboardInterrupt)):
+                raise
+            where = f"{graph.LOGS}/{job.name}.log"
+            raise SandglassError(f"{job.step} {job.id} failed: {_reason(error)} (details: {where})") from None
+        context.say(f"done in {time.time() - started:.1f} s")
+        _record(context, started, "done")
+
+
+def _context(job: graph.Job, params: Params, staging: Path, log: TextIO) -> Job:
+    """What the step may see: a step that read more than its job tracks could go stale unseen."""
+    entries = {"dataset": params.datasets, "train": params.runs, "theory": params.theory}
+    entry = entries.get(job.step, params.studies).get(job.id)
+    if job.study_fields:
+        entry = SimpleNamespace(**{field: getattr(entry, field) for field in job.study_fields})
+    return Job(
+        step=job.step,
+        id=job.id,
+        study=job.study,
+        scale=params.scale,
+        seed=params.seed,
+        params_hash=params_hash(params, job),
+        entry=entry,
+        studies=params.studies if job.step == "report" else {},
+        staging=staging,
+        log=log,
+        device=params.device,
+    )
+
+
+def _reason(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    return text if isinstance(error, SandglassError) else f"{type(error).__name__}: {text}".rstrip(": ")
+
+
+def _record(context: Job, started: float, status: str) -> None:
+    """Times, host and device live here, outside every hashed artifact."""
+    folder = graph.LOGS / "steps"
+    folder.mkdir(parents=True, exist_ok=True)
+    record = {"step": context.step, "id": context.id, "status": status} | context.notes
+    record |= {"seconds": round(time.time() - started, 2), "finished": time.time()}
+    record |= {"host": platform.node(), "python": platform.python_version()}
+    (folder / f"{context.step}-{context.id}.json").write_text(json.dumps(record, indent=1))
+
+
+@contextmanager
+def _staging(job: graph.Job) -> Iterator[Path]:
+    parent = graph.DATA / ".tmp"
+    for left in parent.glob(f"{job.name}.{platform.node()}.*"):  # by a killed process: the job's lock is ours
+        shutil.rmtree(left, ignore_errors=True)
+    folder = parent / f"{job.name}.{platform.node()}.{os.getpid()}"
+    folder.mkdir(parents=True)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _publish(job: graph.Job, params: Params, staging: Path) -> None:
+    """Move the staged files into place, each by one rename, after checking that none is missing."""
+    expected = graph.outputs(job, params)
+    missing = [str(path) for path in expected if not (staging / path).is_file()]
+    if missing:
+        raise SandglassError(f"{job.step} {job.id} did not make {', '.join(missing)}")
+    staged = [path.relative_to(staging) for path in sorted(staging.rglob("*")) if path.is_file()]
+    surplus = set(staged) - set(expected)
+    if surplus and job.step != "report":
+        raise SandglassError(
+            f"{job.step} {job.id} made undeclared files: {', '.join(map(str, sorted(surplus)))}"
+        )
+    if job.step == "report":
+        shutil.rmtree(graph.DATA / "report", ignore_errors=True)
+    for path in staged:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        (staging / path).replace(path)
+
+
+@contextmanager
+def _only_one(job: graph.Job) -> Iterator[None]:
+    """Hold the job's own lock: an orphan of a killed engine must not write beside its successor."""
+    folder = graph.STATE / "jobs"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / f"{job.name}.lock").open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            holder = lock.read().strip() or "unknown"
+            print(
+                f"{job.step} {job.id}: waiting for process {holder}, which is at this step", file=sys.stderr
+            )
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        yield
+
+
+def _follow_engine() -> None:
+    """End this process when the engine that started it is gone (killed, not merely busy)."""
+    engine = next(
+        (p for p in psutil.Process().parents() if {"snakemake", "dvc"} & set(_words(p))),
+        None,
+    )
+    if engine is None:  # started by hand
+        return
+
+    def watch() -> None:
+        while engine.is_running() and engine.status() != psutil.STATUS_ZOMBIE:
+            time.sleep(ORPHAN_POLL_SECONDS)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _words(process: psutil.Process) -> list[str]:
+    try:
+        return [Path(word).name for word in process.cmdline()[:4]]
+    except psutil.Error:
+        return []
