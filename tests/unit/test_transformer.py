@@ -143,6 +143,30 @@ def test_packed_rows_give_the_logits_of_padded_ones(spec: Spec) -> None:
     )
 
 
+def test_attention_by_counts_is_attention(spec: Spec) -> None:
+    """Without a recorded pattern the first layer sums over symbols instead of positions: same logits, same gradient."""
+    tokens = ids(3, 4, 40)
+    segments = torch.arange(40).expand(3, 4, 40) // 13
+    positions = torch.arange(40).expand(3, 4, 40) % 13
+    found = []
+    for record in ([], ["blocks.0.attn.pattern"]):
+        params = {name: value.requires_grad_() for name, value in weights(spec).items()}
+        logits, _ = transformer.forward(spec, params, table(spec), tokens, positions, segments, record)
+        gradients = torch.autograd.grad(logits.square().mean(), list(params.values()))
+        found.append((logits, gradients))
+    torch.testing.assert_close(found[0], found[1], atol=1e-10, rtol=0)
+
+
+def test_selected_places_get_the_logits_they_have_anyway(spec: Spec) -> None:
+    params, tokens = weights(spec), ids(3, 2, 9)
+    select = torch.tensor([[0, 17, 4], [4, 4, 4], [16, 1, 8]])
+    everywhere, _ = transformer.forward(spec, params, table(spec), tokens)
+    some, _ = transformer.forward(spec, params, table(spec), tokens, select=select)
+    flat = everywhere.reshape(3, 18, spec.outputs)
+    for r in range(3):
+        torch.testing.assert_close(some[r], flat[r, select[r]], atol=1e-12, rtol=0)
+
+
 def test_an_unknown_record_lists_the_known_ones() -> None:
     with pytest.raises(SandglassError, match=r"this model has: blocks\.0\.attn\.pattern, blocks\.1"):
         transformer.forward(GPT, weights(GPT), table(GPT), ids(1, 1, 3), record=["layer1"])
