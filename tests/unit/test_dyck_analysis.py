@@ -33,8 +33,8 @@ DATASETS = {
     "probe": Nested(**COMMON, split="probe16", sampler="nested"),
 }
 GPT = {
-    "dataset": "train", "block": "gpt", "layers": 2, "heads": 1, "width": 50, "ffn": 50, "embedding": "token",
-    "position": "none", "t_max": 6000, "replicas": REPLICAS, "lr": 0.003, "batch": 8, "steps": 10,
+    "dataset": "train", "block": "gpt", "layers": 2, "heads": 1, "width": 50, "ffn": 50, "attention": "learned",
+    "embedding": "token", "position": "none", "t_max": 6000, "replicas": REPLICAS, "lr": 0.003, "batch": 8, "steps": 10,
     "loss_positions": "closing", "contrastive": 0.0, "corpus": "shared", "stream": "a",
 }  # fmt: skip
 MFL = GPT | {"block": "stripped", "layers": 1, "ffn": 0, "embedding": "pair", "stream": "b"}
@@ -53,7 +53,16 @@ def ensemble(run: str) -> transformer.Ensemble:
     entry = RUNS[run]
     table = torch.from_numpy(dyck.embedding_table(entry["embedding"], 2, 4, 50))
     spec = transformer.Spec(
-        entry["block"], entry["layers"], 1, 50, entry["ffn"], entry["position"], entry["t_max"], len(table), 4
+        entry["block"],
+        entry["layers"],
+        1,
+        50,
+        entry["ffn"],
+        entry["attention"],
+        entry["position"],
+        entry["t_max"],
+        len(table),
+        4,
     )
     models = [transformer.initial(spec, stream(0, run, replica)) for replica in range(REPLICAS)]
     params = {

@@ -60,11 +60,14 @@ class Run(RunEntry):
     corpus: Literal["shared", "per_replica"] = Field(
         description="replica r trains on corpus 0, or on corpus r"
     )
-    block: Literal["gpt", "stripped"] = Field(description="form of a layer; see models/transformer.py")
+    block: Literal["gpt", "resln", "stripped"] = Field(
+        description="form of a layer; see models/transformer.py"
+    )
     layers: Annotated[int, Field(ge=1, le=4)]
     heads: Positive
     width: Positive
     ffn: Annotated[int, Field(ge=0, description="width of the MLP; 0 where the block has none")]
+    attention: Literal["learned", "uniform"] = Field(description="uniform: queries are multiplied by 0")
     embedding: Literal["token", "pair", "sum", "angle"] = Field(
         description="frozen inputs: one-hot tokens, or a minimal first layer by eq. (15), (16), (17)"
     )
@@ -77,8 +80,8 @@ class Run(RunEntry):
     def _consistent(self) -> Run:
         if self.width % self.heads:
             raise ValueError(f"width {self.width} must be a multiple of heads {self.heads}")
-        if (self.block == "gpt") != (self.ffn > 0):
-            raise ValueError("ffn must be 0 for block 'stripped', which has no MLP, and positive for 'gpt'")
+        if (self.block == "stripped") != (self.ffn == 0):
+            raise ValueError("ffn must be 0 for block 'stripped', which has no MLP, and positive for others")
         if self.contrastive > 0 and self.position != "none":
             raise ValueError("contrastive needs position 'none': the inserted prefix would shift the code")
         return self

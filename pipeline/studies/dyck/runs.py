@@ -49,7 +49,7 @@ def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[st
         data["prefix.probability"] = probability
     spec = {
         "block": entry.block, "layers": entry.layers, "heads": entry.heads, "width": entry.width,
-        "ffn": entry.ffn, "position": entry.position, "t_max": entry.t_max,
+        "ffn": entry.ffn, "attention": entry.attention, "position": entry.position, "t_max": entry.t_max,
         "inputs": len(table), "outputs": 2 * k,
     }  # fmt: skip
     header = Header(
