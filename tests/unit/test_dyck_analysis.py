@@ -20,7 +20,7 @@ from pipeline.studies.dyck.params import Complete, Nested, Prefix
 from schemas.dyck.tables import ARMS, LINEAR, MINIMAL, SCHEMAS, STANDARD
 
 REPLICAS = 4
-COMMON = {"study": "dyck", "language": "dyck", "k": 2, "depth": 4}
+COMMON = {"study": "dyck", "language": "dyck", "grammars": [{"k": 2, "depth": 4}]}
 CHAIN = {"q": 0.5, "sequences": 40, "corpora": 1}
 DATASETS = {
     "train": Complete(
@@ -33,9 +33,9 @@ DATASETS = {
     "probe": Nested(**COMMON, split="probe16", sampler="nested"),
 }
 GPT = {
-    "dataset": "train", "block": "gpt", "layers": 2, "heads": 1, "width": 50, "ffn": 50, "attention": "learned",
-    "embedding": "token", "position": "none", "t_max": 6000, "replicas": REPLICAS, "lr": 0.003, "batch": 8, "steps": 10,
-    "loss_positions": "closing", "contrastive": 0.0, "corpus": "shared", "stream": "a",
+    "dataset": "train", "k": 2, "depth": 4, "block": "gpt", "layers": 2, "heads": 1, "width": 50, "ffn": 50,
+    "attention": "learned", "embedding": "token", "position": "none", "t_max": 6000, "replicas": REPLICAS, "lr": 0.003, "batch": 8,
+    "steps": 10, "loss_positions": "closing", "contrastive": 0.0, "corpus": "shared", "stream": "a",
 }  # fmt: skip
 MFL = GPT | {"block": "stripped", "layers": 1, "ffn": 0, "embedding": "pair", "stream": "b"}
 RUNS = {

@@ -80,6 +80,17 @@ MUTATIONS = [
     ),
     ("datasets/dyck-train-complete/q", 1.5, ["datasets.dyck-train-complete.q:", "less than 1", "1.5"]),
     ("datasets/dyck-train-complete/min_length", 3, ["datasets.dyck-train-complete.min_length: unknown key"]),
+    ("datasets/dyck-probe16/grammars", [], ["datasets.dyck-probe16.grammars:", "at least 1 item"]),
+    (
+        "datasets/dyck-probe16/grammars",
+        [{"k": 2, "depth": 4, "dept": 4}],
+        ["datasets.dyck-probe16.grammars.0.dept", "unknown key", "'depth'"],
+    ),
+    (
+        "datasets/dyck-probe16/grammars",
+        [{"k": 2, "depth": 4}] * 2,
+        ["datasets.dyck-probe16:", "lists a grammar twice"],
+    ),
     (
         "datasets/dyck-train-complete/sampler",
         "whole",

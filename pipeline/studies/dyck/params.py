@@ -9,12 +9,24 @@ from pydantic import Field, model_validator
 from pipeline.params import DatasetEntry, Positive, Probability, RunEntry, Strict, TheoryEntry
 
 
+class Grammar(Strict):
+    """One bounded Dyck language, Dyck_{k,D}."""
+
+    k: Annotated[int, Field(ge=1, le=60, description="bracket types")]
+    depth: Annotated[int, Field(ge=1, le=120, description="D, the largest depth")]
+
+
 class _Sequences(DatasetEntry):
     split: Literal[
         "train_complete", "train_prefix", "dev_complete", "dev_prefix", "lengen", "probe16", "probe19"
     ]
-    k: Annotated[int, Field(ge=1, le=60, description="bracket types")]
-    depth: Annotated[int, Field(ge=1, le=120, description="D, the largest depth")]
+    grammars: Annotated[list[Grammar], Field(min_length=1, description="each with corpora of its own")]
+
+    @model_validator(mode="after")
+    def _each_once(self) -> _Sequences:
+        if len({(grammar.k, grammar.depth) for grammar in self.grammars}) < len(self.grammars):
+            raise ValueError("grammars lists a grammar twice")
+        return self
 
 
 class Complete(_Sequences):
@@ -55,8 +67,10 @@ Dataset = Annotated[Complete | Prefix | Nested, Field(discriminator="sampler")]
 
 
 class Run(RunEntry):
-    """An ensemble of Transformers trained on next tokens."""
+    """An ensemble of Transformers trained on next tokens of one grammar of its dataset."""
 
+    k: Annotated[int, Field(ge=1, le=60, description="bracket types of its grammar")]
+    depth: Annotated[int, Field(ge=1, le=120, description="D of its grammar")]
     corpus: Literal["shared", "per_replica"] = Field(
         description="replica r trains on corpus 0, or on corpus r"
     )
