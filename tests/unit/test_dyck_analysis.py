@@ -34,8 +34,8 @@ DATASETS = {
 }
 GPT = {
     "dataset": "train", "k": 2, "depth": 4, "block": "gpt", "layers": 2, "heads": 1, "width": 50, "ffn": 50,
-    "attention": "learned", "embedding": "token", "position": "none", "t_max": 6000, "replicas": REPLICAS, "lr": 0.003, "batch": 8,
-    "steps": 10, "loss_positions": "closing", "contrastive": 0.0, "corpus": "shared", "stream": "a",
+    "attention": "learned", "embedding": "token", "position": "none", "t_max": 6000, "replicas": REPLICAS,
+    "lr": 0.003, "batch": 8, "steps": 10, "loss_positions": "closing", "contrastive": 0.0, "corpus": "shared", "stream": "a",
 }  # fmt: skip
 MFL = GPT | {"block": "stripped", "layers": 1, "ffn": 0, "embedding": "pair", "stream": "b"}
 RUNS = {
