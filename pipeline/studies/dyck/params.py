@@ -129,6 +129,7 @@ class Analysis(Strict):
     )
     resamples: Annotated[int, Field(ge=100, description="bootstrap resamples")]
     confidence: Annotated[float, Field(gt=0.5, lt=1)]
+    stored_maps: Positive = Field(description="maps on D4 kept for figures: of the first replicas that count")
 
 
 class Claims(Strict):
