@@ -314,6 +314,8 @@ def _locate(kind: Any, value: Any, loc: tuple[int | str, ...]) -> tuple[list[int
         path.append(part)
         if isinstance(kind, type) and issubclass(kind, BaseModel) and part in kind.model_fields:
             kind = kind.model_fields[str(part)].annotation
+        elif get_origin(kind) is list:
+            (kind,) = get_args(kind)
         if isinstance(value, (dict, list)) and not last:
             value = value[part]  # type: ignore[index]
     return path, fields

@@ -110,9 +110,12 @@ def pair_mean(distances: NDArray[np.float64]) -> float:
 
 def pair_mean_draws(distances: NDArray[np.float64], counts: NDArray[np.int64]) -> NDArray[np.float64]:
     """`pair_mean` of resamples in which replica r occurs ``counts[b, r]`` times, without pairs of one replica
-    with itself (their distance is 0 by construction); NaN where no other pair is left."""
-    off_diagonal = distances * (1 - np.eye(len(distances)))
-    total = np.einsum("br,rs,bs->b", counts, off_diagonal, counts)
+    with itself (their distance is 0 by construction); NaN where no other pair is left.
+
+    ``distances`` may be a stack (..., R, R): the same resamples of replicas for every entry, (..., resamples).
+    """
+    off_diagonal = distances * (1 - np.eye(distances.shape[-1]))
+    total = ((counts.astype(float) @ off_diagonal) * counts).sum(-1)
     pairs = counts.sum(1) ** 2 - (counts**2).sum(1)
     with np.errstate(invalid="ignore"):
         return total / np.where(pairs > 0, pairs, np.nan)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 import pandera.errors
@@ -47,6 +48,18 @@ def store(frame: pl.DataFrame, path: Path, metadata: dict[str, str] | None = Non
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def conform(frames: Iterable[pl.DataFrame], schema: Schema, **stamp: str) -> pl.DataFrame:
+    """``frames`` below each other with the columns, order and types of ``schema``, and the constant columns
+    of ``stamp``; NaN becomes null. Without frames, a table without rows."""
+    dtypes = {column: field.dtype.type for column, field in schema.to_schema().columns.items()}
+    own = [column for column in dtypes if column not in stamp]
+    typed = [frame.select(pl.col(column).cast(dtypes[column]) for column in own) for frame in frames]
+    frame = pl.concat([pl.DataFrame(schema={column: dtypes[column] for column in own}), *typed])
+    return frame.with_columns(pl.selectors.float().fill_nan(None)).with_columns(
+        pl.lit(value).alias(key) for key, value in stamp.items()
+    )
 
 
 def read(path: Path, schema: Schema) -> pl.DataFrame:

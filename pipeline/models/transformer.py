@@ -4,10 +4,16 @@ Layers come in the forms that the studies need (``Spec.block``), column vectors 
 written as rows here (rows of an attention pattern are queries):
 
 ``gpt``       H = X + Attn(X) W_O;  X' = H + W_out gelu_tanh(W_in LN(H)): no normalisation before
-              attention, none at the end (DYCK-M1, M2: Wen et al. 2023, section 4.1, D.1, and the
+              attention, none at the end (DYCK-M1 to M3: Wen et al. 2023, section 4.1, D.1, and the
               authors' release).
+``resln``     H = X + Attn(X) W_O;  H' = H + LN(H);  X' = H' + W_out gelu_tanh(W_in H'): one more
+              residual connection, around the normalisation, nearer to eq. (6) (DYCK-M8: Table 1;
+              the formula is the authors' release).
 ``stripped``  X' = LN(Attn(X)): no residual, output projection or MLP, the single trained layer
               on top of a minimal first layer (DYCK-M4 to M6: section 4.1, D.1).
+
+``Spec.attention`` is ``learned`` or ``uniform``: query vectors times 0, so that every query spreads
+its attention evenly over what it may see, and all else is trained (DYCK-M7: footnote 4).
 
 Names and shapes of parameters, without the replica axis (d = width, f = ffn, O = outputs):
 
@@ -53,6 +59,7 @@ class Spec:
     heads: int
     width: int
     ffn: int
+    attention: str
     position: str
     t_max: int
     inputs: int
@@ -77,10 +84,10 @@ def shapes(spec: Spec) -> dict[str, tuple[int, ...]]:
     for layer in range(spec.layers):
         at = f"blocks.{layer}"
         found |= {f"{at}.attn.W_QKV": (d, 3 * d), f"{at}.attn.b_QKV": (3 * d,)}
-        if spec.block == "gpt":
+        if spec.block != "stripped":
             found |= {f"{at}.attn.W_O": (d, d), f"{at}.attn.b_O": (d,)}
         found |= {f"{at}.ln.w": (d,), f"{at}.ln.b": (d,)}
-        if spec.block == "gpt":
+        if spec.block != "stripped":
             found |= {f"{at}.mlp.W_in": (d, f), f"{at}.mlp.b_in": (f,)}
             found |= {f"{at}.mlp.W_out": (f, d), f"{at}.mlp.b_out": (d,)}
     return found | {"head.W": (d, spec.outputs)}
@@ -129,9 +136,7 @@ def forward(
     recorded: dict[str, Tensor] = {}
     for layer in range(spec.layers):
         at = f"blocks.{layer}"
-        p = {
-            name.removeprefix(f"{at}."): value for name, value in params.items() if name.startswith(f"{at}.")
-        }
+        p = _layer(spec, params, at)
         if layer == 0 and spec.position == "none" and f"{at}.attn.pattern" not in record:
             o_RxNxD = _attention_by_counts(spec, p, table, ids, mask)
         else:
@@ -145,10 +150,23 @@ def forward(
             x_RxNxD = _layer_norm(p, o_RxNxD)
         else:
             h_RxNxD = x_RxNxD + _affine(o_RxNxD, p["attn.W_O"], p["attn.b_O"])
-            inner = F.gelu(_affine(_layer_norm(p, h_RxNxD), p["mlp.W_in"], p["mlp.b_in"]), approximate="tanh")
+            z_RxNxD = _layer_norm(p, h_RxNxD)
+            if spec.block == "resln":
+                z_RxNxD = h_RxNxD = h_RxNxD + z_RxNxD
+            inner = F.gelu(_affine(z_RxNxD, p["mlp.W_in"], p["mlp.b_in"]), approximate="tanh")
             x_RxNxD = h_RxNxD + _affine(inner, p["mlp.W_out"], p["mlp.b_out"])
     logits = torch.bmm(x_RxNxD, params["head.W"])
     return logits if select is not None else logits.view(R, B, T, spec.outputs), recorded
+
+
+def _layer(spec: Spec, params: dict[str, Tensor], at: str) -> dict[str, Tensor]:
+    """The parameters of one layer by their own names; queries times 0 where attention is uniform."""
+    p = {name.removeprefix(f"{at}."): value for name, value in params.items() if name.startswith(f"{at}.")}
+    if spec.attention == "uniform":
+        kept = torch.ones_like(p["attn.b_QKV"][:1])
+        kept[:, : spec.width] = 0
+        p |= {"attn.W_QKV": p["attn.W_QKV"] * kept[:, None], "attn.b_QKV": p["attn.b_QKV"] * kept}
+    return p
 
 
 def _embed(spec: Spec, table: Tensor, ids: Tensor, positions: Tensor | None) -> Tensor:

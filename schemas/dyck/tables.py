@@ -12,15 +12,47 @@ from pandera.api.polars.types import PolarsData
 # The runs that contrasts, figures and claims speak of.
 STANDARD = "dyck-standard"  # M1
 LINEAR = "dyck-linear-position"  # M2
-MINIMAL = "dyck-minimal"  # M4
+WIDE = "dyck-wide"  # M3
+MINIMAL = "dyck-minimal"  # M4, learning rate 1e-2
+MINIMAL_SLOW = "dyck-minimal-lr3e-3"  # M4, learning rate 3e-3
+MINIMAL_SUM = "dyck-minimal-sum"  # M5, eq. (16)
+MINIMAL_ANGLE = "dyck-minimal-angle"  # M6, eq. (17)
+UNIFORM = {"complete": "dyck-uniform-complete", "prefix": "dyck-uniform-prefix"}  # M7, by training data
 ARMS = {"standard": "dyck-minimal-own-corpus", "contrastive": "dyck-minimal-contrastive"}  # of Figure 3
 
-MODELS = {STANDARD: "M1", LINEAR: "M2", MINIMAL: "M4"}
+MODELS = {
+    STANDARD: "M1",
+    LINEAR: "M2",
+    WIDE: "M3",
+    MINIMAL: "M4",
+    MINIMAL_SLOW: "M4, learning rate 0.003",
+    MINIMAL_SUM: "M5",
+    MINIMAL_ANGLE: "M6",
+}
+MAPPED = tuple(MODELS)  # the runs whose maps Figures 1 and 2 show
 PROBE = "probe16"  # D4
+TABLE_1_PROBE = "probe19"  # D5
+STACK_LIKE = 0.9  # DYCK-A4: a map is stack-like from this stack_argmax on
 
 # Attention variation on D4 over 40 initialisations (Wen et al. 2023, section 4.1). The published values for
 # random attention stand in the theory checks ``published-<N>``.
 PUBLISHED_VARIATION = {STANDARD: 2.27, LINEAR: 2.20, MINIMAL: 0.24}
+
+
+# Table 1 (Wen et al. 2023; Li 2025, Table 2.6): variation on 40 sentences of length 19, mean and standard
+# deviation over the sentences, for each layer of the models of (k, D, layers); and that of random attention.
+PUBLISHED_TABLE_1 = {
+    (2, 4, 2): [(0.047, 0.006), (7.721, 0.908)],
+    (2, 4, 3): [(0.070, 0.013), (5.072, 0.645), (24.063, 1.166)],
+    (2, 8, 2): [(0.087, 0.012), (7.583, 0.961)],
+    (2, 8, 3): [(0.059, 0.011), (5.560, 0.714), (23.590, 0.829)],
+    (3, 4, 2): [(0.182, 0.024), (9.313, 0.815)],
+    (3, 4, 3): [(0.225, 0.032), (8.426, 0.877), (25.749, 0.897)],
+    (3, 8, 2): [(0.178, 0.028), (7.000, 0.884)],
+    (3, 8, 3): [(0.154, 0.036), (6.280, 0.711), (25.451, 0.871)],
+}
+PUBLISHED_TABLE_1_RANDOM = 3.33
+TABLE_1 = {cell: "dyck-table1-k{}-d{}-l{}".format(*cell) for cell in PUBLISHED_TABLE_1}  # M8
 
 
 class _Result(pa.DataFrameModel):
@@ -30,12 +62,15 @@ class _Result(pa.DataFrameModel):
     params_hash: pl.String = pa.Field(str_length={"min_value": 1})
 
 
+ARCHITECTURES = ["gpt", "gpt_pos", "gpt200", "uniform", "resln", "mfl15", "mfl16", "mfl17"]
+
+
 class Runs(_Result):
     """The trained models: one row per replica."""
 
     run: pl.String
     replica: pl.Int32 = pa.Field(ge=0)
-    arch: pl.String = pa.Field(isin=["gpt", "gpt_pos", "gpt200", "mfl15", "mfl16", "mfl17"])
+    arch: pl.String = pa.Field(isin=ARCHITECTURES)
     n_layers: pl.Int8 = pa.Field(ge=1, le=4)
     n_heads: pl.Int8 = pa.Field(ge=1)
     width: pl.Int16 = pa.Field(ge=1)
@@ -88,7 +123,7 @@ _MAP = ["run", "replica", "probe_split", "seq_id", "layer", "head", "start_inclu
 
 
 class Attention(_Result):
-    """Attention weights on probes, the entries with key <= query; with the start token, it is position 0."""
+    """Maps on D4 that figures show, the entries with key <= query; with the start token, it is position 0."""
 
     run: pl.String
     replica: pl.Int32 = pa.Field(ge=0)
@@ -157,11 +192,78 @@ class Variation(_Result):
         return data.lazyframe.select(pl.col("variation_mean").is_not_null() == (pl.col("n_models") >= 2))
 
 
+class VariationTable1(_Result):
+    """Table 1: variation on the sentences of D5 with the start token, averaged over the sentences."""
+
+    run: pl.String
+    lang_k: pl.Int8 = pa.Field(ge=1)
+    lang_D: pl.Int8 = pa.Field(ge=1)
+    n_layers: pl.Int8 = pa.Field(ge=1, le=4)
+    layer: pl.Int8 = pa.Field(ge=1, le=4)
+    mean: pl.Float64 = pa.Field(ge=0, nullable=True, description="null for fewer than two models")
+    sd_over_sentences: pl.Float64 = pa.Field(ge=0, nullable=True)
+    ci_lo: pl.Float64 = pa.Field(ge=0, nullable=True, description="of the mean, replicas resampled")
+    ci_hi: pl.Float64 = pa.Field(ge=0, nullable=True)
+    confidence: pl.Float64 = pa.Field(gt=0, lt=1, description="of the interval")
+    n_sentences: pl.Int16 = pa.Field(ge=1)
+    n_rows: pl.Int16 = pa.Field(ge=1)
+    n_models: pl.Int16 = pa.Field(ge=0)
+    n_excluded: pl.Int16 = pa.Field(ge=0)
+    excluded_reason: pl.String
+    random_baseline: pl.Float64 = pa.Field(ge=0, description="closed form, random causal maps of this size")
+    published_mean: pl.Float64 = pa.Field(ge=0, nullable=True)
+    published_sd: pl.Float64 = pa.Field(ge=0, nullable=True)
+
+    class Config:
+        """One row per run and layer."""
+
+        strict = True
+        unique = ["run", "layer"]
+
+    @pa.dataframe_check(name="what is excluded has a reason")
+    def excluded_has_reason(cls, data: PolarsData) -> pl.LazyFrame:
+        return data.lazyframe.select((pl.col("n_excluded") > 0) == (pl.col("excluded_reason") != ""))
+
+
+class StackScore(_Result):
+    """DYCK-A4 on data like the training data, start token included as in training."""
+
+    run: pl.String
+    replica: pl.Int32 = pa.Field(ge=0)
+    layer: pl.Int8 = pa.Field(ge=1, le=4)
+    head: pl.Int8 = pa.Field(ge=0)
+    eval_split: pl.String
+    stack_argmax: pl.Float64 = pa.Field(ge=0, le=1, description="the last unmatched open weighs most")
+    stack_argmax_closers: pl.Float64 = pa.Field(
+        ge=0, le=1, nullable=True, description="among closers; null if no closer leaves an open bracket"
+    )
+    stack_mass: pl.Float64 = pa.Field(ge=0, le=1)
+    stack_mass_uniform: pl.Float64 = pa.Field(ge=0, le=1, description="of uniform attention")
+    same_depth_mass: pl.Float64 = pa.Field(ge=0, le=1, nullable=True, description="minimal first layer only")
+    n_queries: pl.Int32 = pa.Field(gt=0, description="tokens after which a bracket is open")
+    n_closers: pl.Int32 = pa.Field(ge=0, description="closers among them")
+
+    class Config:
+        """One row per replica, layer and head."""
+
+        strict = True
+        unique = ["run", "replica", "layer", "head"]
+
+
 class Contrasts(_Result):
     """Comparisons between runs that claims are about; null where a value is not defined."""
 
     contrast: pl.String = pa.Field(
-        isin=["variation_over_random", "variation_ratio", "beta", "accuracy", "rank"]
+        isin=[
+            "in_distribution",
+            "stack",
+            "variation_over_random",
+            "variation_ratio",
+            "layer_ratio",
+            "beta",
+            "accuracy",
+            "rank",
+        ]
     )
     statistic: pl.String
     first: pl.String = pa.Field(description="run, or the arms that are pooled")
@@ -247,8 +349,10 @@ class Fig3(_Result):
 SCHEMAS: dict[str, type[pa.DataFrameModel]] = {
     "runs": Runs,
     "accuracy": Accuracy,
+    "stack_score": StackScore,
     "attention": Attention,
     "variation": Variation,
+    "variation_table1": VariationTable1,
     "contrasts": Contrasts,
     "balance": Balance,
     "balance_detail": BalanceDetail,

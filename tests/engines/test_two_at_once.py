@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -76,6 +77,28 @@ def test_what_a_killed_run_had_finished_is_kept(built: Workspace) -> None:
     assert built.run("python", "-c", "from pipeline import engines; engines.record()").status == 0
     assert "dataset@toy-numbers" not in built.status()
     assert built.planned() == planned
+
+
+def test_a_record_does_not_vouch_for_what_the_other_engine_made(built: Workspace) -> None:
+    def rows(count: int) -> None:
+        built.change(lambda params: params["datasets"]["toy-numbers"].update(rows=count))
+
+    rows(50)
+    _kill_all(_busy(built, "snakemake"))  # Snakemake notes that it made the dataset of 50 rows
+    rows(60)
+    assert built.repro("dataset@toy-numbers").ran == {"dataset toy-numbers"}
+    rows(50)
+    assert "dataset toy-numbers" in built.planned()
+
+
+def test_lock_entry_of_a_process_long_gone_stops_nothing(built: Workspace) -> None:
+    """After a restart of the machine another process may have the number of the killed `dvc repro`."""
+    file = built.path / ".dvc/tmp/rwlock"
+    entry = {"pid": os.getpid(), "cmd": "dvc repro"}
+    file.write_text(json.dumps({"write": {str(built.path / "data/report"): entry}, "read": {}}))
+    assert built.snakemake("-n").status == 1
+    os.utime(file, (1, 1))
+    assert built.planned() == set()
 
 
 def test_interrupted_run_continues(built: Workspace) -> None:

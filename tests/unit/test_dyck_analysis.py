@@ -17,10 +17,11 @@ from pipeline.models import transformer
 from pipeline.streams import stream
 from pipeline.studies.dyck import analysis, datasets, metrics
 from pipeline.studies.dyck.params import Complete, Nested, Prefix
-from schemas.dyck.tables import ARMS, LINEAR, MINIMAL, SCHEMAS, STANDARD
+from schemas.dyck.tables import ARMS, LINEAR, MINIMAL, SCHEMAS, STANDARD, TABLE_1, UNIFORM
 
 REPLICAS = 4
-COMMON = {"study": "dyck", "language": "dyck", "k": 2, "depth": 4}
+GRAMMAR = {"k": 2, "depth": 4}
+COMMON = {"study": "dyck", "language": "dyck", "grammars": [GRAMMAR]}
 CHAIN = {"q": 0.5, "sequences": 40, "corpora": 1}
 DATASETS = {
     "train": Complete(
@@ -32,10 +33,21 @@ DATASETS = {
     ),
     "probe": Nested(**COMMON, split="probe16", sampler="nested"),
 }
+PREFIX = {**COMMON, **CHAIN, "sampler": "prefix", "min_length": 28, "max_length": 28}
+DATASETS |= {
+    "train-prefix": Prefix(**PREFIX, split="train_prefix"),
+    "dev-prefix": Prefix(**PREFIX, split="dev_prefix"),
+    "probe19": Prefix(
+        **PREFIX
+        | {"sequences": 6, "min_length": 19, "max_length": 19, "grammars": [{"k": 3, "depth": 4}, GRAMMAR]},
+        split="probe19",
+    ),
+}
 GPT = {
-    "dataset": "train", "block": "gpt", "layers": 2, "heads": 1, "width": 50, "ffn": 50, "embedding": "token",
-    "position": "none", "t_max": 6000, "replicas": REPLICAS, "lr": 0.003, "batch": 8, "steps": 10,
-    "loss_positions": "closing", "contrastive": 0.0, "corpus": "shared", "stream": "a",
+    "dataset": "train", "k": 2, "depth": 4, "block": "gpt", "layers": 2, "heads": 1, "width": 50, "ffn": 50,
+    "attention": "learned", "embedding": "token", "position": "none", "t_max": 6000, "replicas": REPLICAS,
+    "lr": 0.003, "batch": 8, "steps": 10, "loss_positions": "closing", "contrastive": 0.0, "corpus": "shared",
+    "stream": "a",
 }  # fmt: skip
 MFL = GPT | {"block": "stripped", "layers": 1, "ffn": 0, "embedding": "pair", "stream": "b"}
 RUNS = {
@@ -44,6 +56,8 @@ RUNS = {
     MINIMAL: MFL,
     ARMS["standard"]: MFL | {"corpus": "per_replica"},
     ARMS["contrastive"]: MFL | {"corpus": "per_replica", "contrastive": 0.3},
+    UNIFORM["complete"]: GPT | {"attention": "uniform"},
+    TABLE_1[2, 4, 3]: GPT | {"block": "resln", "layers": 3, "dataset": "train-prefix"},
 }
 
 
@@ -52,9 +66,8 @@ def ensemble(run: str) -> transformer.Ensemble:
     """Random weights, ten times those of an initialisation, so that attention is far from uniform."""
     entry = RUNS[run]
     table = torch.from_numpy(dyck.embedding_table(entry["embedding"], 2, 4, 50))
-    spec = transformer.Spec(
-        entry["block"], entry["layers"], 1, 50, entry["ffn"], entry["position"], entry["t_max"], len(table), 4
-    )
+    named = ("block", "layers", "heads", "width", "ffn", "attention", "position", "t_max")
+    spec = transformer.Spec(**{name: entry[name] for name in named}, inputs=len(table), outputs=4)
     models = [transformer.initial(spec, stream(0, run, replica)) for replica in range(REPLICAS)]
     params = {
         name: torch.from_numpy(np.stack([model[name] for model in models])).float() * 10 for name in models[0]
@@ -68,7 +81,7 @@ def context(
     diverged: dict[str, dict[str, int]] | None = None,
     min_accuracy: float = 0.0,
 ) -> Any:
-    knobs = SimpleNamespace(min_accuracy=min_accuracy, resamples=200, confidence=0.95)
+    knobs = SimpleNamespace(min_accuracy=min_accuracy, resamples=200, confidence=0.95, stored_maps=2)
     return SimpleNamespace(
         study="dyck",
         entry=SimpleNamespace(
@@ -104,9 +117,9 @@ def test_the_same_input_gives_the_same_tables(made: dict[str, pl.DataFrame]) -> 
 
 def test_runs_say_what_was_trained(made: dict[str, pl.DataFrame]) -> None:
     runs = made["runs"]
-    assert runs.height == 5 * REPLICAS
+    assert runs.height == 7 * REPLICAS
     about = {row["run"]: row for row in runs.filter(replica=3).iter_rows(named=True)}
-    assert [about[run]["arch"] for run in RUNS] == ["gpt", "gpt_pos", "mfl15", "mfl15", "mfl15"]
+    assert [about[run]["arch"] for run in RUNS] == ["gpt", "gpt_pos", *["mfl15"] * 3, "uniform", "resln"]
     assert about[STANDARD]["t_max"] is None and about[LINEAR]["t_max"] == 28
     assert about[MINIMAL]["corpus"] == 0 and about[ARMS["standard"]]["corpus"] == 3
     assert runs.filter(run=STANDARD)["final_loss"].to_list() == [1.0, 1.5, 0.5, None]
@@ -157,18 +170,39 @@ def test_attention_is_the_softmax_of_the_weights(made: dict[str, pl.DataFrame]) 
             n = len(x)
             expected = scores.masked_fill(torch.ones(n, n).triu(1).bool(), -torch.inf).softmax(-1)
             rows = made["attention"].filter(run=run, layer=1, start_included=start)
-            dense = np.zeros((REPLICAS, n, n))
+            dense = np.zeros((2, n, n))
             dense[rows["replica"], rows["query"], rows["key"]] = rows["weight"]
-            assert n == 16 + start and np.allclose(dense, expected.numpy(), atol=1e-6)
+            assert n == 16 + start and np.allclose(dense, expected[:2].numpy(), atol=1e-6)
 
 
-def test_variation_is_that_of_the_stored_maps(made: dict[str, pl.DataFrame]) -> None:
-    row = made["variation"].filter(run=STANDARD, layer=2, start_included=True).row(0, named=True)
-    rows = made["attention"].filter(run=STANDARD, layer=2, start_included=True)
-    dense = np.zeros((REPLICAS, 17, 17))
-    dense[rows["replica"], rows["query"], rows["key"]] = rows["weight"]
-    pairs = [((dense[a] - dense[b]) ** 2).sum() for a in range(REPLICAS) for b in range(a)]
-    assert row["variation_mean"] == pytest.approx(np.mean(pairs))
+def test_only_the_maps_that_figures_show_are_stored(made: dict[str, pl.DataFrame]) -> None:
+    assert set(made["attention"]["run"]) == {STANDARD, LINEAR, MINIMAL}
+    assert set(made["attention"]["probe_split"]) == {"probe16"}
+    some = analysis.analyse(context([STANDARD], diverged={STANDARD: {"0": 7, "2": 3}}))["attention"]
+    assert set(some["replica"]) == {1, 3}
+
+
+def maps(run: str, tokens: list[int], start: bool, layer: int) -> np.ndarray:
+    """(R, N, N) on one sequence."""
+    model, row = ensemble(run), np.array([tokens], np.int8)
+    ids = row if RUNS[run]["embedding"] == "token" else dyck.symbols(row, 4)
+    read = torch.from_numpy((dyck.with_start(ids) if start else ids).astype(np.int64))[None]
+    name = f"blocks.{layer - 1}.attn.pattern"
+    _, recorded = transformer.forward(model.spec, model.params, model.table, read, record=[name])
+    return recorded[name][:, 0, 0].double().numpy()
+
+
+def pair_mean(pattern_RxNxN: np.ndarray) -> float:
+    pairs = [((a - b) ** 2).sum() for i, a in enumerate(pattern_RxNxN) for b in pattern_RxNxN[:i]]
+    return float(np.mean(pairs))
+
+
+def test_variation_is_that_of_the_maps(made: dict[str, pl.DataFrame]) -> None:
+    where = {"run": STANDARD, "probe_split": "probe16", "layer": 2, "start_included": True}
+    row = made["variation"].filter(**where).row(0, named=True)
+    assert row["variation_mean"] == pytest.approx(
+        pair_mean(maps(STANDARD, dyck.nested_probe(2, 4)[0].tolist(), True, 2))
+    )
     assert row["ci_lo"] < row["variation_mean"] < row["ci_hi"]
     assert (row["n_models"], row["n_rows"], row["last_layer"]) == (REPLICAS, 17, True)
     assert row["random_baseline"] == stats.causal_distance(17)
@@ -176,6 +210,75 @@ def test_variation_is_that_of_the_stored_maps(made: dict[str, pl.DataFrame]) -> 
         contrast="variation_over_random", first=STANDARD, metric="variation, start token included"
     )
     assert over["value"][0] == pytest.approx(row["variation_mean"] / stats.causal_distance(17))
+
+
+def test_table_1_is_the_mean_over_sentences_of_the_variation(made: dict[str, pl.DataFrame]) -> None:
+    """In float32: the first layer's attention is summed in another order when its own map is not recorded."""
+    run, means = TABLE_1[2, 4, 3], []
+    sentences = context().dataset("probe19").filter(lang_k=2)["tokens"].to_list()
+    for layer, published in ((1, 0.070), (2, 5.072), (3, 24.063)):
+        each = [pair_mean(maps(run, tokens, True, layer)) for tokens in sentences]
+        row = made["variation_table1"].filter(run=run, layer=layer).row(0, named=True)
+        assert row["mean"] == pytest.approx(np.mean(each), rel=1e-4)
+        assert row["sd_over_sentences"] == pytest.approx(np.std(each, ddof=1), rel=1e-4)
+        assert (row["n_sentences"], row["n_rows"], row["n_models"]) == (6, 20, REPLICAS)
+        assert row["ci_lo"] < row["mean"] < row["ci_hi"]
+        assert row["published_mean"] == published
+        stored = made["variation"].filter(run=run, probe_split="probe19", layer=layer, start_included=True)
+        assert stored.sort("seq_id")["variation_mean"].to_list() == pytest.approx(each, rel=1e-4)
+        means.append(row["mean"])
+    assert made["variation_table1"].height == 3
+    ratio = made["contrasts"].filter(contrast="layer_ratio").row(0, named=True)
+    assert ratio["first"] == run and ratio["lo"] < ratio["value"] < ratio["hi"]
+    assert ratio["value"] == pytest.approx(means[2] / means[1])
+
+
+def test_an_interval_of_table_1_is_that_of_the_means_over_sentences() -> None:
+    """With two replicas a resample is either both (one pair, whatever the counts) or undefined."""
+    frames = analysis.analyse(context([TABLE_1[2, 4, 3]], diverged={TABLE_1[2, 4, 3]: {"0": 1, "2": 1}}))
+    for row in frames["variation_table1"].iter_rows(named=True):
+        assert (row["n_models"], row["n_excluded"]) == (2, 2)
+        assert row["ci_lo"] == pytest.approx(row["mean"]) == row["ci_hi"]
+
+
+@pytest.mark.parametrize("run", [STANDARD, MINIMAL, UNIFORM["complete"], TABLE_1[2, 4, 3]])
+def test_stack_scores_are_those_of_one_query_after_another(made: dict[str, pl.DataFrame], run: str) -> None:
+    split = "dev-prefix" if run == TABLE_1[2, 4, 3] else "dev"
+    for layer in range(1, RUNS[run]["layers"] + 1):
+        found: dict[str, list[list[float]]] = {}
+        for row in context().dataset(split)["tokens"].to_list():
+            tokens = np.array([row], np.int8)
+            text, pattern = dyck.with_start(tokens)[0], maps(run, row, True, layer)
+            stack: list[int] = []
+            for i in range(1, len(text)):
+                stack = [*stack, i] if text[i] % 2 else stack[:-1]
+                if stack:
+                    levels = _open_at(text[: i + 1], len(stack))
+                    scores = {
+                        "stack_argmax": pattern[:, i, stack[-1]]
+                        > np.delete(pattern[:, i], stack[-1], 1).max(1),
+                        "stack_mass": pattern[:, i, stack[-1]],
+                        "stack_mass_uniform": np.full(REPLICAS, 1 / (i + 1)),
+                        "same_depth_mass": pattern[:, i, levels].sum(-1),
+                    }
+                    if text[i] % 2 == 0:
+                        scores["stack_argmax_closers"] = scores["stack_argmax"]
+                    for name, values in scores.items():
+                        found.setdefault(name, []).append(values.tolist())
+        table = made["stack_score"].filter(run=run, layer=layer).sort("replica")
+        assert (table["n_queries"] == len(found["stack_mass"])).all()
+        assert (table["n_closers"] == len(found["stack_argmax_closers"])).all()
+        if run != MINIMAL:
+            assert table["same_depth_mass"].is_null().all()
+            del found["same_depth_mass"]
+        for name, values in found.items():
+            assert table[name].to_list() == pytest.approx(np.mean(values, 0).tolist(), abs=1e-6), name
+
+
+def _open_at(text: np.ndarray, level: int) -> list[int]:
+    """Positions of open brackets that opened this level."""
+    depth = np.cumsum(np.where(text == 0, 0, np.where(text % 2 == 1, 1, -1)))
+    return [j for j in range(1, len(text)) if text[j] % 2 == 1 and depth[j] == level]
 
 
 def test_contrasts_are_those_of_the_tables(made: dict[str, pl.DataFrame]) -> None:
@@ -198,11 +301,17 @@ def test_contrasts_are_those_of_the_tables(made: dict[str, pl.DataFrame]) -> Non
     assert value(statistic="spearman of both arms pooled", metric="beta, acc_thr80") == pytest.approx(
         expected
     )
+    for run in (STANDARD, TABLE_1[2, 4, 3]):
+        accuracy = made["accuracy"].filter(run=run).filter("in_distribution")["acc_close"]
+        row = contrasts.filter(contrast="in_distribution", first=run).row(0, named=True)
+        assert (row["value"], row["n"]) == (pytest.approx(accuracy.median()), REPLICAS)
+    scores = made["stack_score"].filter(run=STANDARD, layer=2)["stack_argmax"]
+    assert value(contrast="stack", statistic="mean", first=STANDARD) == pytest.approx(scores.mean())
+    share = contrasts.filter(contrast="stack", statistic="stack-like share", first=STANDARD)["value"][0]
+    assert share == (scores >= 0.9).mean()
     for start, text in ((False, "omitted"), (True, "included")):
-        means = [
-            made["variation"].filter(run=run, last_layer=True, start_included=start)["variation_mean"][0]
-            for run in (MINIMAL, STANDARD)
-        ]
+        last = made["variation"].filter("last_layer", probe_split="probe16", start_included=start)
+        means = [last.filter(run=run)["variation_mean"][0] for run in (MINIMAL, STANDARD)]
         ratio = value(contrast="variation_ratio", metric=f"variation, start token {text}")
         assert ratio == pytest.approx(means[0] / means[1])
 
@@ -217,7 +326,8 @@ def test_balance_detail_adds_up_to_beta(made: dict[str, pl.DataFrame]) -> None:
 
 def test_diverged_and_weak_replicas_are_left_out_and_counted() -> None:
     frames = analysis.analyse(context(diverged={STANDARD: {"1": 7}, ARMS["standard"]: {"0": 3}}))
-    row = frames["variation"].filter(run=STANDARD, layer=2, start_included=False).row(0, named=True)
+    probe = {"run": STANDARD, "probe_split": "probe16", "layer": 2, "start_included": False}
+    row = frames["variation"].filter(**probe).row(0, named=True)
     assert (row["n_models"], row["n_excluded"], row["excluded_reason"]) == (3, 1, "1 diverged")
     assert frames["runs"].filter(run=STANDARD)["diverged_at"].to_list() == [None, 7, None, None]
     beta = frames["contrasts"].filter(statistic="difference of medians").row(0, named=True)
@@ -230,7 +340,7 @@ def test_diverged_and_weak_replicas_are_left_out_and_counted() -> None:
     strict = analysis.analyse(context(min_accuracy=0.97))
     for name, frame in strict.items():
         tables.validate(frame, SCHEMAS[name], name)
-    row = strict["variation"].filter(run=STANDARD, layer=2, start_included=False).row(0, named=True)
+    row = strict["variation"].filter(**probe).row(0, named=True)
     assert (row["n_models"], row["variation_mean"], row["ci_lo"]) == (0, None, None)
     assert row["excluded_reason"] == "4 with acc_close below 0.97"
     assert strict["fig3"].height == 2 * REPLICAS  # Figure 3 shows all models
@@ -239,11 +349,14 @@ def test_diverged_and_weak_replicas_are_left_out_and_counted() -> None:
 @pytest.mark.parametrize(
     ("runs", "without", "empty"),
     [
-        ([STANDARD], (), {"balance", "balance_detail", "fig3"}),
-        ([ARMS["standard"]], (), set()),
+        ([STANDARD], (), {"variation_table1", "balance", "balance_detail", "fig3"}),
+        ([ARMS["standard"]], (), {"attention", "variation_table1"}),
         (None, ("long",), {"fig3"}),
-        (None, ("probe",), {"attention", "variation"}),
-        ([MINIMAL, STANDARD], ("dev", "long", "probe"), {"accuracy", "attention", "variation", "fig3", "contrasts"}),
+        (None, ("probe",), {"attention"}),
+        (None, ("probe19",), {"variation_table1"}),
+        (None, ("probe", "probe19"), {"attention", "variation", "variation_table1"}),
+        ([MINIMAL, STANDARD], ("dev", "dev-prefix", "long", "probe", "probe19"),
+         {"accuracy", "stack_score", "attention", "variation", "variation_table1", "fig3", "contrasts"}),
     ],
 )  # fmt: skip
 def test_what_is_not_there_leaves_no_rows(

@@ -15,7 +15,7 @@ from pipeline.languages import dyck
 from pipeline.studies.dyck import datasets
 from pipeline.studies.dyck.params import Complete, Nested, Prefix
 
-COMMON = {"study": "dyck", "language": "dyck", "k": 2, "depth": 4}
+COMMON = {"study": "dyck", "language": "dyck", "grammars": [{"k": 2, "depth": 4}]}
 COMPLETE = Complete.model_validate(
     COMMON | {"split": "train_complete", "sampler": "complete", "q": 0.5, "p_stop": 0.5, "max_length": 26,
               "sequences": 300, "corpora": 3}
@@ -25,17 +25,23 @@ PREFIX = Prefix.model_validate(
               "sequences": 12, "corpora": 1}
 )  # fmt: skip
 NESTED = Nested.model_validate(COMMON | {"split": "probe16", "sampler": "nested"})
+PROBE19 = Prefix.model_validate(
+    COMMON | {"grammars": [{"k": k, "depth": depth} for k in (2, 3) for depth in (4, 8)], "split": "probe19",
+              "sampler": "prefix", "q": 0.5, "min_length": 19, "max_length": 19, "sequences": 40, "corpora": 1}
+)  # fmt: skip
 
 
-@pytest.mark.parametrize("entry", [COMPLETE, PREFIX, NESTED], ids=lambda e: e.sampler)
+@pytest.mark.parametrize("entry", [COMPLETE, PREFIX, NESTED, PROBE19], ids=lambda e: e.split)
 def test_generated_frames_pass_the_schema_and_survive_the_file(entry, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     frame, metadata = datasets.generate(entry, "some-id", 1)
     path = tmp_path / "d.parquet"
     tables.write(frame, path, datasets.SCHEMA, metadata)
     assert tables.read(path, datasets.SCHEMA).equals(frame)
     assert tables.read_metadata(path) == metadata
-    assert json.loads(metadata["vocabulary"]) == ["start", "[", "]", "(", ")"]
-    assert frame.height == getattr(entry, "sequences", 1) * getattr(entry, "corpora", 1)
+    shown = ["start", "[", "]", "(", ")", "{", "}"]
+    assert json.loads(metadata["vocabulary"]) == shown[: 2 * max(g.k for g in entry.grammars) + 1]
+    count = getattr(entry, "sequences", 1) * getattr(entry, "corpora", 1)
+    assert frame.height == count * len(entry.grammars)
 
 
 def test_the_probe_is_the_one_of_the_paper() -> None:
@@ -60,6 +66,21 @@ def test_each_corpus_has_its_own_stream() -> None:
     assert first != second
     for other in (datasets.generate(COMPLETE, "c", 2)[0], datasets.generate(COMPLETE, "d", 1)[0]):
         assert other["tokens"].to_list() != frame["tokens"].to_list()
+
+
+def test_each_grammar_has_its_own_stream_whatever_stands_beside_it() -> None:
+    """D5: 40 sentences of odd length for each grammar of Table 1, which reach its depth and use its types."""
+    frame, _ = datasets.generate(PROBE19, "p", 1)
+    found = dict(frame.group_by("lang_k", "lang_D", maintain_order=True))
+    assert list(found) == [(2, 4), (2, 8), (3, 4), (3, 8)]
+    for (k, depth), part in found.items():
+        assert (part["length"] == 19).all() and part.height == 40
+        assert part["tokens"].explode().max() == 2 * k
+        assert part["depths"].explode().max() <= depth  # type: ignore[operator]
+    alone = PROBE19.model_copy(update={"grammars": PROBE19.grammars[2:3]})
+    assert datasets.generate(alone, "p", 1)[0].equals(found[3, 4])
+    directions = [part["tokens"].list.eval(pl.element() % 2).to_list() for part in found.values()]
+    assert directions[0] != directions[2]  # k=2 and k=3 do not open and close in the same places
 
 
 DEFECTS = {

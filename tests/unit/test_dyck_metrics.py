@@ -98,12 +98,73 @@ def test_variation_by_hand_and_by_the_formula_of_the_chapter() -> None:
     assert off.item() == pytest.approx(mean.item())
 
 
+def test_variation_of_several_inputs_is_that_of_each() -> None:
+    pattern = torch.rand(3, 4, 5, 5, generator=generator(8))
+    each = torch.stack([metrics.variation_distances(one) for one in pattern])
+    assert torch.equal(metrics.variation_distances(pattern), each)
+
+
 def test_equal_maps_do_not_vary_and_opposite_ones_vary_most() -> None:
     same = torch.rand(1, 9, 9, generator=generator(3)).expand(4, 9, 9)
     assert (metrics.variation_distances(same) == 0).all()
     first, self_ = torch.zeros(9, 9), torch.eye(9)
     first[:, 0] = 1
     assert metrics.variation_distances(torch.stack([first, self_]))[0, 1] == 2 * (9 - 1)
+
+
+# Stack score
+
+
+def test_stack_score_by_hand() -> None:
+    """[()] then [[ : boxes at 1, 2, 1 and 1, 2; after ] the stack is empty. Keys: start, then the tokens."""
+    tokens = dyck.parse("[()]", "[[")
+    pattern = torch.zeros(2, 2, 1, 5, 5)
+    pattern[0, 0, 0, 1] = torch.tensor([0.1, 0.9, 0, 0, 0])  # hit
+    pattern[0, 0, 0, 2] = torch.tensor([0.2, 0.5, 0.3, 0, 0])  # the box is at 2
+    pattern[0, 0, 0, 3] = torch.tensor([0.1, 0.4, 0.3, 0.2, 0])  # a closer, hit
+    pattern[0, 0, 0, 4] = torch.tensor([0, 0, 0, 0, 1.0])  # nothing open: does not count
+    pattern[0, 1, 0, 1] = torch.tensor([0.5, 0.5, 0, 0, 0])  # a tie is no hit
+    pattern[0, 1, 0, 2] = torch.tensor([0.25, 0.25, 0.5, 0, 0])  # hit
+    pattern[0, 1, 0, 3:] = torch.tensor([0, 1.0, 0, 0, 0])  # padding
+    pattern[1] = torch.tensor([1.0, 0, 0, 0, 0])  # all on the start token
+    found = metrics.stack_score(pattern, tokens)
+    assert (found.n_queries, found.n_closers) == (5, 1)
+    assert found.stack_argmax.tolist() == [[3 / 5], [0]]
+    assert found.stack_argmax_closers.tolist() == [[1], [0]]
+    assert found.stack_mass[0, 0].item() == pytest.approx((0.9 + 0.3 + 0.4 + 0.5 + 0.5) / 5)
+    assert found.stack_mass_uniform == pytest.approx((1 / 2 + 1 / 3 + 1 / 4 + 1 / 2 + 1 / 3) / 5)
+    assert found.same_depth_mass[0, 0].item() == pytest.approx((0.9 + 0.3 + 0.4 + 0.5 + 0.5) / 5)
+    twice = found.add(found)
+    assert twice.n_queries == 10 and torch.equal(twice.stack_argmax, found.stack_argmax)
+
+
+def test_stack_score_of_perfect_uniform_and_current_position_maps() -> None:
+    tokens = dyck.sample_prefixes(np.random.default_rng(4), 30, np.arange(1, 31) % 19 + 2, 3, 4, 0.5)
+    n, length = tokens.shape
+    last = dyck.last_unmatched_open(tokens)
+    pattern = torch.zeros(3, n, 1, length + 1, length + 1)
+    row, query = np.nonzero(last >= 0)
+    pattern[0, row, 0, query + 1, last[row, query] + 1] = 1  # the stack
+    pattern[1, :, 0] = torch.ones(length + 1, length + 1).tril() / torch.arange(1, length + 2)[:, None]
+    pattern[2, :, 0] = torch.eye(length + 1)
+    found = metrics.stack_score(pattern, tokens)
+    assert found.stack_argmax[:, 0].tolist()[:2] == [1, 0]
+    assert found.stack_mass[0, 0] == found.same_depth_mass[0, 0] == found.stack_argmax_closers[0, 0] == 1
+    assert found.stack_mass[1, 0].item() == pytest.approx(found.stack_mass_uniform)
+    # Looking at oneself is looking at the stack's top exactly after opening.
+    opens = dyck.is_open(tokens)[row, query].mean()
+    assert found.stack_argmax[2, 0].item() == found.stack_mass[2, 0].item() == pytest.approx(opens)
+    assert found.stack_argmax_closers[2, 0] == 0
+
+
+def test_same_depth_counts_every_open_bracket_at_the_current_level() -> None:
+    tokens = dyck.parse("[()(]"[:4])  # depths 1 2 1 2: the last ( has two brackets at its level
+    pattern = torch.zeros(1, 1, 1, 5, 5)
+    pattern[..., 4, :] = torch.tensor([0.1, 0.2, 0.3, 0.15, 0.25])
+    found = metrics.stack_score(pattern, tokens)
+    assert found.mass_same_depth.item() == pytest.approx(0.3 + 0.25)
+    assert found.mass.item() == pytest.approx(0.25)
+    assert found.hits.item() == 0
 
 
 # Balance

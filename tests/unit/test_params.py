@@ -59,7 +59,7 @@ MUTATIONS = [
     ("runs/dyck-standard/lr", "fast", ["runs.dyck-standard.lr:", "valid number", "'fast'"]),
     ("runs/dyck-standard/lr", -0.1, ["runs.dyck-standard.lr:", "greater than 0", "-0.1"]),
     ("runs/dyck-standard/heads", 3, ["runs.dyck-standard:", "multiple of heads"]),
-    ("runs/dyck-standard/block", "gtp", ["runs.dyck-standard.block:", "'gpt' or 'stripped'"]),
+    ("runs/dyck-standard/block", "gtp", ["runs.dyck-standard.block:", "'gpt', 'resln' or 'stripped'"]),
     ("runs/dyck-standard/study", "dyk", ["runs.dyck-standard.study:", "'dyk'", "did you mean 'dyck'"]),
     ("runs/dyck-standard/model", "transfomer", ["runs.dyck-standard.model:", "did you mean 'transformer'"]),
     (
@@ -80,6 +80,17 @@ MUTATIONS = [
     ),
     ("datasets/dyck-train-complete/q", 1.5, ["datasets.dyck-train-complete.q:", "less than 1", "1.5"]),
     ("datasets/dyck-train-complete/min_length", 3, ["datasets.dyck-train-complete.min_length: unknown key"]),
+    ("datasets/dyck-probe16/grammars", [], ["datasets.dyck-probe16.grammars:", "at least 1 item"]),
+    (
+        "datasets/dyck-probe16/grammars",
+        [{"k": 2, "depth": 4, "dept": 4}],
+        ["datasets.dyck-probe16.grammars.0.dept", "unknown key", "'depth'"],
+    ),
+    (
+        "datasets/dyck-probe16/grammars",
+        [{"k": 2, "depth": 4}] * 2,
+        ["datasets.dyck-probe16:", "lists a grammar twice"],
+    ),
     (
         "datasets/dyck-train-complete/sampler",
         "whole",

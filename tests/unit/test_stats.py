@@ -86,6 +86,8 @@ def test_pair_draws_are_the_loop_over_the_resample() -> None:
         members = np.repeat(np.arange(6), count)
         pairs = [distances[a, b] for a, b in itertools.combinations(members, 2) if a != b]
         assert draw == pytest.approx(np.mean(pairs))
+    stacked = stats.pair_mean_draws(np.stack([distances, 3 * distances]), counts)
+    assert np.allclose(stacked, np.stack([draws, 3 * draws]), equal_nan=True)
     all_pairs = [distances[a, b] for a, b in itertools.combinations(range(6), 2)]
     assert stats.pair_mean(distances) == pytest.approx(np.mean(all_pairs))
     interval = stats.bootstrap_pairs(distances, rng("i"), **HOW)

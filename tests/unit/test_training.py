@@ -87,7 +87,9 @@ def padded_batch(job: core.TrainingJob, replica: int, step: int) -> dict[str, to
     }
 
 
-@pytest.mark.parametrize("run", ["dyck-standard", "dyck-linear-position", "dyck-minimal"])
+@pytest.mark.parametrize(
+    "run", ["dyck-standard", "dyck-linear-position", "dyck-minimal", "dyck-uniform-complete"]
+)
 def test_packed_loss_and_gradient_are_those_of_padded_rows(tmp_path: Path, run: str) -> None:
     job = open_job(tmp_path, run)
     table = torch.from_numpy(job.table).double()
@@ -408,12 +410,24 @@ def test_the_core_needs_only_torch_numpy_and_safetensors() -> None:
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
 
+def test_a_run_reads_its_own_grammar_and_says_what_is_missing() -> None:
+    loaded = params.load(ROOT, "smoke")
+    entry = loaded.runs["dyck-table1-k3-d8-l3"]
+    frame, _ = datasets.generate(loaded.datasets[entry.dataset], entry.dataset, loaded.seed)
+    header, data, table = runs.prepare(entry, frame, loaded.seed)
+    own = frame.filter(lang_k=3, lang_D=8)
+    assert data["ids"].shape == (1, own.height, 28) and header.spec["outputs"] == 6 and len(table) == 7
+    assert data["ids"][0, :, 1:].tolist() == [row[:-1] for row in own["tokens"].to_list()]
+    with pytest.raises(SandglassError, match=r"holds no strings of k=3, D=8: add \{k: 3, depth: 8\} to"):
+        runs.prepare(entry, frame.filter(lang_k=2), loaded.seed)
+
+
 def test_paper_size_builds_and_takes_steps(tmp_path: Path) -> None:
     """The full-size configuration of every run: data, shapes, one optimiser step at the published batch."""
     loaded = params.load(ROOT, "paper")
     frames: dict[str, Any] = {}
     for run, entry in loaded.runs.items():
-        assert entry.replicas == 40
+        assert entry.replicas == (10 if entry.attention == "uniform" else 40)
         small = entry.model_copy(update={"replicas": 2})
         source = loaded.datasets[entry.dataset]
         if entry.dataset not in frames:

@@ -1,8 +1,8 @@
-"""From trained models to result tables: DYCK-A1, A2, A3, A5 (Wen et al. 2023, section 4; chapter section 3.4)."""
+"""From trained models to result tables: DYCK-A1 to A5 (Wen et al. 2023, section 4; chapter section 3.4)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
@@ -14,18 +14,30 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pipeline import stats
+from pipeline import stats, tables
 from pipeline.errors import SandglassError
 from pipeline.languages import dyck
 from pipeline.models import transformer
 from pipeline.streams import stream
 from pipeline.studies.dyck import metrics
-from schemas.dyck.tables import ARMS, MINIMAL, MODELS, PROBE, SCHEMAS, STANDARD
+from schemas.dyck.tables import (
+    ARMS,
+    MAPPED,
+    MINIMAL,
+    MODELS,
+    PROBE,
+    PUBLISHED_TABLE_1,
+    SCHEMAS,
+    STACK_LIKE,
+    STANDARD,
+    TABLE_1,
+    TABLE_1_PROBE,
+)
 
 LENGTH_GENERALISATION = "lengen"
 IN_DISTRIBUTION = {"train_complete": "dev_complete", "train_prefix": "dev_prefix"}
 EVALUATION = (*IN_DISTRIBUTION.values(), LENGTH_GENERALISATION)
-PROBES = (PROBE, "probe19")
+PROBES = (PROBE, TABLE_1_PROBE)
 
 MAX_NUMBERS = 2**24  # in one tensor of a batch, attention weights or activations: 64 MB in float32
 WIDEST = 256  # activations per token, an upper bound for the models of the study
@@ -41,20 +53,37 @@ def analyse(context: Any) -> dict[str, pl.DataFrame]:
     Raises SandglassError if a run was trained on a dataset that the study does not list.
     """
     datasets = {key: context.dataset(key) for key in context.entry.datasets}
-    with _one_thread():
-        models = [_measure(context, run, datasets) for run in context.entry.runs]
     rows: dict[str, list[pl.DataFrame]] = {name: [] for name in SCHEMAS}
-    for model in models:
-        rows["runs"].append(_runs(context, model))
-        rows["accuracy"] += model.accuracy
-        rows["attention"] += _attention(model)
-        rows["variation"] += _variation(context, model)
-        rows["balance"] += model.balance
-        rows["balance_detail"] += model.balance_detail
-        rows["fig3"] += _fig3(model)
-    tables = {name: _conform(name, frames, context) for name, frames in rows.items()}
-    contrasts = _contrasts(context, {model.run: model for model in models}, tables["variation"])
-    return tables | {"contrasts": _conform("contrasts", contrasts, context)}
+    models = {}
+    with _one_thread():
+        for run in context.entry.runs:
+            models[run] = model = _measure(context, run, datasets)
+            rows["runs"].append(_runs(context, model))
+            rows["accuracy"] += model.accuracy
+            rows["stack_score"] += model.stack
+            rows["attention"] += _attention(context, model)
+            rows["variation"] += [_variation(context, model, maps) for maps in model.maps]
+            rows["variation_table1"] += _table1(context, model)
+            rows["balance"] += model.balance
+            rows["balance_detail"] += model.balance_detail
+            rows["fig3"] += _fig3(model)
+        rows["contrasts"] = _contrasts(context, models)
+    stamp = {"scale": context.scale, "params_hash": context.params_hash}
+    return {name: tables.conform(frames, SCHEMAS[name], **stamp) for name, frames in rows.items()}
+
+
+@dataclass(frozen=True)
+class _Maps:
+    """Attention of one layer and head on the S sequences of a probe, which have one length."""
+
+    probe: str
+    start: bool
+    layer: int
+    head: int
+    seq_ids: list[int]
+    n_rows: int
+    distances_SxRxR: NDArray[np.float64]  # between replicas
+    pattern_SxRxNxN: Tensor | None  # kept of D4 only, for figures
 
 
 @dataclass(frozen=True)
@@ -67,8 +96,9 @@ class _Model:
     k: int
     depth: int
     diverged: dict[int, int]
-    patterns: list[tuple[dict[str, Any], Tensor]]  # where it was recorded, and (R, H, N, N)
+    maps: list[_Maps]
     accuracy: list[pl.DataFrame]
+    stack: list[pl.DataFrame]
     balance: list[pl.DataFrame]
     balance_detail: list[pl.DataFrame]
 
@@ -81,11 +111,11 @@ class _Model:
         found = [frame for frame in self.accuracy if frame["eval_split"][0] == split]
         return found[0][name].to_numpy() if found else None
 
-    def last_layer(self, probe: str, start: bool) -> Tensor | None:
-        """(R, N, N): last layer, first head, first sequence of a probe; None if it was not recorded."""
-        wanted = {"probe_split": probe, "seq_id": 0, "layer": self.entry["layers"], "start_included": start}
-        found = [pattern for where, pattern in self.patterns if wanted.items() <= where.items()]
-        return found[0][:, 0] if found else None
+    def layer(self, probe: str, start: bool, layer: int) -> _Maps | None:
+        """Maps of the first head on a probe; None if it was not recorded."""
+        wanted = (probe, start, layer, 0)
+        found = [maps for maps in self.maps if (maps.probe, maps.start, maps.layer, maps.head) == wanted]
+        return found[0] if found else None
 
     def kept(self, min_accuracy: float | None) -> tuple[NDArray[np.int64], str]:
         """Replicas that count, and why the others do not; without a bound only diverged ones are left out."""
@@ -115,22 +145,23 @@ def _measure(context: Any, run: str, datasets: dict[str, pl.DataFrame]) -> _Mode
     entry = header["entry"]
     if entry["dataset"] not in datasets:
         raise SandglassError(f"run {run} was trained on {entry['dataset']}, which the study does not list")
-    split, k, depth = datasets[entry["dataset"]].select("split", "lang_k", "lang_D").row(0)
-    splits = {
-        frame["split"][0]: frame
-        for frame in datasets.values()
-        if frame.select("lang_k", "lang_D").row(0) == (k, depth)
-    }
+    k, depth, split = entry["k"], entry["depth"], datasets[entry["dataset"]]["split"][0]
+    own = (frame.filter(lang_k=k, lang_D=depth) for frame in datasets.values())
+    splits = {frame["split"][0]: frame for frame in own if frame.height}
+    accuracy, stack = [], []
     with torch.inference_mode():
-        patterns = [
-            item for name in PROBES if name in splits for item in _patterns(ensemble, entry, splits[name])
-        ]
-        accuracy = [
-            _accuracy(ensemble, entry, run, split, splits[name]) for name in EVALUATION if name in splits
-        ]
+        maps = [part for name in PROBES if name in splits for part in _maps(ensemble, entry, splits[name])]
+        for name in EVALUATION:
+            if name in splits:
+                in_distribution = name == IN_DISTRIBUTION[split]
+                found, scores = _evaluate(ensemble, entry, splits[name], in_distribution)
+                accuracy.append(_accuracy(run, splits[name], in_distribution, found, entry["replicas"]))
+                stack += [
+                    _stack(run, entry, name, layer, score) for layer, score in enumerate(scores, start=1)
+                ]
         balance, detail = _balance(ensemble, entry, run, k, depth)
     diverged = {int(replica): step for replica, step in header["diverged"].items()}
-    return _Model(run, entry, split, k, depth, diverged, patterns, accuracy, balance, detail)
+    return _Model(run, entry, split, k, depth, diverged, maps, accuracy, stack, balance, detail)
 
 
 # Inputs of models
@@ -167,26 +198,37 @@ def _batches(frame: pl.DataFrame, replicas: int) -> Iterator[pl.DataFrame]:
 # Measurements of one run
 
 
-def _accuracy(
-    ensemble: transformer.Ensemble, entry: dict[str, Any], run: str, train_split: str, frame: pl.DataFrame
-) -> pl.DataFrame:
-    depth, split = int(frame["lang_D"][0]), frame["split"][0]
+def _evaluate(
+    ensemble: transformer.Ensemble, entry: dict[str, Any], frame: pl.DataFrame, with_stack: bool
+) -> tuple[metrics.Accuracy, list[metrics.StackScore]]:
+    """A1 and, layer by layer, A4 on all sequences, start token included as in training."""
+    names = [f"blocks.{layer}.attn.pattern" for layer in range(ensemble.spec.layers)] if with_stack else []
 
-    def batch(sequences: pl.DataFrame) -> metrics.Accuracy:
+    def batch(sequences: pl.DataFrame) -> tuple[metrics.Accuracy, list[metrics.StackScore]]:
         tokens = _padded(sequences)
-        ids = _inputs(tokens, entry, depth, start=True)
-        ids = ids[..., :-1]  # position i has read what is before target i
-        logits, _ = transformer.forward(ensemble.spec, ensemble.params, ensemble.table, ids)
+        ids = _inputs(tokens, entry, int(frame["lang_D"][0]), start=True)
+        logits, recorded = transformer.forward(
+            ensemble.spec, ensemble.params, ensemble.table, ids, record=names
+        )
         top = torch.from_numpy(dyck.stack_top(tokens)).long()
-        return metrics.accuracy(logits, torch.from_numpy(tokens).long(), top)
+        before = logits[:, :, :-1]  # position i has read what is before target i
+        found = metrics.accuracy(before, torch.from_numpy(tokens).long(), top)
+        return found, [metrics.stack_score(recorded[name], tokens) for name in names]
 
-    found = reduce(metrics.Accuracy.add, map(batch, _batches(frame, entry["replicas"])))
+    accuracies, scores = zip(*map(batch, _batches(frame, entry["replicas"])), strict=True)
+    layers = [reduce(metrics.StackScore.add, parts) for parts in zip(*scores, strict=True)]
+    return reduce(metrics.Accuracy.add, accuracies), layers
+
+
+def _accuracy(
+    run: str, frame: pl.DataFrame, in_distribution: bool, found: metrics.Accuracy, replicas: int
+) -> pl.DataFrame:
     return pl.DataFrame(
         {
             "run": run,
-            "replica": range(entry["replicas"]),
-            "eval_split": split,
-            "in_distribution": split == IN_DISTRIBUTION[train_split],
+            "replica": range(replicas),
+            "eval_split": frame["split"][0],
+            "in_distribution": in_distribution,
             **{name: getattr(found, name).numpy() for name in ("acc_close", "acc_all", "acc_thr80")},
             "n_sequences": frame.height,
             "shortest": frame["length"].min(),
@@ -197,20 +239,33 @@ def _accuracy(
     )
 
 
-def _patterns(
-    ensemble: transformer.Ensemble, entry: dict[str, Any], frame: pl.DataFrame
-) -> Iterator[tuple[dict[str, Any], Tensor]]:
-    """Attention of every layer on every sequence of a probe, without and with the start token (A2)."""
+def _stack(
+    run: str, entry: dict[str, Any], split: str, layer: int, score: metrics.StackScore
+) -> pl.DataFrame:
+    replica, head = (index.ravel() for index in np.indices(score.hits.shape))
+    names = ["stack_argmax", "stack_argmax_closers", "stack_mass", "same_depth_mass"]
+    shares = {name: getattr(score, name).numpy().ravel() for name in names}
+    if entry["block"] != "stripped":
+        shares["same_depth_mass"] = None  # other models do not read depths
+    about = {"run": run, "replica": replica, "layer": layer, "head": head, "eval_split": split}
+    same = {name: getattr(score, name) for name in ("stack_mass_uniform", "n_queries", "n_closers")}
+    return pl.DataFrame(about | shares | same)
+
+
+def _maps(ensemble: transformer.Ensemble, entry: dict[str, Any], frame: pl.DataFrame) -> Iterator[_Maps]:
+    """Attention of every layer on all sequences of a probe, without and with the start token (A2)."""
+    frame = frame.sort("seq_id")
+    probe, seq_ids = frame["split"][0], frame["seq_id"].to_list()
     names = [f"blocks.{layer}.attn.pattern" for layer in range(ensemble.spec.layers)]
-    for sequence in frame.sort("seq_id").iter_slices(1):
-        for start in (False, True):
-            ids = _inputs(_padded(sequence), entry, int(sequence["lang_D"][0]), start)
-            _, recorded = transformer.forward(
-                ensemble.spec, ensemble.params, ensemble.table, ids, record=names
-            )
-            for layer, name in enumerate(names, start=1):
-                where = {"probe_split": sequence["split"][0], "seq_id": sequence["seq_id"][0], "layer": layer}
-                yield where | {"start_included": start, "causal": True}, recorded[name][:, 0]
+    for start in (False, True):
+        ids = _inputs(_padded(frame), entry, int(frame["lang_D"][0]), start)
+        _, recorded = transformer.forward(ensemble.spec, ensemble.params, ensemble.table, ids, record=names)
+        for layer, name in enumerate(names, start=1):
+            for head in range(ensemble.spec.heads):
+                pattern_SxRxNxN = recorded[name][:, :, head].transpose(0, 1)
+                distances = metrics.variation_distances(pattern_SxRxNxN).numpy()
+                kept = pattern_SxRxNxN if probe == PROBE else None
+                yield _Maps(probe, start, layer, head, seq_ids, ids.shape[-1], distances, kept)
 
 
 def _balance(
@@ -267,55 +322,118 @@ def _architecture(entry: dict[str, Any]) -> str:
         return {"pair": "mfl15", "sum": "mfl16", "angle": "mfl17"}[entry["embedding"]]
     if entry["position"] == "linear":
         return "gpt_pos"
+    if entry["attention"] == "uniform":
+        return "uniform"
+    if entry["block"] == "resln":
+        return "resln"
     return "gpt200" if entry["width"] == 200 else "gpt"
 
 
-def _attention(model: _Model) -> Iterator[pl.DataFrame]:
-    for where, pattern_RxHxNxN in model.patterns:
-        query, key = np.tril_indices(pattern_RxHxNxN.shape[-1])
-        replica, head = (np.repeat(index, len(query)) for index in np.indices(pattern_RxHxNxN.shape[:2]))
+def _attention(context: Any, model: _Model) -> Iterator[pl.DataFrame]:
+    """The maps that figures show: on D4, of the first replicas that count."""
+    kept, _ = model.kept(context.entry.analysis.min_accuracy)
+    shown = kept[: context.entry.analysis.stored_maps]
+    for maps in model.maps if model.run in MAPPED else ():
+        if maps.pattern_SxRxNxN is None:
+            continue
+        query, key = np.tril_indices(maps.n_rows)
+        weight = maps.pattern_SxRxNxN[:, shown].double().numpy()[..., query, key]
+        sequence, replica = (np.repeat(index, len(query)) for index in np.indices(weight.shape[:2]))
         entries = {"query": np.resize(query, len(replica)), "key": np.resize(key, len(replica))}
-        weight = pattern_RxHxNxN.double().numpy()[:, :, query, key].ravel()
         yield pl.DataFrame(
-            {"run": model.run, "replica": replica, "head": head, **entries, "weight": weight, **where}
+            {
+                "run": model.run,
+                "replica": shown[replica],
+                "probe_split": maps.probe,
+                "seq_id": np.array(maps.seq_ids)[sequence],
+                "layer": maps.layer,
+                "head": maps.head,
+                "start_included": maps.start,
+                "causal": True,
+                **entries,
+                "weight": weight.ravel(),
+            }
         )
 
 
-def _variation(context: Any, model: _Model) -> Iterator[pl.DataFrame]:
+def _variation(context: Any, model: _Model, maps: _Maps) -> pl.DataFrame:
+    kept, reason = model.kept(context.entry.analysis.min_accuracy)
+    mean_S, draws_SxB = _pair_means(context, model, maps)
+    intervals = [stats.percentiles(draws, context.entry.analysis.confidence) for draws in draws_SxB]
+    return pl.DataFrame(
+        {
+            "run": model.run,
+            "probe_split": maps.probe,
+            "seq_id": maps.seq_ids,
+            "layer": maps.layer,
+            "head": maps.head,
+            "last_layer": maps.layer == model.entry["layers"],
+            "start_included": maps.start,
+            "causal": True,
+            "n_models": len(kept),
+            "n_rows": maps.n_rows,
+            "variation_mean": mean_S,
+            "ci_lo": [lo for lo, _ in intervals],
+            "ci_hi": [hi for _, hi in intervals],
+            "confidence": context.entry.analysis.confidence,
+            "random_baseline": stats.causal_distance(maps.n_rows),
+            "n_excluded": model.replicas - len(kept),
+            "excluded_reason": reason,
+        }
+    )
+
+
+def _pair_means(context: Any, model: _Model, maps: _Maps) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Mean distance between the replicas that count, (S,), and its bootstrap draws, (S, resamples).
+
+    All maps of a run see the same resamples of its replicas, so differences and ratios of layers and means
+    over sentences can be taken draw by draw.
+    """
+    kept, _ = model.kept(context.entry.analysis.min_accuracy)
+    rng = _stream(context, "variation", model.run)
+    counts = stats.resample_counts(rng, len(kept), context.entry.analysis.resamples)
+    distances = maps.distances_SxRxR[:, kept[:, None], kept]
+    means = stats.pair_mean_draws(distances, np.ones((1, len(kept)), int))
+    draws = stats.pair_mean_draws(distances, counts)
+    return means[:, 0], draws if len(kept) > 1 else np.full_like(draws, np.nan)
+
+
+def _table1(context: Any, model: _Model) -> Iterator[pl.DataFrame]:
+    """The layers of one row of Table 1."""
+    if model.run not in TABLE_1.values():
+        return
     analysis = context.entry.analysis
     kept, reason = model.kept(analysis.min_accuracy)
-    for where, pattern_RxHxNxN in model.patterns:
-        n = pattern_RxHxNxN.shape[-1]
-        for head in range(pattern_RxHxNxN.shape[1]):
-            distances = _distances(pattern_RxHxNxN[:, head], kept)
-            rng = _stream(
-                context, "variation", model.run, *(str(where[name]) for name in sorted(where)), head
-            )
-            interval = stats.bootstrap_pairs(distances, rng, analysis.resamples, analysis.confidence)
-            yield pl.DataFrame(
-                {
-                    "run": model.run,
-                    **where,
-                    "head": head,
-                    "last_layer": where["layer"] == model.entry["layers"],
-                    "n_models": len(kept),
-                    "n_rows": n,
-                    "variation_mean": interval.value,
-                    "ci_lo": interval.lo,
-                    "ci_hi": interval.hi,
-                    "confidence": analysis.confidence,
-                    "random_baseline": stats.causal_distance(n),
-                    "n_excluded": model.replicas - len(kept),
-                    "excluded_reason": reason,
-                }
-            )
-
-
-def _distances(pattern_RxNxN: Tensor, replicas: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Between the maps of these replicas; (0, 0) if there are none."""
-    if not len(replicas):
-        return np.zeros((0, 0))
-    return metrics.variation_distances(pattern_RxNxN[replicas]).numpy()
+    published = PUBLISHED_TABLE_1.get((model.k, model.depth, model.entry["layers"]), [])
+    for layer in range(1, model.entry["layers"] + 1):
+        maps = model.layer(TABLE_1_PROBE, True, layer)
+        if maps is None:
+            continue
+        mean_S, draws_SxB = _pair_means(context, model, maps)
+        lo, hi = stats.percentiles(draws_SxB.mean(0), analysis.confidence)
+        printed = published[layer - 1] if layer <= len(published) else (None, None)
+        yield pl.DataFrame(
+            {
+                "run": model.run,
+                "lang_k": model.k,
+                "lang_D": model.depth,
+                "n_layers": model.entry["layers"],
+                "layer": layer,
+                "mean": mean_S.mean(),
+                "sd_over_sentences": mean_S.std(ddof=1) if len(mean_S) > 1 else None,
+                "ci_lo": lo,
+                "ci_hi": hi,
+                "confidence": analysis.confidence,
+                "n_sentences": len(mean_S),
+                "n_rows": maps.n_rows,
+                "n_models": len(kept),
+                "n_excluded": model.replicas - len(kept),
+                "excluded_reason": reason,
+                "random_baseline": stats.causal_distance(maps.n_rows),
+                "published_mean": printed[0],
+                "published_sd": printed[1],
+            }
+        )
 
 
 def _fig3(model: _Model) -> list[pl.DataFrame]:
@@ -331,11 +449,17 @@ def _fig3(model: _Model) -> list[pl.DataFrame]:
     return [pl.DataFrame({**model.balance[0].to_dict(), **lengen, **about})]
 
 
-# Comparisons between runs
+# Comparisons that claims are about
 
 
-def _contrasts(context: Any, models: dict[str, _Model], variation: pl.DataFrame) -> list[pl.DataFrame]:
-    rows = _over_random(variation)
+def _contrasts(context: Any, models: dict[str, _Model]) -> list[pl.DataFrame]:
+    rows = []
+    for model in models.values():
+        rows += _in_distribution(context, model)
+        rows += _stack_like(context, model)
+        rows += _layer_ratio(context, model)
+        if model.run in MODELS:
+            rows += _over_random(context, model)
     if STANDARD in models and MINIMAL in models:
         rows += _variation_ratios(context, models[MINIMAL], models[STANDARD])
     arms = {arm: models[run] for arm, run in ARMS.items() if run in models and models[run].balance}
@@ -346,64 +470,83 @@ def _contrasts(context: Any, models: dict[str, _Model], variation: pl.DataFrame)
     return [pl.DataFrame(rows, infer_schema_length=None)] if rows else []
 
 
-def _over_random(variation: pl.DataFrame) -> list[dict[str, Any]]:
-    """Variation on D4 as a multiple of the closed form for random causal maps (claim 6)."""
-    wanted = pl.col("run").is_in(list(MODELS)) & pl.col("last_layer") & (pl.col("probe_split") == PROBE)
-    columns = {"value": "variation_mean", "lo": "ci_lo", "hi": "ci_hi"}
-    ratios = [(pl.col(column) / pl.col("random_baseline")).alias(name) for name, column in columns.items()]
+def _in_distribution(context: Any, model: _Model) -> list[dict[str, Any]]:
+    """Accuracy on data like the training data, of all replicas that did not diverge (claims 3 and 12)."""
+    values = model.column(IN_DISTRIBUTION[model.split], "acc_close")
+    if values is None:
+        return []
+    kept, _ = model.kept(None)
+    about = ("in_distribution", "median", "acc_close")
+    return [_bootstrap(context, about, stats.median, [model], [values[kept]])]
+
+
+def _stack_like(context: Any, model: _Model) -> list[dict[str, Any]]:
+    """Stack score of the last layer, over replicas (claim 4)."""
+    scores = [frame for frame in model.stack if frame["layer"][0] == model.entry["layers"]]
+    if not scores:
+        return []
+    bound = context.entry.analysis.min_accuracy
+    kept, _ = model.kept(bound)
+    values = scores[0].filter(head=0)["stack_argmax"].to_numpy()[kept]
+    share = (values >= STACK_LIKE).astype(float)
     return [
-        {
-            "contrast": "variation_over_random",
-            "statistic": "ratio to closed form",
-            "first": row["run"],
-            "second": None,
-            "metric": _convention(row["start_included"]),
-            **{name: row[name] for name in (*columns, "confidence")},
-            "n": row["n_models"],
-            "n_excluded": row["n_excluded"],
-            "excluded_reason": row["excluded_reason"],
-            "paired": False,
-        }
-        for row in variation.filter(wanted, head=0, seq_id=0).with_columns(ratios).iter_rows(named=True)
+        _bootstrap(context, ("stack", "mean", "stack_argmax"), stats.mean, [model], [values], bound),
+        _bootstrap(
+            context, ("stack", "stack-like share", "stack_argmax"), stats.mean, [model], [share], bound
+        ),
     ]
+
+
+def _layer_ratio(context: Any, model: _Model) -> list[dict[str, Any]]:
+    """Table 1: variation of the last layer over that of the layer below, in models of three (claims 13, 14)."""
+    layers = [model.layer(TABLE_1_PROBE, True, layer) for layer in (3, 2)]
+    if model.run not in TABLE_1.values() or None in layers:
+        return []
+    means, draws = zip(*(_pair_means(context, model, maps) for maps in layers if maps), strict=True)
+    interval = _ratio(
+        [mean_S.mean() for mean_S in means], [draws_SxB.mean(0) for draws_SxB in draws], context
+    )
+    about = ("layer_ratio", "ratio of means over sentences", "layer 3 over layer 2")
+    return [_contrast(context, about, interval, [model], context.entry.analysis.min_accuracy)]
+
+
+def _over_random(context: Any, model: _Model) -> list[dict[str, Any]]:
+    """Variation on D4 as a multiple of the closed form for random causal maps (claim 6)."""
+    rows = []
+    for start in (False, True):
+        maps = model.layer(PROBE, start, model.entry["layers"])
+        if maps is not None:
+            mean_S, draws_SxB = _pair_means(context, model, maps)
+            baseline = stats.causal_distance(maps.n_rows)
+            lo, hi = stats.percentiles(draws_SxB[0], context.entry.analysis.confidence)
+            interval = stats.Interval(mean_S[0] / baseline, lo / baseline, hi / baseline)
+            about = ("variation_over_random", "ratio to closed form", _convention(start))
+            rows.append(_contrast(context, about, interval, [model], context.entry.analysis.min_accuracy))
+    return rows
 
 
 def _variation_ratios(context: Any, first: _Model, second: _Model) -> list[dict[str, Any]]:
     """Variation on D4 of ``first`` over that of ``second``, replicas resampled independently (claim 7)."""
-    analysis = context.entry.analysis
-    kept = {model.run: model.kept(analysis.min_accuracy) for model in (first, second)}
     rows = []
     for start in (False, True):
-        means, draws = [], []
-        for model in (first, second):
-            pattern_RxNxN = model.last_layer(PROBE, start)
-            if pattern_RxNxN is None:
-                return []
-            distances = _distances(pattern_RxNxN, kept[model.run][0])
-            rng = _stream(context, "variation_ratio", model.run, int(start))
-            means.append(stats.pair_mean(distances))
-            counts = stats.resample_counts(rng, len(distances), analysis.resamples)
-            draws.append(stats.pair_mean_draws(distances, counts))
-        with np.errstate(divide="ignore", invalid="ignore"):  # maps that all agree
-            value, ratio = np.divide(means[0], means[1]), np.divide(draws[0], draws[1])
-        interval = stats.Interval(float(value), *stats.percentiles(ratio, analysis.confidence))
-        excluded = sum(model.replicas - len(kept[model.run][0]) for model in (first, second))
-        rows.append(
-            {
-                "contrast": "variation_ratio",
-                "statistic": "ratio of means over pairs",
-                "first": first.run,
-                "second": second.run,
-                "metric": _convention(start),
-                **interval._asdict(),
-                "confidence": analysis.confidence,
-                "n": len(kept[first.run][0]),
-                "n_excluded": excluded,
-                "excluded_reason": _reasons({run: reason for run, (_, reason) in kept.items()}),
-                "paired": False,
-            }
-        )
+        maps = [model.layer(PROBE, start, model.entry["layers"]) for model in (first, second)]
+        if maps[0] is None or maps[1] is None:
+            return []
+        found = [_pair_means(context, model, part) for model, part in zip((first, second), maps, strict=True)]  # type: ignore[arg-type]
+        interval = _ratio([mean[0] for mean, _ in found], [draws[0] for _, draws in found], context)
+        about = ("variation_ratio", "ratio of means over pairs", _convention(start))
+        bound = context.entry.analysis.min_accuracy
+        rows.append(_contrast(context, about, interval, [first, second], bound))
     return rows
+
+
+def _ratio(
+    values: Sequence[np.float64], draws: Sequence[NDArray[np.float64]], context: Any
+) -> stats.Interval:
+    """The first value over the second, with an interval from the ratio of their draws."""
+    with np.errstate(divide="ignore", invalid="ignore"):  # maps that all agree
+        value, ratio = np.divide(values[0], values[1]), np.divide(draws[0], draws[1])
+    return stats.Interval(float(value), *stats.percentiles(ratio, context.entry.analysis.confidence))
 
 
 def _convention(start: bool) -> str:
@@ -413,11 +556,11 @@ def _convention(start: bool) -> str:
 def _alone(context: Any, model: _Model) -> list[dict[str, Any]]:
     """One arm of Figure 3."""
     data = _columns(model)
-    rows = [_row(context, "beta", "median", stats.median, [model], "beta", [data["beta"]])]
+    rows = [_bootstrap(context, ("beta", "median", "beta"), stats.median, [model], [data["beta"]])]
     for name in _accuracies(data):
-        rows.append(_row(context, "accuracy", "mean", stats.mean, [model], name, [data[name]]))
-        pair = [data["beta"], data[name]]
-        rows.append(_row(context, "rank", "spearman", stats.spearman, [model], f"beta, {name}", pair))
+        rows.append(_bootstrap(context, ("accuracy", "mean", name), stats.mean, [model], [data[name]]))
+        about, pair = ("rank", "spearman", f"beta, {name}"), [data["beta"], data[name]]
+        rows.append(_bootstrap(context, about, stats.spearman, [model], pair))
     return rows
 
 
@@ -430,17 +573,15 @@ def _compared(context: Any, first: _Model, second: _Model) -> list[dict[str, Any
 
     def compare(contrast: str, statistic: str, how: stats.Statistic, name: str) -> None:
         values = [arm[name] for arm in arms]
-        rows.append(_row(context, contrast, statistic, how, models, name, values, paired))
+        rows.append(_bootstrap(context, (contrast, statistic, name), how, models, values, paired=paired))
 
     compare("beta", "difference of medians", stats.median_difference, "beta")
     compare("beta", "ratio of medians", stats.median_ratio, "beta")
     for name in _accuracies(*arms):
         compare("accuracy", "difference of means", stats.mean_difference, name)
         pooled = [np.concatenate([arm[column] for arm in arms]) for column in ("beta", name)]
-        row = _row(
-            context, "rank", "spearman of both arms pooled", stats.spearman, models, f"beta, {name}", pooled
-        )
-        rows.append(row | {"paired": False})
+        about = ("rank", "spearman of both arms pooled", f"beta, {name}")
+        rows.append(_bootstrap(context, about, stats.spearman, models, pooled) | {"paired": False})
     return rows
 
 
@@ -460,57 +601,50 @@ def _accuracies(*data: dict[str, NDArray[np.float64]]) -> list[str]:
     return [name for name in ("acc_close", "acc_thr80") if all(name in columns for columns in data)]
 
 
-def _row(
+def _bootstrap(
     context: Any,
-    contrast: str,
-    statistic: str,
+    about: tuple[str, str, str],
     how: stats.Statistic,
     models: list[_Model],
-    metric: str,
     values: list[NDArray[np.float64]],
+    min_accuracy: float | None = None,
     paired: bool = True,
 ) -> dict[str, Any]:
-    """One contrast; Figure 3 leaves out diverged replicas only."""
-    runs = [model.run for model in models]
-    kept = {model.run: model.kept(None) for model in models}
-    rng = _stream(context, contrast, statistic, *runs, metric)
+    """A contrast by resampling the replicas behind ``values``."""
     analysis = context.entry.analysis
+    rng = _stream(context, *about[:2], *(model.run for model in models), about[2])
     interval = stats.bootstrap(
         how, *values, rng=rng, resamples=analysis.resamples, confidence=analysis.confidence, paired=paired
     )
+    row = _contrast(context, about, interval, models, min_accuracy)
+    return row | {"n": len(values[0]), "paired": paired and len(models) > 1}
+
+
+def _contrast(
+    context: Any,
+    about: tuple[str, str, str],
+    interval: stats.Interval,
+    models: list[_Model],
+    min_accuracy: float | None,
+) -> dict[str, Any]:
+    """One row of contrasts; ``about``: contrast, statistic, metric. Replicas below ``min_accuracy`` are counted
+    as left out; None: only diverged ones are."""
+    kept = [model.kept(min_accuracy) for model in models]
+    reasons = [f"{model.run}: {reason}" for model, (_, reason) in zip(models, kept, strict=True) if reason]
     return {
-        "contrast": contrast,
-        "statistic": statistic,
-        "first": runs[0],
-        "second": runs[1] if len(runs) > 1 else None,
-        "metric": metric,
+        "contrast": about[0],
+        "statistic": about[1],
+        "first": models[0].run,
+        "second": models[1].run if len(models) > 1 else None,
+        "metric": about[2],
         **interval._asdict(),
-        "confidence": analysis.confidence,
-        "n": len(values[0]),
-        "n_excluded": sum(model.replicas - len(kept[model.run][0]) for model in models),
-        "excluded_reason": _reasons({run: reason for run, (_, reason) in kept.items()}),
-        "paired": paired and len(runs) > 1,
+        "confidence": context.entry.analysis.confidence,
+        "n": len(kept[0][0]),
+        "n_excluded": sum(model.replicas - len(some) for model, (some, _) in zip(models, kept, strict=True)),
+        "excluded_reason": "; ".join(reasons),
+        "paired": False,
     }
-
-
-def _reasons(reasons: dict[str, str]) -> str:
-    return "; ".join(f"{run}: {reason}" for run, reason in reasons.items() if reason)
-
-
-# Frames
 
 
 def _stream(context: Any, *names: str | int) -> np.random.Generator:
     return stream(context.seed, context.study, "analysis", "bootstrap", *names)
-
-
-def _conform(name: str, frames: list[pl.DataFrame], context: Any) -> pl.DataFrame:
-    """One frame with the columns and types of its schema, stamped; no rows if there is nothing to tell."""
-    stamp = {"scale": context.scale, "params_hash": context.params_hash}
-    dtypes = {column: field.dtype.type for column, field in SCHEMAS[name].to_schema().columns.items()}
-    own = [column for column in dtypes if column not in stamp]
-    typed = [frame.select(pl.col(column).cast(dtypes[column]) for column in own) for frame in frames]
-    frame = pl.concat([pl.DataFrame(schema={column: dtypes[column] for column in own}), *typed])
-    return frame.with_columns(pl.selectors.float().fill_nan(None)).with_columns(
-        pl.lit(value).alias(key) for key, value in stamp.items()
-    )

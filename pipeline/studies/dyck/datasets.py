@@ -18,40 +18,40 @@ SCHEMA = Sequences
 def generate(entry: Any, dataset_id: str, seed: int) -> tuple[pl.DataFrame, dict[str, str]]:
     """The dataset of ``entry`` (`params.Complete`, `Prefix` or `Nested`) and the metadata of its file.
 
-    Every corpus has a random stream of its own, so corpus c is the same however many there are.
-    Metadata: ``vocabulary`` (JSON list, tokens 0..2k), ``k``, ``depth`` and ``generator``.
+    Every corpus has a random stream of its own, so corpus c of a grammar is the same whatever else there is.
+    Metadata: ``vocabulary`` (JSON list, tokens 0..2k of the largest k) and ``generator``.
     """
-    corpora = getattr(entry, "corpora", 1)
-    tokens = [_corpus(entry, stream(seed, "dyck", dataset_id, "corpus", c)) for c in range(corpora)]
-    frame = pl.concat([_frame(entry, c, rows) for c, rows in enumerate(tokens)])
+    parts = []
+    for grammar in entry.grammars:
+        for c in range(getattr(entry, "corpora", 1)):
+            rng = stream(seed, "dyck", dataset_id, "grammar", grammar.k, grammar.depth, "corpus", c)
+            parts.append(_frame(entry, grammar, c, _corpus(entry, grammar, rng)))
+    frame = pl.concat(parts)
     metadata = {
-        "vocabulary": json.dumps(dyck.vocabulary(entry.k)),
-        "k": str(entry.k),
-        "depth": str(entry.depth),
+        "vocabulary": json.dumps(dyck.vocabulary(max(grammar.k for grammar in entry.grammars))),
         "generator": f"pipeline.languages.dyck {entry.sampler}",
     }
     return frame, metadata
 
 
-def _corpus(entry: Any, rng: np.random.Generator) -> np.ndarray:
+def _corpus(entry: Any, grammar: Any, rng: np.random.Generator) -> np.ndarray:
+    k, depth = grammar.k, grammar.depth
     if entry.sampler == "complete":
-        return dyck.sample_complete(
-            rng, entry.sequences, entry.k, entry.depth, entry.q, entry.p_stop, entry.max_length
-        )
+        return dyck.sample_complete(rng, entry.sequences, k, depth, entry.q, entry.p_stop, entry.max_length)
     if entry.sampler == "prefix":
         lengths = rng.integers(entry.min_length, entry.max_length + 1, entry.sequences)
-        return dyck.sample_prefixes(rng, entry.sequences, lengths, entry.k, entry.depth, entry.q)
-    return dyck.nested_probe(entry.k, entry.depth)
+        return dyck.sample_prefixes(rng, entry.sequences, lengths, k, depth, entry.q)
+    return dyck.nested_probe(k, depth)
 
 
-def _frame(entry: Any, corpus: int, tokens: np.ndarray) -> pl.DataFrame:
+def _frame(entry: Any, grammar: Any, corpus: int, tokens: np.ndarray) -> pl.DataFrame:
     n, real = len(tokens), tokens != dyck.PADDING
     length = real.sum(1)
     return pl.DataFrame(
         {
             "split": pl.Series([entry.split], dtype=pl.String).new_from_index(0, n),
-            "lang_k": np.full(n, entry.k, np.int8),
-            "lang_D": np.full(n, entry.depth, np.int8),
+            "lang_k": np.full(n, grammar.k, np.int8),
+            "lang_D": np.full(n, grammar.depth, np.int8),
             "corpus_seed": np.full(n, corpus, np.int32),
             "seq_id": np.arange(n, dtype=np.int32),
             "tokens": _lists(tokens[real], length),

@@ -1,4 +1,4 @@
-"""Metrics of the Dyck study: accuracy, variation of attention, balance violation (Wen et al. 2023, section 4).
+"""Metrics of the Dyck study: accuracy, variation and stack score of attention, balance (Wen et al. 2023).
 
 Pure functions on tensors; R replicas are measured at once. Capital suffixes name the axes: R replica, B
 sequence, T position, O output token, N attention row or column, S symbol, M embedding, A key and query width.
@@ -10,6 +10,7 @@ import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -17,6 +18,7 @@ from pipeline.languages import dyck
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
+    from numpy.typing import NDArray
 
 CONFIDENT = 0.8  # threshold of acc_thr80 (Hewitt et al. 2020; the authors' release)
 
@@ -83,11 +85,89 @@ def accuracy(
     )
 
 
-def variation_distances(pattern_RxNxN: Float[Tensor, "R N N"]) -> Float[Tensor, "R R"]:
-    """DYCK-A2: |A_r - A_s|_F^2 of every two replicas, in float64 (section 4.1)."""
-    flat_RxC = pattern_RxNxN.double().flatten(1)
+def variation_distances(pattern_SxRxNxN: Float[Tensor, "... R N N"]) -> Float[Tensor, "... R R"]:
+    """DYCK-A2: |A_r - A_s|_F^2 of every two replicas, in float64 (section 4.1), for any number of inputs."""
+    flat_SxRxC = pattern_SxRxNxN.double().flatten(-2)
     # From differences, not from inner products: maps that agree must be at distance exactly 0.
-    return torch.stack([(flat_RxC - row).square().sum(1) for row in flat_RxC])
+    rows = [(flat_SxRxC - row[..., None, :]).square().sum(-1) for row in flat_SxRxC.unbind(-2)]
+    return torch.stack(rows, -2)
+
+
+@dataclass(frozen=True)
+class StackScore:
+    """DYCK-A4, per replica and head: how much attention looks like the top of a stack.
+
+    The positions of the last unmatched open bracket are the boxes of Figure 1; the scores are ours. Queries
+    are the tokens after which the stack is not empty; `add` batches, then read the shares.
+
+    ``stack_argmax``: the last unmatched open bracket gets more weight than any other key (a tie is no hit: to
+    a first layer without positions, equal tokens are one).
+    ``stack_argmax_closers``: the same, among queries that are closers.
+    ``stack_mass``: mean weight on it. ``stack_mass_uniform``: what uniform attention would put there.
+    ``same_depth_mass``: mean weight on all open brackets at the current depth.
+    """
+
+    hits: Int[Tensor, "R H"]
+    hits_closers: Int[Tensor, "R H"]
+    mass: Float[Tensor, "R H"]
+    mass_same_depth: Float[Tensor, "R H"]
+    mass_uniform: float
+    n_queries: int
+    n_closers: int
+
+    def add(self, other: StackScore) -> StackScore:
+        """Both batches together (every query counts the same)."""
+        names = self.__dataclass_fields__
+        return StackScore(**{name: getattr(self, name) + getattr(other, name) for name in names})
+
+    @property
+    def stack_argmax(self) -> Float[Tensor, "R H"]:
+        return self.hits.double() / self.n_queries
+
+    @property
+    def stack_argmax_closers(self) -> Float[Tensor, "R H"]:
+        return self.hits_closers.double() / self.n_closers
+
+    @property
+    def stack_mass(self) -> Float[Tensor, "R H"]:
+        return (self.mass / self.n_queries).clamp(max=1)  # weights sum to 1 up to rounding
+
+    @property
+    def stack_mass_uniform(self) -> float:
+        return self.mass_uniform / self.n_queries
+
+    @property
+    def same_depth_mass(self) -> Float[Tensor, "R H"]:
+        return (self.mass_same_depth / self.n_queries).clamp(max=1)
+
+
+def stack_score(pattern_RxBxHxTxT: Float[Tensor, "R B H T T"], tokens_BxN: NDArray) -> StackScore:
+    """Score causal maps whose first row and column are the start token (T = N + 1); padding never counts."""
+    last_BxN = dyck.last_unmatched_open(tokens_BxN).astype(np.int64)
+    depth_BxN = dyck.depths(tokens_BxN)
+    same_BxNxN = (depth_BxN[:, :, None] == depth_BxN[:, None, :]) & dyck.is_open(tokens_BxN)[:, None, :]
+    query_BxN = torch.from_numpy(last_BxN >= 0)
+    closer_BxN = torch.from_numpy(dyck.is_close(tokens_BxN)) & query_BxN
+    rows_RxBxHxNxT = pattern_RxBxHxTxT[..., 1:, :]
+    top = torch.from_numpy(np.maximum(last_BxN, 0) + 1)[None, :, None, :, None]
+    top = top.expand(*rows_RxBxHxNxT.shape[:-1], 1)
+    weight = rows_RxBxHxNxT.gather(-1, top)
+    first = (weight > rows_RxBxHxNxT.scatter(-1, top, -1.0).amax(-1, keepdim=True))[..., 0]
+    same = (rows_RxBxHxNxT[..., 1:] * torch.from_numpy(same_BxNxN)[None, :, None]).sum(-1)
+
+    def total(values: Tensor, counted_BxN: Tensor) -> Tensor:
+        return (values * counted_BxN[None, :, None]).sum((1, 3))
+
+    keys_N = torch.arange(2, tokens_BxN.shape[1] + 2)
+    return StackScore(
+        total(first, query_BxN),
+        total(first, closer_BxN),
+        total(weight[..., 0].double(), query_BxN),
+        total(same.double(), query_BxN),
+        float((query_BxN / keys_N).sum()),
+        int(query_BxN.sum()),
+        int(closer_BxN.sum()),
+    )
 
 
 @dataclass(frozen=True)

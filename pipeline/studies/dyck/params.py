@@ -9,12 +9,24 @@ from pydantic import Field, model_validator
 from pipeline.params import DatasetEntry, Positive, Probability, RunEntry, Strict, TheoryEntry
 
 
+class Grammar(Strict):
+    """One bounded Dyck language, Dyck_{k,D}."""
+
+    k: Annotated[int, Field(ge=1, le=60, description="bracket types")]
+    depth: Annotated[int, Field(ge=1, le=120, description="D, the largest depth")]
+
+
 class _Sequences(DatasetEntry):
     split: Literal[
         "train_complete", "train_prefix", "dev_complete", "dev_prefix", "lengen", "probe16", "probe19"
     ]
-    k: Annotated[int, Field(ge=1, le=60, description="bracket types")]
-    depth: Annotated[int, Field(ge=1, le=120, description="D, the largest depth")]
+    grammars: Annotated[list[Grammar], Field(min_length=1, description="each with corpora of its own")]
+
+    @model_validator(mode="after")
+    def _each_once(self) -> _Sequences:
+        if len({(grammar.k, grammar.depth) for grammar in self.grammars}) < len(self.grammars):
+            raise ValueError("grammars lists a grammar twice")
+        return self
 
 
 class Complete(_Sequences):
@@ -55,16 +67,21 @@ Dataset = Annotated[Complete | Prefix | Nested, Field(discriminator="sampler")]
 
 
 class Run(RunEntry):
-    """An ensemble of Transformers trained on next tokens."""
+    """An ensemble of Transformers trained on next tokens of one grammar of its dataset."""
 
+    k: Annotated[int, Field(ge=1, le=60, description="bracket types of its grammar")]
+    depth: Annotated[int, Field(ge=1, le=120, description="D of its grammar")]
     corpus: Literal["shared", "per_replica"] = Field(
         description="replica r trains on corpus 0, or on corpus r"
     )
-    block: Literal["gpt", "stripped"] = Field(description="form of a layer; see models/transformer.py")
+    block: Literal["gpt", "resln", "stripped"] = Field(
+        description="form of a layer; see models/transformer.py"
+    )
     layers: Annotated[int, Field(ge=1, le=4)]
     heads: Positive
     width: Positive
     ffn: Annotated[int, Field(ge=0, description="width of the MLP; 0 where the block has none")]
+    attention: Literal["learned", "uniform"] = Field(description="uniform: queries are multiplied by 0")
     embedding: Literal["token", "pair", "sum", "angle"] = Field(
         description="frozen inputs: one-hot tokens, or a minimal first layer by eq. (15), (16), (17)"
     )
@@ -77,8 +94,8 @@ class Run(RunEntry):
     def _consistent(self) -> Run:
         if self.width % self.heads:
             raise ValueError(f"width {self.width} must be a multiple of heads {self.heads}")
-        if (self.block == "gpt") != (self.ffn > 0):
-            raise ValueError("ffn must be 0 for block 'stripped', which has no MLP, and positive for 'gpt'")
+        if (self.block == "stripped") != (self.ffn == 0):
+            raise ValueError("ffn must be 0 for block 'stripped', which has no MLP, and positive for others")
         if self.contrastive > 0 and self.position != "none":
             raise ValueError("contrastive needs position 'none': the inserted prefix would shift the code")
         return self
@@ -112,6 +129,7 @@ class Analysis(Strict):
     )
     resamples: Annotated[int, Field(ge=100, description="bootstrap resamples")]
     confidence: Annotated[float, Field(gt=0.5, lt=1)]
+    stored_maps: Positive = Field(description="maps on D4 kept for figures: of the first replicas that count")
 
 
 class Claims(Strict):

@@ -25,9 +25,16 @@ def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[st
     Inputs are the start token and the tokens before each target; the last token is read only where
     the contrastive term compares the logits behind it (|s|+1 aligned positions).
 
-    Raises SandglassError if the run needs more corpora than the dataset holds, or a wider embedding.
+    Raises SandglassError if the dataset does not hold the run's grammar, or too few corpora, or if the
+    embedding needs more width.
     """
-    k, depth = int(frame["lang_k"][0]), int(frame["lang_D"][0])
+    k, depth = entry.k, entry.depth
+    frame = frame.filter(lang_k=k, lang_D=depth)
+    if not frame.height:
+        raise SandglassError(
+            f"dataset {entry.dataset} holds no strings of k={k}, D={depth}: "
+            f"add {{k: {k}, depth: {depth}}} to datasets.{entry.dataset}.grammars"
+        )
     corpora = frame["corpus_seed"].unique().sort().to_list()
     chosen = list(range(entry.replicas)) if entry.corpus == "per_replica" else [0] * entry.replicas
     if max(chosen) >= len(corpora):
@@ -49,7 +56,7 @@ def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[st
         data["prefix.probability"] = probability
     spec = {
         "block": entry.block, "layers": entry.layers, "heads": entry.heads, "width": entry.width,
-        "ffn": entry.ffn, "position": entry.position, "t_max": entry.t_max,
+        "ffn": entry.ffn, "attention": entry.attention, "position": entry.position, "t_max": entry.t_max,
         "inputs": len(table), "outputs": 2 * k,
     }  # fmt: skip
     header = Header(
