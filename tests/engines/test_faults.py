@@ -1,4 +1,4 @@
-"""A full disk and a folder that cannot be written: one clear line, no half-written output, and the next run continues."""
+"""A full disk, a folder that cannot be written: one clear line, nothing half-written, and the next run continues."""
 
 from __future__ import annotations
 
