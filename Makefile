@@ -20,7 +20,7 @@ $(VENV)/.stamp: requirements.txt requirements-dev.txt constraints.txt pyproject.
 	touch $@
 
 reproduce: env  ## rebuild every result at the scale of params.yaml, record it with DVC, summarise
-	@status=0; snakemake --cores all --quiet rules || status=$$?; \
+	@status=0; snakemake --cores all --quiet host progress reason rules || status=$$?; \
 	python -m pipeline summary --status $$status; exit $$status
 
 lint: env  ## formatters, linters and types

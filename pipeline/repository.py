@@ -10,10 +10,11 @@ import json
 import logging
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import psutil
-from dvc.dependency.param import ParamsDependency
+from dvc.dependency import param
 from dvc.exceptions import DvcException
 from dvc.lock import LockError
 from dvc.repo import Repo
@@ -32,7 +33,7 @@ class Repository:
 
         Raises SandglassError if ``root`` has no DVC repository, or if a DVC command is at work in it.
         """
-        with _one_line():
+        with _dvc():
             self._repo = Repo(str(root))
         try:
             self._repo.lock.lock()
@@ -55,19 +56,19 @@ class Repository:
 
     def changed(self, among: set[str] | None = None) -> set[str]:
         """The stages (of those named) whose code, parameters, data, command or outputs differ from dvc.lock."""
-        with _one_line():
+        with _dvc():
             self._repo._reset()
             stages = [s for s in self._repo.index.stages if among is None or s.addressing in among]
             return {stage.addressing for stage in stages if stage.status()}
 
     def inputs(self) -> dict[str, list[Path]]:
         """By stage, the existing files it depends on; of a folder, all files in it."""
-        with _one_line():
+        with _dvc():
             return {
                 stage.addressing: [
                     file
                     for dep in stage.deps
-                    if not isinstance(dep, ParamsDependency)
+                    if not isinstance(dep, param.ParamsDependency)
                     for file in _files(Path(dep.fs_path))
                 ]
                 for stage in self._repo.index.stages
@@ -76,14 +77,14 @@ class Repository:
     def commit(self, names: Iterable[str]) -> None:
         """Record the outputs of these stages, as they lie there, in dvc.lock and in DVC's cache."""
         wanted = set(names)
-        with _one_line():
+        with _dvc():
             stages = [stage for stage in self._repo.index.stages if stage.addressing in wanted]
             for stage in stages:
                 stage.save()
                 stage.commit()
             if stages:
                 stages[0].dvcfile.dump_stages(stages, update_pipeline=False)
-            self._repo._reset()
+                self._repo._reset()
 
     def _refuse_running_repro(self) -> None:
         """A `dvc repro` gives the lock back while a step of it runs, but names itself in this file."""
@@ -106,7 +107,7 @@ class Repository:
 
 def forget_stages(root: Path, known: set[str]) -> None:
     """Drop from ``root/dvc.lock`` every stage that is not in ``known``; the caller keeps DVC from writing it."""
-    with _one_line(), modify_yaml(str(root / "dvc.lock")) as lock:
+    with _dvc(), modify_yaml(str(root / "dvc.lock")) as lock:
         for name in set(lock.get("stages", {})) - known:
             del lock["stages"][name]
 
@@ -127,8 +128,13 @@ def _files(path: Path) -> list[Path]:
 
 
 @contextmanager
-def _one_line() -> Iterator[None]:
+def _dvc() -> Iterator[None]:
+    """Calls into DVC: its errors become one line, and it parses params.yaml once, not once per stage."""
+    parse = param.load_path
+    param.load_path = cache(parse)
     try:
         yield
     except DvcException as error:
         raise SandglassError(f"DVC: {' '.join(str(error).split())}") from None
+    finally:
+        param.load_path = parse
