@@ -33,5 +33,9 @@ lint: env  ## formatters, linters and types
 test: env lint  ## environment, linters, tests
 	pytest -n 2 --dist worksteal
 
+bench: env  ## speed beside the plainest way to do the same; writes benchmarks/RESULTS.md
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r requirements-bench.txt
+	python benchmarks/bench.py
+
 clean:  ## forget the environment and resumable work; results and DVC's cache stay
 	rm -rf $(VENV) .work .snakemake .sandglass logs

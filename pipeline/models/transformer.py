@@ -113,12 +113,14 @@ def forward(
     positions: Int[Tensor, "R B T"] | None = None,
     segments: Int[Tensor, "R B T"] | None = None,
     record: Collection[str] = (),
-) -> tuple[Float[Tensor, "R B T O"], dict[str, Tensor]]:
+    select: Int[Tensor, "R K"] | None = None,
+) -> tuple[Float[Tensor, "R B T O"] | Float[Tensor, "R K O"], dict[str, Tensor]]:
     """Logits for the next symbol at every position, and the recorded activations.
 
     ``ids`` with a replica axis of 1 gives every replica the same input. ``positions`` (default
     0..T-1) feed the position code; tokens attend only within their ``segment`` (default: all one),
-    so that several sequences may share a row.
+    so that several sequences may share a row. With ``select``, places in the B*T flattened
+    positions, only these get logits, and what the last layer computes after its attention.
 
     Raises SandglassError for a name in ``record`` that this model does not have.
     """
@@ -135,9 +137,15 @@ def forward(
     for layer in range(spec.layers):
         at = f"blocks.{layer}"
         p = _layer(spec, params, at)
-        o_RxNxD, pattern = _attention(spec, p, x_RxNxD, mask, B, T)
-        if f"{at}.attn.pattern" in record:
-            recorded[f"{at}.attn.pattern"] = pattern.reshape(R, B, spec.heads, T, T)
+        if layer == 0 and spec.position == "none" and f"{at}.attn.pattern" not in record:
+            o_RxNxD = _attention_by_counts(spec, p, table, ids, mask)
+        else:
+            o_RxNxD, pattern = _attention(spec, p, x_RxNxD, mask, B, T)
+            if f"{at}.attn.pattern" in record:
+                recorded[f"{at}.attn.pattern"] = pattern.reshape(R, B, spec.heads, T, T)
+        if select is not None and layer == spec.layers - 1:
+            wide = select[..., None].expand(-1, -1, spec.width)
+            o_RxNxD, x_RxNxD = o_RxNxD.gather(1, wide), x_RxNxD.gather(1, wide)
         if spec.block == "stripped":
             x_RxNxD = _layer_norm(p, o_RxNxD)
         else:
@@ -147,7 +155,8 @@ def forward(
                 z_RxNxD = h_RxNxD = h_RxNxD + z_RxNxD
             inner = F.gelu(_affine(z_RxNxD, p["mlp.W_in"], p["mlp.b_in"]), approximate="tanh")
             x_RxNxD = h_RxNxD + _affine(inner, p["mlp.W_out"], p["mlp.b_out"])
-    return torch.bmm(x_RxNxD, params["head.W"]).view(R, B, T, spec.outputs), recorded
+    logits = torch.bmm(x_RxNxD, params["head.W"])
+    return logits if select is not None else logits.view(R, B, T, spec.outputs), recorded
 
 
 def _layer(spec: Spec, params: dict[str, Tensor], at: str) -> dict[str, Tensor]:
@@ -191,6 +200,28 @@ def _attention(
     pattern = scores.softmax(-1)
     mixed = torch.matmul(pattern, v).transpose(1, 2)
     return mixed.reshape(R, B * T, spec.width), pattern
+
+
+def _attention_by_counts(
+    spec: Spec, p: dict[str, Tensor], table: Tensor, ids: Tensor, mask: Tensor
+) -> Tensor:
+    """`_attention` of the first layer where inputs carry no position: exact, and linear in the length.
+
+    What a query mixes depends only on how often each of the V symbols has come before it, so the
+    softmax runs over symbols, with the logarithm of their counts added to the logits.
+    """
+    R, H, dh, V = p["attn.W_QKV"].shape[0], spec.heads, spec.width // spec.heads, table.shape[0]
+    _, B, T = ids.shape
+    seen = (mask == 0).to(table.dtype).view(-1, T, T)  # (1 or R*B, T, T)
+    onehot = F.one_hot(ids, V).to(table.dtype).reshape(-1, T, V)
+    log_counts = torch.matmul(seen, onehot).log().view(-1, B * T, 1, V)
+    qkv = _affine(table.expand(R, -1, -1), p["attn.W_QKV"], p["attn.b_QKV"]).view(R, V, 3, H, dh)
+    q_RxVxHxA, k_RxVxHxA, v_RxVxHxA = qkv.unbind(2)
+    logits_RxVxHxV = torch.einsum("rqha,rkha->rqhk", q_RxVxHxA, k_RxVxHxA) * (1 / math.sqrt(dh))
+    flat = ids.expand(R, B, T).reshape(R, B * T)
+    picked = logits_RxVxHxV.reshape(R, V, H * V).gather(1, flat[..., None].expand(-1, -1, H * V))
+    share_RxNxHxV = (picked.view(R, B * T, H, V) + log_counts).softmax(-1)
+    return torch.einsum("rnhv,rvha->rnha", share_RxNxHxV, v_RxVxHxA).reshape(R, B * T, spec.width)
 
 
 def _affine(x_RxNxA: Tensor, W_RxAxB: Tensor, b_RxB: Tensor) -> Tensor:

@@ -15,6 +15,7 @@ replica. A replica whose loss or gradient is not finite is marked, frozen, and t
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import importlib
 import json
@@ -87,7 +88,8 @@ class TrainingJob:
         """What the replicas see at ``step``: a pure function of its arguments."""
         corpora = [self.header.corpus[r] for r in replicas]
         chosen = [self._selection(r, step) for r in replicas]
-        return self.objective.collate(corpora, chosen, [self.rng(r, "objective", step) for r in replicas])
+        rngs = [functools.partial(self.rng, r, "objective", step) for r in replicas]
+        return self.objective.collate(corpora, chosen, rngs)
 
     def _selection(self, replica: int, step: int) -> np.ndarray:
         n, size = self.objective.sequences, self.header.batch
@@ -188,8 +190,11 @@ def _step(
     weights = state.flat.requires_grad_()
     params = job.unflatten(weights)
 
-    def forward(ids: Tensor, positions: Tensor, segments: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        return job.model.forward(job.spec, params, table, ids.clamp(min=0), positions, segments)
+    def forward(ids: Tensor, positions: Tensor, segments: Tensor, select: Tensor) -> Tensor:
+        """Rows of replicas with fewer of them are filled up with -1, which counts for nothing."""
+        ids, select = ids.clamp(min=0), select.clamp(min=0)
+        logits, _ = job.model.forward(job.spec, params, table, ids, positions, segments, select=select)
+        return logits
 
     mixed = (
         torch.autocast(weights.device.type, torch.bfloat16)

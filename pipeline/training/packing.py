@@ -38,15 +38,16 @@ def pack(lengths: Int[np.ndarray, " n"], row_length: int) -> Packed:
     rows = 0
     for sequence in order:
         size = sizes[sequence]
-        room = next((free for free in range(size, row_length) if rows_with_room[free]), None)
-        if room is None:
+        for room in range(size, row_length):
+            if rows_with_room[room]:
+                row = rows_with_room[room].pop()
+                break
+        else:
             room, row = row_length, rows
             rows += 1
-        else:
-            row = rows_with_room[room].pop()
         start[sequence] = (row + 1) * row_length - room
         rows_with_room[room - size].append(row)
-    within = np.concatenate([np.arange(size) for size in sizes])
+    within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     index = np.repeat(start, lengths) + within
     positions = np.full(rows * row_length, -1, dtype=np.int64)
     segments = positions.copy()

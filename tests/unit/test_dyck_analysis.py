@@ -213,18 +213,19 @@ def test_variation_is_that_of_the_maps(made: dict[str, pl.DataFrame]) -> None:
 
 
 def test_table_1_is_the_mean_over_sentences_of_the_variation(made: dict[str, pl.DataFrame]) -> None:
+    """In float32: the first layer's attention is summed in another order when its own map is not recorded."""
     run, means = TABLE_1[2, 4, 3], []
     sentences = context().dataset("probe19").filter(lang_k=2)["tokens"].to_list()
     for layer, published in ((1, 0.070), (2, 5.072), (3, 24.063)):
         each = [pair_mean(maps(run, tokens, True, layer)) for tokens in sentences]
         row = made["variation_table1"].filter(run=run, layer=layer).row(0, named=True)
-        assert row["mean"] == pytest.approx(np.mean(each))
-        assert row["sd_over_sentences"] == pytest.approx(np.std(each, ddof=1))
+        assert row["mean"] == pytest.approx(np.mean(each), rel=1e-4)
+        assert row["sd_over_sentences"] == pytest.approx(np.std(each, ddof=1), rel=1e-4)
         assert (row["n_sentences"], row["n_rows"], row["n_models"]) == (6, 20, REPLICAS)
         assert row["ci_lo"] < row["mean"] < row["ci_hi"]
         assert row["published_mean"] == published
         stored = made["variation"].filter(run=run, probe_split="probe19", layer=layer, start_included=True)
-        assert stored.sort("seq_id")["variation_mean"].to_list() == pytest.approx(each)
+        assert stored.sort("seq_id")["variation_mean"].to_list() == pytest.approx(each, rel=1e-4)
         means.append(row["mean"])
     assert made["variation_table1"].height == 3
     ratio = made["contrasts"].filter(contrast="layer_ratio").row(0, named=True)

@@ -82,7 +82,8 @@ def padded_batch(job: core.TrainingJob, replica: int, step: int) -> dict[str, to
         "ids": torch.from_numpy(np.where(used, ids, 0))[None],
         "positions": torch.arange(ids.shape[1]).expand(1, *ids.shape),
         "segments": torch.zeros(1, *ids.shape, dtype=torch.int64),
-        "targets": torch.from_numpy(data["targets"][0, chosen].astype(np.int64))[None],
+        "select": torch.arange(ids.size)[None],
+        "targets": torch.from_numpy(data["targets"][0, chosen].astype(np.int64)).reshape(1, -1),
     }
 
 
@@ -100,8 +101,8 @@ def test_packed_loss_and_gradient_are_those_of_padded_rows(tmp_path: Path, run: 
         flat = (job.initial([1]).double() * 10).requires_grad_()
         weights = job.unflatten(flat)
 
-        def forward(ids: Any, positions: Any, segments: Any, weights: Any = weights) -> Any:
-            return transformer.forward(job.spec, weights, table, ids, positions, segments)
+        def forward(*inputs: Any, weights: Any = weights) -> Any:
+            return transformer.forward(job.spec, weights, table, *inputs[:3], select=inputs[3])[0]
 
         found = job.objective.loss(forward, batch)
         (gradient,) = torch.autograd.grad(found["loss"].sum(), flat)
@@ -117,8 +118,8 @@ def test_the_regulariser_compares_aligned_logits(tmp_path: Path) -> None:
     table = torch.from_numpy(job.table).double()
     weights = job.unflatten(job.initial([2]).double() * 20)
 
-    def forward(ids: torch.Tensor, positions: Any = None, segments: Any = None) -> Any:
-        return transformer.forward(job.spec, weights, table, ids, positions, segments)
+    def forward(ids: torch.Tensor, positions: Any = None, segments: Any = None, select: Any = None) -> Any:
+        return transformer.forward(job.spec, weights, table, ids, positions, segments, select=select)[0]
 
     batch = {k: torch.from_numpy(v) for k, v in job.batch([2], 3).items()}
     found = job.objective.loss(forward, batch)
@@ -129,8 +130,8 @@ def test_the_regulariser_compares_aligned_logits(tmp_path: Path) -> None:
     for n in job._selection(2, 3):
         s = data["ids"][2, n, : data["lengths"][2, n]].astype(np.int64)
         longer = np.concatenate([s[:1], prefix, s[1:]])
-        plain, _ = forward(torch.from_numpy(s)[None, None])
-        extended, _ = forward(torch.from_numpy(longer)[None, None])
+        plain = forward(torch.from_numpy(s)[None, None])
+        extended = forward(torch.from_numpy(longer)[None, None])
         squares.append((extended[0, 0, len(prefix) :] - plain[0, 0]) ** 2)
     expected = torch.cat(squares).mean()
     assert expected > 1e-3
@@ -231,8 +232,9 @@ def test_adam_is_torch_adam_with_a_rate_per_replica(tmp_path: Path) -> None:
         for step in range(6):
             batch = {k: torch.from_numpy(v) for k, v in job.batch([r], step).items()}
 
-            def forward(ids: Any, positions: Any, segments: Any, weights: Any = weights) -> Any:
-                return transformer.forward(job.spec, job.unflatten(weights), table, ids, positions, segments)
+            def forward(*inputs: Any, weights: Any = weights) -> Any:
+                named = job.unflatten(weights)
+                return transformer.forward(job.spec, named, table, *inputs[:3], select=inputs[3])[0]
 
             adam.zero_grad()
             job.objective.loss(forward, batch)["loss"].sum().backward()

@@ -151,6 +151,31 @@ def test_packed_rows_give_the_logits_of_padded_ones(spec: Spec) -> None:
     )
 
 
+def test_attention_by_counts_is_attention(spec: Spec) -> None:
+    """Without a recorded pattern the first layer sums over symbols instead of positions: same logits, same gradient."""
+    tokens = ids(3, 4, 40)
+    segments = torch.arange(40).expand(3, 4, 40) // 13
+    positions = torch.arange(40).expand(3, 4, 40) % 13
+    found = []
+    for record in ([], ["blocks.0.attn.pattern"]):
+        params = {name: value.requires_grad_() for name, value in weights(spec).items()}
+        logits, _ = transformer.forward(spec, params, table(spec), tokens, positions, segments, record)
+        gradients = torch.autograd.grad(logits.square().mean(), list(params.values()))
+        found.append((logits, torch.cat([gradient.flatten() for gradient in gradients])))
+    for counts, plain in zip(*found, strict=True):
+        assert (counts - plain).abs().max() < 1e-11 * plain.abs().max()
+
+
+def test_selected_places_get_the_logits_they_have_anyway(spec: Spec) -> None:
+    params, tokens = weights(spec), ids(3, 2, 9)
+    select = torch.tensor([[0, 17, 4], [4, 4, 4], [16, 1, 8]])
+    everywhere, _ = transformer.forward(spec, params, table(spec), tokens)
+    some, _ = transformer.forward(spec, params, table(spec), tokens, select=select)
+    flat = everywhere.reshape(3, 18, spec.outputs)
+    for r in range(3):
+        torch.testing.assert_close(some[r], flat[r, select[r]], atol=1e-12, rtol=1e-10)
+
+
 def test_uniform_attention_is_uniform_and_leaves_its_queries_untrained() -> None:
     """M7: one over the number of keys, and a gradient for everything but the query maps."""
     spec = SPECS["uniform"]

@@ -30,7 +30,9 @@ from pipeline.training.packing import Packed, pack
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-Forward = Callable[..., tuple[Tensor, dict[str, Tensor]]]
+# forward(ids, positions, segments, select) -> logits (R, K, O)
+Forward = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
+INPUTS = ("ids", "positions", "segments", "select")
 METRICS = ("loss", "accuracy", "regulariser")
 
 
@@ -43,57 +45,52 @@ class Objective:
         self.sequences = data["ids"].shape[1]
 
     def collate(
-        self, corpora: list[int], selections: list[np.ndarray], rngs: list[np.random.Generator]
+        self, corpora: list[int], selections: list[np.ndarray], rngs: list[Callable[[], np.random.Generator]]
     ) -> dict[str, np.ndarray]:
         """The batch of a step: for each replica its corpus, the sequences chosen from it, and its stream."""
         parts = [self._replica(*chosen) for chosen in zip(corpora, selections, rngs, strict=True)]
         return {name: _stack([part[name] for part in parts]) for name in parts[0]}
 
-    def _replica(self, corpus: int, chosen: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    def _replica(
+        self, corpus: int, chosen: np.ndarray, rng: Callable[[], np.random.Generator]
+    ) -> dict[str, np.ndarray]:
         ids = self.data["ids"][corpus, chosen]
         lengths = self.data["lengths"][corpus, chosen].astype(np.int64)
-        targets = self.data["targets"][corpus, chosen]
         used = np.arange(ids.shape[1]) < lengths[:, None]
+        targets = self.data["targets"][corpus, chosen][used].astype(np.int64)
         packed = pack(lengths, ids.shape[1])
-        batch = _rows(packed, ids[used]) | {"targets": _fill(packed, targets[used], -1)}
-        if self.weight:
-            which = rng.choice(len(self.data["prefix.probability"]), p=self.data["prefix.probability"])
-            size = int(self.data["prefix.lengths"][which])
-            prefix = np.broadcast_to(self.data["prefix.ids"][which, :size], (len(chosen), size))
-            longest = ids.shape[1] + self.data["prefix.ids"].shape[1]
-            extended = np.concatenate([ids[:, :1], prefix, ids[:, 1:]], axis=1)
-            wider = np.arange(extended.shape[1]) < lengths[:, None] + size
-            apart = pack(lengths + size, longest)
-            # Token j >= 1 of s stands `size` further in the extended row; the start token's
-            # counterpart is the last token of the prefix, `size` further as well.
-            aligned = (np.arange(extended.shape[1]) >= size) & wider
-            batch |= {f"extended.{name}": value for name, value in _rows(apart, extended[wider]).items()}
-            batch |= {"plain_index": packed.where, "extended_index": apart.where[aligned[wider]]}
-        return batch
+        batch = _rows(packed, ids[used])
+        if not self.weight:  # logits are needed where the loss looks, and nowhere else
+            return batch | {"select": packed.where[targets >= 0], "targets": targets[targets >= 0]}
+        which = rng().choice(len(self.data["prefix.probability"]), p=self.data["prefix.probability"])
+        size = int(self.data["prefix.lengths"][which])
+        prefix = np.broadcast_to(self.data["prefix.ids"][which, :size], (len(chosen), size))
+        extended = np.concatenate([ids[:, :1], prefix, ids[:, 1:]], axis=1)
+        wider = np.arange(extended.shape[1]) < lengths[:, None] + size
+        apart = pack(lengths + size, ids.shape[1] + self.data["prefix.ids"].shape[1])
+        # Token j >= 1 of s stands `size` further in the extended row; the start token's
+        # counterpart is the last token of the prefix, `size` further as well.
+        aligned = np.arange(extended.shape[1]) >= size
+        batch |= {f"extended.{name}": value for name, value in _rows(apart, extended[wider]).items()}
+        batch["extended.select"] = apart.where[np.broadcast_to(aligned, wider.shape)[wider]]
+        return batch | {"select": packed.where, "targets": targets}
 
     def loss(self, forward: Forward, batch: dict[str, Tensor]) -> dict[str, Float[Tensor, " R"]]:
         """METRICS per replica; ``loss`` is what is minimised."""
-        logits_RxBxTxO, _ = forward(batch["ids"], batch["positions"], batch["segments"])
-        outputs = logits_RxBxTxO.shape[-1]
-        R = logits_RxBxTxO.shape[0]
-        flat_RxNxO = logits_RxBxTxO.reshape(R, -1, outputs)
-        targets_RxN = batch["targets"].reshape(R, -1)
-        counted = targets_RxN >= 0
-        n = counted.sum(-1).clamp(min=1)
+        logits_RxKxO = forward(*(batch[name] for name in INPUTS))
+        R, _, outputs = logits_RxKxO.shape
+        targets_RxK = batch["targets"]
+        n = (targets_RxK >= 0).sum(-1).clamp(min=1)
         entropy = F.cross_entropy(
-            flat_RxNxO.reshape(-1, outputs), targets_RxN.reshape(-1), ignore_index=-1, reduction="none"
+            logits_RxKxO.reshape(-1, outputs), targets_RxK.reshape(-1), ignore_index=-1, reduction="none"
         ).view(R, -1)
         found = {"loss": entropy.sum(-1) / n}
-        hits = (flat_RxNxO.detach().argmax(-1) == targets_RxN) & counted
-        found["accuracy"] = hits.sum(-1) / n
+        found["accuracy"] = (logits_RxKxO.detach().argmax(-1) == targets_RxK).sum(-1) / n
         found["regulariser"] = torch.zeros_like(found["loss"])
         if self.weight:
-            names = ("ids", "positions", "segments")
-            extended_RxBxTxO, _ = forward(*(batch[f"extended.{name}"] for name in names))
-            plain = _take(flat_RxNxO, batch["plain_index"])
-            moved = _take(extended_RxBxTxO.reshape(R, -1, outputs), batch["extended_index"])
-            used = (batch["plain_index"] >= 0).to(plain.dtype)
-            squared = ((moved - plain) ** 2).mean(-1) * used
+            moved_RxKxO = forward(*(batch[f"extended.{name}"] for name in INPUTS))
+            used = (batch["select"] >= 0).to(moved_RxKxO.dtype)
+            squared = ((moved_RxKxO - logits_RxKxO) ** 2).mean(-1) * used
             found["regulariser"] = squared.sum(-1) / used.sum(-1)
             found["loss"] = found["loss"] + self.weight * found["regulariser"]
         return found
@@ -119,8 +116,3 @@ def _stack(arrays: list[np.ndarray]) -> np.ndarray:
     # -1 is "no target", "no sequence", "no token"; ids must stay valid and are never counted.
     filled = [np.pad(a, [(0, size - len(a))] + [(0, 0)] * (a.ndim - 1), constant_values=-1) for a in arrays]
     return np.stack(filled)
-
-
-def _take(flat_RxNxO: Tensor, index_RxK: Tensor) -> Tensor:
-    wide = index_RxK.clamp(min=0)[..., None].expand(-1, -1, flat_RxNxO.shape[-1])
-    return flat_RxNxO.gather(1, wide)

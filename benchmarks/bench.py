@@ -1,0 +1,272 @@
+"""How fast the code is, beside the plainest way to do the same: ``make bench``.
+
+Everything in one run on one machine, one thread, both sides on the same data, repeats interleaved,
+medians. Ratios can be compared between machines; times cannot.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import torch
+import typer
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from pipeline import params  # noqa: E402
+from pipeline.languages import dyck  # noqa: E402
+from pipeline.studies.dyck import datasets, runs  # noqa: E402
+from pipeline.studies.dyck.params import Prefix  # noqa: E402
+from pipeline.training import core, ensemble  # noqa: E402
+
+K, DEPTH, Q = 2, 4, 0.5
+RESULTS = Path(__file__).with_name("RESULTS.md")
+
+
+@dataclasses.dataclass
+class Row:
+    """One comparison; ``target`` is the ratio that was asked for."""
+
+    what: str
+    ours: str
+    plain: str
+    ratio: float | None
+    target: float | None
+
+
+def interleaved(actions: dict[str, Callable[[int], Any]], repeats: int) -> dict[str, float]:
+    """Median seconds of each action, taken in turn so that all meet the same machine."""
+    times: dict[str, list[float]] = {name: [] for name in actions}
+    for repeat in range(-2, repeats):  # two rounds to warm up
+        for name, action in actions.items():
+            started = time.perf_counter()
+            action(repeat + 2)
+            if repeat >= 0:
+                times[name].append(time.perf_counter() - started)
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+# --- sampling --------------------------------------------------------------------------------------------
+
+
+def plain_chain(length: int | None) -> list[int]:
+    """One sequence, token by token, with torch.distributions: a prefix of ``length``, or a complete string."""
+    tokens: list[int] = []
+    stack: list[int] = []
+    bernoulli, kind = torch.distributions.Bernoulli(Q), torch.distributions.Categorical(torch.ones(K))
+    while length is None or len(tokens) < length:
+        if not stack or (len(stack) < DEPTH and bernoulli.sample().item() == 1):
+            stack.append(int(kind.sample().item()) + 1)
+            tokens.append(2 * stack[-1] - 1)
+        else:
+            tokens.append(2 * stack.pop())
+        if length is None and not stack and bernoulli.sample().item() == 1:
+            break
+    return tokens if length is not None or len(tokens) <= 26 else plain_chain(None)
+
+
+def sampling() -> list[Row]:
+    """Tokens per second of each sampler."""
+    rng = np.random.default_rng(0)
+
+    def ours_complete(_: int) -> None:
+        dyck.sample_complete(rng, 50_000, K, DEPTH, Q, 0.5, 26)
+
+    cases: dict[str, tuple[Callable[[int], Any], int, Callable[[int], Any], int]] = {
+        "complete strings (D2)": (
+            ours_complete,
+            int(50_000 * 8.443),
+            lambda _: [plain_chain(None) for _ in range(30)],
+            int(30 * 8.443),
+        ),
+    }
+    for name, n, length, few in (
+        ("prefixes of 28 (D1)", 50_000, 28, 10),
+        ("prefixes of 450 (D3)", 2_000, 450, 1),
+    ):
+        cases[name] = (
+            lambda _, n=n, length=length: dyck.sample_prefixes(rng, n, length, K, DEPTH, Q),
+            n * length,
+            lambda _, length=length, few=few: [plain_chain(length) for _ in range(few)],
+            few * length,
+        )
+    rows = []
+    for name, (fast, fast_tokens, slow, slow_tokens) in cases.items():
+        seconds = interleaved({"ours": fast, "plain": slow}, 7)
+        ours, plain = fast_tokens / seconds["ours"], slow_tokens / seconds["plain"]
+        rows.append(
+            Row(
+                f"sampling {name}, tokens/s", f"{ours / 1e6:.1f} M", f"{plain / 1e3:.1f} k", ours / plain, 400
+            )
+        )
+    return rows
+
+
+# --- training --------------------------------------------------------------------------------------------
+
+
+def job(folder: Path, prefixes: bool) -> core.TrainingJob:
+    """M1 at the published batch of 100, one replica, on complete strings or on prefixes of length 28."""
+    loaded = params.load(ROOT, "paper")
+    entry = loaded.runs["dyck-standard"].model_copy(update={"replicas": 1})
+    source = loaded.datasets[entry.dataset].model_copy(update={"corpora": 1})
+    if prefixes:
+        source = Prefix(
+            study="dyck", language="dyck", split="train_prefix", sampler="prefix", k=K, depth=DEPTH, q=Q,
+            min_length=28, max_length=28, sequences=3571, corpora=1,
+        )  # fmt: skip
+    frame, _ = datasets.generate(source, entry.dataset, loaded.seed)
+    header, data, table = runs.prepare(entry, frame, loaded.seed)
+    path = folder / f"{prefixes}.safetensors"
+    ensemble.write_job(path, header, data, table)
+    return core.TrainingJob(path)
+
+
+def plain_gpt2(job: core.TrainingJob) -> Callable[[int], None]:
+    """The plainest loop: transformers' GPT-2 of equal shape, padded batches, torch's Adam."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    ids, lengths, targets = (job.objective.data[name][0] for name in ("ids", "lengths", "targets"))
+    length = ids.shape[-1]
+    config = GPT2Config(
+        vocab_size=5, n_positions=length, n_embd=50, n_layer=2, n_head=1, n_inner=50,
+        resid_pdrop=0, embd_pdrop=0, attn_pdrop=0, bos_token_id=0, eos_token_id=0,
+    )  # fmt: skip
+    model = GPT2LMHeadModel(config).train()
+    adam = torch.optim.Adam(model.parameters(), lr=3e-3)
+
+    def step(index: int) -> None:
+        chosen = job._selection(0, index)
+        inputs = torch.from_numpy(np.maximum(ids[chosen], 0).astype(np.int64))
+        wanted = torch.from_numpy(targets[chosen].astype(np.int64))
+        mask = (torch.arange(length) < torch.from_numpy(lengths[chosen].astype(np.int64))[:, None]).long()
+        logits = model(input_ids=inputs, attention_mask=mask, use_cache=False).logits
+        loss = torch.nn.functional.cross_entropy(logits.reshape(-1, 5), wanted.reshape(-1), ignore_index=-1)
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+
+    return step
+
+
+def our_step(job: core.TrainingJob) -> Callable[[int], None]:
+    """One step of the trainer, batch preparation included."""
+    state = core.State.fresh(job.initial([0]), job.metrics)
+    table, rate = torch.from_numpy(job.table), torch.full((1, 1), 3e-3)
+
+    def step(index: int) -> None:
+        batch = {name: torch.from_numpy(array) for name, array in job.batch([0], index).items()}
+        core._step(job, state, table, batch, rate)
+        state.step += 1
+
+    return step
+
+
+def matmul_peak() -> float:
+    """FLOP per second of one core on 1024 x 1024 float32 matrices, best of ten."""
+    a, b = torch.randn(1024, 1024), torch.randn(1024, 1024)
+    best = min(_seconds(lambda: a @ b) for _ in range(10))
+    return 2 * 1024**3 / best
+
+
+def _seconds(action: Callable[[], Any]) -> float:
+    started = time.perf_counter()
+    action()
+    return time.perf_counter() - started
+
+
+def model_flops(job: core.TrainingJob) -> float:
+    """FLOP of one step of the plain algorithm on the tokens that are there (no padding): 3 x forward."""
+    lengths = job.objective.data["lengths"][0].astype(float)
+    weights = sum(int(np.prod(shape)) for name, shape in job.shapes.items() if len(shape) == 2)
+    attention = job.spec.layers * 4 * job.spec.width * float((lengths**2).mean()) / 2  # causal half
+    return 3 * job.header.batch * (2 * weights * float(lengths.mean()) + attention)
+
+
+def training(folder: Path) -> list[Row]:
+    """Milliseconds per model-step."""
+    rows = []
+    peak = matmul_peak()
+    for prefixes, name, target in ((False, "complete strings", 3.0), (True, "prefixes of 28", 1.5)):
+        current = job(folder, prefixes)
+        seconds = interleaved({"ours": our_step(current), "plain": plain_gpt2(current)}, 60)
+        ours, plain = seconds["ours"] * 1e3, seconds["plain"] * 1e3
+        rows.append(
+            Row(
+                f"training M1 on {name}, ms per model-step",
+                f"{ours:.2f}",
+                f"{plain:.2f}",
+                plain / ours,
+                target,
+            )
+        )
+        share = model_flops(current) / seconds["ours"] / peak
+        rows.append(
+            Row(
+                f"training M1 on {name}, share of the matmul peak",
+                f"{share:.0%}",
+                f"{peak / 1e9:.0f} GFLOP/s",
+                None,
+                None,
+            )
+        )
+    return rows
+
+
+def end_to_end(folder: Path) -> list[Row]:
+    """Seconds from an empty work tree to the report, at scale quick, with all cores."""
+    tree = folder / "tree"
+    subprocess.run(["git", "clone", "-q", str(ROOT), str(tree)], check=True)
+    seconds = _seconds(
+        lambda: subprocess.run(["snakemake", "--cores", "all", "--quiet", "all"], cwd=tree, check=True)
+    )
+    shutil.rmtree(tree)
+    return [Row(f"quick, end to end, s on {os.cpu_count()} cores", f"{seconds:.0f}", "", None, None)]
+
+
+def render(rows: list[Row]) -> str:
+    """A Markdown table."""
+    lines = [
+        f"Measured on {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, "
+        f"torch {torch.__version__}; one thread unless said otherwise; medians of interleaved repeats.",
+        "",
+        "| | ours | plain | ratio | target |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for row in rows:
+        ratio = f"{row.ratio:.1f}" if row.ratio else ""
+        lines.append(f"| {row.what} | {row.ours} | {row.plain} | {ratio} | {row.target or ''} |")
+    return "\n".join(lines) + "\n"
+
+
+def main(
+    quick: Annotated[
+        bool, typer.Option(help="also build everything at scale quick, in a fresh clone")
+    ] = True,
+) -> None:
+    """Measure, print the table, and keep it in benchmarks/RESULTS.md."""
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as folder:
+        rows = sampling() + training(Path(folder))
+        if quick:
+            rows += end_to_end(Path(folder))
+    text = render(rows)
+    print(text)
+    RESULTS.write_text("# Benchmarks\n\n`make bench` writes this file.\n\n" + text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    typer.run(main)

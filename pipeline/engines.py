@@ -1,0 +1,217 @@
+"""Keeps Snakemake and DVC in step: DVC decides by content what is fresh, Snakemake follows by clock.
+
+Snakemake alone can take a stale file for a fresh one: after a failed job, after another engine's work,
+after `--touch`. So at every start, before it looks at anything, the Snakefile calls ``begin``, which
+takes the locks of both engines, asks DVC what has changed, and sets the times of files to match. At
+the end of a run what was built is recorded in DVC. Where DVC runs the steps it needs none of this but
+``prune``, which each step then calls.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import shutil
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from pipeline import freshness, graph
+from pipeline import params as parameters
+from pipeline.errors import SandglassError
+from pipeline.params import Params
+from pipeline.software import check_software
+
+if TYPE_CHECKING:
+    from pipeline.repository import Repository
+
+KINDS = ("datasets", "runs", "tables", "theory", "figures", "claims")
+# Options with which Snakemake builds no graph, and those with which it builds one but runs nothing.
+NO_GRAPH = {"--lint", "--list", "--list-rules", "-l", "--list-target-rules", "--lt", "--print-compilation"}
+NO_RUN = {"--dag", "--rulegraph", "--filegraph", "--d3dag", "--unlock"} | {
+    *("--summary", "-S", "--detailed-summary", "-D", "--list-changes", "--lc")
+}
+
+
+def begin(workflow: Any, config: dict[str, Any]) -> Params:
+    """Read params.yaml and, in Snakemake's main process, prepare the run.
+
+    Ends the process with one line on anything the user can act on; nothing was touched then.
+    """
+    try:
+        if config:
+            raise SandglassError(
+                "--config and --configfile are refused: results are built from params.yaml alone; "
+                "edit it, or use dvc exp run -S scale=paper"
+            )
+        params = parameters.load()
+        if workflow.is_main_process and not NO_GRAPH & set(sys.argv):
+            check_software(Path())
+            run = _Run.start()
+            run.reconcile(params, looks_only=workflow.output_settings.dryrun or bool(NO_RUN & set(sys.argv)))
+            workflow.onstart(lambda log: _refuse_touch(workflow))
+            workflow.onsuccess(lambda log: run.finish())
+            workflow.onerror(lambda log: run.finish())
+        return params
+    except (SandglassError, OSError) as error:
+        raise SystemExit(f"sandglass: {error}") from None
+    except KeyboardInterrupt:
+        raise SystemExit("sandglass: interrupted; run the same command again") from None
+
+
+def _refuse_touch(workflow: Any) -> None:
+    if workflow.touch:
+        raise SystemExit(
+            "sandglass: --touch is refused: it would pass stale results off as fresh; "
+            "what is up to date by content is never built again anyway"
+        )
+
+
+class Made:
+    """``made("train", "dyck")``: the files which that step makes for that study; without arguments, all."""
+
+    def __init__(self, params: Params) -> None:
+        """The jobs of ``params``; ``ids`` is a pattern that matches exactly their ids."""
+        self._files = {job: [str(path) for path in graph.outputs(job, params)] for job in graph.jobs(params)}
+        self.ids = "|".join(sorted({re.escape(job.id) for job in self._files}))
+
+    def __call__(self, step: str | None = None, study: str | None = None) -> list[str]:
+        """In the order of params.yaml."""
+        wanted = [
+            files
+            for job, files in self._files.items()
+            if step in (None, job.step) and study in (None, job.study)
+        ]
+        return [file for files in wanted for file in files]
+
+
+def references() -> list[str]:
+    """The files of data/reference, on which the report depends."""
+    return sorted(str(path) for path in (graph.DATA / "reference").rglob("*") if path.is_file())
+
+
+def record(root: Path = Path()) -> None:
+    """Record in DVC what Snakemake had finished when it was killed; every start does this as well.
+
+    Raises SandglassError if an engine is at work in ``root`` or params.yaml is wrong.
+    """
+    with contextlib.chdir(root):
+        _Run.start().reconcile(parameters.load(), looks_only=False)
+
+
+@dataclass
+class _Run:
+    """Snakemake's main process at work: holds both engines' locks for as long as it lives."""
+
+    lock: TextIO
+    repository: Repository
+
+    @classmethod
+    def start(cls) -> _Run:
+        """Take the locks, or raise SandglassError naming who holds them."""
+        from pipeline.repository import Repository  # half a second that job processes can do without
+
+        lock = _only_snakemake()
+        repository = Repository(Path())
+        shutil.rmtree(freshness.SNAKEMAKE / "locks", ignore_errors=True)  # of a killed run: the lock is ours
+        return cls(lock, repository)
+
+    def reconcile(self, params: Params, *, looks_only: bool) -> None:
+        """Make Snakemake's clock agree with DVC's judgement, and forget Snakemake's own.
+
+        What a killed run had finished is recorded first, so that it is not done again. When Snakemake
+        only looks (a dry run, a picture of the graph) nothing changes but file times.
+        """
+        freshness.write_tracked(params)
+        if not looks_only:
+            prune(Path(), params)
+        freshness.set_records_aside()
+        changed = self.repository.changed()
+        finished = {job.stage for job, current in freshness.finished(params).items() if current}
+        if not looks_only:
+            self.repository.commit(changed & finished)
+            freshness.drop_records()
+        freshness.set_times(params, changed - finished, self.repository.inputs())
+
+    def finish(self) -> None:
+        """Record in DVC what this run built, except jobs whose inputs were edited while it ran."""
+        try:
+            params = parameters.load()
+            freshness.write_tracked(params)
+            freshness.set_records_aside()
+            finished = freshness.finished(params)
+            stages = {job.stage for job, current in finished.items() if current}
+            self.repository.commit(self.repository.changed(stages))
+            freshness.drop_records()
+        except (SandglassError, OSError) as error:
+            raise SystemExit(f"sandglass: what was built is not recorded in DVC: {error}") from None
+        if edited := [job.name for job, current in finished.items() if not current]:
+            _say(f"edited while they ran, so the next start runs them again: {', '.join(edited)}")
+
+
+def _only_snakemake() -> TextIO:
+    """The lock file of this work tree; the kernel gives it back however the process ends."""
+    graph.STATE.mkdir(exist_ok=True)
+    lock = (graph.STATE / "lock").open("a+")
+    lock.seek(0)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise SandglassError(
+            f"another snakemake (process {lock.read().strip()}) is at work in this folder; "
+            "nothing was started, try again when it is done"
+        ) from None
+    lock.truncate(0)
+    lock.write(str(os.getpid()))
+    lock.flush()
+    return lock
+
+
+def prune(root: Path, params: Params) -> list[Path]:
+    """Delete the files under ``root/data`` that no job of ``params`` makes, and return them.
+
+    Folders are inputs to DVC: a leftover of a removed run would become part of a result's record. Each
+    file is named on stderr and in logs/prune.log. Removed stages leave dvc.lock as well.
+    """
+    jobs = list(graph.jobs(params))
+    expected = {root / path for job in jobs for path in graph.outputs(job, params)}
+    found = [path for kind in KINDS for path in (root / graph.DATA / kind).rglob("*") if not path.is_dir()]
+    removed = sorted(set(found) - expected)
+    if removed:
+        (root / graph.LOGS).mkdir(exist_ok=True)
+        with (root / graph.LOGS / "prune.log").open("a", encoding="utf-8") as log:
+            for path in removed:
+                path.unlink(missing_ok=True)
+                text = f"removed {path.relative_to(root)}: no job of params.yaml makes it"
+                _say(text)
+                log.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
+        _remove_empty_folders(root / graph.DATA)
+    _forget_stages(root, {job.stage for job in jobs})
+    return removed
+
+
+def _remove_empty_folders(data: Path) -> None:
+    for kind in KINDS:
+        for folder in sorted((path for path in (data / kind).rglob("*") if path.is_dir()), reverse=True):
+            with contextlib.suppress(OSError):  # not empty
+                folder.rmdir()
+
+
+def _forget_stages(root: Path, stages: set[str]) -> None:
+    """Drop from dvc.lock the stages that are not in ``stages``; DVC, which is slow to load, only if there are."""
+    try:
+        text = (root / "dvc.lock").read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return
+    if set(re.findall(r"^  ([^\s:]+):$", text, re.MULTILINE)) - stages:
+        from pipeline.repository import forget_stages
+
+        forget_stages(root, stages)
+
+
+def _say(text: str) -> None:
+    print(f"sandglass: {text}", file=sys.stderr, flush=True)

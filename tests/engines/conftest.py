@@ -1,0 +1,89 @@
+"""A toy workspace, built once for the whole session and copied for each test."""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+from pathlib import Path
+
+import pytest
+from workspace import REPOSITORY, Workspace, lay_out
+
+collect_ignore = ["toy", "graphs.py"]
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Everything built by Snakemake and committed; one for all workers of pytest-xdist."""
+    shared = tmp_path_factory.getbasetemp().parent
+    path = shared / "toy-template"
+    with (shared / "toy-template.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (path / "built").exists():
+            shutil.rmtree(path, ignore_errors=True)
+            workspace = lay_out(path / "tree")
+            workspace.engine("snakemake")
+            workspace.git("add", "-A")
+            workspace.git("commit", "-qm", "results")
+            workspace.assert_clean()  # and file times are in order, so that no test passes by disorder
+            (path / "built").touch()
+    return path / "tree"
+
+
+@pytest.fixture
+def built(template: Path, tmp_path: Path) -> Workspace:
+    """A work tree in which everything is up to date."""
+    return Workspace(Path(shutil.copytree(template, tmp_path / "tree", symlinks=True)))
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Workspace:
+    """A work tree in which nothing is built."""
+    return lay_out(tmp_path / "tree")
+
+
+# Python runs this at the start of every process of the workspace.
+RECORDER = """
+import atexit, json, os, sys
+
+def record():
+    root = os.getcwd() + os.sep
+    files = [getattr(module, "__file__", None) or "" for module in list(sys.modules.values())]
+    used = sorted({file[len(root):] for file in files if file.startswith(root)})
+    if {"pipeline/__main__.py", "pipeline/training/core.py"} & {sys.argv[0].removeprefix(root)}:
+        name = f"{os.environ['RECORD_IMPORTS']}/{os.getpid()}.json"
+        with open(name, "w") as out:
+            json.dump({"argv": sys.argv[1:], "used": used + [sys.argv[0].removeprefix(root)]}, out)
+
+atexit.register(record)
+"""
+
+
+@pytest.fixture(scope="session")
+def smoke(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """All of params.yaml at smoke scale, built by Snakemake; one for all workers of pytest-xdist."""
+    shared = tmp_path_factory.getbasetemp().parent
+    path = shared / "dyck-smoke"
+    with (shared / "dyck-smoke.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (path / "built").exists():
+            shutil.rmtree(path, ignore_errors=True)
+            workspace = lay_out(path / "tree")
+            for name in ("params.yaml", "pipeline/steps/train.py"):  # the toy study brings its own
+                shutil.copy2(REPOSITORY / name, workspace.path / name)
+            workspace.change(lambda params: params.update(scale="smoke"))
+            (path / "site").mkdir()
+            (path / "site" / "sitecustomize.py").write_text(RECORDER)
+            (path / "imports").mkdir()
+            done = workspace.snakemake(
+                "--cores", "2", PYTHONPATH=str(path / "site"), RECORD_IMPORTS=str(path / "imports")
+            )
+            assert done.status == 0, done.output
+            (path / "built").touch()
+    return Workspace(path / "tree")
+
+
+@pytest.fixture
+def dyck(smoke: Workspace, tmp_path: Path) -> Workspace:
+    """A copy of the study at smoke scale, everything up to date."""
+    return Workspace(Path(shutil.copytree(smoke.path, tmp_path / "tree", symlinks=True)))

@@ -1,0 +1,125 @@
+"""Damage, wrong parameters and interruptions: one clear line, nothing half-written, and the next run continues."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from workspace import Done, Workspace
+
+MODEL = "data/runs/dyck/dyck-minimal/model.safetensors"
+DATASET = "data/datasets/dyck/dyck-train-complete.parquet"
+
+
+def one_line(done: Done, *parts: str) -> None:
+    """The step ended with a single line that says what is wrong."""
+    assert done.status == 1
+    assert "Traceback" not in done.output
+    lines = [line for line in done.output.splitlines() if line.startswith("sandglass: ")]
+    assert len(lines) == 1, done.output
+    for part in parts:
+        assert part in lines[0], done.output
+
+
+def step(workspace: Workspace, *arguments: str) -> Done:
+    return workspace.run("python", "-m", "pipeline", *arguments)
+
+
+def flip(path: Path, place: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[place] ^= 4
+    path.write_bytes(content)
+
+
+def test_a_damaged_dataset_stops_training_and_is_rebuilt(dyck: Workspace) -> None:
+    before = dyck.artifacts()
+    flip(dyck.path / DATASET, 5000)
+    one_line(step(dyck, "train", "dyck-minimal"), DATASET, "truncated or damaged", "checksum")
+    assert dyck.engine("snakemake").ran >= {"dataset dyck-train-complete"}
+    assert dyck.artifacts() == before
+    dyck.assert_clean()
+
+
+def test_a_truncated_table_stops_the_figures_and_is_rebuilt(dyck: Workspace) -> None:
+    before = dyck.artifacts()
+    table = dyck.path / "data/tables/dyck/variation.parquet"
+    table.write_bytes(table.read_bytes()[:300])
+    one_line(step(dyck, "figures", "dyck"), "variation.parquet", "truncated or damaged")
+    assert dyck.artifacts().keys() == before.keys()
+    dyck.engine("dvc")
+    assert dyck.artifacts() == before
+
+
+def test_a_missing_checkpoint_says_how_to_make_it(dyck: Workspace) -> None:
+    (dyck.path / MODEL).unlink()
+    one_line(step(dyck, "analyse", "dyck"), f"checkpoint {MODEL} is missing; make it with: snakemake {MODEL}")
+    assert dyck.snakemake(MODEL).status == 0
+    dyck.assert_clean()
+
+
+@pytest.mark.parametrize(
+    "command", [("python", "-m", "pipeline", "train", "dyck-minimal"), ("snakemake",), ("dvc", "repro")]
+)
+def test_wrong_parameters_stop_every_command_before_it_writes(
+    dyck: Workspace, command: tuple[str, ...]
+) -> None:
+    dyck.change(lambda params: params["runs"]["dyck-minimal"].update(heads=3))
+    before = dyck.artifacts()
+    done = dyck.run(*command)
+    assert done.status != 0
+    assert "Traceback" not in done.output
+    assert "sandglass: params.yaml: runs.dyck-minimal: width 50 must be a multiple of heads 3" in done.output
+    lost = before.keys() - dyck.artifacts().keys()
+    # `dvc repro` deletes the outputs of a stage before it starts it; they are in its cache.
+    assert lost <= (
+        {p for p in before if p.startswith("runs/dyck/dyck-minimal/")} if "dvc" in command else set()
+    )
+    assert not [path for path in (dyck.path / "data").rglob("*.tmp") if path.is_file()]
+
+
+def test_every_replica_diverging_is_one_line_and_leaves_no_output(dyck: Workspace) -> None:
+    dyck.change(lambda params: params["runs"]["dyck-minimal"].update(lr=1e30))
+    before = dyck.artifacts()
+    one_line(step(dyck, "train", "dyck-minimal"), "every replica diverged (replica 0 at step")
+    assert dyck.artifacts() == before
+
+
+def long_run(dyck: Workspace) -> None:
+    dyck.change(lambda params: params["runs"]["dyck-minimal"].update(steps=400, log_every=1))
+
+
+def wait_for(path: Path, pattern: str) -> None:
+    deadline = time.monotonic() + 60
+    while not list(path.glob(pattern)):
+        assert time.monotonic() < deadline, f"no {pattern} in {path}"
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_an_interrupted_training_leaves_nothing_half_written_and_continues(
+    dyck: Workspace, sent: signal.Signals
+) -> None:
+    long_run(dyck)
+    before = dyck.artifacts()
+    chunks = dyck.path / ".work/dyck/dyck-minimal/chunks"
+    process = dyck.start("python", "-m", "pipeline", "train", "dyck-minimal", OMP_NUM_THREADS="1")
+    wait_for(chunks, "0.safetensors")  # one replica of two is done, the other at work
+    os.kill(process.pid, sent)
+    output, _ = process.communicate(timeout=30)
+    if sent == signal.SIGKILL:
+        assert process.returncode == -signal.SIGKILL
+    else:
+        assert process.returncode == 130
+        assert "sandglass: train dyck-minimal: interrupted; run the same command again to continue" in output
+        assert "Traceback" not in output
+    assert dyck.artifacts().keys() - {p for p in dyck.artifacts() if p.startswith(".tmp")} == before.keys()
+    done = step(dyck, "train", "dyck-minimal")
+    assert done.status == 0, done.output
+    resumed = (dyck.path / MODEL).read_bytes()
+    assert not (dyck.path / ".work/dyck/dyck-minimal").exists()
+    assert not list((dyck.path / "data/.tmp").iterdir())
+    assert step(dyck, "train", "dyck-minimal").status == 0
+    assert (dyck.path / MODEL).read_bytes() == resumed

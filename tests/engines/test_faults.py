@@ -1,0 +1,44 @@
+"""A full disk, a folder that cannot be written: one clear line, nothing half-written, and the next run continues."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from test_bad_input import one_line, step
+from workspace import Workspace
+
+
+def limited(workspace: Workspace, kibibytes: int, *arguments: str):  # type: ignore[no-untyped-def]
+    """A step that may not write a file larger than this: what a full disk or a quota looks like."""
+    return workspace.run(
+        "bash", "-c", f"ulimit -f {kibibytes}; exec python -m pipeline {' '.join(arguments)}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kibibytes"),
+    [(("dataset", "dyck-train-complete"), 1), (("train", "dyck-minimal"), 30), (("figures", "dyck"), 4)],
+)
+def test_a_full_disk_is_one_line_and_leaves_the_old_results(
+    dyck: Workspace, arguments: tuple[str, str], kibibytes: int
+) -> None:
+    before = dyck.artifacts()
+    one_line(limited(dyck, kibibytes, *arguments), " ".join(arguments[:1]), "File too large")
+    assert dyck.artifacts() == before
+    assert not [path for path in (dyck.path / "data").rglob("*.tmp") if path.is_file()]
+    done = step(dyck, *arguments)
+    assert done.status == 0, done.output
+    assert dyck.artifacts() == before
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(dyck: Workspace) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("root may write anywhere")
+    folder = dyck.path / "data/datasets/dyck"
+    folder.chmod(0o555)
+    try:
+        one_line(step(dyck, "dataset", "dyck-probe16"), "Permission denied", "dyck-probe16")
+    finally:
+        folder.chmod(0o755)
+    assert step(dyck, "dataset", "dyck-probe16").status == 0

@@ -1,0 +1,76 @@
+"""Snakefile and dvc.yaml state the same jobs, and pipeline/graph.py knows them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from workspace import REPOSITORY, Workspace, environment, lay_out
+
+GRAPHS = Path(__file__).parent / "graphs.py"
+
+
+@pytest.fixture(params=["toy", "real"])
+def workspace(request: pytest.FixtureRequest, tmp_path: Path) -> Workspace:
+    laid_out = lay_out(tmp_path / "tree")
+    if request.param == "real":
+        shutil.copy(REPOSITORY / "params.yaml", laid_out.path / "params.yaml")
+    return laid_out
+
+
+def test_job_sets_are_equal(workspace: Workspace) -> None:
+    graphs = _graphs(workspace)
+    snakemake, dvc, stated = graphs["snakemake"], graphs["dvc"], graphs["code"]
+    assert set(snakemake) == set(dvc) == set(stated)
+    made = {file for job in snakemake.values() for file in job["outputs"]}
+    for command, job in snakemake.items():
+        stage, tracked_file = dvc[command], f".sandglass/params/{stated[command]['name']}.json"
+        assert tracked_file in job["inputs"], command
+        read = {file for dep in stage["inputs"] for file in _files(dep, made, workspace.path)}
+        assert set(job["inputs"]) - {tracked_file} == read, command
+        assert set(job["outputs"]) == {f for out in stage["outputs"] for f in _files(out, made, None)}, (
+            command
+        )
+        assert all(any(_within(file, out) for file in job["outputs"]) for out in stage["outputs"]), command
+        assert job["outputs"] == stated[command]["outputs"], command
+        assert job["log"] == [f"logs/{stated[command]['name']}.log"], command
+        assert stage["tracked"] == stated[command]["tracked"], command
+        assert stage["name"] == stated[command]["stage"], command
+
+
+def test_parameter_files_hold_what_dvc_tracks(workspace: Workspace) -> None:
+    graphs = _graphs(workspace)
+    for command, stage in graphs["dvc"].items():
+        file = workspace.path / f".sandglass/params/{graphs['code'][command]['name']}.json"
+        assert sorted(json.loads(file.read_text())) == stage["tracked"]
+
+
+@pytest.mark.parametrize("file", ["Snakefile", "dvc.yaml"])
+def test_the_graph_is_short(file: str) -> None:
+    assert len((REPOSITORY / file).read_text().splitlines()) <= 150
+
+
+def _graphs(workspace: Workspace) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, GRAPHS], cwd=workspace.path, env=environment(), capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def _files(path: str, made: set[str], tree: Path | None) -> set[str]:
+    """The files that ``path`` of dvc.yaml stands for: itself, or what is made or lies in that folder."""
+    inside = {file for file in made if _within(file, path)}
+    folder = tree / path if tree else None
+    if folder and folder.is_dir():
+        inside |= {str(f.relative_to(tree)) for f in folder.rglob("*") if f.is_file()}
+    return inside or {path}
+
+
+def _within(file: str, path: str) -> bool:
+    return file == path or file.startswith(f"{path}/")

@@ -1,0 +1,114 @@
+"""Two engines in one folder, and engines that were killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+
+import pytest
+from workspace import Workspace
+
+ENGINES = {"snakemake": ("snakemake",), "dvc": ("dvc", "repro")}
+BELOW_A_RUN = {"analyse toy", "figures toy", "claims toy", "report"}
+
+
+def _busy(workspace: Workspace, engine: str, seconds: int = 5) -> subprocess.Popen[str]:
+    """``engine`` at work, in the middle of the training of toy-a."""
+    workspace.set_lr("toy-a", 0.75)
+    process = workspace.start(*ENGINES[engine], TOY_SECONDS=f"toy-a:{seconds}")
+    workspace.wait_for_step("train-toy-a")
+    return process
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "message"),
+    [
+        ("dvc", "snakemake", "dvc repro` (process "),
+        ("snakemake", "dvc", "Unable to acquire lock"),
+        ("snakemake", "snakemake", "another snakemake (process "),
+    ],
+)
+def test_second_stops_before_it_touches_anything(
+    built: Workspace, first: str, second: str, message: str
+) -> None:
+    process = _busy(built, first)
+    before = built.artifacts()
+    done = built.run(*ENGINES[second])
+    assert done.status != 0
+    assert message in done.last_line
+    assert "Traceback" not in done.output and not done.ran
+    assert process.poll() is None
+    assert built.artifacts() == before
+    output, _ = process.communicate()
+    assert process.returncode == 0, output
+    built.assert_clean()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_killed_engine_continues_while_its_orphan_ends(built: Workspace, engine: str) -> None:
+    process = _busy(built, engine)
+    process.kill()  # the training lives on until it finds its engine gone
+    process.wait()
+    assert built.engine(engine).ran == {"train toy-a"} | BELOW_A_RUN
+    process.communicate()
+    built.assert_clean()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_other_engine_continues_a_killed_run(built: Workspace, engine: str) -> None:
+    process = _busy(built, engine)
+    _kill_all(process)
+    other = "dvc" if engine == "snakemake" else "snakemake"
+    assert built.engine(other).ran == {"train toy-a"} | BELOW_A_RUN
+    built.assert_clean()
+
+
+def test_what_a_killed_run_had_finished_is_kept(built: Workspace) -> None:
+    built.change(lambda params: params["datasets"]["toy-numbers"].update(rows=50))
+    process = _busy(built, "snakemake")  # the dataset is made before the training
+    _kill_all(process)
+    planned = built.planned()
+    assert "dataset toy-numbers" not in planned
+    assert {"train toy-a"} | BELOW_A_RUN <= planned
+    assert built.planned() == planned  # looking does not forget
+    assert "dataset@toy-numbers" in built.status()
+    assert built.run("python", "-c", "from pipeline import engines; engines.record()").status == 0
+    assert "dataset@toy-numbers" not in built.status()
+    assert built.planned() == planned
+
+
+def test_a_record_does_not_vouch_for_what_the_other_engine_made(built: Workspace) -> None:
+    def rows(count: int) -> None:
+        built.change(lambda params: params["datasets"]["toy-numbers"].update(rows=count))
+
+    rows(50)
+    _kill_all(_busy(built, "snakemake"))  # Snakemake notes that it made the dataset of 50 rows
+    rows(60)
+    assert built.repro("dataset@toy-numbers").ran == {"dataset toy-numbers"}
+    rows(50)
+    assert "dataset toy-numbers" in built.planned()
+
+
+def test_lock_entry_of_a_process_long_gone_stops_nothing(built: Workspace) -> None:
+    """After a restart of the machine another process may have the number of the killed `dvc repro`."""
+    file = built.path / ".dvc/tmp/rwlock"
+    entry = {"pid": os.getpid(), "cmd": "dvc repro"}
+    file.write_text(json.dumps({"write": {str(built.path / "data/report"): entry}, "read": {}}))
+    assert built.snakemake("-n").status == 1
+    os.utime(file, (1, 1))
+    assert built.planned() == set()
+
+
+def test_interrupted_run_continues(built: Workspace) -> None:
+    process = _busy(built, "snakemake")
+    os.killpg(process.pid, signal.SIGINT)
+    output, _ = process.communicate()
+    assert process.returncode != 0 and "Traceback" not in output
+    assert built.planned() == {"train toy-a"} | BELOW_A_RUN
+
+
+def _kill_all(process: subprocess.Popen[str]) -> None:
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()

@@ -1,0 +1,45 @@
+"""Step ``train`` without torch. The tests steer it from outside the parameters:
+
+TOY_FAIL=<run> makes that run fail; TOY_SECONDS=<run>:<seconds> makes it slow.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import time
+from typing import Any
+
+import polars as pl
+from safetensors.numpy import save_file
+
+from pipeline import graph, tables
+from schemas.curves import Curves
+
+
+def run(job: Any) -> None:
+    """Make ``model.safetensors`` and ``curves.parquet`` of the run."""
+    module = importlib.import_module(f"pipeline.studies.{job.study}.runs")
+    frame = tables.read(graph.dataset_path(job.study, job.entry.dataset), module.DATASET_SCHEMA)
+    slow, _, seconds = os.environ.get("TOY_SECONDS", "").partition(":")
+    if job.id == slow:
+        time.sleep(float(seconds))
+    if job.id == os.environ.get("TOY_FAIL"):
+        raise RuntimeError("told to fail")
+    folder = graph.run_folder(job.study, job.id)
+    weights = module.train(job.entry, frame["value"].to_numpy())
+    curves = pl.DataFrame(
+        {
+            "run": job.id,
+            "replica": range(job.entry.replicas),
+            "step": job.entry.steps,
+            "loss": job.entry.lr,
+            "accuracy": 1.0,
+            "regulariser": 0.0,
+        },
+        schema_overrides={"replica": pl.Int32, "step": pl.Int32},
+    )
+    tables.write(curves, job.out(folder / "curves.parquet"), Curves)
+    about = {"run": job.id, "params_hash": job.params_hash}
+    save_file({"weights": weights}, job.out(folder / "model.safetensors"), {"sandglass": json.dumps(about)})

@@ -1,0 +1,1 @@
+"""A study to test the pipeline with."""

@@ -1,0 +1,24 @@
+"""Claims of the toy study."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from pipeline import verdicts
+
+
+def judge(results: Any) -> pl.DataFrame:
+    """One claim with one gate: the mean is near one half."""
+    mean = results.table("means")["mean"].mean()
+    gate = verdicts.Gate(
+        claim="1",
+        gate="mean",
+        predicate="the mean is near one half",
+        source="none",
+        conditions=verdicts.within(0.5, results.entry.claims.tolerance),
+        measured=verdicts.Measured(mean, n=results.theory().height),
+        scale_needed="smoke",
+    )
+    return verdicts.table([gate], results.study, results.scale, results.params_hash)
