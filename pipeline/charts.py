@@ -1,11 +1,14 @@
 """One look for every figure, and one way to save it: Vega-Lite with its data inside, SVG, PNG, data table.
 
+`script_bundle` draws the same specifications in a browser that is offline.
+
 Colours are those of Okabe and Ito (2008), which readers with any colour vision can tell apart.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +34,7 @@ CONFIG: dict[str, Any] = {
     "font": FONT,
     "range": {"category": PALETTE},
     "view": {"stroke": None},
+    "mark": {"tooltip": True},
     "axis": {
         "labelFontSize": SIZE,
         "titleFontSize": SIZE,
@@ -72,9 +76,21 @@ def save(chart: alt.TopLevelMixin, data: pl.DataFrame, folder: Path, name: str) 
     spec = specification(chart)
     text = json.dumps(spec, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
     (folder / f"{name}.vl.json").write_text(text + "\n", encoding="utf-8")
-    (folder / f"{name}.svg").write_text(vl_convert.vegalite_to_svg(spec), encoding="utf-8")
+    (folder / f"{name}.svg").write_text(_numbered(vl_convert.vegalite_to_svg(spec)), encoding="utf-8")
     (folder / f"{name}.png").write_bytes(vl_convert.vegalite_to_png(spec, scale=PNG_SCALE))
     tables.store(data, folder / f"{name}.parquet")
+
+
+def _numbered(svg: str) -> str:
+    """``svg`` with its gradients and clips counted from 0: the renderer counts all that it has drawn so far."""
+    found = dict.fromkeys(re.findall(r'id="((?:gradient|clip)_?)([0-9]+)"', svg))
+    renamed = {f"{kind}{number}": f"{kind}{i}" for i, (kind, number) in enumerate(found)}
+    return re.sub(r"\b(?:gradient|clip)_?[0-9]+\b", lambda hit: renamed.get(hit[0], hit[0]), svg)
+
+
+def script_bundle() -> str:
+    """Vega, Vega-Lite and vega-embed as one script that defines ``vegaEmbed`` and asks nothing of the network."""
+    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
 
 
 def specification(chart: alt.TopLevelMixin) -> dict[str, Any]:

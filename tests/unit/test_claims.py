@@ -9,13 +9,24 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipeline import params, tables, verdicts
+from pipeline import params, stats, tables, verdicts
 from pipeline.errors import SandglassError
 from pipeline.studies.dyck import claims
 from pipeline.verdicts import Condition, Gate, Measured, within
 from schemas import theory
 from schemas.claims import NOT_REPRODUCED, NOT_TESTED, PARTLY, REPRODUCED, Claims
-from schemas.dyck.tables import ARMS, LINEAR, MINIMAL, STANDARD
+from schemas.dyck.tables import (
+    ARMS,
+    LINEAR,
+    MINIMAL,
+    MODELS,
+    PUBLISHED_TABLE_1,
+    PUBLISHED_TABLE_1_RANDOM,
+    STANDARD,
+    TABLE_1,
+    UNIFORM,
+    WIDE,
+)
 
 ROOT = Path(__file__).parents[2]
 
@@ -121,6 +132,15 @@ def contrasts(**changed: tuple[float, float, float]) -> pl.DataFrame:
         ("rank", "spearman", first, None, "beta, acc_thr80"): (0.1, -0.3, 0.5),
         ("rank", "spearman of both arms pooled", first, second, "beta, acc_thr80"): (-0.8, -0.9, -0.6),
     }
+    models = (*(run for run in MODELS if run != WIDE), *TABLE_1.values(), *UNIFORM.values())
+    for run in models:
+        found["in_distribution", "median", run, None, "acc_close"] = (0.995, 0.99, 1.0)
+    for run in (STANDARD, LINEAR):
+        found["stack", "mean", run, None, "stack_argmax"] = (0.35, 0.3, 0.4)
+        found["stack", "stack-like share", run, None, "stack_argmax"] = (0.0, 0.0, 0.0)
+    for (_, _, layers), run in TABLE_1.items():
+        if layers == 3:
+            found["layer_ratio", "of means", run, None, "layer 3 over layer 2"] = (3.5, 3.0, 4.0)
     for start, convention in CONVENTIONS.items():
         for run in (STANDARD, LINEAR):
             key = ("variation_over_random", "ratio to closed form", run, None, convention)
@@ -134,11 +154,27 @@ def contrasts(**changed: tuple[float, float, float]) -> pl.DataFrame:
     return pl.DataFrame(
         [
             dict(zip(names, key, strict=True))
-            | dict(zip(("value", "lo", "hi"), changed.get(key[1].split()[0], numbers), strict=True))
+            | dict(
+                zip(
+                    ("value", "lo", "hi"),
+                    changed.get(key[0], changed.get(key[1].split()[0], numbers)),
+                    strict=True,
+                )
+            )
             | {"n": 10, "n_excluded": 0, "excluded_reason": ""}
             for key, numbers in found.items()
         ]
     )
+
+
+def table_1(**values: float) -> pl.DataFrame:
+    """As published; ``layer_2=3.0`` changes a layer of all cells."""
+    return pl.DataFrame(
+        {"run": TABLE_1[cell], "layer": layer, "mean": values.get(f"layer_{layer}", mean), "ci_lo": mean * 0.9,
+         "ci_hi": mean * 1.1, "n_models": 39, "n_excluded": 1, "excluded_reason": "1 diverged"}
+        for cell, published in PUBLISHED_TABLE_1.items()
+        for layer, (mean, _) in enumerate(published, start=1)
+    )  # fmt: skip
 
 
 def theory_rows() -> pl.DataFrame:
@@ -160,7 +196,7 @@ def theory_rows() -> pl.DataFrame:
 
 
 def judge(scale: str = "quick", theory: pl.DataFrame | None = None, **replaced: pl.DataFrame) -> pl.DataFrame:
-    found = {"variation": variation(), "contrasts": contrasts()} | replaced
+    found = {"variation": variation(), "contrasts": contrasts(), "variation_table1": table_1()} | replaced
     rows = theory_rows() if theory is None else theory
     context = SimpleNamespace(
         study="dyck", scale=scale, seed=1, params_hash="abc", table=found.__getitem__, theory=lambda: rows,
@@ -178,7 +214,14 @@ def failed(frame: pl.DataFrame) -> set[tuple[str, str]]:
 def test_everything_is_reproduced_where_it_is() -> None:
     frame = judge("paper")
     assert set(frame["verdict"]) == {REPRODUCED}
-    assert frame["claim"].unique(maintain_order=True).to_list() == ["1", "2", "5", "6", "7", "8", "9", "10"]
+    numbers = [*range(1, 11), 12, 13, 14]
+    assert frame["claim"].unique(maintain_order=True).to_list() == [str(number) for number in numbers]
+    assert frame["claim"].value_counts().sort("claim").filter(pl.col("count") >= 8).rows() == [
+        ("13", 2 * (8 + 8) + 4 + 4), ("14", 2 * 4), ("3", 6 + 8)
+    ]  # fmt: skip
+    last = frame.filter(claim="13", gate="k=2, D=4, 3 layers: layer 3, size").row(0, named=True)
+    assert (last["published"], last["value"], last["n"], last["excluded"]) == (24.063, 24.063, 39, 1)
+    assert frame.filter(claim="14")["published"][0] == pytest.approx(24.063 / 5.072)
     m1 = frame.filter(claim="5", gate="M1").row(0, named=True)
     assert (m1["published"], m1["value"], m1["n"], m1["excluded"]) == (2.27, 2.3, 9, 1)
     assert frame.filter(claim="6", gate="M1")["published"][0] == pytest.approx(2.27 / 2.85)
@@ -188,7 +231,11 @@ def test_everything_is_reproduced_where_it_is() -> None:
 
 def test_scales() -> None:
     quick = judge("quick")
-    assert quick.filter(verdict=NOT_TESTED).select("claim", "gate").rows() == [("10", "standard")]
+    later = quick.filter(verdict=NOT_TESTED)
+    assert later["claim"].unique(maintain_order=True).to_list() == ["10", "13", "14"]
+    assert later.filter(claim="10")["gate"].to_list() == ["standard"]
+    assert later.filter(claim="13")["gate"].str.ends_with(", size").all()
+    assert later.filter(claim="14")["gate"].str.ends_with(": over 2").all()
     assert quick.filter(claim="10", gate="standard")["value"][0] == -0.5  # shown all the same
     assert set(judge("smoke")["verdict"]) == {NOT_TESTED}
     far = variation(**{STANDARD: 3.0})
@@ -196,6 +243,8 @@ def test_scales() -> None:
     assert ("5", "M1") in failed(judge("paper", variation=far))
 
 
+CELLS = [f"k={k}, D={depth}, {layers} layers" for k, depth, layers in TABLE_1]
+DEEP = [cell for cell in CELLS if cell.endswith("3 layers")]
 RATIOS = {("7", "M4 over M1, start token omitted"), ("7", "M4 over M1, start token included")}
 
 
@@ -212,6 +261,25 @@ RATIOS = {("7", "M4 over M1, start token omitted"), ("7", "M4 over M1, start tok
         ({"contrasts": contrasts(ratio=(0.2, 0.1, 0.55))}, {("6", "M1"), ("6", "M2"), *RATIOS}),
         ({"contrasts": contrasts(ratio=(1.5, 1.4, 1.6))},
          {("6", "M1"), ("6", "M2"), ("8", "ratio of medians"), *RATIOS}),
+        ({"contrasts": contrasts(in_distribution=(0.96, 0.9, 1.0))},
+         {*(("3", name) for name in MODELS.values() if name != "M3"), *(("3", f"M8, {cell}") for cell in CELLS),
+          ("12", "M7, complete data"), ("12", "M7, prefix data")}),
+        ({"contrasts": contrasts(in_distribution=(0.98, 0.9, 1.0))},
+         {("12", "M7, complete data"), ("12", "M7, prefix data")}),
+        ({"contrasts": contrasts(stack=(0.5, 0.1, 0.95))},
+         {("4", f"{name}, {what}") for name in ("M1", "M2") for what in ("mean", "stack-like share")}),
+        ({"contrasts": contrasts(stack=(0.1, 0.1, 0.95))}, {("4", "M1, mean"), ("4", "M2, mean")}),
+        ({"contrasts": contrasts(layer_ratio=(1.5, 1.0, 2.0))}, {("14", f"{cell}: over 2") for cell in DEEP}),
+        ({"contrasts": contrasts(layer_ratio=(0.9, 0.5, 2.0))},
+         {("13", f"{cell}: layer 3 over 2") for cell in DEEP}
+         | {("14", f"{cell}: over {bound}") for cell in DEEP for bound in ("1.3", "2")}),
+        ({"variation_table1": table_1(layer_1=1.5)}, {("13", f"{cell}: layer 1, size") for cell in CELLS}),
+        ({"variation_table1": table_1(layer_1=3.3)},
+         {("13", f"{cell}: layer 1{what}") for cell in CELLS for what in ("", ", size")}),
+        ({"variation_table1": table_1(layer_2=2.5)},
+         {("13", f"{cell}: layer 2{what}") for cell in CELLS for what in ("", ", size")}),
+        ({"variation_table1": table_1(layer_3=15.5)},
+         {("13", f"{cell}: layer 3, size") for cell in DEEP if cell != "k=2, D=8, 3 layers"}),
         ({"contrasts": contrasts(difference=(0.05, -0.01, 0.1))},
          {("8", "difference of medians"), ("9", "acc_close"), ("9", "acc_thr80")}),
         ({"contrasts": contrasts(spearman=(-0.4, -0.6, 0.1))}, {("10", "standard"), ("10", "both arms")}),
@@ -230,6 +298,7 @@ def test_a_failed_theory_check_fails_its_gate() -> None:
 def test_missing_runs_are_not_tested_and_named() -> None:
     frame = judge(
         variation=variation().filter(pl.col("run") != LINEAR),
+        variation_table1=table_1().clear(),
         contrasts=contrasts().filter(pl.col("first") != ARMS["contrastive"], pl.col("first") != LINEAR),
         theory=theory_rows().filter(pl.col("check") == "prefix-chi2"),
     )
@@ -244,7 +313,26 @@ def test_missing_runs_are_not_tested_and_named() -> None:
     )
     assert "depth-zero" in reasons["1 depth 0 at length 28"]
     assert "causal-monte-carlo-16" in reasons["2 random causal maps, N=16"]
+    assert TABLE_1[3, 8, 2] in reasons["13 k=3, D=8, 2 layers: layer 2"]
     assert frame.filter(claim="6", gate="M1")["published"][0] is None  # the random value is not there
+
+
+def test_the_runs_of_table_1_are_its_cells() -> None:
+    """The constants of the published table, against params.yaml and the closed form of random maps."""
+    loaded = params.load(ROOT, "paper")
+    assert set(TABLE_1) == {(k, depth, layers) for k in (2, 3) for depth in (4, 8) for layers in (2, 3)}
+    for (k, depth, layers), run in TABLE_1.items():
+        entry = loaded.runs[run]
+        assert (entry.k, entry.depth, entry.layers, entry.block) == (k, depth, layers, "resln")
+        assert loaded.datasets[entry.dataset].split == "train_prefix"
+        first, middle, *last = [mean for mean, _ in PUBLISHED_TABLE_1[k, depth, layers]]
+        assert len(last) == layers - 2 and first < PUBLISHED_TABLE_1_RANDOM < middle < min([39, *last])
+        assert all(sd < mean for mean, sd in PUBLISHED_TABLE_1[k, depth, layers])
+    assert stats.causal_distance(19) < claims.BELOW_RANDOM < PUBLISHED_TABLE_1_RANDOM
+    assert PUBLISHED_TABLE_1_RANDOM < stats.causal_distance(20) < claims.ABOVE_RANDOM
+    assert set(MODELS) | set(UNIFORM.values()) | set(ARMS.values()) | set(TABLE_1.values()) == set(
+        loaded.runs
+    )
 
 
 def test_no_replica_left_is_not_a_success() -> None:

@@ -15,8 +15,19 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline import charts
+from pipeline.languages import dyck
 from pipeline.studies.dyck import figures
-from schemas.dyck.tables import ARMS, LINEAR, MINIMAL, STANDARD
+from schemas.dyck.tables import (
+    ARMS,
+    LINEAR,
+    MAPPED,
+    MINIMAL,
+    PROBE,
+    PUBLISHED_TABLE_1,
+    STANDARD,
+    TABLE_1,
+    WIDE,
+)
 
 
 def variation() -> pl.DataFrame:
@@ -59,12 +70,68 @@ def contrasts() -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
+def attention() -> pl.DataFrame:
+    """Replicas 3 and 5 of every run on D4; the last layer of replica 3 looks at the stack, of 5 evenly."""
+    last = dyck.last_unmatched_open(dyck.nested_probe(2, 4))[0]
+    rows = []
+    for run in MAPPED:
+        for layer in (1, 2):
+            for replica in (3, 5):
+                for query in range(16):
+                    for key in range(query + 1):
+                        box = float(last[query] == key)
+                        weight = {(2, 3): 0.7 * box, (2, 5): 1 / (query + 1)}.get((layer, replica), 1.0)
+                        rows.append(
+                            {"run": run, "replica": replica, "probe_split": PROBE, "layer": layer, "head": 0,
+                             "start_included": False, "query": query, "key": key, "weight": weight}
+                        )  # fmt: skip
+                        rows.append(rows[-1] | {"start_included": True, "weight": 9.0})
+    return pl.DataFrame(rows)
+
+
+def stack_scores() -> pl.DataFrame:
+    return pl.DataFrame(
+        {"run": run, "replica": replica, "layer": layer, "head": 0, "stack_argmax": 0.1 * layer + 0.01 * replica,
+         "stack_mass": 0.3, "stack_mass_uniform": 0.198}
+        for run in (*MAPPED, TABLE_1[2, 4, 3], ARMS["standard"]) for replica in (3, 5) for layer in (1, 2)
+    )  # fmt: skip
+
+
+def table_1() -> pl.DataFrame:
+    """Ours is twice what was published."""
+    return pl.DataFrame(
+        {"run": TABLE_1[cell], "lang_k": cell[0], "lang_D": cell[1], "n_layers": cell[2], "layer": layer,
+         "mean": 2 * mean, "sd_over_sentences": 2 * sd, "n_sentences": 40, "n_rows": 20, "n_models": 3,
+         "n_excluded": 1, "random_baseline": 3.386, "published_mean": mean, "published_sd": sd,
+         "ci_lo": mean, "ci_hi": 3 * mean, "confidence": 0.9}
+        for cell, published in PUBLISHED_TABLE_1.items() for layer, (mean, sd) in enumerate(published, start=1)
+    )  # fmt: skip
+
+
+ACCURACY = [
+    {"run": run, "replica": replica, "eval_split": "dev_complete", "in_distribution": True, "acc_close": 0.99,
+     "shortest": 2, "longest": 26}
+    for run in MAPPED for replica in (3, 5)
+]  # fmt: skip
 TABLES = {
+    "attention": attention(),
+    "stack_score": stack_scores(),
+    "variation_table1": table_1(),
     "variation": variation(),
     "fig3": fig3(),
     "contrasts": contrasts(),
     "accuracy": pl.DataFrame(
-        {"run": [ARMS["standard"]], "eval_split": ["lengen"], "shortest": [403], "longest": [498]}
+        [
+            *ACCURACY,
+            ACCURACY[0]
+            | {
+                "run": ARMS["standard"],
+                "eval_split": "lengen",
+                "in_distribution": False,
+                "shortest": 403,
+                "longest": 498,
+            },
+        ]
     ),
 }
 THEORY = pl.DataFrame({"check": ["published-16", "other"], "bound": [2.85, 7.77]})
@@ -108,15 +175,84 @@ def test_fig3_shows_both_arms_and_their_correlations(tmp_path: Path) -> None:
     assert svg.count('aria-roledescription="line mark"') == 4  # one line per arm and panel
 
 
+@pytest.mark.parametrize(("name", "panels"), [("fig1", figures.FIGURE_1), ("fig2", figures.FIGURE_2)])
+def test_maps_show_the_last_layer_and_box_the_last_unmatched_open(
+    name: str, panels: list[tuple[str, int, str]], tmp_path: Path
+) -> None:
+    chart, data = figures.FIGURES[name](context())
+    last = dyck.last_unmatched_open(dyck.parse(figures.PROBE_TEXT))[0]
+    assert data.height == 4 * 16 * 17 // 2
+    shown = data.group_by("panel", "run", "replica", maintain_order=True).agg("query", "key", "weight", "box")
+    for letter, (run, which, label), row in zip("abcd", panels, shown.iter_rows(named=True), strict=True):
+        assert (row["panel"], row["run"], row["replica"]) == (f"({letter}) {label}", run, (3, 5)[which])
+        boxes = {(q, k) for q, k, box in zip(row["query"], row["key"], row["box"], strict=True) if box}
+        assert boxes == {(i, at) for i, at in enumerate(last) if at >= 0} and len(boxes) == 14
+        weights = dict(zip(zip(row["query"], row["key"], strict=True), row["weight"], strict=True))
+        assert weights[9, 9] == (0.7, 0.1)[which]
+    tokens = data.filter(pl.col("panel").str.starts_with("(a)"), query=15).sort("key")["key_token"]
+    assert "".join(tokens) == figures.PROBE_TEXT
+    found = texts(chart, tmp_path)
+    assert {f"({letter}) {label}" for letter, (_, _, label) in zip("abcd", panels, strict=True)} <= set(found)
+    assert found.count("attention weight") == 1  # one scale for all panels
+    assert (
+        found.count("[") == 4 * 2 * 4 and found.count(")") == 4 * 2 * 4
+    )  # tokens on both axes of each panel
+    assert f"accuracy 0.990, stack score {0.2 + 0.01 * 3:.2f}" in found
+    assert "mean weight in the boxes 0.70" in chart.to_dict()["description"]
+
+
+def test_table_1_shows_every_cell_twice(tmp_path: Path) -> None:
+    chart, data = figures.table1(context())
+    assert data.height == 2 * 20 and data["cell"].n_unique() == 8
+    found = texts(chart, tmp_path)
+    for text in ("0.047 (0.006)", "0.094 (0.012)", "24.06 (1.17)", "48.13 (2.33)", "k=3, D=8, 3 layers"):
+        assert text in found, text
+    assert found.index("layer 1") < found.index("layer 2") < found.index("layer 3")
+    assert any(
+        "3 models per row (8 of all rows excluded); dashed: random causal maps, 3.39" in t for t in found
+    )
+    assert "k=2, D=4, 2 layers: layer 1 0.094 (0.012), layer 2 15.44 (1.82)" in chart.to_dict()["description"]
+
+
+def test_stack_scores_are_those_of_the_last_layer(tmp_path: Path) -> None:
+    chart, data = figures.stack_score(context())
+    assert set(data["layer"]) == {2} and data.height == 2 * (len(MAPPED) + 1)
+    assert ARMS["standard"] not in set(data["model"])
+    found = texts(chart, tmp_path)
+    assert {
+        "standard (M1)",
+        "k=2, D=4, 3 layers (M8)",
+        "stack-like from 0.9",
+        "uniform attention",
+        "one model",
+    } <= set(found)
+    assert "standard (M1) 0.24, position code (M2) 0.24" in chart.to_dict()["description"]
+
+
+def test_figures_fit_a_text_column(tmp_path: Path) -> None:
+    for name, draw in figures.FIGURES.items():
+        charts.save(*draw(context()), tmp_path, name)
+        width = re.search(r'width="([0-9.]+)"', (tmp_path / f"{name}.svg").read_text())
+        assert width and float(width[1]) <= 680, name
+
+
 @pytest.mark.parametrize("name", figures.FIGURES)
 def test_figures_survive_missing_runs(name: str, tmp_path: Path) -> None:
     few = {
         "variation": variation().filter(run=STANDARD),
         "fig3": fig3().filter(arm="standard"),
         "contrasts": contrasts().filter(first=ARMS["standard"]),
+        "attention": attention().filter(pl.col("run") != WIDE, replica=3),
+        "stack_score": stack_scores().filter(run=STANDARD),
+        "variation_table1": table_1().filter(n_layers=2),
     }
     none = {table: TABLES[table].clear() for table in TABLES}
-    undefined = {"variation": variation().with_columns(variation_mean=pl.lit(None, pl.Float64))}
+    undefined = {
+        "variation": variation().with_columns(variation_mean=pl.lit(None, pl.Float64)),
+        "variation_table1": table_1().with_columns(
+            mean=pl.lit(None, pl.Float64), sd_over_sentences=pl.lit(None, pl.Float64)
+        ),
+    }
     for replaced in (few, none, undefined):
         chart, data = figures.FIGURES[name](context(**replaced))
         charts.save(chart, data, tmp_path, name)

@@ -1,4 +1,4 @@
-"""Claims 1, 2 and 5 to 10 of the Dyck study (chapter section 6; Wen et al. 2023, sections 2 and 4)."""
+"""Claims 1 to 10 and 12 to 14 of the Dyck study (chapter section 6; Wen et al. 2023, sections 2, 4, Table 1)."""
 
 from __future__ import annotations
 
@@ -9,19 +9,41 @@ import polars as pl
 
 from pipeline import verdicts
 from pipeline.verdicts import Condition, Gate, Measured, within
-from schemas.dyck.tables import ARMS, LINEAR, MINIMAL, MODELS, PROBE, PUBLISHED_VARIATION, STANDARD
+from schemas.dyck.tables import (
+    ARMS,
+    LINEAR,
+    MINIMAL,
+    MODELS,
+    PROBE,
+    PUBLISHED_TABLE_1,
+    PUBLISHED_VARIATION,
+    STACK_LIKE,
+    STANDARD,
+    TABLE_1,
+    UNIFORM,
+    WIDE,
+)
 
 SAMPLER_CHECKS = {"prefix-chi2": "law of prefixes", "depth-zero": "depth 0 at length 28"}
 PROBE_LENGTH = 16
 RANDOM_MAPS = "published-{}"  # theory check that holds the published variation of random maps of this size
 
+ACCURATE = 0.97  # required of every model (section 4.1, Figure 1, Table 1)
+STACK_LIKE_SHARE_BELOW = 0.2
 OVER_RANDOM = (0.5, 1.4)
 MINIMAL_BELOW = 0.5
 RATIO_BELOW, RATIO_INTERVAL_BELOW = 0.25, 0.5
 BETA_RATIO_BELOW = 0.5
 POOLED_RANK_BELOW = -0.5
+UNIFORM_ACCURATE = 0.99  # footnote 4
+# Random causal maps of 19 and 20 rows vary by 3.2955 and 3.3860: below both, above both.
+BELOW_RANDOM, ABOVE_RANDOM = 3.30, 3.39
+FIRST_LAYER_BELOW = 1.0
+NEAR_PUBLISHED = {2: 0.5, 3: 0.35}  # layer: relative tolerance
+LAST_OVER_MIDDLE = {"quick": 1.3, "paper": 2.0}
 
 SECTION_2, SECTION_4_1, SECTION_4_2 = (f"Wen et al. 2023, section {number}" for number in ("2", "4.1", "4.2"))
+FOOTNOTE_4, TABLE_1_SOURCE = "Wen et al. 2023, footnote 4", "Wen et al. 2023, Table 1"
 
 
 def judge(context: Any) -> pl.DataFrame:
@@ -34,12 +56,17 @@ def judge(context: Any) -> pl.DataFrame:
     gates = [
         *_sampler(theory),
         *_random_attention(theory),
+        *_in_distribution(contrasts),
+        *_stack_like(contrasts),
         *_variation(variation, context.entry.claims.variation_tolerance),
         *_over_random(contrasts, theory),
         *_minimal(variation, contrasts),
         *_balance(contrasts),
         *_accuracy(contrasts),
         *_rank(contrasts),
+        *_uniform(contrasts),
+        *_table_1(context.table("variation_table1"), contrasts),
+        *_last_layer(contrasts),
     ]
     return verdicts.table(gates, context.study, context.scale, context.params_hash)
 
@@ -85,6 +112,44 @@ def _theory_gate(
         Measured(row["measured"]),
         published=published,
     )
+
+
+# Claims 3, 4 and 12: accuracy in distribution, and what it does not need
+
+
+def _in_distribution(contrasts: pl.DataFrame) -> Iterator[Gate]:
+    models = {run: name for run, name in MODELS.items() if run != WIDE}
+    models |= {run: f"M8, {_cell(*cell)}" for cell, run in TABLE_1.items()}
+    for run, name in models.items():
+        yield _accurate("3", name, run, contrasts, ACCURATE, SECTION_4_1)
+
+
+def _uniform(contrasts: pl.DataFrame) -> Iterator[Gate]:
+    for data, run in UNIFORM.items():
+        yield _accurate("12", f"M7, {data} data", run, contrasts, UNIFORM_ACCURATE, FOOTNOTE_4)
+
+
+def _accurate(claim: str, name: str, run: str, contrasts: pl.DataFrame, bound: float, source: str) -> Gate:
+    measured, missing = _contrast(contrasts, contrast="in_distribution", first=run)
+    predicate = f"median acc_close of {name} on data like its training data is at least {bound}"
+    conditions = (Condition("value", ">=", bound),)
+    return Gate(claim, name, predicate, source, conditions, measured, missing, published=bound)
+
+
+def _stack_like(contrasts: pl.DataFrame) -> Iterator[Gate]:
+    for run in (STANDARD, LINEAR):
+        name, where = MODELS[run], {"contrast": "stack", "first": run}
+        measured, missing = _contrast(contrasts, statistic="stack-like share", **where)
+        predicate = (
+            f"share of {name} replicas whose last-layer stack_argmax is at least {STACK_LIKE} "
+            f"is below {STACK_LIKE_SHARE_BELOW}"
+        )
+        below = (Condition("value", "<", STACK_LIKE_SHARE_BELOW),)
+        yield Gate("4", f"{name}, stack-like share", predicate, SECTION_4_1, below, measured, missing)
+        measured, missing = _contrast(contrasts, statistic="mean", **where)
+        predicate = f"mean last-layer stack_argmax of {name} has an interval below {STACK_LIKE}"
+        below = (Condition("hi", "<", STACK_LIKE),)
+        yield Gate("4", f"{name}, mean", predicate, SECTION_4_1, below, measured, missing)
 
 
 # Claims 5 to 7: variation of attention on the probe
@@ -225,6 +290,73 @@ def _rank(contrasts: pl.DataFrame) -> Iterator[Gate]:
     predicate = f"Spearman(beta, acc_thr80 at length) over both arms pooled is below {POOLED_RANK_BELOW}"
     strong = (Condition("value", "<", POOLED_RANK_BELOW),)
     yield Gate("10", "both arms", predicate, SECTION_4_2, strong, measured, missing)
+
+
+# Claims 13 and 14: variation by layer (Table 1)
+
+
+def _table_1(table: pl.DataFrame, contrasts: pl.DataFrame) -> Iterator[Gate]:
+    for cell, published in PUBLISHED_TABLE_1.items():
+        for layer, (mean, _) in enumerate(published, start=1):
+            measured, missing = _table_1_cell(table, TABLE_1[cell], layer)
+            for suffix, rule, scale, conditions in _layer_rules(layer, mean):
+                gate = f"{_cell(*cell)}: layer {layer}{suffix}"
+                predicate = f"variation of layer {layer} on D5 ({_cell(*cell)}) is {rule}"
+                yield Gate("13", gate, predicate, TABLE_1_SOURCE, conditions, measured, missing, mean, scale)
+        if len(published) == 3:
+            rule = f"variation of layer 3 on D5 ({_cell(*cell)}) is larger than that of layer 2"
+            yield _layer_ratio("13", f"{_cell(*cell)}: layer 3 over 2", rule, cell, contrasts, 1.0, "quick")
+
+
+def _layer_rules(layer: int, published: float) -> Iterator[tuple[str, str, str, tuple[Condition, ...]]]:
+    """What is asked of a layer: end of the gate's name, rule, scale, conditions."""
+    if layer == 1:
+        rule = f"below {BELOW_RANDOM:.2f}, so below random maps"
+        yield "", rule, "quick", (Condition("value", "<", BELOW_RANDOM),)
+        rule = f"below {FIRST_LAYER_BELOW:g}"
+        yield ", size", rule, "paper", (Condition("value", "<", FIRST_LAYER_BELOW),)
+    if layer == 2:
+        rule = f"above {ABOVE_RANDOM:.2f}, so above random maps"
+        yield "", rule, "quick", (Condition("value", ">", ABOVE_RANDOM),)
+    if layer in NEAR_PUBLISHED:
+        tolerance = NEAR_PUBLISHED[layer]
+        yield ", size", f"{published} ± {tolerance:.0%}", "paper", within(published, tolerance * published)
+
+
+def _last_layer(contrasts: pl.DataFrame) -> Iterator[Gate]:
+    for cell in (cell for cell, published in PUBLISHED_TABLE_1.items() if len(published) == 3):
+        for scale, bound in LAST_OVER_MIDDLE.items():
+            name = f"{_cell(*cell)}: over {bound:g}"
+            rule = f"variation of layer 3 on D5 ({_cell(*cell)}) is over {bound:g} times that of layer 2"
+            yield _layer_ratio("14", name, rule, cell, contrasts, bound, scale)
+
+
+def _layer_ratio(
+    claim: str,
+    gate: str,
+    predicate: str,
+    cell: tuple[int, int, int],
+    contrasts: pl.DataFrame,
+    bound: float,
+    scale: str,
+) -> Gate:
+    measured, missing = _contrast(contrasts, contrast="layer_ratio", first=TABLE_1[cell])
+    _, (middle, _), (last, _) = PUBLISHED_TABLE_1[cell]
+    above = (Condition("value", ">", bound),)
+    return Gate(claim, gate, predicate, TABLE_1_SOURCE, above, measured, missing, last / middle, scale)
+
+
+def _cell(k: int, depth: int, layers: int) -> str:
+    return f"k={k}, D={depth}, {layers} layers"
+
+
+def _table_1_cell(table: pl.DataFrame, run: str, layer: int) -> tuple[Measured | None, str]:
+    rows = table.filter(run=run, layer=layer)
+    if not rows.height:
+        return None, f"run {run} or its probe is not in params.yaml"
+    row = rows.row(0, named=True)
+    names = ("mean", "ci_lo", "ci_hi", "n_models", "n_excluded", "excluded_reason")
+    return Measured(*(row[name] for name in names)), ""
 
 
 def _contrast(contrasts: pl.DataFrame, **where: str) -> tuple[Measured | None, str]:

@@ -1,4 +1,4 @@
-"""Figures of the Dyck study: attention variation (section 4.1) and Figure 3 (Wen et al. 2023)."""
+"""Figures of the Dyck study: Figures 1 to 3 and Table 1, attention variation and stack scores (Wen et al. 2023)."""
 
 from __future__ import annotations
 
@@ -9,22 +9,187 @@ import altair as alt
 import polars as pl
 
 from pipeline import charts
-from schemas.dyck.tables import ARMS, LINEAR, MINIMAL, PROBE, PUBLISHED_VARIATION, STANDARD
+from schemas.dyck.tables import (
+    ARMS,
+    LINEAR,
+    MINIMAL,
+    MINIMAL_ANGLE,
+    MINIMAL_SLOW,
+    MINIMAL_SUM,
+    PROBE,
+    PUBLISHED_TABLE_1_RANDOM,
+    PUBLISHED_VARIATION,
+    STACK_LIKE,
+    STANDARD,
+    TABLE_1,
+    WIDE,
+)
 
 Figure = tuple[alt.TopLevelMixin, pl.DataFrame]
+
+PROBE_TEXT = "[[[[]]]](((())))"  # D4: footnote 10
+# Panels of Figures 1 and 2: run, which of its stored replicas, what it is.
+FIGURE_1 = [
+    (WIDE, 0, "width 200 (M3)"),
+    (STANDARD, 0, "width 50 (M1)"),
+    (STANDARD, 1, "width 50 (M1), another initialisation"),
+    (LINEAR, 0, "width 50, position code (M2)"),
+]
+FIGURE_2 = [
+    (MINIMAL, 0, "embedding (15), learning rate 0.01 (M4)"),
+    (MINIMAL_SLOW, 0, "embedding (15), learning rate 0.003 (M4)"),
+    (MINIMAL_ANGLE, 0, "embedding (17) (M6)"),
+    (MINIMAL_SUM, 0, "embedding (16) (M5)"),
+]
+UNIT = [0, 0.2, 0.4, 0.6, 0.8, 1]  # ticks of shares
+CELL = 15  # pixels of one attention weight
+# One hue, ever darker; steep at small weights, where most are. Even 0 is not white: white is masked.
+WEIGHTS, BLUES = [0, 0.1, 0.3, 0.6, 1], ["#EEF4FA", "#C3DAEE", "#7FB2DA", "#2B74B3", "#06264D"]
 
 MODEL_LABELS = {
     STANDARD: "standard (M1)",
     LINEAR: "linear position code (M2)",
     MINIMAL: "minimal first layer (M4)",
 }
+STACK_LABELS = {
+    STANDARD: "standard (M1)",
+    LINEAR: "position code (M2)",
+    WIDE: "width 200 (M3)",
+    MINIMAL: "embedding (15) (M4)",
+    MINIMAL_SLOW: "(15), rate 0.003 (M4)",
+    MINIMAL_SUM: "embedding (16) (M5)",
+    MINIMAL_ANGLE: "embedding (17) (M6)",
+}
 RANDOM = "random causal maps"
 OURS, CLOSED_FORM, PUBLISHED = "this reproduction", "closed form", "published"
 ABOVE = -18  # pixels: published values stand above the bar they belong to
 PUBLISHED_RANDOM = "published-16"  # theory check that holds the published variation of random maps
 
+LOG_TITLE = "attention variation (log scale)"
+LAYERS = ["layer 1", "layer 2", "layer 3"]
+ONE_MODEL, EVEN, LIKE = "one model", "uniform attention", f"stack-like from {STACK_LIKE}"
+
 ARM_COLOURS = {"standard": charts.VERMILLION, "contrastive": charts.BLUE}
 ACCURACIES = {"acc_close": "share of closers predicted", "acc_thr80": "share of positions sure of the closer"}
+
+
+def fig1(context: Any) -> Figure:
+    """Figure 1: last-layer maps of four standard models on D4, boxes at the last unmatched open bracket."""
+    title = "Attention of standard models, second layer"
+    return _maps(context, FIGURE_1, title)
+
+
+def fig2(context: Any) -> Figure:
+    """Figure 2: maps of models with a minimal first layer on D4."""
+    return _maps(context, FIGURE_2, "Attention of models with a minimal first layer")
+
+
+def _maps(context: Any, panels: list[tuple[str, int, str]], title: str) -> Figure:
+    """Two by two maps without the start token, as in the published variation."""
+    attention, accuracy, stack = (context.table(name) for name in ("attention", "accuracy", "stack_score"))
+    frames, charts_, words = [], [], []
+    for letter, (run, which, label) in zip("abcd", panels, strict=True):
+        weights = attention.filter(run=run, probe_split=PROBE, start_included=False, head=0)
+        replicas = weights["replica"].unique().sort().to_list()
+        if which >= len(replicas):
+            continue
+        weights = weights.filter(pl.col("layer") == pl.col("layer").max(), replica=replicas[which])
+        frame = _map_data(weights, f"({letter}) {label}")
+        frames.append(frame)
+        scores = _map_scores(accuracy, stack, run, replicas[which])
+        charts_.append(_map_panel(frame, scores))
+        boxed = frame.filter("box").select(pl.col("weight").mean()).item()
+        words.append(f"{frame['panel'][0]}: {', '.join(scores)}, mean weight in the boxes {boxed:.2f}")
+    told = (
+        f"{title}, on {PROBE_TEXT} without start token: weight of every query (row) on every key (column). "
+        f"Boxes mark the last unmatched open bracket of each query. {'. '.join(words) or 'No model to show'}."
+    )
+    if not frames:
+        empty = pl.DataFrame(schema={"panel": pl.String, "weight": pl.Float64})
+        return alt.Chart(empty).mark_rect().properties(title=title, description=told), empty
+    subtitle = [
+        "Probe without start token; boxes: the last unmatched open bracket of each query.",
+        "Stack score: share of queries of held-out strings with most weight on their box.",
+    ]
+    rows = [alt.hconcat(*charts_[i : i + 2], spacing=40) for i in range(0, len(charts_), 2)]
+    figure = alt.vconcat(*rows, spacing=26).resolve_scale(color="shared")
+    return figure.properties(title=alt.TitleParams(title, subtitle=subtitle), description=told), pl.concat(
+        frames
+    )
+
+
+def _map_data(weights: pl.DataFrame, panel: str) -> pl.DataFrame:
+    top = _last_unmatched(PROBE_TEXT)
+    tokens = dict(enumerate(PROBE_TEXT))
+    position = {name: pl.col(name).cast(pl.Int32) for name in ("query", "key")}
+    return weights.sort("query", "key").select(
+        pl.lit(panel).alias("panel"),
+        "run",
+        "replica",
+        *position.values(),
+        *(column.replace_strict(tokens).alias(f"{name}_token") for name, column in position.items()),
+        "weight",
+        (position["query"].replace_strict(dict(enumerate(top))) == position["key"]).alias("box"),
+    )
+
+
+def _last_unmatched(text: str) -> list[int]:
+    """Position of the last unmatched open bracket after each character, -1 where there is none."""
+    stack: list[int] = []
+    found = []
+    for i, char in enumerate(text):
+        stack = [*stack, i] if char in "[(" else stack[:-1]
+        found.append(stack[-1] if stack else -1)
+    return found
+
+
+def _map_scores(accuracy: pl.DataFrame, stack: pl.DataFrame, run: str, replica: int) -> list[str]:
+    where = {"run": run, "replica": replica}
+    found = []
+    for row in accuracy.filter(**where).filter("in_distribution").iter_rows(named=True):
+        found.append(f"accuracy {row['acc_close']:.3f}")
+    last = stack.filter(**where).filter(pl.col("layer") == pl.col("layer").max(), head=0)
+    for row in last.iter_rows(named=True):
+        found.append(f"stack score {row['stack_argmax']:.2f}")
+    return found
+
+
+def _map_panel(frame: pl.DataFrame, scores: list[str]) -> Any:
+    label = f"'{PROBE_TEXT}'[datum.value]"
+    axis: dict[str, Any] = {
+        "labelExpr": label,
+        "labelAngle": 0,
+        "ticks": False,
+        "domain": False,
+        "titlePadding": 4,
+    }
+    order = list(range(len(PROBE_TEXT)))
+    x = alt.X("key:O", title="key", sort=order, axis=alt.Axis(**axis), scale=alt.Scale(domain=order))
+    y = alt.Y("query:O", title="query", sort=order, axis=alt.Axis(**axis), scale=alt.Scale(domain=order))
+    colour = alt.Color(
+        "weight:Q",
+        title="attention weight",
+        scale=alt.Scale(domain=WEIGHTS, range=BLUES),
+        legend=alt.Legend(orient="bottom", gradientLength=240, values=UNIT),
+    )
+    base = alt.Chart(frame).encode(
+        x=x,
+        y=y,
+        tooltip=[
+            alt.Tooltip("query:O"),
+            alt.Tooltip("query_token:N", title="query token"),
+            alt.Tooltip("key:O"),
+            alt.Tooltip("key_token:N", title="key token"),
+            alt.Tooltip("weight:Q", format=".3f"),
+        ],
+    )
+    weights = base.mark_rect().encode(color=colour)
+    boxes = base.transform_filter(alt.datum.box).mark_rect(
+        filled=False, stroke=charts.VERMILLION, strokeWidth=1.6
+    )
+    title = alt.TitleParams(frame["panel"][0], subtitle=", ".join(scores), fontSize=charts.SIZE, offset=6)
+    side = CELL * len(PROBE_TEXT)
+    return alt.layer(weights, boxes).properties(width=side, height=side, title=title)
 
 
 def variation(context: Any) -> Figure:
@@ -166,7 +331,12 @@ def _fig3_panel(data: pl.DataFrame, contrasts: pl.DataFrame, accuracy: str) -> A
     shape = alt.Shape(
         "arm:N", title="training", scale=alt.Scale(domain=arms, range=["circle", "triangle-up"])
     )
-    x = alt.X("beta:Q", title="balance violation β (mean ‖S‖ / P)", scale=alt.Scale(zero=True))
+    x = alt.X(
+        "beta:Q",
+        title="balance violation β, mean |S| / P",
+        scale=alt.Scale(zero=True),
+        axis=alt.Axis(tickCount=4),
+    )
     y = alt.Y(f"{accuracy}:Q", title=ACCURACIES[accuracy], scale=alt.Scale(zero=False, nice=True))
     base = alt.Chart(data)
     points = base.mark_point(filled=True, size=55, opacity=0.8).encode(x=x, y=y, color=colour, shape=shape)
@@ -198,4 +368,185 @@ def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:.2f}".replace("-", "−")
 
 
-FIGURES: dict[str, Callable[[Any], Figure]] = {"variation": variation, "fig3": fig3}
+def table1(context: Any) -> Figure:
+    """Table 1: variation by layer on the sentences of D5, published and ours."""
+    table = context.table("variation_table1").sort("lang_k", "lang_D", "n_layers", "layer")
+    data = _table1_data(table)
+    cells = data["cell"].unique(maintain_order=True).to_list()
+    y = alt.Y(
+        "cell:N",
+        sort=cells,
+        title=None,
+        axis=alt.Axis(ticks=False, domain=False, grid=False, labelLimit=200, labelPadding=8),
+        scale=alt.Scale(paddingInner=0.25),
+    )
+    offset = alt.YOffset("source:N", sort=[PUBLISHED, OURS], scale=alt.Scale(paddingInner=0))
+    colour = alt.Color(
+        "source:N",
+        title=None,
+        scale=alt.Scale(domain=[PUBLISHED, OURS], range=[charts.VERMILLION, charts.BLUE]),
+        legend=alt.Legend(orient="bottom", symbolType="square"),
+    )
+    shape = alt.Shape(
+        "layer:N",
+        title=None,
+        scale=alt.Scale(domain=LAYERS, range=["circle", "square", "triangle-up"]),
+        legend=alt.Legend(orient="bottom", symbolFillColor=charts.INK, symbolStrokeWidth=0),
+    )
+    x = alt.X(
+        "value:Q",
+        title=LOG_TITLE,
+        scale=alt.Scale(type="log", domain=[0.003, 40], nice=False),
+        axis=alt.Axis(values=[0.01, 0.1, 1, 10], format="~g"),
+    )
+    base = alt.Chart(data).encode(y=y, yOffset=offset, color=colour)
+    numbers = base.mark_text(align="center", fontSize=12).encode(
+        x=alt.X(
+            "layer:N",
+            title=None,
+            sort=LAYERS,
+            axis=alt.Axis(orient="top", labelAngle=0, ticks=False, domain=False),
+        ),
+        text="text:N",
+    )
+    bars = base.mark_rule(strokeWidth=3).encode(x=alt.X("low:Q", title=LOG_TITLE), x2="high:Q")
+    over_models = base.mark_rule(strokeWidth=1, opacity=0.7, clip=True).encode(
+        x=alt.X("ci_lo:Q", title=LOG_TITLE), x2="ci_hi:Q"
+    )
+    points = base.mark_point(filled=True, size=60, opacity=1).encode(
+        x=x,
+        shape=shape,
+        y=alt.Y("cell:N", sort=cells, title=None, axis=None, scale=alt.Scale(paddingInner=0.25)),
+    )
+    random = alt.Chart(data).mark_rule(color=charts.GREY, strokeDash=[5, 3], strokeWidth=1.5)
+    random = random.encode(x=alt.X("mean(random):Q", title=LOG_TITLE))
+    height = 46 * max(len(cells), 1)
+    left = numbers.properties(width=285, height=height)
+    right = alt.layer(random, over_models, bars, points).properties(width=230, height=height)
+    title = _table1_title(table)
+    figure = alt.hconcat(left, right, spacing=12).resolve_scale(y="shared")
+    return figure.properties(title=title, description=_table1_words(data)), data
+
+
+def _table1_data(table: pl.DataFrame) -> pl.DataFrame:
+    """One row per cell, layer and source (published, ours)."""
+    rows: list[dict[str, Any]] = []
+    for row in table.iter_rows(named=True):
+        about = {
+            "cell": f"k={row['lang_k']}, D={row['lang_D']}, {row['n_layers']} layers",
+            "layer": f"layer {row['layer']}",
+            "random": row["random_baseline"],
+        }
+        for source, mean, sd in (
+            (PUBLISHED, row["published_mean"], row["published_sd"]),
+            (OURS, row["mean"], row["sd_over_sentences"]),
+        ):
+            interval = {"ci_lo": row["ci_lo"], "ci_hi": row["ci_hi"]} if source == OURS else {}
+            if mean is None:
+                continue
+            text = f"{mean:.3f}" if mean < 1 else f"{mean:.2f}"
+            spread = "" if sd is None else f" ({sd:.3f})" if mean < 1 else f" ({sd:.2f})"
+            ends = {"low": max(mean - (sd or 0), 1e-4), "high": mean + (sd or 0)}
+            rows.append(
+                about | {"source": source, "value": mean, "sd": sd, "text": text + spread} | ends | interval
+            )
+    numbers = dict.fromkeys(("value", "sd", "low", "high", "ci_lo", "ci_hi", "random"), pl.Float64)
+    schema: dict[str, Any] = dict.fromkeys(("cell", "layer", "source", "text"), pl.String)
+    return pl.DataFrame(rows, schema=schema | numbers)
+
+
+def _table1_title(table: pl.DataFrame) -> alt.TitleParams:
+    subtitle = ["Mean (standard deviation; thick bars) over 40 sentences of length 19, with start token"]
+    if table.height:
+        first = table.row(0, named=True)
+        sizes = sorted(set(table["n_models"]))
+        counted = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
+        excluded = int(table.filter(layer=1)["n_excluded"].sum())
+        without = f" ({excluded} of all rows excluded)" if excluded else ""
+        subtitle[0] = subtitle[0].replace("40", str(first["n_sentences"]))
+        subtitle.append(f"Thin bars: {first['confidence']:.0%} bootstrap interval of ours over models")
+        subtitle.append(
+            f"{counted} models per row{without}; dashed: random causal maps, {first['random_baseline']:.2f} "
+            f"(published {PUBLISHED_TABLE_1_RANDOM})"
+        )
+    return alt.TitleParams("Variation of attention by layer (Table 1)", subtitle=subtitle)
+
+
+def _table1_words(data: pl.DataFrame) -> str:
+    told = [
+        f"{cell}: "
+        + ", ".join(f"{row['layer']} {row['text']}" for row in rows.filter(source=OURS).iter_rows(named=True))
+        for (cell,), rows in data.group_by("cell", maintain_order=True)
+    ]
+    return f"Attention variation by layer, this reproduction beside the published table. {'; '.join(told)}."
+
+
+def stack_score(context: Any) -> Figure:
+    """DYCK-A4, evidence for claim 4: how often, and how much, attention looks at the last unmatched open bracket."""
+    models = STACK_LABELS | {run: "k={}, D={}, {} layers (M8)".format(*cell) for cell, run in TABLE_1.items()}
+    table = context.table("stack_score").filter(pl.col("run").is_in(list(models)), head=0)
+    table = table.filter(pl.col("layer") == pl.col("layer").max().over("run"))
+    data = table.select(
+        pl.col("run").replace_strict(models, return_dtype=pl.String).alias("model"),
+        "replica",
+        "layer",
+        "stack_argmax",
+        "stack_mass",
+        "stack_mass_uniform",
+    ).sort("model", "replica")
+    shown = [label for label in models.values() if label in set(data["model"])]
+    colour = alt.Color(
+        "what:N",
+        title=None,
+        scale=alt.Scale(domain=[ONE_MODEL, EVEN, LIKE], range=[charts.BLUE, charts.VERMILLION, charts.GREY]),
+        legend=alt.Legend(orient="bottom"),
+    )
+    panels = []
+    for column, told in (
+        ("stack_argmax", "share of queries with most weight there"),
+        ("stack_mass", "mean weight there"),
+    ):
+        ticks = alt.Axis(values=UNIT)
+        x = alt.X(f"{column}:Q", title=told, scale=alt.Scale(domain=[0, 1]), axis=ticks)
+        names = alt.Axis(
+            ticks=False, domain=False, grid=True, labelLimit=220, labels=column == "stack_argmax"
+        )
+        base = alt.Chart(data).encode(y=alt.Y("model:N", sort=shown, title=None, axis=names))
+        layers = [
+            base.transform_calculate(what=f"'{ONE_MODEL}'")
+            .mark_point(filled=True, size=45, opacity=0.6)
+            .encode(x=x, color=colour)
+        ]
+        if column == "stack_argmax":
+            like = alt.Chart(pl.DataFrame({"at": [STACK_LIKE], "what": [LIKE]}))
+            layers.append(
+                like.mark_rule(strokeDash=[5, 3], strokeWidth=1.5).encode(
+                    x=alt.X("at:Q", title=told), color=colour
+                )
+            )
+        else:
+            even = base.transform_calculate(what=f"'{EVEN}'").mark_tick(thickness=2.5, size=14)
+            layers.append(even.encode(x=alt.X("mean(stack_mass_uniform):Q", title=told), color=colour))
+        panels.append(alt.layer(*layers).properties(width=210, height=alt.Step(22)))
+    title = alt.TitleParams(
+        "How much attention looks like the top of a stack",
+        subtitle="Weight of the last layer on the last unmatched open bracket, held-out strings",
+    )
+    means = data.group_by("model", maintain_order=True).agg(pl.col("stack_argmax").mean())
+    found = dict(means.iter_rows())
+    words = (
+        "Stack score of the last layer, one point per model: share of queries whose largest weight lies on the "
+        f"last unmatched open bracket, and mean weight on it. Mean shares: "
+        f"{', '.join(f'{label} {found[label]:.2f}' for label in shown) or 'none'}."
+    )
+    return alt.hconcat(*panels, spacing=16).properties(title=title, description=words), data
+
+
+FIGURES: dict[str, Callable[[Any], Figure]] = {
+    "fig1": fig1,
+    "stack_score": stack_score,
+    "fig2": fig2,
+    "variation": variation,
+    "fig3": fig3,
+    "table1": table1,
+}
