@@ -27,7 +27,7 @@ CODE = {
         pipeline/studies/{study}/figures.py schemas/{study}/tables.py schemas/theory.py""",
     "claims": """pipeline/tables.py pipeline/results.py pipeline/verdicts.py schemas/claims.py
         pipeline/studies/{study}/claims.py schemas/{study}/tables.py schemas/theory.py""",
-    "report": """pipeline/tables.py pipeline/verdicts.py pipeline/report/page.html.j2
+    "report": """pipeline/tables.py pipeline/charts.py pipeline/verdicts.py pipeline/report/page.html.j2
         schemas/claims.py schemas/theory.py""",
 }
 EVERY = "requirements.txt pipeline/scales.py pipeline/steps/%s.py .sandglass/params/%s-{id}.json "

@@ -95,6 +95,7 @@ class _Model:
     split: str  # of its training data
     k: int
     depth: int
+    min_accuracy: float
     diverged: dict[int, int]
     maps: list[_Maps]
     accuracy: list[pl.DataFrame]
@@ -117,14 +118,14 @@ class _Model:
         found = [maps for maps in self.maps if (maps.probe, maps.start, maps.layer, maps.head) == wanted]
         return found[0] if found else None
 
-    def kept(self, min_accuracy: float | None) -> tuple[NDArray[np.int64], str]:
-        """Replicas that count, and why the others do not; without a bound only diverged ones are left out."""
+    def kept(self, accurate: bool) -> tuple[NDArray[np.int64], str]:
+        """Replicas that did not diverge and, if only ``accurate`` ones count, are; and why the others are not."""
         ok = ~np.isin(np.arange(self.replicas), list(self.diverged))
         reasons = [f"{len(self.diverged)} diverged"] if self.diverged else []
         accuracy = self.column(IN_DISTRIBUTION[self.split], "acc_close")
-        if min_accuracy is not None and accuracy is not None:
-            low = ok & (accuracy < min_accuracy)
-            reasons += [f"{low.sum()} with acc_close below {min_accuracy:g}"] if low.any() else []
+        if accurate and accuracy is not None:
+            low = ok & (accuracy < self.min_accuracy)
+            reasons += [f"{low.sum()} with acc_close below {self.min_accuracy:g}"] if low.any() else []
             ok &= ~low
         return np.flatnonzero(ok), ", ".join(reasons)
 
@@ -161,7 +162,8 @@ def _measure(context: Any, run: str, datasets: dict[str, pl.DataFrame]) -> _Mode
                 ]
         balance, detail = _balance(ensemble, entry, run, k, depth)
     diverged = {int(replica): step for replica, step in header["diverged"].items()}
-    return _Model(run, entry, split, k, depth, diverged, maps, accuracy, stack, balance, detail)
+    bound = context.entry.analysis.min_accuracy
+    return _Model(run, entry, split, k, depth, bound, diverged, maps, accuracy, stack, balance, detail)
 
 
 # Inputs of models
@@ -331,7 +333,7 @@ def _architecture(entry: dict[str, Any]) -> str:
 
 def _attention(context: Any, model: _Model) -> Iterator[pl.DataFrame]:
     """The maps that figures show: on D4, of the first replicas that count."""
-    kept, _ = model.kept(context.entry.analysis.min_accuracy)
+    kept, _ = model.kept(accurate=True)
     shown = kept[: context.entry.analysis.stored_maps]
     for maps in model.maps if model.run in MAPPED else ():
         if maps.pattern_SxRxNxN is None:
@@ -357,7 +359,7 @@ def _attention(context: Any, model: _Model) -> Iterator[pl.DataFrame]:
 
 
 def _variation(context: Any, model: _Model, maps: _Maps) -> pl.DataFrame:
-    kept, reason = model.kept(context.entry.analysis.min_accuracy)
+    kept, reason = model.kept(accurate=True)
     mean_S, draws_SxB = _pair_means(context, model, maps)
     intervals = [stats.percentiles(draws, context.entry.analysis.confidence) for draws in draws_SxB]
     return pl.DataFrame(
@@ -389,7 +391,7 @@ def _pair_means(context: Any, model: _Model, maps: _Maps) -> tuple[NDArray[np.fl
     All maps of a run see the same resamples of its replicas, so differences and ratios of layers and means
     over sentences can be taken draw by draw.
     """
-    kept, _ = model.kept(context.entry.analysis.min_accuracy)
+    kept, _ = model.kept(accurate=True)
     rng = _stream(context, "variation", model.run)
     counts = stats.resample_counts(rng, len(kept), context.entry.analysis.resamples)
     distances = maps.distances_SxRxR[:, kept[:, None], kept]
@@ -403,7 +405,7 @@ def _table1(context: Any, model: _Model) -> Iterator[pl.DataFrame]:
     if model.run not in TABLE_1.values():
         return
     analysis = context.entry.analysis
-    kept, reason = model.kept(analysis.min_accuracy)
+    kept, reason = model.kept(accurate=True)
     published = PUBLISHED_TABLE_1.get((model.k, model.depth, model.entry["layers"]), [])
     for layer in range(1, model.entry["layers"] + 1):
         maps = model.layer(TABLE_1_PROBE, True, layer)
@@ -475,7 +477,7 @@ def _in_distribution(context: Any, model: _Model) -> list[dict[str, Any]]:
     values = model.column(IN_DISTRIBUTION[model.split], "acc_close")
     if values is None:
         return []
-    kept, _ = model.kept(None)
+    kept, _ = model.kept(accurate=False)
     about = ("in_distribution", "median", "acc_close")
     return [_bootstrap(context, about, stats.median, [model], [values[kept]])]
 
@@ -485,14 +487,18 @@ def _stack_like(context: Any, model: _Model) -> list[dict[str, Any]]:
     scores = [frame for frame in model.stack if frame["layer"][0] == model.entry["layers"]]
     if not scores:
         return []
-    bound = context.entry.analysis.min_accuracy
-    kept, _ = model.kept(bound)
+    kept, _ = model.kept(accurate=True)
     values = scores[0].filter(head=0)["stack_argmax"].to_numpy()[kept]
     share = (values >= STACK_LIKE).astype(float)
     return [
-        _bootstrap(context, ("stack", "mean", "stack_argmax"), stats.mean, [model], [values], bound),
+        _bootstrap(context, ("stack", "mean", "stack_argmax"), stats.mean, [model], [values], accurate=True),
         _bootstrap(
-            context, ("stack", "stack-like share", "stack_argmax"), stats.mean, [model], [share], bound
+            context,
+            ("stack", "stack-like share", "stack_argmax"),
+            stats.mean,
+            [model],
+            [share],
+            accurate=True,
         ),
     ]
 
@@ -507,7 +513,7 @@ def _layer_ratio(context: Any, model: _Model) -> list[dict[str, Any]]:
         [mean_S.mean() for mean_S in means], [draws_SxB.mean(0) for draws_SxB in draws], context
     )
     about = ("layer_ratio", "ratio of means over sentences", "layer 3 over layer 2")
-    return [_contrast(context, about, interval, [model], context.entry.analysis.min_accuracy)]
+    return [_contrast(context, about, interval, [model])]
 
 
 def _over_random(context: Any, model: _Model) -> list[dict[str, Any]]:
@@ -521,7 +527,7 @@ def _over_random(context: Any, model: _Model) -> list[dict[str, Any]]:
             lo, hi = stats.percentiles(draws_SxB[0], context.entry.analysis.confidence)
             interval = stats.Interval(mean_S[0] / baseline, lo / baseline, hi / baseline)
             about = ("variation_over_random", "ratio to closed form", _convention(start))
-            rows.append(_contrast(context, about, interval, [model], context.entry.analysis.min_accuracy))
+            rows.append(_contrast(context, about, interval, [model]))
     return rows
 
 
@@ -529,14 +535,15 @@ def _variation_ratios(context: Any, first: _Model, second: _Model) -> list[dict[
     """Variation on D4 of ``first`` over that of ``second``, replicas resampled independently (claim 7)."""
     rows = []
     for start in (False, True):
-        maps = [model.layer(PROBE, start, model.entry["layers"]) for model in (first, second)]
-        if maps[0] is None or maps[1] is None:
-            return []
-        found = [_pair_means(context, model, part) for model, part in zip((first, second), maps, strict=True)]  # type: ignore[arg-type]
+        found = []
+        for model in (first, second):
+            maps = model.layer(PROBE, start, model.entry["layers"])
+            if maps is None:
+                return []
+            found.append(_pair_means(context, model, maps))
         interval = _ratio([mean[0] for mean, _ in found], [draws[0] for _, draws in found], context)
         about = ("variation_ratio", "ratio of means over pairs", _convention(start))
-        bound = context.entry.analysis.min_accuracy
-        rows.append(_contrast(context, about, interval, [first, second], bound))
+        rows.append(_contrast(context, about, interval, [first, second]))
     return rows
 
 
@@ -587,7 +594,7 @@ def _compared(context: Any, first: _Model, second: _Model) -> list[dict[str, Any
 
 def _columns(model: _Model, together: list[_Model] | None = None) -> dict[str, NDArray[np.float64]]:
     """Beta and the accuracies at length, of the replicas that did not diverge (in any of ``together``)."""
-    keep = reduce(np.intersect1d, (other.kept(None)[0] for other in together or [model]))
+    keep = reduce(np.intersect1d, (other.kept(accurate=False)[0] for other in together or [model]))
     found = {"beta": model.balance[0]["beta"].to_numpy()}
     for name in ("acc_close", "acc_thr80"):
         values = model.column(LENGTH_GENERALISATION, name)
@@ -607,7 +614,7 @@ def _bootstrap(
     how: stats.Statistic,
     models: list[_Model],
     values: list[NDArray[np.float64]],
-    min_accuracy: float | None = None,
+    accurate: bool = False,
     paired: bool = True,
 ) -> dict[str, Any]:
     """A contrast by resampling the replicas behind ``values``."""
@@ -616,7 +623,7 @@ def _bootstrap(
     interval = stats.bootstrap(
         how, *values, rng=rng, resamples=analysis.resamples, confidence=analysis.confidence, paired=paired
     )
-    row = _contrast(context, about, interval, models, min_accuracy)
+    row = _contrast(context, about, interval, models, accurate)
     return row | {"n": len(values[0]), "paired": paired and len(models) > 1}
 
 
@@ -625,11 +632,11 @@ def _contrast(
     about: tuple[str, str, str],
     interval: stats.Interval,
     models: list[_Model],
-    min_accuracy: float | None,
+    accurate: bool = True,
 ) -> dict[str, Any]:
-    """One row of contrasts; ``about``: contrast, statistic, metric. Replicas below ``min_accuracy`` are counted
-    as left out; None: only diverged ones are."""
-    kept = [model.kept(min_accuracy) for model in models]
+    """One row of contrasts; ``about``: contrast, statistic, metric. Replicas that are not ``accurate`` count as
+    left out where that is asked, else only diverged ones."""
+    kept = [model.kept(accurate) for model in models]
     reasons = [f"{model.run}: {reason}" for model, (_, reason) in zip(models, kept, strict=True) if reason]
     return {
         "contrast": about[0],
