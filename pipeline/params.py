@@ -23,7 +23,7 @@ from pipeline.scales import SCALES, is_per_scale, resolve
 FILE = "params.yaml"
 ROOT = Path(__file__).resolve().parent.parent
 
-Id = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
+Id = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]*$")]  # DVC splits paths at dots
 Module = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
 Positive = Annotated[int, Field(ge=1)]
 Probability = Annotated[float, Field(ge=0, le=1)]
@@ -109,12 +109,10 @@ class Params:
     studies: dict[str, StudyEntry]
 
     def value(self, path: str) -> Any:
-        """The raw value at a dotted path such as ``runs.dyck-standard`` (ids may hold dots)."""
-        section, _, rest = path.partition(".")
-        value = self.raw[section]
-        while rest:
-            key = max((k for k in value if rest == k or rest.startswith(f"{k}.")), key=len)
-            value, rest = value[key], rest[len(key) + 1 :]
+        """The raw value at a dotted path such as ``runs.dyck-standard``."""
+        value: Any = self.raw
+        for key in path.split("."):
+            value = value[key]
         return value
 
 

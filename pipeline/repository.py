@@ -81,7 +81,7 @@ class Repository:
             stages = [stage for stage in self._repo.index.stages if stage.addressing in wanted]
             for stage in stages:
                 stage.save()
-                stage.commit()
+                stage.commit(relink=False)  # a file taken back from the cache would get another time
             if stages:
                 stages[0].dvcfile.dump_stages(stages, update_pipeline=False)
                 self._repo._reset()

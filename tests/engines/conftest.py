@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import shutil
 from pathlib import Path
 
@@ -12,10 +13,16 @@ from workspace import REPOSITORY, Workspace, lay_out
 collect_ignore = ["toy", "graphs.py"]
 
 
+def _shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of this session; workers of pytest-xdist have theirs inside it."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+
 @pytest.fixture(scope="session")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Everything built by Snakemake and committed; one for all workers of pytest-xdist."""
-    shared = tmp_path_factory.getbasetemp().parent
+    shared = _shared(tmp_path_factory)
     path = shared / "toy-template"
     with (shared / "toy-template.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -62,14 +69,18 @@ atexit.register(record)
 @pytest.fixture(scope="session")
 def smoke(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """All of params.yaml at smoke scale, built by Snakemake; one for all workers of pytest-xdist."""
-    shared = tmp_path_factory.getbasetemp().parent
+    shared = _shared(tmp_path_factory)
     path = shared / "dyck-smoke"
     with (shared / "dyck-smoke.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (path / "built").exists():
             shutil.rmtree(path, ignore_errors=True)
             workspace = lay_out(path / "tree")
-            for name in ("params.yaml", "pipeline/steps/train.py"):  # the toy study brings its own
+            for name in (
+                "params.yaml",
+                "pipeline/steps/train.py",
+                "pipeline/steps/report.py",
+            ):  # the toy has its own
                 shutil.copy2(REPOSITORY / name, workspace.path / name)
             workspace.change(lambda params: params.update(scale="smoke"))
             (path / "site").mkdir()

@@ -22,7 +22,7 @@ COPIED = (
     "Snakefile", "dvc.yaml", "requirements.txt", "pipeline", "schemas", "profiles",
     ".gitignore", ".dvcignore", ".dvc/config", ".dvc/.gitignore", "data/reference/README.md",
 )  # fmt: skip
-TIMEOUT = 120.0
+TIMEOUT = 300.0
 
 
 @dataclass

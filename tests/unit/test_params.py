@@ -112,6 +112,7 @@ MUTATIONS = [
     ("studies/dyck/analysis/confidnce", 1, ["studies.dyck.analysis.confidnce: unknown key", "'confidence'"]),
     ("studies/dykc", {}, ["studies.dykc: there is no package pipeline/studies/dykc", "did you mean 'dyck'"]),
     ("runs/Dyck_Standard", {}, ["runs.Dyck_Standard (the id):", "match pattern"]),
+    ("runs/dyck.standard", {}, ["runs.dyck.standard (the id):", "match pattern"]),
 ]
 
 
@@ -191,10 +192,7 @@ def test_reading_parameters_is_light() -> None:
     assert not {"torch", "polars", "pandera", "numpy"} & set(done.stdout.split())
 
 
-def test_paths_may_lead_through_ids_with_dots() -> None:
+def test_a_dotted_path_leads_to_the_raw_value() -> None:
     loaded = params.load(ROOT)
-    tree = dict(loaded.raw)
-    tree["runs"] = {"a": {"b": 1}, "a.b": {"c": 2}}
-    dotted = params.Params(tree, "quick", 0, "cpu", {}, {}, {}, {})
-    assert dotted.value("runs.a.b.c") == 2
-    assert dotted.value("scale") == loaded.scale
+    assert loaded.value("scale") == loaded.scale
+    assert loaded.value("runs.dyck-standard.steps") == {"smoke": 10, "quick": 1200, "paper": 4240}
