@@ -129,9 +129,13 @@ def _files(path: Path) -> list[Path]:
 
 @contextmanager
 def _dvc() -> Iterator[None]:
-    """Calls into DVC: its errors become one line, and it parses params.yaml once, not once per stage."""
+    """Calls into DVC: its errors become one line, and it parses params.yaml once, not once per stage.
+
+    Each stage still gets objects of its own: shared ones would stand in dvc.lock as YAML anchors.
+    """
     parse = param.load_path
-    param.load_path = cache(parse)
+    text = cache(lambda *path: json.dumps(parse(*path)))
+    param.load_path = lambda *path: json.loads(text(*path))
     try:
         yield
     except DvcException as error:

@@ -30,6 +30,7 @@ def test_everything_is_built_and_recorded(smoke: Workspace) -> None:
     )
     assert smoke.run("python", "-c", code).output.strip() == ""
     smoke.assert_clean()
+    assert "&id" not in (smoke.path / "dvc.lock").read_text()  # entries of params.yaml share values
 
 
 def test_no_claim_is_judged_at_smoke_scale(smoke: Workspace) -> None:
