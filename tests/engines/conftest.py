@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,28 +14,33 @@ from workspace import REPOSITORY, Workspace, lay_out
 collect_ignore = ["toy", "graphs.py"]
 
 
-def _shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of this session; workers of pytest-xdist have theirs inside it."""
-    own = tmp_path_factory.getbasetemp()
-    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+def _once(factory: pytest.TempPathFactory, name: str, build: Callable[[Path], None]) -> Path:
+    """A folder that ``build`` fills once per session, for all workers of pytest-xdist."""
+    own = factory.getbasetemp()
+    shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own  # workers have theirs inside it
+    path = shared / name
+    with (shared / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (path / "built").exists():
+            shutil.rmtree(path, ignore_errors=True)
+            path.mkdir()
+            build(path)
+            (path / "built").touch()
+    return path
 
 
 @pytest.fixture(scope="session")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Everything built by Snakemake and committed; one for all workers of pytest-xdist."""
-    shared = _shared(tmp_path_factory)
-    path = shared / "toy-template"
-    with (shared / "toy-template.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (path / "built").exists():
-            shutil.rmtree(path, ignore_errors=True)
-            workspace = lay_out(path / "tree")
-            workspace.engine("snakemake")
-            workspace.git("add", "-A")
-            workspace.git("commit", "-qm", "results")
-            workspace.assert_clean()  # and file times are in order, so that no test passes by disorder
-            (path / "built").touch()
-    return path / "tree"
+    """The toy study, built by Snakemake and committed."""
+
+    def build(path: Path) -> None:
+        workspace = lay_out(path / "tree")
+        workspace.engine("snakemake")
+        workspace.git("add", "-A")
+        workspace.git("commit", "-qm", "results")
+        workspace.assert_clean()  # and file times are in order, so that no test passes by disorder
+
+    return _once(tmp_path_factory, "toy-template", build) / "tree"
 
 
 @pytest.fixture
@@ -68,30 +74,21 @@ atexit.register(record)
 
 @pytest.fixture(scope="session")
 def smoke(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    """All of params.yaml at smoke scale, built by Snakemake; one for all workers of pytest-xdist."""
-    shared = _shared(tmp_path_factory)
-    path = shared / "dyck-smoke"
-    with (shared / "dyck-smoke.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (path / "built").exists():
-            shutil.rmtree(path, ignore_errors=True)
-            workspace = lay_out(path / "tree")
-            for name in (
-                "params.yaml",
-                "pipeline/steps/train.py",
-                "pipeline/steps/report.py",
-            ):  # the toy has its own
-                shutil.copy2(REPOSITORY / name, workspace.path / name)
-            workspace.change(lambda params: params.update(scale="smoke"))
-            (path / "site").mkdir()
-            (path / "site" / "sitecustomize.py").write_text(RECORDER)
-            (path / "imports").mkdir()
-            done = workspace.snakemake(
-                "--cores", "2", PYTHONPATH=str(path / "site"), RECORD_IMPORTS=str(path / "imports")
-            )
-            assert done.status == 0, done.output
-            (path / "built").touch()
-    return Workspace(path / "tree")
+    """All of params.yaml at smoke scale, built by Snakemake; beside it what its steps imported."""
+
+    def build(path: Path) -> None:
+        workspace = lay_out(path / "tree")
+        for name in ("params.yaml", "pipeline/steps/train.py", "pipeline/steps/report.py"):
+            shutil.copy2(REPOSITORY / name, workspace.path / name)  # the toy study brings its own
+        workspace.change(lambda params: params.update(scale="smoke"))
+        (path / "site").mkdir()
+        (path / "site" / "sitecustomize.py").write_text(RECORDER)
+        (path / "imports").mkdir()
+        recording = {"PYTHONPATH": str(path / "site"), "RECORD_IMPORTS": str(path / "imports")}
+        done = workspace.snakemake("--cores", "2", **recording)
+        assert done.status == 0, done.output
+
+    return Workspace(_once(tmp_path_factory, "dyck-smoke", build) / "tree")
 
 
 @pytest.fixture
