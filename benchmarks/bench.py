@@ -29,7 +29,6 @@ sys.path.insert(0, str(ROOT))
 from pipeline import params  # noqa: E402
 from pipeline.languages import dyck  # noqa: E402
 from pipeline.studies.dyck import datasets, runs  # noqa: E402
-from pipeline.studies.dyck.params import Prefix  # noqa: E402
 from pipeline.training import core, ensemble  # noqa: E402
 
 K, DEPTH, Q = 2, 4, 0.5
@@ -121,13 +120,9 @@ def sampling() -> list[Row]:
 def job(folder: Path, prefixes: bool) -> core.TrainingJob:
     """M1 at the published batch of 100, one replica, on complete strings or on prefixes of length 28."""
     loaded = params.load(ROOT, "paper")
-    entry = loaded.runs["dyck-standard"].model_copy(update={"replicas": 1})
-    source = loaded.datasets[entry.dataset].model_copy(update={"corpora": 1})
-    if prefixes:
-        source = Prefix(
-            study="dyck", language="dyck", split="train_prefix", sampler="prefix", k=K, depth=DEPTH, q=Q,
-            min_length=28, max_length=28, sequences=3571, corpora=1,
-        )  # fmt: skip
+    dataset = "dyck-train-prefix" if prefixes else "dyck-train-complete"
+    entry = loaded.runs["dyck-standard"].model_copy(update={"replicas": 1, "dataset": dataset})
+    source = loaded.datasets[dataset].model_copy(update={"corpora": 1})
     frame, _ = datasets.generate(source, entry.dataset, loaded.seed)
     header, data, table = runs.prepare(entry, frame, loaded.seed)
     path = folder / f"{prefixes}.safetensors"
