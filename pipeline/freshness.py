@@ -7,7 +7,6 @@ about giving it times that say what is true. Paths are relative to the work tree
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import os
 import shutil
@@ -38,7 +37,7 @@ def write_tracked(params: Params) -> None:
     TRACKED.mkdir(parents=True, exist_ok=True)
     surplus = set(TRACKED.iterdir())
     for job in graph.jobs(params):
-        file, text = tracked_file(job), _tracked(job, params)
+        file, text = tracked_file(job), job.tracked_text(params)
         surplus.discard(file)
         if not file.is_file() or file.read_text(encoding="utf-8") != text:
             temporary = file.with_suffix(".tmp")
@@ -46,10 +45,6 @@ def write_tracked(params: Params) -> None:
             temporary.replace(file)
     for file in surplus:
         file.unlink()
-
-
-def _tracked(job: graph.Job, params: Params) -> str:
-    return json.dumps({path: params.value(path) for path in job.tracked}, sort_keys=True)
 
 
 # --- what Snakemake finished ----------------------------------------------------------------------
@@ -92,7 +87,7 @@ def finished(params: Params) -> dict[graph.Job, bool]:
         made = [r for path, r in outputs if r is not None and path.is_file() and _mtime(path) == r.ended]
         if len(made) == len(outputs):
             untouched = all(_changed(path) <= record.started for record in made for path in record.inputs)
-            found[job] = untouched and _read_by_step(job) in (None, _md5(_tracked(job, params)))
+            found[job] = untouched and _read_by_step(job) in (None, job.params_hash(params))
     return found
 
 
@@ -163,7 +158,3 @@ def _changed(path: str) -> float:
 
 def _files(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file()]
-
-
-def _md5(text: str) -> str:
-    return hashlib.md5(text.encode()).hexdigest()

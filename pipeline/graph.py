@@ -7,13 +7,14 @@ Paths are relative to the root of the repository.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.params import Params
 
-STEPS = ("dataset", "train", "theory", "analyse", "figures", "claims", "report")
 DATA = Path("data")
 STATE = Path(".sandglass")  # parameter files and locks of this work tree, git-ignored
 LOGS = Path("logs")
@@ -56,6 +57,14 @@ class Job:
             return ("scale", "studies")
         fields = _STUDY_FIELDS[self.step]
         return ("scale", "seed", *(f"studies.{self.id}.{field}" for field in fields))
+
+    def tracked_text(self, params: Params) -> str:
+        """Its tracked parameters as they stand in params.yaml, by path, as JSON."""
+        return json.dumps({path: params.value(path) for path in self.tracked}, sort_keys=True)
+
+    def params_hash(self, params: Params) -> str:
+        """md5 of ``tracked_text``: what a step says it read, and what an engine compares with today's."""
+        return hashlib.md5(self.tracked_text(params).encode()).hexdigest()
 
     @property
     def study_fields(self) -> tuple[str, ...]:

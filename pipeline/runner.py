@@ -7,7 +7,6 @@ code input: the step's own module (``pipeline/steps/<step>.py``) and what that i
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import importlib
 import json
 import os
@@ -84,12 +83,6 @@ def run_step(step: str, key: str, root: Path = Path()) -> None:
         _run(job, params, log, overridden)
 
 
-def params_hash(params: Params, job: graph.Job) -> str:
-    """md5 of the tracked parameters of ``job``, as they stand in params.yaml."""
-    tracked = {path: params.value(path) for path in job.tracked}
-    return hashlib.md5(json.dumps(tracked, sort_keys=True).encode()).hexdigest()
-
-
 def _find(params: Params, step: str, key: str) -> graph.Job:
     known = [job for job in graph.jobs(params) if job.step == step]
     for job in known:
@@ -132,7 +125,7 @@ def _context(job: graph.Job, params: Params, staging: Path, log: TextIO) -> Job:
         study=job.study,
         scale=params.scale,
         seed=params.seed,
-        params_hash=params_hash(params, job),
+        params_hash=job.params_hash(params),
         entry=entry,
         studies=params.studies if job.step == "report" else {},
         staging=staging,

@@ -14,8 +14,6 @@ from rich.table import Table
 from pipeline import graph, params
 from pipeline.params import Params
 
-COMMITTED_CLAIMS = "data/claims/{study}/claims.json"
-
 
 def summarise(status: int) -> None:
     """Print the jobs, the failures with their logs, the claims, where to look, and what to type next."""
@@ -65,7 +63,7 @@ def _claims(console: Console, loaded: Params) -> None:
 
 def _committed(study: str) -> dict[str, Any]:
     """The claims of the committed dvc.lock, if DVC's cache or remote still holds them."""
-    path = COMMITTED_CLAIMS.format(study=study)
+    path = str(graph.claims_path(study, "json"))
     done = subprocess.run(
         ["dvc", "metrics", "show", "HEAD", "--json", path], capture_output=True, text=True, check=False
     )
