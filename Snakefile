@@ -6,32 +6,9 @@ A new study edits nothing here: params.yaml decides which jobs exist. Targets: `
 from pipeline import engines
 
 PARAMS = engines.begin(workflow, config)
-made = engines.Made(PARAMS)  # made("train", study): what that step makes, as files
-
-# Code is an input, as single modules: a neighbour's edit must not rerun a step.
-# {fields} are those of the job's entry in params.yaml.
-CODE = {
-    "dataset": """pipeline/streams.py pipeline/tables.py pipeline/languages/{language}.py
-        pipeline/studies/{study}/datasets.py schemas/{study}/datasets.py""",
-    "train": """pipeline/streams.py pipeline/tables.py pipeline/checkpoints.py pipeline/languages/{language}.py
-        pipeline/models/{model}.py pipeline/training/objectives/{objective}.py
-        pipeline/training/core.py pipeline/training/packing.py pipeline/training/ensemble.py
-        pipeline/studies/{study}/runs.py schemas/{study}/datasets.py schemas/curves.py""",
-    "theory": """pipeline/streams.py pipeline/tables.py pipeline/stats.py schemas/theory.py
-        pipeline/languages/{language}.py pipeline/studies/{study}/theory/{module}.py""",
-    "analyse": """pipeline/streams.py pipeline/tables.py pipeline/checkpoints.py pipeline/stats.py schemas/curves.py
-        pipeline/languages/{language}.py pipeline/models/{model}.py
-        pipeline/studies/{study}/analysis.py pipeline/studies/{study}/metrics.py
-        schemas/{study}/datasets.py schemas/{study}/tables.py""",
-    "figures": """pipeline/tables.py pipeline/charts.py pipeline/results.py
-        pipeline/studies/{study}/figures.py schemas/{study}/tables.py schemas/theory.py""",
-    "claims": """pipeline/tables.py pipeline/results.py pipeline/verdicts.py schemas/claims.py
-        pipeline/studies/{study}/claims.py schemas/{study}/tables.py schemas/theory.py""",
-    "report": """pipeline/tables.py pipeline/charts.py pipeline/verdicts.py pipeline/report/page.html.j2
-        schemas/claims.py schemas/theory.py""",
-}
-EVERY = "requirements.txt pipeline/scales.py pipeline/steps/%s.py .sandglass/params/%s-{id}.json "
-INPUT = {step: (EVERY.replace("%s", step) + CODE[step]).split() for step in CODE}
+made = engines.Made(
+    PARAMS
+)  # made("train", study): files of that step; made.code("train", id): its code
 
 
 wildcard_constraints:
@@ -47,7 +24,7 @@ rule all:
         made(),
 
 
-for study, entry in PARAMS.studies.items():
+for study in PARAMS.studies:
 
     rule:
         name:
@@ -59,7 +36,7 @@ for study, entry in PARAMS.studies.items():
         name:
             f"dataset_{study}"
         input:
-            lambda w: expand(INPUT["dataset"], id=w.id, **vars(PARAMS.datasets[w.id])),
+            lambda w: made.code("dataset", w.id),
         output:
             f"data/datasets/{study}/{{id}}.parquet",
         log:
@@ -71,11 +48,12 @@ for study, entry in PARAMS.studies.items():
         name:
             f"train_{study}"
         input:
-            lambda w: expand(INPUT["train"], id=w.id, **vars(PARAMS.runs[w.id])),
+            lambda w: made.code("train", w.id),
             lambda w: f"data/datasets/{PARAMS.runs[w.id].study}/{PARAMS.runs[w.id].dataset}.parquet",
         output:
             f"data/runs/{study}/{{id}}/model.safetensors",
             f"data/runs/{study}/{{id}}/curves.parquet",
+            f"data/runs/{study}/{{id}}/curves.json",
         log:
             "logs/train-{id}.log",
         threads: workflow.cores
@@ -88,7 +66,7 @@ for study, entry in PARAMS.studies.items():
         name:
             f"theory_{study}"
         input:
-            lambda w: expand(INPUT["theory"], id=w.id, **vars(PARAMS.theory[w.id])),
+            lambda w: made.code("theory", w.id),
         output:
             f"data/theory/{study}/{{id}}.parquet",
         log:
@@ -100,7 +78,7 @@ for study, entry in PARAMS.studies.items():
         name:
             f"analyse_{study}"
         input:
-            expand(INPUT["analyse"], id=study, study=study, **vars(entry)),
+            made.code("analyse", study),
             made("dataset", study) + made("train", study),
         output:
             made("analyse", study),
@@ -114,7 +92,7 @@ for study, entry in PARAMS.studies.items():
         name:
             f"figures_{study}"
         input:
-            expand(INPUT["figures"], id=study, study=study),
+            made.code("figures", study),
             made("analyse", study) + made("theory", study),
         output:
             made("figures", study),
@@ -127,7 +105,7 @@ for study, entry in PARAMS.studies.items():
         name:
             f"claims_{study}"
         input:
-            expand(INPUT["claims"], id=study, study=study),
+            made.code("claims", study),
             made("analyse", study) + made("theory", study),
         output:
             made("claims", study),
@@ -139,8 +117,13 @@ for study, entry in PARAMS.studies.items():
 
 rule report:
     input:
-        expand(INPUT["report"], id="all"),
-        made("theory") + made("analyse") + made("figures") + made("claims"),
+        made.code("report", "all"),
+        made("dataset")
+        + made("train")
+        + made("theory")
+        + made("analyse")
+        + made("figures")
+        + made("claims"),
         engines.references(),
     output:
         "data/report/index.html",

@@ -72,10 +72,14 @@ def _refuse_touch(workflow: Any) -> None:
 
 
 class Made:
-    """``made("train", "dyck")``: the files which that step makes for that study; without arguments, all."""
+    """``made("train", "dyck")``: the files which that step makes for that study; without arguments, all.
+
+    ``made.code("train", "dyck-standard")``: the code and the tracked parameters of a job, as files.
+    """
 
     def __init__(self, params: Params) -> None:
         """The jobs of ``params``; ``ids`` is a pattern that matches exactly their ids."""
+        self._params = params
         self._files = {job: [str(path) for path in graph.outputs(job, params)] for job in graph.jobs(params)}
         self.ids = "|".join(sorted({re.escape(job.id) for job in self._files}))
 
@@ -87,6 +91,11 @@ class Made:
             if step in (None, job.step) and study in (None, job.study)
         ]
         return [file for files in wanted for file in files]
+
+    def code(self, step: str, key: str) -> list[str]:
+        """What decides the job's result besides data."""
+        job = next(job for job in self._files if (job.step, job.id) == (step, key))
+        return [str(path) for path in (*graph.code(job, self._params), freshness.tracked_file(job))]
 
 
 def references() -> list[str]:

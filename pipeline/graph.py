@@ -12,6 +12,8 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 from pipeline.params import Params
 
@@ -20,6 +22,8 @@ STATE = Path(".sandglass")  # parameter files and locks of this work tree, git-i
 LOGS = Path("logs")
 WORK = Path(".work")  # resume checkpoints, git-ignored
 FIGURE_SUFFIXES = ("vl.json", "parquet", "svg", "png")
+RUN_FILES = ("model.safetensors", "curves.parquet", "curves.json")
+ACCEPTED = Path("accepted.jsonl")  # cosmetic edits of code, declared harmless; part of the report
 
 _SECTION = {"dataset": "datasets", "train": "runs", "theory": "theory"}
 # Lists are tracked so that a job runs again when something it consumed is removed.
@@ -28,6 +32,37 @@ _STUDY_FIELDS = {
     "figures": ("figures", "tables", "theory"),
     "claims": ("claims", "tables", "theory"),
 }
+
+
+# Code is an input, as single modules: a neighbour's edit must not rerun a step. {fields} are those of
+# the job's entry in params.yaml. dvc.yaml states the same (a test compares), and another test compares
+# with what each step really imports.
+_EVERY = "requirements.txt pipeline/scales.py pipeline/steps/{step}.py "
+_CODE = {
+    "dataset": """pipeline/streams.py pipeline/tables.py pipeline/languages/{language}.py
+        pipeline/studies/{study}/datasets.py schemas/{study}/datasets.py""",
+    "train": """pipeline/streams.py pipeline/tables.py pipeline/checkpoints.py pipeline/languages/{language}.py
+        pipeline/models/{model}.py pipeline/training/objectives/{objective}.py
+        pipeline/training/core.py pipeline/training/packing.py pipeline/training/ensemble.py
+        pipeline/studies/{study}/runs.py schemas/{study}/datasets.py schemas/curves.py""",
+    "theory": """pipeline/streams.py pipeline/tables.py pipeline/stats.py schemas/theory.py
+        pipeline/languages/{language}.py pipeline/studies/{study}/theory/{module}.py""",
+    "analyse": """pipeline/streams.py pipeline/tables.py pipeline/checkpoints.py pipeline/stats.py schemas/curves.py
+        pipeline/languages/{language}.py pipeline/models/{model}.py
+        pipeline/studies/{study}/analysis.py pipeline/studies/{study}/metrics.py
+        schemas/{study}/datasets.py schemas/{study}/tables.py""",
+    "figures": """pipeline/tables.py pipeline/charts.py pipeline/results.py
+        pipeline/studies/{study}/figures.py schemas/{study}/tables.py schemas/theory.py""",
+    "claims": """pipeline/tables.py pipeline/results.py pipeline/verdicts.py schemas/claims.py
+        pipeline/studies/{study}/claims.py schemas/{study}/tables.py schemas/theory.py""",
+    "report": """pipeline/charts.py pipeline/checkpoints.py pipeline/results.py pipeline/stats.py
+        pipeline/streams.py pipeline/tables.py pipeline/verdicts.py accepted.jsonl""",
+}
+# The report prints the md5 of all code, so it depends on all of it.
+_REPORT_FOLDERS = (
+    *(f"pipeline/{name}" for name in ("languages", "models", "report", "steps", "studies", "training")),
+    "schemas",
+)
 
 
 @dataclass(frozen=True)
@@ -54,7 +89,7 @@ class Job:
         if self.step in _SECTION:
             return ("scale", "seed", f"{_SECTION[self.step]}.{self.id}")
         if self.step == "report":
-            return ("scale", "studies")
+            return ("datasets", "runs", "scale", "seed", "studies", "theory")
         fields = _STUDY_FIELDS[self.step]
         return ("scale", "seed", *(f"studies.{self.id}.{field}" for field in fields))
 
@@ -89,7 +124,8 @@ def dataset_path(study: str, dataset: str) -> Path:
 
 
 def run_folder(study: str, run: str) -> Path:
-    """Holds ``model.safetensors`` (parameters of all replicas) and ``curves.parquet``."""
+    """Holds ``model.safetensors`` (parameters of all replicas), ``curves.parquet`` and, for ``dvc plots``,
+    ``curves.json`` (medians over replicas)."""
     return DATA / "runs" / study / run
 
 
@@ -118,7 +154,7 @@ def outputs(job: Job, params: Params) -> list[Path]:
     if job.step == "dataset":
         return [dataset_path(job.study, job.id)]
     if job.step == "train":
-        return [run_folder(job.study, job.id) / name for name in ("model.safetensors", "curves.parquet")]
+        return [run_folder(job.study, job.id) / name for name in RUN_FILES]
     if job.step == "theory":
         return [theory_path(job.study, job.id)]
     if job.step == "analyse":
@@ -129,3 +165,45 @@ def outputs(job: Job, params: Params) -> list[Path]:
     if job.step == "claims":
         return [claims_path(job.study, suffix) for suffix in ("parquet", "json")]
     return [DATA / "report" / "index.html"]
+
+
+def entry(job: Job, params: Params) -> Any:
+    """The entry of ``job`` in params.yaml, resolved at its scale; of the report, an empty one."""
+    section = _SECTION.get(job.step, "studies")
+    return getattr(params, section).get(job.id, SimpleNamespace())
+
+
+def code(job: Job, params: Params) -> list[Path]:
+    """The files of code that decide the result of ``job``, the pinned software among them."""
+    fields = vars(entry(job, params)) | {"step": job.step, "study": job.study}
+    named = [Path(word.format_map(fields)) for word in (_EVERY + _CODE[job.step]).split()]
+    if job.step == "report":
+        named += [path for folder in _REPORT_FOLDERS for path in _files(Path(folder))]
+    return list(dict.fromkeys(named))
+
+
+def data(job: Job, params: Params) -> list[Path]:
+    """The files which ``job`` reads that other jobs make; for the report, the reference sets as well."""
+    if job.step in ("dataset", "theory"):
+        return []
+    if job.step == "train":
+        return [dataset_path(job.study, params.runs[job.id].dataset)]
+    kinds = {
+        "analyse": ("dataset", "train"),
+        "figures": ("analyse", "theory"),
+        "claims": ("analyse", "theory"),
+    }
+    made = [
+        path
+        for other in jobs(params)
+        if (job.step == "report" and other != job)
+        or (other.study == job.study and other.step in kinds.get(job.step, ()))
+        for path in outputs(other, params)
+    ]
+    return made + (_files(DATA / "reference") if job.step == "report" else [])
+
+
+def _files(folder: Path) -> list[Path]:
+    """Sorted, as they lie there now; without Python's caches, which .dvcignore names as well."""
+    found = (path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    return sorted(found)

@@ -123,7 +123,7 @@ def _alive(pid: int, named: float) -> bool:
 
 def _files(path: Path) -> list[Path]:
     if path.is_dir():
-        return [file for file in path.rglob("*") if file.is_file()]
+        return [file for file in path.rglob("*") if file.is_file() and "__pycache__" not in file.parts]
     return [path] if path.is_file() else []
 
 

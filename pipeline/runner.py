@@ -78,7 +78,7 @@ def run_step(step: str, key: str, root: Path = Path()) -> None:
 
         engines.prune(root, params)
     graph.LOGS.mkdir(exist_ok=True)
-    with (graph.LOGS / f"{job.name}.log").open("w", encoding="utf-8") as log, _only_one(job):
+    with _only_one(job), (graph.LOGS / f"{job.name}.log").open("w", encoding="utf-8") as log:
         _follow_engine()
         _run(job, params, log, overridden)
 
@@ -115,8 +115,7 @@ def _run(job: graph.Job, params: Params, log: TextIO, overridden: list[str]) -> 
 
 def _context(job: graph.Job, params: Params, staging: Path, log: TextIO) -> Job:
     """What the step may see: a step that read more than its job tracks could go stale unseen."""
-    entries = {"dataset": params.datasets, "train": params.runs, "theory": params.theory}
-    entry = entries.get(job.step, params.studies).get(job.id)
+    entry = graph.entry(job, params)
     if job.study_fields:
         entry = SimpleNamespace(**{field: getattr(entry, field) for field in job.study_fields})
     return Job(

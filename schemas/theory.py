@@ -9,6 +9,7 @@ import pandera.polars as pa
 import polars as pl
 from pandera.api.polars.types import PolarsData
 
+FORMS = ["", "printed", "corrected"]
 COMPARISONS = ["<=", ">=", "within", "beyond"]
 
 
@@ -33,6 +34,8 @@ class Theory(pa.DataFrameModel):
     tolerance: pl.Float64 = pa.Field(ge=0, nullable=True)
     passed: pl.Boolean
     detail: pl.String
+    erratum: pl.String = pa.Field(description="what the row is evidence for: a printed form that is wrong")
+    form: pl.String = pa.Field(isin=FORMS, description="of an erratum: the printed form, or one that holds")
 
     class Config:
         """Exactly these columns, in this order; one row per key."""
@@ -44,6 +47,10 @@ class Theory(pa.DataFrameModel):
     @pa.dataframe_check(name="passed follows from measured, comparison and bound")
     def passed_is_computed(cls, data: PolarsData) -> pl.LazyFrame:
         return data.lazyframe.select(pl.col("passed") == _HOLDS)
+
+    @pa.dataframe_check(name="a row of an erratum says which form it tests")
+    def form_given(cls, data: PolarsData) -> pl.LazyFrame:
+        return data.lazyframe.select((pl.col("erratum") == "") == (pl.col("form") == ""))
 
     @pa.dataframe_check(name="a tolerance exactly where the comparison needs one")
     def tolerance_given(cls, data: PolarsData) -> pl.LazyFrame:
@@ -66,10 +73,11 @@ def rows(study: str, theory: str, source: str, checks: Iterable[Mapping[str, Any
     """The table of one theory entry; ``passed`` is computed here.
 
     Each of ``checks`` gives check, statement, size, measured, comparison and bound, and where it applies
-    tolerance, detail and its own source.
+    tolerance, detail, its own source, and erratum with form.
     """
     schema = {name: dtype for name, dtype in _dtypes().items() if name != "passed"}
     defaults = {"study": study, "theory": theory, "source": source, "tolerance": None, "detail": ""}
+    defaults |= {"erratum": "", "form": ""}
     frame = pl.DataFrame([defaults | dict(check) for check in checks], schema=schema)
     return frame.with_columns(_HOLDS.alias("passed")).select(*_dtypes())
 

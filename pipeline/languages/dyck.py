@@ -47,6 +47,18 @@ _BRACKETS = "[](){}<>"
 # Tokens
 
 
+def padded(lengths: ArrayLike, tokens: ArrayLike) -> NDArray[np.int8]:
+    """Rows (n, longest) of sequences whose tokens come one after the other, padded with -1.
+
+    >>> padded([2, 1], [1, 2, 3]).tolist()
+    [[1, 2], [3, -1]]
+    """
+    lengths = np.asarray(lengths)
+    rows = np.full((len(lengths), int(lengths.max())), PADDING, dtype=np.int8)
+    rows[np.arange(rows.shape[1]) < lengths[:, None]] = tokens
+    return rows
+
+
 def parse(*strings: str) -> NDArray[np.int8]:
     """Token rows (n, N), padded, of strings over ``[](){}<>`` (types 1 to 4).
 

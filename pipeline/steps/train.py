@@ -8,6 +8,7 @@ preparation start afresh.
 from __future__ import annotations
 
 import importlib
+import json
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def run(job: Job) -> None:
-    """Make ``model.safetensors`` and ``curves.parquet`` of the run."""
+    """Make ``model.safetensors``, ``curves.parquet`` and, for ``dvc plots``, ``curves.json`` of the run."""
     module = importlib.import_module(f"pipeline.studies.{job.study}.runs")
     frame = tables.read(graph.dataset_path(job.study, job.entry.dataset), module.DATASET_SCHEMA)
     header, data, table = module.prepare(job.entry, frame, job.seed)
@@ -46,6 +47,9 @@ def run(job: Job) -> None:
     folder = graph.run_folder(job.study, job.id)
     curves = _curve_table(job.id, range(len(header.corpus)), trained.logged, trained.curves)
     tables.write(curves, job.out(folder / "curves.parquet"), Curves)
+    medians = curves.group_by("step").agg(pl.median("loss", "accuracy")).sort("step")
+    text = json.dumps(medians.to_dicts(), indent=0) + "\n"
+    job.out(folder / "curves.json").write_text(text, encoding="utf-8")
     about = {
         "run": job.id,
         "study": job.study,

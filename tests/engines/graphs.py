@@ -61,6 +61,7 @@ def of_code() -> dict[str, Any]:
             "name": job.name,
             "stage": job.stage,
             "tracked": sorted(job.tracked),
+            "inputs": sorted(map(str, {*graph.code(job, loaded), *graph.data(job, loaded)})),
             "outputs": sorted(map(str, graph.outputs(job, loaded))),
         }
         for job in graph.jobs(loaded)

@@ -59,13 +59,13 @@ def test_the_report_shows_every_figure_and_claim(smoke: Workspace) -> None:
 
 
 def _stages(smoke: Workspace) -> dict[str, set[str]]:
-    """Command -> code that dvc.yaml declares (Snakefile declares the same: test_graphs_agree)."""
+    """Command -> inputs that dvc.yaml declares (Snakefile declares the same: test_graphs_agree)."""
     code = (
         "import json; from dvc.repo import Repo; r = Repo(); "
-        "print(json.dumps({s.cmd: [d.def_path for d in s.deps] for s in r.index.stages}))"
+        "print(json.dumps({s.cmd: [d.def_path for d in s.deps] for s in r.index.stages if s.cmd}))"
     )
     stages = json.loads(smoke.run("python", "-c", code).output)
-    return {cmd: {path for path in deps if path.endswith(".py")} for cmd, deps in stages.items()}
+    return {cmd: set(deps) for cmd, deps in stages.items()}
 
 
 def _used(smoke: Workspace) -> dict[str, set[str]]:
@@ -82,11 +82,16 @@ def _used(smoke: Workspace) -> dict[str, set[str]]:
 
 
 def test_each_step_imports_exactly_the_code_that_it_declares(smoke: Workspace) -> None:
-    declared, used = _stages(smoke), _used(smoke)
+    stages, used = _stages(smoke), _used(smoke)
+    declared = {cmd: {path for path in deps if path.endswith(".py")} for cmd, deps in stages.items()}
     assert used.keys() == declared.keys()
     for command, modules in used.items():
         packages = {path for path in modules if path.endswith("__init__.py")}
         own = modules - packages - EXEMPT
+        if command.endswith(" report"):  # it shows the md5 of all code, so it depends on more than it imports
+            folders = tuple(f"{folder}/" for folder in stages[command] if not folder.endswith(".py"))
+            assert all(module in declared[command] or module.startswith(folders) for module in own)
+            continue
         assert own <= declared[command], command
         # Every theory entry declares what some check of its study needs.
         spare = {"pipeline/languages/dyck.py", "pipeline/stats.py"} if " theory " in command else set()

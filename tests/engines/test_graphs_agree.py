@@ -37,6 +37,7 @@ def test_job_sets_are_equal(workspace: Workspace) -> None:
             command
         )
         assert all(any(_within(file, out) for file in job["outputs"]) for out in stage["outputs"]), command
+        assert read == set(stated[command]["inputs"]), command
         assert job["outputs"] == stated[command]["outputs"], command
         assert job["log"] == [f"logs/{stated[command]['name']}.log"], command
         assert stage["tracked"] == stated[command]["tracked"], command
@@ -68,7 +69,11 @@ def _files(path: str, made: set[str], tree: Path | None) -> set[str]:
     inside = {file for file in made if _within(file, path)}
     folder = tree / path if tree else None
     if folder and folder.is_dir():
-        inside |= {str(f.relative_to(tree)) for f in folder.rglob("*") if f.is_file()}
+        inside |= {
+            str(f.relative_to(tree))
+            for f in folder.rglob("*")
+            if f.is_file() and "__pycache__" not in f.parts
+        }
     return inside or {path}
 
 

@@ -116,10 +116,13 @@ def test_partial_target_records_only_its_own_stages(built: Workspace) -> None:
     ],
 )
 def test_code_is_an_input(built: Workspace, file: str, steps: set[str], below: set[str]) -> None:
-    """A comment changes no result, so DVC stops where the bytes are the same; Snakemake plans for the worst."""
+    """A comment changes no result, so DVC stops where the bytes are the same; Snakemake plans for the worst.
+
+    The report prints the md5 of all code, so it is made anew.
+    """
     built.edit(file)
     assert built.planned() == steps | below
-    assert built.engine("dvc").ran == steps
+    assert built.engine("dvc").ran == steps | {"report"}
     built.assert_clean()
 
 

@@ -20,7 +20,7 @@ REPOSITORY = Path(__file__).parents[2]
 TOY = Path(__file__).parent / "toy"
 COPIED = (
     "Snakefile", "dvc.yaml", "requirements.txt", "pipeline", "schemas", "profiles",
-    ".gitignore", ".dvcignore", ".dvc/config", ".dvc/.gitignore", "data/reference/README.md",
+    ".gitignore", ".dvcignore", ".dvc/config", ".dvc/.gitignore", "data/reference/README.md", "accepted.jsonl",
 )  # fmt: skip
 TIMEOUT = 300.0
 

@@ -180,10 +180,7 @@ def _inputs(tokens: NDArray[np.int8], entry: dict[str, Any], depth: int, start: 
 
 
 def _padded(frame: pl.DataFrame) -> NDArray[np.int8]:
-    lengths = frame["length"].to_numpy()
-    tokens = np.full((frame.height, int(lengths.max())), dyck.PADDING, np.int8)
-    tokens[np.arange(tokens.shape[1]) < lengths[:, None]] = frame["tokens"].explode().to_numpy()
-    return tokens
+    return dyck.padded(frame["length"].to_numpy(), frame["tokens"].explode().to_numpy())
 
 
 def _batches(frame: pl.DataFrame, replicas: int) -> Iterator[pl.DataFrame]:

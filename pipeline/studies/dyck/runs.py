@@ -47,7 +47,8 @@ def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[st
     except ValueError as error:
         raise SandglassError(f"params.yaml: {error}") from None
     used = frame.filter(frame["corpus_seed"].is_in(corpora[: max(chosen) + 1]))
-    tokens_CxNxT = padded(used).reshape(max(chosen) + 1, -1, int(used["length"].max()))  # type: ignore[arg-type]
+    tokens_NxT = dyck.padded(used["length"].to_numpy(), used["tokens"].explode().to_numpy())
+    tokens_CxNxT = tokens_NxT.reshape(max(chosen) + 1, -1, tokens_NxT.shape[1])
     data = _inputs(tokens_CxNxT, depth, entry.embedding, keep_last=entry.contrastive > 0)
     data["targets"] = _targets(tokens_CxNxT, entry.loss_positions, data["ids"].shape[-1])
     if entry.contrastive:
@@ -66,14 +67,6 @@ def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[st
         clip=entry.clip, precision=entry.precision, log_every=entry.log_every,
     )  # fmt: skip
     return header, data, table
-
-
-def padded(frame: pl.DataFrame) -> np.ndarray:
-    """Token rows (n, longest) of a table of sequences, padded with -1."""
-    lengths = frame["length"].to_numpy()
-    rows = np.full((frame.height, int(lengths.max())), dyck.PADDING, dtype=np.int8)
-    rows[np.arange(rows.shape[1]) < lengths[:, None]] = frame["tokens"].explode().to_numpy()
-    return rows
 
 
 def _ids(tokens: np.ndarray, depth: int, embedding: str) -> np.ndarray:

@@ -19,7 +19,7 @@ from schemas.curves import Curves
 
 
 def run(job: Any) -> None:
-    """Make ``model.safetensors`` and ``curves.parquet`` of the run."""
+    """Make ``model.safetensors``, ``curves.parquet`` and ``curves.json`` of the run."""
     module = importlib.import_module(f"pipeline.studies.{job.study}.runs")
     frame = tables.read(graph.dataset_path(job.study, job.entry.dataset), module.DATASET_SCHEMA)
     slow, _, seconds = os.environ.get("TOY_SECONDS", "").partition(":")
@@ -41,5 +41,7 @@ def run(job: Any) -> None:
         schema_overrides={"replica": pl.Int32, "step": pl.Int32},
     )
     tables.write(curves, job.out(folder / "curves.parquet"), Curves)
+    points = curves.select("step", "loss", "accuracy").to_dicts()
+    job.out(folder / "curves.json").write_text(json.dumps(points), encoding="utf-8")
     about = {"run": job.id, "params_hash": job.params_hash}
     save_file({"weights": weights}, job.out(folder / "model.safetensors"), {"sandglass": json.dumps(about)})
