@@ -207,3 +207,9 @@ def _files(folder: Path) -> list[Path]:
     """Sorted, as they lie there now; without Python's caches, which .dvcignore names as well."""
     found = (path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
     return sorted(found)
+
+
+def parents(job: Job, params: Params) -> list[Job]:
+    """The jobs that make what ``job`` reads, in the order of ``jobs``."""
+    read = set(data(job, params))
+    return [other for other in jobs(params) if read & set(outputs(other, params))]
