@@ -9,17 +9,20 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import psutil
+from dvc import dvcfile, rwlock
 from dvc.dependency import param
 from dvc.exceptions import DvcException
 from dvc.lock import LockError
 from dvc.repo import Repo
-from dvc.utils.serialize import modify_yaml
+from dvc.utils.serialize import dump_yaml, parse_yaml_for_update
 
+from pipeline import graph, lockfile
 from pipeline.errors import SandglassError
 
 logging.getLogger("dvc").setLevel(logging.ERROR)  # its notes would mix with Snakemake's
@@ -43,6 +46,7 @@ class Repository:
             ) from None
         try:
             self._refuse_running_repro()
+            lockfile.mend(root)
         except SandglassError:
             self.close()
             raise
@@ -92,7 +96,10 @@ class Repository:
         try:
             entries = json.loads(file.read_text())
             named = file.stat().st_mtime
-        except (OSError, ValueError):
+        except OSError:
+            return
+        except ValueError:  # cut off by a kill: DVC writes it in place, but only with the lock that is ours now
+            file.unlink()
             return
         readers = [reader for infos in entries.get("read", {}).values() for reader in infos]
         for info in (*entries.get("write", {}).values(), *readers):
@@ -107,7 +114,7 @@ class Repository:
 
 def forget_stages(root: Path, known: set[str]) -> None:
     """Drop from ``root/dvc.lock`` every stage that is not in ``known``; the caller keeps DVC from writing it."""
-    with _dvc(), modify_yaml(str(root / "dvc.lock")) as lock:
+    with _dvc(), _replaced(root / "dvc.lock") as lock:
         for name in set(lock.get("stages", {})) - known:
             del lock["stages"][name]
 
@@ -128,17 +135,33 @@ def _files(path: Path) -> list[Path]:
 
 
 @contextmanager
-def _dvc() -> Iterator[None]:
-    """Calls into DVC: its errors become one line, and it parses params.yaml once, not once per stage.
+def _replaced(path: str | Path, fs: object = None) -> Iterator[dict[str, Any]]:
+    """DVC's ``modify_yaml``, which writes in place, but a kill leaves the old file or the new one."""
+    file = Path(path)
+    data = parse_yaml_for_update(file.read_text(encoding="utf-8"), path) if file.exists() else {}
+    yield data
+    temporary = file.parent / graph.STATE / f"{file.name}.tmp"
+    temporary.parent.mkdir(exist_ok=True)
+    dump_yaml(temporary, data)
+    temporary.replace(file)
 
-    Each stage still gets objects of its own: shared ones would stand in dvc.lock as YAML anchors.
+
+@contextmanager
+def _dvc() -> Iterator[None]:
+    """Calls into DVC, changed in three ways; its errors become one line.
+
+    It parses params.yaml once, not once per stage; each stage still gets objects of its own, since shared
+    ones would stand in dvc.lock as YAML anchors. It replaces dvc.lock in one step. And it keeps no note of
+    who reads and writes what, rewritten in place for each stage: the lock of the repository is held.
     """
-    parse = param.load_path
-    text = cache(lambda *path: json.dumps(parse(*path)))
-    param.load_path = lambda *path: json.loads(text(*path))
+    original = param.load_path, dvcfile.modify_yaml, rwlock.rwlock
+    parsed = cache(lambda *path: json.dumps(original[0](*path)))
+    param.load_path = lambda *path: json.loads(parsed(*path))
+    dvcfile.modify_yaml = _replaced
+    rwlock.rwlock = lambda *_: nullcontext()
     try:
         yield
     except DvcException as error:
         raise SandglassError(f"DVC: {' '.join(str(error).split())}") from None
     finally:
-        param.load_path = parse
+        param.load_path, dvcfile.modify_yaml, rwlock.rwlock = original

@@ -74,8 +74,9 @@ def run_step(step: str, key: str, root: Path = Path()) -> None:
     job = _find(params, step, key)
     overridden = check_software(root)
     if "DVC_ROOT" in os.environ:  # `dvc repro` has no start of its own: its first step prunes
-        from pipeline import engines
+        from pipeline import engines, lockfile
 
+        lockfile.keep(root)
         engines.prune(root, params)
     graph.LOGS.mkdir(exist_ok=True)
     with _only_one(job), (graph.LOGS / f"{job.name}.log").open("w", encoding="utf-8") as log:
