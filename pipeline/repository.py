@@ -98,7 +98,9 @@ class Repository:
             named = file.stat().st_mtime
         except OSError:
             return
-        except ValueError:  # cut off by a kill: DVC writes it in place, but only with the lock that is ours now
+        except (
+            ValueError
+        ):  # cut off by a kill: DVC writes it in place, but only with the lock that is ours now
             file.unlink()
             return
         readers = [reader for infos in entries.get("read", {}).values() for reader in infos]

@@ -7,8 +7,6 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
-import numpy as np
-import polars as pl
 import pytest
 import torch
 from workspace import Workspace
@@ -111,5 +109,6 @@ def test_the_batch_size_of_the_analysis_changes_nothing_but_rounding(
     for name, frame in whole.items():
         for column in frame.columns:
             a, b = frame[column], parts[name][column]
-            if not a.equals(b): print(name, column, (a-b).abs().max(), (a!=b).sum(), len(a))
+            if not a.equals(b):
+                print(name, column, (a - b).abs().max(), (a != b).sum(), len(a))
     assert 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 
@@ -28,6 +29,7 @@ def _busy(workspace: Workspace, engine: str, seconds: int = 5) -> subprocess.Pop
         ("dvc", "snakemake", "dvc repro` (process "),
         ("snakemake", "dvc", "Unable to acquire lock"),
         ("snakemake", "snakemake", "another snakemake (process "),
+        ("dvc", "dvc", "is busy, it is being blocked by:"),
     ],
 )
 def test_second_stops_before_it_touches_anything(
@@ -37,13 +39,29 @@ def test_second_stops_before_it_touches_anything(
     before = built.artifacts()
     done = built.run(*ENGINES[second])
     assert done.status != 0
-    assert message in done.last_line
+    assert message in (done.output if second == "dvc" else done.last_line)
     assert "Traceback" not in done.output and not done.ran
     assert process.poll() is None
     assert built.artifacts() == before
     output, _ = process.communicate()
     assert process.returncode == 0, output
     built.assert_clean()
+
+
+@pytest.mark.parametrize("other", ENGINES)
+def test_of_two_started_at_once_one_builds_everything(built: Workspace, other: str) -> None:
+    built.set_lr("toy-a", 0.75)
+    both = [built.start(*ENGINES[name], TOY_SECONDS="toy-a:8") for name in ("snakemake", other)]
+    outputs = [process.communicate()[0] for process in both]
+    assert sorted(process.returncode == 0 for process in both) == [False, True], outputs
+    refused = outputs[both[0].returncode == 0]
+    assert "nothing was started" in refused or "Unable to acquire lock" in refused
+    assert "Traceback" not in refused and "python -m pipeline" not in refused
+    built.assert_clean()
+    disturbed = built.artifacts()
+    shutil.rmtree(built.path / "data/runs")
+    assert "train toy-a" in built.engine("snakemake").ran
+    assert built.artifacts() == disturbed
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -22,7 +22,7 @@ COPIED = (
     "Snakefile", "dvc.yaml", "requirements.txt", "pipeline", "schemas", "profiles",
     ".gitignore", ".dvcignore", ".dvc/config", ".dvc/.gitignore", "data/reference/README.md", "accepted.jsonl",
 )  # fmt: skip
-TIMEOUT = 300.0
+TIMEOUT = 900.0  # machines may be busy
 
 
 @dataclass
