@@ -265,15 +265,16 @@ def _lock(tree: Workspace) -> Any:
 
 def _cache_complaints(tree: Workspace) -> list[str]:
     """What dvc.lock names as output and DVC's cache does not hold, or holds otherwise."""
-    cache, complaints = tree.path / ".dvc/cache/files/md5", []
+
+    def content(md5: str) -> bytes | None:
+        file = tree.path / ".dvc/cache/files/md5" / md5[:2] / md5[2:]
+        found = file.read_bytes() if file.is_file() else b""
+        return found if hashlib.md5(found).hexdigest() == md5.removesuffix(".dir") else None
+
     outputs = [out for stage in _lock(tree)["stages"].values() for out in stage["outs"]]
     wanted = {out["md5"]: out["path"] for out in outputs}
     for md5, path in list(wanted.items()):
         if md5.endswith(".dir"):
-            entries = json.loads((cache / md5[:2] / md5[2:]).read_text(encoding="utf-8"))
+            entries = json.loads(content(md5) or b"[]")
             wanted |= {entry["md5"]: f"{path}/{entry['relpath']}" for entry in entries}
-    for md5, path in wanted.items():
-        file = cache / md5[:2] / md5[2:]
-        if not file.is_file() or hashlib.md5(file.read_bytes()).hexdigest() != md5.removesuffix(".dir"):
-            complaints.append(f"DVC's cache has lost {path}")
-    return complaints
+    return [f"DVC's cache has lost {path}" for md5, path in wanted.items() if content(md5) is None]

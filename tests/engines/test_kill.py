@@ -47,7 +47,7 @@ def test_what_a_kill_could_leave_is_noticed(kill: ModuleType, built: Workspace, 
         "data/theory/toy/toy-identity.parquet is missing",
         "data/.tmp/train-toy-a.host.1 is left over",
         ".work/toy/toy-a is left over",
-        "DVC's cache has lost data/tables/toy/means.parquet",
+        "DVC's cache has lost data/tables/toy",
         "dvc status names",
         "snakemake would run",
     ):
