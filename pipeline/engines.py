@@ -189,6 +189,7 @@ def prune(root: Path, params: Params) -> list[Path]:
     jobs = list(graph.jobs(params))
     expected = {root / path for job in jobs for path in graph.outputs(job, params)}
     found = [path for kind in KINDS for path in (root / graph.DATA / kind).rglob("*") if not path.is_dir()]
+    found += (root / graph.DATA).glob(".*.tmp")  # of a killed DVC, which copies to such a name first
     removed = sorted(set(found) - expected)
     if removed:
         (root / graph.LOGS).mkdir(exist_ok=True)
