@@ -170,4 +170,3 @@ def test_a_kill_while_results_are_recorded_leaves_the_old_record(built: Workspac
     for recording in ("Repository(Path()).commit(['report'])", "forget_stages(Path(), set())"):
         assert built.run("python", "-c", code.format(recording)).status == 9
         assert lock.read_bytes() == before
-    built.assert_clean()
