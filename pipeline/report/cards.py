@@ -171,9 +171,7 @@ def _theory(site: Site, artifact: Artifact, drawing: Drawing) -> Card:
     path = Path("pipeline/studies") / job.study / "theory" / f"{module}.py"
     rows = site.studies[job.study].theory[job.id]
     holds = sum(row["passed"] for row in rows)
-    made = Card(
-        wording.prose(sources.module_doc(path)), drawing, sources.defined(path, "check"), rows=rows
-    )
+    made = Card(wording.prose(sources.module_doc(path)), drawing, sources.defined(path, "check"), rows=rows)
     made.facts = [("checks", f"{len(rows)}, of which {holds} hold")]
     return _with_schema(Theory, made)
 
@@ -193,10 +191,9 @@ def _figure(site: Site, artifact: Artifact, drawing: Drawing) -> Card:
     frame = tables.read(path, _AsDrawn)
     made = Card(wording.prose(source.doc if source else ""), drawing, source, frame=frame)
     made.figure = figures.load(site.studies[job.study], name)
-    made.facts = [("rows drawn", f"{frame.height:,}")]
-    made.schema = [
-        {"name": column, "dtype": str(dtype), "nullable": True, "description": "", "checks": ""}
-        for column, dtype in frame.schema.items()
+    made.facts = [
+        ("rows drawn", f"{frame.height:,}"),
+        ("columns", ", ".join(f"{column} ({dtype})" for column, dtype in frame.schema.items())),
     ]
     return made
 

@@ -10,7 +10,7 @@ from pipeline.params import Params
 _COLUMN = {"dataset": 0, "theory": 1, "train": 1, "analyse": 2, "figures": 3, "claims": 3}
 _LABEL = {"analyse": "tables of {}", "figures": "figures of {}", "claims": "claims of {}"}
 _LONGEST = 34  # characters of a label
-LETTER, PADDING, ROW, GAP, HEIGHT = 7.0, 9.0, 26, 56, 20  # pixels
+LETTER, PADDING, ROW, GAP, HEIGHT = 7.25, 9.0, 26, 56, 20  # pixels
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
+from urllib.parse import quote
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -70,8 +72,10 @@ class Text:
         tokens = self._blocks(tokens, claims)
         headings = self._headings(tokens, set(taken))
         rendered = parser.renderer.render(tokens, parser.options, {})
-        if _OPEN in rendered:
-            raise SandglassError(f"{self.where}: a function's result cannot stand in an address or a code block")
+        if any(sign in rendered for sign in (_OPEN, quote(_OPEN))):
+            raise SandglassError(
+                f"{self.where}: a function's result cannot stand in an address or a code block"
+            )
         return Markup(rendered), headings
 
     def _inline(self, tokens: list[Token], index: int, *_: Any) -> str:
@@ -114,7 +118,7 @@ class Text:
 
     def _headings(self, tokens: list[Token], taken: set[str]) -> list[Heading]:
         found = []
-        for opening, inline in zip(tokens, tokens[1:], strict=False):
+        for opening, inline in pairwise(tokens):
             if opening.type == "heading_open":
                 parts = (child.content for child in inline.children or [])
                 words = " ".join(_MARK.sub("", "".join(parts)).split()).rstrip(":— ")

@@ -97,9 +97,7 @@ def _study(key: str, entry: Any) -> Study:
     ]
     rows.sort(key=lambda row: (int(row["claim"].rstrip("abcdefghijklmnopqrstuvwxyz")), row["claim"]))
     whole = {row["claim"]: row["verdict"] for row in verdicts.summary(frame).iter_rows(named=True)}
-    theory = {
-        check: tables.read(graph.theory_path(key, check), Theory).to_dicts() for check in entry.theory
-    }
+    theory = {check: tables.read(graph.theory_path(key, check), Theory).to_dicts() for check in entry.theory}
     ordered = {row["claim"]: whole[row["claim"]] for row in rows}
     return Study(key, entry, rows, ordered, theory, reference)
 
@@ -127,7 +125,9 @@ def _record(path: Path) -> dict[str, Any]:
             for part in ("params", "device", "code", "outputs"):
                 job[part]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise SandglassError(f"{path} is no record of a reference set ({type(error).__name__}: {error})") from None
+        raise SandglassError(
+            f"{path} is no record of a reference set ({type(error).__name__}: {error})"
+        ) from None
     return found
 
 

@@ -35,7 +35,7 @@ function addThemeButton() {
 function key(row, column) {
   const cell = row.cells[column];
   const text = (cell.dataset.sort ?? cell.textContent).trim();
-  const number = Number(text.replace("−", "-"));
+  const number = Number(text.replaceAll("−", "-"));
   return text === "" ? null : Number.isNaN(number) ? text : number;
 }
 

@@ -75,7 +75,9 @@ class StudyText:
             try:
                 made: str = function(*given, **named)
             except SandglassError as error:
-                words = [repr(value) for value in given] + [f"{key}={value!r}" for key, value in named.items()]
+                words = [repr(value) for value in given] + [
+                    f"{key}={value!r}" for key, value in named.items()
+                ]
                 raise SandglassError(f"{self.text.where}: {name}({', '.join(words)}): {error}") from None
             return made
 
@@ -140,11 +142,11 @@ class StudyText:
         """The first rows of a result table."""
         _known("table", name, self.study.entry.tables)
         artifact = self.site.artifact("table", self.study.id, name)
-        frame, schema = self.site.table(self.study.id, name)
+        frame, _ = self.site.table(self.study.id, name)
         for column in columns or []:
             _known("column", column, frame.columns)
         shown = frame.select(columns) if columns else frame
-        drawn = Markup(self.blocks.table(artifact, shown.head(rows), frame.height, schema))
+        drawn = Markup(self.blocks.table(artifact, shown.head(rows), frame.height))
         return self._block(f'table("{name}")', lambda _: drawn)
 
     def theory(self, check: str) -> str:

@@ -32,6 +32,8 @@ def cell(value: Any) -> str:
     if isinstance(value, list):
         more = f" … ({len(value)})" if len(value) > SHOWN_ITEMS else ""
         return " ".join(cell(item) for item in value[:SHOWN_ITEMS]) + more
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return "" if value is None else str(value)
 
 
