@@ -19,6 +19,9 @@ app = typer.Typer(
 )
 Key = Annotated[str, typer.Argument(metavar="ID", help="an id of params.yaml")]
 
+WHAT = "a figure, table, claim, id, study, stage or file"
+AsJson = Annotated[bool, typer.Option("--json", help="for programs")]
+
 
 def _step(name: str, key: str) -> None:
     from pipeline.runner import run_step
@@ -95,6 +98,19 @@ def summary(
     from pipeline.summary import summarise
 
     summarise(status)
+
+
+@app.command()
+def why(
+    name: Annotated[str | None, typer.Argument(metavar="[X]", help=WHAT)] = None,
+    json: AsJson = False,
+    check: Annotated[bool, typer.Option(help="end with status 1 if X is not up to date")] = False,
+) -> None:
+    """Why X would be built again: the parameter, file or code that changed, old → new."""
+    from pipeline.why import explain
+
+    if not explain(name, as_json=json) and check:
+        raise typer.Exit(1)
 
 
 def main() -> None:
