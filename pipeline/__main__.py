@@ -113,6 +113,33 @@ def why(
         raise typer.Exit(1)
 
 
+@app.command(name="list")
+def list_(
+    study: Annotated[str | None, typer.Argument(metavar="[STUDY]", help="a study of params.yaml")] = None,
+    every: Annotated[bool, typer.Option("--all", help="a line for every job")] = False,
+    json: AsJson = False,
+) -> None:
+    """What exists: fresh, stale, missing, reference sets; disk; what it costs to bring it up to date."""
+    from pipeline.listing import show
+
+    show(study, every=every, as_json=json)
+
+
+@app.command()
+def accept(
+    reason: Annotated[str, typer.Option(help="why the edit changes no result")],
+    name: Annotated[str | None, typer.Argument(metavar="[X]", help=WHAT)] = None,
+    every: Annotated[bool, typer.Option("--all", help="for all that was made by the edited code")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="only show the edit")] = False,
+) -> None:
+    """Declare that edits of code since X was built change no result of X; logged in accepted.jsonl."""
+    from pipeline.accept import accept as run
+
+    if (name is None) != every:
+        raise SandglassError("accept: name what the edit does not change, or say --all")
+    run(name, reason, dry_run=dry_run)
+
+
 def main() -> None:
     """Run the command line; a SandglassError ends it with one line."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)

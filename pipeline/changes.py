@@ -73,13 +73,18 @@ def _finished(params: Params) -> set[graph.Job]:
 
 
 @contextmanager
-def looking() -> Iterator[tuple[View, str | None]]:
-    """A view of the repository here, and the engine that is at work in it, in words."""
+def looking() -> Iterator[View]:
+    """A view of the repository here; it needs no lock, so that one can look while an engine works."""
     view = View(Path())
     try:
-        yield view, engines.at_work() or view.at_work()
+        yield view
     finally:
         view.close()
+
+
+def at_work(view: View) -> str | None:
+    """The engine that is at work here, in words."""
+    return engines.at_work() or view.at_work()
 
 
 def jobs_of(name: str, params: Params) -> list[graph.Job]:

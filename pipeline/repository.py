@@ -9,8 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import os
-import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -23,7 +21,7 @@ from dvc.dependency import param
 from dvc.exceptions import DvcException
 from dvc.lock import LockError
 from dvc.repo import Repo
-from dvc.utils.serialize import modify_yaml
+from dvc.utils.serialize import dump_yaml, parse_yaml_for_update
 from dvc_data.hashfile import load as load_object
 from dvc_data.hashfile.build import build
 from dvc_data.hashfile.hash_info import HashInfo
@@ -31,6 +29,7 @@ from dvc_data.hashfile.obj import HashFile
 from dvc_data.hashfile.tree import Tree
 from dvc_objects.errors import ObjectFormatError
 
+from pipeline import graph
 from pipeline.errors import SandglassError
 
 logging.getLogger("dvc").setLevel(logging.ERROR)  # its notes would mix with Snakemake's
@@ -71,6 +70,7 @@ class View:
     def differences(self) -> dict[str, Difference]:
         """By stage, what differs from dvc.lock; stages without a difference are left out."""
         with _dvc():
+            self._repo._reset()
             found = {stage.addressing: self._difference(stage) for stage in self._repo.index.stages}
             return {name: difference for name, difference in found.items() if difference}
 
@@ -231,33 +231,19 @@ def folder_md5(folder: Path, files: dict[Path, str]) -> str:
 
 def forget_stages(root: Path, known: set[str]) -> None:
     """Drop from ``root/dvc.lock`` every stage that is not in ``known``; the caller keeps DVC from writing it."""
-    with _edited_lock(root) as stages:
-        for name in set(stages) - known:
-            del stages[name]
+    with _dvc(), _replaced(root / "dvc.lock") as lock:
+        for name in set(lock.get("stages", {})) - known:
+            del lock["stages"][name]
 
 
 def record_code(root: Path, files: dict[str, dict[str, bytes]]) -> None:
     """Put into ``root/dvc.lock``, as what a stage was built from, these contents (by stage and path) of
-    dependencies it names already; the caller keeps DVC from writing it."""
-    with _edited_lock(root) as stages:
+    dependencies that it names already; the caller keeps DVC from writing it."""
+    with _dvc(), _replaced(root / "dvc.lock") as lock:
         for name, contents in files.items():
-            for entry in stages[name]["deps"]:
+            for entry in lock["stages"][name]["deps"]:
                 if (content := contents.get(entry["path"])) is not None:
                     entry["md5"], entry["size"] = hashlib.md5(content).hexdigest(), len(content)
-
-
-@contextmanager
-def _edited_lock(root: Path) -> Iterator[dict[str, Any]]:
-    """The stages of dvc.lock, to be changed in place; written by one rename."""
-    lock = root / "dvc.lock"
-    temporary = lock.with_name(f".{lock.name}.{os.getpid()}.tmp")
-    try:
-        shutil.copyfile(lock, temporary)
-        with _dvc(), modify_yaml(str(temporary)) as content:
-            yield content.get("stages", {})
-        temporary.replace(lock)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def alive(pid: int, named: float) -> bool:
@@ -273,6 +259,18 @@ def _files(path: Path) -> list[Path]:
     if path.is_dir():
         return [file for file in path.rglob("*") if file.is_file() and "__pycache__" not in file.parts]
     return [path] if path.is_file() else []
+
+
+@contextmanager
+def _replaced(path: str | Path, fs: object = None) -> Iterator[dict[str, Any]]:
+    """DVC's ``modify_yaml``, which writes in place, but a kill leaves the old file or the new one."""
+    file = Path(path)
+    data = parse_yaml_for_update(file.read_text(encoding="utf-8"), path) if file.exists() else {}
+    yield data
+    temporary = file.parent / graph.STATE / f"{file.name}.tmp"
+    temporary.parent.mkdir(exist_ok=True)
+    dump_yaml(temporary, data)
+    temporary.replace(file)
 
 
 @contextmanager

@@ -21,10 +21,13 @@ def explain(name: str | None, *, as_json: bool = False) -> bool:
     Returns whether it is up to date. Raises SandglassError if it stands for nothing.
     """
     params = parameters.load()
-    with changes.looking() as (view, busy):
-        found = changes.find(view, params)
-    jobs = changes.with_ancestors(changes.jobs_of(name, params), params) if name else set(graph.jobs(params))
-    shown = [change for job, change in found.jobs.items() if job in jobs]
+    with changes.looking() as view:
+        busy, found = changes.at_work(view), changes.find(view, params)
+    if name:
+        jobs = changes.with_ancestors(changes.jobs_of(name, params), params)
+        found.jobs = {job: change for job, change in found.jobs.items() if job in jobs}
+        found.unrecorded = [job for job in found.unrecorded if job in jobs]
+    shown = list(found.jobs.values())
     if as_json:
         print(json.dumps(_as_dict(shown, found, busy), indent=1))
     else:
@@ -60,15 +63,15 @@ def _print(console: Console, shown: list[Change], found: Changes, busy: str | No
     if not shown:
         console.print(f"nothing to do: {escape(name) if name else 'everything'} is up to date")
         return
+    if len(shown) == 1:
+        console.print("both engines run it")
+        return
     certain = [change.job for change in shown if change.certain]
-    count = f"{len(shown)} job{'s' if len(shown) > 1 else ''}"
-    console.print(f"snakemake runs {'all ' if len(shown) > 1 else ''}{count}: it plans for the worst")
-    if len(certain) == len(shown):
-        console.print("dvc repro runs them as well")
-    else:
-        console.print(
-            f"dvc repro runs {names(certain)}, and the others only where what these make comes out different"
-        )
+    others = (
+        "" if len(certain) == len(shown) else ", the others only where what these make comes out different"
+    )
+    console.print(f"snakemake plans for the worst and runs all {len(shown)}")
+    console.print(f"dvc repro runs {names(certain)}{others}")
 
 
 def _as_dict(shown: list[Change], found: Changes, busy: str | None) -> dict[str, Any]:
