@@ -126,6 +126,19 @@ def list_(
 
 
 @app.command()
+def prune(
+    delete: Annotated[bool, typer.Option("--yes", "--delete", help="delete; without it, only show")] = False,
+    work: Annotated[bool, typer.Option("--work", help="checkpoints of unfinished training too")] = False,
+    cache: Annotated[bool, typer.Option("--cache", help="what DVC keeps of older results too")] = False,
+    json: AsJson = False,
+) -> None:
+    """Disk used by old artifacts and caches; deletes nothing without --yes."""
+    from pipeline.upkeep import prune as run
+
+    run(delete=delete, work=work, cache=cache, as_json=json)
+
+
+@app.command()
 def accept(
     reason: Annotated[str, typer.Option(help="why the edit changes no result")],
     name: Annotated[str | None, typer.Argument(metavar="[X]", help=WHAT)] = None,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline import graph, history, provenance
+from pipeline import engines, graph, history, provenance
 from pipeline.params import Params
 from pipeline.provenance import Stage
 from pipeline.repository import Difference, View, folder_md5
@@ -18,6 +18,7 @@ from pipeline.software import REQUIREMENTS
 
 SHOWN = 60  # characters of a value
 SHOWN_JOBS = 4
+STRAY = "no job makes it; the next start of an engine deletes it"
 
 
 @dataclass(frozen=True)
@@ -36,9 +37,9 @@ class Cause:
         if self.kind == "never built":
             return "never built: dvc.lock has no record of it"
         text = f"{self.kind} {self.what}: {self._difference()}"
-        if self.makers:
-            text += f", made by {names(self.makers)}"
-        return f"{text} ({self.note})" if self.note else text
+        if self.note:
+            return f"{text} ({self.note})"
+        return f"{text}, made by {names(self.makers)}" if self.makers else text
 
     def _difference(self) -> str:
         old, new = self.old, self.new
@@ -124,13 +125,15 @@ class Search:
             yield from lines
         else:
             note = f"git diff {version.commit} -- {path}" if version else ""
+            if kind == "data" and path not in self._makers and path.parts[1] in engines.KINDS:
+                note = STRAY if new else "no job makes it any more"
             yield Cause(kind, str(path), old, new, note, self._from(path))
 
     def _from(self, path: Path) -> tuple[graph.Job, ...]:
-        """The jobs that make ``path`` or, of a folder, what lies in it."""
-        return tuple(
-            dict.fromkeys(job for made, job in self._makers.items() if path == made or path in made.parents)
-        )
+        """The jobs that make ``path`` or, of a folder, what lies in it; of a stray, its neighbours."""
+        made = [job for file, job in self._makers.items() if path == file or path in file.parents]
+        made = made or [job for file, job in self._makers.items() if path.parent == file.parent]
+        return tuple(dict.fromkeys(made))
 
     def _output(self, path: Path, word: str, stage: Stage) -> Iterator[Cause]:
         recorded, now = stage.outs.get(path), self._view.md5s(path)
@@ -200,5 +203,5 @@ def _output_note(old: str | None, new: str | None, file: Path, made: bool) -> st
     if new is None:
         return "missing"
     if not made:
-        return "no job makes it; the next start of an engine deletes it"
+        return STRAY
     return "not the file that was recorded: edited, damaged, or made by hand"

@@ -22,6 +22,7 @@ class Version:
     content: bytes
 
 
+@cache
 def find(path: Path, md5: str) -> Version | None:
     """The newest version of ``path`` with this md5 in the history of the current commit."""
     lines = _git("log", f"-{COMMITS}", "--format=%H", "--raw", "--no-abbrev", "--no-renames", "--", str(path))
