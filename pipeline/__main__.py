@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -80,8 +81,6 @@ def report() -> None:
 @app.command()
 def check() -> None:
     """Validate params.yaml at every scale and the installed software; write nothing."""
-    from pathlib import Path
-
     from pipeline import graph, params
     from pipeline.software import check_software
 
@@ -151,6 +150,18 @@ def accept(
     if (name is None) != every:
         raise SandglassError("accept: name what the edit does not change, or say --all")
     run(name, reason, dry_run=dry_run)
+
+
+@app.command()
+def reference(
+    study: Annotated[str, typer.Argument(metavar="STUDY", help="a study of params.yaml")],
+    clone: Annotated[Path, typer.Argument(metavar="CLONE", help="the work tree in which it was built")],
+) -> None:
+    """Freeze the results of STUDY, built in another clone (scale paper), as data/reference/STUDY."""
+    from pipeline.reference import freeze
+
+    folder = freeze(study, clone)
+    print(f"{folder} is in DVC's cache; now: git add {folder}.dvc && dvc push && snakemake --cores all")
 
 
 def main() -> None:

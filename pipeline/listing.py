@@ -19,6 +19,7 @@ from pipeline import params as parameters
 from pipeline.changes import Changes
 from pipeline.errors import SandglassError
 from pipeline.params import Params
+from pipeline.reference import RECORD
 from pipeline.repository import Difference
 
 FOLDED = 5  # fresh jobs of one step beyond which they share a row
@@ -146,7 +147,7 @@ def _cost(rows: Iterable[Row]) -> dict[str, Any]:
 
 
 def _reference_sets(found: Changes) -> list[ReferenceSet]:
-    folder = graph.DATA / "reference"
+    folder = graph.REFERENCE
     names = {path.stem for path in folder.glob("*.dvc")} | {path.name for path in folder.glob("*/")}
     sets = []
     for name in sorted(names):
@@ -155,7 +156,7 @@ def _reference_sets(found: Changes) -> list[ReferenceSet]:
         state = "present" if not difference else "changed" if files else "not pulled"
         if not (folder / f"{name}.dvc").is_file():
             state = "not versioned"
-        record = _json(folder / name / "record.json")
+        record = _json(folder / name / RECORD)
         sets.append(
             ReferenceSet(
                 name=name,
@@ -255,5 +256,6 @@ def _print_summary(console: Console, rows: list[Row], cost: dict[str, Any]) -> N
     if cost["jobs"]:
         unknown = f", and {cost['unknown']} that never ran here" if cost["unknown"] else ""
         console.print(
-            f"to bring up to date: {cost['jobs']} jobs, {_time(cost['seconds'])} when they last ran{unknown}"
+            f"to bring up to date: {cost['jobs']} jobs, {_time(cost['seconds'])} when they last ran{unknown}",
+            soft_wrap=True,
         )

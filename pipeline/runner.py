@@ -13,6 +13,7 @@ import os
 import platform
 import shutil
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -73,10 +74,12 @@ def run_step(step: str, key: str, root: Path = Path()) -> None:
     params = parameters.load(root)
     job = _find(params, step, key)
     overridden = check_software(root)
-    if "DVC_ROOT" in os.environ:  # `dvc repro` has no start of its own: its first step prunes
+    if "DVC_ROOT" in os.environ:  # `dvc repro` has no start of its own: its first step prepares the work tree
         from pipeline import engines
 
         engines.prune(root, params)
+        if missing := engines.missing_references(root):
+            subprocess.run(["dvc", "pull", "--quiet", *map(str, missing)], check=False)  # names what it lacks
     graph.LOGS.mkdir(exist_ok=True)
     with _only_one(job), (graph.LOGS / f"{job.name}.log").open("w", encoding="utf-8") as log:
         _follow_engine()

@@ -40,8 +40,9 @@ def _why(workspace: Workspace, *arguments: str) -> dict[str, Any]:
 
 
 def _tree(workspace: Workspace) -> dict[str, Any]:
-    own = [p for p in workspace.path.rglob("*") if "__pycache__" not in p.parts and ".git" not in p.parts]
-    return {str(p): (p.lstat().st_mtime_ns, p.lstat().st_size) for p in own if ".dvc/tmp" not in str(p)}
+    apart = {"__pycache__", ".git", ".dvc"}
+    own = [p for p in workspace.path.rglob("*") if not apart & set(p.parts)]
+    return {str(p): (p.lstat().st_mtime_ns, p.lstat().st_size) for p in own}
 
 
 def _causes(found: dict[str, Any], job: str) -> list[tuple[Any, ...]]:
@@ -50,6 +51,14 @@ def _causes(found: dict[str, Any], job: str) -> list[tuple[Any, ...]]:
 
 def _md5(workspace: Workspace, file: str) -> str:
     return hashlib.md5((workspace.path / file).read_bytes()).hexdigest()
+
+
+def _accepted(workspace: Workspace) -> list[dict[str, Any]]:
+    """The entries of the log, without what was there before."""
+    before = workspace.git("show", "HEAD:accepted.jsonl").splitlines()
+    lines = (workspace.path / "accepted.jsonl").read_text().splitlines()
+    assert lines[: len(before)] == before
+    return [json.loads(line) for line in lines[len(before) :]]
 
 
 def _listed(workspace: Workspace) -> dict[str, str]:
@@ -161,8 +170,7 @@ def test_why_knows_what_a_killed_snakemake_had_finished(built: Workspace) -> Non
     built.edit("pipeline/studies/toy/datasets.py")
     process = built.start("snakemake", TRAINED, TOY_SECONDS="toy-a:30")
     built.wait_for_step("train-toy-a")
-    found = _why(built)
-    assert "snakemake (process" in found["at_work"]
+    assert "snakemake (process" in json.loads(_pipeline(built, "why", "--json"))["at_work"]
     assert "snakemake (process" in _refused(built, "prune", "--yes")
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
@@ -182,7 +190,7 @@ def test_accepted_edit_leaves_only_the_report_to_build(built: Workspace) -> None
     assert _tree(built) == tree
     output = _pipeline(built, "accept", "toy", "--reason", "a  comment")
     assert "accepted for train@toy-a, train@toy-b; logged in accepted.jsonl\nleft to build: report" in output
-    entries = [json.loads(line) for line in (built.path / "accepted.jsonl").read_text().splitlines()]
+    entries = _accepted(built)
     diff = built.git("diff", "--no-color", RUNS).split("--- ", 1)[1]
     first = {
         "job": "train@toy-a",
@@ -204,7 +212,7 @@ def test_accepted_edit_of_unknown_origin_has_no_diff(built: Workspace) -> None:
     for text in ("# one\n", "# two\n"):  # what the second edit replaces was never committed
         built.edit("pipeline/studies/toy/figures.py", text)
         _pipeline(built, "accept", "figures@toy", "--reason", "a comment")
-    entries = [json.loads(line) for line in (built.path / "accepted.jsonl").read_text().splitlines()]
+    entries = _accepted(built)
     assert [entry["diff"] is None for entry in entries] == [False, True]
     assert {entry["author"] for entry in entries} == {"Ada <ada@example.org>"}
     assert built.planned() == {"report"}
@@ -267,7 +275,6 @@ def test_list_after_a_clone_and_a_pull(built: Workspace) -> None:
     record = {"scale": "paper", "jobs": {"train@toy-a": {"device": "cuda"}}}
     (folder / "record.json").write_text(json.dumps(record))
     built.run("dvc", "add", "-q", "data/reference/toy")
-    built.run("dvc", "remote", "add", "-q", "-d", "store", ".dvcstore")
     assert built.run("dvc", "push", "-q").status == 0
     built.run("rm", "-rf", ".dvc/cache", *(f"data/{kind}" for kind in ("datasets", "runs", "theory", "tables")),
               "data/figures", "data/claims", "data/report", str(folder))  # fmt: skip
