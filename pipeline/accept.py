@@ -77,7 +77,7 @@ def _only_code(found: Changes, name: str | None, params: Params) -> dict[graph.J
                     f"accept: nothing was accepted, because for {job.stage} not only code was edited: {cause}"
                 )
     if not edited and wanted:
-        parents = {parent for change in wanted.values() for parent in change.because}
+        parents = dict.fromkeys(parent for change in wanted.values() for parent in change.because)
         raise SandglassError(
             f"accept {name or '--all'}: no edit of code touches it; it waits for {names(parents)}"
         )

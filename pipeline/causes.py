@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,9 @@ class Cause:
         """One line, old → new."""
         if self.kind == "never built":
             return "never built: dvc.lock has no record of it"
-        text = f"{self.kind} {self.what}: {self._difference()}"
+        text = f"{self.kind} {self.what}"
+        if (self.old, self.new) != (None, None):
+            text += f": {self._difference()}"
         if self.note:
             return f"{text} ({self.note})"
         return f"{text}, made by {names(self.makers)}" if self.makers else text
@@ -121,7 +124,7 @@ class Search:
     def _file(self, path: Path, old: str | None, new: str | None) -> Iterator[Cause]:
         kind = _kind(path)
         version = history.find(path, old) if old and kind in ("code", "software") else None
-        if kind == "software" and version and new and (lines := _requirements(version.content, path)):
+        if kind == "software" and version and new and (lines := requirements(version.content, path)):
             yield from lines
         else:
             note = f"git diff {version.commit} -- {path}" if version else ""
@@ -138,7 +141,7 @@ class Search:
     def _output(self, path: Path, word: str, stage: Stage) -> Iterator[Cause]:
         recorded, now = stage.outs.get(path), self._view.md5s(path)
         if recorded is None:
-            yield Cause("output", str(path), None, now.get(path), "not recorded")
+            yield Cause("output", str(path), None, now.get(path), "dvc.lock does not know it")
             return
         before = {path: recorded.md5}
         if recorded.is_folder:
@@ -159,10 +162,8 @@ class Search:
 
     def _listing(self, folder: Path, md5: str) -> dict[Path, str] | None:
         """The files that a folder with this md5 held: as dvc.lock, its committed version, or git knows them."""
-        if graph.DATA not in folder.parents:
-            candidates = history.listings(folder)
-        else:
-            candidates = (self._made(lock, folder) for lock in (self._lock, self._committed_lock()))
+        known = (self._made(lock(), folder) for lock in (lambda: self._lock, self._committed_lock))
+        candidates = chain(known, history.listings(folder))
         return next((files for files in candidates if folder_md5(folder, files) == md5), None)
 
     def _made(self, lock: dict[str, Stage], folder: Path) -> dict[Path, str]:
@@ -187,7 +188,7 @@ def _kind(path: Path) -> str:
     return "data" if graph.DATA in path.parents else "code"
 
 
-def _requirements(old: bytes, path: Path) -> list[Cause]:
+def requirements(old: bytes, path: Path) -> list[Cause]:
     """The requirements that differ from ``old``, by package."""
     before, after = _pins(old.decode("utf-8", "replace")), _pins(path.read_text(encoding="utf-8"))
     names = sorted(name for name in {**before, **after} if before.get(name) != after.get(name))

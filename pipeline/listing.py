@@ -22,7 +22,7 @@ from pipeline.params import Params
 from pipeline.reference import RECORD
 from pipeline.repository import Difference
 
-FOLDED = 5  # fresh jobs of one step beyond which they share a row
+FOLDED = 5  # jobs of one step and state beyond which they share a row
 COLOURS = {"fresh": "green", "recorded": "cyan", "not pulled": "cyan", "stale": "yellow", "missing": "red"}
 MEANING = {
     "recorded": "as dvc.lock has it, but something that it was made from is not here; an engine builds both",
@@ -187,16 +187,16 @@ def _json(path: Path) -> dict[str, Any]:
 
 def size(count: int) -> str:
     """Bytes as people read them: ``1.2 MB``."""
-    number, unit = float(count), "B"
-    for unit in ("B", "kB", "MB", "GB"):  # noqa: B007
-        if number < 1000:
-            break
-        number /= 1000
-    return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
+    if count < 1000:
+        return f"{count} B"
+    power = min(len(str(count)) - 1, 9) // 3
+    return f"{count / 1000**power:.1f} {('kB', 'MB', 'GB')[power - 1]}"
 
 
 def _time(seconds: float | None) -> str:
-    return "-" if seconds is None else f"{seconds:.1f} s"
+    if seconds is None:
+        return "-"
+    return f"{seconds:.1f} s" if seconds < 120 else f"{seconds / 60:.1f} min"
 
 
 def _table(title: str, rows: list[Row], every: bool) -> Table:
@@ -217,12 +217,13 @@ def _table(title: str, rows: list[Row], every: bool) -> Table:
 
 
 def _groups(rows: list[Row], every: bool) -> dict[str, list[Row]]:
-    """The rows to print: one for each job, but one together for many fresh jobs of a step."""
+    """The rows to print: one for each job, but one together for many jobs of a step in the same state."""
     groups: dict[str, list[Row]] = {}
-    fresh = Counter(row.step for row in rows if row.state == "fresh")
+    alike = Counter((row.step, row.state) for row in rows)
     for row in rows:
-        fold = row.state == "fresh" and fresh[row.step] > FOLDED and not every
-        groups.setdefault(f"{row.step}: {fresh[row.step]} jobs" if fold else row.job, []).append(row)
+        count = alike[row.step, row.state]
+        fold = count > FOLDED and not every
+        groups.setdefault(f"{row.step}: {count} {row.state}" if fold else row.job, []).append(row)
     return groups
 
 
@@ -256,6 +257,6 @@ def _print_summary(console: Console, rows: list[Row], cost: dict[str, Any]) -> N
     if cost["jobs"]:
         unknown = f", and {cost['unknown']} that never ran here" if cost["unknown"] else ""
         console.print(
-            f"to bring up to date: {cost['jobs']} jobs, {_time(cost['seconds'])} when they last ran{unknown}",
+            f"to bring up to date: {cost['jobs']} jobs, {_time(cost['seconds'])} of work when they last ran{unknown}",
             soft_wrap=True,
         )

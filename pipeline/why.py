@@ -47,10 +47,7 @@ def _lines(change: Change) -> Iterator[str]:
 def _print(console: Console, shown: list[Change], found: Changes, busy: str | None, name: str | None) -> None:
     if busy:
         console.print(f"note: {escape(busy)} is at work here; below is what is there now")
-    groups: dict[tuple[str, ...], list[graph.Job]] = {}
-    for change in shown:
-        groups.setdefault(tuple(_lines(change)), []).append(change.job)
-    for lines, jobs in groups.items():
+    for jobs, lines in _groups(shown):
         console.print(f"[bold]{escape(names(jobs))}[/]")
         for line in lines:
             console.print(f"  {escape(line)}")
@@ -67,11 +64,25 @@ def _print(console: Console, shown: list[Change], found: Changes, busy: str | No
         console.print("both engines run it")
         return
     certain = [change.job for change in shown if change.certain]
-    others = (
-        "" if len(certain) == len(shown) else ", the others only where what these make comes out different"
-    )
     console.print(f"snakemake plans for the worst and runs all {len(shown)}")
-    console.print(f"dvc repro runs {names(certain)}{others}")
+    if len(certain) == len(shown):
+        console.print("dvc repro runs them as well")
+    else:
+        console.print(
+            f"dvc repro runs {names(certain)}, the others only where what these make comes out different"
+        )
+
+
+def _groups(shown: list[Change]) -> Iterator[tuple[list[graph.Job], list[str]]]:
+    """Jobs with the same causes, and these; where only the id differs, a star is in its place."""
+    groups: dict[tuple[str, ...], list[tuple[graph.Job, list[str]]]] = {}
+    for change in shown:
+        lines = list(_lines(change))
+        key = change.job.step, *(line.replace(change.job.id, "*") for line in lines)
+        groups.setdefault(key, []).append((change.job, lines))
+    for (_, *starred), of in groups.items():
+        first = of[0][1]
+        yield [job for job, _ in of], first if all(lines == first for _, lines in of) else starred
 
 
 def _as_dict(shown: list[Change], found: Changes, busy: str | None) -> dict[str, Any]:
