@@ -89,6 +89,20 @@ def _entry(raw: dict[str, Any]) -> Entry:
     return Entry(Path(raw["path"]), str(raw["md5"]), int(raw["size"]), raw.get("nfiles"))
 
 
+def reference_set(path: Path) -> Entry | None:
+    """What ``data/reference/<set>.dvc`` says of the reference set that holds ``path``; None without such a file."""
+    name = path.relative_to(REFERENCE).parts[0]
+    try:
+        raw = YAML(typ="safe").load((REFERENCE / f"{name}.dvc").read_text(encoding="utf-8"))
+        entry = _entry(raw["outs"][0])
+    except FileNotFoundError:
+        return None
+    except (OSError, YAMLError, KeyError, TypeError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise SandglassError(f"{REFERENCE}/{name}.dvc is not a file of dvc add ({reason})") from None
+    return Entry(REFERENCE / entry.path, entry.md5, entry.size, entry.nfiles)
+
+
 # --- names ----------------------------------------------------------------------------------------
 
 
