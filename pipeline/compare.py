@@ -61,14 +61,13 @@ def compare(path: Path, ours: Path, rebuilt: Path, recorded: str | None = None) 
     try:
         if path.suffix in (".svg", ".png"):
             return _picture(path, ours, rebuilt, recorded)
-        numbers = _READERS[path.suffix](here, there)
+        return _judge(path, _READERS[path.suffix](here, there))
     except (_UnlikeError, SandglassError) as error:
         return Comparison(str(path), DIFFERENT, str(error))
     except KeyError:
         return Comparison(str(path), DIFFERENT, "other bytes (a file of this kind is compared by bytes only)")
     except (ValueError, OSError, pl.exceptions.PolarsError) as error:
         return Comparison(str(path), DIFFERENT, f"cannot be read: {' '.join(str(error).split())}")
-    return _judge(path, numbers)
 
 
 Numbers = Iterator[tuple[str, np.ndarray, np.ndarray]]  # column, ours, rebuilt
@@ -76,12 +75,9 @@ Numbers = Iterator[tuple[str, np.ndarray, np.ndarray]]  # column, ours, rebuilt
 
 def _judge(path: Path, numbers: Numbers) -> Comparison:
     column, worst = "", 0.0
-    try:
-        for name, here, there in numbers:
-            if (found := _largest(name, here, there)) > worst or not column:
-                column, worst = name, found
-    except _UnlikeError as error:
-        return Comparison(str(path), DIFFERENT, str(error))
+    for name, here, there in numbers:
+        if (found := _largest(name, here, there)) > worst or not column:
+            column, worst = name, found
     state = WITHIN if worst <= TOLERANCE else DIFFERENT
     text = "" if worst else "the same values in other bytes"
     return Comparison(str(path), state, text, column, worst, TOLERANCE, REASON)
@@ -108,7 +104,8 @@ def _table(here: Path, there: Path) -> Numbers:
         raise _UnlikeError("the entries of the footer differ")
     ours, rebuilt = pl.read_parquet(here), pl.read_parquet(there)
     if ours.schema != rebuilt.schema:
-        raise _UnlikeError(f"the columns differ: {_odd(ours.schema, rebuilt.schema)}")
+        odd = {name for name, _ in set(ours.schema.items()) ^ set(rebuilt.schema.items())}
+        raise _UnlikeError(f"the columns differ: {_told(', '.join(sorted(odd)))}")
     if ours.height != rebuilt.height:
         raise _UnlikeError(f"{ours.height} rows here, {rebuilt.height} rebuilt")
     # What has to be equal first: a difference there is the better explanation.
@@ -145,7 +142,7 @@ def _checkpoint(here: Path, there: Path) -> Numbers:
     for name in sorted({*header, *header_rebuilt}):
         _equal(name, header.get(name), header_rebuilt.get(name))
     if ours.keys() != rebuilt.keys():
-        raise _UnlikeError(f"the arrays differ: {_odd(ours, rebuilt)}")
+        raise _UnlikeError(f"the arrays differ: {_told(', '.join(sorted(ours.keys() ^ rebuilt.keys())))}")
     for name, array in ours.items():
         if np.issubdtype(array.dtype, np.floating):
             yield name, array.astype(np.float64), rebuilt[name].astype(np.float64)
@@ -172,7 +169,8 @@ def _walk(name: str, here: Any, there: Any, pairs: dict[str, list[tuple[float, f
     """Collect the numbers of two JSON values by path, elements of a list under one name."""
     if isinstance(here, dict) and isinstance(there, dict):
         if here.keys() != there.keys():
-            raise _UnlikeError(f"{name or 'the file'} differs in its keys: {_odd(here, there)}")
+            odd = ", ".join(sorted(here.keys() ^ there.keys()))
+            raise _UnlikeError(f"{name or 'the file'} differs in its keys: {_told(odd)}")
         for key in here:
             _walk(f"{name}.{key}".lstrip("."), here[key], there[key], pairs)
     elif isinstance(here, list) and isinstance(there, list) and len(here) == len(there):
@@ -209,16 +207,6 @@ def _picture(path: Path, ours: Path, rebuilt: Path, recorded: str | None) -> Com
     return Comparison(
         str(path), worst.state, text, worst.column, worst.difference, worst.tolerance, worst.reason
     )
-
-
-def _odd(here: Any, there: Any) -> str:
-    """What only one of two mappings has, or what differs in both."""
-    odd = [
-        str(key)
-        for key in {**here, **there}
-        if key not in here or key not in there or here[key] != there[key]
-    ]
-    return _told(", ".join(odd))
 
 
 def _told(value: Any, length: int = 60) -> str:

@@ -2,7 +2,8 @@
 
 With ``--json`` it prints one object with these keys, which stay:
 
-- ``names``: what was asked for; ``artifacts``: each ``path``, ``job``, ``md5`` and ``size`` (bytes) as
+- ``names``: what was asked for; ``shared``: those of them that a figure and a table have in common, with
+  the precise names of both; ``artifacts``: each ``path``, ``job``, ``md5`` and ``size`` (bytes) as
   recorded (null where dvc.lock does not say), ``rebuild`` (the command that makes it alone), ``claim``.
 - ``claims``: the rows of the claims table that were asked for (columns of `schemas.claims`).
 - ``git``: ``commit`` (null without one) and ``edited``, the inputs on the chain that differ from it.
@@ -86,6 +87,7 @@ def document(names: list[str], chain: Chain, checks: list[Check], verdict: str |
     commit = worktree.commit()
     return {
         "names": names,
+        "shared": {name: both for name in names if (both := provenance.shared_name(name, chain.params))},
         "artifacts": [_artifact(chain, artifact) for artifact in chain.artifacts],
         "claims": [row for artifact in chain.artifacts for row in _claim_rows(artifact)],
         "git": {

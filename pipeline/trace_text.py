@@ -8,7 +8,6 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 from rich.tree import Tree
 
 from pipeline import verify
@@ -16,6 +15,7 @@ from pipeline.compare import DIFFERENT, IDENTICAL, NOT_COMPARED, WITHIN
 
 SHOWN = 6  # of many names
 PIPED_WIDTH = 120
+STATE = {verify.MISMATCH: "does not match:", verify.NOT_CHECKED: "not checked:"}
 COLOUR = {
     **{verify.MATCH: "green", verify.MISMATCH: "red", verify.NOT_CHECKED: "yellow"},
     **{IDENTICAL: "green", WITHIN: "green", DIFFERENT: "red", NOT_COMPARED: "yellow"},
@@ -74,6 +74,10 @@ def _console() -> Console:
 
 
 def _header(console: Console, found: Json) -> None:
+    for name, both in found["shared"].items():
+        console.print(
+            f"{name!r} is ambiguous, a figure and a table: both follow; {' or '.join(both)} is one of them"
+        )
     for artifact in found["artifacts"]:
         made = f"made by {artifact['job']}" if artifact["job"] else "of a reference set"
         console.print(f"[bold]{escape(artifact['path'])}[/]  {_file(artifact)}  {made}", soft_wrap=True)
@@ -227,13 +231,11 @@ def _checks(console: Console, found: Json) -> None:
     for check in found["checks"]:
         if check["state"] != verify.MATCH:
             groups[check["state"], check["kind"], check["text"]].append(check)
-    if groups:
-        table = Table("does not match", "", "", "of", box=None, pad_edge=False)
-        for (state, kind, text), checks in sorted(groups.items()):
-            whats = _names(list(dict.fromkeys(check["what"] for check in checks)))
-            jobs = _names(list(dict.fromkeys(check["job"] for check in checks if check["job"])), shown=2)
-            table.add_row(f"[{COLOUR[state]}]{kind}[/]", escape(whats), escape(text), jobs)
-        console.print(table)
+    for (state, kind, text), checks in sorted(groups.items()):
+        whats = _names(list(dict.fromkeys(check["what"] for check in checks)), shown=3)
+        jobs = _names(list(dict.fromkeys(check["job"] for check in checks if check["job"])), shown=2)
+        told = f"{whats}: {text}" + (f"  [{jobs}]" if jobs else "")
+        console.print(f"[{COLOUR[state]}]{STATE[state]} {kind}[/]  {escape(told)}", soft_wrap=True)
     if found["verified"]:
         counts = Counter(check["state"] for check in found["checks"])
         told = ", ".join(
