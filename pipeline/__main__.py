@@ -120,9 +120,17 @@ def trace(
 ) -> None:
     """Follow results back to parameters and code; verify them; build them again and compare.
 
-    Exit status: 0 all matches, or identical; 1 something does not match, or is different; 2 the command could not
-    be carried out; 3 nothing is wrong, but something was not checked or not compared because it is not here;
-    4 equal within tolerance.
+    Exit status:
+
+    0  everything matches; identical
+
+    1  something does not match; different
+
+    2  the command could not be carried out (unknown name, a failed step)
+
+    3  nothing is wrong, but something is not here, so it was not checked or not compared
+
+    4  rebuilt: equal within tolerance
     """
     from pipeline.trace import trace
 

@@ -122,9 +122,12 @@ def _artifact(chain: Chain, artifact: Artifact) -> dict[str, Any]:
 
 
 def _claim_rows(artifact: Artifact) -> list[dict[str, Any]]:
-    if artifact.claim is None or not artifact.path.is_file():
+    if artifact.claim is None:
         return []
-    rows = pl.read_parquet(artifact.path)
+    try:
+        rows = pl.read_parquet(artifact.path)
+    except (OSError, pl.exceptions.PolarsError):  # not here, or damaged: verification says which
+        return []
     return rows.filter(pl.col("claim") == artifact.claim).to_dicts()
 
 
