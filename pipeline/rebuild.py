@@ -18,7 +18,7 @@ from pathlib import Path
 from ruamel.yaml import YAML
 
 from pipeline import graph, params
-from pipeline.compare import DIFFERENT, NOT_COMPARED, STATES, Comparison, compare
+from pipeline.compare import DIFFERENT, NOT_COMPARED, ROUNDING, STATES, TRAINING, Comparison, compare
 from pipeline.errors import SandglassError
 from pipeline.hashing import DVC
 from pipeline.lineage import Chain
@@ -152,7 +152,14 @@ def _targets(job: graph.Job, chain: Chain) -> list[Path]:
 def _compare(artifact: Artifact, chain: Chain, folder: Path) -> Comparison:
     if artifact.job is None:
         return Comparison(str(artifact.path), NOT_COMPARED, "no job makes it")
-    return compare(artifact.path, Path(), folder, _recorded(chain, artifact.job, artifact.path))
+    trained = [job.stage for job in _behind(artifact.job, chain) if job.step == "train"]
+    tolerance = TRAINING if set(trained) & set(_made(chain, folder)[0]) else ROUNDING
+    return compare(artifact.path, Path(), folder, tolerance, _recorded(chain, artifact.job, artifact.path))
+
+
+def _behind(job: graph.Job, chain: Chain) -> set[graph.Job]:
+    """``job`` and all that it comes from."""
+    return {job}.union(*(_behind(parent, chain) for parent in chain.parents[job]))
 
 
 def _recorded(chain: Chain, job: graph.Job, path: Path) -> str | None:

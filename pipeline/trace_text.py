@@ -54,7 +54,7 @@ def show_rebuilt(found: Json) -> None:
         console.print(line, soft_wrap=True)
         if each["difference"]:
             console.print(
-                f"  largest difference {each['difference']:.2g} of the largest value of {escape(each['column'])}; "
+                f"  largest difference: {each['difference']:.2g} of the value, in {escape(each['column'])}; "
                 f"tolerance {each['tolerance']:g}: {each['reason']}",
                 soft_wrap=True,
             )

@@ -12,8 +12,18 @@ import polars as pl
 import pytest
 
 from pipeline import checkpoints, hashing, tables
-from pipeline.compare import DIFFERENT, IDENTICAL, NOT_COMPARED, TOLERANCE, WITHIN, Comparison, compare
+from pipeline.compare import (
+    DIFFERENT,
+    IDENTICAL,
+    NOT_COMPARED,
+    ROUNDING,
+    TRAINING,
+    WITHIN,
+    Comparison,
+    compare,
+)
 
+TOLERANCE = ROUNDING.share
 TABLE = pl.DataFrame(
     {
         "run": ["a", "b"],
@@ -26,7 +36,7 @@ TABLE = pl.DataFrame(
     }
 )
 HEADER = {"run": "a", "params_hash": "x", "diverged": {}}
-ARRAYS = {"w": np.ones((2, 3), dtype=np.float32), "table": np.arange(4)}
+ARRAYS = {"w": np.ones((2, 3), dtype=np.float32), "b": np.full(2, TOLERANCE), "table": np.arange(4)}
 CLAIMS = {"1": {"verdict": "reproduced", "gates": {"g": {"value": 0.5, "n": 3, "lo": None}}}}
 
 
@@ -36,7 +46,7 @@ def built(
     for folder, content in (("ours", ours), ("rebuilt", rebuilt)):
         (tmp_path / folder).mkdir(exist_ok=True)
         write(tmp_path / folder / name, content)
-    return compare(Path(name), tmp_path / "ours", tmp_path / "rebuilt")
+    return compare(Path(name), tmp_path / "ours", tmp_path / "rebuilt", ROUNDING)
 
 
 def table(tmp_path: Path, rebuilt: pl.DataFrame) -> Comparison:
@@ -59,6 +69,9 @@ def test_last_bits_are_within_tolerance(changed: pl.Expr, column: str, tmp_path:
     assert (found.state, found.column) == (WITHIN, column)
     assert found.difference == pytest.approx(TOLERANCE / 2, rel=1e-2)
     assert found.tolerance == TOLERANCE and found.reason
+    assert (
+        compare(Path("t.parquet"), tmp_path / "ours", tmp_path / "rebuilt", TRAINING).reason != found.reason
+    )
 
 
 @pytest.mark.parametrize(
@@ -84,6 +97,16 @@ def test_what_must_be_equal(changed: pl.Expr, text: str, tmp_path: Path) -> None
         assert (found.column, found.tolerance) == ("value", TOLERANCE)
 
 
+def test_a_value_near_zero_is_judged_beside_the_largest(tmp_path: Path) -> None:
+    """It is the difference of larger ones; but a small value among larger ones is not forgiven anything."""
+    for value, state in ((1e-9, WITHIN), (1e-2 * (1 + 1e-4), DIFFERENT)):
+        ours, theirs = ({"x": [1.0, base]} for base in (0.0 if value < 1e-3 else 1e-2, value))
+        found = built(
+            tmp_path, "z.parquet", lambda p, columns: tables.store(pl.DataFrame(columns), p), ours, theirs
+        )
+        assert found.state == state
+
+
 def test_rows_and_footers_must_be_equal(tmp_path: Path) -> None:
     assert table(tmp_path, TABLE.head(1)).text == "2 rows here, 1 rebuilt"
     found = built(
@@ -101,12 +124,12 @@ def test_a_damaged_table_is_different(tmp_path: Path) -> None:
     table(tmp_path, TABLE)
     path = tmp_path / "ours/t.parquet"
     path.write_bytes(path.read_bytes()[:-9])
-    found = compare(Path("t.parquet"), tmp_path / "ours", tmp_path / "rebuilt")
+    found = compare(Path("t.parquet"), tmp_path / "ours", tmp_path / "rebuilt", ROUNDING)
     assert found.state == DIFFERENT and "truncated or damaged" in found.text
 
 
 def test_nothing_to_compare_with(tmp_path: Path) -> None:
-    assert compare(Path("t.parquet"), tmp_path, tmp_path).state == NOT_COMPARED
+    assert compare(Path("t.parquet"), tmp_path, tmp_path, ROUNDING).state == NOT_COMPARED
 
 
 @pytest.mark.parametrize(
@@ -114,6 +137,7 @@ def test_nothing_to_compare_with(tmp_path: Path) -> None:
     [
         ({"w": ARRAYS["w"] * np.float32(1 + TOLERANCE / 2)}, {}, WITHIN),
         ({"w": ARRAYS["w"] * np.float32(1 + 2 * TOLERANCE)}, {}, DIFFERENT),
+        ({"b": ARRAYS["b"] * 1.5}, {}, WITHIN),
         ({"w": ARRAYS["w"].T}, {}, DIFFERENT),
         ({"table": ARRAYS["table"] + 1}, {}, DIFFERENT),
         ({"more": ARRAYS["w"]}, {}, DIFFERENT),
@@ -183,6 +207,6 @@ def test_a_picture_is_judged_by_what_it_shows(
     figure(tmp_path / "rebuilt", **rebuilt)
     (tmp_path / "recorded").write_bytes(recorded)
     md5 = hashing.md5(tmp_path / "recorded")
-    found = compare(Path("f.png"), tmp_path / "ours", tmp_path / "rebuilt", md5)
+    found = compare(Path("f.png"), tmp_path / "ours", tmp_path / "rebuilt", ROUNDING, md5)
     assert found.state == state
     assert text in found.text
