@@ -10,10 +10,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from pipeline import engines, graph, history, provenance
+from pipeline import engines, graph, hashing, history, provenance
 from pipeline.params import Params
 from pipeline.provenance import Stage
-from pipeline.repository import Difference, View, folder_md5
+from pipeline.repository import Difference, View
 from pipeline.scales import SCALES
 from pipeline.software import REQUIREMENTS
 
@@ -114,7 +114,7 @@ class Search:
         else:
             before = self._listing(path, old.md5)
             if before is None:
-                new = folder_md5(path, now) if now else None
+                new = _folder_md5(path, now) if now else None
                 yield Cause(_kind(path), f"{path}/", old.md5, new, "", self._from(path))
             else:
                 for file in sorted({*before, *now}):
@@ -145,9 +145,9 @@ class Search:
             return
         before = {path: recorded.md5}
         if recorded.is_folder:
-            listed = self._view.folder(path, recorded.md5)
+            listed = _stored(path, recorded.md5)
             if listed is None or not now:
-                new = folder_md5(path, now) if now else None
+                new = _folder_md5(path, now) if now else None
                 yield Cause(
                     "output", f"{path}/", recorded.md5, new, _output_note(recorded.md5, new, path, True)
                 )
@@ -164,14 +164,14 @@ class Search:
         """The files that a folder with this md5 held: as dvc.lock, its committed version, or git knows them."""
         known = (self._made(lock(), folder) for lock in (lambda: self._lock, self._committed_lock))
         candidates = chain(known, history.listings(folder))
-        return next((files for files in candidates if folder_md5(folder, files) == md5), None)
+        return next((files for files in candidates if _folder_md5(folder, files) == md5), None)
 
     def _made(self, lock: dict[str, Stage], folder: Path) -> dict[Path, str]:
         files: dict[Path, str] = {}
         for stage in lock.values():
             for path, entry in stage.outs.items():
                 if folder == path or folder in path.parents:
-                    listed = self._view.folder(path, entry.md5) if entry.is_folder else {path: entry.md5}
+                    listed = _stored(path, entry.md5) if entry.is_folder else {path: entry.md5}
                     files |= listed or {}
         return files
 
@@ -180,6 +180,16 @@ class Search:
             text = history.committed(provenance.LOCK)
             self._committed = provenance.parse_lock(text, "the committed dvc.lock") if text else {}
         return self._committed
+
+
+def _stored(folder: Path, md5: str) -> dict[Path, str] | None:
+    """The files that a folder with this md5 held, if DVC's cache or a remote in a folder has the list."""
+    listing = hashing.stored_listing(md5)
+    return None if listing is None else {folder / name: md5 for name, md5 in listing.items()}
+
+
+def _folder_md5(folder: Path, files: dict[Path, str]) -> str:
+    return hashing.digest({path.relative_to(folder).as_posix(): md5 for path, md5 in files.items()})
 
 
 def _kind(path: Path) -> str:

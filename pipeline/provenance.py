@@ -89,6 +89,20 @@ def _entry(raw: dict[str, Any]) -> Entry:
     return Entry(Path(raw["path"]), str(raw["md5"]), int(raw["size"]), raw.get("nfiles"))
 
 
+def reference_set(path: Path) -> Entry | None:
+    """What ``data/reference/<set>.dvc`` says of the reference set that holds ``path``; None without such a file."""
+    name = path.relative_to(REFERENCE).parts[0]
+    try:
+        raw = YAML(typ="safe").load((REFERENCE / f"{name}.dvc").read_text(encoding="utf-8"))
+        entry = _entry(raw["outs"][0])
+    except FileNotFoundError:
+        return None
+    except (OSError, YAMLError, KeyError, TypeError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise SandglassError(f"{REFERENCE}/{name}.dvc is not a file of dvc add ({reason})") from None
+    return Entry(REFERENCE / entry.path, entry.md5, entry.size, entry.nfiles)
+
+
 # --- names ----------------------------------------------------------------------------------------
 
 
@@ -106,9 +120,10 @@ def resolve(name: str, params: Params) -> list[Artifact]:
 
     A name is a path below data/ (file or folder), a figure or a table (``fig3``, ``dyck/fig3``,
     ``figures/dyck/fig3``), an id of params.yaml, a study (its figures and claims), a stage of dvc.yaml
-    (``train@dyck-standard``), ``report``, or a claim (``dyck:9``; ``claim 9``).
+    (``train@dyck-standard``), ``report``, or a claim (``dyck:9``; ``claim 9``). A figure and a table of one
+    study may share a name: it stands for both then (`shared_name`).
 
-    Raises SandglassError if it stands for nothing, with the nearest names, or for several things.
+    Raises SandglassError if it stands for nothing, with the nearest names, or for things of several studies.
     """
     precise, short = _precise(params), _short(params)
     if found := precise.get(name):
@@ -120,14 +135,24 @@ def resolve(name: str, params: Params) -> list[Artifact]:
     if found := _below(_inside(name), precise, params):
         return found
     meant = short.get(name, [])
-    if len(meant) > 1:
+    if len(meant) > 1 and not shared_name(name, params):
         raise SandglassError(f"{name!r} is ambiguous; say which: {', '.join(meant)}")
     if meant:
-        return precise[meant[0]]
+        return [artifact for each in meant for artifact in precise[each]]
     near = difflib.get_close_matches(name, [*short, *precise], n=3, cutoff=0.5)
     known = [*params.studies, *(key for key in short if "/" not in key)][:SHOWN_NAMES]
     hint = f"did you mean {', '.join(near)}?" if near else f"known are {', '.join(known)}, …"
     raise SandglassError(f"nothing made by the pipeline is called {name!r}; {hint}")
+
+
+def shared_name(name: str, params: Params) -> list[str]:
+    """The precise names behind ``name``, if a figure and a table of one study have it in common; else none."""
+    meant = _short(params).get(name, [])
+    pairs = [
+        [f"{kind}/{study}/{name.split('/')[-1]}" for kind in ("figures", "tables")]
+        for study in params.studies
+    ]
+    return meant if meant in pairs else []
 
 
 def _precise(params: Params) -> dict[str, list[Artifact]]:

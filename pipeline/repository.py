@@ -22,12 +22,8 @@ from dvc.exceptions import DvcException
 from dvc.lock import LockError
 from dvc.repo import Repo
 from dvc.utils.serialize import dump_yaml, parse_yaml_for_update
-from dvc_data.hashfile import load as load_object
 from dvc_data.hashfile.build import build
-from dvc_data.hashfile.hash_info import HashInfo
-from dvc_data.hashfile.obj import HashFile
 from dvc_data.hashfile.tree import Tree
-from dvc_objects.errors import ObjectFormatError
 
 from pipeline import graph
 from pipeline.errors import SandglassError
@@ -101,14 +97,9 @@ class View:
             _, _, found = build(
                 cache, str(self._root / path), self._repo.fs, "md5", ignore=ignore, dry_run=True
             )
-        return _listed(path, found)
-
-    def folder(self, path: Path, md5: str) -> dict[Path, str] | None:
-        """The files of a folder with this md5, if DVC's cache holds their list."""
-        try:
-            return _listed(path, load_object(self._repo.cache.local, HashInfo("md5", md5)))
-        except (FileNotFoundError, ObjectFormatError):
-            return None
+        if isinstance(found, Tree):
+            return {path.joinpath(*key): str(info.value) for key, (_, info) in found.iteritems()}
+        return {path: str(found.hash_info.value)}
 
     def at_work(self) -> str | None:
         """The `dvc repro` that runs in this folder, in words.
@@ -217,21 +208,6 @@ class Repository(View):
         with suppress(OSError, ValueError):
             json.loads(self._users.read_text())  # unless someone is just writing it
             self._users.unlink()  # all that it names were killed
-
-
-def _listed(path: Path, found: HashFile) -> dict[Path, str]:
-    if isinstance(found, Tree):
-        return {path.joinpath(*key): str(info.value) for key, (_, info) in found.iteritems()}
-    return {path: str(found.hash_info.value)}
-
-
-def folder_md5(folder: Path, files: dict[Path, str]) -> str:
-    """What DVC calls the md5 of ``folder`` if it held exactly ``files``, whose md5s are given."""
-    tree = Tree()
-    for path, md5 in files.items():
-        tree.add(path.relative_to(folder).parts, None, HashInfo("md5", md5))
-    tree.digest()
-    return str(tree.hash_info.value)
 
 
 def forget_stages(root: Path, known: set[str]) -> None:
