@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.__main__ import app
 from pipeline.causes import Cause, requirements
+from pipeline.errors import SandglassError
 from pipeline.graph import Job
 from pipeline.listing import size
 
@@ -49,3 +51,15 @@ def test_sizes() -> None:
     assert [size(n) for n in (0, 999, 1000, 1_250_000, 3_000_000_000_000)] == [
         "0 B", "999 B", "1.0 kB", "1.2 MB", "3000.0 GB",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--all", "--reason", " "], "a reason is required"),
+        (["--reason", "x"], "name what the edit does not"),
+    ],
+)
+def test_an_acceptance_says_what_and_why(arguments: list[str], text: str) -> None:
+    with pytest.raises(SandglassError, match=text):
+        app(["accept", *arguments], standalone_mode=False)
