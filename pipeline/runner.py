@@ -20,7 +20,7 @@ import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TextIO
@@ -47,7 +47,7 @@ class Job:
     seed: int
     params_hash: str
     entry: Any
-    studies: dict[str, Any]
+    params: Params | None  # of the report only: what it tracks
     staging: Path
     log: TextIO
     device: str
@@ -129,11 +129,16 @@ def _context(job: graph.Job, params: Params, staging: Path, log: TextIO) -> Job:
         seed=params.seed,
         params_hash=job.params_hash(params),
         entry=entry,
-        studies=params.studies if job.step == "report" else {},
+        params=_tracked(job, params) if job.step == "report" else None,
         staging=staging,
         log=log,
         device=params.device,
     )
+
+
+def _tracked(job: graph.Job, params: Params) -> Params:
+    """``params`` without what ``job`` does not track: the device."""
+    return replace(params, raw={section: params.raw[section] for section in job.tracked}, device="")
 
 
 def _reason(error: BaseException) -> str:
