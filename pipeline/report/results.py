@@ -38,7 +38,7 @@ class Reference:
 
     def verified(self, files: Files) -> dict[Path, bool]:
         """Which files of the set are named in the record, alone or by their folder, and whether the md5 is that."""
-        found = {}
+        found: dict[Path, bool] = {}
         for job in self.record.get("jobs", {}).values():
             for output, md5 in job["outputs"].items():
                 # data/<kind>/<study>/… lies in data/reference/<study>/<kind>/…
