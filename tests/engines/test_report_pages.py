@@ -195,7 +195,7 @@ def test_errata_reference_sets_and_accepted_edits_are_shown(toy: Workspace, tmp_
 
     site = build(workspace)
     errata = (site / "errata.html").read_text()
-    assert errata.index("x = x + 1") < errata.index("What holds") < errata.index("<p>x = x</p>")
+    assert errata.index("x = x + 1") < errata.index("What holds") < errata.index(">x = x</p>")
     assert "artifact/theory-toy-identity.html" in errata
     study = (site / "study/toy.html").read_text()
     assert "Reference, scale paper" in study and ">0.25" in study
