@@ -47,7 +47,7 @@ class Job:
     seed: int
     params_hash: str
     entry: Any
-    params: Params | None  # of the report only: what it tracks
+    params: Params | None  # of the report only
     staging: Path
     log: TextIO
     device: str
@@ -129,16 +129,17 @@ def _context(job: graph.Job, params: Params, staging: Path, log: TextIO) -> Job:
         seed=params.seed,
         params_hash=job.params_hash(params),
         entry=entry,
-        params=_tracked(job, params) if job.step == "report" else None,
+        params=_without_device(params) if job.step == "report" else None,
         staging=staging,
         log=log,
         device=params.device,
     )
 
 
-def _tracked(job: graph.Job, params: Params) -> Params:
-    """``params`` without what ``job`` does not track: the device."""
-    return replace(params, raw={section: params.raw[section] for section in job.tracked}, device="")
+def _without_device(params: Params) -> Params:
+    """All that may decide a result. What the report does not track itself, files that it reads name by a hash."""
+    raw = {section: value for section, value in params.raw.items() if section != "device"}
+    return replace(params, raw=raw, device="")
 
 
 def _reason(error: BaseException) -> str:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pipeline.report.site import Site
 
 FIRST_ROWS = 10
+SHOWN_TOKENS = 200  # of a decoded sequence
 TOKENS = "tokens"  # the list column of a dataset that its vocabulary names
 Model = type[pa.DataFrameModel]
 Pairs = list[tuple[str, str]]
@@ -122,7 +123,7 @@ def _dataset(site: Site, artifact: Artifact, drawing: Drawing) -> Card:
     facts += [(name, text) for name, text in metadata.items() if name not in ("vocabulary", "params_hash")]
     if "vocabulary" in metadata:
         vocabulary = json.loads(metadata["vocabulary"])
-        facts.append(("vocabulary", "  ".join(f"{i} {word}" for i, word in enumerate(vocabulary))))
+        facts.append(("vocabulary", ", ".join(f"{i} = {word}" for i, word in enumerate(vocabulary))))
         facts += _example(frame, vocabulary)
     facts.append(("language", f"{language}: {wording.first_paragraph(sources.module_doc(language))}"))
     source = sources.defined(module, "generate")
@@ -130,12 +131,15 @@ def _dataset(site: Site, artifact: Artifact, drawing: Drawing) -> Card:
 
 
 def _example(frame: pl.DataFrame, vocabulary: list[str]) -> Pairs:
-    """The first sequence in the words of the vocabulary."""
+    """The longest of the first sequences, in the words of the vocabulary."""
     if TOKENS not in frame.columns or not frame.height:
         return []
-    tokens = frame[TOKENS][0].to_list()
+    lengths = frame[TOKENS].head(FIRST_ROWS).list.len()
+    row = int(lengths.arg_max() or 0)
+    tokens = frame[TOKENS][row].to_list()
     words = [str(vocabulary[token]) if 0 <= token < len(vocabulary) else f"({token})" for token in tokens]
-    return [("first row, decoded", " ".join(words[:200]) + (" …" if len(words) > 200 else ""))]
+    shown = " ".join(words[:SHOWN_TOKENS]) + (" …" if len(words) > SHOWN_TOKENS else "")
+    return [(f"row {row}, decoded", shown)]
 
 
 def _run(site: Site, artifact: Artifact, drawing: Drawing) -> Card:

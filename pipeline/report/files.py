@@ -38,5 +38,5 @@ def identity(params: Params, files: Files) -> str:
     jobs = list(graph.jobs(params))
     code: Iterable[Path] = {path for job in jobs for path in graph.code(job, params)}
     named = [[str(path), files.md5(path)] for path in sorted(code)]
-    text = json.dumps([named, [job.tracked_text(params) for job in jobs if job.step == "report"]])
+    text = json.dumps([named, [job.tracked_text(params) for job in jobs]])
     return hashlib.md5(text.encode()).hexdigest()

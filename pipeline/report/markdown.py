@@ -65,6 +65,7 @@ class Text:
         parser = _parser()
         rules: dict[str, Any] = parser.renderer.rules  # type: ignore[attr-defined]
         rules["text"] = self._inline
+        rules["table_open"], rules["table_close"] = _table_open, lambda *_: "</table></div>\n"
         rules["code_inline"] = lambda *given: f"<code>{self._inline(*given)}</code>"
         tokens = parser.parse(text)
         _demote(tokens)
@@ -117,7 +118,8 @@ class Text:
         return [list(each) for each in found]
 
     def _headings(self, tokens: list[Token], taken: set[str]) -> list[Heading]:
-        found = []
+        """The headings, which get ids; a table is called by the heading that it stands under."""
+        found: list[Heading] = []
         for opening, inline in pairwise(tokens):
             if opening.type == "heading_open":
                 parts = (child.content for child in inline.children or [])
@@ -130,7 +132,15 @@ class Text:
                 taken.add(anchor)
                 opening.attrSet("id", anchor)
                 found.append(Heading(int(opening.tag[1]), anchor, words))
+            elif opening.type == "table_open" and found:
+                opening.meta["under"] = found[-1].text
         return found
+
+
+def _table_open(tokens: list[Token], index: int, *_: Any) -> str:
+    """A wide table scrolls in a box of its own, by keyboard too."""
+    label = f"Table: {tokens[index].meta.get('under', 'introduction')}"
+    return f'<div class="scroll wide prose" tabindex="0" role="region" aria-label="{escape(label)}"><table>\n'
 
 
 def _parser() -> MarkdownIt:

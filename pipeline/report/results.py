@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,12 +11,12 @@ from typing import Any
 from pipeline import graph, tables, verdicts
 from pipeline.errors import SandglassError
 from pipeline.params import Params
+from pipeline.report.files import Files
 from schemas.claims import NOT_REPRODUCED, NOT_TESTED, PARTLY, REPRODUCED, Claims
 from schemas.theory import Theory
 
 Row = dict[str, Any]
 VERDICTS = (REPRODUCED, PARTLY, NOT_REPRODUCED, NOT_TESTED)
-REFERENCE = graph.DATA / "reference"
 RECORD = "record.json"
 
 
@@ -35,16 +36,25 @@ class Reference:
         """Its page, from the root of the site."""
         return f"reference/{self.study}.html"
 
-    def recorded(self) -> dict[Path, str]:
-        """The md5 that the record names for the files of the set, by their path here."""
-        outputs = {
-            path: md5 for job in self.record.get("jobs", {}).values() for path, md5 in job["outputs"].items()
-        }
-        there = {}
-        for path, md5 in outputs.items():  # data/<kind>/<study>/… lies in data/reference/<study>/<kind>/…
-            _, kind, study, *rest = Path(path).parts
-            there[REFERENCE.joinpath(study, kind, *rest)] = md5
-        return there
+    def verified(self, files: Files) -> dict[Path, bool]:
+        """Which files of the set are named in the record, alone or by their folder, and whether the md5 is that."""
+        found: dict[Path, bool] = {}
+        for job in self.record.get("jobs", {}).values():
+            for output, md5 in job["outputs"].items():
+                # data/<kind>/<study>/… lies in data/reference/<study>/<kind>/…
+                _, kind, study, *rest = Path(output).parts
+                copy = graph.REFERENCE.joinpath(study, kind, *rest)
+                inside = [path for path in self.files if path == copy or copy in path.parents]
+                folder = md5.endswith(".dir")
+                now = _folder_md5(copy, inside, files) if folder else "".join(map(files.md5, inside))
+                found |= dict.fromkeys(inside, now == md5)
+        return found
+
+
+def _folder_md5(folder: Path, inside: list[Path], files: Files) -> str:
+    """As DVC names the content of a folder."""
+    entries = [{"md5": files.md5(path), "relpath": str(path.relative_to(folder))} for path in inside]
+    return hashlib.md5(json.dumps(entries, sort_keys=True).encode()).hexdigest() + ".dir"
 
 
 @dataclass(frozen=True)
@@ -103,7 +113,7 @@ def _study(key: str, entry: Any) -> Study:
 
 
 def _reference(study: str) -> Reference | None:
-    folder = REFERENCE / study
+    folder = graph.REFERENCE / study
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     if not files:
         return None
@@ -133,11 +143,17 @@ def _record(path: Path) -> dict[str, Any]:
 
 def accepted() -> list[Row]:
     """The cosmetic edits of code that were declared harmless (`graph.ACCEPTED`), oldest first."""
-    lines = graph.ACCEPTED.read_text(encoding="utf-8").splitlines()
-    try:
-        return [json.loads(line) for line in lines if line.strip()]
-    except ValueError as error:
-        raise SandglassError(f"{graph.ACCEPTED}: not one JSON object per line ({error})") from None
+    found = []
+    for number, line in enumerate(graph.ACCEPTED.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            edit = json.loads(line)
+            if "job" in edit:  # the first line says what the file is
+                files = [{name: file[name] for name in ("path", "old", "new")} for file in edit["files"]]
+                words = {name: edit[name] for name in ("job", "reason", "author", "diff")}
+                found.append(words | {"files": files})
+        except (ValueError, KeyError, TypeError):
+            raise SandglassError(f"{graph.ACCEPTED}: line {number} is not an accepted edit") from None
+    return found
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ class Site:
             loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined,
             trim_blocks=True, lstrip_blocks=True,
         )  # fmt: skip
-        self._environment.globals |= {"site": self, "words": wording, "catalogue": catalogue}
+        self._environment.globals |= {"site": self, "words": wording, "cards": cards, "catalogue": catalogue}
 
     def render(self, template: str, page: str, **values: Any) -> str:
         """The page at ``page`` (from the root of the site)."""

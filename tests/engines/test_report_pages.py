@@ -176,28 +176,31 @@ def test_errata_reference_sets_and_accepted_edits_are_shown(toy: Workspace, tmp_
     ours = tables.read(root / "data/claims/toy/claims.parquet", Claims)
     tables.write(ours.with_columns(scale=pl.lit("paper"), value=pl.lit(0.25)), kept, Claims)
     md5 = hashlib.md5(kept.read_bytes()).hexdigest()
-    outputs = {"data/claims/toy/claims.parquet": md5}
+    outputs = {"data/claims/toy/claims.parquet": md5, "data/tables/toy": "0" * 32 + ".dir"}
+    shutil.copytree(root / "data/tables/toy", root / "data/reference/toy/tables")
     job = {"params": {"seed": 7}, "device": "NVIDIA", "code": {"a.py": "0" * 32}, "outputs": outputs}
     record = {"study": "toy", "scale": "paper", "jobs": {"claims@toy": job}}
     (root / "data/reference/toy/record.json").write_text(json.dumps(record))
     code = "pipeline/studies/toy/analysis.py"
     now = hashlib.md5((root / code).read_bytes()).hexdigest()
-    edit = {"files": [{"path": code, "old": "1" * 32, "new": now}], "author": "A", "diff": "- a\n+ b"}
+    edit = {"files": [{"path": code, "old": "1" * 32, "new": now}], "author": "A", "diff": "3" * 64}
     lines = [
         edit | {"job": "analyse@toy", "reason": "a comma"},
         edit | {"job": "analyse@toy", "reason": "long ago"},
     ]
     lines[1]["files"] = [{"path": code, "old": "1" * 32, "new": "2" * 32}]
-    (root / "accepted.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (root / "accepted.jsonl").write_text(
+        '{"about": "edits"}\n' + "".join(json.dumps(line) + "\n" for line in lines)
+    )
 
     site = build(workspace)
     errata = (site / "errata.html").read_text()
-    assert errata.index("x = x + 1") < errata.index("What holds") < errata.index("<p>x = x</p>")
+    assert errata.index("x = x + 1") < errata.index("What holds") < errata.index(">x = x</p>")
     assert "artifact/theory-toy-identity.html" in errata
     study = (site / "study/toy.html").read_text()
     assert "Reference, scale paper" in study and ">0.25" in study
     page = (site / "reference/toy.html").read_text()
-    assert "NVIDIA" in page and md5 in page and "yes</span>" in page
+    assert "NVIDIA" in page and md5 in page and page.count("yes</span>") == 1 and page.count("no</span>") == 2
     table = (site / "artifact/table-toy-means.html").read_text()
     assert "a comma" in table and "long ago" not in table
     assert "a comma" not in (site / "artifact/run-toy-a.html").read_text()

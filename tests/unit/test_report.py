@@ -107,6 +107,12 @@ def test_headings_have_ids_of_their_own_and_start_at_the_second_level() -> None:
     assert '<h2 id="claim-5-2">Claim 5: partly</h2>' in html and "<h1" not in html
 
 
+def test_a_table_scrolls_in_a_box_that_the_keyboard_reaches() -> None:
+    html, _ = Text("t").html("## Where & why\n\n|a|\n|-|\n|b|\n")
+    assert 'tabindex="0" role="region" aria-label="Table: Where &amp; why"><table>' in html
+    assert html.count("<div") == html.count("</div>") == 1
+
+
 # What a study's text may ask for
 
 
