@@ -33,7 +33,9 @@ class Tolerance:
 
 
 ROUNDING = Tolerance(
-    1e-6, "the same models were evaluated; another processor or thread count changes the last bits"
+    1e-5,
+    "the same models were evaluated; another processor or thread count changes the last bits of single "
+    "precision (measured over all tables of dyck with and without AVX: up to 8e-7)",
 )
 TRAINING = Tolerance(
     0.05,
@@ -182,8 +184,13 @@ def _json(here: Path, there: Path) -> Shares:
 def _parse(path: Path) -> Any:
     """The JSON at ``path``, data sets numbered in place of altair's hashes of their rows."""
     text = path.read_text(encoding="utf-8")
-    number = {name: f"data-{i}" for i, name in enumerate(dict.fromkeys(_DATA_NAME.findall(text)))}
-    return json.loads(_DATA_NAME.sub(lambda hit: number[hit[0]], text))
+    value = json.loads(text)
+    if isinstance(value, dict) and "datasets" in value:
+        # Numbered where the charts use them: "datasets" lists them in the order of their hashes.
+        used = json.dumps({key: value[key] for key in value if key != "datasets"})
+        number = {name: f"data-{i}" for i, name in enumerate(dict.fromkeys(_DATA_NAME.findall(used + text)))}
+        value = json.loads(_DATA_NAME.sub(lambda hit: number[hit[0]], text))
+    return value
 
 
 def _walk(name: str, here: Any, there: Any, pairs: dict[str, list[tuple[float, float]]]) -> None:

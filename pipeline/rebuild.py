@@ -6,15 +6,18 @@ built, and no link back: what the scratch build does cannot touch the results he
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 from ruamel.yaml import YAML
 
 from pipeline import graph, params
@@ -29,10 +32,11 @@ FILES = (
     *(Path("Snakefile"), Path("dvc.yaml"), Path("requirements.txt"), Path(".dvcignore"), DVC / "config"),
     *(Path(params.FILE), graph.ACCEPTED),
 )
+POLL = 0.1  # seconds
+PATIENCE = 3.0  # seconds
 TAKEN = ("dataset", "train")  # steps whose results may be taken from here
-MARK = (
-    graph.STATE / "scratch"
-)  # says that a folder is such a workspace, and whether results were taken into it
+# Says that a folder is such a workspace, and whether results were taken into it.
+MARK = graph.STATE / "scratch"
 
 
 @dataclass(frozen=True)
@@ -130,16 +134,27 @@ def _build(chain: Chain, folder: Path) -> None:
         stdout=sys.stderr,
     )
     try:
-        status = process.wait()
+        while (status := process.poll()) is None:
+            time.sleep(POLL)  # a blocking wait would go on: polars restarts it after a signal
     except KeyboardInterrupt:
-        process.send_signal(signal.SIGINT)
-        process.wait()
+        _interrupt(process)
         print(f"sandglass: interrupted; go on with --workspace {folder}", file=sys.stderr)
         raise
     if status:
         raise SandglassError(
             f"the rebuild failed, see above and {folder / graph.LOGS}; go on with --workspace {folder}"
         )
+
+
+def _interrupt(process: subprocess.Popen[bytes]) -> None:
+    """End Snakemake and its steps. Ctrl-C has told all of them already; a signal to this process alone has not."""
+    try:
+        process.wait(timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        for each in (*psutil.Process(process.pid).children(recursive=True), process):
+            with contextlib.suppress(psutil.Error):
+                each.send_signal(signal.SIGINT)
+        process.wait()
 
 
 def _targets(job: graph.Job, chain: Chain) -> list[Path]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from test_bad_input import flip
+from test_bad_input import flip, wait_for
 from workspace import Workspace, environment
 
 from pipeline import hashing, tables
@@ -101,16 +102,16 @@ def test_an_unknown_name_is_one_line(built: Workspace, name: str, text: str) -> 
 # --- verification ---------------------------------------------------------------------------------
 
 
-def lose_a_line_of_the_lock(workspace: Workspace) -> None:
-    """As if toy-a had been built with other parameters; nothing else says so."""
+def forge_a_parameter(workspace: Workspace) -> None:
+    """dvc.lock edited: as if toy-a had been built with another learning rate."""
     lock = workspace.path / "dvc.lock"
     text = lock.read_text()
-    assert text.count("lr: 0.5\n") >= 1
+    assert "lr: 0.5\n" in text
     lock.write_text(text.replace("lr: 0.5\n", "lr: 0.75\n"))
 
 
 def forge_the_lock(workspace: Workspace) -> None:
-    """A table edited, and dvc.lock edited to fit; of the folder only DVC's cache knows the files."""
+    """A checkpoint replaced, and its md5 in dvc.lock as well; but the analysis read another one."""
     path = workspace.path / MODEL
     before, size = hashing.md5(path), path.stat().st_size
     path.write_bytes(bytes(size))
@@ -125,7 +126,7 @@ def forge_the_lock(workspace: Workspace) -> None:
         (lambda w: flip(w.path / MODEL, 900_000), {("output", MODEL), ("seal", MODEL)}),
         (lambda w: w.edit(CODE), {("code", CODE)}),
         (lambda w: w.set_lr("toy-a", 0.75), {("parameter", "runs.toy-a.lr")}),
-        (lose_a_line_of_the_lock, {("lock", "dvc.lock"), ("parameter", "runs.toy-a.lr")}),
+        (forge_a_parameter, {("lock", "dvc.lock"), ("parameter", "runs.toy-a.lr")}),
         (forge_the_lock, {("lock", "dvc.lock"), ("data", "data/runs/toy"), ("seal", MODEL)}),
         (lambda w: shutil.copy(w.path / MEANS, w.path / "data/tables/toy/more.parquet"),
          {("output", "data/tables/toy/more.parquet")}),
@@ -274,10 +275,20 @@ def test_rebuild_with_the_runs_from_here(built: Workspace, tmp_path: Path) -> No
     assert "holds runs that were taken from here; add --keep-runs" in again.output
 
 
-def test_a_failed_rebuild_keeps_its_workspace(built: Workspace) -> None:
-    built.set_lr("toy-a", 0.75)
-    done = built.run("python", "-m", "pipeline", "trace", "toy-a", "--rebuild", TOY_FAIL="toy-a")
-    assert done.status == 2
-    folder = Path(done.last_line.rpartition(" ")[2])
-    assert done.last_line.startswith("sandglass: the rebuild failed") and folder.is_dir()
-    shutil.rmtree(folder)
+@pytest.mark.parametrize("interrupted", [False, True], ids=["failed", "interrupted"])
+def test_a_rebuild_that_stops_keeps_its_workspace(
+    built: Workspace, interrupted: bool, tmp_path: Path
+) -> None:
+    told = {"TOY_SECONDS": "toy-a:60"} if interrupted else {"TOY_FAIL": "toy-a"}
+    process = built.start(
+        "python", "-m", "pipeline", "trace", "toy-a", "--rebuild", TMPDIR=str(tmp_path), **told
+    )
+    if interrupted:
+        wait_for(tmp_path, "sandglass-*/.sandglass/jobs/train-toy-a.lock")
+        process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=120)
+    (folder,) = tmp_path.glob("sandglass-*")
+    assert process.returncode == (130 if interrupted else 2), output
+    assert output.splitlines()[-1].endswith(f"go on with --workspace {folder}")
+    assert "Traceback" not in output
+    assert (folder / "data/datasets/toy/toy-numbers.parquet").is_file()

@@ -210,3 +210,16 @@ def test_a_picture_is_judged_by_what_it_shows(
     found = compare(Path("f.png"), tmp_path / "ours", tmp_path / "rebuilt", ROUNDING, md5)
     assert found.state == state
     assert text in found.text
+
+
+def test_data_sets_of_a_chart_are_matched_by_their_use(tmp_path: Path) -> None:
+    """Not by their names, which are hashes of their rows, nor by the order of these."""
+
+    def write(path: Path, names: tuple[str, str]) -> None:
+        first, second = (f"data-{name * 32}" for name in names)
+        layers = [{"data": {"name": first}}, {"data": {"name": second}}]
+        datasets = {first: [{"x": 1.0}], second: [{"x": 2.0}]}
+        path.write_text(json.dumps({"layer": layers, "datasets": datasets}, sort_keys=True))
+
+    found = built(tmp_path, "f.vl.json", write, ("a", "b"), ("d", "c"))
+    assert (found.state, found.text) == (WITHIN, "the same values in other bytes")
