@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -77,8 +78,6 @@ def report() -> None:
 @app.command()
 def check() -> None:
     """Validate params.yaml at every scale and the installed software; write nothing."""
-    from pathlib import Path
-
     from pipeline import graph, params
     from pipeline.software import check_software
 
@@ -95,6 +94,26 @@ def summary(
     from pipeline.summary import summarise
 
     summarise(status)
+
+
+@app.command()
+def export(
+    study: Annotated[str, typer.Argument(metavar="STUDY", help="for instance dyck")],
+    name: Annotated[
+        str, typer.Argument(metavar="TABLE", help="a result table, claims, theory, curves, a dataset")
+    ],
+    csv: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="where to write; without it, stdout")
+    ] = None,
+) -> None:
+    """Print a table as CSV, or write it to a file (in Python: pipeline.load_table)."""
+    from pipeline import access
+
+    text = access.to_csv(access.load_table(study, name))
+    if csv is None:
+        sys.stdout.write(text)
+    else:
+        access.write_text(csv, text)
 
 
 def main() -> None:
