@@ -86,7 +86,7 @@ class _Walk:
             _refuse(path[:2], f"nested deeper than {MAX_DEPTH} levels, or contains itself")
         if isinstance(value, dict):
             for key, child in value.items():
-                if not isinstance(key, str) or not key.isprintable() or len(key) > SHOWN:
+                if not isinstance(key, str) or not key or not key.isprintable() or len(key) > SHOWN:
                     _refuse(path, f"expected keys of text on one line, got {shown(key)}")
                 self.check(child, [*path, key])
         elif isinstance(value, list):
