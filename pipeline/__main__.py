@@ -116,6 +116,59 @@ def export(
         access.write_text(csv, text)
 
 
+@app.command()
+def trace(
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="NAME...",
+            help="figures, tables (fig3; figures/dyck/fig3), claims (dyck:9), ids, studies, stages, report, files",
+        ),
+    ],
+    verify: Annotated[bool, typer.Option("--verify", help="hash everything on the way again")] = False,
+    rebuild: Annotated[
+        bool, typer.Option("--rebuild", help="build the chain again in a scratch workspace and compare")
+    ] = False,
+    keep_runs: Annotated[
+        bool, typer.Option("--keep-runs", help="with --rebuild: take datasets and checkpoints from here")
+    ] = False,
+    workspace: Annotated[
+        Path | None, typer.Option(help="with --rebuild: a folder that is kept, and continued next time")
+    ] = None,
+    code: Annotated[bool, typer.Option("--code", help="list the files of code, with md5s")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="one JSON object (see pipeline/trace.py)")] = False,
+) -> None:
+    """Follow results back to parameters and code; verify them; build them again and compare.
+
+    Exit status:
+
+    0  everything matches; identical
+
+    1  something does not match; different
+
+    2  the command could not be carried out (unknown name, a failed step)
+
+    3  nothing is wrong, but something is not here, so it was not checked or not compared
+
+    4  rebuilt: equal within tolerance
+    """
+    from pipeline.trace import trace
+
+    if (keep_runs or workspace) and not rebuild:
+        raise typer.BadParameter("--keep-runs and --workspace go with --rebuild")
+    try:
+        status = trace(
+            names, verified=verify, rebuilt=rebuild, keep_runs=keep_runs, workspace=workspace,
+            as_json=as_json, code=code,
+        )  # fmt: skip
+    except SandglassError as error:
+        print(f"sandglass: {error}", file=sys.stderr)
+        raise typer.Exit(2) from None
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+    raise typer.Exit(status)
+
+
 def main() -> None:
     """Run the command line; a SandglassError ends it with one line."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
