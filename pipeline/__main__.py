@@ -169,6 +169,18 @@ def trace(
     raise typer.Exit(status)
 
 
+@app.command()
+def reference(
+    study: Annotated[str, typer.Argument(metavar="STUDY", help="a study of params.yaml")],
+    clone: Annotated[Path, typer.Argument(metavar="CLONE", help="the work tree in which it was built")],
+) -> None:
+    """Freeze the results of STUDY, built in another clone (scale paper), as data/reference/STUDY."""
+    from pipeline.reference import freeze
+
+    folder = freeze(study, clone)
+    print(f"{folder} is in DVC's cache; now: git add {folder}.dvc && dvc push && snakemake --cores all")
+
+
 def main() -> None:
     """Run the command line; a SandglassError ends it with one line."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -100,7 +100,14 @@ class Made:
 
 def references() -> list[str]:
     """The files of data/reference, on which the report depends."""
-    return sorted(str(path) for path in (graph.DATA / "reference").rglob("*") if path.is_file())
+    return sorted(str(path) for path in graph.REFERENCE.rglob("*") if path.is_file())
+
+
+def missing_references(root: Path) -> list[Path]:
+    """The ``.dvc`` files of reference sets that are not in the work tree, as in a fresh clone."""
+    return [
+        file for file in sorted((root / graph.REFERENCE).glob("*.dvc")) if not file.with_suffix("").is_dir()
+    ]
 
 
 def record(root: Path = Path()) -> None:
@@ -136,6 +143,13 @@ class _Run:
         only looks (a dry run, a picture of the graph) nothing changes but file times.
         """
         freshness.write_tracked(params)
+        if missing := missing_references(Path()):
+            try:
+                self.repository.pull(missing)
+            except SandglassError as error:
+                _say(
+                    f"the report goes without {', '.join(f.stem for f in missing)} of data/reference: {error}"
+                )
         if not looks_only:
             prune(Path(), params)
         freshness.set_records_aside()

@@ -18,6 +18,7 @@ from typing import Any
 from pipeline.params import Params
 
 DATA = Path("data")
+REFERENCE = DATA / "reference"  # one folder per frozen set of results (`pipeline.reference`)
 STATE = Path(".sandglass")  # parameter files and locks of this work tree, git-ignored
 LOGS = Path("logs")
 WORK = Path(".work")  # resume checkpoints, git-ignored
@@ -89,7 +90,7 @@ class Job:
         if self.step in _SECTION:
             return ("scale", "seed", f"{_SECTION[self.step]}.{self.id}")
         if self.step == "report":
-            return ("datasets", "runs", "scale", "seed", "studies", "theory")
+            return ("scale", "seed", "studies")  # other files name their parameters: `params_hash`
         fields = _STUDY_FIELDS[self.step]
         return ("scale", "seed", *(f"studies.{self.id}.{field}" for field in fields))
 
@@ -200,7 +201,7 @@ def data(job: Job, params: Params) -> list[Path]:
         or (other.study == job.study and other.step in kinds.get(job.step, ()))
         for path in outputs(other, params)
     ]
-    return made + (_files(DATA / "reference") if job.step == "report" else [])
+    return made + (_files(REFERENCE) if job.step == "report" else [])
 
 
 def _files(folder: Path) -> list[Path]:

@@ -86,6 +86,11 @@ class Repository:
                 stages[0].dvcfile.dump_stages(stages, update_pipeline=False)
                 self._repo._reset()
 
+    def pull(self, files: Iterable[Path]) -> None:
+        """Bring the data of these ``.dvc`` files here, from DVC's cache or remote."""
+        with _dvc():
+            self._repo.pull(targets=[str(file) for file in files])
+
     def _refuse_running_repro(self) -> None:
         """A `dvc repro` gives the lock back while a step of it runs, but names itself in this file."""
         file = Path(self._repo.tmp_dir) / "rwlock"

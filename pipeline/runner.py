@@ -13,13 +13,14 @@ import os
 import platform
 import shutil
 import signal
+import subprocess
 import sys
 import threading
 import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TextIO
@@ -46,7 +47,7 @@ class Job:
     seed: int
     params_hash: str
     entry: Any
-    studies: dict[str, Any]
+    params: Params | None  # of the report only: what it tracks
     staging: Path
     log: TextIO
     device: str
@@ -73,10 +74,12 @@ def run_step(step: str, key: str, root: Path = Path()) -> None:
     params = parameters.load(root)
     job = _find(params, step, key)
     overridden = check_software(root)
-    if "DVC_ROOT" in os.environ:  # `dvc repro` has no start of its own: its first step prunes
+    if "DVC_ROOT" in os.environ:  # `dvc repro` has no start of its own: its first step prepares the work tree
         from pipeline import engines
 
         engines.prune(root, params)
+        if missing := engines.missing_references(root):
+            subprocess.run(["dvc", "pull", "--quiet", *map(str, missing)], check=False)  # names what it lacks
     graph.LOGS.mkdir(exist_ok=True)
     with _only_one(job), (graph.LOGS / f"{job.name}.log").open("w", encoding="utf-8") as log:
         _follow_engine()
@@ -126,11 +129,16 @@ def _context(job: graph.Job, params: Params, staging: Path, log: TextIO) -> Job:
         seed=params.seed,
         params_hash=job.params_hash(params),
         entry=entry,
-        studies=params.studies if job.step == "report" else {},
+        params=_tracked(job, params) if job.step == "report" else None,
         staging=staging,
         log=log,
         device=params.device,
     )
+
+
+def _tracked(job: graph.Job, params: Params) -> Params:
+    """``params`` without what ``job`` does not track: the device."""
+    return replace(params, raw={section: params.raw[section] for section in job.tracked}, device="")
 
 
 def _reason(error: BaseException) -> str:

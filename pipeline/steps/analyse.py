@@ -57,5 +57,6 @@ def run(job: Job) -> None:
             raise SandglassError(
                 f"params.yaml: studies.{job.study}.tables: no table {name!r}; known: {known}"
             )
-        tables.write(found[name], job.out(graph.table_path(job.study, name)), schemas[name])
+        path = job.out(graph.table_path(job.study, name))
+        tables.write(found[name], path, schemas[name], {"params_hash": job.params_hash})
         job.say(f"{name}: {found[name].height} rows")

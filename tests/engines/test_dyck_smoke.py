@@ -49,13 +49,19 @@ def test_figures_carry_their_data_in_four_forms(smoke: Workspace) -> None:
         assert pl.read_parquet(base.with_suffix(".parquet")).height > 0
 
 
-def test_the_report_shows_every_figure_and_claim(smoke: Workspace) -> None:
-    page = (smoke.path / "data/report/index.html").read_text()
+def test_the_report_shows_every_figure_claim_and_artifact(smoke: Workspace) -> None:
+    site = smoke.path / "data/report"
+    page = (site / "study/dyck.html").read_text()
     for name in FIGURES:
-        assert f'src="figures/dyck/{name}.svg"' in page
-        assert (smoke.path / f"data/report/figures/dyck/{name}.svg").is_file()
-    assert (smoke.path / "data/report/vega.js").is_file()
-    assert page.count("not tested at this scale") >= 8
+        assert f'src="../figures/dyck/{name}.view.svg"' in page
+        for suffix in ("js", "svg", "png", "parquet", "vl.json"):
+            assert (site / f"figures/dyck/{name}.{suffix}").is_file()
+    claims = pl.read_parquet(smoke.path / "data/claims/dyck/claims.parquet")
+    for claim in claims["claim"].unique():
+        assert f'id="claim-{claim}"' in page
+    made = {path for path in smoke.artifacts() if not path.startswith("report/")}
+    told = "".join(path.read_text() for path in (site / "artifact").iterdir())
+    assert all(f"<code>data/{path}</code>" in told for path in made)
     assert "http" not in page.replace("http://www.w3.org", "")
 
 
