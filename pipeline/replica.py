@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Collection
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,7 +65,7 @@ class Replica(nn.Module):
                 f"run {run}: its model, pipeline/models/{entry['model']}.py, has no forward pass"
             )
         count = entry["replicas"]
-        if isinstance(replica, bool) or not isinstance(replica, int) or not 0 <= replica < count:
+        if isinstance(replica, bool) or not isinstance(replica, Integral) or not 0 <= replica < count:
             raise SandglassError(f"run {run} has replicas 0 to {count - 1}, not {replica!r}")
         if (step := header["diverged"].get(str(replica))) is not None:
             others = [r for r in range(count) if str(r) not in header["diverged"]]
@@ -72,7 +73,7 @@ class Replica(nn.Module):
                 f"replica {replica} of run {run} diverged at step {step} and was not trained further; "
                 f"trained: {', '.join(map(str, others))}"
             )
-        ensemble = module.load(path)
+        ensemble, replica = module.load(path), int(replica)
         config = {name: header[name] for name in ("run", "study", "scale", "params_hash", "entry", "spec")}
         weights = {name: value[replica] for name, value in ensemble.params.items()}
         return cls(config | {"replica": replica}, ensemble.spec, weights, ensemble.table)

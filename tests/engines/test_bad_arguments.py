@@ -16,18 +16,17 @@ from pipeline.errors import SandglassError
 COMMANDS = sorted(command.name or command.callback.__name__ for command in cli.app.registered_commands)  # type: ignore[union-attr]
 NONSENSE = [
     "",
-    " ",
     "..",
-    "../../etc/passwd",
     "/",
     "a b",
     "ünï",
     "\n",
-    "nothing",
     "dyck.standard",
     "$(touch x)",
+    "--no-such-option",
+    "x" * 5000,
+    "{}",
 ]
-NONSENSE += ["-1", "--no-such-option", "x" * 5000, "%s", "{}"]
 
 
 def refused(status: int, output: str) -> None:
