@@ -165,6 +165,26 @@ def reference(
 
 
 @app.command()
+def export(
+    study: Annotated[str, typer.Argument(metavar="STUDY", help="for instance dyck")],
+    name: Annotated[
+        str, typer.Argument(metavar="TABLE", help="a result table, claims, theory, curves, a dataset")
+    ],
+    csv: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="where to write; without it, stdout")
+    ] = None,
+) -> None:
+    """Print a table as CSV, or write it to a file (in Python: pipeline.load_table)."""
+    from pipeline import access
+
+    text = access.to_csv(access.load_table(study, name))
+    if csv is None:
+        sys.stdout.write(text)
+    else:
+        access.write_text(csv, text)
+
+
+@app.command()
 def trace(
     names: Annotated[
         list[str],

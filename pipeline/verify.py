@@ -38,22 +38,31 @@ def verdict(checks: list[Check]) -> str:
     return next((state for state in (MISMATCH, NOT_CHECKED) if states[state]), MATCH)
 
 
+def lock(chain: Chain) -> Iterator[Check]:
+    """dvc.lock beside the committed one: its record of every job and, if all records agree, its bytes."""
+    text = worktree.committed(LOCK)
+    if text is None:
+        yield Check("", "lock", str(LOCK), NOT_CHECKED, "no commit holds one to compare it with")
+    committed = None if text is None else parse_lock(text, f"the committed {LOCK}")
+    if chain.lock == committed and worktree.edited([LOCK]):
+        yield Check("", "lock", str(LOCK), MISMATCH, "says what the committed one says, but in other bytes")
+    for job in chain.jobs:
+        check, stage = partial(Check, job.stage, "lock", str(LOCK)), chain.stage(job)
+        if committed is not None and stage != committed.get(job.stage):
+            yield check(MISMATCH, _unlike(stage, committed.get(job.stage)))
+        elif stage is None:
+            yield check(NOT_CHECKED, "has no record of this job")
+        elif committed is not None:
+            yield check(MATCH)
+
+
 def record(chain: Chain) -> Iterator[Check]:
     """dvc.lock beside the committed one, and what it says of code and parameters beside those here."""
-    text = worktree.committed(LOCK)
-    committed = None if text is None else parse_lock(text, f"the committed {LOCK}")
-    if committed is None:
-        yield Check("", "lock", str(LOCK), NOT_CHECKED, "no commit holds one to compare it with")
+    yield from lock(chain)
     for job in chain.jobs:
-        check = partial(Check, job.stage)
         stage = chain.stage(job)
-        if committed is not None and stage != committed.get(job.stage):
-            yield check("lock", str(LOCK), MISMATCH, _unlike(stage, committed.get(job.stage)))
-        elif stage is None:
-            yield check("lock", str(LOCK), NOT_CHECKED, "has no record of this job")
-        elif committed is not None:
-            yield check("lock", str(LOCK), MATCH)
         if stage is not None:
+            check = partial(Check, job.stage)
             yield from _inputs(chain, job, stage, check)
             yield from _code(chain, job, stage, check)
             yield from _parameters(chain, job, stage, check)

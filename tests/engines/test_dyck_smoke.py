@@ -17,6 +17,7 @@ EXEMPT = {
     "pipeline/errors.py",
     "pipeline/graph.py",
     "pipeline/params.py",
+    "pipeline/reading.py",
     "pipeline/runner.py",
     "pipeline/software.py",
     "pipeline/studies/dyck/params.py",
@@ -105,11 +106,17 @@ def test_each_step_imports_exactly_the_code_that_it_declares(smoke: Workspace) -
 
 
 def test_packages_hold_nothing_but_a_docstring() -> None:
-    """They are imported by everything and declared by nothing."""
+    """They are imported by everything and declared by nothing.
+
+    The one exception, pipeline/__init__.py, finds the functions for users when they are asked for: it
+    imports nothing else and decides nothing (tests/engines/test_access.py).
+    """
     import ast
 
     for folder in ("pipeline", "schemas"):
         for file in (REPOSITORY / folder).rglob("__init__.py"):
+            if file == REPOSITORY / "pipeline/__init__.py":
+                continue
             body = ast.parse(file.read_text()).body
             assert all(
                 isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) for node in body
