@@ -225,6 +225,7 @@ def strays(root: Path, params: Params) -> list[Path]:
     """The files under ``root/data`` that no job of ``params`` makes; reference sets and the report apart."""
     expected = {root / path for job in graph.jobs(params) for path in graph.outputs(job, params)}
     found = [path for kind in KINDS for path in (root / graph.DATA / kind).rglob("*") if not path.is_dir()]
+    found += (root / graph.DATA).glob(".*.tmp")  # of a killed DVC, which copies to such a name first
     return sorted(set(found) - expected)
 
 

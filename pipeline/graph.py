@@ -15,6 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from pipeline.errors import SandglassError
 from pipeline.params import Params
 
 DATA = Path("data")
@@ -202,6 +203,24 @@ def data(job: Job, params: Params) -> list[Path]:
         for path in outputs(other, params)
     ]
     return made + (_files(REFERENCE) if job.step == "report" else [])
+
+
+def accepted() -> list[dict[str, Any]]:
+    """The edits of code that were declared harmless: ``job``, ``files`` (path, old, new), ``reason``, ``author``,
+    ``diff``. A line without a job is a comment.
+
+    Raises SandglassError if a line is anything else.
+    """
+    found = []
+    text = ACCEPTED.read_text(encoding="utf-8") if ACCEPTED.is_file() else ""
+    for number, line in enumerate(text.splitlines(), 1):
+        try:
+            edit = json.loads(line)
+            if "job" in edit:
+                found.append(edit | {"files": [dict(file) for file in edit["files"]], "job": edit["job"]})
+        except (ValueError, KeyError, TypeError):
+            raise SandglassError(f"{ACCEPTED}: line {number} is not an accepted edit") from None
+    return found
 
 
 def _files(folder: Path) -> list[Path]:

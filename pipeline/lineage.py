@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import graph, hashing, scales
-from pipeline.errors import SandglassError
 from pipeline.hashing import Listing
 from pipeline.params import Params
 from pipeline.provenance import Artifact, Entry, Stage, read_lock
@@ -163,19 +162,6 @@ def _leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
             yield from _leaves(f"{name}.{key}", child)
     else:
         yield name, value
-
-
-def accepted_edits() -> list[dict[str, Any]]:
-    """The edits of code that were declared harmless: ``job``, ``files`` (path, old, new), ``reason``, ``author``."""
-    found = []
-    text = graph.ACCEPTED.read_text(encoding="utf-8") if graph.ACCEPTED.is_file() else ""
-    for number, line in enumerate(text.splitlines(), 1):
-        try:
-            edit = json.loads(line)
-            found.append(edit | {"files": [dict(file) for file in edit["files"]], "job": edit["job"]})
-        except (ValueError, KeyError, TypeError):
-            raise SandglassError(f"{graph.ACCEPTED}: line {number} is not an accepted edit") from None
-    return found
 
 
 def accepted_for(chain: Chain, job: graph.Job, edits: list[dict[str, Any]]) -> list[dict[str, Any]]:

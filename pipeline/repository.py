@@ -10,13 +10,14 @@ import hashlib
 import json
 import logging
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import psutil
+from dvc import dvcfile, rwlock
 from dvc.dependency import param
 from dvc.exceptions import DvcException
 from dvc.lock import LockError
@@ -25,7 +26,7 @@ from dvc.utils.serialize import dump_yaml, parse_yaml_for_update
 from dvc_data.hashfile.build import build
 from dvc_data.hashfile.tree import Tree
 
-from pipeline import graph
+from pipeline import graph, lockfile
 from pipeline.errors import SandglassError
 
 logging.getLogger("dvc").setLevel(logging.ERROR)  # its notes would mix with Snakemake's
@@ -147,6 +148,7 @@ class Repository(View):
             ) from None
         try:
             self._refuse_running_repro()
+            lockfile.mend(root)
         except SandglassError:
             self.close()
             raise
@@ -205,9 +207,8 @@ class Repository(View):
             raise SandglassError(
                 f"{busy} is at work in this folder; nothing was started, try again when it is done"
             )
-        with suppress(OSError, ValueError):
-            json.loads(self._users.read_text())  # unless someone is just writing it
-            self._users.unlink()  # all that it names were killed
+        # All that it names were killed, or a kill cut it off: DVC writes it with the lock that is ours now.
+        self._users.unlink(missing_ok=True)
 
 
 def forget_stages(root: Path, known: set[str]) -> None:
@@ -256,16 +257,20 @@ def _replaced(path: str | Path, fs: object = None) -> Iterator[dict[str, Any]]:
 
 @contextmanager
 def _dvc() -> Iterator[None]:
-    """Calls into DVC: its errors become one line, and it parses params.yaml once, not once per stage.
+    """Calls into DVC, changed in three ways; its errors become one line.
 
-    Each stage still gets objects of its own: shared ones would stand in dvc.lock as YAML anchors.
+    It parses params.yaml once, not once per stage; each stage still gets objects of its own, since shared
+    ones would stand in dvc.lock as YAML anchors. It replaces dvc.lock in one step. And it keeps no note of
+    who reads and writes what, rewritten in place for each stage: the lock of the repository is held.
     """
-    parse = param.load_path
-    text = cache(lambda *path: json.dumps(parse(*path)))
-    param.load_path = lambda *path: json.loads(text(*path))
+    original = param.load_path, dvcfile.modify_yaml, rwlock.rwlock
+    parsed = cache(lambda *path: json.dumps(original[0](*path)))
+    param.load_path = lambda *path: json.loads(parsed(*path))
+    dvcfile.modify_yaml = _replaced
+    rwlock.rwlock = lambda *_: nullcontext()
     try:
         yield
     except DvcException as error:
         raise SandglassError(f"DVC: {' '.join(str(error).split())}") from None
     finally:
-        param.load_path = parse
+        param.load_path, dvcfile.modify_yaml, rwlock.rwlock = original

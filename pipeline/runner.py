@@ -75,8 +75,9 @@ def run_step(step: str, key: str, root: Path = Path()) -> None:
     job = _find(params, step, key)
     overridden = check_software(root)
     if "DVC_ROOT" in os.environ:  # `dvc repro` has no start of its own: its first step prepares the work tree
-        from pipeline import engines
+        from pipeline import engines, lockfile
 
+        lockfile.keep(root)
         engines.prune(root, params)
         if missing := engines.missing_references(root):
             subprocess.run(["dvc", "pull", "--quiet", *map(str, missing)], check=False)  # names what it lacks

@@ -81,7 +81,7 @@ def status(found: dict[str, Any]) -> int:
 
 def document(names: list[str], chain: Chain, checks: list[Check], verdict: str | None) -> dict[str, Any]:
     """What ``--json`` prints (see this module), and what the tree is drawn from."""
-    edits = lineage.accepted_edits()
+    edits = graph.accepted()
     inputs = {path for job in chain.jobs for path in graph.code(job, chain.params)}
     watched = [Path(params.FILE), provenance.LOCK, *sorted(inputs)]
     commit = worktree.commit()

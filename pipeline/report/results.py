@@ -141,21 +141,6 @@ def _record(path: Path) -> dict[str, Any]:
     return found
 
 
-def accepted() -> list[Row]:
-    """The cosmetic edits of code that were declared harmless (`graph.ACCEPTED`), oldest first."""
-    found = []
-    for number, line in enumerate(graph.ACCEPTED.read_text(encoding="utf-8").splitlines(), 1):
-        try:
-            edit = json.loads(line)
-            if "job" in edit:  # the first line says what the file is
-                files = [{name: file[name] for name in ("path", "old", "new")} for file in edit["files"]]
-                words = {name: edit[name] for name in ("job", "reason", "author", "diff")}
-                found.append(words | {"files": files})
-        except (ValueError, KeyError, TypeError):
-            raise SandglassError(f"{graph.ACCEPTED}: line {number} is not an accepted edit") from None
-    return found
-
-
 @dataclass(frozen=True)
 class Erratum:
     """A printed statement that is wrong: the rows that show it, and those of a form that holds."""

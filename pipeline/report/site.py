@@ -33,7 +33,7 @@ class Site:
         self.artifacts = catalogue.artifacts(params)
         self.lineage = Lineage(params)
         self.studies = results.load(params)
-        self.accepted = results.accepted()
+        self.accepted = graph.accepted()
         self.identity = identity(params, self.files)
         self._environment = jinja2.Environment(
             loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined,

@@ -57,8 +57,9 @@ def test_renamed_theory_check(built: Workspace) -> None:
     built.assert_clean()
 
 
-def test_stray_file_is_removed_without_running_anything(built: Workspace) -> None:
-    stray = built.path / "data/tables/toy/stray.parquet"
+@pytest.mark.parametrize("name", ["tables/toy/stray.parquet", "runs/toy/toy-a/.Wq3_x.tmp", ".Wq3_x.tmp"])
+def test_stray_file_is_removed_without_running_anything(built: Workspace, name: str) -> None:
+    stray = built.path / "data" / name
     stray.write_bytes(b"stray")
     assert built.engine("snakemake").ran == set()
     assert not stray.exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 
@@ -28,6 +29,7 @@ def _busy(workspace: Workspace, engine: str, seconds: int = 5) -> subprocess.Pop
         ("dvc", "snakemake", "dvc repro` (process "),
         ("snakemake", "dvc", "Unable to acquire lock"),
         ("snakemake", "snakemake", "another snakemake (process "),
+        ("dvc", "dvc", "is busy, it is being blocked by:"),
     ],
 )
 def test_second_stops_before_it_touches_anything(
@@ -37,13 +39,29 @@ def test_second_stops_before_it_touches_anything(
     before = built.artifacts()
     done = built.run(*ENGINES[second])
     assert done.status != 0
-    assert message in done.last_line
+    assert message in (done.output if second == "dvc" else done.last_line)
     assert "Traceback" not in done.output and not done.ran
     assert process.poll() is None
     assert built.artifacts() == before
     output, _ = process.communicate()
     assert process.returncode == 0, output
     built.assert_clean()
+
+
+@pytest.mark.parametrize("other", ENGINES)
+def test_of_two_started_at_once_one_builds_everything(built: Workspace, other: str) -> None:
+    built.set_lr("toy-a", 0.75)
+    both = [built.start(*ENGINES[name], TOY_SECONDS="toy-a:8") for name in ("snakemake", other)]
+    outputs = [process.communicate()[0] for process in both]
+    assert sorted(process.returncode == 0 for process in both) == [False, True], outputs
+    refused = outputs[both[0].returncode == 0]
+    assert "nothing was started" in refused or "Unable to acquire lock" in refused
+    assert "Traceback" not in refused and "python -m pipeline" not in refused
+    built.assert_clean()
+    disturbed = built.artifacts()
+    shutil.rmtree(built.path / "data/runs")
+    assert "train toy-a" in built.engine("snakemake").ran
+    assert built.artifacts() == disturbed
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -112,3 +130,44 @@ def test_interrupted_run_continues(built: Workspace) -> None:
 def _kill_all(process: subprocess.Popen[str]) -> None:
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
+
+
+def test_files_that_dvc_was_writing_when_it_was_killed_are_mended(built: Workspace) -> None:
+    """It writes both in place, and would start on neither."""
+    built.set_lr("toy-a", 0.75)
+    built.engine("dvc")
+    lock, rwlock = built.path / "dvc.lock", built.path / ".dvc/tmp/rwlock"
+    lock.write_bytes(lock.read_bytes()[:5000])
+    rwlock.write_bytes(b"")
+    done = built.snakemake("-n")
+    assert done.ran == {"report"}, done.output  # the copy is from before the last stage
+    assert "sandglass: DVC was killed while it wrote dvc.lock" in done.output
+    assert set(built.status()) == {"report"}
+    (built.path / ".sandglass/dvc.lock").unlink()
+    lock.write_bytes(b"")
+    assert built.engine("snakemake").ran >= {"dataset toy-numbers", "train toy-a", "report"}
+    built.assert_clean()
+
+
+def test_a_lock_file_with_the_marks_of_a_merge_is_left_to_its_owner(built: Workspace) -> None:
+    lock = built.path / "dvc.lock"
+    lock.write_text("<<<<<<< HEAD\n" + lock.read_text())
+    before = lock.read_bytes()
+    done = built.snakemake("-n")
+    assert done.status == 1
+    assert "sandglass: DVC: unable to read: 'dvc.lock'" in done.last_line and "Traceback" not in done.output
+    assert lock.read_bytes() == before
+
+
+def test_a_kill_while_results_are_recorded_leaves_the_old_record(built: Workspace) -> None:
+    lock = built.path / "dvc.lock"
+    before = lock.read_bytes()
+    code = (
+        "import os; from pathlib import Path; from pipeline import repository\n"
+        "def half(path, data):\n    Path(path).write_text('schema'); os._exit(9)\n"
+        "repository.dump_yaml = half; repository.{}"
+    )
+    for recording in ("Repository(Path()).commit(['report'])", "forget_stages(Path(), set())"):
+        assert built.run("python", "-c", code.format(recording)).status == 9
+        assert lock.read_bytes() == before
+    built.assert_clean()

@@ -22,7 +22,7 @@ COPIED = (
     "Snakefile", "dvc.yaml", "requirements.txt", "pipeline", "schemas", "profiles",
     ".gitignore", ".dvcignore", ".dvc/config", ".dvc/.gitignore", "data/reference/README.md", "accepted.jsonl",
 )  # fmt: skip
-TIMEOUT = 300.0
+TIMEOUT = 900.0  # machines may be busy
 
 
 @dataclass
@@ -153,16 +153,17 @@ def environment() -> dict[str, str]:
     return kept | names | {"PATH": path, "DVC_NO_ANALYTICS": "1", "GIT_CONFIG_GLOBAL": os.devnull}
 
 
-def lay_out(path: Path) -> Workspace:
-    """The repository's code with the toy study in place of its own, under git; nothing is built."""
-    for name in COPIED:
+def lay_out(path: Path, toy: bool = True) -> Workspace:
+    """The repository's code with the toy study in place of its own, or as it is; under git, nothing built."""
+    for name in COPIED if toy else (*COPIED, "params.yaml"):
         source, target = REPOSITORY / name, path / name
         if source.is_dir():
             shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, target)
-    shutil.copytree(TOY, path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+    if toy:
+        shutil.copytree(TOY, path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
     workspace = Workspace(path)
     workspace.git("init", "-q", "-b", "main")
     workspace.git("add", "-A")

@@ -1,0 +1,280 @@
+"""One round of `kill.py`: an engine is killed, an engine continues, and what is then there is compared.
+
+Identical means: every artifact has the bytes of a build that was left alone, dvc.lock says the same, DVC's
+cache holds what it names, neither engine has anything to do, and nothing half-made and no process is left.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+from ruamel.yaml import YAML
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "engines"))
+
+from workspace import Done, Workspace, environment, lay_out
+
+COMMANDS = {"snakemake": ("snakemake", "--cores", "2"), "dvc": ("dvc", "repro")}
+STARTS = {"empty": "nothing is built", "changed": "all is built, with another learning rate of one run"}
+# What DVC says of its own files, which it writes in place, when it was killed in that instant.
+CUT = ("dvc.lock' validation failed", "RWLock-file", "structure is corrupted")
+GONE_SECONDS = 10.0
+
+DATASETS = ["dyck-train-complete", "dyck-probe16"]
+RUNS = ["dyck-standard", "dyck-minimal"]
+CHECKS = ["dyck-random-attention"]
+
+
+# --- the study -------------------------------------------------------------------------------------------
+
+
+def lay_out_reduced(path: Path) -> Workspace:
+    """The Dyck study with one training set and two runs, of four replicas that train for seconds.
+
+    Training saves its state twice a second instead of every ten, so that a kill meets some of it.
+    """
+    tree = lay_out(path, toy=False)
+    core = path / "pipeline/training/core.py"
+    text = core.read_text(encoding="utf-8")
+    assert "CHECKPOINT_SECONDS = 10.0\n" in text
+    core.write_text(text.replace("CHECKPOINT_SECONDS = 10.0\n", "CHECKPOINT_SECONDS = 0.5\n"))
+    tree.change(_reduce)
+    return tree
+
+
+def _reduce(params: dict[str, Any]) -> None:
+    params["scale"], params["device"] = "smoke", "cpu"
+    for section, names in (("datasets", DATASETS), ("runs", RUNS), ("theory", CHECKS)):
+        params[section] = {name: params[section][name] for name in names}
+    study = params["studies"]["dyck"]
+    study |= {"datasets": DATASETS, "runs": RUNS, "theory": CHECKS, "figures": ["variation"]}
+    for run in params["runs"].values():
+        run |= {"replicas": 4, "steps": 400, "log_every": 10}
+
+
+def other_rate(params: dict[str, Any]) -> None:
+    """Edit params.yaml so that one run, and all that is made from it, is another."""
+    params["runs"]["dyck-minimal"]["lr"] /= 2
+
+
+# --- one round -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A round: what lies there, which engine is killed and when, and which one continues."""
+
+    number: int
+    start: str
+    engine: str
+    then: str
+    moments: tuple[float, ...]  # shares of the time that an uninterrupted run takes
+
+    @property
+    def engines(self) -> tuple[str, ...]:
+        """The engine of each kill."""
+        return (self.engine, *(self.then for _ in self.moments[1:]))
+
+
+def plans(rounds: int, seed: int) -> Iterator[Plan]:
+    """Engines take turns, starts too; every third round the other engine continues, every fifth has two kills."""
+    draw = random.Random(seed).random
+    engines, starts = list(COMMANDS), list(STARTS)
+    for number in range(rounds):
+        engine, start = engines[number % 2], starts[number // 2 % 2]
+        then = engines[1 - number % 2] if number % 3 == 2 else engine
+        yield Plan(number + 1, start, engine, then, tuple(draw() for _ in range(1 + (number % 5 == 4))))
+
+
+@dataclass
+class Kill:
+    """One SIGKILL: after how long, what was at work, and whether half-trained models lay there."""
+
+    seconds: float
+    at: str
+    resumable: bool
+
+
+@dataclass
+class Round:
+    """What came of a plan; without complaints, everything is as if nothing had happened."""
+
+    plan: Plan
+    kills: list[Kill] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+    mended: bool = False  # DVC refused its own half-written file, until one `snakemake -n`
+
+    @property
+    def identical(self) -> bool:
+        return not self.complaints
+
+
+class Bench:
+    """Work trees to start from, the build to compare with, and how long builds take."""
+
+    def __init__(self, folder: Path, reference: Workspace, starts: dict[str, Path]) -> None:
+        """``starts``: for each name a work tree that rounds copy."""
+        self.folder, self.reference, self.starts = folder, reference, starts
+        self.artifacts, self.lock = reference.artifacts(), _lock(reference)
+        self.durations: dict[tuple[str, str], float] = {}
+
+    def run(self, plan: Plan) -> Round:
+        """Carry out a plan; its work tree stays in ``folder`` if something is wrong."""
+        while True:
+            found, tree = Round(plan), self._copy(plan.start, f"round-{plan.number}")
+            for index, (engine, moment) in enumerate(zip(plan.engines, plan.moments, strict=True)):
+                whole = self.duration(plan.start, engine)
+                remaining = whole if index == 0 else max(whole - found.kills[0].seconds, 1.0)
+                kill = interrupt(tree, engine, moment * remaining)
+                if isinstance(kill, float):  # it was done already
+                    if index == 0:
+                        self.durations[plan.start, engine] = kill
+                    break
+                found.kills.append(kill)
+                found.complaints += _outliving(tree.path)
+            if found.kills:
+                break
+        found.mended = self._finish(tree, plan.then, found.complaints)
+        if found.identical:
+            found.complaints += self.compare(tree)
+        return found
+
+    def duration(self, start: str, engine: str) -> float:
+        """Seconds of a run that is left alone; the first time it is made, and must equal the reference."""
+        if (start, engine) not in self.durations:
+            tree, complaints = self._copy(start, f"whole-{start}-{engine}"), list[str]()
+            began = time.monotonic()
+            self._finish(tree, engine, complaints)
+            self.durations[start, engine] = time.monotonic() - began
+            if complaints := complaints or self.compare(tree):
+                raise SystemExit(f"without any kill: {'; '.join(complaints)} (kept: {tree.path})")
+            shutil.rmtree(tree.path)
+        return self.durations[start, engine]
+
+    def compare(self, tree: Workspace) -> list[str]:
+        """What distinguishes ``tree`` from the reference; nothing, if all is well."""
+        found = tree.artifacts()
+        complaints = [f"data/{name} is missing" for name in sorted(self.artifacts.keys() - found.keys())]
+        complaints += [f"data/{name} is left over" for name in sorted(found.keys() - self.artifacts.keys())]
+        shared = sorted(found.keys() & self.artifacts.keys())
+        complaints += [f"data/{name} differs" for name in shared if found[name] != self.artifacts[name]]
+        left = [*(tree.path / "data/.tmp").glob("*"), *(tree.path / ".work").glob("*/*")]
+        complaints += [f"{path.relative_to(tree.path)} is left over" for path in left]
+        if _lock(tree) != self.lock:
+            complaints.append("dvc.lock differs")
+        complaints += _cache_complaints(tree)
+        if changed := tree.status():
+            complaints.append(f"dvc status names {', '.join(changed)}")
+        if planned := tree.planned():
+            complaints.append(f"snakemake would run {', '.join(sorted(planned))}")
+        return complaints
+
+    def _copy(self, start: str, name: str) -> Workspace:
+        path = self.folder / name / "tree"
+        shutil.rmtree(path.parent, ignore_errors=True)
+        return Workspace(Path(shutil.copytree(self.starts[start], path, symlinks=True)))
+
+    def _finish(self, tree: Workspace, engine: str, complaints: list[str]) -> bool:
+        """Build to the end; True if DVC could only start after ``snakemake -n`` had mended its files."""
+        done, mended = self._whole(tree, engine), False
+        if done.status and engine == "dvc" and any(sign in done.output for sign in CUT):
+            mended = tree.snakemake("-n").status == 0
+            done = self._whole(tree, engine)
+        if done.status:
+            complaints.append(f"{engine} ended with status {done.status}: {done.last_line}")
+        return mended
+
+    def _whole(self, tree: Workspace, engine: str) -> Done:
+        done = tree.run(*COMMANDS[engine])
+        with (tree.path.parent / "continued.log").open("a", encoding="utf-8") as log:
+            log.write(done.output)
+        return done
+
+
+def interrupt(tree: Workspace, engine: str, seconds: float) -> Kill | float:
+    """Start ``engine``, kill its process group after ``seconds``; if it ended before that, after how long."""
+    began = time.monotonic()
+    since = time.time()
+    log = tree.path.parent / "killed.log"
+    with log.open("a") as out:
+        process = subprocess.Popen(
+            COMMANDS[engine], cwd=tree.path, env=environment(), start_new_session=True, stdout=out, stderr=out
+        )
+    try:
+        process.wait(timeout=seconds)
+        return time.monotonic() - began
+    except subprocess.TimeoutExpired:
+        at = _at_work(process.pid) or _phase(tree.path, since)
+        os.killpg(process.pid, signal.SIGKILL)
+        after = time.monotonic() - began
+    finally:  # Ctrl-C as well
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    states = (tree.path / ".work").glob("*/*/chunks/*.safetensors")
+    return Kill(after, at, any(not path.name.startswith(".") for path in states))
+
+
+def _at_work(pid: int) -> str:
+    """The steps below the process, such as ``train`` or ``dataset, theory``."""
+    steps = set()
+    for process in psutil.Process(pid).children(recursive=True):
+        try:
+            words = process.cmdline()
+        except psutil.Error:
+            continue
+        if words[1:3] == ["-m", "pipeline"]:
+            steps.add(words[3])
+    return ", ".join(sorted(steps))
+
+
+def _phase(tree: Path, since: float) -> str:
+    """What the engine does while no step is at work."""
+    done = [file for file in (tree / "logs/steps").glob("*.json") if file.stat().st_mtime > since]
+    if not done:
+        return "start of the engine"
+    return "end of the engine" if tree / "logs/steps/report-all.json" in done else "between steps"
+
+
+def _outliving(tree: Path) -> list[str]:
+    """Wait until no process has its working directory in ``tree``; those that stay are a complaint."""
+    deadline = time.monotonic() + GONE_SECONDS
+    while alive := [p for p in psutil.process_iter(["cwd"]) if p.info["cwd"] == str(tree)]:
+        if time.monotonic() > deadline:
+            return [f"process {process.pid} outlived the kill" for process in alive]
+        time.sleep(0.05)
+    return []
+
+
+def _lock(tree: Workspace) -> Any:
+    return YAML(typ="safe").load((tree.path / "dvc.lock").read_text(encoding="utf-8"))
+
+
+def _cache_complaints(tree: Workspace) -> list[str]:
+    """What dvc.lock names as output and DVC's cache does not hold, or holds otherwise."""
+
+    def content(md5: str) -> bytes | None:
+        file = tree.path / ".dvc/cache/files/md5" / md5[:2] / md5[2:]
+        found = file.read_bytes() if file.is_file() else b""
+        return found if hashlib.md5(found).hexdigest() == md5.removesuffix(".dir") else None
+
+    outputs = [out for stage in _lock(tree)["stages"].values() for out in stage["outs"]]
+    wanted = {out["md5"]: out["path"] for out in outputs}
+    for md5, path in list(wanted.items()):
+        if md5.endswith(".dir"):
+            entries = json.loads(content(md5) or b"[]")
+            wanted |= {entry["md5"]: f"{path}/{entry['relpath']}" for entry in entries}
+    return [f"DVC's cache has lost {path}" for md5, path in wanted.items() if content(md5) is None]

@@ -1,0 +1,50 @@
+"""dvc.lock under kills: a copy of it to fall back on, and its repair.
+
+DVC writes dvc.lock in place after every stage, which takes it a tenth of a second and more. What a kill
+leaves then is cut off in the middle, and no engine starts on it. Nothing in it is lost for good: an older
+one only makes DVC look at more stages, since what it records is compared by content.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+from pipeline import graph
+
+NAME = "dvc.lock"
+
+
+def keep(root: Path) -> None:
+    """Copy ``root/dvc.lock``, which nobody writes meanwhile, to where ``mend`` finds it."""
+    if not _is_cut(root / NAME):
+        _replace(root, root / graph.STATE / NAME, root / NAME)
+
+
+def mend(root: Path) -> None:
+    """Put the kept copy in place of a ``root/dvc.lock`` that is cut off; without a copy, remove it.
+
+    The caller keeps DVC from writing it. A file with the marks of a merge is whole, and left as it is.
+    """
+    if not (root / NAME).is_file() or not _is_cut(root / NAME):
+        return
+    kept = root / graph.STATE / NAME
+    if kept.is_file():
+        _replace(root, root / NAME, kept)
+    else:
+        (root / NAME).unlink()
+    how = "the copy of before its last stage" if kept.is_file() else "none: every stage is looked at again"
+    print(f"sandglass: DVC was killed while it wrote {NAME}; in its place is {how}", file=sys.stderr)
+
+
+def _is_cut(file: Path) -> bool:
+    """DVC ends its last line; what a kill leaves are the first so many kilobytes, or nothing."""
+    return not file.is_file() or not file.read_bytes().endswith(b"\n")
+
+
+def _replace(root: Path, target: Path, source: Path) -> None:
+    temporary = root / graph.STATE / f"{NAME}.tmp"
+    temporary.parent.mkdir(exist_ok=True)
+    shutil.copyfile(source, temporary)
+    temporary.replace(target)

@@ -1,0 +1,114 @@
+"""The same bytes from two clones, one core or two, and whatever surroundings; where not, how far apart."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+from workspace import Workspace
+
+from pipeline import graph, params
+from pipeline.steps.analyse import Context
+from pipeline.studies.dyck import analysis, datasets, runs
+from pipeline.training import core, ensemble
+
+REPOSITORY = Path(__file__).parents[2]
+
+# One step of each kind that computes, with other threads than its engine gave it (`snakemake --cores 2`).
+STEPS = {
+    ("dataset", "dyck-train-complete"): "2",
+    ("train", "dyck-minimal"): "1",
+    ("theory", "dyck-random-attention"): "2",
+    ("analyse", "dyck"): "1",
+    ("figures", "dyck"): "2",
+    ("claims", "dyck"): "2",
+    ("report", "all"): "2",
+}
+YEARS = 4e7  # seconds
+LATER = f"""
+import datetime, time
+now, local, universal, text = time.time, time.localtime, time.gmtime, time.strftime
+time.time = lambda: now() + {YEARS}
+time.time_ns = lambda: int(time.time() * 1e9)
+time.localtime = lambda *seconds: local(*(seconds or [time.time()]))
+time.gmtime = lambda *seconds: universal(*(seconds or [time.time()]))
+time.strftime = lambda form, *t: text(form, *(t or [time.localtime()]))
+"""
+
+
+def test_a_fresh_clone_built_on_one_core_leaves_the_recorded_results_as_they_are(
+    template: Path, tmp_path: Path
+) -> None:
+    """dvc.lock holds the md5 of every file that a build on all cores has made elsewhere."""
+    original = Workspace(template)
+    original.git("clone", "-q", str(template), str(tmp_path / "clone"))
+    clone = Workspace(tmp_path / "clone")
+    assert not clone.artifacts()
+    assert clone.snakemake("--cores", "1").status == 0
+    assert clone.artifacts() == original.artifacts()
+    assert clone.git("status", "--porcelain") == ""
+
+
+def test_every_step_gives_the_same_bytes_in_other_surroundings(dyck: Workspace, tmp_path: Path) -> None:
+    """Other folder, threads, hash seed, locale, time zone, year."""
+    before = dyck.artifacts()
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(LATER)
+    loaded = params.load(dyck.path)
+    jobs = {(job.step, job.id): job for job in graph.jobs(loaded)}
+    for key, threads in STEPS.items():
+        for path in graph.outputs(jobs[key], loaded):
+            (dyck.path / path).unlink()
+        arguments = key[:1] if key[0] == "report" else key
+        done = dyck.run(
+            "python", "-m", "pipeline", *arguments, OMP_NUM_THREADS=threads, POLARS_MAX_THREADS="1",
+            PYTHONHASHSEED="1", TZ="Pacific/Kiritimati", LC_ALL="C", PYTHONPATH=str(tmp_path / "site"),
+        )  # fmt: skip
+        assert done.status == 0, done.output
+        note = json.loads((dyck.path / f"logs/steps/{key[0]}-{key[1]}.json").read_text())
+        assert note["finished"] > time.time() + YEARS / 2
+    assert dyck.artifacts() == before
+
+
+@pytest.mark.parametrize("run", ["dyck-standard", "dyck-wide", "dyck-minimal-contrastive"])
+def test_training_on_two_threads_is_training_on_one(tmp_path: Path, run: str) -> None:
+    """Workers have one each on a CPU; whoever trains by hand may have more."""
+    loaded = params.load(REPOSITORY, "smoke")
+    entry = loaded.runs[run].model_copy(update={"replicas": 2})
+    frame, _ = datasets.generate(loaded.datasets[entry.dataset], entry.dataset, loaded.seed)
+    header, data, table = runs.prepare(entry, frame, loaded.seed)
+    ensemble.write_job(tmp_path / "job.safetensors", header, data, table)
+    found, before = [], torch.get_num_threads()
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            job = core.TrainingJob(tmp_path / "job.safetensors")
+            found.append(core.train_chunk(job, [0, 1], torch.device("cpu")).flat)
+    finally:
+        torch.set_num_threads(before)
+    assert torch.equal(*found)
+
+
+def test_the_batch_size_of_the_analysis_changes_nothing_but_rounding(
+    smoke: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(smoke.path)
+    loaded = params.load()
+    entry = loaded.studies["dyck"]
+    chosen = {"runs": [run for run in entry.runs if "table1" not in run]}
+    fields = {field: getattr(entry, field) for field in ("analysis", "datasets", "language", "model")}
+    context = Context("dyck", SimpleNamespace(**fields, **chosen), loaded.scale, loaded.seed, "")
+    whole = analysis.analyse(context)
+    monkeypatch.setattr(analysis, "MAX_NUMBERS", 2**17)
+    parts = analysis.analyse(context)
+    assert whole.keys() == parts.keys()
+    for name, frame in whole.items():
+        for column in frame.columns:
+            a, b = frame[column], parts[name][column]
+            if not a.equals(b):
+                print(name, column, (a - b).abs().max(), (a != b).sum(), len(a))
+    assert 0
