@@ -593,7 +593,7 @@ def broken_solvers(context: Any) -> Figure:
     panels, frames = [], []
     for panel, pattern, x_title, y_title, y_scale in (
         ("(a) inserted pairs", r"pumped-delta(?<delta>[0-9.]+)-pairs(?<x>[0-9]+)", "inserted pairs",
-         "distance of two prefixes, h", alt.Scale(type="log")),
+         "distance of two prefixes, h", alt.Scale(type="log", nice=False, padding=8)),
         ("(b) length", r"broken-delta(?<delta>[0-9.]+)-length(?<x>[0-9]+)", "length of the string",
          ACCURACIES["acc_close"], alt.Scale(zero=False)),
     ):  # fmt: skip
@@ -604,7 +604,12 @@ def broken_solvers(context: Any) -> Figure:
         frames.append(pl.DataFrame(frame, schema=shape))
         steps = frame["x"].unique().sort().to_list()
         base = alt.Chart(frame).encode(
-            x=alt.X("x:Q", title=x_title, scale=alt.Scale(type="log"), axis=alt.Axis(values=steps)),
+            x=alt.X(
+                "x:Q",
+                title=x_title,
+                scale=alt.Scale(type="log", nice=False, padding=8),
+                axis=alt.Axis(values=steps, format="d"),
+            ),
             y=alt.Y("y:Q", title=y_title, scale=y_scale),
             color=alt.Color("δ:N", title="noise δ", legend=alt.Legend(orient="bottom")),
         )
@@ -623,8 +628,7 @@ def broken_solvers(context: Any) -> Figure:
         "Without noise, inserted pairs and longer strings change nothing; with it, the distance of two prefixes "
         f"falls like one over the number of pairs, and accuracy falls with length. Last points: {', '.join(ends)}."
     )
-    figure = alt.hconcat(*panels, spacing=30).resolve_scale(color="independent")
-    return figure.properties(title=title, description=words), data
+    return alt.hconcat(*panels, spacing=30).properties(title=title, description=words), data
 
 
 def _theory_points(context: Any, pattern: str) -> pl.DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +27,11 @@ NORMAL = "blocks.0.ln"
 
 SOURCE = "Wen et al. 2023, Theorem 3 and appendix C.4"
 LEMMA_1 = "Wen et al. 2023, Lemma 1"
+# R of Lemma 1 by max(|a|, |b|) and epsilon.
+CONSTANTS: dict[str, Callable[[NDArray, NDArray], NDArray]] = {
+    "printed": lambda r0, epsilon: 4 * r0 / epsilon + 1,
+    "corrected": lambda r0, epsilon: 4 / epsilon + 1,
+}
 CONSTANT, PREFIX, LOSS = "dyck-lemma-1-constant", "dyck-eq-40", "dyck-theorem-3-loss"
 
 
@@ -45,7 +50,7 @@ def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
 
 
 def _lemma_1(triples: int, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
-    ratios: dict[str, list[NDArray[np.float64]]] = {"printed": [], "corrected": []}
+    ratios: dict[str, list[NDArray[np.float64]]] = {form: [] for form in CONSTANTS}
     for dimension in DIMENSIONS:
         count = triples // len(DIMENSIONS)
         epsilon = np.exp(rng.uniform(np.log(0.01), np.log(2), count))
@@ -53,8 +58,8 @@ def _lemma_1(triples: int, rng: np.random.Generator) -> Iterator[dict[str, Any]]
         b = np.where(rng.random((count, 1)) < 0.5, b, -a)  # opposite is worst
         a, b = (x * np.exp(rng.normal(size=(count, 1))) for x in (a, b))
         r0 = np.maximum(*(np.linalg.norm(x, axis=1) for x in (a, b)))
-        for form, least in (("corrected", 4 / epsilon + 1), ("printed", 4 * r0 / epsilon + 1)):
-            long = r * (least * r0 / np.linalg.norm(r, axis=1))[:, None]
+        for form, constant in CONSTANTS.items():
+            long = r * (constant(r0, epsilon) * r0 / np.linalg.norm(r, axis=1))[:, None]
             ratios[form].append(np.linalg.norm(_unit(a + long) - _unit(b + long), axis=1) / epsilon)
     for form, found in ratios.items():
         yield {
