@@ -47,7 +47,8 @@ _CODE = {
         pipeline/training/core.py pipeline/training/packing.py pipeline/training/ensemble.py
         pipeline/studies/{study}/runs.py schemas/{study}/datasets.py schemas/curves.py""",
     "theory": """pipeline/streams.py pipeline/tables.py pipeline/stats.py schemas/theory.py
-        pipeline/languages/{language}.py pipeline/studies/{study}/theory/{module}.py""",
+        pipeline/languages/{language}.py pipeline/models/{model}.py pipeline/checkpoints.py
+        pipeline/studies/{study}/constructions.py pipeline/studies/{study}/theory/{module}.py""",
     "analyse": """pipeline/streams.py pipeline/tables.py pipeline/checkpoints.py pipeline/stats.py schemas/curves.py
         pipeline/languages/{language}.py pipeline/models/{model}.py
         pipeline/studies/{study}/analysis.py pipeline/studies/{study}/metrics.py

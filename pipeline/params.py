@@ -68,6 +68,7 @@ class TheoryEntry(Strict):
 
     study: Id
     language: Module
+    model: Module = Field(description="the module of pipeline/models/ that its constructions run on")
     module: Module = Field(description="the module of pipeline/studies/<study>/theory/")
 
 
@@ -247,6 +248,7 @@ def _cross_check(params: Params) -> None:
         module(f"datasets.{key}.language", dataset.language, "pipeline/languages")
     for key, check in params.theory.items():
         module(f"theory.{key}.language", check.language, "pipeline/languages")
+        module(f"theory.{key}.model", check.model, "pipeline/models")
         module(f"theory.{key}.module", check.module, f"pipeline/studies/{check.study}/theory")
     for key, study in params.studies.items():
         module(f"studies.{key}.language", study.language, "pipeline/languages")

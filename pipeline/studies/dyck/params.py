@@ -74,8 +74,8 @@ class Run(RunEntry):
     corpus: Literal["shared", "per_replica"] = Field(
         description="replica r trains on corpus 0, or on corpus r"
     )
-    block: Literal["gpt", "resln", "stripped"] = Field(
-        description="form of a layer; see models/transformer.py"
+    block: Literal["gpt", "resln", "stripped", "eq6"] = Field(
+        description="form of a layer; see models/transformer.py, of eq6 models/theory_transformer.py"
     )
     layers: Annotated[int, Field(ge=1, le=4)]
     heads: Positive
@@ -96,6 +96,10 @@ class Run(RunEntry):
             raise ValueError(f"width {self.width} must be a multiple of heads {self.heads}")
         if (self.block == "stripped") != (self.ffn == 0):
             raise ValueError("ffn must be 0 for block 'stripped', which has no MLP, and positive for others")
+        if (self.block == "eq6") != (self.model == "theory_transformer"):
+            raise ValueError("block 'eq6' is that of model 'theory_transformer', which has no other")
+        if self.block == "eq6" and (self.heads, self.position) != (1, "none"):
+            raise ValueError("block 'eq6' has one head and position 'none'")
         if self.contrastive > 0 and self.position != "none":
             raise ValueError("contrastive needs position 'none': the inserted prefix would shift the code")
         return self
