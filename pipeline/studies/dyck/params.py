@@ -122,7 +122,36 @@ class RandomAttentionCheck(TheoryEntry):
     ]
 
 
-Theory = Annotated[SamplerCheck | RandomAttentionCheck, Field(discriminator="module")]
+Candidates = Annotated[int, Field(ge=4, le=28, description="candidates per weight and sign, n")]
+
+
+class PruningCheck(TheoryEntry):
+    """DYCK-TH6: random parents pruned to random targets."""
+
+    module: Literal["pruning"]
+    layers: Annotated[list[Positive], Field(min_length=1, description="of the target")]
+    candidates: Annotated[list[Candidates], Field(min_length=2)]
+    seeds: Annotated[int, Field(ge=2, description="parents of each size, each with a target of its own")]
+
+
+class SharedMatrixCheck(TheoryEntry):
+    """DYCK-TH7: two targets, one parent, one matrix."""
+
+    module: Literal["shared_matrix"]
+    candidates: Candidates
+
+
+class LemmaCheck(TheoryEntry):
+    """DYCK-TH8: the technical lemmas, of C.5.1 or of C.6."""
+
+    module: Literal["approximation_lemmas", "network_lemmas"]
+    draws: Annotated[int, Field(ge=100, description="random inputs that every lemma meets")]
+
+
+Theory = Annotated[
+    SamplerCheck | RandomAttentionCheck | PruningCheck | SharedMatrixCheck | LemmaCheck,
+    Field(discriminator="module"),
+]
 
 
 class Analysis(Strict):
