@@ -6,13 +6,12 @@ Everything here runs through `pipeline.models.theory_transformer.forward`, like 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from scipy.linalg import helmert
-from torch import Tensor
 
 from pipeline.languages import dyck
 from pipeline.models import theory_transformer as model
@@ -127,75 +126,118 @@ def smallest_coefficient(scores: Scores, language: Language) -> NDArray[np.float
     return np.where(D > 1, found, 1.0)
 
 
-# The solver
+# Models
 
 
 @dataclass(frozen=True)
 class Solver:
-    """R models of one language. ``basis`` (pairs, width): the directions b of the pairs in the residual stream."""
+    """R models of one language that read ``symbols`` or ``tokens``.
+
+    ``basis`` (pairs, width): the directions b in which the last layer's attention keeps the pairs apart.
+    """
 
     ensemble: model.Ensemble
     language: Language
     basis: NDArray[np.float64]
+    reads: str = "symbols"
 
     def run(
-        self, tokens: NDArray, record: Collection[str] = (), replicas: slice = slice(None)
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+        self, tokens: NDArray, record: Collection[str] = (), start: bool = True
+    ) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
         """Predictions (R, n, T + 1, 2k) after the start token and after each token, and the recorded activations.
 
-        ``tokens`` are (n, T), the same for every replica, or (R, n, T).
+        ``tokens`` are (n, T), the same for every replica, or (R, n, T). Without ``start`` there is no start token
+        and no prediction behind it.
         """
         flat = tokens.reshape(-1, tokens.shape[-1])
-        ids = flat if self.ensemble.spec.inputs == 2 * self.language.k + 1 else self._symbols(flat)
-        ids = dyck.with_start(ids).reshape(-1, *tokens.shape[-2:-1], tokens.shape[-1] + 1)
-        chosen = {name: value[replicas] for name, value in self.ensemble.params.items()}
-        if len(ids) > 1:
-            ids = ids[replicas]
+        ids = dyck.symbols(flat, self.language.depth) if self.reads == "symbols" else flat
+        ids = dyck.with_start(ids) if start else ids
+        ids_RxBxT = torch.from_numpy(ids.reshape(-1, *tokens.shape[-2:-1], ids.shape[-1])).long()
+        at = self.ensemble
         with torch.no_grad():
-            return model.forward(
-                self.ensemble.spec, chosen, self.ensemble.table, torch.from_numpy(ids).long(), record=record
-            )
+            found, recorded = model.forward(at.spec, at.params, at.table, ids_RxBxT, record=record)
+        return found.numpy(), {name: value.numpy() for name, value in recorded.items()}
 
-    def _symbols(self, tokens: NDArray) -> NDArray:
-        return dyck.symbols(tokens, self.language.depth)
+    def take(self, replica: int) -> Solver:
+        """One of the models, as a solver with a replica axis of 1."""
+        params = {name: value[replica : replica + 1] for name, value in self.ensemble.params.items()}
+        return replace(self, ensemble=replace(self.ensemble, params=params))
 
 
 def exact_solvers(
-    language: Language, scores: Scores, smallest: NDArray[np.float64] | None = None, block: str = "eq6"
+    language: Language,
+    scores: Scores,
+    smallest: NDArray[np.float64] | None = None,
+    basis: NDArray[np.float64] | None = None,
+    block: str = "eq6",
 ) -> Solver:
     """One layer on top of the minimal first layer of eq. (15) that predicts the law of the language (Theorem 1).
 
     The stream holds the one-hot symbol (start token first) and kD + 1 coordinates more. Their sum-zero subspace
     has an orthonormal basis b, one direction per pair: orthogonal to 1 as the proof asks (22), and, as it
     needs without saying so, to every embedding. Values are b for an open and -exp(a) b for its closer (23), with
-    the index (t-1)D + d of the pair where the proof prints tD + d. Attention to symbols is by ``scores``: keys are
-    the symbols, queries their logits.
+    the index (t-1)D + d of the pair where the proof prints tD + d. Attention goes by ``scores``: keys are the
+    symbols, queries their logits.
 
-    ``smallest``, the bound below which a coefficient counts as absent, follows from ``scores`` if not given.
+    ``smallest``, the bound below which a coefficient counts as absent, and ``basis`` are as said if not given.
     """
-    S, pairs = language.symbols, language.pairs
-    width = S + pairs + 1
-    basis = np.zeros((pairs, width))
-    basis[:, S:] = helmert(pairs + 1)
-    replicas = len(scores.table)
+    S, replicas = language.symbols, len(scores.table)
+    width = S + language.pairs + 1
+    if basis is None:
+        basis = np.zeros((language.pairs, width))
+        basis[:, S:] = helmert(language.pairs + 1)
     W_Q, W_V = np.zeros((replicas, width, S)), np.zeros((replicas, width, width))
     W_Q[:, :S] = scores.table.transpose(0, 2, 1)
     W_V[:, language.opens] = basis
     W_V[:, language.closes] = -np.exp(scores.a)[..., None] * basis
-    W_K = np.broadcast_to(np.eye(width, S), W_Q.shape)
-    arrays = {"attn.W_Q": W_Q, "attn.W_K": W_K, "attn.W_V": W_V}
+    attention = {"W_Q": W_Q, "W_K": np.broadcast_to(np.eye(width, S), W_Q.shape), "W_V": W_V}
     bound = smallest_coefficient(scores, language) if smallest is None else smallest
     networks = [next_token_network(language, basis, float(least) * MARGIN) for least in bound]
-    for i, parts in enumerate(zip(*networks, strict=True)):
-        arrays[f"mlp.{i}.W"], arrays[f"mlp.{i}.b"] = (np.stack(part) for part in zip(*parts, strict=True))
-    params = {f"blocks.0.{name}": torch.from_numpy(array.copy()) for name, array in arrays.items()}
-    params["head.W"] = torch.eye(width, 2 * language.k, dtype=torch.float64).repeat(replicas, 1, 1)
+    network = [
+        (np.stack([W for W, _ in parts]), np.stack([b for _, b in parts]))
+        for parts in zip(*networks, strict=True)
+    ]
+    params = {"head.W": torch.eye(width, 2 * language.k, dtype=torch.float64).repeat(replicas, 1, 1)}
     spec = model.Spec(
-        block=block, layers=1, heads=1, width=width, ffn=tuple(len(b) for _, b in networks[0][:-1]),
-        attention="learned", position="none", t_max=1, inputs=S, outputs=2 * language.k, keys=S, floor=0.0,
+        block=block, layers=0, heads=1, width=width, ffn=(), attention="learned", position="none", t_max=1,
+        inputs=S, outputs=2 * language.k, keys=S, floor=0.0,
     )  # fmt: skip
     table = torch.from_numpy(dyck.embedding_table("pair", language.k, language.depth, width)).double()
-    return Solver(model.Ensemble(spec, params, table, {}), language, basis)
+    return Solver(
+        insert_layer(model.Ensemble(spec, params, table, {}), 0, attention, network), language, basis
+    )
+
+
+def insert_layer(
+    ensemble: model.Ensemble, at: int, attention: dict[str, NDArray[np.float64]], network: Network
+) -> model.Ensemble:
+    """The models with one more layer, the one at index ``at``; weights with or without a replica axis.
+
+    All layers have one shape: hidden layers grow to the larger width, by units that are 0.
+    """
+    spec, replicas = ensemble.spec, len(ensemble.params["head.W"])
+    arrays = {f"attn.{name}": value for name, value in attention.items()}
+    for i, (W, b) in enumerate(network):
+        arrays |= {f"mlp.{i}.W": W, f"mlp.{i}.b": b}
+    hidden = [b.shape[-1] for _, b in network[:-1]]
+    widest = tuple(map(max, zip(spec.widths[1:-1], hidden, strict=True))) if spec.layers else tuple(hidden)
+    grown = replace(spec, layers=spec.layers + 1, ffn=widest)
+    layers: list[dict[str, torch.Tensor]] = [{} for _ in range(spec.layers)]
+    for name, value in ensemble.params.items():
+        if name != "head.W":
+            _, layer, rest = name.split(".", 2)
+            layers[int(layer)][rest] = value
+    layers.insert(at, {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()})
+    params = {}
+    for name, shape in model.shapes(grown).items():
+        if name == "head.W":
+            params[name] = ensemble.params[name]
+            continue
+        _, layer, rest = name.split(".", 2)
+        value = layers[int(layer)][rest]
+        params[name] = torch.zeros(replicas, *shape, dtype=torch.float64)
+        params[name][(slice(None), *map(slice, value.shape[-len(shape) :]))] = value
+    return replace(ensemble, spec=grown, params=params)
 
 
 def next_token_network(language: Language, basis: NDArray[np.float64], low: float) -> Network:
