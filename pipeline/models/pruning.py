@@ -18,6 +18,7 @@ W_1, W_2, ... of its network. Stacks of inputs are (width, B, N). All numbers ar
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -264,6 +265,20 @@ class Pruned:
         """Number of weights that are left."""
         return sum(matrix.nnz for layer in self.layers for matrix in layer.values())
 
+    def condensed(self) -> list[dict[str, Array]]:
+        """Layers that compute the same, as small arrays: without the hidden units that nothing reads."""
+        return [_condensed(layer) for layer in self.layers]
+
+
+def _condensed(layer: Layer) -> dict[str, Array]:
+    found = dict(layer)
+    read = np.unique(layer["W_Q"].nonzero()[0])
+    found |= {name: layer[name][read] for name in ("W_K", "W_Q")}
+    for name, reader in itertools.pairwise(MATRICES[3:]):
+        read = np.unique(layer[reader].nonzero()[1])
+        found |= {name: found[name][read], reader: found[reader][:, read]}
+    return {name: matrix.toarray() for name, matrix in found.items()}
+
 
 def prune(parent: Parent, target: Sequence[Layer], hosts: Sequence[tuple[int, int]] | None = None) -> Pruned:
     """Prune ``parent`` to ``target``; target layer l goes to the parent layers ``hosts[l]``, which follow one
@@ -413,5 +428,5 @@ def random_inputs(m: int, count: int, length: int, rng: np.random.Generator) -> 
 def approximation_errors(target: Sequence[Layer], pruned: Pruned, x: Array, floor: float) -> Array:
     """|f~(X padded) - f(X)| / |X| in the 1,2-norm, for every matrix X of ``x`` (m, B, N): (B,)."""
     wide = pruned.layers[0]["W_V"].shape[0]
-    difference = run(pruned.layers, padded(x, wide), floor)[0] - padded(run(target, x, floor)[0], wide)
+    difference = run(pruned.condensed(), padded(x, wide), floor)[0] - padded(run(target, x, floor)[0], wide)
     return largest_column(difference) / largest_column(x)

@@ -163,6 +163,10 @@ class Analysis(Strict):
     resamples: Annotated[int, Field(ge=100, description="bootstrap resamples")]
     confidence: Annotated[float, Field(gt=0.5, lt=1)]
     stored_maps: Positive = Field(description="maps on D4 kept for figures: of the first replicas that count")
+    pruning_candidates: Annotated[list[Candidates], Field(min_length=1)] = Field(
+        description="DYCK-TH6 on the trained target: a random parent for each"
+    )
+    pruning_strings: Positive = Field(description="held-out strings on which these networks are compared")
 
 
 class Claims(Strict):
