@@ -58,7 +58,7 @@ def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
 
 def error_check(layers: int, n: int, replica: int) -> str:
     """The name of the row that holds the error of one pruned parent."""
-    return f"error-l{layers}-n{n}-seed{replica}"
+    return f"pruning-error-l{layers}-n{n}-seed{replica}"
 
 
 def _error(
@@ -79,7 +79,7 @@ def _error(
 
 def _legal(layers: int, wrong: int, entry: Any) -> dict[str, Any]:
     return {
-        "check": f"legal-l{layers}",
+        "check": f"pruning-legal-l{layers}",
         "statement": "Every weight is the parent's, bit for bit, or zero: number of weights that are not",
         "source": "Wen et al. 2023, Definition 4",
         "size": f"L={layers}, n={entry.candidates}, {entry.seeds} parents of each",
@@ -97,7 +97,7 @@ def _slope(layers: int, points: list[tuple[int, float]]) -> list[dict[str, Any]]
     what = f"of the least-squares line of log10 of the largest error over n, L={layers}"
     return [
         {
-            "check": f"slope-l{layers}",
+            "check": f"pruning-slope-l{layers}",
             "statement": "Widths logarithmic in 1/epsilon suffice: each candidate more divides the error by 2. "
             f"Slope {what}",
             "size": size,
@@ -108,7 +108,7 @@ def _slope(layers: int, points: list[tuple[int, float]]) -> list[dict[str, Any]]
             "detail": f"{CONFIDENCE:.0%} interval [{lo:.3f}, {hi:.3f}]; -log10(2) = {-np.log10(2):.3f}",
         },
         {
-            "check": f"slope-low-l{layers}",
+            "check": f"pruning-slope-low-l{layers}",
             "statement": f"Lower end of the {CONFIDENCE:.0%} interval of the slope {what}",
             "size": size,
             "measured": lo,
@@ -116,7 +116,7 @@ def _slope(layers: int, points: list[tuple[int, float]]) -> list[dict[str, Any]]
             "bound": SLOPE - SLOPE_TOLERANCE,
         },
         {
-            "check": f"slope-high-l{layers}",
+            "check": f"pruning-slope-high-l{layers}",
             "statement": f"Upper end of the {CONFIDENCE:.0%} interval of the slope {what}",
             "size": size,
             "measured": hi,

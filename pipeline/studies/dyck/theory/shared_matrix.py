@@ -59,7 +59,7 @@ def _identical(shared: int, layers: list[pruning.Layer], size: str) -> dict[str,
     different = differences(*layers)
     kept = ", ".join(f"{name} {layers[0][name].nnz}" for name in pruning.MATRICES)
     return {
-        "check": f"identical-{shared}",
+        "check": f"shared-identical-{shared}",
         "statement": f"All {len(different)} matrices of parent layer {shared} are pruned to the same bits for both "
         "targets: number of weights that differ",
         "size": size,
@@ -72,7 +72,7 @@ def _identical(shared: int, layers: list[pruning.Layer], size: str) -> dict[str,
 
 def _error(shared: int, which: int, error: float, size: str) -> dict[str, Any]:
     return {
-        "check": f"error-{shared}-target-{which}",
+        "check": f"shared-error-{shared}-target-{which}",
         "statement": f"With layer {shared} shared, the parent pruned to target {which} computes it: "
         "largest |f~(X) - f(X)| / |X| over random inputs",
         "size": f"{size}, {INPUTS} inputs of {LENGTH} columns",
@@ -85,7 +85,7 @@ def _error(shared: int, which: int, error: float, size: str) -> dict[str, Any]:
 def _distance(targets: list[list[dict[str, Any]]], x: pruning.Array, size: str) -> dict[str, Any]:
     first, second = (pruning.run(target, x, FLOOR)[0] for target in targets)
     return {
-        "check": "distance",
+        "check": "shared-distance",
         "statement": "The two targets are different functions: median of |f_1(X) - f_2(X)| over random inputs",
         "size": f"{size}, {INPUTS} inputs of {LENGTH} columns",
         "measured": float(np.median(pruning.largest_column(first - second))),
@@ -96,7 +96,7 @@ def _distance(targets: list[list[dict[str, Any]]], x: pruning.Array, size: str) 
 
 def _legal(wrong: int, size: str) -> dict[str, Any]:
     return {
-        "check": "legal",
+        "check": "shared-legal",
         "statement": "In all eight prunings every weight is the parent's, bit for bit, or zero: "
         "number of weights that are not",
         "source": "Wen et al. 2023, Definition 4",
