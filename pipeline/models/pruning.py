@@ -293,14 +293,16 @@ def prune(parent: Parent, target: Sequence[Layer], hosts: Sequence[tuple[int, in
     worst = 0.0
     while len(layers) < len(parent):
         index = len(layers)
-        masks = [Mask(parent, index)]
+        first = Mask(parent, index)
         if index in hosted:
-            masks.append(Mask(parent, index + 1))
-            _host(*masks, hosted[index], rows)
+            second = Mask(parent, index + 1)
+            _host(first, second, hosted[index], rows)
+            layers += [first.pruned(), second.pruned()]
+            worst = max(worst, first.worst, second.worst)
         else:
-            masks[0].linear(np.eye(len(rows)), rows)
-        layers += [mask.pruned() for mask in masks]
-        worst = max(worst, *(mask.worst for mask in masks))
+            first.linear(np.eye(len(rows)), rows)
+            layers.append(first.pruned())
+            worst = max(worst, first.worst)
     return Pruned(layers, worst)
 
 

@@ -192,6 +192,7 @@ def theory_rows() -> pl.DataFrame:
             row("causal-monte-carlo-16", 2.99, "within", 2.9968, 0.02), row("square-16", 1.77, "<=", 2),
             row("causal-monte-carlo-20", 3.38, "within", 3.386, 0.02),
             row("published-16", 2.9968, "within", 2.85, 0.22),
+            *(row(check, 1.0, "<=", 2.0) for checks in claims.CONSTRUCTIONS.values() for check in checks),
             *(row(f"pruning-legal-l{layers}", 0.0, "<=", 0.0) for layers in (1, 2)),
             *(row(f"pruning-slope-l{layers}", -0.29, "within", -0.3, 0.06) for layers in (1, 2)),
             *(row(f"pruning-slope-{end}-l{layers}", value, comparison, value)
@@ -225,10 +226,10 @@ def failed(frame: pl.DataFrame) -> set[tuple[str, str]]:
 def test_everything_is_reproduced_where_it_is() -> None:
     frame = judge("paper")
     assert set(frame["verdict"]) == {REPRODUCED}
-    numbers = [*range(1, 11), 12, 13, 14, 18, 19]
+    numbers = [*range(1, 11), *range(12, 21)]
     assert frame["claim"].unique(maintain_order=True).to_list() == [str(number) for number in numbers]
     assert frame["claim"].value_counts().sort("claim").filter(pl.col("count") >= 8).rows() == [
-        ("13", 2 * (8 + 8) + 4 + 4), ("14", 2 * 4), ("19", 4 * 3 + 1), ("3", 6 + 8)
+        ("13", 2 * (8 + 8) + 4 + 4), ("14", 2 * 4), ("15", 9 + 2), ("19", 4 * 3 + 1), ("3", 6 + 8)
     ]  # fmt: skip
     last = frame.filter(claim="13", gate="k=2, D=4, 3 layers: layer 3, size").row(0, named=True)
     assert (last["published"], last["value"], last["n"], last["excluded"]) == (24.063, 24.063, 39, 1)
@@ -306,6 +307,16 @@ def test_a_failed_theory_check_fails_its_gate() -> None:
     assert failed(judge(theory=rows)) == {("1", "law of prefixes"), ("2", "random causal maps, N=20")}
 
 
+@pytest.mark.parametrize(
+    ("claim", "check"), [(claim, check) for claim, checks in claims.CONSTRUCTIONS.items() for check in checks]
+)
+def test_a_construction_that_fails_fails_its_gate(claim: str, check: str) -> None:
+    rows = theory_rows().with_columns(
+        measured=pl.when(pl.col("check") == check).then(2.1).otherwise("measured")
+    )
+    assert failed(judge(theory=rows)) == {(claim, claims.CONSTRUCTIONS[claim][check])}
+
+
 PRUNING_GATES = [
     ("pruning-legal-l2", 1.0, ("18", "masks, L=2")),
     ("pruning-slope-l1", -0.23, ("18", "slope, L=1")),
@@ -351,6 +362,7 @@ def test_missing_runs_are_not_tested_and_named() -> None:
         ARMS["contrastive"] in reasons[key] for key in ("8 ratio of medians", "9 acc_close", "10 both arms")
     )
     assert "depth-zero" in reasons["1 depth 0 at length 28"]
+    assert "vanishing-rate" in reasons["20 N times distance"]
     assert "causal-monte-carlo-16" in reasons["2 random causal maps, N=16"]
     assert TABLE_1[3, 8, 2] in reasons["13 k=3, D=8, 2 layers: layer 2"]
     assert frame.filter(claim="6", gate="M1")["published"][0] is None  # the random value is not there

@@ -168,11 +168,15 @@ PRUNING = {
 }  # fmt: skip
 THEORY = pl.DataFrame(
     [
-        {"check": "published-16", "measured": 0.0, "bound": 2.85},
-        {"check": "other", "measured": 0.0, "bound": 7.77},
-        *({"check": check, "measured": value, "bound": 9.0} for check, value in PRUNING.items()),
-    ]
-)
+        ("published-16", 2.85, 3.0), ("other", 7.77, 0.0), ("causal-closed-form-16", 0.0, 3.003),
+        ("exact-variation-sigma0.5", 0.0, 0.871), ("exact-variation-sigma2", 0.0, 8.664),
+        ("exact-variation-error", 0.0, 5.55), ("pumped-balanced", 0.0, 5.55), ("pumped-decay-delta1", 0.0, 5.55),
+        *((f"pumped-delta{delta}-pairs{n}", 2.0, (1.0 + delta) / n) for delta in (0, 0.2, 1) for n in (1, 16)),
+        *((f"broken-delta{delta}-length{n}", 1.0, 1 - delta * n / 900) for delta in (0, 0.02) for n in (28, 450)),
+        *((check, 9.0, value) for check, value in PRUNING.items()),
+    ],
+    schema=["check", "bound", "measured"], orient="row",
+)  # fmt: skip
 
 
 def context(theory: pl.DataFrame = THEORY, **replaced: pl.DataFrame) -> Any:
@@ -265,6 +269,27 @@ def test_stack_scores_are_those_of_the_last_layer(tmp_path: Path) -> None:
         "one model",
     } <= set(found)
     assert "standard (M1) 0.24, position code (M2) 0.24" in chart.to_dict()["description"]
+
+
+def test_exact_solvers_stand_beside_trained_models_and_random_maps(tmp_path: Path) -> None:
+    chart, data = figures.exact_solvers(context())
+    assert data.rows() == [
+        ("exact, σ = 0.5", 0.871, "exact by construction"), ("exact, σ = 2", 8.664, "exact by construction"),
+        ("standard (M1)", 2.33, "trained"), ("linear position code (M2)", 2.61, "trained"),
+        ("minimal first layer (M4)", 0.08, "trained"), ("random causal maps", 3.003, "random causal maps"),
+    ]  # fmt: skip
+    found = texts(chart, tmp_path)
+    assert {"0.87", "8.66", "2.33", "3.00", "exact, σ = 2"} <= set(found)
+
+
+def test_broken_solvers_show_every_point_once(tmp_path: Path) -> None:
+    chart, data = figures.broken_solvers(context())
+    assert data["panel"].value_counts(sort=True).rows() == [("(a) inserted pairs", 6), ("(b) length", 4)]
+    assert data.filter(x=450.0).select("δ", "y").rows() == [("0", 1.0), ("0.02", 1 - 0.02 * 450 / 900)]
+    assert 5.55 not in data["y"].to_list()
+    texts(chart, tmp_path)
+    svg = (tmp_path / "f.svg").read_text(encoding="utf-8")
+    assert svg.count('aria-roledescription="line mark"') == 5
 
 
 def test_pruning_error_shows_every_parent_and_the_measured_slopes(tmp_path: Path) -> None:

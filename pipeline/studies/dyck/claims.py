@@ -1,5 +1,4 @@
-"""Claims 1 to 10, 12 to 14, 18 and 19 of the Dyck study (chapter section 6; Wen et al. 2023, sections 2 to 4,
-Table 1)."""
+"""Claims 1 to 10 and 12 to 20 of the Dyck study (chapter section 6; Wen et al. 2023, sections 2 to 4, C)."""
 
 from __future__ import annotations
 
@@ -28,6 +27,27 @@ from schemas.dyck.tables import (
 
 SAMPLER_CHECKS = {"prefix-chi2": "law of prefixes", "depth-zero": "depth 0 at length 28"}
 PROBE_LENGTH = 16
+# Claims on the executable theory: claim -> theory check -> gate.
+CONSTRUCTIONS = {
+    "15": {
+        f"exact-k{k}-d{depth}-sigma{sigma}": f"k={k}, D={depth}, sigma={sigma}"
+        for k, depth in ((2, 4), (3, 4), (2, 8))
+        for sigma in ("0", "0.5", "1")
+    }
+    | {f"exact-variation-sigma{sigma}": f"variation, sigma={sigma}" for sigma in ("1", "2")},
+    "16": {
+        f"{check}-k{k}-d{depth}": f"{gate}, k={k}, D={depth}"
+        for check, gate in (("symbols", "first layer"), ("stacks", "decoded stacks"))
+        for k, depth in ((2, 4), (3, 8))
+    }
+    | {"repeated-without-start": "no start token"},
+    "17": {"pumped-balanced": "balanced", "pumped-decay-delta1": "decay, delta=1"}
+    | {
+        f"broken-delta{delta}-length450": f"acc_close at 450, delta={delta}"
+        for delta in (0.02, 0.05, 0.1, 0.2)
+    },
+    "20": {"vanishing-rate": "N times distance"},
+}
 RANDOM_MAPS = "published-{}"  # theory check that holds the published variation of random maps of this size
 
 ACCURATE = 0.97  # required of every model (section 4.1, Figure 1, Table 1)
@@ -47,7 +67,9 @@ LAST_OVER_MIDDLE = {"quick": 1.3, "paper": 2.0}
 PRUNED_ERROR = "pruning-error-l1-n16-seed"  # theory checks, one per random parent (DYCK-TH6)
 PRUNED_ERROR_AT_MOST = 2e-3
 
-SECTION_2, SECTION_4_1, SECTION_4_2 = (f"Wen et al. 2023, section {number}" for number in ("2", "4.1", "4.2"))
+SECTION_2, SECTION_3, SECTION_4_1, SECTION_4_2 = (
+    f"Wen et al. 2023, section {number}" for number in ("2", "3", "4.1", "4.2")
+)
 THEOREM_2, COROLLARY_2 = "Wen et al. 2023, Theorem 2", "Wen et al. 2023, Corollary 2"
 FOOTNOTE_4, TABLE_1_SOURCE = "Wen et al. 2023, footnote 4", "Wen et al. 2023, Table 1"
 
@@ -73,9 +95,11 @@ def judge(context: Any) -> pl.DataFrame:
         *_uniform(contrasts),
         *_table_1(context.table("variation_table1"), contrasts),
         *_last_layer(contrasts),
+        *_constructions(theory),
         *_pruning(theory),
         *_shared_matrix(theory),
     ]
+    gates.sort(key=lambda gate: int(gate.claim))
     return verdicts.table(gates, context.study, context.scale, context.params_hash)
 
 
@@ -352,6 +376,15 @@ def _layer_ratio(
     _, (middle, _), (last, _) = PUBLISHED_TABLE_1[cell]
     above = (Condition("value", ">", bound),)
     return Gate(claim, gate, predicate, TABLE_1_SOURCE, above, measured, missing, last / middle, scale)
+
+
+# Claims 15 to 17 and 20: executable theory
+
+
+def _constructions(theory: dict[str, Any]) -> Iterator[Gate]:
+    for claim, checks in CONSTRUCTIONS.items():
+        for check, gate in checks.items():
+            yield _theory_gate(claim, gate, theory, check, SECTION_3)
 
 
 def _cell(k: int, depth: int, layers: int) -> str:

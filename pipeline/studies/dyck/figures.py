@@ -1,5 +1,4 @@
-"""Figures of the Dyck study: Figures 1 to 3 and Table 1, attention variation, stack scores and pruning
-(Wen et al. 2023)."""
+"""Figures of the Dyck study (Wen et al. 2023): Figures 1 to 3, Table 1, variation, stack scores, theory."""
 
 from __future__ import annotations
 
@@ -68,6 +67,9 @@ RANDOM = "random causal maps"
 OURS, CLOSED_FORM, PUBLISHED = "this reproduction", "closed form", "published"
 ABOVE = -18  # pixels: published values stand above the bar they belong to
 PUBLISHED_RANDOM = "published-16"  # theory check that holds the published variation of random maps
+
+CLOSED_FORM_16 = "causal-closed-form-16"  # theory check that measures random maps of the probe's size
+EXACT, TRAINED = "exact by construction", "trained"
 
 LOG_TITLE = "attention variation (log scale)"
 LAYERS = ["layer 1", "layer 2", "layer 3"]
@@ -553,6 +555,99 @@ def stack_score(context: Any) -> Figure:
     return alt.hconcat(*panels, spacing=16).properties(title=title, description=words), data
 
 
+def exact_solvers(context: Any) -> Figure:
+    """DYCK-F11 (ours): attention of solvers that are exact by construction, beside trained models and random maps."""
+    rows: list[dict[str, Any]] = []
+    for row in _theory_points(context, r"exact-variation-sigma(?<x>[0-9.]+)").iter_rows(named=True):
+        rows.append({"what": f"exact, σ = {row['x']:g}", "value": row["measured"], "kind": EXACT})
+    table = context.table("variation").filter(
+        pl.col("last_layer"), probe_split=PROBE, seq_id=0, head=0, causal=True, start_included=False
+    )
+    for run, label in MODEL_LABELS.items():
+        for value in table.filter(run=run)["variation_mean"].drop_nulls():
+            rows.append({"what": label, "value": value, "kind": TRAINED})
+    for value in context.theory().filter(check=CLOSED_FORM_16)["measured"]:
+        rows.append({"what": RANDOM, "value": value, "kind": RANDOM})
+    data = pl.DataFrame(rows, schema={"what": pl.String, "value": pl.Float64, "kind": pl.String})
+    y = alt.Y(
+        "what:N",
+        sort=data["what"].to_list(),
+        title=None,
+        axis=alt.Axis(ticks=False, domain=False, labelLimit=200),
+    )
+    x = alt.X("value:Q", title="attention variation, mean ‖A − B‖² over pairs of models")
+    kinds = alt.Scale(domain=[EXACT, TRAINED, RANDOM], range=[charts.GREEN, charts.SKY, charts.GREY])
+    base = alt.Chart(data).encode(x=x, y=y)
+    bars = base.mark_bar(height=18).encode(
+        color=alt.Color("kind:N", title=None, scale=kinds, legend=alt.Legend(orient="bottom"))
+    )
+    numbers = base.mark_text(align="left", dx=5).encode(text=alt.Text("value:Q", format=".2f"))
+    title = alt.TitleParams(
+        "Attention maps of models that are never wrong",
+        subtitle=[
+            "Exact solvers of Theorem 1: logits of spread σ, balanced and else random; every prediction is exact",
+            f"Probe {PROBE_TEXT}; trained models without start token, solvers without its row and column",
+        ],
+    )
+    told = ", ".join(f"{row['what']} {_number(row['value'])}" for row in data.iter_rows(named=True))
+    words = (
+        f"Attention variation of exact solvers, trained models and random maps: {told or 'none measured'}."
+    )
+    chart = alt.layer(bars, numbers).properties(width=400, height=alt.Step(28))
+    return chart.properties(title=title, description=words), data
+
+
+def broken_solvers(context: Any) -> Figure:
+    """DYCK-TH4 (ours): what noise on balance does, under inserted pairs and at length."""
+    shape: dict[str, Any] = {"δ": pl.String, "x": pl.Float64, "y": pl.Float64, "panel": pl.String}
+    panels, frames = [], []
+    for panel, pattern, x_title, y_title, y_scale in (
+        ("(a) inserted pairs", r"pumped-delta(?<delta>[0-9.]+)-pairs(?<x>[0-9]+)", "inserted pairs",
+         "distance of two prefixes, h", alt.Scale(type="log", nice=False, padding=8)),
+        ("(b) length", r"broken-delta(?<delta>[0-9.]+)-length(?<x>[0-9]+)", "length of the string",
+         ACCURACIES["acc_close"], alt.Scale(zero=False)),
+    ):  # fmt: skip
+        points = _theory_points(context, pattern)
+        frame = points.select(
+            pl.col("delta").alias("δ"), "x", pl.col("measured").alias("y"), pl.lit(panel).alias("panel")
+        )
+        frames.append(pl.DataFrame(frame, schema=shape))
+        steps = frame["x"].unique().sort().to_list()
+        base = alt.Chart(frame).encode(
+            x=alt.X(
+                "x:Q",
+                title=x_title,
+                scale=alt.Scale(type="log", nice=False, padding=8),
+                axis=alt.Axis(values=steps, format="d"),
+            ),
+            y=alt.Y("y:Q", title=y_title, scale=y_scale),
+            color=alt.Color("δ:N", title="noise δ", legend=alt.Legend(orient="bottom")),
+        )
+        both = alt.layer(base.mark_line(strokeWidth=2), base.mark_point(filled=True, size=45, opacity=1))
+        panels.append(
+            both.properties(width=235, height=215, title=alt.TitleParams(panel, fontSize=charts.SIZE))
+        )
+    data = pl.concat(frames)
+    title = alt.TitleParams(
+        "Exact solvers with noise of spread δ on the logits of closing brackets",
+        subtitle="(a) prefixes that differ in the last open bracket; (b) same solvers on random strings",
+    )
+    ends = [f"δ={row['δ']} {row['y']:.2g}" for row in data.sort("x").unique(
+        ["panel", "δ"], keep="last", maintain_order=True).sort("panel", "δ").iter_rows(named=True)]  # fmt: skip
+    words = (
+        "Without noise, inserted pairs and longer strings change nothing; with it, the distance of two prefixes "
+        f"falls like one over the number of pairs, and accuracy falls with length. Last points: {', '.join(ends)}."
+    )
+    return alt.hconcat(*panels, spacing=30).properties(title=title, description=words), data
+
+
+def _theory_points(context: Any, pattern: str) -> pl.DataFrame:
+    """Theory rows whose check matches ``pattern``, with its group ``x`` as a number and other groups as text."""
+    found = context.theory().select("check", "measured")
+    found = found.with_columns(pl.col("check").str.extract_groups(f"^{pattern}$")).unnest("check")
+    return found.drop_nulls("x").with_columns(pl.col("x").cast(pl.Float64))
+
+
 def pruning_error(context: Any) -> Figure:
     """DYCK-F12: error of a pruned random parent against the candidates per weight, to which its width is linear."""
     theory = context.theory()
@@ -688,7 +783,7 @@ def _pruning_title(demo: pl.DataFrame) -> tuple[alt.TitleParams, str]:
     text = "A random Transformer, pruned to a trained one"
     if not demo.height:
         return alt.TitleParams(text), f"{text}: no model to show."
-    row = _demo_row(demo, PRUNED, demo["candidates"].max())
+    row = _demo_row(demo, PRUNED, max(demo["candidates"].drop_nulls()))
     target = _demo_row(demo, TARGET, None)
     parent = _demo_row(demo, PARENT, row["candidates"])
     subtitle = [
@@ -714,6 +809,8 @@ FIGURES: dict[str, Callable[[Any], Figure]] = {
     "variation": variation,
     "fig3": fig3,
     "table1": table1,
+    "exact_solvers": exact_solvers,
+    "broken_solvers": broken_solvers,
     "pruning_error": pruning_error,
     "pruning_maps": pruning_maps,
 }

@@ -122,6 +122,55 @@ class RandomAttentionCheck(TheoryEntry):
     ]
 
 
+class ExactSolverCheck(TheoryEntry):
+    """DYCK-TH1, TH9: solvers with random balanced attention against the exact law, and how much their maps vary."""
+
+    module: Literal["exact_solver"]
+    solvers: Positive
+    length: Annotated[int, Field(ge=20, description="of the strings, in tokens")]
+    maps: Annotated[int, Field(ge=2, description="solvers whose attention on D4 is compared")]
+
+
+class UniformAttentionCheck(TheoryEntry):
+    """DYCK-TH2, TH3: two layers with uniform attention, with and without start token."""
+
+    module: Literal["uniform_attention"]
+    strings: Positive
+    length: Annotated[int, Field(ge=20)]
+
+
+class PumpingCheck(TheoryEntry):
+    """DYCK-TH4: solvers broken by noise, under inserted pairs and at length."""
+
+    module: Literal["pumping"]
+    solvers: Positive
+    pairs: Annotated[list[Positive], Field(min_length=2, description="inserted into a prefix")]
+    strings: Positive
+    lengths: Annotated[list[Positive], Field(min_length=2)]
+
+
+class ApproximateBalanceCheck(TheoryEntry):
+    """DYCK-TH5: Lemma 1 on random triples, and on the prefixes of the proof of Theorem 3."""
+
+    module: Literal["approximate_balance"]
+    triples: Annotated[int, Field(ge=100)]
+    models: Positive
+    lengths: Annotated[list[Annotated[int, Field(ge=33)]], Field(min_length=1, description="N > 8 D")]
+
+
+class ResidualOrderCheck(TheoryEntry):
+    """DYCK-TH10: the layers (6) and (52) on two prefixes of growing length."""
+
+    module: Literal["residual_order"]
+    lengths: Annotated[list[Positive], Field(min_length=1, description="odd")]
+
+    @model_validator(mode="after")
+    def _odd(self) -> ResidualOrderCheck:
+        if any(length % 2 == 0 for length in self.lengths):
+            raise ValueError("lengths must be odd: an open and pairs")
+        return self
+
+
 Candidates = Annotated[int, Field(ge=4, le=28, description="candidates per weight and sign, n")]
 
 
@@ -149,7 +198,16 @@ class LemmaCheck(TheoryEntry):
 
 
 Theory = Annotated[
-    SamplerCheck | RandomAttentionCheck | PruningCheck | SharedMatrixCheck | LemmaCheck,
+    SamplerCheck
+    | RandomAttentionCheck
+    | ExactSolverCheck
+    | UniformAttentionCheck
+    | PumpingCheck
+    | ApproximateBalanceCheck
+    | ResidualOrderCheck
+    | PruningCheck
+    | SharedMatrixCheck
+    | LemmaCheck,
     Field(discriminator="module"),
 ]
 

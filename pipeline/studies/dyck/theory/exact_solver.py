@@ -175,12 +175,18 @@ def _rank() -> Iterator[dict[str, Any]]:
         }
 
 
+def printed_index(language: Language) -> NDArray[np.int64]:
+    """tD + d of (23), by pair."""
+    k, D = language.k, language.depth
+    return (np.arange(1, k + 1)[:, None] * D + np.arange(1, D + 1)).ravel()
+
+
 def _index(entry: Any, theory_id: str, seed: int) -> Iterator[dict[str, Any]]:
     """U' has kD rows, and tD + d runs to kD + D: what is stored for the last type is never read."""
     solver = _solvers(PROBED, 0.0, 1, theory_id, seed)
     tokens = _strings(PROBED, (1, entry.length), theory_id, seed)
     k, D, pairs = PROBED.k, PROBED.depth, PROBED.pairs
-    index = (np.arange(1, k + 1)[:, None] * D + np.arange(1, D + 1)).ravel()
+    index = printed_index(PROBED)
     params = {name: value.clone() for name, value in solver.ensemble.params.items()}
     for unread in np.flatnonzero(index > pairs):
         params["blocks.0.mlp.0.W"][:, :, [unread, pairs + unread]] = 0

@@ -125,7 +125,7 @@ def _lemma_16(draws: int, rng: np.random.Generator) -> list[dict[str, Any]]:
 # Lemma 17
 
 
-def indexed(x: Array, y: Array, ceiling: float) -> Array:
+def indexed(x: Array, y: NDArray[np.int64], ceiling: float) -> Array:
     """x_y by the network of Lemma 17, for ``x`` (..., n) in [0, ceiling] and ``y`` (...) in 1..n."""
     i = np.arange(1, x.shape[-1] + 1)
     step = y[..., None] - i
@@ -217,7 +217,7 @@ def _lemma_18(draws: int, rng: np.random.Generator) -> list[dict[str, Any]]:
 # Lemma 19
 
 
-def selected_printed(y: Array, pre: Array, a: Array, b: Array, ceiling: float) -> Array:
+def selected_printed(y: NDArray[np.int64], pre: Array, a: Array, b: Array, ceiling: float) -> Array:
     """Lemma 19 as printed: network ``y`` of K, for pre-activations ``pre`` (..., K, m), weights ``a`` (K, m) of
     the hidden units and constants ``b`` (K,), each added once."""
     k = np.arange(1, len(a) + 1)
@@ -229,7 +229,7 @@ def selected_printed(y: Array, pre: Array, a: Array, b: Array, ceiling: float) -
     return (a * gated).sum((-1, -2)) + b.sum() - (relu(step + 1) @ c).sum(-1)
 
 
-def selected(y: Array, pre: Array, a: Array, b: Array, ceiling: float) -> Array:
+def selected(y: NDArray[np.int64], pre: Array, a: Array, b: Array, ceiling: float) -> Array:
     """The same, corrected: a gate that also closes on negative pre-activations, and a hat for each constant."""
     z = y[..., None] - np.arange(1, len(a) + 1)
     wide = z[..., None]

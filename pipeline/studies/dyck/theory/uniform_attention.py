@@ -113,7 +113,8 @@ def _solves(solver: Solver, tokens: NDArray[np.int8], gap: float) -> Iterator[di
     wrong = closers = 0
     symbol_error = law_error = 0.0
     least = np.inf
-    for batch in np.array_split(tokens, max(1, len(tokens) // BATCH)):
+    deepest = dyck.nested_probe(k, D)  # random strings need not close a bracket at depth D
+    for batch in [deepest, *np.array_split(tokens, max(1, len(tokens) // BATCH))]:
         found, recorded = solver.run(batch, [SYMBOLS, NORMAL])
         ids = dyck.with_start(dyck.symbols(batch, D))
         onehot = np.eye(language.symbols, recorded[SYMBOLS].shape[-1])[ids]
@@ -125,7 +126,7 @@ def _solves(solver: Solver, tokens: NDArray[np.int8], gap: float) -> Iterator[di
         wrong += int(((coefficients > 0.5 / np.sqrt(D)) != stacks).any(1).sum())
         closers += len(stacks)
         least = min(least, float(coefficients[stacks].min()))
-    size = f"k={k}, D={D}, {len(tokens)} strings of length {tokens.shape[1]}"
+    size = f"k={k}, D={D}, {len(tokens)} strings of length {tokens.shape[1]} and {deepest.shape[1]} nested brackets"
     yield {
         "check": f"symbols-k{k}-d{D}",
         "statement": "The first layer turns tokens into the one-hot of type and depth (15): largest error",
