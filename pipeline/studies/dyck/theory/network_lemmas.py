@@ -37,7 +37,7 @@ def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
     return theory.rows("dyck", theory_id, "Wen et al. 2023, appendix C.6", checks)
 
 
-def relu(x: Array) -> Array:
+def relu(x: NDArray[Any]) -> Array:
     """max(x, 0)."""
     return np.maximum(x, 0)
 
