@@ -52,7 +52,9 @@ _CODE = {
         pipeline/studies/{study}/constructions.py pipeline/studies/{study}/theory/{module}.py""",
     "analyse": """pipeline/streams.py pipeline/tables.py pipeline/checkpoints.py pipeline/stats.py schemas/curves.py
         pipeline/languages/{language}.py pipeline/models/{model}.py
+        pipeline/models/theory_transformer.py pipeline/models/pruning.py
         pipeline/studies/{study}/analysis.py pipeline/studies/{study}/metrics.py
+        pipeline/studies/{study}/interventions.py
         schemas/{study}/datasets.py schemas/{study}/tables.py""",
     "figures": """pipeline/tables.py pipeline/charts.py pipeline/results.py
         pipeline/studies/{study}/figures.py schemas/{study}/tables.py schemas/theory.py""",

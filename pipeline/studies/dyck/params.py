@@ -171,6 +171,32 @@ class ResidualOrderCheck(TheoryEntry):
         return self
 
 
+Candidates = Annotated[int, Field(ge=4, le=28, description="candidates per weight and sign, n")]
+
+
+class PruningCheck(TheoryEntry):
+    """DYCK-TH6: random parents pruned to random targets."""
+
+    module: Literal["pruning"]
+    layers: Annotated[list[Positive], Field(min_length=1, description="of the target")]
+    candidates: Annotated[list[Candidates], Field(min_length=2)]
+    seeds: Annotated[int, Field(ge=2, description="parents of each size, each with a target of its own")]
+
+
+class SharedMatrixCheck(TheoryEntry):
+    """DYCK-TH7: two targets, one parent, one matrix."""
+
+    module: Literal["shared_matrix"]
+    candidates: Candidates
+
+
+class LemmaCheck(TheoryEntry):
+    """DYCK-TH8: the technical lemmas, of C.5.1 or of C.6."""
+
+    module: Literal["approximation_lemmas", "network_lemmas"]
+    draws: Annotated[int, Field(ge=100, description="random inputs that every lemma meets")]
+
+
 Theory = Annotated[
     SamplerCheck
     | RandomAttentionCheck
@@ -178,7 +204,10 @@ Theory = Annotated[
     | UniformAttentionCheck
     | PumpingCheck
     | ApproximateBalanceCheck
-    | ResidualOrderCheck,
+    | ResidualOrderCheck
+    | PruningCheck
+    | SharedMatrixCheck
+    | LemmaCheck,
     Field(discriminator="module"),
 ]
 
@@ -192,6 +221,10 @@ class Analysis(Strict):
     resamples: Annotated[int, Field(ge=100, description="bootstrap resamples")]
     confidence: Annotated[float, Field(gt=0.5, lt=1)]
     stored_maps: Positive = Field(description="maps on D4 kept for figures: of the first replicas that count")
+    pruning_candidates: Annotated[list[Candidates], Field(min_length=1)] = Field(
+        description="DYCK-TH6 on the trained target: a random parent for each"
+    )
+    pruning_strings: Positive = Field(description="held-out strings on which these networks are compared")
 
 
 class Claims(Strict):
