@@ -210,17 +210,20 @@ def _index(entry: Any, theory_id: str, seed: int) -> Iterator[dict[str, Any]]:
         }
 
 
+def printed_basis(language: Language, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Orthonormal and orthogonal to 1 (22), in the space of the embeddings, which is all that Lemma 16 promises."""
+    S = language.symbols
+    free = rng.normal(size=(S, language.pairs))
+    basis = np.zeros((language.pairs, S + language.pairs + 1))
+    basis[:, :S] = np.linalg.qr(free - free.mean(0))[0].T
+    return basis
+
+
 def _overlap(entry: Any, theory_id: str, seed: int) -> Iterator[dict[str, Any]]:
     """U'(LN(a) + X) is said to be 0 for absent pairs; but it holds U'e, and Lemma 16 does not make that 0."""
     scores = constructions.balanced_scores([stream(seed, "dyck", theory_id, "overlap")], PROBED, 0.0)
     right = exact_solvers(PROBED, scores)
-    rng = stream(seed, "dyck", theory_id, "basis")
-    S, pairs = PROBED.symbols, PROBED.pairs
-    free = rng.normal(size=(S, pairs))
-    basis = np.zeros_like(right.basis)
-    basis[:, :S] = np.linalg.qr(free - free.mean(0))[
-        0
-    ].T  # orthonormal, orthogonal to 1, among the embeddings
+    basis = printed_basis(PROBED, stream(seed, "dyck", theory_id, "basis"))
     tokens = _strings(PROBED, (1, entry.length), theory_id, seed)
     for form, solver in (("printed", exact_solvers(PROBED, scores, basis=basis)), ("corrected", right)):
         found, recorded = solver.run(tokens, ["blocks.0.ln"])
