@@ -20,12 +20,14 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from scipy import sparse
 
@@ -382,9 +384,10 @@ def attend(layer: Layer, x: Array, floor: float, pattern: Array | None = None) -
 def run(layers: Sequence[Layer], x: Array, floor: float) -> tuple[Array, list[Array]]:
     """Output (m, B, N) of ``layers`` on ``x`` (m, B, N), and the attention pattern of every layer."""
     patterns = []
-    for layer in layers:
-        patterns.append(attention(layer, x))
-        x = network(layer, attend(layer, x, floor, patterns[-1]) + x)
+    with _one_thread():
+        for layer in layers:
+            patterns.append(attention(layer, x))
+            x = network(layer, attend(layer, x, floor, patterns[-1]) + x)
     return x, patterns
 
 
@@ -397,7 +400,24 @@ def network(layer: Layer, x: Array) -> Array:
 
 
 def _apply(matrix: Matrix, x: Array) -> Array:
-    return (matrix @ x.reshape(len(x), -1)).reshape(-1, *x.shape[1:])
+    """``matrix`` on every column of ``x`` (m, B, N); arrays by torch, which can be held to one thread."""
+    columns = x.reshape(len(x), -1)
+    if isinstance(matrix, np.ndarray):
+        product = (torch.from_numpy(matrix) @ torch.from_numpy(columns)).numpy()
+    else:
+        product = matrix @ columns
+    return product.reshape(-1, *x.shape[1:])
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """The last bits of a product then do not depend on the number of cores."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def padded(x: Array, rows: int) -> Array:
