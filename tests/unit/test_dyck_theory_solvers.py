@@ -322,6 +322,7 @@ def swapped_layers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 EXACT = {f"exact-k{k}-d{d}-sigma{s}" for k, d in ((2, 4), (3, 4), (2, 8)) for s in ("0", "0.5", "1", "2")}
+CORRECTED = {"exact-accuracy", "exact-variation-error", "index-corrected", "overlap-corrected"}
 UNIFORM = {
     f"{check}-{language}" for check in ("symbols", "stacks", "uniform") for language in ("k2-d4", "k3-d8")
 }
