@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
-.PHONY: help env reproduce test lint bench audit clean
+.PHONY: help env reproduce test lint bench kill audit clean
 .DEFAULT_GOAL := help
 
 help:  ## what can be made
@@ -36,6 +36,9 @@ test: env lint  ## environment, linters, tests
 bench: env  ## speed beside the plainest way to do the same; writes benchmarks/RESULTS.md
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r requirements-bench.txt
 	python benchmarks/bench.py
+
+kill: env  ## SIGKILL at random moments, fifty times: does the next run end the same? writes benchmarks/KILL.md
+	python benchmarks/kill.py
 
 # Every pin is asked about by itself, and --strict fails for one that the service does not know: without it, an
 # index that answers for PyPI but has no advisories would pass as "no known vulnerabilities".

@@ -74,9 +74,13 @@ def test_every_step_gives_the_same_bytes_in_other_surroundings(dyck: Workspace, 
     assert dyck.artifacts() == before
 
 
-@pytest.mark.parametrize("run", ["dyck-standard", "dyck-wide", "dyck-minimal-contrastive"])
-def test_training_on_two_threads_is_training_on_one(tmp_path: Path, run: str) -> None:
-    """Workers have one each on a CPU; whoever trains by hand may have more."""
+@pytest.mark.parametrize("run", ["dyck-standard", "dyck-minimal-contrastive"])
+def test_a_chunk_on_two_threads_is_that_on_one_to_rounding(tmp_path: Path, run: str) -> None:
+    """Not bit for bit, so a worker takes one thread on a CPU, whatever it may have.
+
+    The weights that differ most by far are key biases: the softmax cancels them, their gradient is nothing but
+    rounding, and Adam takes its sign for a direction.
+    """
     loaded = params.load(REPOSITORY, "smoke")
     entry = loaded.runs[run].model_copy(update={"replicas": 2})
     frame, _ = datasets.generate(loaded.datasets[entry.dataset], entry.dataset, loaded.seed)
@@ -87,10 +91,18 @@ def test_training_on_two_threads_is_training_on_one(tmp_path: Path, run: str) ->
         for threads in (1, 2):
             torch.set_num_threads(threads)
             job = core.TrainingJob(tmp_path / "job.safetensors")
-            found.append(core.train_chunk(job, [0, 1], torch.device("cpu")).flat)
+            found.append(core.train_chunk(job, [0, 1], torch.device("cpu")))
     finally:
         torch.set_num_threads(before)
-    assert torch.equal(*found)
+    one, two = found
+    assert one.step == two.step == 10
+    torch.testing.assert_close(one.curves, two.curves, atol=1e-6, rtol=0)
+    torch.testing.assert_close(one.flat, two.flat, atol=1e-4, rtol=0)
+    for name, weights in job.unflatten(one.flat).items():
+        other = job.unflatten(two.flat)[name]
+        if name.endswith("b_QKV"):  # without its middle third, the key biases
+            weights, other = (torch.stack(w.chunk(3, -1)[::2]) for w in (weights, other))
+        torch.testing.assert_close(weights, other, atol=1e-6, rtol=0, msg=lambda m, name=name: f"{name}: {m}")
 
 
 def test_the_batch_size_of_the_analysis_changes_nothing_but_rounding(
