@@ -106,7 +106,7 @@ def why(
     check: Annotated[bool, typer.Option(help="end with status 1 if X is not up to date")] = False,
 ) -> None:
     """Why X would be built again: the parameter, file or code that changed, old → new."""
-    from pipeline.why import explain
+    from pipeline.audit.why import explain
 
     if not explain(name, as_json=json) and check:
         raise typer.Exit(1)
@@ -119,7 +119,7 @@ def list_(
     json: AsJson = False,
 ) -> None:
     """What exists: fresh, stale, missing, reference sets; disk; what it costs to bring it up to date."""
-    from pipeline.listing import show
+    from pipeline.audit.listing import show
 
     show(study, every=every, as_json=json)
 
@@ -132,7 +132,7 @@ def prune(
     json: AsJson = False,
 ) -> None:
     """Disk used by old artifacts and caches; deletes nothing without --yes."""
-    from pipeline.upkeep import prune as run
+    from pipeline.audit.upkeep import prune as run
 
     run(delete=delete, work=work, cache=cache, as_json=json)
 
@@ -145,7 +145,7 @@ def accept(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="only show the edit")] = False,
 ) -> None:
     """Declare that edits of code since X was built change no result of X; logged in accepted.jsonl."""
-    from pipeline.accept import accept as run
+    from pipeline.audit.accept import accept as run
 
     if (name is None) != every:
         raise SandglassError("accept: name what the edit does not change, or say --all")
@@ -158,7 +158,7 @@ def reference(
     clone: Annotated[Path, typer.Argument(metavar="CLONE", help="the work tree in which it was built")],
 ) -> None:
     """Freeze the results of STUDY, built in another clone (scale paper), as data/reference/STUDY."""
-    from pipeline.reference import freeze
+    from pipeline.audit.reference import freeze
 
     folder = freeze(study, clone)
     print(f"{folder} is in DVC's cache; now: git add {folder}.dvc && dvc push && snakemake --cores all")
@@ -204,7 +204,9 @@ def trace(
         Path | None, typer.Option(help="with --rebuild: a folder that is kept, and continued next time")
     ] = None,
     code: Annotated[bool, typer.Option("--code", help="list the files of code, with md5s")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="one JSON object (see pipeline/trace.py)")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="one JSON object (see pipeline/audit/trace.py)")
+    ] = False,
 ) -> None:
     """Follow results back to parameters and code; verify them; build them again and compare.
 
@@ -220,7 +222,7 @@ def trace(
 
     4  rebuilt: equal within tolerance
     """
-    from pipeline.trace import trace
+    from pipeline.audit.trace import trace
 
     if (keep_runs or workspace) and not rebuild:
         raise typer.BadParameter("--keep-runs and --workspace go with --rebuild")

@@ -19,7 +19,7 @@ from pipeline.errors import SandglassError
 from pipeline.params import Params
 
 DATA = Path("data")
-REFERENCE = DATA / "reference"  # one folder per frozen set of results (`pipeline.reference`)
+REFERENCE = DATA / "reference"  # one folder per frozen set of results (`pipeline.audit.reference`)
 STATE = Path(".sandglass")  # parameter files and locks of this work tree, git-ignored
 LOGS = Path("logs")
 WORK = Path(".work")  # resume checkpoints, git-ignored

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from workspace import Workspace
 
-from pipeline import access, checkpoints, graph, params, provenance, tables, verify
+from pipeline import access, checkpoints, graph, params, tables
+from pipeline.audit import provenance, verify
+from pipeline.audit.lineage import Chain
 from pipeline.errors import SandglassError
-from pipeline.lineage import Chain
 
 FLIPS = {"tables": 350, "checkpoints": 300, "figures": 300, "lock": 150}
 COSMETIC = [(b"\n", ord("\r")), (b" cmd", ord("\t")), (b"2.0", ord("3")), (b" md5", ord("\t"))]

@@ -38,7 +38,7 @@ def test_a_set_is_frozen_shown_and_fetched_again(built: Workspace, clone: Worksp
     assert "pipeline/studies/toy/runs.py" in train["code"]
     assert "data/datasets/toy/toy-numbers.parquet" in train["inputs"]
     assert (built.path / CLAIMS).read_bytes() == (clone.path / "data/claims/toy/claims.parquet").read_bytes()
-    check = "from pipeline.reference import check; print(check('toy'))"
+    check = "from pipeline.audit.reference import check; print(check('toy'))"
     assert built.run("python", "-c", check).last_line == "[]"
 
     assert built.planned() == {"report"}

@@ -15,7 +15,8 @@ import pytest
 from test_bad_input import flip, wait_for
 from workspace import Workspace, environment
 
-from pipeline import hashing, tables
+from pipeline import tables
+from pipeline.audit import hashing
 
 MODEL = "data/runs/toy/toy-a/model.safetensors"
 MEANS = "data/tables/toy/means.parquet"

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from pipeline.__main__ import app
-from pipeline.causes import Cause, requirements
+from pipeline.audit.causes import Cause, requirements
+from pipeline.audit.listing import size
 from pipeline.errors import SandglassError
 from pipeline.graph import Job
-from pipeline.listing import size
 
 
 @pytest.mark.parametrize(

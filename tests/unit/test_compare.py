@@ -11,8 +11,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pipeline import checkpoints, hashing, tables
-from pipeline.compare import (
+from pipeline import checkpoints, tables
+from pipeline.audit import hashing
+from pipeline.audit.compare import (
     DIFFERENT,
     IDENTICAL,
     NOT_COMPARED,

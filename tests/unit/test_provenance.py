@@ -11,7 +11,8 @@ from dvc_data.hashfile.hash_info import HashInfo
 from dvc_data.hashfile.meta import Meta
 from dvc_data.hashfile.tree import Tree
 
-from pipeline import graph, hashing, params, provenance
+from pipeline import graph, params
+from pipeline.audit import hashing, provenance
 from pipeline.errors import SandglassError
 from pipeline.params import Params
 

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from pipeline import checkpoints, hashing, tables
+from pipeline import checkpoints, tables
+from pipeline.audit import hashing
 from pipeline.errors import SandglassError
 
 IDENTICAL, WITHIN, DIFFERENT, NOT_COMPARED = "identical", "within tolerance", "different", "not compared"

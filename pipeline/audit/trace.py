@@ -16,7 +16,7 @@ With ``--json`` it prints one object with these keys, which stay:
   ``state`` (match, mismatch, not checked), ``text``. The last three kinds only with ``--verify``.
 - ``verified``: null, or with ``--verify`` the worst state of all checks.
 - ``rebuilt``: null, or with ``--rebuild`` the ``state`` (identical, within tolerance, different, not
-  compared), ``comparisons`` (`pipeline.compare.Comparison`), ``made`` and ``kept`` (the jobs that ran, and
+  compared), ``comparisons`` (`pipeline.audit.compare.Comparison`), ``made`` and ``kept`` (the jobs that ran, and
   those whose results were taken from here), ``workspace`` (null where it was removed).
 - ``status``: the exit status.
 """
@@ -30,11 +30,12 @@ from typing import Any
 
 import polars as pl
 
-from pipeline import graph, lineage, params, provenance, rebuild, trace_text, verify, worktree
-from pipeline.compare import DIFFERENT, IDENTICAL, NOT_COMPARED, WITHIN
-from pipeline.lineage import Chain
-from pipeline.provenance import Artifact
-from pipeline.verify import Check
+from pipeline import graph, params
+from pipeline.audit import lineage, provenance, rebuild, trace_text, verify, worktree
+from pipeline.audit.compare import DIFFERENT, IDENTICAL, NOT_COMPARED, WITHIN
+from pipeline.audit.lineage import Chain
+from pipeline.audit.provenance import Artifact
+from pipeline.audit.verify import Check
 
 VERIFIED = {verify.MATCH: 0, verify.MISMATCH: 1, verify.NOT_CHECKED: 3}
 REBUILT = {IDENTICAL: 0, DIFFERENT: 1, NOT_COMPARED: 3, WITHIN: 4}

@@ -18,11 +18,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from pipeline import changes, engines, freshness, graph
+from pipeline import engines, freshness, graph
 from pipeline import params as parameters
-from pipeline.changes import Changes
+from pipeline.audit import changes
+from pipeline.audit.changes import Changes
+from pipeline.audit.listing import size
 from pipeline.errors import SandglassError
-from pipeline.listing import size
 from pipeline.params import Params
 from pipeline.repository import Repository, View, alive
 

@@ -17,10 +17,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from pipeline import changes, engines, graph, history
+from pipeline import engines, graph
 from pipeline import params as parameters
-from pipeline.causes import Cause, names
-from pipeline.changes import Change, Changes
+from pipeline.audit import changes, history
+from pipeline.audit.causes import Cause, names
+from pipeline.audit.changes import Change, Changes
 from pipeline.errors import SandglassError
 from pipeline.params import Params
 from pipeline.repository import record_code

@@ -9,10 +9,11 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from pipeline import changes, graph
+from pipeline import graph
 from pipeline import params as parameters
-from pipeline.causes import names
-from pipeline.changes import Change, Changes
+from pipeline.audit import changes
+from pipeline.audit.causes import names
+from pipeline.audit.changes import Change, Changes
 
 
 def explain(name: str | None, *, as_json: bool = False) -> bool:

@@ -21,11 +21,11 @@ import psutil
 from ruamel.yaml import YAML
 
 from pipeline import graph, params
-from pipeline.compare import DIFFERENT, NOT_COMPARED, ROUNDING, STATES, TRAINING, Comparison, compare
+from pipeline.audit.compare import DIFFERENT, NOT_COMPARED, ROUNDING, STATES, TRAINING, Comparison, compare
+from pipeline.audit.hashing import DVC
+from pipeline.audit.lineage import Chain
+from pipeline.audit.provenance import LOCK, REFERENCE, Artifact
 from pipeline.errors import SandglassError
-from pipeline.hashing import DVC
-from pipeline.lineage import Chain
-from pipeline.provenance import LOCK, REFERENCE, Artifact
 
 FOLDERS = (Path("pipeline"), Path("schemas"), Path("profiles"), REFERENCE)
 FILES = (

@@ -10,9 +10,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from pipeline import engines, graph, hashing, history, provenance
+from pipeline import engines, graph
+from pipeline.audit import hashing, history, provenance
+from pipeline.audit.provenance import Stage
 from pipeline.params import Params
-from pipeline.provenance import Stage
 from pipeline.repository import Difference, View
 from pipeline.scales import SCALES
 from pipeline.software import REQUIREMENTS

@@ -14,12 +14,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from pipeline import changes, graph
+from pipeline import graph
 from pipeline import params as parameters
-from pipeline.changes import Changes
+from pipeline.audit import changes
+from pipeline.audit.changes import Changes
+from pipeline.audit.reference import RECORD
 from pipeline.errors import SandglassError
 from pipeline.params import Params
-from pipeline.reference import RECORD
 from pipeline.repository import Difference
 
 FOLDED = 5  # jobs of one step and state beyond which they share a row

@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pipeline import engines, freshness, graph, provenance
-from pipeline.causes import Cause, Search
+from pipeline import engines, freshness, graph
+from pipeline.audit import provenance
+from pipeline.audit.causes import Cause, Search
 from pipeline.params import Params
 from pipeline.repository import Difference, View
 

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.tree import Tree
 
-from pipeline import verify
-from pipeline.compare import DIFFERENT, IDENTICAL, NOT_COMPARED, WITHIN
+from pipeline.audit import verify
+from pipeline.audit.compare import DIFFERENT, IDENTICAL, NOT_COMPARED, WITHIN
 
 SHOWN = 6  # of many names
 PIPED_WIDTH = 120
@@ -25,7 +25,7 @@ Json = dict[str, Any]
 
 
 def show(found: Json, *, code: bool) -> None:
-    """Print ``found`` (`pipeline.trace.document`); with ``code``, every file of code by name."""
+    """Print ``found`` (`pipeline.audit.trace.document`); with ``code``, every file of code by name."""
     console = _console()
     _header(console, found)
     drawn: set[str] = set()
