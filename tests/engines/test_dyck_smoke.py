@@ -30,6 +30,7 @@ SPARE = {
     "pipeline/languages/dyck.py",
     "pipeline/models/theory_transformer.py",
     "pipeline/stats.py",
+    "pipeline/streams.py",
     "pipeline/studies/dyck/constructions.py",
 }
 

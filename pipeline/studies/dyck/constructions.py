@@ -106,6 +106,11 @@ def balanced_scores(
     return Scores(np.stack(tables), np.stack(shifts))
 
 
+def uniform_scores(language: Language) -> Scores:
+    """One solver whose logits are all 0, so that attention is uniform, and balanced."""
+    return Scores(np.zeros((1, language.symbols, language.symbols)), np.zeros((1, language.pairs)))
+
+
 def smallest_coefficient(scores: Scores, language: Language) -> NDArray[np.float64]:
     """(R,) the smallest <LN(a), b> of an unmatched open over all closers after which the stack is not empty.
 
@@ -157,11 +162,6 @@ class Solver:
         with torch.no_grad():
             found, recorded = model.forward(at.spec, at.params, at.table, ids_RxBxT, record=record)
         return found.numpy(), {name: value.numpy() for name, value in recorded.items()}
-
-    def take(self, replica: int) -> Solver:
-        """One of the models, as a solver with a replica axis of 1."""
-        params = {name: value[replica : replica + 1] for name, value in self.ensemble.params.items()}
-        return replace(self, ensemble=replace(self.ensemble, params=params))
 
 
 def exact_solvers(

@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from pipeline.languages import dyck
-from pipeline.studies.dyck.constructions import Language, Scores, Solver, exact_solvers
+from pipeline.studies.dyck.constructions import Language, Solver, exact_solvers, uniform_scores
 from schemas import theory
 
 LANGUAGE = Language(2, 4)
@@ -23,9 +23,7 @@ SOURCE = "Wen et al. 2023, appendix C.7, eq. (52)"
 
 def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
     """Rows of `schemas.theory.Theory`: an open of either type and closed pairs, of each of ``entry.lengths``."""
-    balanced = Scores(
-        np.zeros((1, LANGUAGE.symbols, LANGUAGE.symbols)), np.zeros((1, LANGUAGE.pairs))
-    )  # uniform attention
+    balanced = uniform_scores(LANGUAGE)
     checks = [
         *_signal(exact_solvers(LANGUAGE, balanced, block="eq52"), entry.lengths),
         *_kept(exact_solvers(LANGUAGE, balanced), entry.lengths),

@@ -59,7 +59,7 @@ def uniform_solver(language: Language, rng: np.random.Generator) -> tuple[Solver
     second layer, a solver of Theorem 1 whose logits are 0, reads.
     """
     S, zero = language.symbols, np.zeros
-    last = exact_solvers(language, constructions.Scores(zero((1, S, S)), zero((1, language.pairs))))
+    last = exact_solvers(language, constructions.uniform_scores(language))
     width = last.ensemble.spec.width
     table = dyck.embedding_table("token", language.k, language.depth, width).astype(float)
     W_V = zero((width, width))
