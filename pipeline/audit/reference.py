@@ -7,7 +7,6 @@ them, which stay behind), and the device it ran on. The report shows its claims 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -90,27 +89,3 @@ def _job(stage: dict[str, Any], clone: Path, job: graph.Job) -> dict[str, Any]:
         "device": noted.get("device", "cpu"),
         "software_overridden": noted.get("software_overridden", []),
     }
-
-
-def check(study: str) -> list[str]:
-    """The files of a set whose md5 is not what its record says; folders are compared as DVC hashes them."""
-    folder = graph.REFERENCE / study
-    record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-    wrong = []
-    for job in record["jobs"].values():
-        for path, md5 in job["outputs"].items():
-            kind = Path(path).relative_to(graph.DATA).parts[0]
-            if kind not in ("theory", "tables", "claims"):
-                continue
-            copy = folder / kind if md5.endswith(".dir") else folder / kind / Path(path).name
-            if _md5(copy) != md5:
-                wrong.append(str(copy))
-    return wrong
-
-
-def _md5(path: Path) -> str:
-    if not path.is_dir():
-        return hashlib.md5(path.read_bytes()).hexdigest() if path.is_file() else "missing"
-    files = sorted(file for file in path.rglob("*") if file.is_file())
-    entries = [{"md5": _md5(file), "relpath": str(file.relative_to(path))} for file in files]
-    return hashlib.md5(json.dumps(entries, sort_keys=True).encode()).hexdigest() + ".dir"

@@ -154,7 +154,7 @@ class StudyText:
         _known("theory entry", check, self.study.theory)
         artifact = self.site.artifact("theory", self.study.id, check)
         first = self._first("theory", check)
-        drawn = Markup(self.blocks.theory(artifact, self.study.theory[check], first))
+        drawn = Markup(self.blocks.theory(artifact, self.study.theory[check], first, fold=True))
         return self._block(f'theory("{check}")', lambda _: drawn)
 
     def param(self, path: str) -> str:
