@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
-.PHONY: help env reproduce test lint bench kill clean
+.PHONY: help env reproduce test lint bench kill audit clean
 .DEFAULT_GOAL := help
 
 help:  ## what can be made
@@ -39,6 +39,15 @@ bench: env  ## speed beside the plainest way to do the same; writes benchmarks/R
 
 kill: env  ## SIGKILL at random moments, fifty times: does the next run end the same? writes benchmarks/KILL.md
 	python benchmarks/kill.py
+
+# Every pin is asked about by itself, and --strict fails for one that the service does not know: without it, an
+# index that answers for PyPI but has no advisories would pass as "no known vulnerabilities".
+ADVISORIES := https://pypi.org/pypi/pip/24.0/json
+audit: env  ## known vulnerabilities of the pinned packages; asks pypi.org
+	@python -c 'import sys, urllib.request as r; r.urlopen(sys.argv[1], timeout=15)' $(ADVISORIES) 2>/dev/null || { \
+		echo "audit: $(ADVISORIES) does not answer, so nothing was audited: try again with a way to pypi.org" >&2; exit 1; }
+	pip-audit --strict --no-deps --disable-pip --progress-spinner off \
+		$(addprefix -r ,$(wildcard requirements*.txt) constraints.txt)
 
 clean:  ## forget the environment and resumable work; results and DVC's cache stay
 	rm -rf $(VENV) .work .snakemake .sandglass logs

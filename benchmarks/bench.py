@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
+from unittest import mock
 
 import numpy as np
 import torch
@@ -28,6 +29,7 @@ sys.path.insert(0, str(ROOT))
 
 from pipeline import params  # noqa: E402
 from pipeline.languages import dyck  # noqa: E402
+from pipeline.models import pruning  # noqa: E402
 from pipeline.studies.dyck import datasets, runs  # noqa: E402
 from pipeline.training import core, ensemble  # noqa: E402
 
@@ -221,6 +223,19 @@ def training(folder: Path) -> list[Row]:
     return rows
 
 
+# --- theory ----------------------------------------------------------------------------------------------
+
+
+def prune_parent(n: int, layers: int) -> list[Row]:
+    """Seconds to prune a random parent to a random target of the sizes of DYCK-TH6, parent included."""
+    shape = pruning.Shape(m=4, m_a=2, w=8, layers=layers, n=n, m_large=24)
+    target = pruning.random_target(shape, np.random.default_rng(0))
+    with mock.patch.dict(os.environ, OMP_NUM_THREADS="1"):
+        seconds = interleaved({"ours": lambda r: pruning.prune(pruning.Parent(shape, r, ()), target)}, 3)
+    what = f"pruning {4 * layers} layers, n = {n}, L = {layers}, s on one core (at most 10)"
+    return [Row(what, f"{seconds['ours']:.1f}", "", None, None)]
+
+
 def end_to_end(folder: Path) -> list[Row]:
     """Seconds from an empty work tree to the report, at scale quick, with all cores."""
     tree = folder / "tree"
@@ -255,7 +270,7 @@ def main(
     """Measure, print the table, and keep it in benchmarks/RESULTS.md."""
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
-        rows = sampling() + training(Path(folder))
+        rows = sampling() + training(Path(folder)) + prune_parent(n=24, layers=2)
         if quick:
             rows += end_to_end(Path(folder))
     text = render(rows)

@@ -1,1 +1,21 @@
-"""Sandglass: a data-versioned pipeline that reproduces the sandbox studies of how Transformers learn."""
+"""Sandglass: a data-versioned pipeline that reproduces the sandbox studies of how Transformers learn.
+
+Results from Python: ``pipeline.load_table("dyck", "variation")`` is a polars frame,
+``pipeline.load_run("dyck-standard", replica=3)`` a torch module; see `pipeline.access`.
+"""
+
+from typing import TYPE_CHECKING
+
+__all__ = ("list_runs", "list_tables", "load_run", "load_table")
+
+if TYPE_CHECKING:
+    from pipeline.access import list_runs, list_tables, load_run, load_table
+else:
+
+    def __getattr__(name: str) -> object:
+        """The functions of `pipeline.access`, imported when first asked for: every step imports this package."""
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from pipeline import access
+
+        return getattr(access, name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -18,6 +19,9 @@ app = typer.Typer(
     "`snakemake --cores all` runs every step below in order; by hand they run one at a time.",
 )
 Key = Annotated[str, typer.Argument(metavar="ID", help="an id of params.yaml")]
+
+WHAT = "a figure, table, claim, id, study, stage or file"
+AsJson = Annotated[bool, typer.Option("--json", help="for programs")]
 
 
 def _step(name: str, key: str) -> None:
@@ -77,8 +81,6 @@ def report() -> None:
 @app.command()
 def check() -> None:
     """Validate params.yaml at every scale and the installed software; write nothing."""
-    from pathlib import Path
-
     from pipeline import graph, params
     from pipeline.software import check_software
 
@@ -95,6 +97,146 @@ def summary(
     from pipeline.summary import summarise
 
     summarise(status)
+
+
+@app.command()
+def why(
+    name: Annotated[str | None, typer.Argument(metavar="[X]", help=WHAT)] = None,
+    json: AsJson = False,
+    check: Annotated[bool, typer.Option(help="end with status 1 if X is not up to date")] = False,
+) -> None:
+    """Why X would be built again: the parameter, file or code that changed, old → new."""
+    from pipeline.audit.why import explain
+
+    if not explain(name, as_json=json) and check:
+        raise typer.Exit(1)
+
+
+@app.command(name="list")
+def list_(
+    study: Annotated[str | None, typer.Argument(metavar="[STUDY]", help="a study of params.yaml")] = None,
+    every: Annotated[bool, typer.Option("--all", help="a line for every job")] = False,
+    json: AsJson = False,
+) -> None:
+    """What exists: fresh, stale, missing, reference sets; disk; what it costs to bring it up to date."""
+    from pipeline.audit.listing import show
+
+    show(study, every=every, as_json=json)
+
+
+@app.command()
+def prune(
+    delete: Annotated[bool, typer.Option("--yes", "--delete", help="delete; without it, only show")] = False,
+    work: Annotated[bool, typer.Option("--work", help="checkpoints of unfinished training too")] = False,
+    cache: Annotated[bool, typer.Option("--cache", help="what DVC keeps of older results too")] = False,
+    json: AsJson = False,
+) -> None:
+    """Disk used by old artifacts and caches; deletes nothing without --yes."""
+    from pipeline.audit.upkeep import prune as run
+
+    run(delete=delete, work=work, cache=cache, as_json=json)
+
+
+@app.command()
+def accept(
+    reason: Annotated[str, typer.Option(help="why the edit changes no result")],
+    name: Annotated[str | None, typer.Argument(metavar="[X]", help=WHAT)] = None,
+    every: Annotated[bool, typer.Option("--all", help="for all that was made by the edited code")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="only show the edit")] = False,
+) -> None:
+    """Declare that edits of code since X was built change no result of X; logged in accepted.jsonl."""
+    from pipeline.audit.accept import accept as run
+
+    if (name is None) != every:
+        raise SandglassError("accept: name what the edit does not change, or say --all")
+    run(name, reason, dry_run=dry_run)
+
+
+@app.command()
+def reference(
+    study: Annotated[str, typer.Argument(metavar="STUDY", help="a study of params.yaml")],
+    clone: Annotated[Path, typer.Argument(metavar="CLONE", help="the work tree in which it was built")],
+) -> None:
+    """Freeze the results of STUDY, built in another clone (scale paper), as data/reference/STUDY."""
+    from pipeline.audit.reference import freeze
+
+    folder = freeze(study, clone)
+    print(f"{folder} is in DVC's cache; now: git add {folder}.dvc && dvc push && snakemake --cores all")
+
+
+@app.command()
+def export(
+    study: Annotated[str, typer.Argument(metavar="STUDY", help="for instance dyck")],
+    name: Annotated[
+        str, typer.Argument(metavar="TABLE", help="a result table, claims, theory, curves, a dataset")
+    ],
+    csv: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="where to write; without it, stdout")
+    ] = None,
+) -> None:
+    """Print a table as CSV, or write it to a file (in Python: pipeline.load_table)."""
+    from pipeline import access
+
+    text = access.to_csv(access.load_table(study, name))
+    if csv is None:
+        sys.stdout.write(text)
+    else:
+        access.write_text(csv, text)
+
+
+@app.command()
+def trace(
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="NAME...",
+            help="figures, tables (fig3; figures/dyck/fig3), claims (dyck:9), ids, studies, stages, report, files",
+        ),
+    ],
+    verify: Annotated[bool, typer.Option("--verify", help="hash everything on the way again")] = False,
+    rebuild: Annotated[
+        bool, typer.Option("--rebuild", help="build the chain again in a scratch workspace and compare")
+    ] = False,
+    keep_runs: Annotated[
+        bool, typer.Option("--keep-runs", help="with --rebuild: take datasets and checkpoints from here")
+    ] = False,
+    workspace: Annotated[
+        Path | None, typer.Option(help="with --rebuild: a folder that is kept, and continued next time")
+    ] = None,
+    code: Annotated[bool, typer.Option("--code", help="list the files of code, with md5s")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="one JSON object (see pipeline/audit/trace.py)")
+    ] = False,
+) -> None:
+    """Follow results back to parameters and code; verify them; build them again and compare.
+
+    Exit status:
+
+    0  everything matches; identical
+
+    1  something does not match; different
+
+    2  the command could not be carried out (unknown name, a failed step)
+
+    3  nothing is wrong, but something is not here, so it was not checked or not compared
+
+    4  rebuilt: equal within tolerance
+    """
+    from pipeline.audit.trace import trace
+
+    if (keep_runs or workspace) and not rebuild:
+        raise typer.BadParameter("--keep-runs and --workspace go with --rebuild")
+    try:
+        status = trace(
+            names, verified=verify, rebuilt=rebuild, keep_runs=keep_runs, workspace=workspace,
+            as_json=as_json, code=code,
+        )  # fmt: skip
+    except SandglassError as error:
+        print(f"sandglass: {error}", file=sys.stderr)
+        raise typer.Exit(2) from None
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+    raise typer.Exit(status)
 
 
 def main() -> None:

@@ -16,6 +16,7 @@ import re
 import shutil
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -100,7 +101,14 @@ class Made:
 
 def references() -> list[str]:
     """The files of data/reference, on which the report depends."""
-    return sorted(str(path) for path in (graph.DATA / "reference").rglob("*") if path.is_file())
+    return sorted(str(path) for path in graph.REFERENCE.rglob("*") if path.is_file())
+
+
+def missing_references(root: Path) -> list[Path]:
+    """The ``.dvc`` files of reference sets that are not in the work tree, as in a fresh clone."""
+    return [
+        file for file in sorted((root / graph.REFERENCE).glob("*.dvc")) if not file.with_suffix("").is_dir()
+    ]
 
 
 def record(root: Path = Path()) -> None:
@@ -110,6 +118,32 @@ def record(root: Path = Path()) -> None:
     """
     with contextlib.chdir(root):
         _Run.start().reconcile(parameters.load(), looks_only=False)
+
+
+@contextlib.contextmanager
+def alone() -> Iterator[Repository]:
+    """No engine can start in this folder meanwhile.
+
+    Raises SandglassError naming the engine that is at work.
+    """
+    run = _Run.start()
+    try:
+        yield run.repository
+    finally:
+        run.repository.close()
+        run.lock.close()
+
+
+def at_work() -> str | None:
+    """The Snakemake that runs in this folder, in words; found without its lock, which a start might want."""
+    from pipeline.repository import alive
+
+    file = graph.STATE / "lock"
+    try:
+        pid, named = int(file.read_text()), file.stat().st_mtime
+    except (OSError, ValueError):
+        return None
+    return f"snakemake (process {pid})" if alive(pid, named) else None
 
 
 @dataclass
@@ -136,6 +170,13 @@ class _Run:
         only looks (a dry run, a picture of the graph) nothing changes but file times.
         """
         freshness.write_tracked(params)
+        if missing := missing_references(Path()):
+            try:
+                self.repository.pull(missing)
+            except SandglassError as error:
+                _say(
+                    f"the report goes without {', '.join(f.stem for f in missing)} of data/reference: {error}"
+                )
         if not looks_only:
             prune(Path(), params)
         freshness.set_records_aside()
@@ -180,17 +221,21 @@ def _only_snakemake() -> TextIO:
     return lock
 
 
+def strays(root: Path, params: Params) -> list[Path]:
+    """The files under ``root/data`` that no job of ``params`` makes; reference sets and the report apart."""
+    expected = {root / path for job in graph.jobs(params) for path in graph.outputs(job, params)}
+    found = [path for kind in KINDS for path in (root / graph.DATA / kind).rglob("*") if not path.is_dir()]
+    found += (root / graph.DATA).glob(".*.tmp")  # of a killed DVC, which copies to such a name first
+    return sorted(set(found) - expected)
+
+
 def prune(root: Path, params: Params) -> list[Path]:
-    """Delete the files under ``root/data`` that no job of ``params`` makes, and return them.
+    """Delete the ``strays`` and return them.
 
     Folders are inputs to DVC: a leftover of a removed run would become part of a result's record. Each
     file is named on stderr and in logs/prune.log. Removed stages leave dvc.lock as well.
     """
-    jobs = list(graph.jobs(params))
-    expected = {root / path for job in jobs for path in graph.outputs(job, params)}
-    found = [path for kind in KINDS for path in (root / graph.DATA / kind).rglob("*") if not path.is_dir()]
-    found += (root / graph.DATA).glob(".*.tmp")  # of a killed DVC, which copies to such a name first
-    removed = sorted(set(found) - expected)
+    removed = strays(root, params)
     if removed:
         (root / graph.LOGS).mkdir(exist_ok=True)
         with (root / graph.LOGS / "prune.log").open("a", encoding="utf-8") as log:
@@ -200,7 +245,7 @@ def prune(root: Path, params: Params) -> list[Path]:
                 _say(text)
                 log.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
         _remove_empty_folders(root / graph.DATA)
-    _forget_stages(root, {job.stage for job in jobs})
+    _forget_stages(root, {job.stage for job in graph.jobs(params)})
     return removed
 
 

@@ -92,11 +92,11 @@ def finished(params: Params) -> dict[graph.Job, bool]:
 
 
 def _records() -> dict[str, _Record]:
-    """By the path of the file that was made."""
+    """By the path of the file that was made; those that were not set aside yet are the newer ones."""
     records = {}
-    for file in _files(RECORDS):
+    for folder, file in [(each, file) for each in (RECORDS, SNAKEMAKE / "metadata") for file in _files(each)]:
         # Its name is that path in base64, in pieces of which all but the last begin with "@".
-        name = "".join(part.removeprefix("@") for part in file.relative_to(RECORDS).parts)
+        name = "".join(part.removeprefix("@") for part in file.relative_to(folder).parts)
         try:
             noted = json.loads(file.read_text(encoding="utf-8"))
             record = _Record(tuple(noted["input"]), float(noted["starttime"]), float(noted["endtime"]))

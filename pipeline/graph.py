@@ -15,9 +15,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from pipeline.errors import SandglassError
 from pipeline.params import Params
 
 DATA = Path("data")
+REFERENCE = DATA / "reference"  # one folder per frozen set of results (`pipeline.audit.reference`)
 STATE = Path(".sandglass")  # parameter files and locks of this work tree, git-ignored
 LOGS = Path("logs")
 WORK = Path(".work")  # resume checkpoints, git-ignored
@@ -46,10 +48,13 @@ _CODE = {
         pipeline/training/core.py pipeline/training/packing.py pipeline/training/ensemble.py
         pipeline/studies/{study}/runs.py schemas/{study}/datasets.py schemas/curves.py""",
     "theory": """pipeline/streams.py pipeline/tables.py pipeline/stats.py schemas/theory.py
-        pipeline/languages/{language}.py pipeline/studies/{study}/theory/{module}.py""",
+        pipeline/languages/{language}.py pipeline/models/{model}.py pipeline/checkpoints.py
+        pipeline/studies/{study}/constructions.py pipeline/studies/{study}/theory/{module}.py""",
     "analyse": """pipeline/streams.py pipeline/tables.py pipeline/checkpoints.py pipeline/stats.py schemas/curves.py
         pipeline/languages/{language}.py pipeline/models/{model}.py
+        pipeline/models/theory_transformer.py pipeline/models/pruning.py
         pipeline/studies/{study}/analysis.py pipeline/studies/{study}/metrics.py
+        pipeline/studies/{study}/interventions.py
         schemas/{study}/datasets.py schemas/{study}/tables.py""",
     "figures": """pipeline/tables.py pipeline/charts.py pipeline/results.py
         pipeline/studies/{study}/figures.py schemas/{study}/tables.py schemas/theory.py""",
@@ -89,7 +94,7 @@ class Job:
         if self.step in _SECTION:
             return ("scale", "seed", f"{_SECTION[self.step]}.{self.id}")
         if self.step == "report":
-            return ("datasets", "runs", "scale", "seed", "studies", "theory")
+            return ("scale", "seed", "studies")  # other files name their parameters: `params_hash`
         fields = _STUDY_FIELDS[self.step]
         return ("scale", "seed", *(f"studies.{self.id}.{field}" for field in fields))
 
@@ -200,7 +205,25 @@ def data(job: Job, params: Params) -> list[Path]:
         or (other.study == job.study and other.step in kinds.get(job.step, ()))
         for path in outputs(other, params)
     ]
-    return made + (_files(DATA / "reference") if job.step == "report" else [])
+    return made + (_files(REFERENCE) if job.step == "report" else [])
+
+
+def accepted() -> list[dict[str, Any]]:
+    """The edits of code that were declared harmless: ``job``, ``files`` (path, old, new), ``reason``, ``author``,
+    ``diff``. A line without a job is a comment.
+
+    Raises SandglassError if a line is anything else.
+    """
+    found = []
+    text = ACCEPTED.read_text(encoding="utf-8") if ACCEPTED.is_file() else ""
+    for number, line in enumerate(text.splitlines(), 1):
+        try:
+            edit = json.loads(line)
+            if "job" in edit:
+                found.append(edit | {"files": [dict(file) for file in edit["files"]], "job": edit["job"]})
+        except (ValueError, KeyError, TypeError):
+            raise SandglassError(f"{ACCEPTED}: line {number} is not an accepted edit") from None
+    return found
 
 
 def _files(folder: Path) -> list[Path]:

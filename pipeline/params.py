@@ -14,17 +14,16 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
 
 from pipeline.errors import SandglassError
+from pipeline.reading import FILE, read, shown
 from pipeline.scales import SCALES, is_per_scale, resolve
 
-FILE = "params.yaml"
 ROOT = Path(__file__).resolve().parent.parent
 
-Id = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]*$")]  # DVC splits paths at dots
-Module = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
+# Both become file names. DVC splits paths at dots.
+Id = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=80)]
+Module = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=80)]
 Positive = Annotated[int, Field(ge=1)]
 Probability = Annotated[float, Field(ge=0, le=1)]
 
@@ -68,6 +67,7 @@ class TheoryEntry(Strict):
 
     study: Id
     language: Module
+    model: Module = Field(description="the module of pipeline/models/ that its constructions run on")
     module: Module = Field(description="the module of pipeline/studies/<study>/theory/")
 
 
@@ -116,6 +116,9 @@ class Params:
         return value
 
 
+# DVC, which knows no scales, reads these off the file as it stands: dvc.yaml names code and data by them.
+NAMES = ("study", "language", "model", "objective", "dataset", "module")
+
 # Section of params.yaml -> name of the type that validates its entries, in the study's own params module.
 SECTIONS = {"datasets": "Dataset", "runs": "Run", "theory": "Theory"}
 
@@ -125,35 +128,18 @@ def load(root: Path = Path(), scale: str | None = None) -> Params:
 
     Raises SandglassError: one line with the path of the value, what was expected and the nearest valid key.
     """
-    raw = _parse(root / FILE)
+    raw = read(root / FILE)
     _known_keys(raw, [*Header.model_fields, *SECTIONS, "studies"], "")
     _validate(Header, {key: raw[key] for key in Header.model_fields}, "")
     built = {each: _build(raw, each) for each in SCALES}
     return built[scale or raw["scale"]]
 
 
-def _parse(path: Path) -> dict[str, Any]:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SandglassError(f"{FILE}: cannot be read: {error}") from None
-    try:
-        raw = YAML(typ="safe").load(text)
-    except (YAMLError, ValueError) as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f" line {mark.line + 1}:" if mark else ""
-        problem = str(getattr(error, "problem", None) or error).strip().splitlines()[0]
-        raise SandglassError(f"{FILE}:{where} not valid YAML: {problem}") from None
-    if not isinstance(raw, dict):
-        raise SandglassError(f"{FILE}: expected a mapping at the top, got {type(raw).__name__}")
-    return raw
-
-
 def _build(raw: dict[str, Any], scale: str) -> Params:
     for section in (*SECTIONS, "studies"):
         if not isinstance(raw[section], dict) or not raw[section]:
             raise SandglassError(
-                f"{FILE}: {section}: expected a mapping of at least one id, got {raw[section]!r}"
+                f"{FILE}: {section}: expected a mapping of at least one id, got {shown(raw[section])}"
             )
     known = list(raw["studies"])
     studies = {key: _study(raw["studies"][key], key, scale) for key in known}
@@ -188,11 +174,11 @@ def _entry(section: str, key: str, entry: Any, studies: list[str], scale: str) -
     _validate(TypeAdapter(Id), key, f"{path} (the id)")
     resolved = _resolve(entry, path, scale)
     if not isinstance(resolved, dict):
-        raise SandglassError(f"{FILE}: {path}: expected a mapping, got {resolved!r}")
+        raise SandglassError(f"{FILE}: {path}: expected a mapping, got {shown(resolved)}")
     study = resolved.get("study")
     if study not in studies:
         hint = _nearest(str(study), studies)
-        raise SandglassError(f"{FILE}: {path}.study: expected one of {studies}, got {study!r}{hint}")
+        raise SandglassError(f"{FILE}: {path}.study: expected one of {studies}, got {shown(study)}{hint}")
     return _validate(_types(study)[SECTIONS[section]], resolved, path)
 
 
@@ -201,6 +187,9 @@ def _types(study: str) -> dict[str, Any]:
 
 
 def _resolve(entry: Any, path: str, scale: str) -> Any:
+    for where, value in ((path, entry), *((f"{path}.{name}", _get(entry, name)) for name in NAMES)):
+        if is_per_scale(value):
+            raise SandglassError(f"{FILE}: {where}: must be the same at every scale, got {shown(value)}")
     try:
         return resolve(entry, scale)
     except KeyError as error:
@@ -209,6 +198,10 @@ def _resolve(entry: Any, path: str, scale: str) -> Any:
         raise SandglassError(
             f"{FILE}: {where}: expected exactly the keys {', '.join(SCALES)}, got {', '.join(map(str, value))}{near}"
         ) from None
+
+
+def _get(entry: Any, name: str) -> Any:
+    return entry.get(name) if isinstance(entry, dict) else None
 
 
 def _per_scale(value: Any, path: str):  # type: ignore[no-untyped-def]
@@ -247,6 +240,7 @@ def _cross_check(params: Params) -> None:
         module(f"datasets.{key}.language", dataset.language, "pipeline/languages")
     for key, check in params.theory.items():
         module(f"theory.{key}.language", check.language, "pipeline/languages")
+        module(f"theory.{key}.model", check.model, "pipeline/models")
         module(f"theory.{key}.module", check.module, f"pipeline/studies/{check.study}/theory")
     for key, study in params.studies.items():
         module(f"studies.{key}.language", study.language, "pipeline/languages")
@@ -293,7 +287,7 @@ def _validate(kind: Any, value: Any, path: str) -> Any:
             text = "missing"
         else:
             reason = first["msg"].removeprefix("Value error, ")
-            got = "" if isinstance(first["input"], dict) else f", got {first['input']!r}"
+            got = "" if isinstance(first["input"], dict) else f", got {shown(first['input'])}"
             text = f"{reason[0].lower()}{reason[1:]}{got}"
         raise SandglassError(f"{FILE}: {full}: {text}") from None
 

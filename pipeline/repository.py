@@ -6,10 +6,12 @@ holding its lock; every call that is not documented is in this module, and DVC i
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,8 @@ from dvc.exceptions import DvcException
 from dvc.lock import LockError
 from dvc.repo import Repo
 from dvc.utils.serialize import dump_yaml, parse_yaml_for_update
+from dvc_data.hashfile.build import build
+from dvc_data.hashfile.tree import Tree
 
 from pipeline import graph, lockfile
 from pipeline.errors import SandglassError
@@ -28,7 +32,106 @@ from pipeline.errors import SandglassError
 logging.getLogger("dvc").setLevel(logging.ERROR)  # its notes would mix with Snakemake's
 
 
-class Repository:
+@dataclass(frozen=True)
+class Difference:
+    """What DVC finds in one stage that is not as dvc.lock has it.
+
+    ``deps`` and ``outs`` give, by path, DVC's word: modified, deleted, new, not in cache.
+    """
+
+    command: str | None  # the new one, where it changed
+    params: bool
+    deps: dict[Path, str]
+    outs: dict[Path, str]
+    reads: frozenset[Path]  # all that it depends on now, changed or not
+    pullable: frozenset[Path]  # those of ``outs`` that ``dvc push`` gives to the default remote
+
+    def __bool__(self) -> bool:
+        """Whether there is any."""
+        return bool(self.command or self.params or self.deps or self.outs)
+
+
+class View:
+    """The DVC repository at ``root`` as it stands, without a lock: for commands that only look."""
+
+    def __init__(self, root: Path) -> None:
+        """Raises SandglassError if ``root`` has no DVC repository."""
+        with _dvc():
+            self._repo = Repo(str(root))
+        self._root = Path(self._repo.root_dir)
+
+    def close(self) -> None:
+        """Let go of DVC's files."""
+        self._repo.close()
+
+    def differences(self) -> dict[str, Difference]:
+        """By stage, what differs from dvc.lock; stages without a difference are left out."""
+        with _dvc():
+            self._repo._reset()
+            found = {stage.addressing: self._difference(stage) for stage in self._repo.index.stages}
+            return {name: difference for name, difference in found.items() if difference}
+
+    def _difference(self, stage: Any) -> Difference:
+        # Not stage.status(): that waits for no one, but refuses while another process writes.
+        files = [dep for dep in stage.deps if not isinstance(dep, param.ParamsDependency)]
+        deps = {self._path(dep): word for dep in files for word in dep.status().values()}
+        outs = {self._path(out): word for out in stage.outs for word in out.status().values()}
+        remote = self._repo.config["core"].get("remote")
+        return Difference(
+            command=stage.cmd if stage.changed_stage() else None,
+            params=any(dep.status() for dep in stage.params),
+            deps=deps,
+            outs=outs,
+            reads=frozenset(map(self._path, files)),
+            pullable=frozenset(self._path(out) for out in stage.outs if remote and out.can_push),
+        )
+
+    def _path(self, output: Any) -> Path:
+        return Path(output.fs_path).relative_to(self._root)
+
+    def md5s(self, path: Path) -> dict[Path, str]:
+        """The md5 of the file at ``path`` or, of a folder, of every file in it; none if it is gone."""
+        if not path.exists():
+            return {}
+        cache, ignore = self._repo.cache.local, self._repo.dvcignore
+        with _dvc():
+            _, _, found = build(
+                cache, str(self._root / path), self._repo.fs, "md5", ignore=ignore, dry_run=True
+            )
+        if isinstance(found, Tree):
+            return {path.joinpath(*key): str(info.value) for key, (_, info) in found.iteritems()}
+        return {path: str(found.hash_info.value)}
+
+    def at_work(self) -> str | None:
+        """The `dvc repro` that runs in this folder, in words.
+
+        It gives its lock back while a step of it runs, but names itself in a file.
+        """
+        try:
+            entries = json.loads(self._users.read_text())
+            named = self._users.stat().st_mtime
+        except (OSError, ValueError):
+            return None
+        readers = [reader for infos in entries.get("read", {}).values() for reader in infos]
+        for info in (*entries.get("write", {}).values(), *readers):
+            if alive(info["pid"], named):
+                return f"`dvc {' '.join(info['cmd'].split()[1:])}` (process {info['pid']})"
+        return None
+
+    @property
+    def _users(self) -> Path:
+        return Path(self._repo.tmp_dir) / "rwlock"
+
+    def unused(self) -> dict[Path, int]:
+        """The objects in DVC's cache that neither dvc.lock nor a .dvc file of this work tree names, in bytes."""
+        cache = self._repo.cache.local
+        with _dvc():
+            used = {info.value for infos in self._repo.used_objs().values() for info in infos}
+            paths = [Path(cache.oid_to_path(oid)) for oid in cache.all() if oid not in used]
+        return {path: path.stat().st_size for path in paths}
+
+
+class Repository(View):
     """The DVC repository at ``root``, with DVC's own lock held: no DVC command can start meanwhile."""
 
     def __init__(self, root: Path) -> None:
@@ -36,8 +139,7 @@ class Repository:
 
         Raises SandglassError if ``root`` has no DVC repository, or if a DVC command is at work in it.
         """
-        with _dvc():
-            self._repo = Repo(str(root))
+        super().__init__(root)
         try:
             self._repo.lock.lock()
         except LockError:
@@ -56,7 +158,12 @@ class Repository:
     def close(self) -> None:
         """Give the lock back."""
         self._repo.lock.unlock()
-        self._repo.close()
+        super().close()
+
+    def collect_garbage(self) -> None:
+        """Delete what ``unused`` names."""
+        with _dvc():
+            self._repo.gc(workspace=True)
 
     def changed(self, among: set[str] | None = None) -> set[str]:
         """The stages (of those named) whose code, parameters, data, command or outputs differ from dvc.lock."""
@@ -90,28 +197,18 @@ class Repository:
                 stages[0].dvcfile.dump_stages(stages, update_pipeline=False)
                 self._repo._reset()
 
+    def pull(self, files: Iterable[Path]) -> None:
+        """Bring the data of these ``.dvc`` files here, from DVC's cache or remote."""
+        with _dvc():
+            self._repo.pull(targets=[str(file) for file in files])
+
     def _refuse_running_repro(self) -> None:
-        """A `dvc repro` gives the lock back while a step of it runs, but names itself in this file."""
-        file = Path(self._repo.tmp_dir) / "rwlock"
-        try:
-            entries = json.loads(file.read_text())
-            named = file.stat().st_mtime
-        except OSError:
-            return
-        except (
-            ValueError
-        ):  # cut off by a kill: DVC writes it in place, but only with the lock that is ours now
-            file.unlink()
-            return
-        readers = [reader for infos in entries.get("read", {}).values() for reader in infos]
-        for info in (*entries.get("write", {}).values(), *readers):
-            if _alive(info["pid"], named):
-                arguments = " ".join(info["cmd"].split()[1:])
-                raise SandglassError(
-                    f"`dvc {arguments}` (process {info['pid']}) is at work in this folder; "
-                    "nothing was started, try again when it is done"
-                )
-        file.unlink(missing_ok=True)  # all of them were killed
+        if busy := self.at_work():
+            raise SandglassError(
+                f"{busy} is at work in this folder; nothing was started, try again when it is done"
+            )
+        # All that it names were killed, or a kill cut it off: DVC writes it with the lock that is ours now.
+        self._users.unlink(missing_ok=True)
 
 
 def forget_stages(root: Path, known: set[str]) -> None:
@@ -121,7 +218,17 @@ def forget_stages(root: Path, known: set[str]) -> None:
             del lock["stages"][name]
 
 
-def _alive(pid: int, named: float) -> bool:
+def record_code(root: Path, files: dict[str, dict[str, bytes]]) -> None:
+    """Put into ``root/dvc.lock``, as what a stage was built from, these contents (by stage and path) of
+    dependencies that it names already; the caller keeps DVC from writing it."""
+    with _dvc(), _replaced(root / "dvc.lock") as lock:
+        for name, contents in files.items():
+            for entry in lock["stages"][name]["deps"]:
+                if (content := contents.get(entry["path"])) is not None:
+                    entry["md5"], entry["size"] = hashlib.md5(content).hexdigest(), len(content)
+
+
+def alive(pid: int, named: float) -> bool:
     """Whether ``pid`` still is the process that had it at time ``named``."""
     try:
         process = psutil.Process(pid)

@@ -13,13 +13,14 @@ import os
 import platform
 import shutil
 import signal
+import subprocess
 import sys
 import threading
 import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TextIO
@@ -46,7 +47,7 @@ class Job:
     seed: int
     params_hash: str
     entry: Any
-    studies: dict[str, Any]
+    params: Params | None  # of the report only
     staging: Path
     log: TextIO
     device: str
@@ -73,11 +74,13 @@ def run_step(step: str, key: str, root: Path = Path()) -> None:
     params = parameters.load(root)
     job = _find(params, step, key)
     overridden = check_software(root)
-    if "DVC_ROOT" in os.environ:  # `dvc repro` has no start of its own: its first step prunes
+    if "DVC_ROOT" in os.environ:  # `dvc repro` has no start of its own: its first step prepares the work tree
         from pipeline import engines, lockfile
 
         lockfile.keep(root)
         engines.prune(root, params)
+        if missing := engines.missing_references(root):
+            subprocess.run(["dvc", "pull", "--quiet", *map(str, missing)], check=False)  # names what it lacks
     graph.LOGS.mkdir(exist_ok=True)
     with _only_one(job), (graph.LOGS / f"{job.name}.log").open("w", encoding="utf-8") as log:
         _follow_engine()
@@ -127,11 +130,17 @@ def _context(job: graph.Job, params: Params, staging: Path, log: TextIO) -> Job:
         seed=params.seed,
         params_hash=job.params_hash(params),
         entry=entry,
-        studies=params.studies if job.step == "report" else {},
+        params=_without_device(params) if job.step == "report" else None,
         staging=staging,
         log=log,
         device=params.device,
     )
+
+
+def _without_device(params: Params) -> Params:
+    """All that may decide a result. What the report does not track itself, files that it reads name by a hash."""
+    raw = {section: value for section, value in params.raw.items() if section != "device"}
+    return replace(params, raw=raw, device="")
 
 
 def _reason(error: BaseException) -> str:

@@ -32,8 +32,8 @@ class Context:
         return tables.read(graph.dataset_path(self.study, key), schema)
 
     def model(self, run: str) -> Any:
-        """The trained ensemble of ``run``, as the study's model module loads it."""
-        module = importlib.import_module(f"pipeline.models.{self.entry.model}")
+        """The trained ensemble of ``run``, as the module of its model loads it."""
+        module = importlib.import_module(f"pipeline.models.{self.run_header(run)['entry']['model']}")
         return module.load(graph.run_folder(self.study, run) / "model.safetensors")
 
     def run_header(self, run: str) -> dict[str, Any]:
@@ -57,5 +57,6 @@ def run(job: Job) -> None:
             raise SandglassError(
                 f"params.yaml: studies.{job.study}.tables: no table {name!r}; known: {known}"
             )
-        tables.write(found[name], job.out(graph.table_path(job.study, name)), schemas[name])
+        path = job.out(graph.table_path(job.study, name))
+        tables.write(found[name], path, schemas[name], {"params_hash": job.params_hash})
         job.say(f"{name}: {found[name].height} rows")

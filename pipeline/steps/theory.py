@@ -16,7 +16,8 @@ def run(job: Job) -> None:
     """Make ``data/theory/<study>/<id>.parquet`` from the module's ``check``."""
     module = importlib.import_module(f"pipeline.studies.{job.study}.theory.{job.entry.module}")
     frame = module.check(job.entry, job.id, job.seed)
-    tables.write(frame, job.out(graph.theory_path(job.study, job.id)), Theory)
+    path = job.out(graph.theory_path(job.study, job.id))
+    tables.write(frame, path, Theory, {"params_hash": job.params_hash})
     failed = frame.filter(~frame["passed"])["check"].to_list()
     job.say(
         f"{frame.height} checks"

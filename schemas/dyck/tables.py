@@ -17,6 +17,7 @@ MINIMAL = "dyck-minimal"  # M4, learning rate 1e-2
 MINIMAL_SLOW = "dyck-minimal-lr3e-3"  # M4, learning rate 3e-3
 MINIMAL_SUM = "dyck-minimal-sum"  # M5, eq. (16)
 MINIMAL_ANGLE = "dyck-minimal-angle"  # M6, eq. (17)
+PRUNING_TARGET = "dyck-theory-target"  # M9: what a random parent is pruned to (DYCK-TH6)
 UNIFORM = {"complete": "dyck-uniform-complete", "prefix": "dyck-uniform-prefix"}  # M7, by training data
 ARMS = {"standard": "dyck-minimal-own-corpus", "contrastive": "dyck-minimal-contrastive"}  # of Figure 3
 
@@ -32,6 +33,7 @@ MODELS = {
 MAPPED = tuple(MODELS)  # the runs whose maps Figures 1 and 2 show
 PROBE = "probe16"  # D4
 TABLE_1_PROBE = "probe19"  # D5
+TARGET, PARENT, PRUNED = "target", "parent", "pruned"
 STACK_LIKE = 0.9  # DYCK-A4: a map is stack-like from this stack_argmax on
 
 # Attention variation on D4 over 40 initialisations (Wen et al. 2023, section 4.1). The published values for
@@ -62,7 +64,7 @@ class _Result(pa.DataFrameModel):
     params_hash: pl.String = pa.Field(str_length={"min_value": 1})
 
 
-ARCHITECTURES = ["gpt", "gpt_pos", "gpt200", "uniform", "resln", "mfl15", "mfl16", "mfl17"]
+ARCHITECTURES = ["gpt", "gpt_pos", "gpt200", "uniform", "resln", "eq6", "mfl15", "mfl16", "mfl17"]
 
 
 class Runs(_Result):
@@ -346,6 +348,63 @@ class Fig3(_Result):
         unique = ["run", "replica"]
 
 
+class PruningDemo(_Result):
+    """DYCK-TH6 on a trained target: bracket accuracy of the target, of a random parent, and of the parent pruned.
+
+    One parent for every number of candidates per weight; the target and its head are the same for all.
+    """
+
+    run: pl.String = pa.Field(description="the trained target")
+    network: pl.String = pa.Field(isin=[TARGET, PARENT, PRUNED])
+    candidates: pl.Int8 = pa.Field(
+        ge=1, nullable=True, description="per weight and sign; null for the target"
+    )
+    n_layers: pl.Int8 = pa.Field(ge=1)
+    width: pl.Int32 = pa.Field(ge=1, description="hidden units of a network g")
+    weights: pl.Int64 = pa.Field(ge=1, description="without embedding and head, zeros included")
+    kept: pl.Int64 = pa.Field(ge=0, description="weights that are left by the mask")
+    illegal: pl.Int64 = pa.Field(ge=0, description="weights that are neither the parent's nor 0")
+    weight_error: pl.Float64 = pa.Field(ge=0, nullable=True, description="largest, of a product; pruned only")
+    acc_close: pl.Float64 = pa.Field(ge=0, le=1)
+    acc_all: pl.Float64 = pa.Field(ge=0, le=1)
+    acc_thr80: pl.Float64 = pa.Field(ge=0, le=1)
+    logit_error: pl.Float64 = pa.Field(ge=0, description="largest difference of a logit from the target's")
+    map_distance: pl.Float64 = pa.Field(
+        ge=0, description="mean over layers of |A - B|_F^2 from the target's maps on D4, without start token"
+    )
+    n_sequences: pl.Int32 = pa.Field(gt=0)
+    n_close: pl.Int32 = pa.Field(gt=0)
+
+    class Config:
+        """One row per network and number of candidates."""
+
+        strict = True
+        unique = ["network", "candidates"]
+
+
+class PruningMaps(_Result):
+    """Attention on D4 without start token, of the target and of the parent layers that it is pruned into."""
+
+    network: pl.String = pa.Field(isin=[TARGET, PARENT, PRUNED])
+    candidates: pl.Int8 = pa.Field(ge=1, nullable=True)
+    layer: pl.Int8 = pa.Field(ge=1, description="of the target")
+    network_layer: pl.Int8 = pa.Field(ge=1, description="the layer of this network that the map is of")
+    query: pl.Int16 = pa.Field(ge=0)
+    key: pl.Int16 = pa.Field(ge=0)
+    weight: pl.Float64 = pa.Field(ge=0, le=1)
+
+    class Config:
+        """One row per entry of each map with key <= query."""
+
+        strict = True
+        unique = ["network", "layer", "query", "key"]
+
+    @pa.dataframe_check(name="weights of a query sum to 1")
+    def rows_sum_to_one(cls, data: PolarsData) -> pl.LazyFrame:
+        total = pl.col("weight").sum().over("network", "layer", "query")
+        return data.lazyframe.select((total - 1).abs() <= 1e-5)
+
+
 SCHEMAS: dict[str, type[pa.DataFrameModel]] = {
     "runs": Runs,
     "accuracy": Accuracy,
@@ -357,4 +416,6 @@ SCHEMAS: dict[str, type[pa.DataFrameModel]] = {
     "balance": Balance,
     "balance_detail": BalanceDetail,
     "fig3": Fig3,
+    "pruning_demo": PruningDemo,
+    "pruning_maps": PruningMaps,
 }

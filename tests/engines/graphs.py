@@ -48,6 +48,7 @@ def of_dvc() -> dict[str, Any]:
                 "tracked": sorted(p for dep in stage.deps for p in getattr(dep, "params", ())),
             }
             for stage in repo.index.stages
+            if stage.cmd  # not a reference set
         }
 
 

@@ -9,7 +9,10 @@ from typing import Any
 import polars as pl
 from workspace import REPOSITORY, Workspace
 
-FIGURES = ("fig1", "stack_score", "fig2", "variation", "fig3", "table1")
+FIGURES = (
+    "fig1", "stack_score", "fig2", "variation", "fig3", "table1", "exact_solvers", "broken_solvers",
+    "pruning_error", "pruning_maps",
+)  # fmt: skip
 # Cannot change a result: they refuse, name paths, lock, log, and hold docstrings.
 EXEMPT = {
     "pipeline/__main__.py",
@@ -17,9 +20,19 @@ EXEMPT = {
     "pipeline/errors.py",
     "pipeline/graph.py",
     "pipeline/params.py",
+    "pipeline/reading.py",
     "pipeline/runner.py",
     "pipeline/software.py",
     "pipeline/studies/dyck/params.py",
+}
+# Every theory entry declares what some check of its study needs.
+SPARE = {
+    "pipeline/checkpoints.py",
+    "pipeline/languages/dyck.py",
+    "pipeline/models/theory_transformer.py",
+    "pipeline/stats.py",
+    "pipeline/streams.py",
+    "pipeline/studies/dyck/constructions.py",
 }
 
 
@@ -35,7 +48,7 @@ def test_everything_is_built_and_recorded(smoke: Workspace) -> None:
 
 def test_no_claim_is_judged_at_smoke_scale(smoke: Workspace) -> None:
     claims = pl.read_parquet(smoke.path / "data/claims/dyck/claims.parquet")
-    assert claims["claim"].unique().sort().to_list() == sorted(map(str, [*range(1, 11), 12, 13, 14]))
+    assert claims["claim"].unique().sort().to_list() == sorted(map(str, [*range(1, 11), *range(12, 21)]))
     assert claims["verdict"].unique().to_list() == ["not tested at this scale"]
 
 
@@ -48,13 +61,19 @@ def test_figures_carry_their_data_in_four_forms(smoke: Workspace) -> None:
         assert pl.read_parquet(base.with_suffix(".parquet")).height > 0
 
 
-def test_the_report_shows_every_figure_and_claim(smoke: Workspace) -> None:
-    page = (smoke.path / "data/report/index.html").read_text()
+def test_the_report_shows_every_figure_claim_and_artifact(smoke: Workspace) -> None:
+    site = smoke.path / "data/report"
+    page = (site / "study/dyck.html").read_text()
     for name in FIGURES:
-        assert f'src="figures/dyck/{name}.svg"' in page
-        assert (smoke.path / f"data/report/figures/dyck/{name}.svg").is_file()
-    assert (smoke.path / "data/report/vega.js").is_file()
-    assert page.count("not tested at this scale") >= 8
+        assert f'src="../figures/dyck/{name}.view.svg"' in page
+        for suffix in ("js", "svg", "png", "parquet", "vl.json"):
+            assert (site / f"figures/dyck/{name}.{suffix}").is_file()
+    claims = pl.read_parquet(smoke.path / "data/claims/dyck/claims.parquet")
+    for claim in claims["claim"].unique():
+        assert f'id="claim-{claim}"' in page
+    made = {path for path in smoke.artifacts() if not path.startswith("report/")}
+    told = "".join(path.read_text() for path in (site / "artifact").iterdir())
+    assert all(f"<code>data/{path}</code>" in told for path in made)
     assert "http" not in page.replace("http://www.w3.org", "")
 
 
@@ -93,17 +112,21 @@ def test_each_step_imports_exactly_the_code_that_it_declares(smoke: Workspace) -
             assert all(module in declared[command] or module.startswith(folders) for module in own)
             continue
         assert own <= declared[command], command
-        # Every theory entry declares what some check of its study needs.
-        spare = {"pipeline/languages/dyck.py", "pipeline/stats.py"} if " theory " in command else set()
-        assert declared[command] - own <= spare, command
+        assert declared[command] - own <= (SPARE if " theory " in command else set()), command
 
 
 def test_packages_hold_nothing_but_a_docstring() -> None:
-    """They are imported by everything and declared by nothing."""
+    """They are imported by everything and declared by nothing.
+
+    The one exception, pipeline/__init__.py, finds the functions for users when they are asked for: it
+    imports nothing else and decides nothing (tests/engines/test_access.py).
+    """
     import ast
 
     for folder in ("pipeline", "schemas"):
         for file in (REPOSITORY / folder).rglob("__init__.py"):
+            if file == REPOSITORY / "pipeline/__init__.py":
+                continue
             body = ast.parse(file.read_text()).body
             assert all(
                 isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) for node in body

@@ -39,3 +39,8 @@ def test_the_plain_sampler_draws_from_the_language(bench: ModuleType) -> None:
     for tokens in (bench.plain_chain(28), bench.plain_chain(None)):
         rows = dyck.parse("".join(dyck.vocabulary(2)[token] for token in tokens))
         assert dyck.is_valid(rows, 2, 4).all()
+
+
+def test_a_parent_is_pruned(bench: ModuleType) -> None:
+    (row,) = bench.prune_parent(n=4, layers=1)
+    assert row.what == "pruning 4 layers, n = 4, L = 1, s on one core (at most 10)"

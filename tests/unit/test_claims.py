@@ -20,6 +20,7 @@ from schemas.dyck.tables import (
     LINEAR,
     MINIMAL,
     MODELS,
+    PRUNING_TARGET,
     PUBLISHED_TABLE_1,
     PUBLISHED_TABLE_1_RANDOM,
     STANDARD,
@@ -191,6 +192,17 @@ def theory_rows() -> pl.DataFrame:
             row("causal-monte-carlo-16", 2.99, "within", 2.9968, 0.02), row("square-16", 1.77, "<=", 2),
             row("causal-monte-carlo-20", 3.38, "within", 3.386, 0.02),
             row("published-16", 2.9968, "within", 2.85, 0.22),
+            *(row(check, 1.0, "<=", 2.0) for checks in claims.CONSTRUCTIONS.values() for check in checks),
+            *(row(f"pruning-legal-l{layers}", 0.0, "<=", 0.0) for layers in (1, 2)),
+            *(row(f"pruning-slope-l{layers}", -0.29, "within", -0.3, 0.06) for layers in (1, 2)),
+            *(row(f"pruning-slope-{end}-l{layers}", value, comparison, value)
+              for layers in (1, 2) for end, value, comparison in (("low", -0.31, ">="), ("high", -0.27, "<="))),
+            *(row(f"pruning-error-l1-n{n}-seed{seed}", 1e-4 * (seed + 1), "<=", 9.0)
+              for n in (8, 16) for seed in (0, 1)),
+            *(row(f"shared-identical-{layer}", 0.0, "<=", 0.0) for layer in (1, 2, 3, 4)),
+            *(row(f"shared-error-{layer}-target-{target}", 3e-4, "<=", 2e-3)
+              for layer in (1, 2, 3, 4) for target in (1, 2)),
+            row("shared-distance", 0.43, ">=", 0.1),
         ],
     )  # fmt: skip
 
@@ -214,10 +226,10 @@ def failed(frame: pl.DataFrame) -> set[tuple[str, str]]:
 def test_everything_is_reproduced_where_it_is() -> None:
     frame = judge("paper")
     assert set(frame["verdict"]) == {REPRODUCED}
-    numbers = [*range(1, 11), 12, 13, 14]
+    numbers = [*range(1, 11), *range(12, 21)]
     assert frame["claim"].unique(maintain_order=True).to_list() == [str(number) for number in numbers]
     assert frame["claim"].value_counts().sort("claim").filter(pl.col("count") >= 8).rows() == [
-        ("13", 2 * (8 + 8) + 4 + 4), ("14", 2 * 4), ("3", 6 + 8)
+        ("13", 2 * (8 + 8) + 4 + 4), ("14", 2 * 4), ("15", 9 + 2), ("19", 4 * 3 + 1), ("3", 6 + 8)
     ]  # fmt: skip
     last = frame.filter(claim="13", gate="k=2, D=4, 3 layers: layer 3, size").row(0, named=True)
     assert (last["published"], last["value"], last["n"], last["excluded"]) == (24.063, 24.063, 39, 1)
@@ -295,6 +307,44 @@ def test_a_failed_theory_check_fails_its_gate() -> None:
     assert failed(judge(theory=rows)) == {("1", "law of prefixes"), ("2", "random causal maps, N=20")}
 
 
+@pytest.mark.parametrize(
+    ("claim", "check"), [(claim, check) for claim, checks in claims.CONSTRUCTIONS.items() for check in checks]
+)
+def test_a_construction_that_fails_fails_its_gate(claim: str, check: str) -> None:
+    rows = theory_rows().with_columns(
+        measured=pl.when(pl.col("check") == check).then(2.1).otherwise("measured")
+    )
+    assert failed(judge(theory=rows)) == {(claim, claims.CONSTRUCTIONS[claim][check])}
+
+
+PRUNING_GATES = [
+    ("pruning-legal-l2", 1.0, ("18", "masks, L=2")),
+    ("pruning-slope-l1", -0.23, ("18", "slope, L=1")),
+    ("pruning-error-l1-n16-seed1", 3e-3, ("18", "error, L=1, n=16")),
+    ("shared-identical-3", 1.0, ("19", "layer 3 is the same")),
+    ("shared-error-2-target-1", 3e-3, ("19", "layer 2 shared, target 1")),
+    ("shared-distance", 0.05, ("19", "targets differ")),
+]
+
+
+@pytest.mark.parametrize(("check", "measured", "expected"), PRUNING_GATES)
+def test_each_gate_of_the_pruning_claims_can_fail(
+    check: str, measured: float, expected: tuple[str, str]
+) -> None:
+    changed = pl.when(pl.col("check") == check).then(measured).otherwise("measured")
+    assert failed(judge(theory=theory_rows().with_columns(measured=changed))) == {expected}
+
+
+def test_pruning_claims_tell_interval_and_number_of_parents() -> None:
+    frame = judge()
+    slope = frame.filter(claim="18", gate="slope, L=2").row(0, named=True)
+    assert (slope["value"], slope["lo"], slope["hi"]) == (-0.29, -0.31, -0.27)
+    error = frame.filter(claim="18", gate="error, L=1, n=16").row(0, named=True)
+    assert (error["value"], error["n"]) == (2e-4, 2)
+    without = judge(theory=theory_rows().filter(~pl.col("check").str.contains("pruning|shared")))
+    assert set(without.filter(pl.col("claim").is_in(["18", "19"]))["verdict"]) == {NOT_TESTED}
+
+
 def test_missing_runs_are_not_tested_and_named() -> None:
     frame = judge(
         variation=variation().filter(pl.col("run") != LINEAR),
@@ -312,6 +362,7 @@ def test_missing_runs_are_not_tested_and_named() -> None:
         ARMS["contrastive"] in reasons[key] for key in ("8 ratio of medians", "9 acc_close", "10 both arms")
     )
     assert "depth-zero" in reasons["1 depth 0 at length 28"]
+    assert "vanishing-rate" in reasons["20 N times distance"]
     assert "causal-monte-carlo-16" in reasons["2 random causal maps, N=16"]
     assert TABLE_1[3, 8, 2] in reasons["13 k=3, D=8, 2 layers: layer 2"]
     assert frame.filter(claim="6", gate="M1")["published"][0] is None  # the random value is not there
@@ -330,9 +381,8 @@ def test_the_runs_of_table_1_are_its_cells() -> None:
         assert all(sd < mean for mean, sd in PUBLISHED_TABLE_1[k, depth, layers])
     assert stats.causal_distance(19) < claims.BELOW_RANDOM < PUBLISHED_TABLE_1_RANDOM
     assert PUBLISHED_TABLE_1_RANDOM < stats.causal_distance(20) < claims.ABOVE_RANDOM
-    assert set(MODELS) | set(UNIFORM.values()) | set(ARMS.values()) | set(TABLE_1.values()) == set(
-        loaded.runs
-    )
+    named = {*MODELS, *UNIFORM.values(), *ARMS.values(), *TABLE_1.values(), PRUNING_TARGET}
+    assert named == set(loaded.runs)
 
 
 def test_no_replica_left_is_not_a_success() -> None:

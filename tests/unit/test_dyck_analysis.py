@@ -13,11 +13,11 @@ import torch
 
 from pipeline import stats, tables
 from pipeline.languages import dyck
-from pipeline.models import transformer
+from pipeline.models import theory_transformer, transformer
 from pipeline.streams import stream
 from pipeline.studies.dyck import analysis, datasets, metrics
 from pipeline.studies.dyck.params import Complete, Nested, Prefix
-from schemas.dyck.tables import ARMS, LINEAR, MINIMAL, SCHEMAS, STANDARD, TABLE_1, UNIFORM
+from schemas.dyck.tables import ARMS, LINEAR, MINIMAL, PRUNING_TARGET, SCHEMAS, STANDARD, TABLE_1, UNIFORM
 
 REPLICAS = 4
 GRAMMAR = {"k": 2, "depth": 4}
@@ -58,21 +58,25 @@ RUNS = {
     ARMS["contrastive"]: MFL | {"corpus": "per_replica", "contrastive": 0.3},
     UNIFORM["complete"]: GPT | {"attention": "uniform"},
     TABLE_1[2, 4, 3]: GPT | {"block": "resln", "layers": 3, "dataset": "train-prefix"},
+    PRUNING_TARGET: GPT | {"block": "eq6", "width": 6, "ffn": 8},
 }
 
 
 @cache
-def ensemble(run: str) -> transformer.Ensemble:
+def ensemble(run: str) -> transformer.Ensemble | theory_transformer.Ensemble:
     """Random weights, ten times those of an initialisation, so that attention is far from uniform."""
     entry = RUNS[run]
-    table = torch.from_numpy(dyck.embedding_table(entry["embedding"], 2, 4, 50))
+    module = theory_transformer if entry["block"] == "eq6" else transformer
+    table = torch.from_numpy(dyck.embedding_table(entry["embedding"], 2, 4, entry["width"]))
     named = ("block", "layers", "heads", "width", "ffn", "attention", "position", "t_max")
-    spec = transformer.Spec(**{name: entry[name] for name in named}, inputs=len(table), outputs=4)
-    models = [transformer.initial(spec, stream(0, run, replica)) for replica in range(REPLICAS)]
+    spec = module.Spec(**{name: entry[name] for name in named}, inputs=len(table), outputs=4)
+    scale = 1 if entry["block"] == "eq6" else 10
+    models = [module.initial(spec, stream(0, run, replica)) for replica in range(REPLICAS)]
     params = {
-        name: torch.from_numpy(np.stack([model[name] for model in models])).float() * 10 for name in models[0]
+        name: torch.from_numpy(np.stack([model[name] for model in models])).float() * scale
+        for name in models[0]
     }
-    return transformer.Ensemble(spec, params, table, {})
+    return module.Ensemble(spec, params, table, {})
 
 
 def context(
@@ -81,7 +85,8 @@ def context(
     diverged: dict[str, dict[str, int]] | None = None,
     min_accuracy: float = 0.0,
 ) -> Any:
-    knobs = SimpleNamespace(min_accuracy=min_accuracy, resamples=200, confidence=0.95, stored_maps=2)
+    knobs = SimpleNamespace(min_accuracy=min_accuracy, resamples=200, confidence=0.95, stored_maps=2,
+                            pruning_candidates=[6], pruning_strings=4)  # fmt: skip
     return SimpleNamespace(
         study="dyck",
         entry=SimpleNamespace(
@@ -117,15 +122,22 @@ def test_the_same_input_gives_the_same_tables(made: dict[str, pl.DataFrame]) -> 
 
 def test_runs_say_what_was_trained(made: dict[str, pl.DataFrame]) -> None:
     runs = made["runs"]
-    assert runs.height == 7 * REPLICAS
+    assert runs.height == 8 * REPLICAS
     about = {row["run"]: row for row in runs.filter(replica=3).iter_rows(named=True)}
-    assert [about[run]["arch"] for run in RUNS] == ["gpt", "gpt_pos", *["mfl15"] * 3, "uniform", "resln"]
+    assert [about[run]["arch"] for run in RUNS] == [
+        "gpt",
+        "gpt_pos",
+        *["mfl15"] * 3,
+        "uniform",
+        "resln",
+        "eq6",
+    ]
     assert about[STANDARD]["t_max"] is None and about[LINEAR]["t_max"] == 28
     assert about[MINIMAL]["corpus"] == 0 and about[ARMS["standard"]]["corpus"] == 3
     assert runs.filter(run=STANDARD)["final_loss"].to_list() == [1.0, 1.5, 0.5, None]
 
 
-@pytest.mark.parametrize("run", [STANDARD, LINEAR, MINIMAL])
+@pytest.mark.parametrize("run", [STANDARD, LINEAR, MINIMAL, PRUNING_TARGET])
 def test_accuracy_is_that_of_one_sequence_after_another(made: dict[str, pl.DataFrame], run: str) -> None:
     """No padding, no batches: what the batched evaluation must not change."""
     model = ensemble(run)
@@ -135,7 +147,8 @@ def test_accuracy_is_that_of_one_sequence_after_another(made: dict[str, pl.DataF
             tokens = np.array([row], np.int8)
             ids = tokens if run != MINIMAL else dyck.symbols(tokens, 4)
             read = torch.from_numpy(dyck.with_start(ids).astype(np.int64))[None, :, :-1]
-            logits, _ = transformer.forward(model.spec, model.params, model.table, read)
+            module = theory_transformer if run == PRUNING_TARGET else transformer
+            logits, _ = module.forward(model.spec, model.params, model.table, read)
             top = torch.from_numpy(dyck.stack_top(tokens)).long()
             found = metrics.accuracy(logits, torch.from_numpy(tokens).long(), top)
             total = found if total is None else total.add(found)
@@ -363,6 +376,8 @@ def test_what_is_not_there_leaves_no_rows(
     runs: list[str] | None, without: tuple[str, ...], empty: set[str]
 ) -> None:
     frames = analysis.analyse(context(runs, without))
+    if runs is not None or {"dev", "probe"} & set(without):  # no such list of runs has the target of pruning
+        empty = empty | {"pruning_demo", "pruning_maps"}
     for name, frame in frames.items():
         tables.validate(frame, SCHEMAS[name], name)
         assert (frame.height == 0) == (name in empty), name

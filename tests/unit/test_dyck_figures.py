@@ -22,10 +22,13 @@ from schemas.dyck.tables import (
     LINEAR,
     MAPPED,
     MINIMAL,
+    PARENT,
     PROBE,
+    PRUNED,
     PUBLISHED_TABLE_1,
     STANDARD,
     TABLE_1,
+    TARGET,
     WIDE,
 )
 
@@ -108,6 +111,25 @@ def table_1() -> pl.DataFrame:
     )  # fmt: skip
 
 
+def pruning_maps() -> pl.DataFrame:
+    """Of two layers: the target and what is left of the parent look evenly, the parent at the first token."""
+    rows = [
+        {"network": network, "candidates": n, "layer": layer, "network_layer": layer if n is None else 2 * layer,
+         "query": query, "key": key, "weight": float(key == 0) if network == PARENT else 1 / (query + 1)}
+        for network, n in ((TARGET, None), (PARENT, 16), (PRUNED, 16)) for layer in (1, 2)
+        for query in range(16) for key in range(query + 1)
+    ]  # fmt: skip
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+PRUNING_DEMO = pl.DataFrame(
+    {"network": network, "candidates": n, "n_layers": 2 if n is None else 8, "weights": weights, "kept": kept,
+     "acc_close": accuracy, "map_distance": 4e-8, "n_sequences": 200}
+    for network, n, weights, kept, accuracy in (
+        (TARGET, None, 1062, 1062, 0.991), (PARENT, 8, 10**6, 10**6, 0.49), (PRUNED, 8, 10**6, 9000, 0.98),
+        (PARENT, 16, 90588168, 90588168, 0.495), (PRUNED, 16, 90588168, 19778, 0.9907),
+    )
+)  # fmt: skip
 ACCURACY = [
     {"run": run, "replica": replica, "eval_split": "dev_complete", "in_distribution": True, "acc_close": 0.99,
      "shortest": 2, "longest": 26}
@@ -120,6 +142,8 @@ TABLES = {
     "variation": variation(),
     "fig3": fig3(),
     "contrasts": contrasts(),
+    "pruning_maps": pruning_maps(),
+    "pruning_demo": PRUNING_DEMO,
     "accuracy": pl.DataFrame(
         [
             *ACCURACY,
@@ -134,7 +158,25 @@ TABLES = {
         ]
     ),
 }
-THEORY = pl.DataFrame({"check": ["published-16", "other"], "bound": [2.85, 7.77]})
+# Errors on the line 10^(-0.3 n), in which the second target has another slope and ten times the error.
+PRUNING = {
+    f"pruning-error-l{layers}-n{n}-seed{seed}": layers**3 * 10 ** (-0.3 * n)
+    for layers in (1, 2) for n in (8, 12, 16) for seed in (0, 1)
+} | {
+    f"pruning-slope{end}-l{layers}": slope / layers
+    for layers in (1, 2) for end, slope in (("", -0.3), ("-low", -0.32), ("-high", -0.28))
+}  # fmt: skip
+THEORY = pl.DataFrame(
+    [
+        ("published-16", 2.85, 3.0), ("other", 7.77, 0.0), ("causal-closed-form-16", 0.0, 3.003),
+        ("exact-variation-sigma0.5", 0.0, 0.871), ("exact-variation-sigma2", 0.0, 8.664),
+        ("exact-variation-error", 0.0, 5.55), ("pumped-balanced", 0.0, 5.55), ("pumped-decay-delta1", 0.0, 5.55),
+        *((f"pumped-delta{delta}-pairs{n}", 2.0, (1.0 + delta) / n) for delta in (0, 0.2, 1) for n in (1, 16)),
+        *((f"broken-delta{delta}-length{n}", 1.0, 1 - delta * n / 900) for delta in (0, 0.02) for n in (28, 450)),
+        *((check, 9.0, value) for check, value in PRUNING.items()),
+    ],
+    schema=["check", "bound", "measured"], orient="row",
+)  # fmt: skip
 
 
 def context(theory: pl.DataFrame = THEORY, **replaced: pl.DataFrame) -> Any:
@@ -229,6 +271,56 @@ def test_stack_scores_are_those_of_the_last_layer(tmp_path: Path) -> None:
     assert "standard (M1) 0.24, position code (M2) 0.24" in chart.to_dict()["description"]
 
 
+def test_exact_solvers_stand_beside_trained_models_and_random_maps(tmp_path: Path) -> None:
+    chart, data = figures.exact_solvers(context())
+    assert data.rows() == [
+        ("exact, σ = 0.5", 0.871, "exact by construction"), ("exact, σ = 2", 8.664, "exact by construction"),
+        ("standard (M1)", 2.33, "trained"), ("linear position code (M2)", 2.61, "trained"),
+        ("minimal first layer (M4)", 0.08, "trained"), ("random causal maps", 3.003, "random causal maps"),
+    ]  # fmt: skip
+    found = texts(chart, tmp_path)
+    assert {"0.87", "8.66", "2.33", "3.00", "exact, σ = 2"} <= set(found)
+
+
+def test_broken_solvers_show_every_point_once(tmp_path: Path) -> None:
+    chart, data = figures.broken_solvers(context())
+    assert data["panel"].value_counts(sort=True).rows() == [("(a) inserted pairs", 6), ("(b) length", 4)]
+    assert data.filter(x=450.0).select("δ", "y").rows() == [("0", 1.0), ("0.02", 1 - 0.02 * 450 / 900)]
+    assert 5.55 not in data["y"].to_list()
+    texts(chart, tmp_path)
+    svg = (tmp_path / "f.svg").read_text(encoding="utf-8")
+    assert svg.count('aria-roledescription="line mark"') == 5
+
+
+def test_pruning_error_shows_every_parent_and_the_measured_slopes(tmp_path: Path) -> None:
+    chart, data = figures.pruning_error(context())
+    points = data.filter(pl.col("error").is_not_null())
+    assert points.height == 2 * 3 * 2
+    line = data.filter(pl.col("fitted").is_not_null(), layers=1).sort("candidates")
+    assert line["fitted"].to_list() == pytest.approx([10 ** (-0.3 * n) for n in (8, 12, 16)])
+    ends = data.filter(pl.col("fitted").is_not_null(), layers=2, candidates=8).row(0, named=True)
+    center = 8 * 10 ** (-0.3 * 12)
+    assert ends["low"] == pytest.approx(center * 10 ** (0.14 * 4))
+    assert ends["high"] == pytest.approx(center * 10 ** (0.16 * 4))
+    found = texts(chart, tmp_path)
+    assert "L = 1: −0.300 [−0.320, −0.280]; L = 2: −0.150 [−0.160, −0.140]" in found
+    assert any(text.startswith("2 random parents of 4L layers") for text in found)
+    svg = (tmp_path / "f.svg").read_text(encoding="utf-8")
+    assert svg.count('aria-roledescription="point"') == 12
+
+
+def test_pruning_maps_stand_side_by_side(tmp_path: Path) -> None:
+    chart, data = figures.pruning_maps(context())
+    assert data.height == 6 * 16 * 17 // 2
+    found = texts(chart, tmp_path)
+    panels = [f"{network}, layer {layer}" for network, layer in
+              ((TARGET, 1), (PARENT, 2), (PRUNED, 2), (TARGET, 2), (PARENT, 4), (PRUNED, 4))]  # fmt: skip
+    assert [text for text in found if text in panels] == panels
+    for text in ("bracket accuracy 0.991", "bracket accuracy 0.495", "Pruned: 19,778 of these"):
+        assert any(text in told for told in found), text
+    assert "target 0.991, parent 0.495, pruned 0.991" in chart.to_dict()["description"]
+
+
 def test_figures_fit_a_text_column(tmp_path: Path) -> None:
     for name, draw in figures.FIGURES.items():
         charts.save(*draw(context()), tmp_path, name)
@@ -245,6 +337,7 @@ def test_figures_survive_missing_runs(name: str, tmp_path: Path) -> None:
         "attention": attention().filter(pl.col("run") != WIDE, replica=3),
         "stack_score": stack_scores().filter(run=STANDARD),
         "variation_table1": table_1().filter(n_layers=2),
+        "pruning_maps": pruning_maps().filter(pl.col("network") != PARENT),
     }
     none = {table: TABLES[table].clear() for table in TABLES}
     undefined = {

@@ -1,62 +1,355 @@
-"""The report's page: an image for everyone, the same chart where scripts run, nothing from elsewhere."""
+"""The report's parts: words in which no value becomes markup, colours that can be read, lineage, inputs."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import altair as alt
 import polars as pl
 import pytest
+from markupsafe import Markup, escape
 
-from pipeline import charts
-from pipeline.steps import report
+from pipeline import charts, graph, params
+from pipeline.errors import SandglassError
+from pipeline.params import Params
+from pipeline.report import catalogue, figures, results, sources, wording
+from pipeline.report.files import Files, identity
+from pipeline.report.lineage import Lineage
+from pipeline.report.markdown import Heading, Mark, Text
+from pipeline.report.study import StudyText
 
-NASTY = "ends </script><b> & 'quotes' \" ρ"
+ROOT = Path(__file__).parents[2]
+NASTY = '</script><b>](javascript:alert(1)) {{ 7*7 }} `x` & "q" | ρ'
+
+
+@pytest.fixture(autouse=True)
+def at_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+
+
+@pytest.fixture(scope="module")
+def loaded() -> Params:
+    return params.load(ROOT)
+
+
+# Markdown
+
+
+def inline(text: Text, value: str) -> str:
+    return text.mark(Mark("value()", False, lambda _: escape(value)))
+
+
+def block(text: Text, draw: str = "<figure></figure>", *claims: str) -> str:
+    return text.mark(Mark("figure()", True, lambda about: Markup(draw.format(*about)), claims))
+
+
+def test_no_value_becomes_markup_wherever_it_stands() -> None:
+    text = Text("t")
+    mark = inline(text, NASTY)
+    words = f"# A {mark}\n\n*{mark}* and [a {mark}](x)\n\n- `{mark}`\n\n|{mark}|\n|-|\n|{mark}|\n"
+    html, _ = text.html(words)
+    assert html.count(str(escape(NASTY))) == 6
+    assert html.replace(str(escape(NASTY)), "").count("<b>") == 0
+    assert "<em>" in html and '<a href="x">' in html and "<table>" in html
+
+
+def test_html_in_a_text_stays_text() -> None:
+    html, _ = Text("t").html("<script>x</script>\n\n[a](javascript:alert(1)) ![b](c.png)")
+    assert "<script" not in html and "<img" not in html
+    assert re.findall('href="([^"]*)"', html) == ["c.png"]
+
+
+def test_a_block_replaces_its_paragraph_and_no_other() -> None:
+    text = Text("t")
+    html, _ = text.html(f"before\n\n{block(text)}\n\nafter\n\n- one\n\n  {block(text)}")
+    assert html.count("<figure></figure>") == 2
+    assert "<p><figure>" not in html
+    assert html.startswith("<p>before</p>") and "<p>after</p>" in html
+    assert html.count("<p>") == html.count("</p>")
+
+
+def test_a_block_is_told_the_claims_of_its_section_only() -> None:
+    text = Text("t")
+    other, figure, later = block(text, "", "7"), block(text, "<i>{0}</i>"), block(text, "", "5")
+    html, _ = text.html(f"## A\n\n{other}\n\n## B\n\n{figure}\n\n{later}")
+    assert "<i>5</i>" in html
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("see {block} here", r"t: figure\(\) must stand in a paragraph of its own"),
+        ("[a]({inline})", "t: a function's result cannot stand in an address"),
+        ("[a](b '{inline}')", "t: a function's result cannot stand in an address"),
+        ("    {inline}", "or a code block"),
+    ],
+)
+def test_a_mark_in_the_wrong_place_is_refused(words: str, said: str) -> None:
+    text = Text("t")
+    given = words.format(block=block(text), inline=inline(text, "1"))
+    with pytest.raises(SandglassError, match=said):
+        text.html(given)
+
+
+def test_headings_have_ids_of_their_own_and_start_at_the_second_level() -> None:
+    text = Text("t")
+    html, headings = text.html(f"# Claim 5: {inline(text, 'partly')}\n\n## Same\n\n## Same\n", {"claim-5"})
+    assert [(h.level, h.id, h.text) for h in headings] == [
+        (2, "claim-5-2", "Claim 5"),
+        (3, "same", "Same"),
+        (3, "same-2", "Same"),
+    ]
+    assert '<h2 id="claim-5-2">Claim 5: partly</h2>' in html and "<h1" not in html
+
+
+def test_a_table_scrolls_in_a_box_that_the_keyboard_reaches() -> None:
+    html, _ = Text("t").html("## Where & why\n\n|a|\n|-|\n|b|\n")
+    assert 'tabindex="0" role="region" aria-label="Table: Where &amp; why"><table>' in html
+    assert html.count("<div") == html.count("</div>") == 1
+
+
+# What a study's text may ask for
 
 
 @pytest.fixture
-def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of a report with one figure."""
+def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], tuple[str, list[Heading]]]:
+    """Renders a text of a study with a figure, two claims, a theory check and a table; blocks are their names."""
     monkeypatch.chdir(tmp_path)
+    gates = [("1", "mean", 0.5), ("2", "a", None), ("2", "b", -0.25)]
+    rows = [
+        {"row": i, "claim": claim, "gate": gate, "value": value, "published": 1.0, "lo": 0.25, "hi": None}
+        for i, (claim, gate, value) in enumerate(gates)
+    ]
+    entry = SimpleNamespace(figures=["fig", "other"], tables=["t"])
+    verdict = {"1": "reproduced", "2": "partly"}
+    study = results.Study("s", entry, rows, verdict, {"check": []}, None)
+    blocks = SimpleNamespace(
+        figure=lambda figure, artifact, alt, first: f"<figure>{figure.name}: {escape(alt)}</figure>",
+        claims=lambda study, rows, names, anchors: f"<table>{','.join(row['gate'] for row in rows)}</table>",
+        theory=lambda artifact, rows, first: "<table>theory</table>",
+        table=lambda artifact, shown, height: (
+            f"<table>{','.join(shown.columns)} {shown.height}/{height}</table>"
+        ),
+        badge=lambda verdict: f"<b>{verdict}</b>",
+        traced=lambda study, row, column, text: f"<a>{text}</a>",
+        param=lambda path, text: escape(text),
+        to=lambda page, text: f'<a href="{page}">{escape(text)}</a>',
+    )
+    artifact = SimpleNamespace(paths=[Path("data/tables/s/t.parquet")], page="p.html")
+    site = SimpleNamespace(
+        params=SimpleNamespace(
+            raw={"runs": {"r": {"steps": {"smoke": 1, "quick": 2, "paper": 3}}}}, scale="quick"
+        ),
+        blocks=lambda page: blocks,
+        artifact=lambda *key: artifact,
+        artifacts=[artifact],
+        table=lambda study, name: (pl.DataFrame({"x": [1, 2, 3], "y": [4, 5, 6]}), None),
+    )
+    monkeypatch.setattr(
+        figures, "load", lambda study, name: figures.Figure(study, name, "", "", "Told.", 1, 1, "")
+    )
+    file = Path("pipeline/studies/s/report.md.j2")
+    file.parent.mkdir(parents=True)
+
+    def render(words: str) -> tuple[str, list[Heading]]:
+        file.write_text(words)
+        return StudyText(site, study).render()  # type: ignore[arg-type]
+
+    return render
+
+
+def test_a_text_of_a_study(ask: Callable[[str], tuple[str, list[Heading]]]) -> None:
+    html, headings = ask(
+        """## One {{ verdict("1") }}
+{{ value("2", "b") }} {{ value("2", "a") }} {{ published("1", "mean") }} {{ interval("1", "mean") }}
+{{ param("runs.r.steps") }} {{ artifact("data/tables/s/t.parquet", "<t>") }}
+{{ figure("fig") }}
+{{ claims("2") }}
+{{ table("t", columns=["y"], rows=2) }}
+"""
+    )
+    assert "<a>−0.25</a> <a>not measured</a> <a>1</a> <a>not measured</a>" in html
+    assert '2 <a href="p.html">&lt;t&gt;</a>' in html
+    assert "<figure>fig: Told. Verdicts: claim 1 reproduced; claim 2 partly.</figure>" in html
+    assert "<table>a,b</table>" in html and "<table>y 2/3</table>" in html
+    rest = html[html.index("Also measured") :]
+    assert "<figure>other: Told. Verdicts: claim 1 reproduced.</figure>" in rest  # shown beside claim 1
+    assert "<table>mean</table>" in rest and "theory" in rest
+    assert "<figure>fig" not in rest and "a,b" not in rest
+    assert [heading.text for heading in headings] == ["One", "Also measured"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("{{ figure('nix') }}", "figure('nix'): no figure 'nix'; known: fig, other"),
+        ("{{ claims('1', '99') }}", "claims('1', '99'): no claim '99'; known: 1, 2"),
+        ("{{ value('9', 'a') }}", "value('9', 'a'): no claim '9'; known: 1, 2"),
+        ("{{ value('2', 'nix') }}", "value('2', 'nix'): claim 2 has no gate 'nix'; known: 'a', 'b'"),
+        ("{{ table('t', columns=['nix']) }}", "table('t', columns=['nix']): no column 'nix'; known: x, y"),
+        ("{{ theory('nix') }}", "theory('nix'): no theory entry 'nix'; known: check"),
+        ("{{ param('runs.r.nix') }}", "param('runs.r.nix'): no key 'nix'; known: steps"),
+        ("{{ param('runs.r.steps.quick') }}", "param('runs.r.steps.quick'): runs.r.steps is a value, 2"),
+        ("{{ artifact('nix', 'x') }}", "no artifact 'nix'; known: data/tables/s/t.parquet"),
+        ("{{ verdict() }}", "verdict() missing 1 required positional argument"),
+        ("a\n{{ nix }}", "'nix' is undefined"),
+        ("a\n{{ nix", "line 2 "),
+        ("```\n{{ figure('fig') }}\n```", "cannot stand in an address or a code block"),
+    ],
+)
+def test_what_is_not_there_is_named(
+    ask: Callable[[str], tuple[str, list[Heading]]], words: str, said: str
+) -> None:
+    with pytest.raises(SandglassError) as refused:
+        ask(words)
+    assert str(refused.value).startswith("pipeline/studies/s/report.md.j2:") and said in str(refused.value)
+
+
+# Words
+
+
+def test_numbers_and_cells() -> None:
+    assert wording.number(-0.123456) == "−0.1235"
+    assert wording.number(None) == ""
+    assert wording.interval(0.5, 1.0) == "0.5 to 1"
+    assert wording.interval(None, 1.0) == ""
+    assert wording.cell(list(range(13))).endswith("11 … (13)")
+    assert wording.cell(True) == "yes"
+    assert [wording.size(n) for n in (812, 17_300, 2_100_000)] == ["812 B", "17.3 kB", "2.1 MB"]
+
+
+def test_docstrings_are_prose_with_names_as_code() -> None:
+    html = wording.prose("``k`` <b> *not* [x](y)\n\nTwo.")
+    assert html == "<p><code>k</code> &lt;b&gt; *not* [x](y)</p>\n<p>Two.</p>\n"
+
+
+def test_sources_are_read_without_running_them(tmp_path: Path) -> None:
+    file = tmp_path / "figures.py"
+    file.write_text(
+        '"""Doc."""\nimport nowhere\n\n\ndef f():\n    """What f draws."""\n\n\nFIGURES: dict = {"one": f}\n'
+    )
+    found = sources.entry_of(file, "FIGURES", "one")
+    assert found is not None and (found.name, found.line, found.doc) == ("f", 5, "What f draws.")
+    assert found.text.startswith("def f") and sources.module_doc(file) == "Doc."
+    assert sources.entry_of(file, "FIGURES", "two") is None
+    for study in sorted(Path("pipeline/studies").glob("*/figures.py")):  # as studies really write it
+        names = re.findall(r'^    "(\w+)": \w+,$', study.read_text().split("FIGURES")[-1], re.M)
+        assert all(sources.entry_of(study, "FIGURES", name) for name in names)
+
+
+# Figures
+
+
+def test_a_figure_is_an_image_and_a_script_with_the_same_chart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code = Path("pipeline/studies/study/figures.py")
+    code.parent.mkdir(parents=True)
+    code.write_text('def fig(context):\n    """What is drawn."""\n\n\nFIGURES = {"fig": fig}\n')
     data = pl.DataFrame({"x": [1, 2], "label": [NASTY, "b"]})
     chart = alt.Chart(data, description=NASTY).mark_point().encode(x="x", y="label")
     charts.save(chart, data, Path("data/figures/study"), "fig")
-
-    def study(job: Any, key: str, entry: Any) -> dict[str, Any]:
-        figures = [report._figure(job, key, "fig")]
-        nothing: dict[str, Any] = {"claims": [], "summary": [], "theory": []}
-        return {"id": key, "title": "T", "source": "S", "figures": figures} | nothing
-
-    monkeypatch.setattr(report, "_study", study)
-
-    def out(path: Path) -> Path:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return path
-
-    report.run(SimpleNamespace(studies={"study": None}, scale="quick", params_hash="abc", out=out))  # type: ignore[arg-type]
-    return tmp_path / "data/report"
+    study = results.Study("study", None, [], {"5": "partly"}, {}, None)
+    found, files = figures.load(study, "fig"), figures.files("study", "fig")
+    assert (found.caption, found.description) == ("What is drawn.", NASTY)
+    assert found.alt(["5"]) == f"{NASTY} Verdicts: claim 5 partly."
+    assert files["figures/study/fig.svg"] == Path("data/figures/study/fig.svg").read_bytes()
+    shown = files["figures/study/fig.view.svg"].decode()
+    assert "aria-" not in shown and shown.count("<path") == files["figures/study/fig.svg"].count(b"<path")
+    name, _, spec = files["figures/study/fig.js"].decode().partition(",")
+    assert name == 'sandglass.chart("figures/study/fig"'
+    saved = json.loads(Path("data/figures/study/fig.vl.json").read_text())
+    assert json.loads(spec.removesuffix(");\n")) == {k: v for k, v in saved.items() if k != "$schema"}
 
 
-def test_the_page_shows_an_image_and_holds_the_same_chart(page: Path) -> None:
-    text = (page / "index.html").read_text(encoding="utf-8")
-    assert '<img src="figures/study/fig.svg" alt="ends &lt;/script&gt;' in text
-    (inline,) = re.findall(r'<script type="application/json" class="specification">(.*?)</script>', text)
-    saved = json.loads((page / "figures/study/fig.vl.json").read_text(encoding="utf-8"))
-    assert json.loads(inline) == {key: value for key, value in saved.items() if key != "$schema"}
-    assert json.loads(inline)["description"] == NASTY
-
-
-def test_one_script_file_and_no_address_elsewhere(page: Path) -> None:
-    text = (page / "index.html").read_text(encoding="utf-8")
-    assert re.findall(r'<script src="([^"]*)"', text) == ["vega.js"]
-    assert "http" not in text
-    script = (page / "vega.js").read_text(encoding="utf-8")
+def test_the_script_bundle_is_a_plain_script() -> None:
+    script = charts.script_bundle()
     assert "window.vegaEmbed=" in script.replace(" ", "")
-    assert not re.search(
-        r"^\s*(import|export)\b", script, re.MULTILINE
-    )  # a plain script, so file:// may load it
-    assert script == charts.script_bundle()
+    assert not re.search(r"^\s*(import|export)\b", script, re.M)  # so that file:// may load it
+
+
+# Graph
+
+
+def test_every_output_has_exactly_one_page(loaded: Params) -> None:
+    known = catalogue.artifacts(loaded)
+    paths = [path for artifact in known for path in artifact.paths]
+    made = [path for job in graph.jobs(loaded) if job.step != "report" for path in graph.outputs(job, loaded)]
+    assert sorted(paths) == sorted(made)
+    assert len({artifact.page for artifact in known}) == len(known)
+    assert all(re.fullmatch(r"artifact/[a-z0-9_-]+\.html", artifact.page) for artifact in known)
+
+
+def test_lineage_draws_all_ancestors_and_descendants(loaded: Params) -> None:
+    lineage = Lineage(loaded)
+    study = next(iter(loaded.studies))
+    run = graph.Job("train", loaded.studies[study].runs[0], study)
+    drawn = lineage.draw(run)
+    steps = [(node.job.step, node.own) for node in drawn.nodes]
+    assert steps == [
+        ("dataset", False),
+        ("train", True),
+        ("analyse", False),
+        ("figures", False),
+        ("claims", False),
+    ]
+    assert len(drawn.edges) == 5  # dataset to train and to analyse, and on
+    own = [job for job in graph.jobs(loaded) if job.study == study and job.step != "claims"]
+    assert {node.job for node in lineage.draw(graph.Job("figures", study, study)).nodes} == set(own)
+    for node in drawn.nodes:
+        assert 0 <= node.x <= drawn.width - node.width and 0 <= node.y <= drawn.height
+
+
+def test_the_build_is_named_by_code_and_parameters_and_nothing_else(loaded: Params) -> None:
+    before = identity(loaded, Files())
+    assert re.fullmatch("[0-9a-f]{32}", before) and before == identity(loaded, Files())
+    assert (
+        identity(dataclasses.replace(loaded, device="cuda", raw=loaded.raw | {"device": "cuda"}), Files())
+        == before
+    )
+    assert identity(dataclasses.replace(loaded, raw=loaded.raw | {"seed": 1}), Files()) != before
+    files = Files()
+    files.md5(Path("pipeline/stats.py"))
+    files._known[Path("pipeline/stats.py")] = ("0" * 32, 0)
+    assert identity(loaded, files) != before
+
+
+# Colours
+
+_CSS = (ROOT / "pipeline/report/style.css").read_text()
+_PAIRS = [
+    *((ink, paper) for ink in ("ink", "faint", "link", "good", "half", "bad", "none") for paper in ("paper", "soft")),
+    *((f"{ink}", f"{ink}-soft") for ink in ("good", "half", "bad", "none")),
+    ("paper", "ink"), ("ink", "half-soft"), ("faint", "half-soft"), ("link", "half-soft"),
+]  # fmt: skip
+
+
+def _luminance(colour: str) -> float:
+    """WCAG 2.2, relative luminance."""
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def _contrast(first: str, second: str) -> float:
+    high, low = sorted((_luminance(first), _luminance(second)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("mode", [0, 1], ids=["light", "dark"])
+def test_contrast(mode: int) -> None:
+    named = re.findall(r"--([a-z-]+): light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6})\)", _CSS)
+    colours = {name: both[mode] for name, *both in named}
+    for ink, paper in _PAIRS:
+        assert _contrast(colours[ink], colours[paper]) >= 4.5, (ink, paper)
+    for line in ("edge", "link"):  # borders of buttons, outlines of the focus
+        for paper in ("paper", "soft"):
+            assert _contrast(colours[line], colours[paper]) >= 3, (line, paper)
+    used = set(re.findall(r"[^-]color: var\(--([a-z-]+)\)", _CSS))
+    assert used <= {ink for ink, _ in _PAIRS} | {"edge"}

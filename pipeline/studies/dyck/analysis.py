@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
@@ -17,9 +17,9 @@ from torch import Tensor
 from pipeline import stats, tables
 from pipeline.errors import SandglassError
 from pipeline.languages import dyck
-from pipeline.models import transformer
+from pipeline.models import theory_transformer, transformer
 from pipeline.streams import stream
-from pipeline.studies.dyck import metrics
+from pipeline.studies.dyck import interventions, metrics
 from schemas.dyck.tables import (
     ARMS,
     MAPPED,
@@ -38,6 +38,11 @@ LENGTH_GENERALISATION = "lengen"
 IN_DISTRIBUTION = {"train_complete": "dev_complete", "train_prefix": "dev_prefix"}
 EVALUATION = (*IN_DISTRIBUTION.values(), LENGTH_GENERALISATION)
 PROBES = (PROBE, TABLE_1_PROBE)
+
+Ensemble = transformer.Ensemble | theory_transformer.Ensemble
+FORWARD: dict[type, Callable[..., Any]] = {
+    module.Ensemble: module.forward for module in (transformer, theory_transformer)
+}
 
 MAX_NUMBERS = 2**24  # in one tensor of a batch, attention weights or activations: 64 MB in float32
 WIDEST = 256  # activations per token, an upper bound for the models of the study
@@ -68,6 +73,7 @@ def analyse(context: Any) -> dict[str, pl.DataFrame]:
             rows["balance_detail"] += model.balance_detail
             rows["fig3"] += _fig3(model)
         rows["contrasts"] = _contrasts(context, models)
+        rows |= interventions.analyse(context, datasets)
     stamp = {"scale": context.scale, "params_hash": context.params_hash}
     return {name: tables.conform(frames, SCHEMAS[name], **stamp) for name, frames in rows.items()}
 
@@ -179,6 +185,12 @@ def _inputs(tokens: NDArray[np.int8], entry: dict[str, Any], depth: int, start: 
     return torch.from_numpy((dyck.with_start(ids) if start else ids).astype(np.int64))[None]
 
 
+def _forward(ensemble: Ensemble, ids: Tensor, record: list[str]) -> tuple[Tensor, dict[str, Tensor]]:
+    """Logits, and what is recorded, of the model that it is."""
+    forward = FORWARD[type(ensemble)]
+    return forward(ensemble.spec, ensemble.params, ensemble.table, ids, record=record)
+
+
 def _padded(frame: pl.DataFrame) -> NDArray[np.int8]:
     return dyck.padded(frame["length"].to_numpy(), frame["tokens"].explode().to_numpy())
 
@@ -198,7 +210,7 @@ def _batches(frame: pl.DataFrame, replicas: int) -> Iterator[pl.DataFrame]:
 
 
 def _evaluate(
-    ensemble: transformer.Ensemble, entry: dict[str, Any], frame: pl.DataFrame, with_stack: bool
+    ensemble: Ensemble, entry: dict[str, Any], frame: pl.DataFrame, with_stack: bool
 ) -> tuple[metrics.Accuracy, list[metrics.StackScore]]:
     """A1 and, layer by layer, A4 on all sequences, start token included as in training."""
     names = [f"blocks.{layer}.attn.pattern" for layer in range(ensemble.spec.layers)] if with_stack else []
@@ -206,9 +218,7 @@ def _evaluate(
     def batch(sequences: pl.DataFrame) -> tuple[metrics.Accuracy, list[metrics.StackScore]]:
         tokens = _padded(sequences)
         ids = _inputs(tokens, entry, int(frame["lang_D"][0]), start=True)
-        logits, recorded = transformer.forward(
-            ensemble.spec, ensemble.params, ensemble.table, ids, record=names
-        )
+        logits, recorded = _forward(ensemble, ids, names)
         top = torch.from_numpy(dyck.stack_top(tokens)).long()
         before = logits[:, :, :-1]  # position i has read what is before target i
         found = metrics.accuracy(before, torch.from_numpy(tokens).long(), top)
@@ -251,14 +261,14 @@ def _stack(
     return pl.DataFrame(about | shares | same)
 
 
-def _maps(ensemble: transformer.Ensemble, entry: dict[str, Any], frame: pl.DataFrame) -> Iterator[_Maps]:
+def _maps(ensemble: Ensemble, entry: dict[str, Any], frame: pl.DataFrame) -> Iterator[_Maps]:
     """Attention of every layer on all sequences of a probe, without and with the start token (A2)."""
     frame = frame.sort("seq_id")
     probe, seq_ids = frame["split"][0], frame["seq_id"].to_list()
     names = [f"blocks.{layer}.attn.pattern" for layer in range(ensemble.spec.layers)]
     for start in (False, True):
         ids = _inputs(_padded(frame), entry, int(frame["lang_D"][0]), start)
-        _, recorded = transformer.forward(ensemble.spec, ensemble.params, ensemble.table, ids, record=names)
+        _, recorded = _forward(ensemble, ids, names)
         for layer, name in enumerate(names, start=1):
             for head in range(ensemble.spec.heads):
                 pattern_SxRxNxN = recorded[name][:, :, head].transpose(0, 1)
@@ -268,7 +278,7 @@ def _maps(ensemble: transformer.Ensemble, entry: dict[str, Any], frame: pl.DataF
 
 
 def _balance(
-    ensemble: transformer.Ensemble, entry: dict[str, Any], run: str, k: int, depth: int
+    ensemble: Ensemble, entry: dict[str, Any], run: str, k: int, depth: int
 ) -> tuple[list[pl.DataFrame], list[pl.DataFrame]]:
     """A5, for models of one layer and one head on fixed symbols; no rows for others."""
     spec = ensemble.spec
@@ -323,8 +333,8 @@ def _architecture(entry: dict[str, Any]) -> str:
         return "gpt_pos"
     if entry["attention"] == "uniform":
         return "uniform"
-    if entry["block"] == "resln":
-        return "resln"
+    if entry["block"] in ("resln", "eq6"):
+        return str(entry["block"])
     return "gpt200" if entry["width"] == 200 else "gpt"
 
 

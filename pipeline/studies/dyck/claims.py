@@ -1,8 +1,9 @@
-"""Claims 1 to 10 and 12 to 14 of the Dyck study (chapter section 6; Wen et al. 2023, sections 2, 4, Table 1)."""
+"""Claims 1 to 10 and 12 to 20 of the Dyck study (chapter section 6; Wen et al. 2023, sections 2 to 4, C)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -26,6 +27,27 @@ from schemas.dyck.tables import (
 
 SAMPLER_CHECKS = {"prefix-chi2": "law of prefixes", "depth-zero": "depth 0 at length 28"}
 PROBE_LENGTH = 16
+# Claims on the executable theory: claim -> theory check -> gate.
+CONSTRUCTIONS = {
+    "15": {
+        f"exact-k{k}-d{depth}-sigma{sigma}": f"k={k}, D={depth}, sigma={sigma}"
+        for k, depth in ((2, 4), (3, 4), (2, 8))
+        for sigma in ("0", "0.5", "1")
+    }
+    | {f"exact-variation-sigma{sigma}": f"variation, sigma={sigma}" for sigma in ("1", "2")},
+    "16": {
+        f"{check}-k{k}-d{depth}": f"{gate}, k={k}, D={depth}"
+        for check, gate in (("symbols", "first layer"), ("stacks", "decoded stacks"))
+        for k, depth in ((2, 4), (3, 8))
+    }
+    | {"repeated-without-start": "no start token"},
+    "17": {"pumped-balanced": "balanced", "pumped-decay-delta1": "decay, delta=1"}
+    | {
+        f"broken-delta{delta}-length450": f"acc_close at 450, delta={delta}"
+        for delta in (0.02, 0.05, 0.1, 0.2)
+    },
+    "20": {"vanishing-rate": "N times distance"},
+}
 RANDOM_MAPS = "published-{}"  # theory check that holds the published variation of random maps of this size
 
 ACCURATE = 0.97  # required of every model (section 4.1, Figure 1, Table 1)
@@ -42,7 +64,13 @@ FIRST_LAYER_BELOW = 1.0
 NEAR_PUBLISHED = {2: 0.5, 3: 0.35}  # layer: relative tolerance
 LAST_OVER_MIDDLE = {"quick": 1.3, "paper": 2.0}
 
-SECTION_2, SECTION_4_1, SECTION_4_2 = (f"Wen et al. 2023, section {number}" for number in ("2", "4.1", "4.2"))
+PRUNED_ERROR = "pruning-error-l1-n16-seed"  # theory checks, one per random parent (DYCK-TH6)
+PRUNED_ERROR_AT_MOST = 2e-3
+
+SECTION_2, SECTION_3, SECTION_4_1, SECTION_4_2 = (
+    f"Wen et al. 2023, section {number}" for number in ("2", "3", "4.1", "4.2")
+)
+THEOREM_2, COROLLARY_2 = "Wen et al. 2023, Theorem 2", "Wen et al. 2023, Corollary 2"
 FOOTNOTE_4, TABLE_1_SOURCE = "Wen et al. 2023, footnote 4", "Wen et al. 2023, Table 1"
 
 
@@ -67,7 +95,11 @@ def judge(context: Any) -> pl.DataFrame:
         *_uniform(contrasts),
         *_table_1(context.table("variation_table1"), contrasts),
         *_last_layer(contrasts),
+        *_constructions(theory),
+        *_pruning(theory),
+        *_shared_matrix(theory),
     ]
+    gates.sort(key=lambda gate: int(gate.claim))
     return verdicts.table(gates, context.study, context.scale, context.params_hash)
 
 
@@ -346,6 +378,15 @@ def _layer_ratio(
     return Gate(claim, gate, predicate, TABLE_1_SOURCE, above, measured, missing, last / middle, scale)
 
 
+# Claims 15 to 17 and 20: executable theory
+
+
+def _constructions(theory: dict[str, Any]) -> Iterator[Gate]:
+    for claim, checks in CONSTRUCTIONS.items():
+        for check, gate in checks.items():
+            yield _theory_gate(claim, gate, theory, check, SECTION_3)
+
+
 def _cell(k: int, depth: int, layers: int) -> str:
     return f"k={k}, D={depth}, {layers} layers"
 
@@ -357,6 +398,41 @@ def _table_1_cell(table: pl.DataFrame, run: str, layer: int) -> tuple[Measured |
     row = rows.row(0, named=True)
     names = ("mean", "ci_lo", "ci_hi", "n_models", "n_excluded", "excluded_reason")
     return Measured(*(row[name] for name in names)), ""
+
+
+# Claims 18 and 19: theory of section 3.2
+
+
+def _pruning(theory: dict[str, Any]) -> Iterator[Gate]:
+    layers = sorted(check.rpartition("-l")[2] for check in theory if check.startswith("pruning-legal-l"))
+    for L in layers or ["1"]:
+        yield _theory_gate("18", f"masks, L={L}", theory, f"pruning-legal-l{L}", THEOREM_2)
+        gate = _theory_gate("18", f"slope, L={L}", theory, f"pruning-slope-l{L}", THEOREM_2)
+        if gate.measured is not None:
+            lo, hi = (theory[f"pruning-slope-{end}-l{L}"]["measured"] for end in ("low", "high"))
+            gate = replace(gate, measured=replace(gate.measured, lo=lo, hi=hi))
+        yield gate
+    errors = [row["measured"] for check, row in theory.items() if check.startswith(PRUNED_ERROR)]
+    yield Gate(
+        "18",
+        "error, L=1, n=16",
+        f"largest error of random parents pruned with 16 candidates per weight, L=1, is at most {PRUNED_ERROR_AT_MOST}",
+        THEOREM_2,
+        (Condition("value", "<=", PRUNED_ERROR_AT_MOST),),
+        Measured(max(errors), n=len(errors)) if errors else None,
+        "" if errors else f"theory checks {PRUNED_ERROR}... are not in params.yaml",
+    )
+
+
+def _shared_matrix(theory: dict[str, Any]) -> Iterator[Gate]:
+    for layer in range(1, 5):
+        check = f"shared-identical-{layer}"
+        yield _theory_gate("19", f"layer {layer} is the same", theory, check, COROLLARY_2)
+        for target in (1, 2):
+            check = f"shared-error-{layer}-target-{target}"
+            name = f"layer {layer} shared, target {target}"
+            yield _theory_gate("19", name, theory, check, COROLLARY_2)
+    yield _theory_gate("19", "targets differ", theory, "shared-distance", COROLLARY_2)
 
 
 def _contrast(contrasts: pl.DataFrame, **where: str) -> tuple[Measured | None, str]:

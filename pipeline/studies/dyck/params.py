@@ -74,8 +74,8 @@ class Run(RunEntry):
     corpus: Literal["shared", "per_replica"] = Field(
         description="replica r trains on corpus 0, or on corpus r"
     )
-    block: Literal["gpt", "resln", "stripped"] = Field(
-        description="form of a layer; see models/transformer.py"
+    block: Literal["gpt", "resln", "stripped", "eq6"] = Field(
+        description="form of a layer; see models/transformer.py, of eq6 models/theory_transformer.py"
     )
     layers: Annotated[int, Field(ge=1, le=4)]
     heads: Positive
@@ -96,6 +96,10 @@ class Run(RunEntry):
             raise ValueError(f"width {self.width} must be a multiple of heads {self.heads}")
         if (self.block == "stripped") != (self.ffn == 0):
             raise ValueError("ffn must be 0 for block 'stripped', which has no MLP, and positive for others")
+        if (self.block == "eq6") != (self.model == "theory_transformer"):
+            raise ValueError("block 'eq6' is that of model 'theory_transformer', which has no other")
+        if self.block == "eq6" and (self.heads, self.position) != (1, "none"):
+            raise ValueError("block 'eq6' has one head and position 'none'")
         if self.contrastive > 0 and self.position != "none":
             raise ValueError("contrastive needs position 'none': the inserted prefix would shift the code")
         return self
@@ -118,7 +122,94 @@ class RandomAttentionCheck(TheoryEntry):
     ]
 
 
-Theory = Annotated[SamplerCheck | RandomAttentionCheck, Field(discriminator="module")]
+class ExactSolverCheck(TheoryEntry):
+    """DYCK-TH1, TH9: solvers with random balanced attention against the exact law, and how much their maps vary."""
+
+    module: Literal["exact_solver"]
+    solvers: Positive
+    length: Annotated[int, Field(ge=20, description="of the strings, in tokens")]
+    maps: Annotated[int, Field(ge=2, description="solvers whose attention on D4 is compared")]
+
+
+class UniformAttentionCheck(TheoryEntry):
+    """DYCK-TH2, TH3: two layers with uniform attention, with and without start token."""
+
+    module: Literal["uniform_attention"]
+    strings: Positive
+    length: Annotated[int, Field(ge=20)]
+
+
+class PumpingCheck(TheoryEntry):
+    """DYCK-TH4: solvers broken by noise, under inserted pairs and at length."""
+
+    module: Literal["pumping"]
+    solvers: Positive
+    pairs: Annotated[list[Positive], Field(min_length=2, description="inserted into a prefix")]
+    strings: Positive
+    lengths: Annotated[list[Positive], Field(min_length=2)]
+
+
+class ApproximateBalanceCheck(TheoryEntry):
+    """DYCK-TH5: Lemma 1 on random triples, and on the prefixes of the proof of Theorem 3."""
+
+    module: Literal["approximate_balance"]
+    triples: Annotated[int, Field(ge=100)]
+    models: Positive
+    lengths: Annotated[list[Annotated[int, Field(ge=33)]], Field(min_length=1, description="N > 8 D")]
+
+
+class ResidualOrderCheck(TheoryEntry):
+    """DYCK-TH10: the layers (6) and (52) on two prefixes of growing length."""
+
+    module: Literal["residual_order"]
+    lengths: Annotated[list[Positive], Field(min_length=1, description="odd")]
+
+    @model_validator(mode="after")
+    def _odd(self) -> ResidualOrderCheck:
+        if any(length % 2 == 0 for length in self.lengths):
+            raise ValueError("lengths must be odd: an open and pairs")
+        return self
+
+
+Candidates = Annotated[int, Field(ge=4, le=28, description="candidates per weight and sign, n")]
+
+
+class PruningCheck(TheoryEntry):
+    """DYCK-TH6: random parents pruned to random targets."""
+
+    module: Literal["pruning"]
+    layers: Annotated[list[Positive], Field(min_length=1, description="of the target")]
+    candidates: Annotated[list[Candidates], Field(min_length=2)]
+    seeds: Annotated[int, Field(ge=2, description="parents of each size, each with a target of its own")]
+
+
+class SharedMatrixCheck(TheoryEntry):
+    """DYCK-TH7: two targets, one parent, one matrix."""
+
+    module: Literal["shared_matrix"]
+    candidates: Candidates
+
+
+class LemmaCheck(TheoryEntry):
+    """DYCK-TH8: the technical lemmas, of C.5.1 or of C.6."""
+
+    module: Literal["approximation_lemmas", "network_lemmas"]
+    draws: Annotated[int, Field(ge=100, description="random inputs that every lemma meets")]
+
+
+Theory = Annotated[
+    SamplerCheck
+    | RandomAttentionCheck
+    | ExactSolverCheck
+    | UniformAttentionCheck
+    | PumpingCheck
+    | ApproximateBalanceCheck
+    | ResidualOrderCheck
+    | PruningCheck
+    | SharedMatrixCheck
+    | LemmaCheck,
+    Field(discriminator="module"),
+]
 
 
 class Analysis(Strict):
@@ -130,6 +221,10 @@ class Analysis(Strict):
     resamples: Annotated[int, Field(ge=100, description="bootstrap resamples")]
     confidence: Annotated[float, Field(gt=0.5, lt=1)]
     stored_maps: Positive = Field(description="maps on D4 kept for figures: of the first replicas that count")
+    pruning_candidates: Annotated[list[Candidates], Field(min_length=1)] = Field(
+        description="DYCK-TH6 on the trained target: a random parent for each"
+    )
+    pruning_strings: Positive = Field(description="held-out strings on which these networks are compared")
 
 
 class Claims(Strict):

@@ -19,6 +19,7 @@ P_STOP, MAX_LENGTH = 0.5, 26
 SHORT, LONG = 6, 28  # all prefixes of the short length are enumerated
 
 SOURCE = "Wen et al. 2023, section 2, eqs (1)-(3)"
+ERRATUM = "dyck-eq-3"
 P_VALUE = 1e-3  # a correct sampler fails a chi-squared test once in a thousand seeds
 DEPTH_TOLERANCE = 0.005
 
@@ -60,6 +61,9 @@ def _checks(samples: int, theory_id: str, seed: int) -> list[dict[str, Any]]:
             "comparison": "within",
             "bound": 1.0,
             "tolerance": 1e-12,
+            "detail": "eq. (3) with a factor 1/k per open at depth 1, as in Liu 2024 (3.20) and Li 2025 (2.39)",
+            "erratum": ERRATUM,
+            "form": "corrected",
         },
         {
             "check": "prefix-chi2",
@@ -70,6 +74,8 @@ def _checks(samples: int, theory_id: str, seed: int) -> list[dict[str, Any]]:
             "bound": P_VALUE,
             "detail": f"chi2 = {chisquare(counts, samples * np.exp(log_law)).statistic:.1f} "
             f"at {len(support) - 1} degrees of freedom",
+            "erratum": ERRATUM,
+            "form": "corrected",
         },
         {
             "check": "prefix-chi2-literal",
@@ -78,17 +84,21 @@ def _checks(samples: int, theory_id: str, seed: int) -> list[dict[str, Any]]:
             "measured": float(chisquare(counts, samples * literal / literal.sum()).pvalue),
             "comparison": "<=",
             "bound": P_VALUE,
+            "erratum": ERRATUM,
+            "form": "printed",
         },
         {
             "check": "literal-total-mass",
-            "statement": "Erratum: eq. (3) as printed omits the factor 1/k per open at depth 1 and is no "
-            "probability; its total mass is not 1",
+            "statement": "Eq. (3) as printed, without the factor 1/k per open at depth 1, is no probability: "
+            "its total mass is not 1",
             "size": long,
             "measured": mass,
             "comparison": "beyond",
             "bound": 1.0,
             "tolerance": 1.0,
-            "detail": "the chain in the text is used; Liu 2024 (3.20) and Li 2025 (2.39) print the factor",
+            "detail": "the chain in the text is used",
+            "erratum": ERRATUM,
+            "form": "printed",
         },
         {
             "check": "depth-zero",

@@ -12,9 +12,8 @@ import time
 from typing import Any
 
 import polars as pl
-from safetensors.numpy import save_file
 
-from pipeline import graph, tables
+from pipeline import checkpoints, graph, tables
 from schemas.curves import Curves
 
 
@@ -44,4 +43,4 @@ def run(job: Any) -> None:
     points = curves.select("step", "loss", "accuracy").to_dicts()
     job.out(folder / "curves.json").write_text(json.dumps(points), encoding="utf-8")
     about = {"run": job.id, "params_hash": job.params_hash}
-    save_file({"weights": weights}, job.out(folder / "model.safetensors"), {"sandglass": json.dumps(about)})
+    checkpoints.write(job.out(folder / "model.safetensors"), {"weights": weights}, about)

@@ -1,4 +1,4 @@
-"""A toy workspace, built once for the whole session and copied for each test."""
+"""Workspaces, each built once for the whole session and copied for each test that changes it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from workspace import REPOSITORY, Workspace, lay_out
 
-collect_ignore = ["toy", "graphs.py"]
+collect_ignore = ["engines/toy", "engines/graphs.py"]
 
 
 def _once(factory: pytest.TempPathFactory, name: str, build: Callable[[Path], None]) -> Path:

@@ -1,0 +1,144 @@
+"""``python -m pipeline accept X``: a cosmetic edit of code is declared harmless for X, and signed.
+
+dvc.lock then names the edited code as what X was built from, and accepted.jsonl, which git tracks and the
+report shows, says who declared it and why. Nothing is run.
+"""
+
+from __future__ import annotations
+
+import difflib
+import getpass
+import hashlib
+import json
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from pipeline import engines, graph
+from pipeline import params as parameters
+from pipeline.audit import changes, history
+from pipeline.audit.causes import Cause, names
+from pipeline.audit.changes import Change, Changes
+from pipeline.errors import SandglassError
+from pipeline.params import Params
+from pipeline.repository import record_code
+
+
+@dataclass(frozen=True)
+class _Edit:
+    """A file of code before and after; ``diff`` is None where git does not hold what it was."""
+
+    path: Path
+    old: str
+    new: str
+    content: bytes
+    diff: str | None
+
+
+def accept(name: str | None, reason: str, *, dry_run: bool = False) -> None:
+    """Record for the jobs of ``name`` (None: for all) that edits of code since dvc.lock change no result.
+
+    Raises SandglassError, before anything is written, if anything but code differs for one of these jobs.
+    """
+    params = parameters.load()
+    reason = " ".join(reason.split())
+    if not reason:
+        raise SandglassError("accept: a reason is required, for whoever reads the record: --reason '…'")
+    with changes.looking() if dry_run else engines.alone() as view:
+        accepted = _only_code(changes.find(view, params), name, params)
+        seen: dict[tuple[str, str], _Edit] = {}
+        edits = {job: [_edit(cause, seen) for cause in change.causes] for job, change in accepted.items()}
+        if dry_run or sys.stdout.isatty():
+            _show(list(seen.values()))
+        if dry_run:
+            print(f"would accept this for {names(edits)}")
+            return
+        # In this order: a kill in between leaves an entry without effect, never an effect without entry.
+        _log(edits, reason)
+        record_code(Path(), {job.stage: {str(e.path): e.content for e in of} for job, of in edits.items()})
+        left = changes.find(view, params).jobs
+    print(f"accepted for {names(edits)}; logged in {graph.ACCEPTED}")
+    print(f"left to build: {names(left)} (python -m pipeline why)")
+
+
+def _only_code(found: Changes, name: str | None, params: Params) -> dict[graph.Job, Change]:
+    """The jobs to accept: those of ``name`` for which code differs, and nothing else."""
+    jobs = changes.jobs_of(name, params) if name else list(graph.jobs(params))
+    if name and any(job.step == "report" for job in jobs):
+        raise SandglassError("accept report: it prints the md5 of all code, so it is simply built again")
+    wanted = {job: found.jobs[job] for job in jobs if job in found.jobs and job.step != "report"}
+    edited = {job: change for job, change in wanted.items() if change.causes}
+    for job, change in edited.items():
+        for cause in change.causes:
+            if cause.kind != "code" or None in (cause.old, cause.new):
+                raise SandglassError(
+                    f"accept: nothing was accepted, because for {job.stage} not only code was edited: {cause}"
+                )
+    if not edited and wanted:
+        parents = dict.fromkeys(parent for change in wanted.values() for parent in change.because)
+        raise SandglassError(
+            f"accept {name or '--all'}: no edit of code touches it; it waits for {names(parents)}"
+        )
+    if not edited:
+        raise SandglassError(f"accept {name or '--all'}: it is up to date, there is nothing to accept")
+    return edited
+
+
+def _edit(cause: Cause, seen: dict[tuple[str, str], _Edit]) -> _Edit:
+    key = cause.what, cause.old
+    if key not in seen:
+        content = Path(cause.what).read_bytes()
+        if hashlib.md5(content).hexdigest() != cause.new:
+            raise SandglassError(f"accept: {cause.what} was edited at this moment; nothing was accepted")
+        before = history.find(Path(cause.what), cause.old)
+        diff = None if before is None else _diff(cause.what, before.content, content)
+        seen[key] = _Edit(Path(cause.what), cause.old, cause.new, content, diff)
+    return seen[key]
+
+
+def _diff(path: str, old: bytes, new: bytes) -> str:
+    before, after = (text.decode("utf-8", "replace").splitlines(keepends=True) for text in (old, new))
+    lines = difflib.unified_diff(before, after, f"a/{path}", f"b/{path}")
+    return "".join(
+        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
+    )
+
+
+def _show(edits: list[_Edit]) -> None:
+    console = Console(highlight=False, soft_wrap=True)
+    for edit in edits:
+        unknown = f"{edit.path}: {edit.old} → {edit.new}; git does not hold what it was\n"
+        console.print(edit.diff or unknown, end="", markup=False)
+
+
+def _log(edits: dict[graph.Job, list[_Edit]], reason: str) -> None:
+    lines = graph.ACCEPTED.read_text(encoding="utf-8").splitlines() if graph.ACCEPTED.is_file() else []
+    author = history.author() or _login()
+    for job, of in edits.items():
+        diffs = [edit.diff for edit in of]
+        known = (
+            hashlib.sha256("".join(filter(None, diffs)).encode()).hexdigest() if None not in diffs else None
+        )
+        entry = {
+            "job": job.stage,
+            "files": [{"path": str(edit.path), "old": edit.old, "new": edit.new} for edit in of],
+            "reason": reason,
+            "author": author,
+            "diff": known,
+        }
+        line = json.dumps(entry, sort_keys=True, ensure_ascii=False)
+        if line not in lines[-len(edits) :]:  # of an acceptance that was killed before dvc.lock was written
+            lines.append(line)
+    temporary = graph.ACCEPTED.with_name(f".{graph.ACCEPTED}.{os.getpid()}.tmp")
+    temporary.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    temporary.replace(graph.ACCEPTED)
+
+
+def _login() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's user without a name
+        return f"uid {os.getuid()}"

@@ -1,0 +1,219 @@
+"""In what a job differs from its record in dvc.lock: parameters, code, software, data, outputs."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from pipeline import engines, graph
+from pipeline.audit import hashing, history, provenance
+from pipeline.audit.provenance import Stage
+from pipeline.params import Params
+from pipeline.repository import Difference, View
+from pipeline.scales import SCALES
+from pipeline.software import REQUIREMENTS
+
+SHOWN = 60  # characters of a value
+SHOWN_JOBS = 4
+STRAY = "no job makes it; the next start of an engine deletes it"
+
+
+@dataclass(frozen=True)
+class Cause:
+    """One thing that differs: a parameter's value, or the md5 of a file (None where there is or was none)."""
+
+    kind: str  # never built, command, parameter, code, software, data, output
+    what: str  # a dotted path of params.yaml, a file (and a package), a stage
+    old: Any = None
+    new: Any = None
+    note: str = ""
+    makers: tuple[graph.Job, ...] = ()  # of data: the jobs it comes from
+
+    def __str__(self) -> str:
+        """One line, old → new."""
+        if self.kind == "never built":
+            return "never built: dvc.lock has no record of it"
+        text = f"{self.kind} {self.what}"
+        if (self.old, self.new) != (None, None):
+            text += f": {self._difference()}"
+        if self.note:
+            return f"{text} ({self.note})"
+        return f"{text}, made by {names(self.makers)}" if self.makers else text
+
+    def _difference(self) -> str:
+        old, new = self.old, self.new
+        if isinstance(old, list) and isinstance(new, list):  # they can be long
+            gone, come = [x for x in old if x not in new], [x for x in new if x not in old]
+            if gone or come:
+                parts = (("without", gone), ("with", come))
+                return ", ".join(f"{word} {_value(some)}" for word, some in parts if some)
+        if self.kind in ("parameter", "command") or ": " in self.what:
+            return f"{_value(old)} → {_value(new)}"
+        return f"md5 {str(old)[:8] if old else 'none'} → {str(new)[:8] if new else 'none'}"
+
+
+def names(jobs: Iterable[graph.Job]) -> str:
+    """The stages of ``jobs``, the first few if they are many."""
+    stages = [job.stage for job in jobs]
+    more = len(stages) - SHOWN_JOBS
+    return ", ".join(stages[:SHOWN_JOBS]) + (f" and {more} more" if more > 0 else "")
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return "none"
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
+
+
+class Search:
+    """Looks for the causes behind DVC's judgement. Nothing in the work tree changes."""
+
+    def __init__(self, view: View, params: Params, lock: dict[str, Stage]) -> None:
+        """``lock`` is dvc.lock, by stage."""
+        self._view, self._params, self._lock = view, params, lock
+        self._makers = {path: job for job in graph.jobs(params) for path in graph.outputs(job, params)}
+        self._committed: dict[str, Stage] | None = None
+
+    def causes(self, job: graph.Job, found: Difference) -> Iterator[Cause]:
+        """What of ``job`` differs from dvc.lock, where DVC found ``found``."""
+        stage = self._lock.get(job.stage)
+        if stage is None:
+            yield Cause("never built", job.stage)
+            return
+        if found.command:
+            yield Cause("command", job.stage, stage.cmd, found.command)
+        for name in job.tracked:
+            yield from self._parameters(name, stage.params.get(name), self._params.value(name))
+        for path in sorted(found.deps):
+            yield from self._input(path, stage)
+        for path in sorted(set(stage.deps) - found.reads):
+            yield Cause(_kind(path), str(path), stage.deps[path].md5, None, "no longer read")
+        for path, word in sorted(found.outs.items()):
+            yield from self._output(path, word, stage)
+
+    def _parameters(self, path: str, old: Any, new: Any) -> Iterator[Cause]:
+        if isinstance(old, dict) and isinstance(new, dict):
+            for key in {**old, **new}:
+                yield from self._parameters(f"{path}.{key}", old.get(key), new.get(key))
+        elif old != new:
+            last = path.rpartition(".")[2]
+            other = last in SCALES and last != self._params.scale
+            yield Cause("parameter", path, old, new, "tracked, though of another scale" if other else "")
+
+    def _input(self, path: Path, stage: Stage) -> Iterator[Cause]:
+        old, now = stage.deps.get(path), self._view.md5s(path)
+        if old is None:
+            yield Cause(_kind(path), str(path), None, now.get(path), "newly read", self._from(path))
+        elif not old.is_folder:
+            yield from self._file(path, old.md5, now.get(path))
+        else:
+            before = self._listing(path, old.md5)
+            if before is None:
+                new = _folder_md5(path, now) if now else None
+                yield Cause(_kind(path), f"{path}/", old.md5, new, "", self._from(path))
+            else:
+                for file in sorted({*before, *now}):
+                    if before.get(file) != now.get(file):
+                        yield from self._file(file, before.get(file), now.get(file))
+
+    def _file(self, path: Path, old: str | None, new: str | None) -> Iterator[Cause]:
+        kind = _kind(path)
+        version = history.find(path, old) if old and kind in ("code", "software") else None
+        if kind == "software" and version and new and (lines := requirements(version.content, path)):
+            yield from lines
+        else:
+            note = f"git diff {version.commit} -- {path}" if version else ""
+            if kind == "data" and path not in self._makers and path.parts[1] in engines.KINDS:
+                note = STRAY if new else "no job makes it any more"
+            yield Cause(kind, str(path), old, new, note, self._from(path))
+
+    def _from(self, path: Path) -> tuple[graph.Job, ...]:
+        """The jobs that make ``path`` or, of a folder, what lies in it; of a stray, its neighbours."""
+        made = [job for file, job in self._makers.items() if path == file or path in file.parents]
+        made = made or [job for file, job in self._makers.items() if path.parent == file.parent]
+        return tuple(dict.fromkeys(made))
+
+    def _output(self, path: Path, word: str, stage: Stage) -> Iterator[Cause]:
+        recorded, now = stage.outs.get(path), self._view.md5s(path)
+        if recorded is None:
+            yield Cause("output", str(path), None, now.get(path), "dvc.lock does not know it")
+            return
+        before = {path: recorded.md5}
+        if recorded.is_folder:
+            listed = _stored(path, recorded.md5)
+            if listed is None or not now:
+                new = _folder_md5(path, now) if now else None
+                yield Cause(
+                    "output", f"{path}/", recorded.md5, new, _output_note(recorded.md5, new, path, True)
+                )
+                return
+            before = listed
+        differing = [file for file in sorted({*before, *now}) if before.get(file) != now.get(file)]
+        for file in differing:
+            note = _output_note(before.get(file), now.get(file), file, file in self._makers)
+            yield Cause("output", str(file), before.get(file), now.get(file), note)
+        if not differing:
+            yield Cause("output", str(path), recorded.md5, recorded.md5, word)
+
+    def _listing(self, folder: Path, md5: str) -> dict[Path, str] | None:
+        """The files that a folder with this md5 held: as dvc.lock, its committed version, or git knows them."""
+        known = (self._made(lock(), folder) for lock in (lambda: self._lock, self._committed_lock))
+        candidates = chain(known, history.listings(folder))
+        return next((files for files in candidates if _folder_md5(folder, files) == md5), None)
+
+    def _made(self, lock: dict[str, Stage], folder: Path) -> dict[Path, str]:
+        files: dict[Path, str] = {}
+        for stage in lock.values():
+            for path, entry in stage.outs.items():
+                if folder == path or folder in path.parents:
+                    listed = _stored(path, entry.md5) if entry.is_folder else {path: entry.md5}
+                    files |= listed or {}
+        return files
+
+    def _committed_lock(self) -> dict[str, Stage]:
+        if self._committed is None:
+            text = history.committed(provenance.LOCK)
+            self._committed = provenance.parse_lock(text, "the committed dvc.lock") if text else {}
+        return self._committed
+
+
+def _stored(folder: Path, md5: str) -> dict[Path, str] | None:
+    """The files that a folder with this md5 held, if DVC's cache or a remote in a folder has the list."""
+    listing = hashing.stored_listing(md5)
+    return None if listing is None else {folder / name: md5 for name, md5 in listing.items()}
+
+
+def _folder_md5(folder: Path, files: dict[Path, str]) -> str:
+    return hashing.digest({path.relative_to(folder).as_posix(): md5 for path, md5 in files.items()})
+
+
+def _kind(path: Path) -> str:
+    if path == Path(REQUIREMENTS):
+        return "software"
+    return "data" if graph.DATA in path.parents else "code"
+
+
+def requirements(old: bytes, path: Path) -> list[Cause]:
+    """The requirements that differ from ``old``, by package."""
+    before, after = _pins(old.decode("utf-8", "replace")), _pins(path.read_text(encoding="utf-8"))
+    names = sorted(name for name in {**before, **after} if before.get(name) != after.get(name))
+    return [Cause("software", f"{path}: {name}", before.get(name), after.get(name)) for name in names]
+
+
+def _pins(text: str) -> dict[str, str]:
+    lines = (line.split("#")[0].strip() for line in text.splitlines())
+    return {re.split(r"[\s<>=!~;\[@]", line, maxsplit=1)[0].lower(): line for line in lines if line}
+
+
+def _output_note(old: str | None, new: str | None, file: Path, made: bool) -> str:
+    if new is None:
+        return "missing"
+    if not made:
+        return STRAY
+    return "not the file that was recorded: edited, damaged, or made by hand"

@@ -1,0 +1,106 @@
+"""What differs from dvc.lock, job by job, and which jobs would run again because of it.
+
+DVC judges, by content; this module says in the words of params.yaml and of the code what it judged by.
+Nothing here changes the work tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pipeline import engines, freshness, graph
+from pipeline.audit import provenance
+from pipeline.audit.causes import Cause, Search
+from pipeline.params import Params
+from pipeline.repository import Difference, View
+
+
+@dataclass(frozen=True)
+class Change:
+    """Why a job would run again: what differs for itself, and which of its parents would run."""
+
+    job: graph.Job
+    causes: tuple[Cause, ...]
+    because: tuple[graph.Job, ...]
+
+    @property
+    def certain(self) -> bool:
+        """Whether DVC runs it whatever its parents make; otherwise it stops where they make the same bytes."""
+        return not self.because or any(not set(cause.makers) & set(self.because) for cause in self.causes)
+
+
+@dataclass
+class Changes:
+    """What would run, in the order of the graph, and what else an engine's start would do."""
+
+    jobs: dict[graph.Job, Change] = field(default_factory=dict)
+    unrecorded: list[graph.Job] = field(default_factory=list)  # made by a killed Snakemake
+    gone: list[str] = field(default_factory=list)  # stages of dvc.lock that params.yaml no longer asks for
+    differences: dict[str, Difference] = field(default_factory=dict)  # by stage
+
+
+def find(view: View, params: Params) -> Changes:
+    """Compare the work tree with dvc.lock."""
+    lock = provenance.read_lock()
+    found = Changes(differences=view.differences())
+    jobs = list(graph.jobs(params))
+    found.gone = sorted(set(lock) - {job.stage for job in jobs})
+    finished = _finished(params)
+    search = Search(view, params, lock)
+    for job in jobs:
+        difference = found.differences.get(job.stage)
+        if difference and job in finished:
+            found.unrecorded.append(job)
+            difference = None
+        because = tuple(parent for parent in graph.parents(job, params) if parent in found.jobs)
+        if difference or because:
+            causes = tuple(search.causes(job, difference)) if difference else ()
+            found.jobs[job] = Change(job, causes, because)
+    return found
+
+
+def _finished(params: Params) -> set[graph.Job]:
+    """What a killed Snakemake had finished with the parameters of today; its next start records it."""
+    current = {job for job, current in freshness.finished(params).items() if current}
+    files = {job: freshness.tracked_file(job) for job in current}
+    return {
+        job
+        for job, file in files.items()
+        if file.is_file() and file.read_text(encoding="utf-8") == job.tracked_text(params)
+    }
+
+
+@contextmanager
+def looking() -> Iterator[View]:
+    """A view of the repository here; it needs no lock, so that one can look while an engine works."""
+    view = View(Path())
+    try:
+        yield view
+    finally:
+        view.close()
+
+
+def at_work(view: View) -> str | None:
+    """The engine that is at work here, in words."""
+    return engines.at_work() or view.at_work()
+
+
+def jobs_of(name: str, params: Params) -> list[graph.Job]:
+    """The jobs that ``name`` stands for: all jobs of a study, else those that make the artifacts it names."""
+    if name in params.studies:
+        return [job for job in graph.jobs(params) if job.study == name]
+    return list(dict.fromkeys(each.job for each in provenance.resolve(name, params) if each.job))
+
+
+def with_ancestors(jobs: Iterable[graph.Job], params: Params) -> set[graph.Job]:
+    """``jobs`` and all jobs that they depend on."""
+    found: set[graph.Job] = set()
+    todo = list(jobs)
+    while todo:
+        if (job := todo.pop()) not in found:
+            found.add(job)
+            todo += graph.parents(job, params)
+    return found

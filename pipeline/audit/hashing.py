@@ -1,0 +1,68 @@
+"""The md5s of dvc.lock, computed without DVC: of files, and of folders as lists of files.
+
+DVC 3 hashes the bytes of a file as they are. A folder it hashes as the JSON list of its files, each
+``{"md5": ..., "relpath": ...}``, sorted by path; that list is itself an object in DVC's cache and
+remotes, under its own md5 (dvc_data.hashfile.tree.Tree).
+"""
+
+from __future__ import annotations
+
+import configparser
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+DVC = Path(".dvc")
+
+Listing = dict[str, str]  # path below the folder -> md5
+
+
+def md5(path: Path) -> str:
+    """Of the bytes of the file at ``path``."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "md5").hexdigest()
+
+
+def files_in(folder: Path) -> list[Path]:
+    """Those that DVC counts, sorted; Python's caches are in .dvcignore."""
+    found = (path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    return sorted(found)
+
+
+def listing(folder: Path) -> Listing:
+    """Of the files that lie in ``folder`` now."""
+    return {path.relative_to(folder).as_posix(): md5(path) for path in files_in(folder)}
+
+
+def digest(files: Listing) -> str:
+    """What dvc.lock says of a folder with these files.
+
+    >>> digest({})
+    'd751713988987e9331980363e24189ce.dir'
+    """
+    entries = [{"md5": files[path], "relpath": path} for path in sorted(files)]
+    return f"{hashlib.md5(json.dumps(entries, sort_keys=True).encode()).hexdigest()}.dir"
+
+
+def stored_listing(folder_md5: str, root: Path = Path()) -> Listing | None:
+    """The list of files behind the md5 of a folder, where DVC's cache or a remote that is a folder holds it."""
+    for store in _stores(root):
+        try:
+            text = (store / "files" / "md5" / folder_md5[:2] / folder_md5[2:]).read_text(encoding="utf-8")
+            found = {entry["relpath"]: entry["md5"] for entry in json.loads(text)}
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+        if digest(found) == folder_md5:  # a damaged object proves nothing
+            return found
+    return None
+
+
+def _stores(root: Path) -> Iterator[Path]:
+    config = configparser.ConfigParser(interpolation=None, strict=False)
+    config.read([root / DVC / "config", root / DVC / "config.local"], encoding="utf-8")
+    yield root / DVC / config.get("cache", "dir", fallback="cache")
+    for section in config.sections():
+        url = config.get(section, "url", fallback="")
+        if section.strip("'").startswith("remote ") and url and "://" not in url:
+            yield root / DVC / url  # relative to the file that names it

@@ -1,0 +1,187 @@
+"""The chain of jobs behind some artifacts, with what dvc.lock recorded of each.
+
+``Chain`` joins three statements of the same thing: the graph as params.yaml asks for it now
+(`pipeline.graph`), the record of what was built (`pipeline.audit.provenance`) and the files that lie here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pipeline import graph, scales
+from pipeline.audit import hashing
+from pipeline.audit.hashing import Listing
+from pipeline.audit.provenance import Artifact, Entry, Stage, read_lock
+from pipeline.params import Params
+
+
+@dataclass(frozen=True)
+class File:
+    """What dvc.lock says of a file; ``md5`` and ``size`` (bytes) are None where it does not say."""
+
+    path: Path
+    md5: str | None
+    size: int | None
+
+
+class Chain:
+    """The jobs that ``artifacts`` come from, each after the jobs it depends on."""
+
+    def __init__(self, artifacts: Iterable[Artifact], params: Params) -> None:
+        """Read dvc.lock in the current directory. Raises SandglassError if it is damaged."""
+        self.artifacts = list(artifacts)
+        self.params = params
+        self.lock = read_lock()
+        self.parents: dict[graph.Job, list[graph.Job]] = {}
+        ahead = [artifact.job for artifact in self.artifacts if artifact.job]
+        while ahead:
+            job = ahead.pop()
+            if job not in self.parents:
+                self.parents[job] = graph.parents(job, params)
+                ahead += self.parents[job]
+        self.jobs = [job for job in graph.jobs(params) if job in self.parents]
+        # Each file and each list is asked for many times.
+        self.md5 = cache(hashing.md5)
+        self.contents = cache(self._contents)
+
+    def stage(self, job: graph.Job) -> Stage | None:
+        """The record of ``job``."""
+        return self.lock.get(job.stage)
+
+    def wanted(self, job: graph.Job) -> list[Path]:
+        """The outputs that were asked for; of a job whose results others on the chain read, all."""
+        if any(job in parents for parents in self.parents.values()):
+            return graph.outputs(job, self.params)
+        return list(dict.fromkeys(artifact.path for artifact in self.artifacts if artifact.job == job))
+
+    def outputs(self, job: graph.Job) -> list[File]:
+        """The wanted outputs, as recorded."""
+        stage = self.stage(job)
+        return [self.recorded(stage.outs if stage else {}, path) for path in self.wanted(job)]
+
+    def code(self, job: graph.Job) -> list[File]:
+        """The code that the job read when its outputs were recorded; a folder whose list is lost as one."""
+        stage = self.stage(job)
+        found: list[File] = []
+        for entry in stage.deps.values() if stage else ():
+            if is_data(entry.path):
+                continue
+            listing = self.contents(entry) if entry.is_folder else None
+            if listing is None:
+                found.append(File(entry.path, entry.md5, entry.size))
+            else:
+                found += [File(entry.path / name, each, None) for name, each in listing.items()]
+        return sorted(found, key=lambda file: file.path)
+
+    def data(self, job: graph.Job) -> list[Entry]:
+        """The data that the job read when its outputs were recorded: files and folders."""
+        stage = self.stage(job)
+        return [entry for entry in stage.deps.values() if is_data(entry.path)] if stage else []
+
+    def recorded(self, entries: dict[Path, Entry], path: Path) -> File:
+        """``path`` among ``entries``: itself, or in the list of a folder."""
+        entry = covering(entries, path)
+        if entry is None or not entry.is_folder:
+            return File(path, entry.md5, entry.size) if entry else File(path, None, None)
+        found = (self.contents(entry) or {}).get(path.relative_to(entry.path).as_posix())
+        size = path.stat().st_size if found and path.is_file() else None
+        return File(path, found, size)
+
+    def _contents(self, entry: Entry) -> Listing | None:
+        """The files of a recorded folder. Whoever proposes them, their list must have the recorded md5."""
+        proposals = (
+            lambda: hashing.stored_listing(entry.md5),
+            lambda: self.made_in(entry.path),
+            lambda: {
+                file.relative_to(entry.path).as_posix(): self.md5(file)
+                for file in hashing.files_in(entry.path)
+            },
+        )
+        for propose in proposals:
+            listing = propose()
+            if listing and hashing.digest(listing) == entry.md5:
+                return listing
+        return None
+
+    def made_in(self, folder: Path) -> Listing | None:
+        """The files below ``folder`` that stages recorded as theirs; None if that of one of them is lost."""
+        found: Listing = {}
+        for stage in self.lock.values():
+            for out in stage.outs.values():
+                if folder not in out.path.parents:
+                    continue
+                below = out.path.relative_to(folder)
+                if not out.is_folder:
+                    found[below.as_posix()] = out.md5
+                elif (listing := self.contents(out)) is not None:
+                    found |= {(below / name).as_posix(): each for name, each in listing.items()}
+                else:
+                    return None
+        return found
+
+
+def is_data(path: Path) -> bool:
+    """Whether it lies in data/, where jobs and reference sets have their files."""
+    return graph.DATA in path.parents
+
+
+def covering(entries: dict[Path, Entry], path: Path) -> Entry | None:
+    """The entry of ``path``, or of a folder that holds it."""
+    return next((entries[each] for each in (path, *path.parents) if each in entries), None)
+
+
+def command(job: graph.Job) -> str:
+    """What both engines run for it."""
+    return f"python -m pipeline {job.step}" + ("" if job.step == "report" else f" {job.id}")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A value that decided a result: as written in params.yaml, and at its scale."""
+
+    name: str  # dotted
+    written: Any
+    value: Any
+
+
+def parameters(stage: Stage) -> list[Parameter]:
+    """Every single value that the job tracked, when its outputs were recorded."""
+    scale = stage.params.get("scale")
+    leaves = (leaf for name, value in stage.params.items() for leaf in _leaves(name, value))
+    return [Parameter(name, value, scales.resolve(value, str(scale))) for name, value in leaves]
+
+
+def _leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict) and not scales.is_per_scale(value):
+        for key, child in value.items():
+            yield from _leaves(f"{name}.{key}", child)
+    else:
+        yield name, value
+
+
+def accepted_for(chain: Chain, job: graph.Job, edits: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those by which a file of code came into the record of ``job`` that was not there when it ran."""
+    recorded = {str(file.path): file.md5 for file in chain.code(job)}
+    return [
+        edit
+        for edit in edits
+        if edit["job"] == job.stage
+        and any(recorded.get(file.get("path")) == file.get("new") for file in edit["files"])
+    ]
+
+
+def step_log(job: graph.Job, stage: Stage) -> dict[str, Any]:
+    """What the step noted of its device and software, if it was run here with the recorded parameters."""
+    try:
+        noted = json.loads((graph.LOGS / "steps" / f"{job.name}.json").read_text(encoding="utf-8"))
+        tracked = json.dumps({path: stage.params.get(path) for path in job.tracked}, sort_keys=True)
+        current = noted["params_hash"] == hashlib.md5(tracked.encode()).hexdigest()
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+    return noted if current and noted.get("status") == "done" else {}

@@ -1,0 +1,188 @@
+"""A chain of jobs built once more, in a scratch workspace, and compared with what lies here.
+
+The workspace gets the code, the parameters and the reference sets of this work tree, nothing that was
+built, and no link back: what the scratch build does cannot touch the results here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+from ruamel.yaml import YAML
+
+from pipeline import graph, params
+from pipeline.audit.compare import DIFFERENT, NOT_COMPARED, ROUNDING, STATES, TRAINING, Comparison, compare
+from pipeline.audit.hashing import DVC
+from pipeline.audit.lineage import Chain
+from pipeline.audit.provenance import LOCK, REFERENCE, Artifact
+from pipeline.errors import SandglassError
+
+FOLDERS = (Path("pipeline"), Path("schemas"), Path("profiles"), REFERENCE)
+FILES = (
+    *(Path("Snakefile"), Path("dvc.yaml"), Path("requirements.txt"), Path(".dvcignore"), DVC / "config"),
+    *(Path(params.FILE), graph.ACCEPTED),
+)
+POLL = 0.1  # seconds
+PATIENCE = 3.0  # seconds
+TAKEN = ("dataset", "train")  # steps whose results may be taken from here
+# Says that a folder is such a workspace, and whether results were taken into it.
+MARK = graph.STATE / "scratch"
+
+
+@dataclass(frozen=True)
+class Rebuilt:
+    """``made`` are the jobs that ran in the workspace, ``kept`` those whose results were taken from here."""
+
+    state: str
+    comparisons: list[Comparison]
+    made: list[str]
+    kept: list[str]
+    workspace: str | None  # where it is kept
+
+
+def rebuild(chain: Chain, workspace: Path | None, *, keep_runs: bool) -> Rebuilt:
+    """Build the artifacts of ``chain`` in ``workspace``, which is kept and continued, or in a temporary folder.
+
+    With ``keep_runs``, datasets and runs that are as dvc.lock records them are taken from here. Raises
+    SandglassError naming the workspace if a step fails there.
+    """
+    folder = workspace.resolve() if workspace else Path(tempfile.mkdtemp(prefix="sandglass-"))
+    _prepare(folder, "kept" if keep_runs else "")
+    if keep_runs:
+        _take(chain, folder)
+    _build(chain, folder)
+    comparisons = [_compare(artifact, chain, folder) for artifact in chain.artifacts]
+    state = min((each.state for each in comparisons), key=STATES.index)
+    if workspace is None and state != DIFFERENT:
+        made = _made(chain, folder)
+        shutil.rmtree(folder)
+        return Rebuilt(state, comparisons, *made, workspace=None)
+    return Rebuilt(state, comparisons, *_made(chain, folder), workspace=str(folder))
+
+
+def _prepare(folder: Path, mark: str) -> None:
+    """Lay out what builds; a second time, bring it up to date and leave what was built."""
+    if folder in (Path.cwd(), *Path.cwd().parents):
+        raise SandglassError(f"--workspace {folder} holds this work tree; name another folder")
+    before = (folder / MARK).read_text(encoding="utf-8") if (folder / MARK).is_file() else None
+    if before is None and folder.exists() and any(folder.iterdir()):
+        raise SandglassError(f"--workspace {folder} is neither empty nor a workspace of an earlier rebuild")
+    if before == "kept" and not mark:
+        raise SandglassError(
+            f"--workspace {folder} holds runs that were taken from here; add --keep-runs, or name another folder"
+        )
+    for name in FOLDERS:
+        shutil.rmtree(folder / name, ignore_errors=True)
+        if name.is_dir():
+            shutil.copytree(name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / DVC).mkdir(parents=True, exist_ok=True)
+    for name in FILES:
+        if name.is_file():
+            shutil.copy2(name, folder / name)
+    # A cache of its own, and no git: it may lie inside another repository.
+    (folder / DVC / "config.local").write_text("[core]\n    no_scm = true\n[cache]\n    dir = cache\n")
+    (folder / MARK).parent.mkdir(exist_ok=True)
+    (folder / MARK).write_text(mark or before or "", encoding="utf-8")
+
+
+def _take(chain: Chain, folder: Path) -> None:
+    """Copy datasets and runs that are as recorded, with their records: the engines judge them by content.
+
+    A job whose code or parameters have changed since is therefore run again.
+    """
+    yaml = YAML(typ="safe")
+    records = yaml.load(LOCK.read_text(encoding="utf-8"))["stages"] if LOCK.is_file() else {}
+    target = folder / LOCK
+    lock = yaml.load(target.read_text(encoding="utf-8")) if target.is_file() else {}
+    lock = {"schema": "2.0", "stages": {}} | (lock or {})
+    for job in chain.jobs:
+        files = graph.outputs(job, chain.params)
+        if job.step not in TAKEN or any((folder / path).exists() for path in files):
+            continue
+        md5s = {path: _recorded(chain, job, path) for path in files}
+        if all(path.is_file() and chain.md5(path) == md5 for path, md5 in md5s.items()):
+            for path, md5 in md5s.items():
+                assert md5 is not None
+                for copy in (folder / path, folder / DVC / "cache" / "files" / "md5" / md5[:2] / md5[2:]):
+                    copy.parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copyfile(path, copy)
+            lock["stages"][job.stage] = records[job.stage]
+    with target.open("w", encoding="utf-8") as file:
+        yaml.dump(lock, file)
+
+
+def _build(chain: Chain, folder: Path) -> None:
+    targets = {str(path) for job in chain.jobs for path in _targets(job, chain)}
+    if not targets:
+        return
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    quiet = ("--quiet", "host", "reason", "rules")
+    process = subprocess.Popen(
+        ["snakemake", *sorted(targets), *quiet],
+        cwd=folder,
+        env=os.environ | {"PATH": path},
+        stdout=sys.stderr,
+    )
+    try:
+        while (status := process.poll()) is None:
+            time.sleep(POLL)  # a blocking wait would go on: polars restarts it after a signal
+    except KeyboardInterrupt:
+        _interrupt(process)
+        print(f"sandglass: interrupted; go on with --workspace {folder}", file=sys.stderr)
+        raise
+    if status:
+        raise SandglassError(
+            f"the rebuild failed, see above and {folder / graph.LOGS}; go on with --workspace {folder}"
+        )
+
+
+def _interrupt(process: subprocess.Popen[bytes]) -> None:
+    """End Snakemake and its steps. Ctrl-C has told all of them already; a signal to this process alone has not."""
+    try:
+        process.wait(timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        for each in (*psutil.Process(process.pid).children(recursive=True), process):
+            with contextlib.suppress(psutil.Error):
+                each.send_signal(signal.SIGINT)
+        process.wait()
+
+
+def _targets(job: graph.Job, chain: Chain) -> list[Path]:
+    """What Snakemake is asked for: of the report only its page is declared."""
+    asked = {artifact.path for artifact in chain.artifacts if artifact.job == job}
+    declared = graph.outputs(job, chain.params)
+    return [path for path in declared if path in asked] or (declared if asked else [])
+
+
+def _compare(artifact: Artifact, chain: Chain, folder: Path) -> Comparison:
+    if artifact.job is None:
+        return Comparison(str(artifact.path), NOT_COMPARED, "no job makes it")
+    trained = [job.stage for job in _behind(artifact.job, chain) if job.step == "train"]
+    tolerance = TRAINING if set(trained) & set(_made(chain, folder)[0]) else ROUNDING
+    return compare(artifact.path, Path(), folder, tolerance, _recorded(chain, artifact.job, artifact.path))
+
+
+def _behind(job: graph.Job, chain: Chain) -> set[graph.Job]:
+    """``job`` and all that it comes from."""
+    return {job}.union(*(_behind(parent, chain) for parent in chain.parents[job]))
+
+
+def _recorded(chain: Chain, job: graph.Job, path: Path) -> str | None:
+    stage = chain.stage(job)
+    return chain.recorded(stage.outs, path).md5 if stage else None
+
+
+def _made(chain: Chain, folder: Path) -> tuple[list[str], list[str]]:
+    """The jobs on the chain that ran in the workspace, and those that did not have to."""
+    ran = [job for job in chain.jobs if (folder / graph.LOGS / "steps" / f"{job.name}.json").is_file()]
+    return [job.stage for job in ran], [job.stage for job in chain.jobs if job not in ran]

@@ -1,0 +1,91 @@
+"""Reference sets: the result tables of a long run, made in another clone, frozen in data/reference/<study>/.
+
+A set holds the tables, theory rows and claims of one study, and ``record.json``, which says for every job
+behind them what dvc.lock of that clone says: parameters, md5 of code, data and outputs (checkpoints among
+them, which stay behind), and the device it ran on. The report shows its claims in a column of their own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from pipeline import graph
+from pipeline import params as parameters
+from pipeline.errors import SandglassError
+
+KEPT = ("theory", "analyse", "claims")  # steps whose files make up a set
+RECORD = "record.json"
+
+
+def freeze(study: str, clone: Path) -> Path:
+    """Copy the results of ``study`` from the work tree ``clone`` to data/reference and ``dvc add`` them.
+
+    Raises SandglassError if they are not there, or are not what dvc.lock of ``clone`` says.
+    """
+    params = parameters.load(clone)
+    if study not in params.studies:
+        raise SandglassError(
+            f"{clone}/params.yaml knows no study {study!r}: it has {', '.join(params.studies)}"
+        )
+    jobs = [job for job in graph.jobs(params) if job.study == study and job.step != "report"]
+    _refuse_stale(clone, [job for job in jobs if job.step != "figures"])
+    stages = YAML(typ="safe").load((clone / "dvc.lock").read_text(encoding="utf-8"))["stages"]
+    record = {
+        "study": study,
+        "scale": params.scale,
+        "jobs": {job.stage: _job(stages[job.stage], clone, job) for job in jobs if job.step != "figures"},
+    }
+    files = [path for job in jobs if job.step in KEPT for path in graph.outputs(job, params)]
+    staging = graph.DATA / ".tmp" / f"reference-{study}.{os.getpid()}"
+    target = graph.REFERENCE / study
+    try:
+        for path in files:
+            copy = staging / path.relative_to(graph.DATA).parts[0] / path.name
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(clone / path, copy)
+        text = json.dumps(record, indent=1, sort_keys=True, ensure_ascii=False)
+        (staging / RECORD).write_text(text + "\n", encoding="utf-8")
+        shutil.rmtree(target, ignore_errors=True)
+        staging.replace(target)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+    done = subprocess.run(["dvc", "add", "--quiet", str(target)], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SandglassError(f"dvc add {target}: {' '.join(done.stderr.split())}")
+    return target
+
+
+def _refuse_stale(clone: Path, jobs: list[graph.Job]) -> None:
+    """The clone's DVC must find nothing changed about these jobs."""
+    done = subprocess.run(["dvc", "status", "--json"], cwd=clone, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SandglassError(f"dvc status in {clone}: {' '.join(done.stderr.split())}")
+    changed = sorted({job.stage for job in jobs} & set(json.loads(done.stdout)))
+    if changed:
+        raise SandglassError(
+            f"{clone}: not up to date, so nothing was copied: {', '.join(changed)}; "
+            "build it there with: snakemake --cores all"
+        )
+
+
+def _job(stage: dict[str, Any], clone: Path, job: graph.Job) -> dict[str, Any]:
+    """What the lock file says of one job, and the device from its log."""
+    deps = {dep["path"]: dep["md5"] for dep in stage.get("deps", [])}
+    made = f"{graph.DATA}/"
+    log = clone / graph.LOGS / "steps" / f"{job.name}.json"
+    noted = json.loads(log.read_text(encoding="utf-8")) if log.is_file() else {}
+    return {
+        "params": stage.get("params", {}).get("params.yaml", {}),
+        "code": {path: md5 for path, md5 in deps.items() if not path.startswith(made)},
+        "inputs": {path: md5 for path, md5 in deps.items() if path.startswith(made)},
+        "outputs": {out["path"]: out["md5"] for out in stage["outs"]},
+        "device": noted.get("device", "cpu"),
+        "software_overridden": noted.get("software_overridden", []),
+    }

@@ -1,0 +1,150 @@
+"""The command `trace`: a result back to its roots, checked, and made again.
+
+With ``--json`` it prints one object with these keys, which stay:
+
+- ``names``: what was asked for; ``shared``: those of them that a figure and a table have in common, with
+  the precise names of both; ``artifacts``: each ``path``, ``job``, ``md5`` and ``size`` (bytes) as
+  recorded (null where dvc.lock does not say), ``rebuild`` (the command that makes it alone), ``claim``.
+- ``claims``: the rows of the claims table that were asked for (columns of `schemas.claims`).
+- ``git``: ``commit`` (null without one) and ``edited``, the inputs on the chain that differ from it.
+- ``jobs``: the chain, parents first; each ``job`` (a stage of dvc.yaml), ``command``, ``parents``,
+  ``recorded`` (whether dvc.lock has it), ``outputs`` and ``code`` (``path``, ``md5``, ``size``), ``data``
+  (files and folders that it read), ``parameters`` (``name``, ``written`` as in params.yaml, ``value`` at
+  its scale), ``accepted`` (edits of code declared harmless), and of the run that made it, if it was made
+  here, ``device`` and ``software_overridden``.
+- ``checks``: each ``job``, ``kind`` (lock, inputs, code, parameter, data, output, seal), ``what``,
+  ``state`` (match, mismatch, not checked), ``text``. The last three kinds only with ``--verify``.
+- ``verified``: null, or with ``--verify`` the worst state of all checks.
+- ``rebuilt``: null, or with ``--rebuild`` the ``state`` (identical, within tolerance, different, not
+  compared), ``comparisons`` (`pipeline.audit.compare.Comparison`), ``made`` and ``kept`` (the jobs that ran, and
+  those whose results were taken from here), ``workspace`` (null where it was removed).
+- ``status``: the exit status.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from pipeline import graph, params
+from pipeline.audit import lineage, provenance, rebuild, trace_text, verify, worktree
+from pipeline.audit.compare import DIFFERENT, IDENTICAL, NOT_COMPARED, WITHIN
+from pipeline.audit.lineage import Chain
+from pipeline.audit.provenance import Artifact
+from pipeline.audit.verify import Check
+
+VERIFIED = {verify.MATCH: 0, verify.MISMATCH: 1, verify.NOT_CHECKED: 3}
+REBUILT = {IDENTICAL: 0, DIFFERENT: 1, NOT_COMPARED: 3, WITHIN: 4}
+WORST_FIRST = (1, 3, 4, 0)
+
+
+def trace(
+    names: list[str],
+    *,
+    verified: bool,
+    rebuilt: bool,
+    keep_runs: bool,
+    workspace: Path | None,
+    as_json: bool,
+    code: bool,
+) -> int:
+    """Print the lineage of ``names`` and return the exit status. Raises SandglassError if it cannot be told."""
+    loaded = params.load()
+    asked = [artifact for name in names for artifact in provenance.resolve(name, loaded)]
+    chain = Chain(dict.fromkeys(asked), loaded)
+    checks = list(verify.record(chain))
+    if verified:
+        checks += [*verify.results(chain), *verify.references(chain)]
+    found = document(names, chain, checks, verify.verdict(checks) if verified else None)
+    if not as_json:
+        trace_text.show(found, code=code)
+    if rebuilt:
+        found["rebuilt"] = asdict(rebuild.rebuild(chain, workspace, keep_runs=keep_runs))
+        if not as_json:
+            trace_text.show_rebuilt(found)
+    found["status"] = status(found)
+    if as_json:
+        print(json.dumps(found, indent=1, default=str))
+    return int(found["status"])
+
+
+def status(found: dict[str, Any]) -> int:
+    """The worst of what verification and rebuild came to."""
+    codes = {VERIFIED[found["verified"]]} if found["verified"] else set()
+    if found["rebuilt"]:
+        codes.add(REBUILT[found["rebuilt"]["state"]])
+    return next((code for code in WORST_FIRST if code in codes), 0)
+
+
+def document(names: list[str], chain: Chain, checks: list[Check], verdict: str | None) -> dict[str, Any]:
+    """What ``--json`` prints (see this module), and what the tree is drawn from."""
+    edits = graph.accepted()
+    inputs = {path for job in chain.jobs for path in graph.code(job, chain.params)}
+    watched = [Path(params.FILE), provenance.LOCK, *sorted(inputs)]
+    commit = worktree.commit()
+    return {
+        "names": names,
+        "shared": {name: both for name in names if (both := provenance.shared_name(name, chain.params))},
+        "artifacts": [_artifact(chain, artifact) for artifact in chain.artifacts],
+        "claims": [row for artifact in chain.artifacts for row in _claim_rows(artifact)],
+        "git": {
+            "commit": commit,
+            "edited": [str(path) for path in worktree.edited(watched)] if commit else [],
+        },
+        "jobs": [_job(chain, job, edits) for job in chain.jobs],
+        "checks": [asdict(check) for check in checks],
+        "verified": verdict,
+        "rebuilt": None,
+        "status": 0,
+    }
+
+
+def _artifact(chain: Chain, artifact: Artifact) -> dict[str, Any]:
+    job, path = artifact.job, artifact.path
+    if job is None:
+        entry = provenance.reference_set(path)
+        file = chain.recorded({entry.path: entry} if entry else {}, path)
+    else:
+        stage = chain.stage(job)
+        file = chain.recorded(stage.outs if stage else {}, path)
+    target = graph.outputs(job, chain.params)[0] if job and job.step == "report" else path
+    return {
+        "path": str(path),
+        "job": job.stage if job else None,
+        "md5": file.md5,
+        "size": file.size,
+        "rebuild": f"snakemake {target}" if job else None,
+        "claim": artifact.claim,
+    }
+
+
+def _claim_rows(artifact: Artifact) -> list[dict[str, Any]]:
+    if artifact.claim is None:
+        return []
+    try:
+        rows = pl.read_parquet(artifact.path)
+    except (OSError, pl.exceptions.PolarsError):  # not here, or damaged: verification says which
+        return []
+    return rows.filter(pl.col("claim") == artifact.claim).to_dicts()
+
+
+def _job(chain: Chain, job: graph.Job, edits: list[dict[str, Any]]) -> dict[str, Any]:
+    stage = chain.stage(job)
+    log = lineage.step_log(job, stage) if stage else {}
+    return {
+        "job": job.stage,
+        "command": lineage.command(job),
+        "parents": [parent.stage for parent in chain.parents[job]],
+        "recorded": stage is not None,
+        "outputs": [asdict(file) for file in chain.outputs(job)],
+        "code": [asdict(file) for file in chain.code(job)],
+        "data": [{"path": e.path, "md5": e.md5, "size": e.size} for e in chain.data(job)],
+        "parameters": [asdict(each) for each in lineage.parameters(stage)] if stage else [],
+        "accepted": lineage.accepted_for(chain, job, edits),
+        "device": log.get("device"),
+        "software_overridden": log.get("software_overridden", []),
+    }

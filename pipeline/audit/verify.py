@@ -1,0 +1,248 @@
+"""Does what lies here match what was recorded? Every file on a chain is hashed again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pipeline import checkpoints, graph, tables
+from pipeline.audit import hashing, worktree
+from pipeline.audit.lineage import Chain, covering
+from pipeline.audit.provenance import LOCK, REFERENCE, Entry, Stage, parse_lock, reference_set
+from pipeline.errors import SandglassError
+
+MATCH, MISMATCH, NOT_CHECKED = "match", "mismatch", "not checked"
+NOT_HERE = "not here: never pushed, not pulled, or not built"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One comparison: of ``what`` (a path, or the dotted name of a parameter), on behalf of ``job``."""
+
+    job: str  # a stage of dvc.yaml; empty where it is no job's
+    kind: str  # lock, inputs, code, parameter, data, output or seal
+    what: str
+    state: str
+    text: str = ""
+
+
+Maker = Callable[..., Check]  # (kind, what, state, text)
+
+
+def verdict(checks: list[Check]) -> str:
+    """The worst of them."""
+    states = Counter(check.state for check in checks)
+    return next((state for state in (MISMATCH, NOT_CHECKED) if states[state]), MATCH)
+
+
+def lock(chain: Chain) -> Iterator[Check]:
+    """dvc.lock beside the committed one: its record of every job and, if all records agree, its bytes."""
+    text = worktree.committed(LOCK)
+    if text is None:
+        yield Check("", "lock", str(LOCK), NOT_CHECKED, "no commit holds one to compare it with")
+    committed = None if text is None else parse_lock(text, f"the committed {LOCK}")
+    if chain.lock == committed and worktree.edited([LOCK]):
+        yield Check("", "lock", str(LOCK), MISMATCH, "says what the committed one says, but in other bytes")
+    for job in chain.jobs:
+        check, stage = partial(Check, job.stage, "lock", str(LOCK)), chain.stage(job)
+        if committed is not None and stage != committed.get(job.stage):
+            yield check(MISMATCH, _unlike(stage, committed.get(job.stage)))
+        elif stage is None:
+            yield check(NOT_CHECKED, "has no record of this job")
+        elif committed is not None:
+            yield check(MATCH)
+
+
+def record(chain: Chain) -> Iterator[Check]:
+    """dvc.lock beside the committed one, and what it says of code and parameters beside those here."""
+    yield from lock(chain)
+    for job in chain.jobs:
+        stage = chain.stage(job)
+        if stage is not None:
+            check = partial(Check, job.stage)
+            yield from _inputs(chain, job, stage, check)
+            yield from _code(chain, job, stage, check)
+            yield from _parameters(chain, job, stage, check)
+
+
+def results(chain: Chain) -> Iterator[Check]:
+    """Every wanted output and reference file on the chain, hashed, and every link between two jobs."""
+    for job in chain.jobs:
+        check, stage = partial(Check, job.stage), chain.stage(job)
+        for entry in chain.data(job):
+            if entry.path == REFERENCE:
+                yield from _folder(chain, entry, None, "data", check)
+            else:
+                yield _link(chain, entry, check)
+        whole: dict[Entry, set[Path]] = {}
+        for path in chain.wanted(job):
+            entry_of = covering(stage.outs, path) if stage else None
+            if entry_of is None:
+                yield check("output", str(path), NOT_CHECKED, f"{LOCK} has no record of it")
+            elif entry_of.is_folder:
+                whole.setdefault(entry_of, set()).add(path)
+            else:
+                yield _file(chain, path, entry_of.md5, "output", check)
+            yield from _seal(path, check)
+        for entry, paths in whole.items():  # the page of the report stands for all files of the report
+            wanted = None if set(paths) == {graph.DATA / "report" / "index.html"} else paths
+            yield from _folder(chain, entry, wanted, "output", check)
+
+
+def references(chain: Chain) -> Iterator[Check]:
+    """The files of reference sets that were asked for: `dvc add` keeps the md5 of a set beside it, git the rest."""
+    check = partial(Check, "")
+    for path in (artifact.path for artifact in chain.artifacts if artifact.job is None):
+        entry = reference_set(path)
+        if entry is not None:
+            yield from _folder(chain, entry, {path} if path.is_file() else None, "output", check)
+        elif worktree.committed(path) is None:
+            yield check(
+                "output", str(path), NOT_CHECKED, "neither a .dvc file nor a commit has a record of it"
+            )
+        elif worktree.edited([path]):
+            yield check("output", str(path), MISMATCH, "differs from the committed one")
+        else:
+            yield check("output", str(path), MATCH)
+
+
+# --- inputs ---------------------------------------------------------------------------------------
+
+
+def _unlike(stage: Stage | None, committed: Stage | None) -> str:
+    if committed is None:
+        return "the committed one has no record of this job"
+    if stage is None:
+        return "has lost its record of this job, which the committed one has"
+    parts: list[str] = []
+    for kind in ("deps", "outs", "params"):
+        ours: dict[Any, Any] = getattr(stage, kind)
+        theirs: dict[Any, Any] = getattr(committed, kind)
+        odd = [key for key in {**ours, **theirs} if ours.get(key) != theirs.get(key)]
+        parts += map(str, odd)
+    return f"differs from the committed one in {_few(parts or ['the command'])}"
+
+
+def _inputs(chain: Chain, job: graph.Job, stage: Stage, check: Maker) -> Iterator[Check]:
+    """The sets, not only the values: an input that came or went is a difference as well."""
+    named = [*graph.code(job, chain.params), *graph.data(job, chain.params)]
+    new = [str(path) for path in named if covering(stage.deps, path) is None]
+    around = {parent for path in named for parent in (path, *path.parents)}
+    gone = [str(path) for path in stage.deps if path not in around]
+    if new:
+        yield check("inputs", job.stage, MISMATCH, f"was built before it read {_few(new)}")
+    if gone:
+        yield check("inputs", job.stage, MISMATCH, f"was built from {_few(gone)}, which it no longer reads")
+    if not new and not gone:
+        yield check("inputs", job.stage, MATCH)
+
+
+def _code(chain: Chain, job: graph.Job, stage: Stage, check: Maker) -> Iterator[Check]:
+    for file in chain.code(job):
+        if file.md5 is not None and file.md5.endswith(".dir"):  # its list has another md5 now
+            yield check("code", str(file.path), MISMATCH, "built by an older version of this folder")
+        elif not file.path.is_file():
+            yield check("code", str(file.path), MISMATCH, f"recorded {_short(file.md5)}, is gone")
+        elif (here := chain.md5(file.path)) != file.md5:
+            text = f"built by another version (recorded {_short(file.md5)}, here {_short(here)})"
+            yield check("code", str(file.path), MISMATCH, text)
+        else:
+            yield check("code", str(file.path), MATCH)
+
+
+def _parameters(chain: Chain, job: graph.Job, stage: Stage, check: Maker) -> Iterator[Check]:
+    now = {name: chain.params.value(name) for name in job.tracked}
+    for name in {**now, **stage.params}:
+        if name not in now or name not in stage.params:
+            text = "was not tracked then" if name in now else "is not tracked now"
+            yield check("parameter", name, MISMATCH, text)
+        elif now[name] != stage.params[name]:
+            yield from (check("parameter", *odd) for odd in _differences(name, stage.params[name], now[name]))
+        else:
+            yield check("parameter", name, MATCH)
+
+
+def _differences(name: str, then: Any, now: Any) -> Iterator[tuple[str, str, str]]:
+    if isinstance(then, dict) and isinstance(now, dict):
+        for key in {**then, **now}:
+            if then.get(key) != now.get(key):
+                yield from _differences(f"{name}.{key}", then.get(key), now.get(key))
+    else:
+        yield name, MISMATCH, f"was {then}, is {now} in params.yaml"
+
+
+# --- results --------------------------------------------------------------------------------------
+
+
+def _link(chain: Chain, entry: Entry, check: Maker) -> Check:
+    """Did the job read what its parents recorded? Told by dvc.lock alone, so also for files that are not here."""
+    made = covering(
+        {path: out for stage in chain.lock.values() for path, out in stage.outs.items()}, entry.path
+    )
+    if made is not None and made.path == entry.path:
+        found: str | None = made.md5
+    elif made is not None:
+        found = chain.recorded({made.path: made}, entry.path).md5
+    else:
+        listing = chain.made_in(entry.path)
+        found = None if listing is None else hashing.digest(listing)
+    if found is None:
+        return check("data", str(entry.path), NOT_CHECKED, "the list of its files is not in DVC's cache")
+    if found == entry.md5:
+        return check("data", str(entry.path), MATCH)
+    text = f"the job read {_short(entry.md5)}, recorded as made is {_short(found)}"
+    return check("data", str(entry.path), MISMATCH, text)
+
+
+def _file(chain: Chain, path: Path, recorded: str, kind: str, check: Maker) -> Check:
+    if not path.is_file():
+        return check(kind, str(path), NOT_CHECKED, NOT_HERE)
+    if (here := chain.md5(path)) == recorded:
+        return check(kind, str(path), MATCH)
+    return check(kind, str(path), MISMATCH, f"recorded {_short(recorded)}, here {_short(here)}")
+
+
+def _folder(chain: Chain, entry: Entry, wanted: set[Path] | None, kind: str, check: Maker) -> Iterator[Check]:
+    """The ``wanted`` files (or all) of a recorded folder, and whether others lie there."""
+    here = hashing.files_in(entry.path)
+    listing = chain.contents(entry)
+    if listing is None:
+        absent = len(here) < (entry.nfiles or 0)
+        state = NOT_CHECKED if absent else MISMATCH
+        text = f"as a whole; which file cannot be told, DVC's cache has no list of them ({_short(entry.md5)})"
+        yield check(kind, str(entry.path), state, f"{'incomplete' if absent else 'differs'} {text}")
+        return
+    recorded = {entry.path / name: each for name, each in listing.items()}
+    for path in sorted(recorded if wanted is None else wanted):
+        if path in recorded:
+            yield _file(chain, path, recorded[path], kind, check)
+        else:
+            yield check(kind, str(path), MISMATCH, "was not there when the folder was recorded")
+    if wanted is None or set(recorded) <= wanted:
+        for path in set(here) - set(recorded) - (wanted or set()):
+            yield check(kind, str(path), MISMATCH, "was not there when the folder was recorded")
+
+
+def _seal(path: Path, check: Maker) -> Iterator[Check]:
+    """Tables and checkpoints hold a checksum of their own, whatever dvc.lock says."""
+    reader = {".parquet": tables.read_metadata, ".safetensors": checkpoints.read}.get(path.suffix)
+    if reader is None or not path.is_file():
+        return
+    try:
+        reader(path)
+        yield check("seal", str(path), MATCH)
+    except SandglassError:
+        yield check("seal", str(path), MISMATCH, "is truncated or damaged: its own checksum does not match")
+
+
+def _short(md5: str | None) -> str:
+    return "nothing" if md5 is None else md5[:8]
+
+
+def _few(names: list[str], shown: int = 4) -> str:
+    more = len(names) - shown
+    return ", ".join(names[:shown]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,34 @@
+"""What git says of this work tree; nothing where there is no git, no repository or no commit."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+
+def commit() -> str | None:
+    """The short name of the commit that is checked out."""
+    found = _git("rev-parse", "--short", "HEAD")
+    return found.strip() if found else None
+
+
+def committed(path: Path) -> str | None:
+    """The text of ``path`` in that commit; None if it has none."""
+    return _git("show", f"HEAD:./{path.as_posix()}")
+
+
+def edited(paths: Iterable[Path]) -> list[Path]:
+    """Those of ``paths`` (files or folders) that differ from the commit or are unknown to it."""
+    names = [path.as_posix() for path in paths]
+    changed = _git("diff", "--name-only", "-z", "--relative", "HEAD", "--", *names) or ""
+    unknown = _git("ls-files", "--others", "--exclude-standard", "-z", "--", *names) or ""
+    return sorted(Path(name) for name in {*changed.split("\0"), *unknown.split("\0")} - {""})
+
+
+def _git(*arguments: str) -> str | None:
+    try:
+        done = subprocess.run(["git", *arguments], capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return None
+    return done.stdout if done.returncode == 0 else None

@@ -1,0 +1,1 @@
+"""The report: a static site that is read from disk, offline."""

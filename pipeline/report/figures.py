@@ -1,0 +1,87 @@
+"""A figure as a page shows it: an image for everyone, and the same chart as a script that is loaded on demand."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipeline import graph
+from pipeline.report import sources
+from pipeline.report.results import Study
+from pipeline.report.wording import first_paragraph
+
+# Of no use in an image, where nothing inside is read out, and more than half of a large one.
+_READ_OUT = re.compile(r' (?:aria-[a-z]+|role)="[^"]*"')
+_SIZE = re.compile(r'<svg[^>]* width="([0-9.]+)" height="([0-9.]+)"')
+
+
+@dataclass(frozen=True)
+class Figure:
+    """The words and the size (pixels) of a figure; ``base`` is the stem of its files on the site."""
+
+    study: Study
+    name: str
+    title: str
+    caption: str
+    description: str
+    width: float
+    height: float
+    base: str
+
+    def alt(self, claims: list[str]) -> str:
+        """What the image shows, and the verdicts of the claims that the text around it speaks of."""
+        told = [f"claim {claim} {self.study.verdicts[claim]}" for claim in claims]
+        return f"{self.description} Verdicts: {'; '.join(told)}." if told else self.description
+
+
+def load(study: Study, name: str) -> Figure:
+    """The figure ``name`` of ``study``, from its files; its caption is the docstring of the function that drew it."""
+    chart, image = _chart(study.id, name), _image(study.id, name)
+    source = source_of(study.id, name)
+    title = chart.get("title", "")
+    words = title.get("text", "") if isinstance(title, dict) else title
+    caption = first_paragraph(source.doc) if source else ""
+    size = _SIZE.search(image)
+    width, height = (float(size[1]), float(size[2])) if size else (600.0, 400.0)
+    description = chart.get("description") or " ".join(filter(None, [_line(words), caption])) or name
+    return Figure(
+        study, name, _line(words), caption, description, width, height, f"figures/{study.id}/{name}"
+    )
+
+
+def source_of(study: str, name: str) -> sources.Source | None:
+    """The function that drew the figure."""
+    path = Path("pipeline/studies") / study / "figures.py"
+    return sources.entry_of(path, "FIGURES", name)
+
+
+def files(study: str, name: str) -> dict[str, bytes]:
+    """By name on the site: the figure's own files as they are, the image that pages show, the chart as a script."""
+    base = f"figures/{study}/{name}"
+    found = {
+        f"{base}.{suffix}": graph.figure_path(study, name, suffix).read_bytes()
+        for suffix in graph.FIGURE_SUFFIXES
+    }
+    chart = {key: value for key, value in _chart(study, name).items() if key != "$schema"}
+    text = json.dumps(chart, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    # Read from disk, a page may load scripts but no JSON.
+    found[f"{base}.js"] = f"sandglass.chart({json.dumps(base)},{text});\n".encode()
+    found[f"{base}.view.svg"] = _READ_OUT.sub("", _image(study, name)).encode()
+    return found
+
+
+def _chart(study: str, name: str) -> dict[str, Any]:
+    chart: dict[str, Any] = json.loads(graph.figure_path(study, name, "vl.json").read_text(encoding="utf-8"))
+    return chart
+
+
+def _image(study: str, name: str) -> str:
+    return graph.figure_path(study, name, "svg").read_text(encoding="utf-8")
+
+
+def _line(words: Any) -> str:
+    """A title of Vega-Lite: a text, or its lines."""
+    return " ".join(words) if isinstance(words, list) else str(words)

@@ -1,0 +1,157 @@
+"""Markdown in which marks stand for what is put there after it has been rendered.
+
+So no value can become markup, of Markdown or of HTML: the parser never sees one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+from urllib.parse import quote
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from markupsafe import Markup, escape
+
+from pipeline.errors import SandglassError
+from pipeline.report.wording import slug
+
+_OPEN, _CLOSE = "\ue000", "\ue001"  # of Unicode's private use: in no text
+_MARK = re.compile(f"{_OPEN}([0-9]+){_CLOSE}")
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What a mark stands for. ``draw`` is given the claims that its section speaks of.
+
+    ``call`` names it in errors; a ``block`` needs a paragraph of its own.
+    """
+
+    call: str
+    block: bool
+    draw: Callable[[list[str]], Markup]
+    claims: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Heading:
+    """One line of the table of contents."""
+
+    level: int
+    id: str
+    text: str
+
+
+@dataclass
+class Text:
+    """A text under way: functions of its template put marks into it, ``html`` replaces them."""
+
+    where: str  # for errors
+    marks: list[Mark] = field(default_factory=list)
+
+    def mark(self, mark: Mark) -> str:
+        """The text that stands for ``mark``."""
+        self.marks.append(mark)
+        return f"{_OPEN}{len(self.marks) - 1}{_CLOSE}"
+
+    def html(self, text: str, taken: Iterable[str] = ()) -> tuple[Markup, list[Heading]]:
+        """The rendered text and its headings, whose ids avoid ``taken``.
+
+        Raises SandglassError where a mark stands that can take none: a block within a sentence, or an address.
+        """
+        parser = _parser()
+        rules: dict[str, Any] = parser.renderer.rules  # type: ignore[attr-defined]
+        rules["text"] = self._inline
+        rules["table_open"], rules["table_close"] = _table_open, lambda *_: "</table></div>\n"
+        rules["code_inline"] = lambda *given: f"<code>{self._inline(*given)}</code>"
+        tokens = parser.parse(text)
+        _demote(tokens)
+        claims = self._claims_by_section(tokens)
+        tokens = self._blocks(tokens, claims)
+        headings = self._headings(tokens, set(taken))
+        rendered = parser.renderer.render(tokens, parser.options, {})
+        if any(sign in rendered for sign in (_OPEN, quote(_OPEN))):
+            raise SandglassError(
+                f"{self.where}: a function's result cannot stand in an address or a code block"
+            )
+        return Markup(rendered), headings
+
+    def _inline(self, tokens: list[Token], index: int, *_: Any) -> str:
+        parts = _MARK.split(tokens[index].content)
+        for i, part in enumerate(parts):
+            if i % 2:
+                mark = self.marks[int(part)]
+                if mark.block:
+                    raise SandglassError(f"{self.where}: {mark.call} must stand in a paragraph of its own")
+                parts[i] = mark.draw([])
+            else:
+                parts[i] = escape(part)
+        return "".join(parts)
+
+    def _blocks(self, tokens: list[Token], claims: list[list[str]]) -> list[Token]:
+        """``tokens`` with what each block stands for in place of the paragraph that holds it."""
+        done: list[Token] = []
+        section = 0
+        for token in tokens:
+            section += token.type == "heading_open"
+            alone = _MARK.fullmatch(token.content.strip()) if token.type == "inline" else None
+            mark = self.marks[int(alone[1])] if alone else None
+            if mark and mark.block and done[-1].type == "paragraph_open":
+                done[-1] = Token("html_block", "", 0, content=str(mark.draw(claims[section])) + "\n")
+            elif token.type == "paragraph_close" and done[-1].type == "html_block":
+                continue
+            else:
+                done.append(token)
+        return done
+
+    def _claims_by_section(self, tokens: list[Token]) -> list[list[str]]:
+        """For the text before the first heading and after each: the claims it speaks of."""
+        found: list[dict[str, None]] = [{}]
+        for token in tokens:
+            if token.type == "heading_open":
+                found.append({})
+            for number in _MARK.findall(token.content) if token.type == "inline" else ():
+                found[-1] |= dict.fromkeys(self.marks[int(number)].claims)
+        return [list(each) for each in found]
+
+    def _headings(self, tokens: list[Token], taken: set[str]) -> list[Heading]:
+        """The headings, which get ids; a table is called by the heading that it stands under."""
+        found: list[Heading] = []
+        for opening, inline in pairwise(tokens):
+            if opening.type == "heading_open":
+                parts = (child.content for child in inline.children or [])
+                words = " ".join(_MARK.sub("", "".join(parts)).split()).rstrip(":— ")
+                base = anchor = slug(words)
+                count = 1
+                while anchor in taken:
+                    count += 1
+                    anchor = f"{base}-{count}"
+                taken.add(anchor)
+                opening.attrSet("id", anchor)
+                found.append(Heading(int(opening.tag[1]), anchor, words))
+            elif opening.type == "table_open" and found:
+                opening.meta["under"] = found[-1].text
+        return found
+
+
+def _table_open(tokens: list[Token], index: int, *_: Any) -> str:
+    """A wide table scrolls in a box of its own, by keyboard too."""
+    label = f"Table: {tokens[index].meta.get('under', 'introduction')}"
+    return f'<div class="scroll wide prose" tabindex="0" role="region" aria-label="{escape(label)}"><table>\n'
+
+
+def _parser() -> MarkdownIt:
+    # Images would need files beside the page, and figures have a function.
+    return MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
+
+
+def _demote(tokens: list[Token]) -> None:
+    """Headings start at the second level: the first is the title of the page."""
+    levels = [int(token.tag[1]) for token in tokens if token.type == "heading_open"]
+    if 1 in levels:
+        for token in tokens:
+            if token.type in ("heading_open", "heading_close"):
+                token.tag = f"h{min(int(token.tag[1]) + 1, 6)}"

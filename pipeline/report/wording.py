@@ -1,0 +1,70 @@
+"""How values become words of a page: numbers, cells of tables, sizes, docstrings."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+
+SHOWN_ITEMS = 12  # of a list in a cell
+
+# Docstrings are prose with `names`; nothing else in them means anything.
+_PROSE = MarkdownIt("zero").enable("backticks")
+
+
+def number(value: float | None) -> str:
+    """Four significant digits; empty for None."""
+    return "" if value is None else f"{value:.4g}".replace("-", "−")
+
+
+def interval(lo: float | None, hi: float | None) -> str:
+    """``0.78 to 2.14``; empty where there is none."""
+    return "" if lo is None or hi is None else f"{number(lo)} to {number(hi)}"
+
+
+def cell(value: Any) -> str:
+    """A value of a table: floats to four digits, lists by their first items."""
+    if isinstance(value, float):
+        return number(value)
+    if isinstance(value, list):
+        more = f" … ({len(value)})" if len(value) > SHOWN_ITEMS else ""
+        return " ".join(cell(item) for item in value[:SHOWN_ITEMS]) + more
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "" if value is None else str(value)
+
+
+def is_number(value: Any) -> bool:
+    """Whether a cell is to be aligned and sorted as a number."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def as_json(value: Any) -> str:
+    """A parameter as it is written."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def size(count: int) -> str:
+    """Bytes in the unit that leaves at most four digits: ``812 B``, ``17.3 kB``, ``2.1 MB``."""
+    for unit, scale in (("MB", 1_000_000), ("kB", 1_000)):
+        if count >= scale:
+            return f"{count / scale:.1f} {unit}"
+    return f"{count} B"
+
+
+def prose(text: str) -> Markup:
+    """A docstring as paragraphs, with its `names` as code."""
+    return Markup(_PROSE.render(re.sub(r"`{2}([^`]+)`{2}", r"`\1`", text)))
+
+
+def first_paragraph(text: str) -> str:
+    """Of a docstring, in one line."""
+    return " ".join(text.split("\n\n")[0].split())
+
+
+def slug(text: str) -> str:
+    """For the id of an element: lower-case letters, digits and single hyphens."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "section"

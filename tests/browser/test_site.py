@@ -1,0 +1,188 @@
+"""The report as a reader meets it: complete, offline, on any screen, by mouse and by keyboard."""
+
+from __future__ import annotations
+
+import json
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from chromium import PHONE, Browser
+from workspace import Workspace
+
+WEIGHT = 2_000_000  # bytes of a page with all that it loads
+SECONDS = 30  # to build the site
+
+
+class Page(HTMLParser):
+    """Where a page leads, and where one can arrive in it."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.ids: list[str] = []
+        self.images: list[dict[str, str | None]] = []
+        self.feed(file.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "img":
+            self.images.append(dict(attrs))
+        for name, value in attrs:
+            if name in ("href", "src") and value and not value.startswith("data:"):
+                self.links.append(value)
+            elif name == "id" and value:
+                self.ids.append(value)
+
+
+def pages(site: Path) -> list[str]:
+    return sorted(str(path.relative_to(site)) for path in site.rglob("*.html"))
+
+
+def study(site: Path) -> str:
+    """The page of the first study."""
+    return next(page for page in pages(site) if page.startswith("study/"))
+
+
+def test_every_link_arrives(smoke: Workspace) -> None:
+    site = smoke.path / "data/report"
+    known = {site / page: Page(site / page) for page in pages(site)}
+    for file, page in known.items():
+        assert len(page.ids) == len(set(page.ids)), f"{file}: an id twice"
+        for link in page.links:
+            target = urlsplit(link)
+            assert not target.scheme and not target.netloc, f"{file}: {link} leads elsewhere"
+            where = (file.parent / unquote(target.path)).resolve() if target.path else file
+            assert where.is_file() and where.is_relative_to(site.resolve()), f"{file}: {link}"
+            if target.fragment:
+                assert target.fragment in known[where].ids, f"{file}: {link}"
+
+
+def test_every_page_is_quiet_asks_for_nothing_elsewhere_and_is_light(browser: Browser) -> None:
+    found = pages(browser.site)
+    assert len(found) > 40
+    drawn = 0
+    for page in found:
+        browser.open(page)
+        drawn += browser.draw()
+        assert browser.console() == [], page
+        asked, failed = browser.requests()
+        assert failed == [], page
+        files = [Path(unquote(urlsplit(url).path)) for url in asked if not url.startswith("data:")]
+        assert all(url.startswith(("file:///", "data:")) for url in asked), page
+        assert sum(file.stat().st_size for file in files) <= WEIGHT, page
+    figures = [page for page in found if page.startswith("artifact/figure-")]
+    assert drawn >= 2 * len(figures)  # on a page of its own and on that of its study
+
+
+def test_figures_draw_what_their_image_shows(browser: Browser) -> None:
+    page = study(browser.site)
+    images = Page(browser.site / page).images
+    browser.open(page)
+    browser.draw()
+    after = browser.js(
+        "return [...document.querySelectorAll('[data-chart] svg')].map("
+        "s => [s.getAttribute('aria-label'), s.getBoundingClientRect().width, s.querySelectorAll('path').length])"
+    )
+    assert len(after) == len(images) >= 1
+    for image, (label, width, marks) in zip(images, after, strict=True):
+        assert label == image["alt"] and len(label) > 40
+        assert abs(width - int(image["width"] or 0)) <= 40 and marks > 10
+
+
+def test_without_scripts_the_images_are_there(browser: Browser) -> None:
+    browser.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    browser.open(study(browser.site))
+    sizes = browser.js(
+        "return [...document.querySelectorAll('img')].map(i => { i.loading = 'eager'; return i.src; })"
+    )
+    assert sizes and all((browser.site / unquote(urlsplit(src).path)).is_file() for src in sizes)
+    browser.wait(
+        "return [...document.querySelectorAll('img')].every(i => i.complete && i.naturalWidth > 100)",
+        "images",
+    )
+    assert browser.js("return document.querySelectorAll('#theme, [data-drawn], th button').length") == 0
+
+
+def _background(browser: Browser) -> str:
+    colour: str = browser.js("return getComputedStyle(document.body).backgroundColor")
+    return colour
+
+
+def test_dark_and_light(browser: Browser) -> None:
+    light = _background(browser)
+    browser.emulate(dark=True)
+    dark = _background(browser)
+    assert light == "rgb(255, 255, 255)" and dark != light
+    browser.driver.find_element("id", "theme").click()
+    assert _background(browser) == light
+    browser.open("theory.html")  # the choice is remembered, against the system
+    assert _background(browser) == light
+    button = browser.driver.find_element("id", "theme")
+    assert button.get_attribute("aria-label") == "Switch to dark colours"
+    button.click()
+    assert _background(browser) == dark
+
+
+def test_tables_sort(browser: Browser) -> None:
+    browser.open("artifacts.html")
+
+    def sizes() -> list[int]:
+        found: list[int] = browser.js(
+            "return [...document.querySelectorAll('table.sortable tbody tr')].map(r => Number(r.cells[4].dataset.sort))"
+        )
+        return found
+
+    first = sizes()
+    header = browser.driver.find_elements("css selector", "table.sortable th[scope=col]")[4]
+    header.find_element("tag name", "button").click()
+    assert header.get_attribute("aria-sort") == "ascending"
+    assert sizes() == sorted(first) != first
+    header.find_element("tag name", "button").send_keys("\n")
+    assert header.get_attribute("aria-sort") == "descending"
+    assert sizes() == sorted(first, reverse=True)
+
+
+def test_by_keyboard(browser: Browser) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    body = browser.driver.find_element("tag name", "body")
+    body.send_keys(Keys.TAB)
+    skip = browser.driver.switch_to.active_element
+    assert skip.text == "Skip to the content" and skip.rect["x"] >= 0
+    assert browser.js("return getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    skip.send_keys(Keys.ENTER)
+    assert browser.js("return document.activeElement.id") == "main"
+    browser.open(study(browser.site))
+    scrolls = "return [...document.querySelectorAll('.scroll, .chart')]"
+    assert browser.js(f"{scrolls}.every(box => box.tabIndex === 0 && box.getAttribute('aria-label'))")
+
+
+def test_landmarks_and_headings(browser: Browser) -> None:
+    for page in ("index.html", "errata.html", study(browser.site), "artifacts.html"):
+        browser.open(page)
+        counts = browser.js(
+            "return ['header', 'main', 'footer', 'h1'].map(t => document.querySelectorAll(t).length)"
+        )
+        assert counts == [1, 1, 1, 1], page
+        levels = browser.js(
+            "return [...document.querySelectorAll('main h1, main h2, main h3')].map(h => +h.tagName[1])"
+        )
+        assert all(b - a <= 1 for a, b in pairwise(levels)), page
+        assert browser.js("return document.documentElement.lang") == "en"
+
+
+def test_a_phone_shows_pages_whole(browser: Browser) -> None:
+    kinds = {page.split("-")[0]: page for page in pages(browser.site)}
+    browser.emulate(PHONE)
+    for page in kinds.values():
+        browser.open(page)
+        browser.draw()
+        width = browser.js("return document.documentElement.scrollWidth")
+        assert width <= PHONE[0], page
+        assert browser.js("return parseFloat(getComputedStyle(document.body).fontSize)") >= 16
+
+
+def test_the_site_is_built_in_time(smoke: Workspace) -> None:
+    record = json.loads((smoke.path / "logs/steps/report-all.json").read_text())
+    assert record["seconds"] <= SECONDS

@@ -1,0 +1,295 @@
+"""`python -m pipeline trace`: the tree, its JSON, verification and rebuild, on the toy study."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from test_bad_input import flip, wait_for
+from workspace import Workspace, environment
+
+from pipeline import tables
+from pipeline.audit import hashing
+
+MODEL = "data/runs/toy/toy-a/model.safetensors"
+MEANS = "data/tables/toy/means.parquet"
+SVG = "data/figures/toy/means.svg"
+CODE = "pipeline/studies/toy/runs.py"
+CHAIN = ["dataset@toy-numbers", "train@toy-a", "train@toy-b", "theory@toy-identity", "analyse@toy"]
+
+
+def trace(workspace: Workspace, *arguments: str) -> tuple[int, dict[str, Any]]:
+    """Its exit status and its JSON."""
+    done = subprocess.run(
+        ["python", "-m", "pipeline", "trace", *arguments, "--json"],
+        cwd=workspace.path, env=environment(), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.returncode, json.loads(done.stdout or "{}")
+
+
+def wrong(found: dict[str, Any], state: str = "mismatch") -> set[tuple[str, str]]:
+    """Kind and subject of the checks in this state."""
+    return {(check["kind"], check["what"]) for check in found["checks"] if check["state"] == state}
+
+
+def files(found: dict[str, Any], kind: str) -> dict[str, str]:
+    return {file["path"]: file["md5"] for job in found["jobs"] for file in job[kind]}
+
+
+@pytest.mark.parametrize(
+    ("name", "chain"),
+    [
+        ("figures/toy/means", [*CHAIN, "figures@toy"]),
+        ("tables/toy/losses", [job for job in CHAIN if not job.startswith("theory")]),
+        ("toy:1", [*CHAIN, "claims@toy"]),
+        (MODEL, ["dataset@toy-numbers", "train@toy-a"]),
+    ],
+)
+def test_the_chain_with_its_md5s_parameters_and_code(built: Workspace, name: str, chain: list[str]) -> None:
+    status, found = trace(built, name)
+    assert (status, found["status"], found["verified"]) == (0, 0, None)
+    assert [job["job"] for job in found["jobs"]] == chain
+    for path, md5 in (files(found, "outputs") | files(found, "code")).items():
+        assert md5 == hashing.md5(built.path / path), path
+    train = next(job for job in found["jobs"] if job["job"] == "train@toy-a")
+    assert train["parents"] == ["dataset@toy-numbers"]
+    assert CODE in [file["path"] for file in train["code"]]
+    steps = {"name": "runs.toy-a.steps", "written": {"smoke": 10, "quick": 20, "paper": 30}, "value": 10}
+    assert steps in train["parameters"]
+    claims = [row["verdict"] for row in found["claims"]]
+    assert claims == (["reproduced"] if name == "toy:1" else [])
+
+
+def test_the_tree_for_people(built: Workspace) -> None:
+    done = built.run("python", "-m", "pipeline", "trace", "means", "report", "--verify", "--code")
+    assert done.status == 0, done.output
+    for part in (
+        "'means' is ambiguous, a figure and a table: both follow; figures/toy/means or tables/toy/means is one",
+        f"{SVG}  md5 {hashing.md5(built.path / SVG)}",
+        "rebuild it alone: snakemake data/report/index.html",
+        "its inputs are as committed",
+        "2 × train",
+        "parameters in common: study toy, dataset toy-numbers",
+        "steps 10 of 10|20|30",
+        "lr 0.25",
+        f"{CODE}  md5 {hashing.md5(built.path / CODE)}",
+        "train@toy-b  from dataset@toy-numbers (above)",
+        "verified: match",
+    ):
+        assert part in done.output, part
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("toy-aa", "nothing made by the pipeline is called 'toy-aa'; did you mean toy-a"),
+        ("claim 7", "there is no claim 7; known are toy:1"),
+    ],
+)
+def test_an_unknown_name_is_one_line(built: Workspace, name: str, text: str) -> None:
+    done = built.run("python", "-m", "pipeline", "trace", name)
+    assert done.status == 2
+    assert done.output.startswith(f"sandglass: {text}") and done.output.count("\n") == 1
+
+
+# --- verification ---------------------------------------------------------------------------------
+
+
+def forge_a_parameter(workspace: Workspace) -> None:
+    """dvc.lock edited: as if toy-a had been built with another learning rate."""
+    lock = workspace.path / "dvc.lock"
+    text = lock.read_text()
+    assert "lr: 0.5\n" in text
+    lock.write_text(text.replace("lr: 0.5\n", "lr: 0.75\n"))
+
+
+def forge_the_lock(workspace: Workspace) -> None:
+    """A checkpoint replaced, and its md5 in dvc.lock as well; but the analysis read another one."""
+    path = workspace.path / MODEL
+    before, size = hashing.md5(path), path.stat().st_size
+    path.write_bytes(bytes(size))
+    lock = workspace.path / "dvc.lock"
+    lock.write_text(lock.read_text().replace(before, hashing.md5(path)))
+
+
+@pytest.mark.parametrize(
+    ("damage", "expected"),
+    [
+        (lambda w: flip(w.path / MEANS, 400), {("output", MEANS), ("seal", MEANS)}),
+        (lambda w: flip(w.path / MODEL, 900_000), {("output", MODEL), ("seal", MODEL)}),
+        (lambda w: w.edit(CODE), {("code", CODE)}),
+        (lambda w: w.set_lr("toy-a", 0.75), {("parameter", "runs.toy-a.lr")}),
+        (forge_a_parameter, {("lock", "dvc.lock"), ("parameter", "runs.toy-a.lr")}),
+        (forge_the_lock, {("lock", "dvc.lock"), ("data", "data/runs/toy"), ("seal", MODEL)}),
+        (lambda w: shutil.copy(w.path / MEANS, w.path / "data/tables/toy/more.parquet"),
+         {("output", "data/tables/toy/more.parquet")}),
+    ],
+    ids=["table", "checkpoint", "code", "parameter", "lock", "forged", "surplus"],
+)  # fmt: skip
+def test_verification_names_what_does_not_match(
+    built: Workspace, damage: Callable[[Workspace], None], expected: set[tuple[str, str]]
+) -> None:
+    damage(built)
+    status, found = trace(built, SVG, "--verify")
+    assert (status, found["verified"]) == (1, "mismatch")
+    assert wrong(found) == expected
+    edited = {what for kind, what in expected if kind == "code"} or {"params.yaml", "dvc.lock"}
+    assert set(found["git"]["edited"]) <= edited
+
+
+def test_what_is_not_here_is_not_checked(built: Workspace) -> None:
+    (built.path / MODEL).unlink()
+    status, found = trace(built, SVG, "--verify")
+    assert (status, found["verified"]) == (3, "not checked")
+    assert wrong(found) == set()
+    assert wrong(found, "not checked") == {("output", MODEL)}
+
+
+def test_only_the_chain_is_verified(built: Workspace) -> None:
+    flip(built.path / SVG, 400)
+    built.edit("pipeline/studies/toy/figures.py")
+    assert trace(built, "toy:1", "--verify")[0] == 0
+    assert trace(built, SVG, "--verify")[0] == 1
+
+
+def test_without_the_list_of_a_folder_its_md5_still_tells(built: Workspace) -> None:
+    shutil.rmtree(built.path / ".dvc/cache")
+    assert trace(built, SVG, "--verify")[0] == 0
+    flip(built.path / MEANS, 400)
+    status, found = trace(built, SVG, "--verify")
+    assert status == 1
+    assert wrong(found) == {("output", "data/tables/toy"), ("seal", MEANS)}
+
+
+def test_without_git_the_lock_is_not_checked(built: Workspace) -> None:
+    shutil.rmtree(built.path / ".git")
+    status, found = trace(built, SVG, "--verify")
+    assert (status, found["git"]["commit"]) == (3, None)
+    assert wrong(found, "not checked") == {("lock", "dvc.lock")}
+
+
+def test_a_clone_with_what_was_pushed(built: Workspace, tmp_path: Path) -> None:
+    built.run("dvc", "remote", "add", "-d", "store", ".dvcstore")
+    assert built.run("dvc", "push").status == 0
+    built.git("add", "-A")
+    built.git("commit", "-qm", "store")
+    built.git("clone", "-q", ".", str(tmp_path / "clone"))
+    clone = Workspace(tmp_path / "clone")
+    assert clone.run("dvc", "pull", "--allow-missing").status == 0
+    shutil.rmtree(clone.path / ".dvc/cache")  # the store in the repository knows the files of folders as well
+    status, found = trace(clone, "report", "--verify")
+    assert (status, found["verified"]) == (3, "not checked")
+    assert wrong(found) == set()
+    absent = {what for _, what in wrong(found, "not checked")}
+    assert absent == {path for path in files(found, "outputs") if not (clone.path / path).is_file()}
+    assert {path.split("/")[1] for path in absent} == {"datasets", "runs"}
+    flip(clone.path / MEANS, 400)
+    assert trace(clone, "report", "--verify")[0] == 1
+
+
+def test_an_accepted_edit_is_shown(built: Workspace) -> None:
+    old = hashing.md5(built.path / CODE)
+    built.edit(CODE)
+    new = hashing.md5(built.path / CODE)
+    for name in ("dvc.lock", "accepted.jsonl"):
+        path = built.path / name
+        edit = {
+            "job": "train@toy-a",
+            "files": [{"path": CODE, "old": old, "new": new}],
+            "reason": "a comment",
+        }
+        text = json.dumps(edit | {"author": "t", "diff": ""}) + "\n"
+        path.write_text(text if name == "accepted.jsonl" else path.read_text().replace(old, new))
+    built.git("commit", "-qam", "accepted")
+    _, found = trace(built, "toy-a")
+    assert wrong(found) == set()
+    assert [edit["reason"] for job in found["jobs"] for edit in job["accepted"]] == ["a comment"]
+    assert "accepted as harmless" in built.run("python", "-m", "pipeline", "trace", "toy-a").output
+
+
+# --- rebuild --------------------------------------------------------------------------------------
+
+
+def nudge(path: Path, factor: float) -> None:
+    """Write the table again, properly, with other means."""
+    tables.store(pl.read_parquet(path).with_columns(pl.col("mean") * factor), path)
+
+
+def test_rebuild_compares(built: Workspace, tmp_path: Path) -> None:
+    scratch, names = str(tmp_path / "scratch"), ("tables/toy/means", "figures/toy/means", "toy:1")
+    before = built.artifacts()
+    again = ("--rebuild", "--workspace", scratch)
+
+    def states() -> tuple[int, dict[str, Any]]:
+        status, found = trace(built, *names, *again)
+        return status, {each["path"]: each for each in found["rebuilt"]["comparisons"]}
+
+    status, found = trace(built, *names, *again)
+    assert (status, found["rebuilt"]["state"]) == (0, "identical")
+    assert set(found["rebuilt"]["made"]) == {*CHAIN, "figures@toy", "claims@toy"}
+    assert found["rebuilt"]["kept"] == []
+    assert built.artifacts() == before  # the work tree is not touched
+
+    nudge(built.path / MEANS, 1 + 1e-9)
+    status, compared = states()
+    assert (status, compared[MEANS]["state"], compared[MEANS]["column"]) == (4, "within tolerance", "mean")
+    assert compared[MEANS]["difference"] == pytest.approx(1e-9, rel=0.1)
+    assert compared[SVG]["state"] == "identical"
+
+    nudge(built.path / MEANS, 1.1)
+    flip(built.path / SVG, 900)
+    status, compared = states()
+    assert status == 1
+    assert {path for path, each in compared.items() if each["state"] == "different"} == {MEANS, SVG}
+
+    for path in (MEANS, SVG):
+        (built.path / path).unlink()
+    status, compared = states()
+    assert status == 3
+    assert compared[MEANS]["state"] == compared[SVG]["state"] == "not compared"
+
+    status, _ = trace(built, "toy:1", "--rebuild", "--workspace", str(built.path))
+    assert status == 2
+
+
+def test_rebuild_with_the_runs_from_here(built: Workspace, tmp_path: Path) -> None:
+    flip(built.path / "data/runs/toy/toy-b/model.safetensors", 900_000)  # not as recorded: not taken
+    scratch = str(tmp_path / "scratch")
+    done = built.run(
+        "python", "-m", "pipeline", "trace", "toy:1", "--rebuild", "--keep-runs", "--workspace", scratch
+    )
+    assert done.status == 0, done.output
+    assert "taken from here, not made again: dataset@toy-numbers, train@toy-a" in done.output
+    assert "training was not repeated for 1 run" in done.output
+    assert "built again: train@toy-b, theory@toy-identity, analyse@toy, claims@toy" in done.output
+    assert "rebuilt: identical" in done.output
+    again = built.run("python", "-m", "pipeline", "trace", "toy:1", "--rebuild", "--workspace", scratch)
+    assert again.status == 2
+    assert "holds runs that were taken from here; add --keep-runs" in again.output
+
+
+@pytest.mark.parametrize("interrupted", [False, True], ids=["failed", "interrupted"])
+def test_a_rebuild_that_stops_keeps_its_workspace(
+    built: Workspace, interrupted: bool, tmp_path: Path
+) -> None:
+    told = {"TOY_SECONDS": "toy-a:60"} if interrupted else {"TOY_FAIL": "toy-a"}
+    process = built.start(
+        "python", "-m", "pipeline", "trace", "toy-a", "--rebuild", TMPDIR=str(tmp_path), **told
+    )
+    if interrupted:
+        wait_for(tmp_path, "sandglass-*/.sandglass/jobs/train-toy-a.lock")
+        process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=120)
+    (folder,) = tmp_path.glob("sandglass-*")
+    assert process.returncode == (130 if interrupted else 2), output
+    assert output.splitlines()[-1].endswith(f"go on with --workspace {folder}")
+    assert "Traceback" not in output
+    assert (folder / "data/datasets/toy/toy-numbers.parquet").is_file()

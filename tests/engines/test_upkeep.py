@@ -1,0 +1,379 @@
+"""why, list, accept and prune on the toy study, beside what the two engines themselves would do."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+from workspace import Workspace
+
+BELOW_A_RUN = {"analyse toy", "figures toy", "claims toy", "report"}
+RUNS = "pipeline/studies/toy/runs.py"
+TRAINED = "data/runs/toy/toy-a/model.safetensors"
+
+
+def _pipeline(workspace: Workspace, *arguments: str, **env: str) -> str:
+    done = workspace.run("python", "-m", "pipeline", *arguments, **env)
+    assert done.status == 0, done.output
+    return done.output
+
+
+def _refused(workspace: Workspace, *arguments: str) -> str:
+    """The one line with which the command ends."""
+    done = workspace.run("python", "-m", "pipeline", *arguments)
+    assert done.status == 1, done.output
+    assert done.output.startswith("sandglass: ") and done.output.count("\n") == 1, done.output
+    return done.output
+
+
+def _why(workspace: Workspace, *arguments: str) -> dict[str, Any]:
+    """What ``why`` says, by command; everything else in the work tree is as it was."""
+    before = _tree(workspace)
+    found = json.loads(_pipeline(workspace, "why", "--json", *arguments))
+    assert _tree(workspace) == before
+    found["jobs"] = {entry["job"].replace("@", " "): entry for entry in found["jobs"]}
+    return found
+
+
+def _tree(workspace: Workspace) -> dict[str, Any]:
+    apart = {"__pycache__", ".git", ".dvc"}
+    own = [p for p in workspace.path.rglob("*") if not apart & set(p.parts)]
+    return {str(p): (p.lstat().st_mtime_ns, p.lstat().st_size) for p in own}
+
+
+def _causes(found: dict[str, Any], job: str) -> list[tuple[Any, ...]]:
+    return [(c["kind"], c["what"], c["old"], c["new"]) for c in found["jobs"][job]["causes"]]
+
+
+def _md5(workspace: Workspace, file: str) -> str:
+    return hashlib.md5((workspace.path / file).read_bytes()).hexdigest()
+
+
+def _accepted(workspace: Workspace) -> list[dict[str, Any]]:
+    """The entries of the log, without what was there before."""
+    before = workspace.git("show", "HEAD:accepted.jsonl").splitlines()
+    lines = (workspace.path / "accepted.jsonl").read_text().splitlines()
+    assert lines[: len(before)] == before
+    return [json.loads(line) for line in lines[len(before) :]]
+
+
+def _listed(workspace: Workspace) -> dict[str, str]:
+    listed = json.loads(_pipeline(workspace, "list", "--json"))
+    return {row["job"]: row["state"] for row in listed["jobs"]}
+
+
+# --- why ------------------------------------------------------------------------------------------
+
+
+def test_why_two_changes_at_once_and_undone(built: Workspace) -> None:
+    params, old = (built.path / "params.yaml").read_text(), _md5(built, RUNS)
+    built.set_lr("toy-b", 0.75)
+    built.edit(RUNS)
+    code = ("code", RUNS, old, _md5(built, RUNS))
+    found = _why(built)
+    assert set(found["jobs"]) == {"train toy-a", "train toy-b"} | BELOW_A_RUN
+    assert _causes(found, "train toy-b") == [("parameter", "runs.toy-b.lr", 0.25, 0.75), code]
+    assert _causes(found, "train toy-a") == [code]
+    assert _causes(found, "analyse toy") == []
+    assert found["jobs"]["analyse toy"]["because"] == ["train@toy-a", "train@toy-b"]
+    assert found["jobs"]["analyse toy"]["dvc"].startswith("runs if")
+    assert code in _causes(found, "report")  # of a folder that it depends on, the file
+    text = _pipeline(built, "why", "data/figures/toy/means.svg")
+    assert "  parameter runs.toy-b.lr: 0.25 → 0.75\n" in text
+    hint = next(line for line in text.splitlines() if f"code {RUNS}" in line)
+    commit = built.git("rev-parse", "HEAD~1")[:10]
+    assert hint.endswith(f"md5 {old[:8]} → {code[3][:8]} (git diff {commit} -- {RUNS})")
+    assert "report" not in text and "dvc repro runs train@toy-a, train@toy-b, the others only where" in text
+    assert built.planned() == set(found["jobs"])
+
+    (built.path / "params.yaml").write_text(params)
+    built.git("checkout", "-q", RUNS)
+    assert _pipeline(built, "why", "--check") == "nothing to do: everything is up to date\n"
+    assert built.planned() == set()
+
+
+def test_why_a_parameter_shared_by_an_anchor(built: Workspace) -> None:
+    file = built.path / "params.yaml"
+    file.write_text(file.read_text().replace("steps: {smoke: 10, quick: 20", "steps: {smoke: 10, quick: 25"))
+    found = _why(built)
+    for run in ("toy-a", "toy-b"):
+        assert _causes(found, f"train {run}") == [("parameter", f"runs.{run}.steps.quick", 20, 25)]
+    lines = "train@toy-a, train@toy-b\n  parameter runs.*.steps.quick: 20 → 25 (tracked, though of another scale)\n"
+    assert lines in _pipeline(built, "why")
+    assert built.planned() == set(found["jobs"])
+    assert built.run("python", "-m", "pipeline", "why", "toy-b", "--check").status == 1
+
+
+def test_why_a_removed_run(built: Workspace) -> None:
+    def remove(params: dict[str, Any]) -> None:
+        del params["runs"]["toy-b"]
+        params["studies"]["toy"]["runs"].remove("toy-b")
+
+    built.change(remove)
+    found = _why(built)
+    assert _causes(found, "analyse toy") == [
+        ("parameter", "studies.toy.runs", ["toy-a", "toy-b"], ["toy-a"]),
+    ]
+    assert found["no_longer_in_params"] == ["train@toy-b"]
+    assert 'parameter studies.toy.runs: without ["toy-b"]\n' in _pipeline(built, "why")
+    assert built.planned() == set(found["jobs"]) == BELOW_A_RUN
+
+
+def test_why_outputs_data_and_software(built: Workspace) -> None:
+    numbers, check = "data/datasets/toy/toy-numbers.parquet", "data/theory/toy/toy-identity.parquet"
+    old, gone = _md5(built, numbers), _md5(built, check)
+    (built.path / numbers).write_bytes(b"damaged")
+    (built.path / check).unlink()
+    found = _why(built)
+    assert _causes(found, "dataset toy-numbers") == [("output", numbers, old, _md5(built, numbers))]
+    assert _causes(found, "theory toy-identity") == [("output", check, gone, None)]
+    assert ("data", check, gone, None) in _causes(found, "claims toy")
+    assert found["jobs"]["claims toy"]["dvc"].startswith("runs if")  # it is made again, and is the same
+    assert built.planned() == set(found["jobs"])
+
+    requirements = built.path / "requirements.txt"
+    text = requirements.read_text()
+    version = next(line for line in text.splitlines() if line.startswith("numpy=="))
+    requirements.write_text(text.replace(version, "numpy==1.0"))
+    found = _why(built, "toy-identity")
+    assert _causes(found, "theory toy-identity")[0] == (
+        "software", "requirements.txt: numpy", version, "numpy==1.0",
+    )  # fmt: skip
+
+
+def test_why_after_a_partial_run_names_the_file_and_its_maker(built: Workspace) -> None:
+    """The run is recorded already, so that only its bytes tell the analysis apart from its record."""
+    old = _md5(built, TRAINED)
+    built.set_lr("toy-a", 0.75)
+    assert built.snakemake(TRAINED).status == 0
+    found = _why(built, "toy")
+    assert set(found["jobs"]) == BELOW_A_RUN - {"report"}
+    assert ("data", TRAINED, old, _md5(built, TRAINED)) in _causes(found, "analyse toy")
+    assert f"data {TRAINED}: md5 {old[:8]} → {_md5(built, TRAINED)[:8]}, made by train@toy-a" in _pipeline(
+        built, "why", "toy"
+    )
+    assert set(_why(built)["jobs"]) == built.planned()
+
+
+def test_why_never_built(empty: Workspace) -> None:
+    found = _why(empty)
+    assert set(found["jobs"]) == empty.planned()
+    assert _causes(found, "train toy-a")[0][0] == "never built"
+    assert set(_listed(empty).values()) == {"missing"}
+
+
+def test_why_knows_what_a_killed_snakemake_had_finished(built: Workspace) -> None:
+    built.edit("pipeline/studies/toy/datasets.py")
+    process = built.start("snakemake", TRAINED, TOY_SECONDS="toy-a:30")
+    built.wait_for_step("train-toy-a")
+    assert "snakemake (process" in json.loads(_pipeline(built, "why", "--json"))["at_work"]
+    assert "snakemake (process" in _refused(built, "prune", "--yes")
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    found = _why(built)
+    assert found["unrecorded"] == ["dataset@toy-numbers"] and found["at_work"] is None
+    assert built.planned() == set(found["jobs"]) == {"train toy-a"} | BELOW_A_RUN  # whose outputs are gone
+
+
+# --- accept ---------------------------------------------------------------------------------------
+
+
+def test_accepted_edit_leaves_only_the_report_to_build(built: Workspace) -> None:
+    old = _md5(built, RUNS)
+    built.edit(RUNS, "# a remark\n")
+    before, tree = built.artifacts(), _tree(built)
+    assert "+# a remark" in _pipeline(built, "accept", "toy", "--reason", "a comment", "--dry-run")
+    assert _tree(built) == tree
+    output = _pipeline(built, "accept", "toy", "--reason", "a  comment")
+    assert "accepted for train@toy-a, train@toy-b; logged in accepted.jsonl\nleft to build: report" in output
+    entries = _accepted(built)
+    diff = built.git("diff", "--no-color", RUNS).split("--- ", 1)[1]
+    first = {
+        "job": "train@toy-a",
+        "files": [{"path": RUNS, "old": old, "new": _md5(built, RUNS)}],
+        "reason": "a comment",
+    }
+    assert [entry["job"] for entry in entries] == ["train@toy-a", "train@toy-b"]
+    assert first.items() <= entries[0].items()
+    assert len(entries[0]["diff"]) == 64 and f"--- {diff}".endswith("+# a remark\n")
+    assert built.planned() == {"report"} == set(built.status())
+    assert built.engine("dvc").ran == {"report"}
+    assert built.artifacts() == before
+    built.assert_clean()
+
+
+def test_accepted_edit_of_unknown_origin_has_no_diff(built: Workspace) -> None:
+    built.git("config", "user.name", "Ada")
+    built.git("config", "user.email", "ada@example.org")
+    for text in ("# one\n", "# two\n"):  # what the second edit replaces was never committed
+        built.edit("pipeline/studies/toy/figures.py", text)
+        _pipeline(built, "accept", "figures@toy", "--reason", "a comment")
+    entries = _accepted(built)
+    assert [entry["diff"] is None for entry in entries] == [False, True]
+    assert {entry["author"] for entry in entries} == {"Ada <ada@example.org>"}
+    assert built.planned() == {"report"}
+
+
+def test_only_edits_of_code_are_accepted(built: Workspace) -> None:
+    built.edit(RUNS)
+    built.set_lr("toy-a", 0.75)
+    lock, log = ((built.path / name).read_bytes() for name in ("dvc.lock", "accepted.jsonl"))
+    refused = _refused(built, "accept", "--all", "--reason", "none")
+    assert "for train@toy-a not only code was edited: parameter runs.toy-a.lr: 0.5 → 0.75" in refused
+    assert "simply built again" in _refused(built, "accept", "report", "--reason", "none")
+    assert "it waits for train@toy-a, train@toy-b" in _refused(
+        built, "accept", "analyse@toy", "--reason", "none"
+    )
+    assert "it is up to date" in _refused(built, "accept", "toy-numbers", "--reason", "none")
+    built.set_lr("toy-a", 0.5)
+    requirements = built.path / "requirements.txt"
+    requirements.write_text(requirements.read_text() + "# a remark\n")
+    assert "software requirements.txt" in _refused(built, "accept", "toy-a", "--reason", "none")
+    built.git("checkout", "-q", "requirements.txt")
+    (built.path / TRAINED).write_bytes(b"damaged")
+    assert f"output {TRAINED}" in _refused(built, "accept", "toy-a", "--reason", "none")
+    assert lock == (built.path / "dvc.lock").read_bytes()
+    assert log == (built.path / "accepted.jsonl").read_bytes()
+    _pipeline(built, "accept", "toy-b", "--reason", "the other run is whole")
+    assert set(built.status()) >= {"train@toy-a"} and "train@toy-b" not in built.status()
+
+
+# --- list -----------------------------------------------------------------------------------------
+
+
+def test_list_states_and_costs(built: Workspace) -> None:
+    assert set(_listed(built).values()) == {"fresh"}
+    built.set_lr("toy-a", 0.75)
+    found = json.loads(_pipeline(built, "list", "toy", "--json"))
+    states = {row["job"]: row["state"] for row in found["jobs"]}
+    stale = {"train@toy-a", "analyse@toy", "figures@toy", "claims@toy"}
+    assert states == {job: "stale" if job in stale else "fresh" for job in states}
+    assert len(states) == 7
+    logs = [
+        json.loads((built.path / f"logs/steps/{job.replace('@', '-')}.json").read_text()) for job in stale
+    ]
+    assert found["to_bring_up_to_date"] == {
+        "jobs": 4, "seconds": round(sum(log["seconds"] for log in logs), 2), "unknown": 0,
+    }  # fmt: skip
+    (built.path / "logs/steps/train-toy-a.json").unlink()
+    text = _pipeline(built, "list")
+    assert "3 fresh, 5 stale" in text
+    assert "to bring up to date: 5 jobs" in text and "and 1 that never ran here" in text
+    assert "did you mean toy?" in _refused(built, "list", "tyo")
+
+
+def test_list_after_a_clone_and_a_pull(built: Workspace) -> None:
+    """What an auditor sees: results without the data behind them."""
+    folder = built.path / "data/reference/toy"
+    folder.mkdir()
+    record = {"scale": "paper", "jobs": {"train@toy-a": {"device": "cuda"}}}
+    (folder / "record.json").write_text(json.dumps(record))
+    built.run("dvc", "add", "-q", "data/reference/toy")
+    assert built.run("dvc", "push", "-q").status == 0
+    built.run("rm", "-rf", ".dvc/cache", *(f"data/{kind}" for kind in ("datasets", "runs", "theory", "tables")),
+              "data/figures", "data/claims", "data/report", str(folder))  # fmt: skip
+    states = _listed(built)
+    assert states["dataset@toy-numbers"] == states["train@toy-a"] == "missing"
+    assert states["analyse@toy"] == states["theory@toy-identity"] == "not pulled"
+    built.run("dvc", "pull", "-q", "--allow-missing")
+    states = _listed(built)
+    assert states["theory@toy-identity"] == "fresh"
+    assert states["analyse@toy"] == states["claims@toy"] == "recorded"
+    found = json.loads(_pipeline(built, "list", "toy", "--json"))["reference"]
+    assert [{k: v for k, v in found[0].items() if k != "bytes"}] == [
+        {"name": "toy", "state": "present", "scale": "paper", "made_from": "1 jobs on cuda", "files": 1}
+    ]
+    built.run("rm", "-rf", str(folder))
+    text = _pipeline(built, "list")
+    assert "not pulled" in text and "recorded: as dvc.lock has it" in text
+
+
+# --- prune ----------------------------------------------------------------------------------------
+
+
+def _leave(built: Workspace) -> dict[str, Path]:
+    """One leftover of each kind."""
+    built.set_lr("toy-b", 0.75)
+    built.snakemake("data/runs/toy/toy-b/model.safetensors")  # DVC's cache holds what it was before
+    built.git("commit", "-qam", "other rate")
+    built.set_lr("toy-a", 0.75)  # unfinished
+    node = os.uname().nodename
+    left = {
+        "files that no job makes": "data/runs/toy/toy-c/model.safetensors",
+        "of a fresh run": ".work/toy/toy-b/step.safetensors",
+        "of a run that is gone": ".work/toy/toy-c/step.safetensors",
+        "of an unfinished run": ".work/toy/toy-a/step.safetensors",
+        "of a dead process": f"data/.tmp/train-toy-a.{node}.999999999/x",
+        "of another machine": "data/.tmp/train-toy-a.elsewhere.1/x",
+        "log": "logs/train-toy-c.log",
+        "reference": "data/reference/toy/x.parquet",
+        "remote": ".dvcstore/files/md5/00/00",
+    }
+    paths = {kind: built.path / name for kind, name in left.items()}
+    for path in paths.values():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"x" * 1000)
+    return paths
+
+
+def test_prune_shows_first_and_deletes_then(built: Workspace) -> None:
+    paths = _leave(built)
+    before, status = _tree(built), set(built.status())
+    shown = _pipeline(built, "prune")
+    assert "nothing was deleted; --yes frees " in shown
+    assert _tree(built) == before
+    found = json.loads(_pipeline(built, "prune", "--json"))
+    going = {entry["path"] for entry in found["leftovers"] if not entry["kept"]}
+    assert {"data/runs/toy/toy-c/model.safetensors", ".work/toy/toy-b", "logs/train-toy-c.log"} <= going
+    caches = [entry for entry in found["leftovers"] if entry["kind"] == "DVC's cache"]
+    assert sum(entry["bytes"] for entry in caches) > 1_000_000 and all(entry["kept"] for entry in caches)
+
+    _pipeline(built, "prune", "--yes")
+    kept = {"of an unfinished run", "of another machine", "reference", "remote"}
+    assert {kind for kind, path in paths.items() if path.exists()} == kept
+    built.git("checkout", "-q", "HEAD~1", "dvc.lock")
+    assert built.run("dvc", "checkout").status == 0  # the older results are still there
+    built.git("checkout", "-q", "HEAD", "dvc.lock")
+    assert built.run("dvc", "checkout").status == 0
+
+    assert "freed " in _pipeline(built, "prune", "--yes", "--cache", "--work")
+    assert {kind for kind, path in paths.items() if path.exists()} == kept - {"of an unfinished run"}
+    assert "DVC's cache" not in _pipeline(built, "prune")
+    (built.path / "data/reference/toy/x.parquet").unlink()
+    assert set(built.status()) == status
+    built.git("checkout", "-q", "HEAD~1", "dvc.lock")
+    assert built.run("dvc", "checkout").status != 0
+
+
+# --- what can be wrong ----------------------------------------------------------------------------
+
+
+def test_what_is_wrong_is_one_line(built: Workspace) -> None:
+    assert "did you mean" in _refused(built, "why", "means.sgv")
+    lock = built.path / "dvc.lock"
+    content = lock.read_text()
+    lock.write_text("stages: [")
+    assert "dvc.lock" in _refused(built, "why")
+    lock.unlink()
+    assert "never built" in _refused(built, "accept", "--all", "--reason", "none")
+    lock.write_text(content)
+    built.change(lambda params: params["runs"]["toy-a"].update(lr="fast"))
+    assert "params.yaml: runs.toy-a.lr" in _refused(built, "prune")
+    built.git("checkout", "-q", "params.yaml")
+    built.run("rm", "-rf", ".git")
+    assert "git" in _refused(built, "list")
+
+
+def test_a_dvc_repro_at_work_is_named(built: Workspace) -> None:
+    built.set_lr("toy-a", 0.75)
+    process = built.start("dvc", "repro", TOY_SECONDS="toy-a:30")
+    built.wait_for_step("train-toy-a")
+    text = _pipeline(built, "list")
+    assert "note: `dvc repro` (process " in text and "train@toy-a" in text
+    assert "`dvc repro` (process " in _refused(built, "accept", "--all", "--reason", "none")
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()

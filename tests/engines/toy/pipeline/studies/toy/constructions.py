@@ -1,0 +1,1 @@
+"""What the theory checks of a study share; here nothing."""

@@ -1,0 +1,57 @@
+"""The embedded DVC remote holds what dvc.lock promises, and stays small."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+REPOSITORY = Path(__file__).parents[2]
+STORE = REPOSITORY / ".dvcstore" / "files" / "md5"
+KEPT_BACK = ("data/datasets/", "model.safetensors", "curves.parquet")  # push: false
+LIMIT = 25 * 2**20  # bytes
+
+
+def _read(path: Path) -> dict:
+    found = YAML(typ="safe").load(path.read_text(encoding="utf-8"))
+    return dict(found)
+
+
+def _published() -> Iterator[tuple[str, str]]:
+    """Path and md5 of every output and reference set that is pushed."""
+    for stage in _read(REPOSITORY / "dvc.lock")["stages"].values():
+        yield from ((out["path"], out["md5"]) for out in stage["outs"])
+    for file in (REPOSITORY / "data" / "reference").glob("*.dvc"):
+        yield from ((f"data/reference/{out['path']}", out["md5"]) for out in _read(file)["outs"])
+
+
+def test_every_published_file_is_in_the_embedded_remote() -> None:
+    """If this fails: dvc push, and commit .dvcstore with dvc.lock."""
+    missing = []
+    for path, md5 in _published():
+        if not path.startswith(KEPT_BACK[0]) and not path.endswith(KEPT_BACK[1:]):
+            stored = STORE / md5[:2] / md5[2:]
+            if not stored.is_file():
+                missing.append(path)
+            elif md5.endswith(".dir"):
+                inside = [entry["md5"] for entry in json.loads(stored.read_text())]
+                missing += [
+                    f"{path}: {each}" for each in inside if not (STORE / each[:2] / each[2:]).is_file()
+                ]
+    assert not missing
+
+
+def test_large_artifacts_are_kept_back() -> None:
+    kept = [(path, md5) for path, md5 in _published() if path.endswith(KEPT_BACK[1:]) or KEPT_BACK[0] in path]
+    assert len(kept) > 20
+    assert not [path for path, md5 in kept if (STORE / md5[:2] / md5[2:]).exists()]
+
+
+def test_the_store_is_small() -> None:
+    files = [path for path in STORE.rglob("*") if path.is_file()]
+    if not files:
+        pytest.fail("the embedded remote is empty: dvc push")
+    assert sum(path.stat().st_size for path in files) <= LIMIT
