@@ -67,6 +67,12 @@ def test_the_rounds_cover_both_engines_both_starts_and_both_successors(kill: Mod
     assert plans == list(rounds.plans(50, seed=1)) != list(rounds.plans(50, seed=2))
 
 
-def test_the_reduced_study_is_valid(kill: ModuleType, tmp_path: Path) -> None:
+def test_the_reduced_study_is_there_to_be_built(kill: ModuleType, tmp_path: Path) -> None:
     tree = sys.modules["rounds"].lay_out_reduced(tmp_path / "tree")
     assert len(tree.planned()) == 9
+
+
+def test_the_reduced_study_builds(kill: ModuleType, dyck: Workspace) -> None:
+    """Here on models that are trained already."""
+    sys.modules["rounds"].reduce(dyck)
+    assert dyck.engine("snakemake").ran == {"analyse dyck", "figures dyck", "claims dyck", "report"}
