@@ -42,5 +42,5 @@ def run(job: Any) -> None:
     tables.write(curves, job.out(folder / "curves.parquet"), Curves)
     points = curves.select("step", "loss", "accuracy").to_dicts()
     job.out(folder / "curves.json").write_text(json.dumps(points), encoding="utf-8")
-    about = {"run": job.id, "params_hash": job.params_hash}
+    about = {"run": job.id, "params_hash": job.params_hash, "entry": job.entry.model_dump()}
     checkpoints.write(job.out(folder / "model.safetensors"), {"weights": weights}, about)
