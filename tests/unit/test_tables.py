@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -162,3 +164,16 @@ def test_conform_gives_the_columns_and_types_of_the_schema_and_nulls_for_nan() -
     assert tables.conform([], Conforming, origin="x").schema == found.schema
     with pytest.raises(pl.exceptions.ColumnNotFoundError):
         tables.conform([pl.DataFrame({"key": ["a"]})], Conforming, origin="x")
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads are listed on Linux only")
+def test_reading_leaves_no_thread_behind(tmp_path: Path) -> None:
+    """One of Arrow's, alive when the interpreter ends, turns a success into an abort (status -6)."""
+    tables.store(pl.DataFrame({"number": [1, 2]}), tmp_path / "t.parquet")
+    code = (
+        "import os, pathlib; from pipeline import tables; before = set(os.listdir('/proc/self/task')); "
+        f"tables.read_metadata(pathlib.Path({str(tmp_path / 't.parquet')!r})); "
+        "print(len(set(os.listdir('/proc/self/task')) - before))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "0"
