@@ -66,8 +66,8 @@ def accept(name: str | None, reason: str, *, dry_run: bool = False) -> None:
 
 def _only_code(found: Changes, name: str | None, params: Params) -> dict[graph.Job, Change]:
     """The jobs to accept: those of ``name`` for which code differs, and nothing else."""
-    jobs = changes.jobs_of(name, params) if name else list(graph.jobs(params))
-    if name and any(job.step == "report" for job in jobs):
+    jobs = list(graph.jobs(params)) if name is None else changes.jobs_of(name, params)
+    if name is not None and any(job.step == "report" for job in jobs):
         raise SandglassError("accept report: it prints the md5 of all code, so it is simply built again")
     wanted = {job: found.jobs[job] for job in jobs if job in found.jobs and job.step != "report"}
     edited = {job: change for job, change in wanted.items() if change.causes}

@@ -24,7 +24,7 @@ def explain(name: str | None, *, as_json: bool = False) -> bool:
     params = parameters.load()
     with changes.looking() as view:
         busy, found = changes.at_work(view), changes.find(view, params)
-    if name:
+    if name is not None:
         jobs = changes.with_ancestors(changes.jobs_of(name, params), params)
         found.jobs = {job: change for job, change in found.jobs.items() if job in jobs}
         found.unrecorded = [job for job in found.unrecorded if job in jobs]
@@ -59,7 +59,7 @@ def _print(console: Console, shown: list[Change], found: Changes, busy: str | No
     for stage in found.gone:
         console.print(f"{stage}: no longer in params.yaml; the next start of an engine deletes its files")
     if not shown:
-        console.print(f"nothing to do: {escape(name) if name else 'everything'} is up to date")
+        console.print(f"nothing to do: {'everything' if name is None else escape(name)} is up to date")
         return
     if len(shown) == 1:
         console.print("both engines run it")

@@ -220,7 +220,8 @@ def test_an_accepted_edit_is_shown(built: Workspace) -> None:
 
 def nudge(path: Path, factor: float) -> None:
     """Write the table again, properly, with other means."""
-    tables.store(pl.read_parquet(path).with_columns(pl.col("mean") * factor), path)
+    frame = pl.read_parquet(path).with_columns(pl.col("mean") * factor)
+    tables.store(frame, path, tables.read_metadata(path))
 
 
 def test_rebuild_compares(built: Workspace, tmp_path: Path) -> None:
