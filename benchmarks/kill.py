@@ -24,6 +24,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import workspace
 from rounds import STARTS, Bench, Round, lay_out_reduced, other_rate, plans
 from workspace import Workspace
 
@@ -98,6 +99,7 @@ def main(
 
     Ctrl-C stops and prints the counts so far. Exit status 1 if a round ended otherwise.
     """
+    workspace.TIMEOUT = 7200.0  # a machine that does other work as well must not end a round
     folder = Path(tempfile.mkdtemp(prefix="sandglass-kill-"))
     done: list[Round] = []
     columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()]

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -63,8 +64,9 @@ class Workspace:
         process = self.start(*command, **env)
         try:
             output, _ = process.communicate(timeout=TIMEOUT)
-        except subprocess.TimeoutExpired:
-            process.kill()
+        except BaseException:  # too long, or Ctrl-C: what it started must not go on
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
             raise
         return Done(process.returncode, output)
 
