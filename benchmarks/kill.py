@@ -22,7 +22,8 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "tests" / "engines")]
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "engines"))
+sys.path.insert(0, str(Path(__file__).parent))
 
 import workspace
 from rounds import STARTS, Bench, Round, lay_out_reduced, other_rate, plans
