@@ -131,7 +131,7 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], tupl
     blocks = SimpleNamespace(
         figure=lambda figure, artifact, alt, first: f"<figure>{figure.name}: {escape(alt)}</figure>",
         claims=lambda study, rows, names, anchors: f"<table>{','.join(row['gate'] for row in rows)}</table>",
-        theory=lambda artifact, rows, first: "<table>theory</table>",
+        theory=lambda artifact, rows, first, fold: "<table>theory</table>",
         table=lambda artifact, shown, height: (
             f"<table>{','.join(shown.columns)} {shown.height}/{height}</table>"
         ),
