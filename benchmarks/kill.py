@@ -25,9 +25,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "tests" / "engines")]
 
-import workspace
-from rounds import STARTS, Bench, Round, lay_out_reduced, other_rate, plans
-from workspace import Workspace
+import workspace  # noqa: E402
+from rounds import STARTS, Bench, Round, lay_out_reduced, other_rate, plans  # noqa: E402
+from workspace import Workspace  # noqa: E402
 
 RESULTS = HERE / "KILL.md"
 

@@ -21,7 +21,6 @@ from typing import Any
 
 import psutil
 from ruamel.yaml import YAML
-
 from workspace import Done, Workspace, environment, lay_out
 
 COMMANDS = {"snakemake": ("snakemake", "--cores", "2"), "dvc": ("dvc", "repro")}
