@@ -22,14 +22,14 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "engines"))
-sys.path.insert(0, str(Path(__file__).parent))
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "tests" / "engines")]
 
-import workspace
-from rounds import STARTS, Bench, Round, lay_out_reduced, other_rate, plans
-from workspace import Workspace
+import workspace  # noqa: E402
+from rounds import STARTS, Bench, Round, lay_out_reduced, other_rate, plans  # noqa: E402
+from workspace import Workspace  # noqa: E402
 
-RESULTS = Path(__file__).with_name("KILL.md")
+RESULTS = HERE / "KILL.md"
 
 
 def prepare(folder: Path) -> Bench:

@@ -13,7 +13,6 @@ import random
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -22,9 +21,6 @@ from typing import Any
 
 import psutil
 from ruamel.yaml import YAML
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "engines"))
-
 from workspace import Done, Workspace, environment, lay_out
 
 COMMANDS = {"snakemake": ("snakemake", "--cores", "2"), "dvc": ("dvc", "repro")}

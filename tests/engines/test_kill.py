@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
-from workspace import REPOSITORY, Workspace, lay_out
+from workspace import REPOSITORY, Workspace, environment, lay_out
 
 
 @pytest.fixture
@@ -17,6 +18,12 @@ def kill(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     import kill
 
     return kill
+
+
+def test_it_starts_and_says_what_it_does() -> None:
+    code = [sys.executable, str(REPOSITORY / "benchmarks/kill.py"), "--help"]
+    done = subprocess.run(code, capture_output=True, text=True, check=True, env=environment())
+    assert "at random moments" in done.stdout and "--rounds" in done.stdout
 
 
 def test_one_round(kill: ModuleType, template: Path, tmp_path: Path) -> None:
