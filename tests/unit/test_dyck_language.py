@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import itertools
 
 import numpy as np
@@ -36,11 +35,6 @@ def machine(row: list[int]) -> list[dict[str, int]]:
         state |= {"depth": len(stack), "last": stack[-1] if stack else -1}
         states.append(state)
     return states
-
-
-def test_worked_examples() -> None:
-    result = doctest.testmod(dyck)
-    assert result.attempted > 15 and result.failed == 0
 
 
 @settings(max_examples=60, deadline=None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import itertools
 
 import numpy as np
@@ -19,11 +18,6 @@ HOW = {"resamples": 2000, "confidence": 0.95}
 
 def rng(*names: str | int) -> np.random.Generator:
     return stream(0, "test-stats", *names)
-
-
-def test_worked_examples() -> None:
-    result = doctest.testmod(stats)
-    assert result.attempted and not result.failed
 
 
 def test_interval_of_a_mean_is_the_normal_one() -> None:
