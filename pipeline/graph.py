@@ -36,9 +36,9 @@ _STUDY_FIELDS = {
 }
 
 
-# Code is an input, as single modules: a neighbour's edit must not rerun a step. {fields} are those of
-# the job's entry in params.yaml. dvc.yaml states the same (a test compares), and another test compares
-# with what each step really imports.
+# Code is an input, as single modules: a neighbour's edit must not rerun a step. What ends in / stands for all
+# files of that folder. {fields} are those of the job's entry in params.yaml. dvc.yaml states the same (a test
+# compares), and another test compares with what each step really imports.
 _EVERY = "requirements.txt pipeline/scales.py pipeline/steps/{step}.py "
 _CODE = {
     "dataset": """pipeline/streams.py pipeline/tables.py pipeline/languages/{language}.py
@@ -51,23 +51,18 @@ _CODE = {
         pipeline/languages/{language}.py pipeline/models/{model}.py pipeline/checkpoints.py
         pipeline/studies/{study}/constructions.py pipeline/studies/{study}/theory/{module}.py""",
     "analyse": """pipeline/streams.py pipeline/tables.py pipeline/checkpoints.py pipeline/stats.py schemas/curves.py
-        pipeline/languages/{language}.py pipeline/models/{model}.py
-        pipeline/models/theory_transformer.py pipeline/models/pruning.py
-        pipeline/studies/{study}/analysis.py pipeline/studies/{study}/metrics.py
-        pipeline/studies/{study}/interventions.py
+        pipeline/languages/{language}.py pipeline/models/ pipeline/studies/{study}/analysis/
         schemas/{study}/datasets.py schemas/{study}/tables.py""",
     "figures": """pipeline/tables.py pipeline/charts.py pipeline/results.py
-        pipeline/studies/{study}/figures.py schemas/{study}/tables.py schemas/theory.py""",
+        pipeline/studies/{study}/figures/ schemas/{study}/tables.py schemas/theory.py""",
     "claims": """pipeline/tables.py pipeline/results.py pipeline/verdicts.py schemas/claims.py
-        pipeline/studies/{study}/claims.py schemas/{study}/tables.py schemas/theory.py""",
+        pipeline/studies/{study}/claims/ schemas/{study}/tables.py schemas/theory.py""",
+    # It prints the md5 of all code, so it depends on all of it.
     "report": """pipeline/charts.py pipeline/checkpoints.py pipeline/results.py pipeline/stats.py
-        pipeline/streams.py pipeline/tables.py pipeline/verdicts.py accepted.jsonl""",
+        pipeline/streams.py pipeline/tables.py pipeline/verdicts.py accepted.jsonl
+        pipeline/languages/ pipeline/models/ pipeline/report/ pipeline/steps/ pipeline/studies/ pipeline/training/
+        schemas/""",
 }
-# The report prints the md5 of all code, so it depends on all of it.
-_REPORT_FOLDERS = (
-    *(f"pipeline/{name}" for name in ("languages", "models", "report", "steps", "studies", "training")),
-    "schemas",
-)
 
 
 @dataclass(frozen=True)
@@ -181,10 +176,9 @@ def entry(job: Job, params: Params) -> Any:
 def code(job: Job, params: Params) -> list[Path]:
     """The files of code that decide the result of ``job``, the pinned software among them."""
     fields = vars(entry(job, params)) | {"step": job.step, "study": job.study}
-    named = [Path(word.format_map(fields)) for word in (_EVERY + _CODE[job.step]).split()]
-    if job.step == "report":
-        named += [path for folder in _REPORT_FOLDERS for path in _files(Path(folder))]
-    return list(dict.fromkeys(named))
+    words = [word.format_map(fields) for word in (_EVERY + _CODE[job.step]).split()]
+    files = [path for word in words for path in (_files(Path(word)) if word.endswith("/") else [Path(word)])]
+    return list(dict.fromkeys(files))
 
 
 def data(job: Job, params: Params) -> list[Path]:

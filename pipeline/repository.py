@@ -6,7 +6,6 @@ holding its lock; every call that is not documented is in this module, and DVC i
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 from collections.abc import Iterable, Iterator
@@ -218,14 +217,13 @@ def forget_stages(root: Path, known: set[str]) -> None:
             del lock["stages"][name]
 
 
-def record_code(root: Path, files: dict[str, dict[str, bytes]]) -> None:
-    """Put into ``root/dvc.lock``, as what a stage was built from, these contents (by stage and path) of
+def record_code(root: Path, files: dict[str, dict[str, dict[str, Any]]]) -> None:
+    """Put into ``root/dvc.lock``, as what a stage was built from, these entries (by stage and path) of
     dependencies that it names already; the caller keeps DVC from writing it."""
     with _dvc(), _replaced(root / "dvc.lock") as lock:
-        for name, contents in files.items():
+        for name, entries in files.items():
             for entry in lock["stages"][name]["deps"]:
-                if (content := contents.get(entry["path"])) is not None:
-                    entry["md5"], entry["size"] = hashlib.md5(content).hexdigest(), len(content)
+                entry.update(entries.get(entry["path"], {}))
 
 
 def alive(pid: int, named: float) -> bool:

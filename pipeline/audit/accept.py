@@ -14,12 +14,13 @@ import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
 from pipeline import engines, graph
 from pipeline import params as parameters
-from pipeline.audit import changes, history
+from pipeline.audit import changes, hashing, history, provenance
 from pipeline.audit.causes import Cause, names
 from pipeline.audit.changes import Change, Changes
 from pipeline.errors import SandglassError
@@ -58,7 +59,8 @@ def accept(name: str | None, reason: str, *, dry_run: bool = False) -> None:
             return
         # In this order: a kill in between leaves an entry without effect, never an effect without entry.
         _log(edits, reason)
-        record_code(Path(), {job.stage: {str(e.path): e.content for e in of} for job, of in edits.items()})
+        lock = provenance.read_lock()
+        record_code(Path(), {job.stage: _entries(lock[job.stage], of) for job, of in edits.items()})
         left = changes.find(view, params).jobs
     print(f"accepted for {names(edits)}; logged in {graph.ACCEPTED}")
     print(f"left to build: {names(left)} (python -m pipeline why)")
@@ -73,6 +75,11 @@ def _only_code(found: Changes, name: str | None, params: Params) -> dict[graph.J
     edited = {job: change for job, change in wanted.items() if change.causes}
     for job, change in edited.items():
         for cause in change.causes:
+            if cause.kind == "code" and cause.what.endswith("/"):
+                raise SandglassError(
+                    f"accept: nothing was accepted, because no commit holds what {cause.what} was for {job.stage}: "
+                    "it can only be built again"
+                )
             if cause.kind != "code" or None in (cause.old, cause.new):
                 raise SandglassError(
                     f"accept: nothing was accepted, because for {job.stage} not only code was edited: {cause}"
@@ -97,6 +104,26 @@ def _edit(cause: Cause, seen: dict[tuple[str, str], _Edit]) -> _Edit:
         diff = None if before is None else _diff(cause.what, before.content, content)
         seen[key] = _Edit(Path(cause.what), cause.old, cause.new, content, diff)
     return seen[key]
+
+
+def _entries(stage: provenance.Stage, edits: list[_Edit]) -> dict[str, dict[str, Any]]:
+    """What dvc.lock is to say of the edited files and of the folders of code that hold them."""
+    contents = {edit.path: edit.content for edit in edits}
+    found: dict[str, dict[str, Any]] = {}
+    for path, entry in stage.deps.items():
+        if path in contents:
+            found[str(path)] = _of_file(contents[path])
+        elif entry.is_folder and any(path in edited.parents for edited in contents):
+            files = {file: contents.get(file) or file.read_bytes() for file in hashing.files_in(path)}
+            each = {file.relative_to(path).as_posix(): _of_file(content) for file, content in files.items()}
+            size = sum(of["size"] for of in each.values())
+            md5 = hashing.digest({name: of["md5"] for name, of in each.items()})
+            found[str(path)] = {"md5": md5, "size": size, "nfiles": len(each)}
+    return found
+
+
+def _of_file(content: bytes) -> dict[str, Any]:
+    return {"md5": hashlib.md5(content).hexdigest(), "size": len(content)}
 
 
 def _diff(path: str, old: bytes, new: bytes) -> str:

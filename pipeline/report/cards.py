@@ -183,7 +183,7 @@ def _theory(site: Site, artifact: Artifact, drawing: Drawing) -> Card:
 def _table(site: Site, artifact: Artifact, drawing: Drawing) -> Card:
     job = artifact.job
     frame, model = site.table(job.study, artifact.name)
-    source = sources.defined(Path("pipeline/studies") / job.study / "analysis.py", "analyse")
+    source = sources.defined(Path("pipeline/studies") / job.study / "analysis" / "__init__.py", "analyse")
     facts = [("rows", f"{frame.height:,}")]
     return _with_schema(model, Card(_doc(model, source), drawing, source, facts, frame=frame))
 
@@ -204,7 +204,7 @@ def _figure(site: Site, artifact: Artifact, drawing: Drawing) -> Card:
 
 def _claims(site: Site, artifact: Artifact, drawing: Drawing) -> Card:
     job = artifact.job
-    source = sources.defined(Path("pipeline/studies") / job.study / "claims.py", "judge")
+    source = sources.defined(Path("pipeline/studies") / job.study / "claims" / "__init__.py", "judge")
     study = site.studies[job.study]
     counts = ", ".join(f"{count} {verdict}" for verdict, count in study.counts)
     facts = [("claims", f"{len(study.verdicts)}: {counts}"), ("gates", str(len(study.claims)))]

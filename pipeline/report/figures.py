@@ -54,7 +54,7 @@ def load(study: Study, name: str) -> Figure:
 
 def source_of(study: str, name: str) -> sources.Source | None:
     """The function that drew the figure."""
-    path = Path("pipeline/studies") / study / "figures.py"
+    path = Path("pipeline/studies") / study / "figures" / "__init__.py"
     return sources.entry_of(path, "FIGURES", name)
 
 

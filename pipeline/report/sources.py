@@ -36,8 +36,12 @@ def defined(path: Path, name: str) -> Source | None:
 
 
 def entry_of(path: Path, table: str, key: str) -> Source | None:
-    """The function to which the dictionary ``table``, written out in the module at ``path``, maps ``key``."""
+    """The function to which the dictionary ``table``, written out in the module at ``path``, maps ``key``; it may
+    stand in a module that this one imports it from."""
+    homes: dict[str, Path] = {}
     for node in _parse(path).body:
+        if isinstance(node, ast.ImportFrom) and node.module:
+            homes |= {alias.asname or alias.name: Path(*node.module.split(".")) for alias in node.names}
         targets = (
             node.targets
             if isinstance(node, ast.Assign)
@@ -50,7 +54,8 @@ def entry_of(path: Path, table: str, key: str) -> Source | None:
             if isinstance(value, ast.Dict):
                 for name, what in zip(value.keys, value.values, strict=True):
                     if isinstance(name, ast.Constant) and name.value == key and isinstance(what, ast.Name):
-                        return defined(path, what.id)
+                        home = homes.get(what.id)
+                        return defined(home.with_suffix(".py") if home else path, what.id)
     return None
 
 

@@ -76,7 +76,7 @@ def test_a_new_study_appears_without_an_edit(site: Path) -> None:
 def test_an_artifact_page_tells_where_it_comes_from(toy: Workspace, site: Path) -> None:
     text = (site / "artifact/table-toy-means.html").read_text()
     table = toy.path / "data/tables/toy/means.parquet"
-    code = toy.path / "pipeline/studies/toy/metrics.py"
+    code = toy.path / "pipeline/studies/toy/analysis/metrics.py"
     for file in (table, code, toy.path / "data/datasets/toy/toy-numbers.parquet"):
         assert hashlib.md5(file.read_bytes()).hexdigest() in text
     assert "snakemake data/tables/toy/means.parquet" in text
@@ -110,13 +110,13 @@ def spoiled(toy: Workspace, tmp_path: Path) -> Workspace:
     study = workspace.path / "pipeline/studies/toy"
     for file, old, new in [
         (
-            "figures.py",
+            "figures/__init__.py",
             "return alt.Chart(data)",
             f"return alt.Chart(data, title={HOSTILE!r}, description={HOSTILE!r})",
         ),
-        ("figures.py", '"""One bar per replica."""', f'"""{HOSTILE}"""'),
-        ("claims.py", 'gate="mean"', f"gate={HOSTILE!r}"),
-        ("claims.py", 'predicate="the mean is near one half"', f"predicate={HOSTILE!r}"),
+        ("figures/__init__.py", '"""One bar per replica."""', f'"""{HOSTILE}"""'),
+        ("claims/__init__.py", 'gate="mean"', f"gate={HOSTILE!r}"),
+        ("claims/__init__.py", 'predicate="the mean is near one half"', f"predicate={HOSTILE!r}"),
     ]:
         text = (study / file).read_text()
         assert old in text
@@ -181,7 +181,7 @@ def test_errata_reference_sets_and_accepted_edits_are_shown(toy: Workspace, tmp_
     job = {"params": {"seed": 7}, "device": "NVIDIA", "code": {"a.py": "0" * 32}, "outputs": outputs}
     record = {"study": "toy", "scale": "paper", "jobs": {"claims@toy": job}}
     (root / "data/reference/toy/record.json").write_text(json.dumps(record))
-    code = "pipeline/studies/toy/analysis.py"
+    code = "pipeline/studies/toy/analysis/__init__.py"
     now = hashlib.md5((root / code).read_bytes()).hexdigest()
     edit = {"files": [{"path": code, "old": "1" * 32, "new": now}], "author": "A", "diff": "3" * 64}
     lines = [

@@ -110,7 +110,7 @@ def test_partial_target_records_only_its_own_stages(built: Workspace) -> None:
 @pytest.mark.parametrize(
     ("file", "steps", "below"),
     [
-        ("pipeline/studies/toy/figures.py", {"figures toy"}, {"report"}),
+        ("pipeline/studies/toy/figures/__init__.py", {"figures toy"}, {"report"}),
         ("pipeline/studies/toy/runs.py", {"train toy-a", "train toy-b"}, BELOW_A_RUN),
         ("data/reference/README.md", {"report"}, set()),
     ],
@@ -127,8 +127,8 @@ def test_code_is_an_input(built: Workspace, file: str, steps: set[str], below: s
 
 
 def test_old_time_stamp_does_not_hide_an_edit(built: Workspace) -> None:
-    built.edit("pipeline/studies/toy/figures.py")
-    built.run("touch", "-d", "2001-01-01", "pipeline/studies/toy/figures.py")
+    built.edit("pipeline/studies/toy/figures/__init__.py")
+    built.run("touch", "-d", "2001-01-01", "pipeline/studies/toy/figures/__init__.py")
     assert built.planned() == {"figures toy", "report"}
 
 
@@ -163,7 +163,7 @@ def test_what_is_edited_while_a_step_runs_is_not_taken_for_what_ran(built: Works
     built.set_lr("toy-a", 0.75)
     process = built.start("snakemake", FIGURE, TOY_SECONDS="toy-a:3")
     built.wait_for_step("train-toy-a")
-    built.edit("pipeline/studies/toy/figures.py")  # its step has not begun, so it reads this
+    built.edit("pipeline/studies/toy/figures/__init__.py")  # its step has not begun, so it reads this
     built.edit("pipeline/studies/toy/runs.py")
     output, _ = process.communicate()
     assert process.returncode == 0

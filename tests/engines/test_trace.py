@@ -155,7 +155,7 @@ def test_what_is_not_here_is_not_checked(built: Workspace) -> None:
 
 def test_only_the_chain_is_verified(built: Workspace) -> None:
     flip(built.path / SVG, 400)
-    built.edit("pipeline/studies/toy/figures.py")
+    built.edit("pipeline/studies/toy/figures/__init__.py")
     assert trace(built, "toy:1", "--verify")[0] == 0
     assert trace(built, SVG, "--verify")[0] == 1
 

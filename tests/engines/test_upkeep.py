@@ -210,12 +210,27 @@ def test_accepted_edit_of_unknown_origin_has_no_diff(built: Workspace) -> None:
     built.git("config", "user.name", "Ada")
     built.git("config", "user.email", "ada@example.org")
     for text in ("# one\n", "# two\n"):  # what the second edit replaces was never committed
-        built.edit("pipeline/studies/toy/figures.py", text)
-        _pipeline(built, "accept", "figures@toy", "--reason", "a comment")
+        built.edit(RUNS, text)
+        _pipeline(built, "accept", "--all", "--reason", "a comment")
     entries = _accepted(built)
-    assert [entry["diff"] is None for entry in entries] == [False, True]
+    assert [entry["diff"] is None for entry in entries] == [False, False, True, True]
     assert {entry["author"] for entry in entries} == {"Ada <ada@example.org>"}
     assert built.planned() == {"report"}
+
+
+def test_edit_in_a_folder_of_code_is_accepted(built: Workspace) -> None:
+    before = built.artifacts()
+    built.edit("pipeline/studies/toy/analysis/metrics.py", "# one\n")
+    _pipeline(built, "accept", "analyse@toy", "--reason", "a comment")
+    assert [file["path"] for file in _accepted(built)[0]["files"]] == ["pipeline/studies/toy/analysis/metrics.py"]
+    assert built.planned() == {"report"} == set(built.status())
+    built.edit("pipeline/studies/toy/analysis/metrics.py", "# two\n")  # of the folder as it was, no commit knows
+    refused = _refused(built, "accept", "analyse@toy", "--reason", "a comment")
+    assert "no commit holds what pipeline/studies/toy/analysis/ was for analyse@toy" in refused
+    assert built.engine("dvc").ran == {"analyse toy", "report"}
+    assert {name: content for name, content in built.artifacts().items() if "report/" not in name} == {
+        name: content for name, content in before.items() if "report/" not in name
+    }
 
 
 def test_only_edits_of_code_are_accepted(built: Workspace) -> None:

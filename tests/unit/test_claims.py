@@ -12,6 +12,8 @@ import pytest
 from pipeline import params, stats, tables, verdicts
 from pipeline.errors import SandglassError
 from pipeline.studies.dyck import claims
+from pipeline.studies.dyck.claims import table1
+from pipeline.studies.dyck.claims.theory import CONSTRUCTIONS
 from pipeline.verdicts import Condition, Gate, Measured, within
 from schemas import theory
 from schemas.claims import NOT_REPRODUCED, NOT_TESTED, PARTLY, REPRODUCED, Claims
@@ -192,7 +194,7 @@ def theory_rows() -> pl.DataFrame:
             row("causal-monte-carlo-16", 2.99, "within", 2.9968, 0.02), row("square-16", 1.77, "<=", 2),
             row("causal-monte-carlo-20", 3.38, "within", 3.386, 0.02),
             row("published-16", 2.9968, "within", 2.85, 0.22),
-            *(row(check, 1.0, "<=", 2.0) for checks in claims.CONSTRUCTIONS.values() for check in checks),
+            *(row(check, 1.0, "<=", 2.0) for checks in CONSTRUCTIONS.values() for check in checks),
             *(row(f"pruning-legal-l{layers}", 0.0, "<=", 0.0) for layers in (1, 2)),
             *(row(f"pruning-slope-l{layers}", -0.29, "within", -0.3, 0.06) for layers in (1, 2)),
             *(row(f"pruning-slope-{end}-l{layers}", value, comparison, value)
@@ -308,13 +310,13 @@ def test_a_failed_theory_check_fails_its_gate() -> None:
 
 
 @pytest.mark.parametrize(
-    ("claim", "check"), [(claim, check) for claim, checks in claims.CONSTRUCTIONS.items() for check in checks]
+    ("claim", "check"), [(claim, check) for claim, checks in CONSTRUCTIONS.items() for check in checks]
 )
 def test_a_construction_that_fails_fails_its_gate(claim: str, check: str) -> None:
     rows = theory_rows().with_columns(
         measured=pl.when(pl.col("check") == check).then(2.1).otherwise("measured")
     )
-    assert failed(judge(theory=rows)) == {(claim, claims.CONSTRUCTIONS[claim][check])}
+    assert failed(judge(theory=rows)) == {(claim, CONSTRUCTIONS[claim][check])}
 
 
 PRUNING_GATES = [
@@ -379,8 +381,8 @@ def test_the_runs_of_table_1_are_its_cells() -> None:
         first, middle, *last = [mean for mean, _ in PUBLISHED_TABLE_1[k, depth, layers]]
         assert len(last) == layers - 2 and first < PUBLISHED_TABLE_1_RANDOM < middle < min([39, *last])
         assert all(sd < mean for mean, sd in PUBLISHED_TABLE_1[k, depth, layers])
-    assert stats.causal_distance(19) < claims.BELOW_RANDOM < PUBLISHED_TABLE_1_RANDOM
-    assert PUBLISHED_TABLE_1_RANDOM < stats.causal_distance(20) < claims.ABOVE_RANDOM
+    assert stats.causal_distance(19) < table1.BELOW_RANDOM < PUBLISHED_TABLE_1_RANDOM
+    assert PUBLISHED_TABLE_1_RANDOM < stats.causal_distance(20) < table1.ABOVE_RANDOM
     named = {*MODELS, *UNIFORM.values(), *ARMS.values(), *TABLE_1.values(), PRUNING_TARGET}
     assert named == set(loaded.runs)
 

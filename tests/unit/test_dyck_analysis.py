@@ -15,7 +15,8 @@ from pipeline import stats, tables
 from pipeline.languages import dyck
 from pipeline.models import theory_transformer, transformer
 from pipeline.streams import stream
-from pipeline.studies.dyck import analysis, datasets, metrics
+from pipeline.studies.dyck import analysis, datasets
+from pipeline.studies.dyck.analysis import metrics
 from pipeline.studies.dyck.params import Complete, Nested, Prefix
 from schemas.dyck.tables import ARMS, LINEAR, MINIMAL, PRUNING_TARGET, SCHEMAS, STANDARD, TABLE_1, UNIFORM
 
@@ -162,8 +163,8 @@ def test_accuracy_is_that_of_one_sequence_after_another(made: dict[str, pl.DataF
 
 def test_batches_hold_every_sequence_once(monkeypatch: pytest.MonkeyPatch) -> None:
     frame = context().dataset("dev")
-    monkeypatch.setattr(analysis, "MAX_NUMBERS", 4 * 10 * 256 * 3)
-    batches = list(analysis._batches(frame, 4))
+    monkeypatch.setattr(measure, "MAX_NUMBERS", 4 * 10 * 256 * 3)
+    batches = list(measure._batches(frame, 4))
     assert len(batches) > 5 and pl.concat(batches).sort("seq_id").equals(frame)
     for batch in batches:
         assert batch.height == 1 or batch.height * 4 * batch["length"].max() * 256 <= 4 * 10 * 256 * 3  # type: ignore[operator]

@@ -17,6 +17,7 @@ import pytest
 from pipeline import charts
 from pipeline.languages import dyck
 from pipeline.studies.dyck import figures
+from pipeline.studies.dyck.figures import maps
 from schemas.dyck.tables import (
     ARMS,
     LINEAR,
@@ -217,12 +218,12 @@ def test_fig3_shows_both_arms_and_their_correlations(tmp_path: Path) -> None:
     assert svg.count('aria-roledescription="line mark"') == 4  # one line per arm and panel
 
 
-@pytest.mark.parametrize(("name", "panels"), [("fig1", figures.FIGURE_1), ("fig2", figures.FIGURE_2)])
+@pytest.mark.parametrize(("name", "panels"), [("fig1", maps.FIGURE_1), ("fig2", maps.FIGURE_2)])
 def test_maps_show_the_last_layer_and_box_the_last_unmatched_open(
     name: str, panels: list[tuple[str, int, str]], tmp_path: Path
 ) -> None:
     chart, data = figures.FIGURES[name](context())
-    last = dyck.last_unmatched_open(dyck.parse(figures.PROBE_TEXT))[0]
+    last = dyck.last_unmatched_open(dyck.parse(maps.PROBE_TEXT))[0]
     assert data.height == 4 * 16 * 17 // 2
     shown = data.group_by("panel", "run", "replica", maintain_order=True).agg("query", "key", "weight", "box")
     for letter, (run, which, label), row in zip("abcd", panels, shown.iter_rows(named=True), strict=True):
@@ -232,7 +233,7 @@ def test_maps_show_the_last_layer_and_box_the_last_unmatched_open(
         weights = dict(zip(zip(row["query"], row["key"], strict=True), row["weight"], strict=True))
         assert weights[9, 9] == (0.7, 0.1)[which]
     tokens = data.filter(pl.col("panel").str.starts_with("(a)"), query=15).sort("key")["key_token"]
-    assert "".join(tokens) == figures.PROBE_TEXT
+    assert "".join(tokens) == maps.PROBE_TEXT
     found = texts(chart, tmp_path)
     assert {f"({letter}) {label}" for letter, (_, _, label) in zip("abcd", panels, strict=True)} <= set(found)
     assert found.count("attention weight") == 1  # one scale for all panels

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from pipeline.languages import dyck
-from pipeline.studies.dyck import metrics
+from pipeline.studies.dyck.analysis import metrics
 
 
 def generator(seed: int) -> torch.Generator:

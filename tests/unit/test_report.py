@@ -237,7 +237,7 @@ def test_sources_are_read_without_running_them(tmp_path: Path) -> None:
     assert found is not None and (found.name, found.line, found.doc) == ("f", 5, "What f draws.")
     assert found.text.startswith("def f") and sources.module_doc(file) == "Doc."
     assert sources.entry_of(file, "FIGURES", "two") is None
-    for study in sorted(Path("pipeline/studies").glob("*/figures.py")):  # as studies really write it
+    for study in sorted(Path("pipeline/studies").glob("*/figures/__init__.py")):  # as studies really write it
         names = re.findall(r'^    "(\w+)": \w+,$', study.read_text().split("FIGURES")[-1], re.M)
         assert all(sources.entry_of(study, "FIGURES", name) for name in names)
 
@@ -249,7 +249,7 @@ def test_a_figure_is_an_image_and_a_script_with_the_same_chart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    code = Path("pipeline/studies/study/figures.py")
+    code = Path("pipeline/studies/study/figures/__init__.py")
     code.parent.mkdir(parents=True)
     code.write_text('def fig(context):\n    """What is drawn."""\n\n\nFIGURES = {"fig": fig}\n')
     data = pl.DataFrame({"x": [1, 2], "label": [NASTY, "b"]})

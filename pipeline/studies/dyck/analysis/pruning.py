@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from pipeline.languages import dyck
 from pipeline.models import pruning, theory_transformer
-from pipeline.studies.dyck import metrics
+from pipeline.studies.dyck.analysis import metrics
 from schemas.dyck.tables import PARENT, PROBE, PRUNED, PRUNING_TARGET, TARGET
 
 HELD_OUT = "dev_complete"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import polars as pl
-from pipeline.studies.toy import metrics
+from pipeline.studies.toy.analysis import metrics
 
 
 def analyse(context: Any) -> dict[str, pl.DataFrame]:

@@ -15,7 +15,8 @@ from pipeline import tables
 from pipeline.languages import dyck
 from pipeline.models import pruning, theory_transformer
 from pipeline.streams import stream
-from pipeline.studies.dyck import datasets, interventions
+from pipeline.studies.dyck import datasets
+from pipeline.studies.dyck.analysis import pruning as demonstration
 from pipeline.studies.dyck.params import Complete, Nested
 from schemas.dyck.tables import PARENT, PRUNED, PRUNING_TARGET, SCHEMAS, TARGET
 
@@ -58,7 +59,7 @@ def context(runs: tuple[str, ...] = (PRUNING_TARGET,), candidates: tuple[int, ..
 
 @pytest.fixture(scope="module")
 def found() -> dict[str, pl.DataFrame]:
-    frames = interventions.analyse(context(), DATASETS)
+    frames = demonstration.analyse(context(), DATASETS)
     complete = {
         name: tables.conform(parts, SCHEMAS[name], scale="smoke", params_hash="a")
         for name, parts in frames.items()
@@ -69,7 +70,7 @@ def found() -> dict[str, pl.DataFrame]:
 
 
 def test_the_target_without_biases_is_the_trained_model() -> None:
-    target, trained = interventions.as_target(ensemble()), ensemble()
+    target, trained = demonstration.as_target(ensemble()), ensemble()
     ids = np.random.default_rng(1).integers(0, 5, (9, 12))
     output, patterns = pruning.run(target.layers, target.table[ids].transpose(2, 0, 1), target.floor)
     params = {name: value.double() for name, value in trained.params.items()}
@@ -116,11 +117,11 @@ def test_maps_are_those_of_the_layers_that_host_the_target(found: dict[str, pl.D
 
 
 def test_without_the_trained_target_there_are_no_rows() -> None:
-    assert interventions.analyse(context(runs=("other",)), DATASETS) == {
+    assert demonstration.analyse(context(runs=("other",)), DATASETS) == {
         "pruning_demo": [],
         "pruning_maps": [],
     }
-    assert interventions.analyse(context(), {"dev": DATASETS["dev"]}) == {
+    assert demonstration.analyse(context(), {"dev": DATASETS["dev"]}) == {
         "pruning_demo": [],
         "pruning_maps": [],
     }

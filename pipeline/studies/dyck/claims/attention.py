@@ -1,0 +1,166 @@
+"""Claims 3 to 7 and 12: accuracy in distribution, and attention on the probe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+
+from pipeline.studies.dyck.claims.common import (
+    PROBE_LENGTH,
+    RANDOM_MAPS,
+    SECTION_4_1,
+    contrast,
+    convention,
+)
+from pipeline.studies.dyck.claims.table1 import cell_name
+from pipeline.verdicts import Condition, Gate, Measured, within
+from schemas.dyck.tables import (
+    LINEAR,
+    MINIMAL,
+    MODELS,
+    PROBE,
+    PUBLISHED_VARIATION,
+    STACK_LIKE,
+    STANDARD,
+    TABLE_1,
+    UNIFORM,
+    WIDE,
+)
+
+ACCURATE = 0.97  # required of every model (section 4.1, Figure 1, Table 1)
+STACK_LIKE_SHARE_BELOW = 0.2
+OVER_RANDOM = (0.5, 1.4)
+MINIMAL_BELOW = 0.5
+RATIO_BELOW, RATIO_INTERVAL_BELOW = 0.25, 0.5
+UNIFORM_ACCURATE = 0.99  # footnote 4
+FOOTNOTE_4 = "Wen et al. 2023, footnote 4"
+
+
+def in_distribution(contrasts: pl.DataFrame) -> Iterator[Gate]:
+    """Claim 3: every model is accurate on data like its training data."""
+    models = {run: name for run, name in MODELS.items() if run != WIDE}
+    models |= {run: f"M8, {cell_name(*cell)}" for cell, run in TABLE_1.items()}
+    for run, name in models.items():
+        yield _accurate("3", name, run, contrasts, ACCURATE, SECTION_4_1)
+
+
+def uniform(contrasts: pl.DataFrame) -> Iterator[Gate]:
+    """Claim 12: so are models whose attention is frozen to uniform."""
+    for data, run in UNIFORM.items():
+        yield _accurate("12", f"M7, {data} data", run, contrasts, UNIFORM_ACCURATE, FOOTNOTE_4)
+
+
+def _accurate(claim: str, name: str, run: str, contrasts: pl.DataFrame, bound: float, source: str) -> Gate:
+    measured, missing = contrast(contrasts, contrast="in_distribution", first=run)
+    predicate = f"median acc_close of {name} on data like its training data is at least {bound}"
+    conditions = (Condition("value", ">=", bound),)
+    return Gate(claim, name, predicate, source, conditions, measured, missing, published=bound)
+
+
+def stack_like(contrasts: pl.DataFrame) -> Iterator[Gate]:
+    """Claim 4: attention of standard models is not stack-like."""
+    for run in (STANDARD, LINEAR):
+        name, where = MODELS[run], {"contrast": "stack", "first": run}
+        measured, missing = contrast(contrasts, statistic="stack-like share", **where)
+        predicate = (
+            f"share of {name} replicas whose last-layer stack_argmax is at least {STACK_LIKE} "
+            f"is below {STACK_LIKE_SHARE_BELOW}"
+        )
+        below = (Condition("value", "<", STACK_LIKE_SHARE_BELOW),)
+        yield Gate("4", f"{name}, stack-like share", predicate, SECTION_4_1, below, measured, missing)
+        measured, missing = contrast(contrasts, statistic="mean", **where)
+        predicate = f"mean last-layer stack_argmax of {name} has an interval below {STACK_LIKE}"
+        below = (Condition("hi", "<", STACK_LIKE),)
+        yield Gate("4", f"{name}, mean", predicate, SECTION_4_1, below, measured, missing)
+
+
+def variation(variation: pl.DataFrame, tolerance: float) -> Iterator[Gate]:
+    """Claim 5: how much it varies between initialisations."""
+    for run in (STANDARD, LINEAR):
+        published = PUBLISHED_VARIATION[run]
+        predicate = (
+            f"variation of {MODELS[run]} on D4 (last layer, no start token) is {published} ± {tolerance}"
+        )
+        measured, missing = _probe_variation(variation, run, start=False)
+        yield Gate(
+            "5",
+            MODELS[run],
+            predicate,
+            SECTION_4_1,
+            within(published, tolerance),
+            measured,
+            missing,
+            published,
+        )
+
+
+def over_random(contrasts: pl.DataFrame, theory: dict[str, Any]) -> Iterator[Gate]:
+    """Claim 6: the same, as a multiple of random maps."""
+    random = theory.get(RANDOM_MAPS.format(PROBE_LENGTH))
+    lowest, highest = OVER_RANDOM
+    conditions = (Condition("value", ">=", lowest), Condition("value", "<=", highest))
+    for run in (STANDARD, LINEAR):
+        measured, missing = contrast(
+            contrasts, contrast="variation_over_random", first=run, metric=convention(start=False)
+        )
+        yield Gate(
+            "6",
+            MODELS[run],
+            f"variation of {MODELS[run]} over that of random causal maps is in [{lowest}, {highest}]",
+            SECTION_4_1,
+            conditions,
+            measured,
+            missing,
+            published=PUBLISHED_VARIATION[run] / random["bound"] if random else None,
+        )
+
+
+def minimal(variation: pl.DataFrame, contrasts: pl.DataFrame) -> Iterator[Gate]:
+    """Claim 7: a minimal first layer makes maps agree."""
+    name, other = MODELS[MINIMAL], MODELS[STANDARD]
+    for start in (False, True):
+        told = f"start token {'included' if start else 'omitted'}"
+        measured, missing = _probe_variation(variation, MINIMAL, start)
+        yield Gate(
+            "7",
+            f"{name}, {told}",
+            f"variation of {name} on D4 ({told}) is below {MINIMAL_BELOW}",
+            SECTION_4_1,
+            (Condition("value", "<", MINIMAL_BELOW),),
+            measured,
+            missing,
+            published=PUBLISHED_VARIATION[MINIMAL],
+        )
+        measured, missing = contrast(
+            contrasts, contrast="variation_ratio", first=MINIMAL, second=STANDARD, metric=convention(start)
+        )
+        yield Gate(
+            "7",
+            f"{name} over {other}, {told}",
+            f"variation of {name} over that of {other} ({told}) is below {RATIO_BELOW}, "
+            f"its interval below {RATIO_INTERVAL_BELOW}",
+            SECTION_4_1,
+            (Condition("value", "<", RATIO_BELOW), Condition("hi", "<", RATIO_INTERVAL_BELOW)),
+            measured,
+            missing,
+            published=PUBLISHED_VARIATION[MINIMAL] / PUBLISHED_VARIATION[STANDARD],
+        )
+
+
+def _probe_variation(variation: pl.DataFrame, run: str, start: bool) -> tuple[Measured | None, str]:
+    rows = variation.filter(
+        pl.col("last_layer"), run=run, probe_split=PROBE, seq_id=0, head=0, start_included=start, causal=True
+    )
+    if not rows.height:
+        return None, f"run {run} or probe {PROBE} is not in params.yaml"
+    row = rows.row(0, named=True)
+    return Measured(
+        row["variation_mean"],
+        row["ci_lo"],
+        row["ci_hi"],
+        row["n_models"],
+        row["n_excluded"],
+        row["excluded_reason"],
+    ), ""

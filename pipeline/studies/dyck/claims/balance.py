@@ -1,0 +1,59 @@
+"""Claims 8 to 10: balance and length generalisation (no numbers are published)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from pipeline.studies.dyck.claims.common import SECTION_4_2, contrast
+from pipeline.verdicts import Condition, Gate
+from schemas.dyck.tables import ARMS
+
+BETA_RATIO_BELOW = 0.5
+POOLED_RANK_BELOW = -0.5
+_BELOW_HALF = Condition("value", "<", BETA_RATIO_BELOW)
+_COMPARED = {"first": ARMS["contrastive"], "second": ARMS["standard"]}
+
+
+def balance(contrasts: pl.DataFrame) -> Iterator[Gate]:
+    """Claim 8: the contrastive term halves the balance violation."""
+    for statistic, predicate, condition in (
+        ("ratio of medians", f"contrastive over standard, is below {BETA_RATIO_BELOW}", _BELOW_HALF),
+        (
+            "difference of medians",
+            "contrastive minus standard, has an interval below 0",
+            Condition("hi", "<", 0),
+        ),
+    ):
+        measured, missing = contrast(contrasts, contrast="beta", statistic=statistic, **_COMPARED)
+        predicate = f"median balance violation, {predicate}"
+        yield Gate("8", statistic, predicate, SECTION_4_2, (condition,), measured, missing)
+
+
+def accuracy(contrasts: pl.DataFrame) -> Iterator[Gate]:
+    """Claim 9: it improves accuracy at length."""
+    for name in ("acc_close", "acc_thr80"):
+        measured, missing = contrast(
+            contrasts, contrast="accuracy", statistic="difference of means", metric=name, **_COMPARED
+        )
+        predicate = f"mean {name} at length, contrastive minus standard, is positive, its interval too"
+        conditions = (Condition("value", ">", 0), Condition("lo", ">", 0))
+        yield Gate("9", name, predicate, SECTION_4_2, conditions, measured, missing)
+
+
+def rank(contrasts: pl.DataFrame) -> Iterator[Gate]:
+    """Claim 10: violation and accuracy at length are anticorrelated."""
+    metric = "beta, acc_thr80"
+    measured, missing = contrast(
+        contrasts, contrast="rank", statistic="spearman", first=ARMS["standard"], metric=metric
+    )
+    predicate = "Spearman(beta, acc_thr80 at length) over standard replicas is negative, its interval too"
+    negative = (Condition("value", "<", 0), Condition("hi", "<", 0))
+    yield Gate("10", "standard", predicate, SECTION_4_2, negative, measured, missing, scale_needed="paper")
+    measured, missing = contrast(
+        contrasts, contrast="rank", statistic="spearman of both arms pooled", metric=metric, **_COMPARED
+    )
+    predicate = f"Spearman(beta, acc_thr80 at length) over both arms pooled is below {POOLED_RANK_BELOW}"
+    strong = (Condition("value", "<", POOLED_RANK_BELOW),)
+    yield Gate("10", "both arms", predicate, SECTION_4_2, strong, measured, missing)

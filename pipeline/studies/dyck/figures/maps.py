@@ -1,0 +1,161 @@
+"""Attention maps on the probe (Wen et al. 2023, Figures 1 and 2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from pipeline import charts
+from pipeline.studies.dyck.figures.common import UNIT, Figure
+from schemas.dyck.tables import (
+    LINEAR,
+    MINIMAL,
+    MINIMAL_ANGLE,
+    MINIMAL_SLOW,
+    MINIMAL_SUM,
+    PROBE,
+    STANDARD,
+    WIDE,
+)
+
+PROBE_TEXT = "[[[[]]]](((())))"  # D4: footnote 10
+# Panels of Figures 1 and 2: run, which of its stored replicas, what it is.
+FIGURE_1 = [
+    (WIDE, 0, "width 200 (M3)"),
+    (STANDARD, 0, "width 50 (M1)"),
+    (STANDARD, 1, "width 50 (M1), another initialisation"),
+    (LINEAR, 0, "width 50, position code (M2)"),
+]
+FIGURE_2 = [
+    (MINIMAL, 0, "embedding (15), learning rate 0.01 (M4)"),
+    (MINIMAL_SLOW, 0, "embedding (15), learning rate 0.003 (M4)"),
+    (MINIMAL_ANGLE, 0, "embedding (17) (M6)"),
+    (MINIMAL_SUM, 0, "embedding (16) (M5)"),
+]
+CELL = 15  # pixels of one attention weight
+# One hue, ever darker; steep at small weights, where most are. Even 0 is not white: white is masked.
+WEIGHTS, BLUES = [0, 0.1, 0.3, 0.6, 1], ["#EEF4FA", "#C3DAEE", "#7FB2DA", "#2B74B3", "#06264D"]
+
+
+def fig1(context: Any) -> Figure:
+    """Figure 1: last-layer maps of four standard models on D4, boxes at the last unmatched open bracket."""
+    title = "Attention of standard models, second layer"
+    return _maps(context, FIGURE_1, title)
+
+
+def fig2(context: Any) -> Figure:
+    """Figure 2: maps of models with a minimal first layer on D4."""
+    return _maps(context, FIGURE_2, "Attention of models with a minimal first layer")
+
+
+def _maps(context: Any, panels: list[tuple[str, int, str]], title: str) -> Figure:
+    """Two by two maps without the start token, as in the published variation."""
+    attention, accuracy, stack = (context.table(name) for name in ("attention", "accuracy", "stack_score"))
+    frames, charts_, words = [], [], []
+    for letter, (run, which, label) in zip("abcd", panels, strict=True):
+        weights = attention.filter(run=run, probe_split=PROBE, start_included=False, head=0)
+        replicas = weights["replica"].unique().sort().to_list()
+        if which >= len(replicas):
+            continue
+        weights = weights.filter(pl.col("layer") == pl.col("layer").max(), replica=replicas[which])
+        frame = map_data(weights, f"({letter}) {label}")
+        frames.append(frame)
+        scores = _map_scores(accuracy, stack, run, replicas[which])
+        charts_.append(map_panel(frame, scores))
+        boxed = frame.filter("box").select(pl.col("weight").mean()).item()
+        words.append(f"{frame['panel'][0]}: {', '.join(scores)}, mean weight in the boxes {boxed:.2f}")
+    told = (
+        f"{title}, on {PROBE_TEXT} without start token: weight of every query (row) on every key (column). "
+        f"Boxes mark the last unmatched open bracket of each query. {'. '.join(words) or 'No model to show'}."
+    )
+    if not frames:
+        empty = pl.DataFrame(schema={"panel": pl.String, "weight": pl.Float64})
+        return alt.Chart(empty).mark_rect().properties(title=title, description=told), empty
+    subtitle = [
+        "Probe without start token; boxes: the last unmatched open bracket of each query.",
+        "Stack score: share of queries of held-out strings with most weight on their box.",
+    ]
+    rows = [alt.hconcat(*charts_[i : i + 2], spacing=40) for i in range(0, len(charts_), 2)]
+    figure = alt.vconcat(*rows, spacing=26).resolve_scale(color="shared")
+    return figure.properties(title=alt.TitleParams(title, subtitle=subtitle), description=told), pl.concat(
+        frames
+    )
+
+
+def map_data(weights: pl.DataFrame, panel: str) -> pl.DataFrame:
+    """The rows that one map draws: weights of a map on D4, with tokens, and where the boxes are."""
+    top = last_unmatched(PROBE_TEXT)
+    tokens = dict(enumerate(PROBE_TEXT))
+    position = {name: pl.col(name).cast(pl.Int32) for name in ("query", "key")}
+    return weights.sort("query", "key").select(
+        pl.lit(panel).alias("panel"),
+        "run",
+        "replica",
+        *position.values(),
+        *(column.replace_strict(tokens).alias(f"{name}_token") for name, column in position.items()),
+        "weight",
+        (position["query"].replace_strict(dict(enumerate(top))) == position["key"]).alias("box"),
+    )
+
+
+def last_unmatched(text: str) -> list[int]:
+    """Position of the last unmatched open bracket after each character, -1 where there is none."""
+    stack: list[int] = []
+    found = []
+    for i, char in enumerate(text):
+        stack = [*stack, i] if char in "[(" else stack[:-1]
+        found.append(stack[-1] if stack else -1)
+    return found
+
+
+def _map_scores(accuracy: pl.DataFrame, stack: pl.DataFrame, run: str, replica: int) -> list[str]:
+    where = {"run": run, "replica": replica}
+    found = []
+    for row in accuracy.filter(**where).filter("in_distribution").iter_rows(named=True):
+        found.append(f"accuracy {row['acc_close']:.3f}")
+    last = stack.filter(**where).filter(pl.col("layer") == pl.col("layer").max(), head=0)
+    for row in last.iter_rows(named=True):
+        found.append(f"stack score {row['stack_argmax']:.2f}")
+    return found
+
+
+def map_panel(frame: pl.DataFrame, scores: list[str], cell: int = CELL) -> Any:
+    """One map, ``cell`` pixels per weight, boxes at the last unmatched open bracket."""
+    label = f"'{PROBE_TEXT}'[datum.value]"
+    axis: dict[str, Any] = {
+        "labelExpr": label,
+        "labelAngle": 0,
+        "ticks": False,
+        "domain": False,
+        "titlePadding": 4,
+        "labelFontSize": min(charts.SIZE, cell - 2),
+    }
+    order = list(range(len(PROBE_TEXT)))
+    x = alt.X("key:O", title="key", sort=order, axis=alt.Axis(**axis), scale=alt.Scale(domain=order))
+    y = alt.Y("query:O", title="query", sort=order, axis=alt.Axis(**axis), scale=alt.Scale(domain=order))
+    colour = alt.Color(
+        "weight:Q",
+        title="attention weight",
+        scale=alt.Scale(domain=WEIGHTS, range=BLUES),
+        legend=alt.Legend(orient="bottom", gradientLength=240, values=UNIT),
+    )
+    base = alt.Chart(frame).encode(
+        x=x,
+        y=y,
+        tooltip=[
+            alt.Tooltip("query:O"),
+            alt.Tooltip("query_token:N", title="query token"),
+            alt.Tooltip("key:O"),
+            alt.Tooltip("key_token:N", title="key token"),
+            alt.Tooltip("weight:Q", format=".3f"),
+        ],
+    )
+    weights = base.mark_rect().encode(color=colour)
+    boxes = base.transform_filter(alt.datum.box).mark_rect(
+        filled=False, stroke=charts.VERMILLION, strokeWidth=1.6
+    )
+    title = alt.TitleParams(frame["panel"][0], subtitle=", ".join(scores), fontSize=charts.SIZE, offset=6)
+    side = cell * len(PROBE_TEXT)
+    return alt.layer(weights, boxes).properties(width=side, height=side, title=title)
