@@ -472,3 +472,24 @@ def prefix_bank(k: int, max_depth: int) -> tuple[NDArray[np.int8], NDArray[np.in
             lengths.append(2 * r)
             probabilities.append(1 / (max_depth * k**r))
     return np.array(rows, np.int8), np.array(lengths, np.int16), np.array(probabilities)
+
+
+def release_bank(k: int, max_depth: int) -> tuple[NDArray[np.int8], NDArray[np.int16], NDArray[np.float64]]:
+    """Contrastive prefixes as in the authors' release: `nested_probe` with one random pair of brackets inserted.
+
+    The release states neither bound nor law; here every place where the pair stays within depth D, and every
+    type, is equally likely. Returns tokens (M, 2kD + 2), lengths (M,) and probabilities (M,).
+
+    >>> tokens, lengths, probabilities = release_bank(k=1, max_depth=2)
+    >>> tokens.tolist()  # []<[[]]>, [<[]>[]], [[]<[]>] and [[]]<[]>
+    [[1, 2, 1, 1, 2, 2], [1, 1, 2, 1, 2, 2], [1, 1, 2, 1, 2, 2], [1, 1, 2, 2, 1, 2]]
+    """
+    probe = nested_probe(k, max_depth)
+    before = np.concatenate([[0], depths(probe)[0]])
+    rows = [
+        np.insert(probe[0], place, [2 * t - 1, 2 * t])
+        for place in np.flatnonzero(before < max_depth)
+        for t in range(1, k + 1)
+    ]
+    count = len(rows)
+    return np.array(rows, np.int8), np.full(count, len(rows[0]), np.int16), np.full(count, 1 / count)

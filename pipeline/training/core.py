@@ -203,6 +203,9 @@ def _step(
     )
     with mixed:
         found = job.objective.loss(forward, batch)
+        if job.objective.l2:
+            found["regulariser"] = weights.square().sum(-1) / 2
+            found["loss"] = found["loss"] + job.objective.l2 * found["regulariser"]
     (gradient,) = torch.autograd.grad(found["loss"].sum(), weights)
     with torch.no_grad():
         state.flat = weights.detach()

@@ -7,6 +7,7 @@ the same loss and the same gradient to rounding.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -54,3 +55,59 @@ def pack(lengths: Int[np.ndarray, " n"], row_length: int) -> Packed:
     positions[index] = within
     segments[index] = np.repeat(np.arange(len(sizes)), lengths)
     return Packed(index, positions.reshape(rows, row_length), segments.reshape(rows, row_length))
+
+
+class Batches:
+    """Packed batches of sequences with a target at some of their positions.
+
+    ``data``: ``ids`` (corpora, n, T) inputs, start token first; ``lengths`` (corpora, n) inputs in use;
+    ``targets`` (corpora, n, T) the output to predict at each input, -1 for none.
+    """
+
+    l2 = 0.0  # lambda of an l2 term on all weights, which the trainer adds
+
+    def __init__(self, data: dict[str, np.ndarray]) -> None:
+        self.data = data
+        self.sequences = data["ids"].shape[1]
+
+    def collate(
+        self, corpora: list[int], selections: list[np.ndarray], rngs: list[Callable[[], np.random.Generator]]
+    ) -> dict[str, np.ndarray]:
+        """The batch of a step: for each replica its corpus, the sequences chosen from it, and its stream."""
+        parts = [self._replica(*chosen) for chosen in zip(corpora, selections, rngs, strict=True)]
+        return {name: _stack([part[name] for part in parts]) for name in parts[0]}
+
+    def _replica(
+        self, corpus: int, chosen: np.ndarray, rng: Callable[[], np.random.Generator]
+    ) -> dict[str, np.ndarray]:
+        ids = self.data["ids"][corpus, chosen]
+        lengths = self.data["lengths"][corpus, chosen].astype(np.int64)
+        used = np.arange(ids.shape[1]) < lengths[:, None]
+        targets = self.data["targets"][corpus, chosen][used].astype(np.int64)
+        packed = pack(lengths, ids.shape[1])
+        # Outputs are needed where the loss looks, and nowhere else.
+        wanted = targets >= 0
+        return rows(packed, ids[used]) | {"select": packed.where[wanted], "targets": targets[wanted]}
+
+
+def rows(packed: Packed, tokens: np.ndarray) -> dict[str, np.ndarray]:
+    """Inputs of the model for ``tokens``, one sequence after another, put where ``packed`` says."""
+    return {
+        "ids": _fill(packed, tokens, 0),
+        "positions": packed.positions,
+        "segments": packed.segments,
+    }
+
+
+def _fill(packed: Packed, values: np.ndarray, empty: int) -> np.ndarray:
+    rows = np.full(packed.segments.size, empty, dtype=np.int64)
+    rows[packed.where] = values
+    return rows.reshape(packed.segments.shape)
+
+
+def _stack(arrays: list[np.ndarray]) -> np.ndarray:
+    """Replicas side by side; whoever has fewer rows (or tokens) is filled up with what counts for nothing."""
+    size = max(len(array) for array in arrays)
+    # -1 is "no target", "no sequence", "no token"; ids must stay valid and are never counted.
+    filled = [np.pad(a, [(0, size - len(a))] + [(0, 0)] * (a.ndim - 1), constant_values=-1) for a in arrays]
+    return np.stack(filled)

@@ -18,6 +18,7 @@ SPLITS = [
     "lengen",
     "probe16",
     "probe19",
+    "probe28",
     "copy",
 ]
 COMPLETE = ["train_complete", "dev_complete"]

@@ -19,7 +19,18 @@ MINIMAL_SUM = "dyck-minimal-sum"  # M5, eq. (16)
 MINIMAL_ANGLE = "dyck-minimal-angle"  # M6, eq. (17)
 PRUNING_TARGET = "dyck-theory-target"  # M9: what a random parent is pruned to (DYCK-TH6)
 UNIFORM = {"complete": "dyck-uniform-complete", "prefix": "dyck-uniform-prefix"}  # M7, by training data
-ARMS = {"standard": "dyck-minimal-own-corpus", "contrastive": "dyck-minimal-contrastive"}  # of Figure 3
+# Trained on prefixes (appendix D.2), with the loss at closing brackets or at all positions.
+PREFIX_STANDARD, PREFIX_STANDARD_ALL = "dyck-prefix-standard", "dyck-prefix-standard-all"  # M1
+PREFIX_LINEAR, PREFIX_LINEAR_ALL = "dyck-prefix-linear", "dyck-prefix-linear-all"  # M2
+PREFIX_MINIMAL = "dyck-prefix-minimal"  # M4
+PREFIX_MINIMAL_SUM = "dyck-prefix-minimal-sum"  # M5
+PREFIX_MINIMAL_ANGLE = "dyck-prefix-minimal-angle"  # M6
+COMPLETE, PREFIX = "complete", "prefix"
+ARMS = {  # of Figures 3 and 10, by training data
+    COMPLETE: {"standard": "dyck-minimal-own-corpus", "contrastive": "dyck-minimal-contrastive"},
+    PREFIX: {"standard": "dyck-prefix-own-corpus", "contrastive": "dyck-prefix-contrastive"},
+}
+ARM_OF = {run: (data, arm) for data, arms in ARMS.items() for arm, run in arms.items()}
 
 MODELS = {
     STANDARD: "M1",
@@ -30,16 +41,27 @@ MODELS = {
     MINIMAL_SUM: "M5",
     MINIMAL_ANGLE: "M6",
 }
-MAPPED = tuple(MODELS)  # the runs whose maps Figures 1 and 2 show
+PREFIX_MODELS = {
+    PREFIX_STANDARD: "M1, closing brackets",
+    PREFIX_STANDARD_ALL: "M1, all positions",
+    PREFIX_LINEAR: "M2, closing brackets",
+    PREFIX_LINEAR_ALL: "M2, all positions",
+    PREFIX_MINIMAL: "M4",
+    PREFIX_MINIMAL_SUM: "M5",
+    PREFIX_MINIMAL_ANGLE: "M6",
+}
 PROBE = "probe16"  # D4
 TABLE_1_PROBE = "probe19"  # D5
+LONG_PROBE = "probe28"  # as long as the training data, for Figure 8
+START_SIGN = "·"  # the start token, where sequences are shown
 TARGET, PARENT, PRUNED = "target", "parent", "pruned"
 STACK_LIKE = 0.9  # DYCK-A4: a map is stack-like from this stack_argmax on
 
 # Attention variation on D4 over 40 initialisations (Wen et al. 2023, section 4.1). The published values for
 # random attention stand in the theory checks ``published-<N>``.
 PUBLISHED_VARIATION = {STANDARD: 2.27, LINEAR: 2.20, MINIMAL: 0.24}
-
+# The same for models trained on prefixes, on a sentence that is not stated (appendix D.2).
+PUBLISHED_PREFIX_VARIATION = {"M1": 14.51, "M2": 11.92, "M4": 0.34}
 
 # Table 1 (Wen et al. 2023; Li 2025, Table 2.6): variation on 40 sentences of length 19, mean and standard
 # deviation over the sentences, for each layer of the models of (k, D, layers); and that of random attention.
@@ -55,6 +77,35 @@ PUBLISHED_TABLE_1 = {
 }
 PUBLISHED_TABLE_1_RANDOM = 3.33
 TABLE_1 = {cell: "dyck-table1-k{}-d{}-l{}".format(*cell) for cell in PUBLISHED_TABLE_1}  # M8
+TABLE_1_COMPLETE = {cell: f"{run}-complete" for cell, run in TABLE_1.items()}  # its second arm
+THREE_LAYERS = TABLE_1[2, 4, 3]  # Li 2025, Figure 2.18
+
+# The maps that figures show: run -> on which probes.
+MAPPED = (
+    dict.fromkeys([*MODELS, *PREFIX_MODELS], (PROBE,))
+    | {PREFIX_STANDARD_ALL: (PROBE, LONG_PROBE)}
+    | {THREE_LAYERS: (TABLE_1_PROBE,)}
+)
+
+# What the texts leave open: choice -> reading -> run, the recommended reading first (chapter sections 3 and 4).
+READINGS = {
+    "loss positions, M1": {"closing brackets": STANDARD, "all": "dyck-standard-all"},
+    "loss positions, M4": {"closing brackets": MINIMAL, "all": "dyck-minimal-all"},
+    "T_max of the position code, M2": {"6000": LINEAR, "28": "dyck-linear-position-t28"},
+    "width, M4": {"50": MINIMAL, "500": "dyck-minimal-width500"},
+    "corpora of the balance study": {"one per replica": ARMS[COMPLETE]["standard"], "shared": MINIMAL},
+    "prefix of the contrastive term": {
+        "nested pairs": ARMS[COMPLETE]["contrastive"],
+        "authors' release": "dyck-minimal-contrastive-release",
+    },
+    "objective, M9": {"cross-entropy": PRUNING_TARGET, "squared error": "dyck-theory-squared"},
+    "length of training, M1": {
+        "recommended": STANDARD,
+        "a quarter": "dyck-standard-quarter",
+        "half": "dyck-standard-half",
+        "double": "dyck-standard-double",
+    },
+}
 
 
 class _Result(pa.DataFrameModel):
@@ -125,7 +176,7 @@ _MAP = ["run", "replica", "probe_split", "seq_id", "layer", "head", "start_inclu
 
 
 class Attention(_Result):
-    """Maps on D4 that figures show, the entries with key <= query; with the start token, it is position 0."""
+    """Maps that figures show, the entries with key <= query; with the start token, it is position 0."""
 
     run: pl.String
     replica: pl.Int32 = pa.Field(ge=0)
@@ -135,6 +186,7 @@ class Attention(_Result):
     head: pl.Int8 = pa.Field(ge=0)
     start_included: pl.Boolean
     causal: pl.Boolean
+    text: pl.String = pa.Field(description="the sequence, a character per position; a dot is the start token")
     query: pl.Int16 = pa.Field(ge=0)
     key: pl.Int16 = pa.Field(ge=0)
     weight: pl.Float64 = pa.Field(ge=0, le=1)
@@ -200,6 +252,7 @@ class VariationTable1(_Result):
     run: pl.String
     lang_k: pl.Int8 = pa.Field(ge=1)
     lang_D: pl.Int8 = pa.Field(ge=1)
+    data: pl.String = pa.Field(isin=[COMPLETE, PREFIX], description="training data")
     n_layers: pl.Int8 = pa.Field(ge=1, le=4)
     layer: pl.Int8 = pa.Field(ge=1, le=4)
     mean: pl.Float64 = pa.Field(ge=0, nullable=True, description="null for fewer than two models")
@@ -242,6 +295,9 @@ class StackScore(_Result):
     stack_mass: pl.Float64 = pa.Field(ge=0, le=1)
     stack_mass_uniform: pl.Float64 = pa.Field(ge=0, le=1, description="of uniform attention")
     same_depth_mass: pl.Float64 = pa.Field(ge=0, le=1, nullable=True, description="minimal first layer only")
+    kl_uniform: pl.Float64 = pa.Field(
+        ge=0, description="mean over all tokens of KL(weights | uniform causal attention), in nats"
+    )
     n_queries: pl.Int32 = pa.Field(gt=0, description="tokens after which a bracket is open")
     n_closers: pl.Int32 = pa.Field(ge=0, description="closers among them")
 
@@ -259,6 +315,7 @@ class Contrasts(_Result):
         isin=[
             "in_distribution",
             "stack",
+            "uniform",
             "variation_over_random",
             "variation_ratio",
             "layer_ratio",
@@ -330,12 +387,12 @@ class BalanceDetail(_Result):
 
 
 class Fig3(_Result):
-    """Figure 3: balance violation against accuracy at lengths 400 to 500, one row per replica of either arm."""
+    """Figures 3 and 10: balance violation against accuracy at lengths 400 to 500, one row per replica of an arm."""
 
     run: pl.String
     replica: pl.Int32 = pa.Field(ge=0)
-    arm: pl.String = pa.Field(isin=list(ARMS))
-    data: pl.String = pa.Field(isin=["complete", "prefix"])
+    arm: pl.String = pa.Field(isin=list(ARMS[COMPLETE]))
+    data: pl.String = pa.Field(isin=list(ARMS))
     beta: pl.Float64 = pa.Field(ge=0)
     acc_close: pl.Float64 = pa.Field(ge=0, le=1)
     acc_thr80: pl.Float64 = pa.Field(ge=0, le=1)
@@ -346,6 +403,30 @@ class Fig3(_Result):
 
         strict = True
         unique = ["run", "replica"]
+
+
+class Readings(_Result):
+    """What an open choice does to the numbers: each reading of it by a run of its own, all else being equal."""
+
+    choice: pl.String = pa.Field(isin=list(READINGS))
+    reading: pl.String
+    recommended: pl.Boolean
+    run: pl.String
+    steps: pl.Int32 = pa.Field(ge=1, description="of training")
+    quantity: pl.String = pa.Field(description="of replicas, a mean; of variation, a mean over pairs")
+    value: pl.Float64 = pa.Field(nullable=True)
+    lo: pl.Float64 = pa.Field(nullable=True)
+    hi: pl.Float64 = pa.Field(nullable=True)
+    confidence: pl.Float64 = pa.Field(gt=0, lt=1, description="of the interval")
+    n: pl.Int32 = pa.Field(ge=0, description="replicas")
+    n_excluded: pl.Int32 = pa.Field(ge=0)
+    published: pl.Float64 = pa.Field(nullable=True)
+
+    class Config:
+        """One row per reading and quantity."""
+
+        strict = True
+        unique = ["choice", "reading", "quantity"]
 
 
 class PruningDemo(_Result):
@@ -416,6 +497,7 @@ SCHEMAS: dict[str, type[pa.DataFrameModel]] = {
     "balance": Balance,
     "balance_detail": BalanceDetail,
     "fig3": Fig3,
+    "readings": Readings,
     "pruning_demo": PruningDemo,
     "pruning_maps": PruningMaps,
 }

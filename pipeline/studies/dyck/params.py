@@ -18,7 +18,14 @@ class Grammar(Strict):
 
 class _Sequences(DatasetEntry):
     split: Literal[
-        "train_complete", "train_prefix", "dev_complete", "dev_prefix", "lengen", "probe16", "probe19"
+        "train_complete",
+        "train_prefix",
+        "dev_complete",
+        "dev_prefix",
+        "lengen",
+        "probe16",
+        "probe19",
+        "probe28",
     ]
     grammars: Annotated[list[Grammar], Field(min_length=1, description="each with corpora of its own")]
 
@@ -89,6 +96,12 @@ class Run(RunEntry):
     t_max: Positive
     loss_positions: Literal["closing", "all"]
     contrastive: Annotated[float, Field(ge=0, description="lambda of eq. (18); 0 = plain cross-entropy")]
+    contrastive_prefix: Literal["nested", "release"] | None = Field(
+        None, description="the text's p_r, or the prefix of the authors' release; only with contrastive"
+    )
+    l2: Annotated[float, Field(ge=0)] | None = Field(
+        None, description="lambda of the regularised objective; only with objective squared_error"
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Run:
@@ -100,6 +113,12 @@ class Run(RunEntry):
             raise ValueError("block 'eq6' is that of model 'theory_transformer', which has no other")
         if self.block == "eq6" and (self.heads, self.position) != (1, "none"):
             raise ValueError("block 'eq6' has one head and position 'none'")
+        if (self.contrastive > 0) != (self.contrastive_prefix is not None):
+            raise ValueError("contrastive_prefix must be there exactly if contrastive is above 0")
+        if (self.objective == "squared_error") != (self.l2 is not None):
+            raise ValueError("l2 must be there exactly for objective 'squared_error'")
+        if self.contrastive > 0 and self.objective != "next_token":
+            raise ValueError("contrastive needs objective 'next_token'")
         if self.contrastive > 0 and self.position != "none":
             raise ValueError("contrastive needs position 'none': the inserted prefix would shift the code")
         return self

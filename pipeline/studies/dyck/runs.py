@@ -52,7 +52,8 @@ def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[st
     data = _inputs(tokens_CxNxT, depth, entry.embedding, keep_last=entry.contrastive > 0)
     data["targets"] = _targets(tokens_CxNxT, entry.loss_positions, data["ids"].shape[-1])
     if entry.contrastive:
-        bank, lengths, probability = dyck.prefix_bank(k, depth)
+        release = entry.contrastive_prefix == "release"
+        bank, lengths, probability = (dyck.release_bank if release else dyck.prefix_bank)(k, depth)
         data |= {"prefix.ids": _ids(bank, depth, entry.embedding), "prefix.lengths": lengths}
         data["prefix.probability"] = probability
     spec = {
@@ -61,12 +62,19 @@ def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[st
         "inputs": len(table), "outputs": 2 * k,
     }  # fmt: skip
     header = Header(
-        model=entry.model, spec=spec, objective=entry.objective, settings={"weight": entry.contrastive},
+        model=entry.model, spec=spec, objective=entry.objective, settings=_settings(entry),
         seed=seed, study=entry.study, stream=entry.stream, corpus=chosen, lr=[entry.lr] * entry.replicas,
         steps=entry.steps, batch=entry.batch, schedule=entry.schedule, betas=list(entry.betas), eps=entry.eps,
         clip=entry.clip, precision=entry.precision, log_every=entry.log_every,
     )  # fmt: skip
     return header, data, table
+
+
+def _settings(entry: Run) -> dict[str, float | bool]:
+    """What the objective is told."""
+    if entry.l2 is not None:
+        return {"l2": entry.l2}
+    return {"weight": entry.contrastive, "prefix_first": entry.contrastive_prefix == "release"}
 
 
 def _ids(tokens: np.ndarray, depth: int, embedding: str) -> np.ndarray:

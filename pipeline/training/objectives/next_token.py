@@ -8,11 +8,11 @@ Loss of one replica on one batch (Wen et al. 2023, eqs 4 and 18):
     loss = CE + weight * R
 
 The prefix goes behind the start token and the two passes are compared at the |s|+1 aligned
-positions: the start token's logits against those after the last token of p.
+positions: the start token's logits against those after the last token of p. With ``prefix_first``, the
+reading of the authors' release, it goes before the start token, which then stands for itself.
 
-Data (tensors of the job): ``ids`` (corpora, n, T) inputs, start token first; ``lengths``
-(corpora, n) inputs in use; ``targets`` (corpora, n, T) the output to predict at each input, -1 for
-none. With a weight: ``prefix.ids`` (bank, P), ``prefix.lengths`` (bank,), ``prefix.probability`` (bank,).
+Data (tensors of the job): those of `pipeline.training.packing.Batches` and, with a weight, ``prefix.ids``
+(bank, P), ``prefix.lengths`` (bank,), ``prefix.probability`` (bank,).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from pipeline.training.packing import Packed, pack
+from pipeline.training.packing import Batches, pack, rows
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -36,42 +36,35 @@ INPUTS = ("ids", "positions", "segments", "select")
 METRICS = ("loss", "accuracy", "regulariser")
 
 
-class Objective:
-    """Batches and losses of one run; ``settings`` holds ``weight`` (lambda of eq. 18)."""
+class Objective(Batches):
+    """Batches and losses of one run; ``settings`` holds ``weight`` (lambda of eq. 18) and ``prefix_first``."""
 
     def __init__(self, data: dict[str, np.ndarray], settings: dict[str, Any]) -> None:
-        self.data = data
+        super().__init__(data)
         self.weight = float(settings["weight"])
-        self.sequences = data["ids"].shape[1]
-
-    def collate(
-        self, corpora: list[int], selections: list[np.ndarray], rngs: list[Callable[[], np.random.Generator]]
-    ) -> dict[str, np.ndarray]:
-        """The batch of a step: for each replica its corpus, the sequences chosen from it, and its stream."""
-        parts = [self._replica(*chosen) for chosen in zip(corpora, selections, rngs, strict=True)]
-        return {name: _stack([part[name] for part in parts]) for name in parts[0]}
+        self.behind = 0 if settings["prefix_first"] else 1  # where the prefix is inserted
 
     def _replica(
         self, corpus: int, chosen: np.ndarray, rng: Callable[[], np.random.Generator]
     ) -> dict[str, np.ndarray]:
+        if not self.weight:
+            return super()._replica(corpus, chosen, rng)
         ids = self.data["ids"][corpus, chosen]
         lengths = self.data["lengths"][corpus, chosen].astype(np.int64)
         used = np.arange(ids.shape[1]) < lengths[:, None]
         targets = self.data["targets"][corpus, chosen][used].astype(np.int64)
         packed = pack(lengths, ids.shape[1])
-        batch = _rows(packed, ids[used])
-        if not self.weight:  # logits are needed where the loss looks, and nowhere else
-            return batch | {"select": packed.where[targets >= 0], "targets": targets[targets >= 0]}
         which = rng().choice(len(self.data["prefix.probability"]), p=self.data["prefix.probability"])
         size = int(self.data["prefix.lengths"][which])
         prefix = np.broadcast_to(self.data["prefix.ids"][which, :size], (len(chosen), size))
-        extended = np.concatenate([ids[:, :1], prefix, ids[:, 1:]], axis=1)
+        extended = np.concatenate([ids[:, : self.behind], prefix, ids[:, self.behind :]], axis=1)
         wider = np.arange(extended.shape[1]) < lengths[:, None] + size
         apart = pack(lengths + size, ids.shape[1] + self.data["prefix.ids"].shape[1])
         # Token j >= 1 of s stands `size` further in the extended row; the start token's
-        # counterpart is the last token of the prefix, `size` further as well.
+        # counterpart is the last token of the prefix, or itself, `size` further as well.
         aligned = np.arange(extended.shape[1]) >= size
-        batch |= {f"extended.{name}": value for name, value in _rows(apart, extended[wider]).items()}
+        batch = rows(packed, ids[used])
+        batch |= {f"extended.{name}": value for name, value in rows(apart, extended[wider]).items()}
         batch["extended.select"] = apart.where[np.broadcast_to(aligned, wider.shape)[wider]]
         return batch | {"select": packed.where, "targets": targets}
 
@@ -94,25 +87,3 @@ class Objective:
             found["regulariser"] = squared.sum(-1) / used.sum(-1)
             found["loss"] = found["loss"] + self.weight * found["regulariser"]
         return found
-
-
-def _rows(packed: Packed, tokens: np.ndarray) -> dict[str, np.ndarray]:
-    return {
-        "ids": _fill(packed, tokens, 0),
-        "positions": packed.positions,
-        "segments": packed.segments,
-    }
-
-
-def _fill(packed: Packed, values: np.ndarray, empty: int) -> np.ndarray:
-    rows = np.full(packed.segments.size, empty, dtype=np.int64)
-    rows[packed.where] = values
-    return rows.reshape(packed.segments.shape)
-
-
-def _stack(arrays: list[np.ndarray]) -> np.ndarray:
-    """Replicas side by side; whoever has fewer rows (or tokens) is filled up with what counts for nothing."""
-    size = max(len(array) for array in arrays)
-    # -1 is "no target", "no sequence", "no token"; ids must stay valid and are never counted.
-    filled = [np.pad(a, [(0, size - len(a))] + [(0, 0)] * (a.ndim - 1), constant_values=-1) for a in arrays]
-    return np.stack(filled)

@@ -17,12 +17,19 @@ from schemas.dyck.tables import (
     ARMS,
     MINIMAL,
     MODELS,
+    PREFIX_MINIMAL,
+    PREFIX_STANDARD,
+    PREFIX_STANDARD_ALL,
     PROBE,
     STACK_LIKE,
     STANDARD,
     TABLE_1,
     TABLE_1_PROBE,
+    THREE_LAYERS,
 )
+
+# Variation of the first over that of the second: claims 7 and 22.
+RATIOS = [(MINIMAL, STANDARD), (PREFIX_STANDARD, PREFIX_MINIMAL), (PREFIX_STANDARD_ALL, PREFIX_MINIMAL)]
 
 
 def contrasts(context: Any, models: dict[str, Model]) -> list[pl.DataFrame]:
@@ -32,15 +39,18 @@ def contrasts(context: Any, models: dict[str, Model]) -> list[pl.DataFrame]:
         rows += _in_distribution(context, model)
         rows += _stack_like(context, model)
         rows += _layer_ratio(context, model)
+        rows += _uniform(context, model)
         if model.run in MODELS:
             rows += _over_random(context, model)
-    if STANDARD in models and MINIMAL in models:
-        rows += _variation_ratios(context, models[MINIMAL], models[STANDARD])
-    arms = {arm: models[run] for arm, run in ARMS.items() if run in models and models[run].balance}
-    for model in arms.values():
-        rows += _alone(context, model)
-    if len(arms) == len(ARMS):
-        rows += _compared(context, arms["contrastive"], arms["standard"])
+    for first, second in RATIOS:
+        if first in models and second in models:
+            rows += _variation_ratios(context, models[first], models[second])
+    for runs in ARMS.values():
+        arms = {arm: models[run] for arm, run in runs.items() if run in models and models[run].balance}
+        for model in arms.values():
+            rows += _alone(context, model)
+        if len(arms) == len(runs):
+            rows += _compared(context, arms["contrastive"], arms["standard"])
     return [pl.DataFrame(rows, infer_schema_length=None)] if rows else []
 
 
@@ -75,6 +85,16 @@ def _stack_like(context: Any, model: Model) -> list[dict[str, Any]]:
     ]
 
 
+def _uniform(context: Any, model: Model) -> list[dict[str, Any]]:
+    """DYCK-E9: how far attention of the first layer is from uniform, over replicas of three-layer models."""
+    if model.run != THREE_LAYERS or not model.stack:
+        return []
+    kept, _ = model.kept(accurate=True)
+    values = model.stack[0].filter(head=0)["kl_uniform"].to_numpy()[kept]
+    about = ("uniform", "mean", "kl_uniform of layer 1")
+    return [_bootstrap(context, about, stats.mean, [model], [values], accurate=True)]
+
+
 def _layer_ratio(context: Any, model: Model) -> list[dict[str, Any]]:
     """Table 1: variation of the last layer over that of the layer below, in models of three (claims 13, 14)."""
     layers = [model.layer(TABLE_1_PROBE, True, layer) for layer in (3, 2)]
@@ -104,7 +124,7 @@ def _over_random(context: Any, model: Model) -> list[dict[str, Any]]:
 
 
 def _variation_ratios(context: Any, first: Model, second: Model) -> list[dict[str, Any]]:
-    """Variation on D4 of ``first`` over that of ``second``, replicas resampled independently (claim 7)."""
+    """Variation on D4 of ``first`` over that of ``second``, replicas resampled independently (claims 7 and 22)."""
     rows = []
     for start in (False, True):
         found = []

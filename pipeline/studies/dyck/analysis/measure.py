@@ -18,17 +18,18 @@ from pipeline.errors import SandglassError
 from pipeline.languages import dyck
 from pipeline.models import theory_transformer, transformer
 from pipeline.studies.dyck.analysis import metrics
-from schemas.dyck.tables import PROBE, TABLE_1_PROBE
+from schemas.dyck.tables import LONG_PROBE, MAPPED, PROBE, START_SIGN, TABLE_1_PROBE
 
 LENGTH_GENERALISATION = "lengen"
 IN_DISTRIBUTION = {"train_complete": "dev_complete", "train_prefix": "dev_prefix"}
 EVALUATION = (*IN_DISTRIBUTION.values(), LENGTH_GENERALISATION)
-PROBES = (PROBE, TABLE_1_PROBE)
+PROBES = (PROBE, TABLE_1_PROBE, LONG_PROBE)
 Ensemble = transformer.Ensemble | theory_transformer.Ensemble
 FORWARD: dict[type, Callable[..., Any]] = {
     module.Ensemble: module.forward for module in (transformer, theory_transformer)
 }
 MAX_NUMBERS = 2**24  # in one tensor of a batch, attention weights or activations: 64 MB in float32
+LEAST = 1e-9  # probability
 WIDEST = 256  # activations per token, an upper bound for the models of the study
 
 
@@ -41,9 +42,10 @@ class Maps:
     layer: int
     head: int
     seq_ids: list[int]
+    text: str  # the first of the sequences
     n_rows: int
     distances_SxRxR: NDArray[np.float64]  # between replicas
-    pattern_SxRxNxN: Tensor | None  # kept of D4 only, for figures
+    pattern_SxRxNxN: Tensor | None  # where figures show it
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,11 @@ class Model:
         """(R,) accuracy on an evaluation set, None if it was not measured there."""
         found = [frame for frame in self.accuracy if frame["eval_split"][0] == split]
         return found[0][name].to_numpy() if found else None
+
+    @property
+    def data(self) -> str:
+        """What it was trained on: ``complete`` or ``prefix``."""
+        return self.split.removeprefix("train_")
 
     def layer(self, probe: str, start: bool, layer: int) -> Maps | None:
         """Maps of the first head on a probe; None if it was not recorded."""
@@ -115,7 +122,9 @@ def measure(context: Any, run: str, datasets: dict[str, pl.DataFrame]) -> Model:
     splits = {frame["split"][0]: frame for frame in own if frame.height}
     accuracy, stack = [], []
     with torch.inference_mode():
-        maps = [part for name in PROBES if name in splits for part in _maps(ensemble, entry, splits[name])]
+        maps = [
+            part for name in PROBES if name in splits for part in _maps(ensemble, entry, run, splits[name])
+        ]
         for name in EVALUATION:
             if name in splits:
                 in_distribution = name == IN_DISTRIBUTION[split]
@@ -172,6 +181,8 @@ def _evaluate(
         ids = _inputs(tokens, entry, int(frame["lang_D"][0]), start=True)
         logits, recorded = _forward(ensemble, ids, names)
         top = torch.from_numpy(dyck.stack_top(tokens)).long()
+        if entry["objective"] == "squared_error":  # outputs estimate probabilities
+            logits = logits.clamp(min=LEAST).log()
         before = logits[:, :, :-1]  # position i has read what is before target i
         found = metrics.accuracy(before, torch.from_numpy(tokens).long(), top)
         return found, [metrics.stack_score(recorded[name], tokens) for name in names]
@@ -204,7 +215,7 @@ def _stack(
     run: str, entry: dict[str, Any], split: str, layer: int, score: metrics.StackScore
 ) -> pl.DataFrame:
     replica, head = (index.ravel() for index in np.indices(score.hits.shape))
-    names = ["stack_argmax", "stack_argmax_closers", "stack_mass", "same_depth_mass"]
+    names = ["stack_argmax", "stack_argmax_closers", "stack_mass", "same_depth_mass", "kl_uniform"]
     shares = {name: getattr(score, name).numpy().ravel() for name in names}
     if entry["block"] != "stripped":
         shares["same_depth_mass"] = None  # other models do not read depths
@@ -213,10 +224,14 @@ def _stack(
     return pl.DataFrame(about | shares | same)
 
 
-def _maps(ensemble: Ensemble, entry: dict[str, Any], frame: pl.DataFrame) -> Iterator[Maps]:
+def _maps(ensemble: Ensemble, entry: dict[str, Any], run: str, frame: pl.DataFrame) -> Iterator[Maps]:
     """Attention of every layer on all sequences of a probe, without and with the start token (A2)."""
     frame = frame.sort("seq_id")
-    probe, seq_ids = frame["split"][0], frame["seq_id"].to_list()
+    probe, seq_ids, k = frame["split"][0], frame["seq_id"].to_list(), int(frame["lang_k"][0])
+    signs = [
+        sign if len(sign) == 1 else "?" for sign in dyck.vocabulary(k)
+    ]  # more types than kinds of bracket
+    first = "".join(signs[token] for token in frame["tokens"][0])
     names = [f"blocks.{layer}.attn.pattern" for layer in range(ensemble.spec.layers)]
     for start in (False, True):
         ids = _inputs(_padded(frame), entry, int(frame["lang_D"][0]), start)
@@ -225,8 +240,9 @@ def _maps(ensemble: Ensemble, entry: dict[str, Any], frame: pl.DataFrame) -> Ite
             for head in range(ensemble.spec.heads):
                 pattern_SxRxNxN = recorded[name][:, :, head].transpose(0, 1)
                 distances = metrics.variation_distances(pattern_SxRxNxN).numpy()
-                kept = pattern_SxRxNxN if probe == PROBE else None
-                yield Maps(probe, start, layer, head, seq_ids, ids.shape[-1], distances, kept)
+                kept = pattern_SxRxNxN if probe in MAPPED.get(run, ()) else None
+                text = f"{START_SIGN if start else ''}{first}"
+                yield Maps(probe, start, layer, head, seq_ids, text, ids.shape[-1], distances, kept)
 
 
 def _balance(

@@ -105,15 +105,18 @@ class StackScore:
     ``stack_argmax_closers``: the same, among queries that are closers.
     ``stack_mass``: mean weight on it. ``stack_mass_uniform``: what uniform attention would put there.
     ``same_depth_mass``: mean weight on all open brackets at the current depth.
+    ``kl_uniform``: mean over all tokens of KL(weights | uniform causal attention), in nats (DYCK-E9).
     """
 
     hits: Int[Tensor, "R H"]
     hits_closers: Int[Tensor, "R H"]
     mass: Float[Tensor, "R H"]
     mass_same_depth: Float[Tensor, "R H"]
+    divergence: Float[Tensor, "R H"]
     mass_uniform: float
     n_queries: int
     n_closers: int
+    n_tokens: int
 
     def add(self, other: StackScore) -> StackScore:
         """Both batches together (every query counts the same)."""
@@ -140,6 +143,10 @@ class StackScore:
     def same_depth_mass(self) -> Float[Tensor, "R H"]:
         return (self.mass_same_depth / self.n_queries).clamp(max=1)
 
+    @property
+    def kl_uniform(self) -> Float[Tensor, "R H"]:
+        return (self.divergence / self.n_tokens).clamp(min=0)
+
 
 def stack_score(pattern_RxBxHxTxT: Float[Tensor, "R B H T T"], tokens_BxN: NDArray) -> StackScore:
     """Score causal maps whose first row and column are the start token (T = N + 1); padding never counts."""
@@ -159,14 +166,19 @@ def stack_score(pattern_RxBxHxTxT: Float[Tensor, "R B H T T"], tokens_BxN: NDArr
         return (values * counted_BxN[None, :, None]).sum((1, 3))
 
     keys_N = torch.arange(2, tokens_BxN.shape[1] + 2)
+    token_BxN = torch.from_numpy(tokens_BxN > 0)
+    rows = rows_RxBxHxNxT.double()
+    divergence_RxBxHxN = torch.special.xlogy(rows, rows).sum(-1) + keys_N.log()
     return StackScore(
         total(first, query_BxN),
         total(first, closer_BxN),
         total(weight[..., 0].double(), query_BxN),
         total(same.double(), query_BxN),
+        total(divergence_RxBxHxN, token_BxN),
         float((query_BxN / keys_N).sum()),
         int(query_BxN.sum()),
         int(closer_BxN.sum()),
+        int(token_BxN.sum()),
     )
 
 

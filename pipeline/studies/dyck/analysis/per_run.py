@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pipeline import stats
 from pipeline.streams import stream
 from pipeline.studies.dyck.analysis.measure import LENGTH_GENERALISATION, Maps, Model
-from schemas.dyck.tables import ARMS, MAPPED, PUBLISHED_TABLE_1, TABLE_1, TABLE_1_PROBE
+from schemas.dyck.tables import ARM_OF, PUBLISHED_TABLE_1, TABLE_1, TABLE_1_COMPLETE, TABLE_1_PROBE
 
 
 def runs(context: Any, model: Model) -> pl.DataFrame:
@@ -56,26 +56,27 @@ def _architecture(entry: dict[str, Any]) -> str:
 
 
 def attention(context: Any, model: Model) -> Iterator[pl.DataFrame]:
-    """The maps that figures show: on D4, of the first replicas that count."""
+    """The maps that figures show: on the first sequence of a probe, of the first replicas that count."""
     kept, _ = model.kept(accurate=True)
     shown = kept[: context.entry.analysis.stored_maps]
-    for maps in model.maps if model.run in MAPPED else ():
+    for maps in model.maps:
         if maps.pattern_SxRxNxN is None:
             continue
         query, key = np.tril_indices(maps.n_rows)
-        weight = maps.pattern_SxRxNxN[:, shown].double().numpy()[..., query, key]
-        sequence, replica = (np.repeat(index, len(query)) for index in np.indices(weight.shape[:2]))
+        weight = maps.pattern_SxRxNxN[0, shown].double().numpy()[..., query, key]
+        replica = np.repeat(np.arange(len(shown)), len(query))
         entries = {"query": np.resize(query, len(replica)), "key": np.resize(key, len(replica))}
         yield pl.DataFrame(
             {
                 "run": model.run,
                 "replica": shown[replica],
                 "probe_split": maps.probe,
-                "seq_id": np.array(maps.seq_ids)[sequence],
+                "seq_id": maps.seq_ids[0],
                 "layer": maps.layer,
                 "head": maps.head,
                 "start_included": maps.start,
                 "causal": True,
+                "text": maps.text,
                 **entries,
                 "weight": weight.ravel(),
             }
@@ -126,8 +127,8 @@ def pair_means(context: Any, model: Model, maps: Maps) -> tuple[NDArray[np.float
 
 
 def table1(context: Any, model: Model) -> Iterator[pl.DataFrame]:
-    """The layers of one row of Table 1."""
-    if model.run not in TABLE_1.values():
+    """The layers of one row of Table 1, of either arm."""
+    if model.run not in {*TABLE_1.values(), *TABLE_1_COMPLETE.values()}:
         return
     analysis = context.entry.analysis
     kept, reason = model.kept(accurate=True)
@@ -144,6 +145,7 @@ def table1(context: Any, model: Model) -> Iterator[pl.DataFrame]:
                 "run": model.run,
                 "lang_k": model.k,
                 "lang_D": model.depth,
+                "data": model.data,
                 "n_layers": model.entry["layers"],
                 "layer": layer,
                 "mean": mean_S.mean(),
@@ -164,14 +166,14 @@ def table1(context: Any, model: Model) -> Iterator[pl.DataFrame]:
 
 
 def fig3(model: Model) -> list[pl.DataFrame]:
-    """The points of an arm of Figure 3; none for other runs."""
-    arms = [arm for arm, run in ARMS.items() if run == model.run]
+    """The points of an arm of Figure 3 or 10; none for other runs."""
     lengen = {name: model.column(LENGTH_GENERALISATION, name) for name in ("acc_close", "acc_thr80")}
-    if not arms or not model.balance or lengen["acc_close"] is None:
+    if model.run not in ARM_OF or not model.balance or lengen["acc_close"] is None:
         return []
+    data, arm = ARM_OF[model.run]
     about = {
-        "arm": arms[0],
-        "data": model.split.removeprefix("train_"),
+        "arm": arm,
+        "data": data,
         "diverged": [replica in model.diverged for replica in range(model.replicas)],
     }
     return [pl.DataFrame({**model.balance[0].to_dict(), **lengen, **about})]

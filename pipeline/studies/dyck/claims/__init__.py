@@ -28,12 +28,14 @@ def judge(context: Any) -> pl.DataFrame:
         *balance.balance(contrasts),
         *balance.accuracy(contrasts),
         *balance.rank(contrasts),
+        *balance.on_prefixes(contrasts),
         *attention.uniform(contrasts),
         *table1.table_1(context.table("variation_table1"), contrasts),
         *table1.last_layer(contrasts),
         *theory.constructions(checks),
         *theory.pruning(checks),
         *theory.shared_matrix(checks),
+        *attention.prefix_ratio(contrasts),
     ]
     gates.sort(key=lambda gate: int(gate.claim))
     return verdicts.table(gates, context.study, context.scale, context.params_hash)

@@ -1,4 +1,4 @@
-"""Claims 3 to 7 and 12: accuracy in distribution, and attention on the probe."""
+"""Claims 3 to 7, 12 and 22: accuracy in distribution, and attention on the probe."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from pipeline.studies.dyck.claims.common import (
+    APPENDIX_D_2,
     PROBE_LENGTH,
     RANDOM_MAPS,
     SECTION_4_1,
@@ -20,7 +21,12 @@ from schemas.dyck.tables import (
     LINEAR,
     MINIMAL,
     MODELS,
+    PREFIX_MINIMAL,
+    PREFIX_MODELS,
+    PREFIX_STANDARD,
+    PREFIX_STANDARD_ALL,
     PROBE,
+    PUBLISHED_PREFIX_VARIATION,
     PUBLISHED_VARIATION,
     STACK_LIKE,
     STANDARD,
@@ -34,6 +40,7 @@ STACK_LIKE_SHARE_BELOW = 0.2
 OVER_RANDOM = (0.5, 1.4)
 MINIMAL_BELOW = 0.5
 RATIO_BELOW, RATIO_INTERVAL_BELOW = 0.25, 0.5
+PREFIX_RATIO = 5.0
 UNIFORM_ACCURATE = 0.99  # footnote 4
 FOOTNOTE_4 = "Wen et al. 2023, footnote 4"
 
@@ -147,6 +154,32 @@ def minimal(variation: pl.DataFrame, contrasts: pl.DataFrame) -> Iterator[Gate]:
             missing,
             published=PUBLISHED_VARIATION[MINIMAL] / PUBLISHED_VARIATION[STANDARD],
         )
+
+
+def prefix_ratio(contrasts: pl.DataFrame) -> Iterator[Gate]:
+    """Claim 22: trained on prefixes, standard models vary several times more than those with a minimal first layer."""
+    for run in (PREFIX_STANDARD, PREFIX_STANDARD_ALL):
+        for start in (False, True):
+            measured, missing = contrast(
+                contrasts,
+                contrast="variation_ratio",
+                first=run,
+                second=PREFIX_MINIMAL,
+                metric=convention(start),
+            )
+            told = f"start token {'included' if start else 'omitted'}"
+            yield Gate(
+                "22",
+                f"{PREFIX_MODELS[run]}, {told}",
+                f"variation on D4 ({told}) of {PREFIX_MODELS[run]}, over that of M4, both trained on prefixes, "
+                f"is at least {PREFIX_RATIO:g}",
+                APPENDIX_D_2,
+                (Condition("value", ">=", PREFIX_RATIO),),
+                measured,
+                missing,
+                published=PUBLISHED_PREFIX_VARIATION["M1"] / PUBLISHED_PREFIX_VARIATION["M4"],
+                scale_needed="paper",
+            )
 
 
 def _probe_variation(variation: pl.DataFrame, run: str, start: bool) -> tuple[Measured | None, str]:

@@ -1,4 +1,4 @@
-"""Claims 8 to 10: balance and length generalisation (no numbers are published)."""
+"""Claims 8 to 11: balance and length generalisation (no numbers are published)."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from pipeline.studies.dyck.claims.common import SECTION_4_2, contrast
+from pipeline.studies.dyck.claims.common import APPENDIX_D_2, SECTION_4_2, contrast
 from pipeline.verdicts import Condition, Gate
-from schemas.dyck.tables import ARMS
+from schemas.dyck.tables import ARMS, COMPLETE, PREFIX
 
 BETA_RATIO_BELOW = 0.5
 POOLED_RANK_BELOW = -0.5
+SOURCES = {COMPLETE: SECTION_4_2, PREFIX: APPENDIX_D_2}
+_ON = {COMPLETE: "", PREFIX: " (trained on prefixes)"}
 _BELOW_HALF = Condition("value", "<", BETA_RATIO_BELOW)
-_COMPARED = {"first": ARMS["contrastive"], "second": ARMS["standard"]}
 
 
-def balance(contrasts: pl.DataFrame) -> Iterator[Gate]:
+def balance(contrasts: pl.DataFrame, claim: str = "8", data: str = COMPLETE) -> Iterator[Gate]:
     """Claim 8: the contrastive term halves the balance violation."""
     for statistic, predicate, condition in (
         ("ratio of medians", f"contrastive over standard, is below {BETA_RATIO_BELOW}", _BELOW_HALF),
@@ -26,33 +27,48 @@ def balance(contrasts: pl.DataFrame) -> Iterator[Gate]:
             Condition("hi", "<", 0),
         ),
     ):
-        measured, missing = contrast(contrasts, contrast="beta", statistic=statistic, **_COMPARED)
-        predicate = f"median balance violation, {predicate}"
-        yield Gate("8", statistic, predicate, SECTION_4_2, (condition,), measured, missing)
+        measured, missing = contrast(contrasts, contrast="beta", statistic=statistic, **_compared(data))
+        predicate = f"median balance violation, {predicate}{_ON[data]}"
+        gate = statistic if data == COMPLETE else f"balance, {statistic}"
+        yield Gate(claim, gate, predicate, SOURCES[data], (condition,), measured, missing)
 
 
-def accuracy(contrasts: pl.DataFrame) -> Iterator[Gate]:
+def accuracy(contrasts: pl.DataFrame, claim: str = "9", data: str = COMPLETE) -> Iterator[Gate]:
     """Claim 9: it improves accuracy at length."""
     for name in ("acc_close", "acc_thr80"):
         measured, missing = contrast(
-            contrasts, contrast="accuracy", statistic="difference of means", metric=name, **_COMPARED
+            contrasts, contrast="accuracy", statistic="difference of means", metric=name, **_compared(data)
         )
         predicate = f"mean {name} at length, contrastive minus standard, is positive, its interval too"
         conditions = (Condition("value", ">", 0), Condition("lo", ">", 0))
-        yield Gate("9", name, predicate, SECTION_4_2, conditions, measured, missing)
+        yield Gate(claim, name, f"{predicate}{_ON[data]}", SOURCES[data], conditions, measured, missing)
+
+
+def on_prefixes(contrasts: pl.DataFrame) -> Iterator[Gate]:
+    """Claim 11: both hold for models trained on prefixes; of a correlation within an arm nothing is claimed."""
+    yield from balance(contrasts, "11", PREFIX)
+    yield from accuracy(contrasts, "11", PREFIX)
+
+
+def _compared(data: str) -> dict[str, str]:
+    return {"first": ARMS[data]["contrastive"], "second": ARMS[data]["standard"]}
 
 
 def rank(contrasts: pl.DataFrame) -> Iterator[Gate]:
     """Claim 10: violation and accuracy at length are anticorrelated."""
     metric = "beta, acc_thr80"
     measured, missing = contrast(
-        contrasts, contrast="rank", statistic="spearman", first=ARMS["standard"], metric=metric
+        contrasts, contrast="rank", statistic="spearman", first=ARMS[COMPLETE]["standard"], metric=metric
     )
     predicate = "Spearman(beta, acc_thr80 at length) over standard replicas is negative, its interval too"
     negative = (Condition("value", "<", 0), Condition("hi", "<", 0))
     yield Gate("10", "standard", predicate, SECTION_4_2, negative, measured, missing, scale_needed="paper")
     measured, missing = contrast(
-        contrasts, contrast="rank", statistic="spearman of both arms pooled", metric=metric, **_COMPARED
+        contrasts,
+        contrast="rank",
+        statistic="spearman of both arms pooled",
+        metric=metric,
+        **_compared(COMPLETE),
     )
     predicate = f"Spearman(beta, acc_thr80 at length) over both arms pooled is below {POOLED_RANK_BELOW}"
     strong = (Condition("value", "<", POOLED_RANK_BELOW),)

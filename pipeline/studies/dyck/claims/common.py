@@ -12,6 +12,8 @@ SECTION_2, SECTION_3, SECTION_4_1, SECTION_4_2 = (
     f"Wen et al. 2023, section {number}" for number in ("2", "3", "4.1", "4.2")
 )
 
+APPENDIX_D_2 = "Wen et al. 2023, appendix D.2"
+
 
 def convention(start: bool) -> str:
     """The metric of a contrast of variation, under either convention for the start token."""

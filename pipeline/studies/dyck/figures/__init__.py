@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pipeline.studies.dyck.figures.balance import fig3
+from pipeline.studies.dyck.figures.balance import fig3, fig10
 from pipeline.studies.dyck.figures.common import Figure
-from pipeline.studies.dyck.figures.maps import fig1, fig2
+from pipeline.studies.dyck.figures.maps import fig1, fig2, fig7, fig8, fig9, fig13
+from pipeline.studies.dyck.figures.readings import prefix_variation, training_length
 from pipeline.studies.dyck.figures.stack import stack_score
 from pipeline.studies.dyck.figures.theory import broken_solvers, exact_solvers, pruning_error, pruning_maps
 from pipeline.studies.dyck.figures.variation import table1, variation
@@ -19,6 +20,13 @@ FIGURES: dict[str, Callable[[Any], Figure]] = {
     "variation": variation,
     "fig3": fig3,
     "table1": table1,
+    "training_length": training_length,
+    "fig7": fig7,
+    "fig8": fig8,
+    "fig9": fig9,
+    "prefix_variation": prefix_variation,
+    "fig10": fig10,
+    "fig13": fig13,
     "exact_solvers": exact_solvers,
     "broken_solvers": broken_solvers,
     "pruning_error": pruning_error,

@@ -1,4 +1,4 @@
-"""Attention maps on the probe (Wen et al. 2023, Figures 1 and 2)."""
+"""Attention maps on the probe (Wen et al. 2023, Figures 1, 2 and 7 to 9; Li 2025, Figure 2.18)."""
 
 from __future__ import annotations
 
@@ -11,17 +11,26 @@ from pipeline import charts
 from pipeline.studies.dyck.figures.common import UNIT, Figure
 from schemas.dyck.tables import (
     LINEAR,
+    LONG_PROBE,
     MINIMAL,
     MINIMAL_ANGLE,
     MINIMAL_SLOW,
     MINIMAL_SUM,
+    PREFIX_MINIMAL,
+    PREFIX_MINIMAL_ANGLE,
+    PREFIX_MINIMAL_SUM,
+    PREFIX_STANDARD,
+    PREFIX_STANDARD_ALL,
     PROBE,
     STANDARD,
+    START_SIGN,
+    TABLE_1_PROBE,
+    THREE_LAYERS,
     WIDE,
 )
 
 PROBE_TEXT = "[[[[]]]](((())))"  # D4: footnote 10
-# Panels of Figures 1 and 2: run, which of its stored replicas, what it is.
+# Panels: run, which of its stored replicas, what it is.
 FIGURE_1 = [
     (WIDE, 0, "width 200 (M3)"),
     (STANDARD, 0, "width 50 (M1)"),
@@ -35,14 +44,33 @@ FIGURE_2 = [
     (MINIMAL_SUM, 0, "embedding (16) (M5)"),
 ]
 CELL = 15  # pixels of one attention weight
+LONG_CELL = 9
 # One hue, ever darker; steep at small weights, where most are. Even 0 is not white: white is masked.
 WEIGHTS, BLUES = [0, 0.1, 0.3, 0.6, 1], ["#EEF4FA", "#C3DAEE", "#7FB2DA", "#2B74B3", "#06264D"]
 
 
+FIGURE_7 = [
+    (PREFIX_STANDARD, 0, "M1, loss at closing brackets"),
+    (PREFIX_STANDARD, 1, "M1, the same, another initialisation"),
+    (PREFIX_STANDARD_ALL, 0, "M1, loss at all positions"),
+    (PREFIX_STANDARD_ALL, 1, "M1, the same, another initialisation"),
+]
+FIGURE_8 = [
+    (PREFIX_STANDARD_ALL, 0, "M1, loss at all positions"),
+    (PREFIX_STANDARD_ALL, 1, "M1, the same, another initialisation"),
+]
+FIGURE_9 = [
+    (PREFIX_MINIMAL, 0, "embedding (15) (M4)"),
+    (PREFIX_MINIMAL, 1, "embedding (15) (M4), another initialisation"),
+    (PREFIX_MINIMAL_ANGLE, 0, "embedding (17) (M6)"),
+    (PREFIX_MINIMAL_SUM, 0, "embedding (16) (M5)"),
+]
+FIGURE_13 = [(THREE_LAYERS, which, f"initialisation {which + 1}") for which in range(4)]
+
+
 def fig1(context: Any) -> Figure:
     """Figure 1: last-layer maps of four standard models on D4, boxes at the last unmatched open bracket."""
-    title = "Attention of standard models, second layer"
-    return _maps(context, FIGURE_1, title)
+    return _maps(context, FIGURE_1, "Attention of standard models, second layer")
 
 
 def fig2(context: Any) -> Figure:
@@ -50,31 +78,66 @@ def fig2(context: Any) -> Figure:
     return _maps(context, FIGURE_2, "Attention of models with a minimal first layer")
 
 
-def _maps(context: Any, panels: list[tuple[str, int, str]], title: str) -> Figure:
-    """Two by two maps without the start token, as in the published variation."""
+def fig7(context: Any) -> Figure:
+    """Figure 7: second-layer maps of standard models trained on prefixes, two setups with two initialisations each."""
+    return _maps(
+        context, FIGURE_7, "Attention of standard models trained on prefixes, second layer", start=True
+    )
+
+
+def fig8(context: Any) -> Figure:
+    """Figure 8: the same on a longer prefix, as long as the training data."""
+    title = "Attention on a longer prefix, second layer"
+    return _maps(context, FIGURE_8, title, LONG_PROBE, start=True, cell=LONG_CELL)
+
+
+def fig9(context: Any) -> Figure:
+    """Figure 9: maps of models with a minimal first layer that were trained on prefixes."""
+    return _maps(context, FIGURE_9, "Attention of minimal-first-layer models trained on prefixes", start=True)
+
+
+def fig13(context: Any) -> Figure:
+    """DYCK-F13 (Li 2025, Figure 2.18): third-layer maps of several three-layer models on one fixed sentence."""
+    return _maps(
+        context, FIGURE_13, "Attention of three-layer models, third layer", TABLE_1_PROBE, start=True
+    )
+
+
+def _maps(
+    context: Any,
+    panels: list[tuple[str, int, str]],
+    title: str,
+    probe: str = PROBE,
+    start: bool = False,
+    cell: int = CELL,
+) -> Figure:
+    """Maps of the last layer, two in a row; without the start token, as in the published variation, or with it."""
     attention, accuracy, stack = (context.table(name) for name in ("attention", "accuracy", "stack_score"))
     frames, charts_, words = [], [], []
-    for letter, (run, which, label) in zip("abcd", panels, strict=True):
-        weights = attention.filter(run=run, probe_split=PROBE, start_included=False, head=0)
+    text = ""
+    for letter, (run, which, label) in zip("abcd", panels, strict=False):
+        weights = attention.filter(run=run, probe_split=probe, start_included=start, head=0)
         replicas = weights["replica"].unique().sort().to_list()
         if which >= len(replicas):
             continue
         weights = weights.filter(pl.col("layer") == pl.col("layer").max(), replica=replicas[which])
-        frame = map_data(weights, f"({letter}) {label}")
+        text = weights["text"][0]
+        frame = map_data(weights, f"({letter}) {label}", text)
         frames.append(frame)
         scores = _map_scores(accuracy, stack, run, replicas[which])
-        charts_.append(map_panel(frame, scores))
+        charts_.append(map_panel(frame, scores, cell, text))
         boxed = frame.filter("box").select(pl.col("weight").mean()).item()
         words.append(f"{frame['panel'][0]}: {', '.join(scores)}, mean weight in the boxes {boxed:.2f}")
+    convention = f"start token, drawn as {START_SIGN}" if start else "without start token"
     told = (
-        f"{title}, on {PROBE_TEXT} without start token: weight of every query (row) on every key (column). "
+        f"{title}, on {text}, {convention}: weight of every query (row) on every key (column). "
         f"Boxes mark the last unmatched open bracket of each query. {'. '.join(words) or 'No model to show'}."
     )
     if not frames:
         empty = pl.DataFrame(schema={"panel": pl.String, "weight": pl.Float64})
         return alt.Chart(empty).mark_rect().properties(title=title, description=told), empty
     subtitle = [
-        "Probe without start token; boxes: the last unmatched open bracket of each query.",
+        f"Probe {'with ' if start else ''}{convention}; boxes: the last unmatched open bracket of each query.",
         "Stack score: share of queries of held-out strings with most weight on their box.",
     ]
     rows = [alt.hconcat(*charts_[i : i + 2], spacing=40) for i in range(0, len(charts_), 2)]
@@ -84,10 +147,10 @@ def _maps(context: Any, panels: list[tuple[str, int, str]], title: str) -> Figur
     )
 
 
-def map_data(weights: pl.DataFrame, panel: str) -> pl.DataFrame:
-    """The rows that one map draws: weights of a map on D4, with tokens, and where the boxes are."""
-    top = last_unmatched(PROBE_TEXT)
-    tokens = dict(enumerate(PROBE_TEXT))
+def map_data(weights: pl.DataFrame, panel: str, text: str = PROBE_TEXT) -> pl.DataFrame:
+    """The rows that one map on ``text`` draws: weights of a map, with tokens, and where the boxes are."""
+    top = last_unmatched(text)
+    tokens = dict(enumerate(text))
     position = {name: pl.col(name).cast(pl.Int32) for name in ("query", "key")}
     return weights.sort("query", "key").select(
         pl.lit(panel).alias("panel"),
@@ -105,7 +168,7 @@ def last_unmatched(text: str) -> list[int]:
     stack: list[int] = []
     found = []
     for i, char in enumerate(text):
-        stack = [*stack, i] if char in "[(" else stack[:-1]
+        stack = [*stack, i] if char in "[({<" else stack[:-1]
         found.append(stack[-1] if stack else -1)
     return found
 
@@ -121,9 +184,9 @@ def _map_scores(accuracy: pl.DataFrame, stack: pl.DataFrame, run: str, replica: 
     return found
 
 
-def map_panel(frame: pl.DataFrame, scores: list[str], cell: int = CELL) -> Any:
+def map_panel(frame: pl.DataFrame, scores: list[str], cell: int = CELL, text: str = PROBE_TEXT) -> Any:
     """One map, ``cell`` pixels per weight, boxes at the last unmatched open bracket."""
-    label = f"'{PROBE_TEXT}'[datum.value]"
+    label = f"'{text}'[datum.value]"
     axis: dict[str, Any] = {
         "labelExpr": label,
         "labelAngle": 0,
@@ -132,7 +195,7 @@ def map_panel(frame: pl.DataFrame, scores: list[str], cell: int = CELL) -> Any:
         "titlePadding": 4,
         "labelFontSize": min(charts.SIZE, cell - 2),
     }
-    order = list(range(len(PROBE_TEXT)))
+    order = list(range(len(text)))
     x = alt.X("key:O", title="key", sort=order, axis=alt.Axis(**axis), scale=alt.Scale(domain=order))
     y = alt.Y("query:O", title="query", sort=order, axis=alt.Axis(**axis), scale=alt.Scale(domain=order))
     colour = alt.Color(
@@ -157,5 +220,5 @@ def map_panel(frame: pl.DataFrame, scores: list[str], cell: int = CELL) -> Any:
         filled=False, stroke=charts.VERMILLION, strokeWidth=1.6
     )
     title = alt.TitleParams(frame["panel"][0], subtitle=", ".join(scores), fontSize=charts.SIZE, offset=6)
-    side = cell * len(PROBE_TEXT)
+    side = cell * len(text)
     return alt.layer(weights, boxes).properties(width=side, height=side, title=title)

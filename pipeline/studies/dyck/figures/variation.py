@@ -12,6 +12,7 @@ from pipeline.studies.dyck.figures.common import Figure, number
 from schemas.dyck.tables import (
     LINEAR,
     MINIMAL,
+    PREFIX,
     PROBE,
     PUBLISHED_TABLE_1_RANDOM,
     PUBLISHED_VARIATION,
@@ -27,6 +28,7 @@ RANDOM = "random causal maps"
 OURS, CLOSED_FORM, PUBLISHED = "this reproduction", "closed form", "published"
 ABOVE = -18  # pixels: published values stand above the bar they belong to
 PUBLISHED_RANDOM = "published-16"  # theory check that holds the published variation of random maps
+OURS_COMPLETE = "this reproduction, trained on complete strings"
 LOG_TITLE = "attention variation (log scale)"
 LAYERS = ["layer 1", "layer 2", "layer 3"]
 
@@ -141,10 +143,11 @@ def _variation_title(table: pl.DataFrame) -> alt.TitleParams:
 
 
 def table1(context: Any) -> Figure:
-    """Table 1: variation by layer on the sentences of D5, published and ours."""
-    table = context.table("variation_table1").sort("lang_k", "lang_D", "n_layers", "layer")
+    """Table 1: variation by layer on the sentences of D5, published and ours, on either kind of training data."""
+    table = context.table("variation_table1").sort("lang_k", "lang_D", "n_layers", "layer", "data")
     data = _table1_data(table)
     cells = data["cell"].unique(maintain_order=True).to_list()
+    sources = [source for source in (PUBLISHED, OURS, OURS_COMPLETE) if source in {*data["source"], OURS}]
     y = alt.Y(
         "cell:N",
         sort=cells,
@@ -152,12 +155,12 @@ def table1(context: Any) -> Figure:
         axis=alt.Axis(ticks=False, domain=False, grid=False, labelLimit=200, labelPadding=8),
         scale=alt.Scale(paddingInner=0.25),
     )
-    offset = alt.YOffset("source:N", sort=[PUBLISHED, OURS], scale=alt.Scale(paddingInner=0))
+    offset = alt.YOffset("source:N", sort=sources, scale=alt.Scale(paddingInner=0))
     colour = alt.Color(
         "source:N",
         title=None,
-        scale=alt.Scale(domain=[PUBLISHED, OURS], range=[charts.VERMILLION, charts.BLUE]),
-        legend=alt.Legend(orient="bottom", symbolType="square"),
+        scale=alt.Scale(domain=sources, range=[charts.VERMILLION, charts.BLUE, charts.GREEN][: len(sources)]),
+        legend=alt.Legend(orient="bottom", symbolType="square", labelLimit=300),
     )
     shape = alt.Shape(
         "layer:N",
@@ -192,7 +195,7 @@ def table1(context: Any) -> Figure:
     )
     random = alt.Chart(data).mark_rule(color=charts.GREY, strokeDash=[5, 3], strokeWidth=1.5)
     random = random.encode(x=alt.X("mean(random):Q", title=LOG_TITLE))
-    height = 46 * max(len(cells), 1)
+    height = (14 + 16 * len(sources)) * max(len(cells), 1)
     left = numbers.properties(width=285, height=height)
     right = alt.layer(random, over_models, bars, points).properties(width=230, height=height)
     title = _table1_title(table)
@@ -209,12 +212,13 @@ def _table1_data(table: pl.DataFrame) -> pl.DataFrame:
             "layer": f"layer {row['layer']}",
             "random": row["random_baseline"],
         }
+        ours = OURS if row["data"] == PREFIX else OURS_COMPLETE
         for source, mean, sd in (
             (PUBLISHED, row["published_mean"], row["published_sd"]),
-            (OURS, row["mean"], row["sd_over_sentences"]),
+            (ours, row["mean"], row["sd_over_sentences"]),
         ):
-            interval = {"ci_lo": row["ci_lo"], "ci_hi": row["ci_hi"]} if source == OURS else {}
-            if mean is None:
+            interval = {"ci_lo": row["ci_lo"], "ci_hi": row["ci_hi"]} if source == ours else {}
+            if mean is None or (source == PUBLISHED and ours == OURS_COMPLETE):
                 continue
             text = f"{mean:.3f}" if mean < 1 else f"{mean:.2f}"
             spread = "" if sd is None else f" ({sd:.3f})" if mean < 1 else f" ({sd:.2f})"
@@ -231,17 +235,25 @@ def _table1_title(table: pl.DataFrame) -> alt.TitleParams:
     subtitle = ["Mean (standard deviation; thick bars) over 40 sentences of length 19, with start token"]
     if table.height:
         first = table.row(0, named=True)
-        sizes = sorted(set(table["n_models"]))
-        counted = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
+        counted = " and ".join(
+            _counted(rows, data) for (data,), rows in table.group_by("data", maintain_order=True)
+        )
         excluded = int(table.filter(layer=1)["n_excluded"].sum())
         without = f" ({excluded} of all rows excluded)" if excluded else ""
         subtitle[0] = subtitle[0].replace("40", str(first["n_sentences"]))
         subtitle.append(f"Thin bars: {first['confidence']:.0%} bootstrap interval of ours over models")
         subtitle.append(
-            f"{counted} models per row{without}; dashed: random causal maps, {first['random_baseline']:.2f} "
-            f"(published {PUBLISHED_TABLE_1_RANDOM})"
+            f"Dashed: random causal maps, {first['random_baseline']:.2f} (published {PUBLISHED_TABLE_1_RANDOM})"
         )
+        subtitle.append(f"Models per row: {counted}{without}")
     return alt.TitleParams("Variation of attention by layer (Table 1)", subtitle=subtitle)
+
+
+def _counted(rows: pl.DataFrame, data: str) -> str:
+    """How many models a row of one arm rests on."""
+    sizes = sorted(set(rows["n_models"]))
+    number = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
+    return f"{number} trained on {'prefixes' if data == PREFIX else 'complete strings'}"
 
 
 def _table1_words(data: pl.DataFrame) -> str:

@@ -1,0 +1,71 @@
+"""What the choices that the texts leave open do to the numbers (chapter sections 3 and 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+
+from pipeline import stats
+from pipeline.studies.dyck.analysis.measure import IN_DISTRIBUTION, LENGTH_GENERALISATION, Model
+from pipeline.studies.dyck.analysis.per_run import bootstrap_stream, pair_means
+from schemas.dyck.tables import PROBE, PUBLISHED_VARIATION, READINGS
+
+
+def readings(context: Any, models: dict[str, Model]) -> list[pl.DataFrame]:
+    """The table ``readings``: for every choice that has two readings among ``models``, all that each gives."""
+    rows = []
+    for choice, runs in READINGS.items():
+        there = {reading: models[run] for reading, run in runs.items() if run in models}
+        if len(there) < 2:
+            continue
+        recommended = next(iter(runs))
+        for reading, model in there.items():
+            about = {"choice": choice, "reading": reading, "recommended": reading == recommended}
+            about |= {"run": model.run, "steps": model.entry["steps"]}
+            rows += [about | row for row in _quantities(context, model, runs[recommended])]
+    return [pl.DataFrame(rows, infer_schema_length=None)] if rows else []
+
+
+def _quantities(context: Any, model: Model, recommended: str) -> Iterator[dict[str, Any]]:
+    """Accuracy and variation, of models with a minimal first layer also balance and accuracy at length."""
+    for start in (False, True):
+        if (maps := model.layer(PROBE, start, model.entry["layers"])) is not None:
+            mean_S, draws_SxB = pair_means(context, model, maps)
+            interval = stats.Interval(
+                mean_S[0], *stats.percentiles(draws_SxB[0], context.entry.analysis.confidence)
+            )
+            name = f"variation on D4, start token {'included' if start else 'omitted'}"
+            published = None if start else PUBLISHED_VARIATION.get(recommended)
+            yield _row(context, model, name, interval, accurate=True) | {"published": published}
+    last = [frame for frame in model.stack if frame["layer"][0] == model.entry["layers"]]
+    columns = {
+        "acc_close in distribution": model.column(IN_DISTRIBUTION[model.split], "acc_close"),
+        "stack_argmax": last[0].filter(head=0)["stack_argmax"].to_numpy() if last else None,
+    }
+    if model.balance:
+        columns |= {"balance violation": model.balance[0]["beta"].to_numpy()}
+        for name in ("acc_close", "acc_thr80"):
+            columns[f"{name} at length"] = model.column(LENGTH_GENERALISATION, name)
+    kept, _ = model.kept(accurate=False)
+    for name, values in columns.items():
+        if values is not None:
+            rng = bootstrap_stream(context, "reading", model.run, name)
+            analysis = context.entry.analysis
+            how = {"resamples": analysis.resamples, "confidence": analysis.confidence}
+            yield _row(context, model, name, stats.bootstrap(stats.mean, values[kept], rng=rng, **how))
+
+
+def _row(
+    context: Any, model: Model, quantity: str, interval: stats.Interval, accurate: bool = False
+) -> dict[str, Any]:
+    kept, _ = model.kept(accurate)
+    return {
+        "quantity": quantity,
+        **interval._asdict(),
+        "confidence": context.entry.analysis.confidence,
+        "n": len(kept),
+        "n_excluded": model.replicas - len(kept),
+        "published": None,
+    }
