@@ -184,11 +184,11 @@ def table1(context: Any) -> Figure:
         ),
         text="text:N",
     )
-    bars = base.mark_rule(strokeWidth=3).encode(x=alt.X("low:Q", title=LOG_TITLE), x2="high:Q")
+    bars = base.mark_rule(strokeWidth=3, clip=True).encode(x=alt.X("low:Q", title=LOG_TITLE), x2="high:Q")
     over_models = base.mark_rule(strokeWidth=1, opacity=0.7, clip=True).encode(
         x=alt.X("ci_lo:Q", title=LOG_TITLE), x2="ci_hi:Q"
     )
-    points = base.mark_point(filled=True, size=60, opacity=1).encode(
+    points = base.mark_point(filled=True, size=60, opacity=1, clip=True).encode(
         x=x,
         shape=shape,
         y=alt.Y("cell:N", sort=cells, title=None, axis=None, scale=alt.Scale(paddingInner=0.25)),
