@@ -12,7 +12,7 @@ import jinja2
 from markupsafe import Markup
 
 from pipeline.errors import SandglassError
-from pipeline.report import figures, wording
+from pipeline.report import figures, index, wording
 from pipeline.report.markdown import Heading, Mark, Text
 from pipeline.report.results import Row, Study
 from pipeline.scales import resolve
@@ -138,13 +138,20 @@ class StudyText:
         drawn = Markup(self.blocks.traced(self.study.id, row, column, text or "not measured"))
         return self._inline(f"{column}({row['claim']!r}, {row['gate']!r})", drawn)
 
-    def table(self, name: str, columns: list[str] | None = None, rows: int = ROWS) -> str:
-        """The first rows of a result table."""
+    def table(
+        self,
+        name: str,
+        columns: list[str] | None = None,
+        rows: int = ROWS,
+        where: dict[str, Any] | None = None,
+    ) -> str:
+        """The first rows of a result table, of those that have the values ``where``."""
         _known("table", name, self.study.entry.tables)
         artifact = self.site.artifact("table", self.study.id, name)
         frame, _ = self.site.table(self.study.id, name)
-        for column in columns or []:
+        for column in [*(columns or []), *(where or {})]:
             _known("column", column, frame.columns)
+        frame = frame.filter(**where) if where else frame
         shown = frame.select(columns) if columns else frame
         drawn = Markup(self.blocks.table(artifact, shown.head(rows), frame.height))
         return self._block(f'table("{name}")', lambda _: drawn)
@@ -176,6 +183,11 @@ class StudyText:
         _known("artifact", path, known)
         return self._inline(f'artifact("{path}")', Markup(self.blocks.to(known[path].page, text)))
 
+    def index(self) -> str:
+        """Every item of the study's index (``index.yaml``): id, what it is, its artifacts and its code."""
+        drawn = Markup(self.blocks.index(index.load(self.study.id, self.site.artifacts)))
+        return self._block("index()", lambda _: drawn)
+
     def _first(self, kind: str, name: str) -> bool:
         """Whether this is the first time, so that an id stands once in a page."""
         first = (kind, name) not in self.shown
@@ -185,6 +197,7 @@ class StudyText:
 
 FUNCTIONS = (
     "figure", "claims", "verdict", "value", "published", "interval", "table", "theory", "param", "artifact",
+    "index",
 )  # fmt: skip
 
 

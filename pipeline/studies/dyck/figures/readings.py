@@ -132,7 +132,9 @@ def prefix_variation(context: Any) -> Figure:
     base = alt.Chart(data).encode(y=y)
     layers = alt.layer(
         base.mark_tick(color=charts.GREY, thickness=2, size=14).encode(x=alt.X("random:Q", title=LOG_TITLE)),
-        base.mark_rule(strokeWidth=1.5, clip=True).encode(x=alt.X("lo:Q", title=LOG_TITLE), x2="hi:Q", color=colour),
+        base.mark_rule(strokeWidth=1.5, clip=True).encode(
+            x=alt.X("lo:Q", title=LOG_TITLE), x2="hi:Q", color=colour
+        ),
         base.mark_point(filled=True, size=65, opacity=1, clip=True).encode(x=x, color=colour, shape=shape),
         base.mark_rule(color=charts.INK, strokeDash=[5, 3]).encode(
             x=alt.X("mean(published):Q", title=LOG_TITLE), y=alt.Y()
