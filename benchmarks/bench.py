@@ -259,7 +259,9 @@ def evaluation() -> list[Row]:
         pattern = ("blocks.0.attn.pattern",)
         difference = float((read(()) - read(pattern)).abs().max() / read(pattern).abs().max())
         assert difference < 1e-5, difference
-        seconds = interleaved({"ours": lambda _, f=read: f(()), "plain": lambda _, f=read: f(pattern)}, 7)
+        seconds = interleaved(
+            {"ours": lambda _, f=read: f(()), "plain": lambda _, f=read, p=pattern: f(p)}, 7
+        )
         what = (
             f"evaluating M4 of width {entry.width} at length 450, ten models, s (largest relative difference "
         )

@@ -19,19 +19,27 @@ from pipeline.languages import dyck
 from pipeline.studies.dyck import figures
 from pipeline.studies.dyck.figures import maps
 from schemas.dyck.tables import (
+    ARM_OF,
     ARMS,
     LINEAR,
+    LONG_PROBE,
     MAPPED,
     MINIMAL,
     PARENT,
+    PREFIX_MINIMAL,
+    PREFIX_STANDARD_ALL,
     PROBE,
     PRUNED,
     PUBLISHED_TABLE_1,
     STANDARD,
     TABLE_1,
+    TABLE_1_PROBE,
     TARGET,
     WIDE,
 )
+
+COMPLETE_ARMS = ARMS["complete"]
+TEXTS = {PROBE: "[[[[]]]](((())))", LONG_PROBE: "[()]" * 7, TABLE_1_PROBE: "[[]]" * 4 + "[()"}
 
 
 def variation() -> pl.DataFrame:
@@ -50,13 +58,40 @@ def variation() -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
+def prefix_variation() -> pl.DataFrame:
+    """Of M4 on D4 and, of M1 trained on all positions, on two sentences of D5."""
+    about = variation().filter("last_layer").head(1)
+    return pl.concat(
+        about.with_columns(
+            run=pl.lit(run), probe_split=pl.lit(probe), seq_id=pl.lit(seq, pl.Int64), start_included=pl.lit(start),
+            variation_mean=pl.lit(value), ci_lo=pl.lit(value * 0.8), ci_hi=pl.lit(value * 1.2),
+        )
+        for run, probe, seq, start, value in (
+            (PREFIX_MINIMAL, PROBE, 0, False, 0.2),
+            (PREFIX_STANDARD_ALL, TABLE_1_PROBE, 0, True, 6.0),
+            (PREFIX_STANDARD_ALL, TABLE_1_PROBE, 1, True, 8.0),
+        )
+    )  # fmt: skip
+
+
+def readings() -> pl.DataFrame:
+    rows = [
+        {"choice": "length of training, M1", "reading": f"{steps}", "steps": steps, "quantity": quantity,
+         "value": steps / 1000, "lo": steps / 1100, "hi": steps / 900, "confidence": 0.9, "n": 4,
+         "published": 2.27 if "variation" in quantity else None}
+        for steps in (300, 1200, 2400)
+        for quantity in ("variation on D4, start token omitted", "acc_close in distribution", "stack_argmax")
+    ]  # fmt: skip
+    return pl.DataFrame([*rows, rows[0] | {"choice": "width, M4", "value": 99.0}])
+
+
 def fig3() -> pl.DataFrame:
     rng = np.random.default_rng(0)
     rows = []
-    for arm, run in ARMS.items():
+    for run, (data, arm) in ARM_OF.items():
         for replica in range(6):
             beta = rng.normal(0.23 if arm == "standard" else 0.05, 0.01)
-            rows.append({"run": run, "replica": replica, "arm": arm, "beta": beta, "acc_close": 1 - beta,
+            rows.append({"run": run, "replica": replica, "arm": arm, "data": data, "beta": beta, "acc_close": 1 - beta,
                          "acc_thr80": 1 - 2 * beta, "diverged": replica == 5})  # fmt: skip
     return pl.DataFrame(rows)
 
@@ -66,8 +101,9 @@ def contrasts() -> pl.DataFrame:
     for name in ("acc_close", "acc_thr80"):
         metric = f"beta, {name}"
         for statistic, run, value in (
-            ("spearman", ARMS["standard"], -0.551), ("spearman", ARMS["contrastive"], 0.124),
-            ("spearman of both arms pooled", ARMS["contrastive"], None),
+            ("spearman", COMPLETE_ARMS["standard"], -0.551), ("spearman", COMPLETE_ARMS["contrastive"], 0.124),
+            ("spearman of both arms pooled", COMPLETE_ARMS["contrastive"], None),
+            ("spearman", ARMS["prefix"]["standard"], 0.33),
         ):  # fmt: skip
             rows.append({"contrast": "rank", "statistic": statistic, "first": run, "metric": metric, "value": value,
                          "lo": -0.8, "hi": 0.3, "confidence": 0.9})  # fmt: skip
@@ -75,40 +111,49 @@ def contrasts() -> pl.DataFrame:
 
 
 def attention() -> pl.DataFrame:
-    """Replicas 3 and 5 of every run on D4; the last layer of replica 3 looks at the stack, of 5 evenly."""
-    last = dyck.last_unmatched_open(dyck.nested_probe(2, 4))[0]
-    rows = []
-    for run in MAPPED:
-        for layer in (1, 2):
-            for replica in (3, 5):
-                for query in range(16):
-                    for key in range(query + 1):
-                        box = float(last[query] == key)
-                        weight = {(2, 3): 0.7 * box, (2, 5): 1 / (query + 1)}.get((layer, replica), 1.0)
-                        rows.append(
-                            {"run": run, "replica": replica, "probe_split": PROBE, "layer": layer, "head": 0,
-                             "start_included": False, "query": query, "key": key, "weight": weight}
-                        )  # fmt: skip
-                        rows.append(rows[-1] | {"start_included": True, "weight": 9.0})
-    return pl.DataFrame(rows)
+    """Replicas 3 and 5 of every run on its probes; the last layer of replica 3 looks at the stack, of 5 evenly."""
+    maps = [_map(probe, start) for probe in TEXTS for start in (False, True)]
+    runs = [
+        {"run": run, "probe_split": probe, "replica": replica, "layer": layer}
+        for run, probes in MAPPED.items() for probe in probes for replica in (3, 5) for layer in (1, 2)
+    ]  # fmt: skip
+    frame = pl.DataFrame(runs).join(pl.concat(maps), on="probe_split")
+    looks, evenly = pl.col("replica") == 3, 1 / (pl.col("query") + 1)
+    weight = pl.when(looks).then(0.7 * pl.col("box")).otherwise(evenly)
+    return frame.with_columns(weight=pl.when(pl.col("layer") == 2).then(weight).otherwise(1.0), head=0).drop(
+        "box"
+    )
+
+
+def _map(probe: str, start: bool) -> pl.DataFrame:
+    """Places of a map on a probe, and which are the last unmatched open bracket of their query."""
+    last = dyck.last_unmatched_open(dyck.parse(TEXTS[probe]))[0]
+    last = [-1, *(at + 1 if at >= 0 else -1 for at in last)] if start else list(last)
+    query, key = np.tril_indices(len(last))
+    about = {"probe_split": probe, "start_included": start, "text": ("·" if start else "") + TEXTS[probe]}
+    box = (np.array(last)[query] == key).astype(float)
+    return pl.DataFrame({"query": query, "key": key, "box": box}).with_columns(
+        **{k: pl.lit(v) for k, v in about.items()}
+    )
 
 
 def stack_scores() -> pl.DataFrame:
     return pl.DataFrame(
         {"run": run, "replica": replica, "layer": layer, "head": 0, "stack_argmax": 0.1 * layer + 0.01 * replica,
          "stack_mass": 0.3, "stack_mass_uniform": 0.198}
-        for run in (*MAPPED, TABLE_1[2, 4, 3], ARMS["standard"]) for replica in (3, 5) for layer in (1, 2)
+        for run in (*MAPPED, COMPLETE_ARMS["standard"]) for replica in (3, 5) for layer in (1, 2)
     )  # fmt: skip
 
 
 def table_1() -> pl.DataFrame:
-    """Ours is twice what was published."""
+    """Ours is twice what was published, on complete strings three times."""
     return pl.DataFrame(
-        {"run": TABLE_1[cell], "lang_k": cell[0], "lang_D": cell[1], "n_layers": cell[2], "layer": layer,
-         "mean": 2 * mean, "sd_over_sentences": 2 * sd, "n_sentences": 40, "n_rows": 20, "n_models": 3,
+        {"run": TABLE_1[cell], "data": data, "lang_k": cell[0], "lang_D": cell[1], "n_layers": cell[2], "layer": layer,
+         "mean": factor * mean, "sd_over_sentences": factor * sd, "n_sentences": 40, "n_rows": 20, "n_models": 3,
          "n_excluded": 1, "random_baseline": 3.386, "published_mean": mean, "published_sd": sd,
          "ci_lo": mean, "ci_hi": 3 * mean, "confidence": 0.9}
         for cell, published in PUBLISHED_TABLE_1.items() for layer, (mean, sd) in enumerate(published, start=1)
+        for data, factor in (("prefix", 2), ("complete", 3))
     )  # fmt: skip
 
 
@@ -140,7 +185,8 @@ TABLES = {
     "attention": attention(),
     "stack_score": stack_scores(),
     "variation_table1": table_1(),
-    "variation": variation(),
+    "variation": pl.concat([variation(), prefix_variation()]),
+    "readings": readings(),
     "fig3": fig3(),
     "contrasts": contrasts(),
     "pruning_maps": pruning_maps(),
@@ -150,7 +196,7 @@ TABLES = {
             *ACCURACY,
             ACCURACY[0]
             | {
-                "run": ARMS["standard"],
+                "run": COMPLETE_ARMS["standard"],
                 "eval_split": "lengen",
                 "in_distribution": False,
                 "shortest": 403,
@@ -244,23 +290,76 @@ def test_maps_show_the_last_layer_and_box_the_last_unmatched_open(
     assert "mean weight in the boxes 0.70" in chart.to_dict()["description"]
 
 
-def test_table_1_shows_every_cell_twice(tmp_path: Path) -> None:
-    chart, data = figures.table1(context())
-    assert data.height == 2 * 20 and data["cell"].n_unique() == 8
+@pytest.mark.parametrize(
+    ("name", "panels", "text"),
+    [
+        ("fig7", maps.FIGURE_7, TEXTS[PROBE]),
+        ("fig8", maps.FIGURE_8, TEXTS[LONG_PROBE]),
+        ("fig9", maps.FIGURE_9, TEXTS[PROBE]),
+        ("fig13", maps.FIGURE_13[:2], TEXTS[TABLE_1_PROBE]),
+    ],
+)
+def test_maps_with_the_start_token_box_the_last_unmatched_open(
+    name: str, panels: list[tuple[str, int, str]], text: str, tmp_path: Path
+) -> None:
+    chart, data = figures.FIGURES[name](context())
+    last = [at + 1 if at >= 0 else -1 for at in dyck.last_unmatched_open(dyck.parse(text))[0]]
+    n = len(text) + 1
+    assert data.height == len(panels) * n * (n + 1) // 2
+    for letter, (run, which, label) in zip("abcd", panels, strict=False):
+        shown = data.filter(panel=f"({letter}) {label}")
+        assert set(shown["run"]) == {run} and set(shown["replica"]) == {(3, 5)[which]}
+        assert set(shown.filter("box").select("query", "key").rows()) == {
+            (i + 1, at) for i, at in enumerate(last) if at >= 0
+        }
+        assert "".join(shown.filter(query=n - 1).sort("key")["key_token"]) == f"·{text}"
+    assert texts(chart, tmp_path).count("·") == 2 * len(panels)
+
+
+def test_training_length_shows_variation_and_accuracy(tmp_path: Path) -> None:
+    chart, data = figures.training_length(context())
+    assert data["quantity"].value_counts(sort=True)["count"].to_list() == [3, 3]
     found = texts(chart, tmp_path)
-    for text in ("0.047 (0.006)", "0.094 (0.012)", "24.06 (1.17)", "48.13 (2.33)", "k=3, D=8, 3 layers"):
+    assert {"300", "1,200", "2,400"} <= set(found) and any("90% bootstrap interval" in text for text in found)
+    assert "300 steps: variation 0.30; 1200 steps: variation 1.20" in chart.to_dict()["description"]
+
+
+def test_prefix_variation_shows_every_reading(tmp_path: Path) -> None:
+    chart, data = figures.prefix_variation(context())
+    assert data.select("model", "loss", "where", "value", "published").rows() == [
+        ("M4", "closing brackets", "D4, start token omitted", 0.2, 0.34),
+        ("M1", "all positions", "D5, start token included", 7.0, 14.51),
+    ]
+    assert {"M1", "M4", "all positions", "D5, start token included"} <= set(texts(chart, tmp_path))
+
+
+def test_table_1_shows_every_cell_three_times(tmp_path: Path) -> None:
+    chart, data = figures.table1(context())
+    assert data.height == 3 * 20 and data["cell"].n_unique() == 8
+    found = texts(chart, tmp_path)
+    for text in (
+        "0.047 (0.006)",
+        "0.094 (0.012)",
+        "0.141 (0.018)",
+        "24.06 (1.17)",
+        "48.13 (2.33)",
+        "k=3, D=8, 3 layers",
+    ):
         assert text in found, text
     assert found.index("layer 1") < found.index("layer 2") < found.index("layer 3")
     assert any(
-        "3 models per row (8 of all rows excluded); dashed: random causal maps, 3.39" in t for t in found
+        "Models per row: 3 trained on complete strings and 3 trained on prefixes (16 of all rows excluded)"
+        in t
+        for t in found
     )
     assert "k=2, D=4, 2 layers: layer 1 0.094 (0.012), layer 2 15.44 (1.82)" in chart.to_dict()["description"]
 
 
 def test_stack_scores_are_those_of_the_last_layer(tmp_path: Path) -> None:
     chart, data = figures.stack_score(context())
-    assert set(data["layer"]) == {2} and data.height == 2 * (len(MAPPED) + 1)
-    assert ARMS["standard"] not in set(data["model"])
+    shown = {run for run in MAPPED if not run.startswith("dyck-prefix")}
+    assert set(data["layer"]) == {2} and data.height == 2 * len(shown)
+    assert COMPLETE_ARMS["standard"] not in set(data["model"])
     found = texts(chart, tmp_path)
     assert {
         "standard (M1)",
@@ -333,8 +432,8 @@ def test_figures_fit_a_text_column(tmp_path: Path) -> None:
 def test_figures_survive_missing_runs(name: str, tmp_path: Path) -> None:
     few = {
         "variation": variation().filter(run=STANDARD),
-        "fig3": fig3().filter(arm="standard"),
-        "contrasts": contrasts().filter(first=ARMS["standard"]),
+        "fig3": fig3().filter(arm="standard", data="complete"),
+        "contrasts": contrasts().filter(first=COMPLETE_ARMS["standard"]),
         "attention": attention().filter(pl.col("run") != WIDE, replica=3),
         "stack_score": stack_scores().filter(run=STANDARD),
         "variation_table1": table_1().filter(n_layers=2),

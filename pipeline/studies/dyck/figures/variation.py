@@ -28,7 +28,7 @@ RANDOM = "random causal maps"
 OURS, CLOSED_FORM, PUBLISHED = "this reproduction", "closed form", "published"
 ABOVE = -18  # pixels: published values stand above the bar they belong to
 PUBLISHED_RANDOM = "published-16"  # theory check that holds the published variation of random maps
-OURS_COMPLETE = "this reproduction, trained on complete strings"
+OURS_COMPLETE = "on complete strings"
 LOG_TITLE = "attention variation (log scale)"
 LAYERS = ["layer 1", "layer 2", "layer 3"]
 
