@@ -44,7 +44,7 @@ FIGURE_2 = [
     (MINIMAL_SUM, 0, "embedding (16) (M5)"),
 ]
 CELL = 15  # pixels of one attention weight
-LONG_CELL = 9
+MIDDLE_CELL, LONG_CELL = 13, 9  # for longer strings
 # One hue, ever darker; steep at small weights, where most are. Even 0 is not white: white is masked.
 WEIGHTS, BLUES = [0, 0.1, 0.3, 0.6, 1], ["#EEF4FA", "#C3DAEE", "#7FB2DA", "#2B74B3", "#06264D"]
 
