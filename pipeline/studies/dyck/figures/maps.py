@@ -98,9 +98,8 @@ def fig9(context: Any) -> Figure:
 
 def fig13(context: Any) -> Figure:
     """DYCK-F13 (Li 2025, Figure 2.18): third-layer maps of several three-layer models on one fixed sentence."""
-    return _maps(
-        context, FIGURE_13, "Attention of three-layer models, third layer", TABLE_1_PROBE, start=True
-    )
+    title = "Attention of three-layer models, third layer"
+    return _maps(context, FIGURE_13, title, TABLE_1_PROBE, start=True, cell=MIDDLE_CELL)
 
 
 def _maps(
