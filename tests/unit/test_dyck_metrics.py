@@ -115,6 +115,17 @@ def test_equal_maps_do_not_vary_and_opposite_ones_vary_most() -> None:
 # Stack score
 
 
+def test_divergence_from_uniform_attention() -> None:
+    """A token that looks at itself alone is log(keys) away, one that looks evenly is not away at all."""
+    tokens = np.array([[1, 2, dyck.PADDING], [1, 1, 2]], np.int8)
+    pattern = torch.zeros(2, 2, 1, 4, 4)
+    pattern[0, :, 0] = torch.eye(4)
+    pattern[1, :, 0] = torch.tril(torch.ones(4, 4)) / torch.arange(1, 5)[:, None]
+    found = metrics.stack_score(pattern, tokens).kl_uniform[:, 0]
+    itself = (2 * np.log(2) + 2 * np.log(3) + np.log(4)) / 5
+    assert found.tolist() == pytest.approx([itself, 0.0], abs=1e-7)
+
+
 def test_stack_score_by_hand() -> None:
     """[()] then [[ : boxes at 1, 2, 1 and 1, 2; after ] the stack is empty. Keys: start, then the tokens."""
     tokens = dyck.parse("[()]", "[[")

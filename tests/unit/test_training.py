@@ -112,9 +112,12 @@ def test_packed_loss_and_gradient_are_those_of_padded_rows(tmp_path: Path, run: 
     torch.testing.assert_close(values["packed"][2], values["padded"][2], atol=1e-12, rtol=0)
 
 
-def test_the_regulariser_compares_aligned_logits(tmp_path: Path) -> None:
-    """Eq. (18), sequence by sequence: [t_S] p s against [t_S] s at |s|+1 positions."""
-    job = open_job(tmp_path, "dyck-minimal-contrastive")
+@pytest.mark.parametrize(
+    ("run", "behind"), [("dyck-minimal-contrastive", 1), ("dyck-minimal-contrastive-release", 0)]
+)
+def test_the_regulariser_compares_aligned_logits(tmp_path: Path, run: str, behind: int) -> None:
+    """Eq. (18), sequence by sequence: [t_S] p s against [t_S] s at |s|+1 positions; in the release p [t_S] s."""
+    job = open_job(tmp_path, run)
     table = torch.from_numpy(job.table).double()
     weights = job.unflatten(job.initial([2]).double() * 20)
 
@@ -129,7 +132,7 @@ def test_the_regulariser_compares_aligned_logits(tmp_path: Path) -> None:
     squares = []
     for n in job._selection(2, 3):
         s = data["ids"][2, n, : data["lengths"][2, n]].astype(np.int64)
-        longer = np.concatenate([s[:1], prefix, s[1:]])
+        longer = np.concatenate([s[:behind], prefix, s[behind:]])
         plain = forward(torch.from_numpy(s)[None, None])
         extended = forward(torch.from_numpy(longer)[None, None])
         squares.append((extended[0, 0, len(prefix) :] - plain[0, 0]) ** 2)
