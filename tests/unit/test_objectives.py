@@ -46,7 +46,7 @@ def test_the_l2_term_pulls_every_weight_towards_zero(tmp_path: Path) -> None:
         (tmp_path / str(l2)).mkdir()
         job = open_job(tmp_path / str(l2), "dyck-theory-squared", settings={"l2": l2}, steps=1)
         start = job.initial([0])
-        state = core.State.fresh(start, job.metrics)
+        state = core.State.fresh(start.clone(), job.metrics)
         batch = {k: torch.from_numpy(v) for k, v in job.batch([0], 0).items()}
         core._step(job, state, torch.from_numpy(job.table), batch, torch.full((1, 1), 1e-3))
         flat[l2] = state.mean  # Adam's first moment: (1 - beta_1) times the gradient
