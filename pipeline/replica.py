@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class Replica(nn.Module):
     """A model whose shape is ``spec`` and whose weights carry the names of its model module.
 
-    ``model(ids)`` gives the logits (B, T, outputs) for the symbol after every position; ``model.labels``
-    says what each output stands for. ``ids`` (B, T) are integers below ``spec.inputs``: the study's
+    ``model(ids)`` gives the logits (B, T, outputs) for the symbol after every position (of a run that copies, for
+    the symbol at it); ``model.labels`` says what each output stands for. ``ids`` (B, T) are integers below ``spec.inputs``: the study's
     numbering, 0 the start token, which every training sequence begins with; ``model.encode`` makes them
     from strings. Rows of different length are filled up at the end, with 0: models are causal.
 
@@ -113,7 +113,7 @@ class Replica(nn.Module):
     @property
     def labels(self) -> list[str]:
         """What each output stands for."""
-        return list(self._inputs().labels(self.config["entry"]))
+        return list(self._inputs().labels(self.config["entry"], self.spec.outputs))
 
     def _inputs(self) -> Any:
         return importlib.import_module(f"pipeline.studies.{self.config['study']}.inputs")

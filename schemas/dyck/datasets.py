@@ -19,6 +19,7 @@ SPLITS = [
     "probe16",
     "probe19",
     "copy",
+    "dev_copy",
 ]
 COMPLETE = ["train_complete", "dev_complete"]
 
