@@ -228,6 +228,7 @@ class Analysis(Strict):
     )
     pruning_strings: Positive = Field(description="held-out strings on which these networks are compared")
     finetune_steps: Positive = Field(description="DYCK-E11: training steps after a head is zeroed")
+    finetune_rate: Annotated[float, Field(gt=0, description="their peak learning rate, in those of the run")]
 
 
 class Claims(Strict):
