@@ -38,6 +38,7 @@ MODELS = {
 MAPPED = tuple(MODELS)  # the runs whose maps Figures 1 and 2 show
 PROBE = "probe16"  # D4
 TABLE_1_PROBE = "probe19"  # D5
+START_SIGN = "·"  # the start token, where sequences are shown
 TARGET, PARENT, PRUNED = "target", "parent", "pruned"
 STACK_LIKE = 0.9  # DYCK-A4: a map is stack-like from this stack_argmax on
 # DYCK-A6: a map is interpretable if the lift of some bracket is beyond these; it misleads if uniform attention in

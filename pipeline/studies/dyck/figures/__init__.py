@@ -7,6 +7,8 @@ from typing import Any
 
 from pipeline.studies.dyck.figures.balance import fig3
 from pipeline.studies.dyck.figures.common import Figure
+from pipeline.studies.dyck.figures.copying import fig4, fig5, fig6
+from pipeline.studies.dyck.figures.importance import head_importance
 from pipeline.studies.dyck.figures.maps import fig1, fig2
 from pipeline.studies.dyck.figures.stack import stack_score
 from pipeline.studies.dyck.figures.theory import broken_solvers, exact_solvers, pruning_error, pruning_maps
@@ -23,4 +25,8 @@ FIGURES: dict[str, Callable[[Any], Figure]] = {
     "broken_solvers": broken_solvers,
     "pruning_error": pruning_error,
     "pruning_maps": pruning_maps,
+    "fig4": fig4,
+    "fig5": fig5,
+    "fig6": fig6,
+    "head_importance": head_importance,
 }

@@ -121,9 +121,9 @@ def _map_scores(accuracy: pl.DataFrame, stack: pl.DataFrame, run: str, replica: 
     return found
 
 
-def map_panel(frame: pl.DataFrame, scores: list[str], cell: int = CELL) -> Any:
+def map_panel(frame: pl.DataFrame, scores: list[str], cell: int = CELL, text: str = PROBE_TEXT) -> Any:
     """One map, ``cell`` pixels per weight, boxes at the last unmatched open bracket."""
-    label = f"'{PROBE_TEXT}'[datum.value]"
+    label = f"'{text}'[datum.value]"
     axis: dict[str, Any] = {
         "labelExpr": label,
         "labelAngle": 0,
@@ -132,7 +132,7 @@ def map_panel(frame: pl.DataFrame, scores: list[str], cell: int = CELL) -> Any:
         "titlePadding": 4,
         "labelFontSize": min(charts.SIZE, cell - 2),
     }
-    order = list(range(len(PROBE_TEXT)))
+    order = list(range(len(text)))
     x = alt.X("key:O", title="key", sort=order, axis=alt.Axis(**axis), scale=alt.Scale(domain=order))
     y = alt.Y("query:O", title="query", sort=order, axis=alt.Axis(**axis), scale=alt.Scale(domain=order))
     colour = alt.Color(
@@ -157,5 +157,5 @@ def map_panel(frame: pl.DataFrame, scores: list[str], cell: int = CELL) -> Any:
         filled=False, stroke=charts.VERMILLION, strokeWidth=1.6
     )
     title = alt.TitleParams(frame["panel"][0], subtitle=", ".join(scores), fontSize=charts.SIZE, offset=6)
-    side = cell * len(PROBE_TEXT)
+    side = cell * len(text)
     return alt.layer(weights, boxes).properties(width=side, height=side, title=title)
