@@ -422,12 +422,34 @@ def test_a_run_reads_its_own_grammar_and_says_what_is_missing() -> None:
         runs.prepare(entry, frame.filter(lang_k=2), loaded.seed)
 
 
+def test_a_run_on_the_split_copy_has_its_input_as_its_target(tmp_path: Path) -> None:
+    loaded = params.load(ROOT, "smoke")
+    entry = loaded.runs["dyck-copy-l1"]
+    frame, _ = datasets.generate(loaded.datasets[entry.dataset], entry.dataset, loaded.seed)
+    header, data, _ = runs.prepare(entry, frame, loaded.seed)
+    strings = [[0, *row] for row in frame["tokens"].to_list()]
+    assert data["ids"].tolist() == data["targets"].tolist() == [strings]
+    assert set(data["lengths"].ravel()) == {29} and header.spec["outputs"] == 5
+    batch = open_job(tmp_path, "dyck-copy-l1").batch([0], 0)
+    np.testing.assert_array_equal(
+        batch["ids"].reshape(1, -1)[0, batch["select"][0]], batch["targets"][0]
+    )  # the start token among them
+    assert (batch["targets"] == 0).sum() == entry.batch
+    symbols = entry.model_copy(update={"embedding": "pair"})  # reads symbols, and gives tokens
+    _, other, _ = runs.prepare(symbols, frame, loaded.seed)
+    assert other["targets"].tolist() == [strings] and other["ids"].max() > 4
+    for wrong in ({"loss_positions": "closing"}, {"contrastive": 0.3}):
+        with pytest.raises(SandglassError, match="dyck-copy is for copying, which has loss_positions 'all'"):
+            runs.prepare(entry.model_copy(update=wrong), frame, loaded.seed)
+
+
 def test_paper_size_builds_and_takes_steps(tmp_path: Path) -> None:
     """The full-size configuration of every run: data, shapes, one optimiser step at the published batch."""
     loaded = params.load(ROOT, "paper")
     frames: dict[str, Any] = {}
     for run, entry in loaded.runs.items():
-        shown = {"dyck-theory-target": 1}.get(run, 40)  # ours, to be pruned to: one model
+        # ours: one model to be pruned to; no number is published of those that copy, and of those with heads
+        shown = {"dyck-theory-target": 1, "dyck-heads": 10}.get(run, 4 if "copy" in run else 40)
         assert entry.replicas == (10 if entry.attention == "uniform" else shown)
         small = entry.model_copy(update={"replicas": 2})
         source = loaded.datasets[entry.dataset]

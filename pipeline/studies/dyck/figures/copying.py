@@ -47,8 +47,8 @@ def fig4(context: Any) -> Figure:
     )
     low, high = LIFTS_READ
     rule = (
-        f"The model with the most maps that have a lift of {low} or less, or {high:g} or more, and whose ablation costs "
-        f"less than {100 * MISLEADING_BELOW:g} point; if several, the one where no ablation costs much."
+        f"The model with the most maps that have a lift of {low} or less, or {high:g} or more, and whose ablation "
+        f"costs less than {100 * MISLEADING_BELOW:g} point; if several, the one where no ablation costs much."
     )
     chosen: list[Chosen] = []
     if ranked.height:
@@ -78,7 +78,9 @@ def fig6(context: Any) -> Figure:
         .select(*HEAD, "mass", what=pl.lit(f"the {CURRENT}"))
     )
     kinds = _kinds(context).filter(run=COPY_HEADS)
-    tops = [shares.sort(-pl.col("mass"), *HEAD).group_by("replica").first() for shares in (kinds, own)]
+    tops = [
+        shares.sort(-pl.col("mass"), *HEAD, "what").group_by("replica").first() for shares in (kinds, own)
+    ]
     both = (
         pl.concat(part.select("replica", "mass") for part in tops)
         .group_by("replica")
@@ -157,7 +159,7 @@ def _map_data(weights: pl.DataFrame, panel: str) -> pl.DataFrame:
 
 def _told(context: Any, head: dict[str, Any]) -> list[str]:
     """What stands above a map: its largest and smallest lift, and the change of accuracy."""
-    lifts = _lifts(context).filter(pl.col("key_class").is_in(BRACKETS), **head).sort("lift")
+    lifts = _lifts(context).filter(pl.col("key_class").is_in(BRACKETS), **head).sort("lift", "key_class")
     told = [
         f"{name} lift: {row['key_class']} {number(row['lift'])}"
         for name, row in (("largest", lifts.row(-1, named=True)), ("smallest", lifts.row(0, named=True)))

@@ -60,7 +60,7 @@ def _panel(data: pl.DataFrame, sense: str, told: list[str]) -> alt.Chart:
         .mark_point(filled=True, size=70, opacity=1)
         .encode(
             x=alt.X("stack_argmax:Q", title="stack score of the head", scale=alt.Scale(zero=True)),
-            y=alt.Y("points:Q", title="loss of accuracy, points"),
+            y=alt.Y("points:Q", title="loss of accuracy, points", scale=alt.Scale(nice=False, padding=10)),
             color=alt.Color("layer:N", title=None, scale=colours, legend=legend),
             shape=alt.Shape("layer:N", title=None, scale=shapes, legend=legend),
             tooltip=["replica:O", "layer:N", "head:O", "stack_argmax:Q", "points:Q"],
