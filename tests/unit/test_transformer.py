@@ -229,6 +229,8 @@ def test_the_model_goes_on_with_what_a_hook_returns(spec: Spec) -> None:
     logits, recorded = transformer.forward(
         spec, params, table(spec), tokens, record=[name], hooks={name: hook}
     )
+    unrecorded, _ = transformer.forward(spec, params, table(spec), tokens, hooks={name: hook})
+    assert torch.equal(unrecorded, logits)
     assert torch.equal(recorded[name][1], own.expand(2, spec.heads, 9, 9))
     torch.testing.assert_close(logits[[0, 2]], plain[[0, 2]], atol=1e-12, rtol=1e-12)
     one = {name: value[1].numpy() for name, value in params.items()}
