@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 class Replica(nn.Module):
     """A model whose shape is ``spec`` and whose weights carry the names of its model module.
 
-    ``model(ids)`` gives the logits (B, T, outputs) for the symbol after every position; ``model.labels``
-    says what each output stands for. ``ids`` (B, T) are integers below ``spec.inputs``: the study's
-    numbering, 0 the start token, which every training sequence begins with; ``model.encode`` makes them
-    from strings. Rows of different length are filled up at the end, with 0: models are causal.
+    ``model(ids)`` gives the logits (B, T, outputs) for the symbol after every position, or for the symbol at it
+    where the run copies; ``model.labels`` says what each output stands for. ``ids`` (B, T) are integers below
+    ``spec.inputs``: the study's numbering, 0 the start token, which every training sequence begins with;
+    ``model.encode`` makes them from strings. Rows of different length are filled up at the end, with 0: models
+    are causal.
 
     ``config`` holds what was trained, from the checkpoint: ``run``, ``replica``, ``study``, ``scale``,
     ``params_hash``, ``entry`` (its entry in params.yaml, resolved at that scale) and ``spec``.
@@ -113,7 +114,7 @@ class Replica(nn.Module):
     @property
     def labels(self) -> list[str]:
         """What each output stands for."""
-        return list(self._inputs().labels(self.config["entry"]))
+        return list(self._inputs().labels(self.config["entry"], self.spec.outputs))
 
     def _inputs(self) -> Any:
         return importlib.import_module(f"pipeline.studies.{self.config['study']}.inputs")

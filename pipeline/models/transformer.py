@@ -11,6 +11,8 @@ written as rows here (rows of an attention pattern are queries):
               the formula is the authors' release).
 ``stripped``  X' = LN(Attn(X)): no residual, output projection or MLP, the single trained layer
               on top of a minimal first layer (DYCK-M4 to M6: section 4.1, D.1).
+``no_skip``   H = X + LN(Attn(X) W_O);  X' = W_out gelu_tanh(W_in H): no skip connection around the MLP,
+              the order of eq. (6) with the parts of a GPT (DYCK-M10: the copy task of appendix B.1).
 
 ``Spec.attention`` is ``learned`` or ``uniform``: query vectors times 0, so that every query spreads
 its attention evenly over what it may see, and all else is trained (DYCK-M7: footnote 4).
@@ -24,13 +26,13 @@ Names and shapes of parameters, without the replica axis (d = width, f = ffn, O 
 ``blocks.{l}.mlp.W_in``    (d, f)    and ``b_in`` (f,), ``W_out`` (f, d), ``b_out`` (d,)
 ``head.W``                 (d, O)
 
-Names that ``forward`` can record: ``blocks.{l}.attn.pattern`` (R, B, H, T, T).
+Names that ``forward`` can record, and that a hook can change: ``blocks.{l}.attn.pattern`` (R, B, H, T, T).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,6 +50,9 @@ if TYPE_CHECKING:
 
 INIT_STD = 0.02
 LN_EPS = 1e-5
+
+Hook = Callable[[Tensor], Tensor]  # an activation, and what the model goes on with in its place
+NO_HOOKS: Mapping[str, Hook] = {}
 
 
 @dataclass(frozen=True)
@@ -114,6 +119,7 @@ def forward(
     segments: Int[Tensor, "R B T"] | None = None,
     record: Collection[str] = (),
     select: Int[Tensor, "R K"] | None = None,
+    hooks: Mapping[str, Hook] = NO_HOOKS,
 ) -> tuple[Float[Tensor, "R B T O"] | Float[Tensor, "R K O"], dict[str, Tensor]]:
     """Logits for the next symbol at every position, and the recorded activations.
 
@@ -122,10 +128,13 @@ def forward(
     so that several sequences may share a row. With ``select``, places in the B*T flattened
     positions, only these get logits, and what the last layer computes after its attention.
 
-    Raises SandglassError for a name in ``record`` that this model does not have.
+    ``hooks`` change activations by name (activation patching): the model goes on with what the hook makes
+    of its argument, and that is what is recorded.
+
+    Raises SandglassError for a name in ``record`` or ``hooks`` that this model does not have.
     """
     known = [f"blocks.{layer}.attn.pattern" for layer in range(spec.layers)]
-    if unknown := set(record) - set(known):
+    if unknown := {*record, *hooks} - {*known}:
         raise SandglassError(f"cannot record {sorted(unknown)}; this model has: {', '.join(known)}")
     R = params["head.W"].shape[0]
     _, B, T = ids.shape
@@ -137,24 +146,17 @@ def forward(
     for layer in range(spec.layers):
         at = f"blocks.{layer}"
         p = _layer(spec, params, at)
-        if layer == 0 and spec.position == "none" and f"{at}.attn.pattern" not in record:
+        name, hook = f"{at}.attn.pattern", hooks.get(f"{at}.attn.pattern")
+        if layer == 0 and spec.position == "none" and name not in record and hook is None:
             o_RxNxD = _attention_by_counts(spec, p, table, ids, mask)
         else:
-            o_RxNxD, pattern = _attention(spec, p, x_RxNxD, mask, B, T)
-            if f"{at}.attn.pattern" in record:
-                recorded[f"{at}.attn.pattern"] = pattern.reshape(R, B, spec.heads, T, T)
+            o_RxNxD, pattern_RxBxHxTxT = _attention(spec, p, x_RxNxD, mask, B, T, hook)
+            if name in record:
+                recorded[name] = pattern_RxBxHxTxT
         if select is not None and layer == spec.layers - 1:
             wide = select[..., None].expand(-1, -1, spec.width)
             o_RxNxD, x_RxNxD = o_RxNxD.gather(1, wide), x_RxNxD.gather(1, wide)
-        if spec.block == "stripped":
-            x_RxNxD = _layer_norm(p, o_RxNxD)
-        else:
-            h_RxNxD = x_RxNxD + _affine(o_RxNxD, p["attn.W_O"], p["attn.b_O"])
-            z_RxNxD = _layer_norm(p, h_RxNxD)
-            if spec.block == "resln":
-                z_RxNxD = h_RxNxD = h_RxNxD + z_RxNxD
-            inner = F.gelu(_affine(z_RxNxD, p["mlp.W_in"], p["mlp.b_in"]), approximate="tanh")
-            x_RxNxD = h_RxNxD + _affine(inner, p["mlp.W_out"], p["mlp.b_out"])
+        x_RxNxD = _after_attention(spec, p, x_RxNxD, o_RxNxD)
     logits = torch.bmm(x_RxNxD, params["head.W"])
     return logits if select is not None else logits.view(R, B, T, spec.outputs), recorded
 
@@ -190,15 +192,17 @@ def _mask(segments: Tensor | None, T: int, like: Tensor) -> Tensor:
 
 
 def _attention(
-    spec: Spec, p: dict[str, Tensor], x: Tensor, mask: Tensor, B: int, T: int
+    spec: Spec, p: dict[str, Tensor], x: Tensor, mask: Tensor, B: int, T: int, hook: Hook | None
 ) -> tuple[Tensor, Tensor]:
     """Softmax attention of all heads; logits scaled by 1/sqrt(head width)."""
     R, H, dh = x.shape[0], spec.heads, spec.width // spec.heads
     qkv = _affine(x, p["attn.W_QKV"], p["attn.b_QKV"]).view(R * B, T, 3, H, dh)
     q, k, v = (t.transpose(1, 2) for t in qkv.unbind(2))
     scores = torch.matmul(q, k.transpose(-1, -2)) * (1 / math.sqrt(dh)) + mask
-    pattern = scores.softmax(-1)
-    mixed = torch.matmul(pattern, v).transpose(1, 2)
+    pattern = scores.softmax(-1).view(R, B, H, T, T)
+    if hook is not None:
+        pattern = hook(pattern)
+    mixed = torch.matmul(pattern.reshape(R * B, H, T, T), v).transpose(1, 2)
     return mixed.reshape(R, B * T, spec.width), pattern
 
 
@@ -222,6 +226,25 @@ def _attention_by_counts(
     picked = logits_RxVxHxV.reshape(R, V, H * V).gather(1, flat[..., None].expand(-1, -1, H * V))
     share_RxNxHxV = (picked.view(R, B * T, H, V) + log_counts).softmax(-1)
     return torch.einsum("rnhv,rvha->rnha", share_RxNxHxV, v_RxVxHxA).reshape(R, B * T, spec.width)
+
+
+def _after_attention(spec: Spec, p: dict[str, Tensor], x_RxNxD: Tensor, o_RxNxD: Tensor) -> Tensor:
+    """What a layer makes of its input ``x`` and of the values ``o`` that its attention mixed."""
+    if spec.block == "stripped":
+        return _layer_norm(p, o_RxNxD)
+    a_RxNxD = _affine(o_RxNxD, p["attn.W_O"], p["attn.b_O"])
+    if spec.block == "no_skip":
+        return _mlp(p, x_RxNxD + _layer_norm(p, a_RxNxD))
+    h_RxNxD = x_RxNxD + a_RxNxD
+    z_RxNxD = _layer_norm(p, h_RxNxD)
+    if spec.block == "resln":
+        z_RxNxD = h_RxNxD = h_RxNxD + z_RxNxD
+    return h_RxNxD + _mlp(p, z_RxNxD)
+
+
+def _mlp(p: dict[str, Tensor], x_RxNxD: Tensor) -> Tensor:
+    inner = F.gelu(_affine(x_RxNxD, p["mlp.W_in"], p["mlp.b_in"]), approximate="tanh")
+    return _affine(inner, p["mlp.W_out"], p["mlp.b_out"])
 
 
 def _affine(x_RxNxA: Tensor, W_RxAxB: Tensor, b_RxB: Tensor) -> Tensor:

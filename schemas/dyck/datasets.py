@@ -20,6 +20,7 @@ SPLITS = [
     "probe19",
     "probe28",
     "copy",
+    "dev_copy",
 ]
 COMPLETE = ["train_complete", "dev_complete"]
 

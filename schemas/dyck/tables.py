@@ -32,6 +32,11 @@ ARMS = {  # of Figures 3 and 10, by training data
 }
 ARM_OF = {run: (data, arm) for data, arms in ARMS.items() for arm, run in arms.items()}
 
+HEADS = "dyck-heads"  # M1 with four heads (DYCK-E11)
+# M10, by layers and heads, or by how the one layer lets tokens pass; the first are those of claim 21.
+COPY_DEEP, COPY_HEADS, COPY_SHALLOW = "dyck-copy-l4", "dyck-copy-l4-heads4", "dyck-copy-l1"
+COPY_NO_SKIP, COPY_STRIPPED = "dyck-copy-l1-no-skip", "dyck-copy-l1-stripped"
+
 MODELS = {
     STANDARD: "M1",
     LINEAR: "M2",
@@ -56,6 +61,13 @@ LONG_PROBE = "probe28"  # as long as the training data, for Figure 8
 START_SIGN = "·"  # the start token, where sequences are shown
 TARGET, PARENT, PRUNED = "target", "parent", "pruned"
 STACK_LIKE = 0.9  # DYCK-A4: a map is stack-like from this stack_argmax on
+# DYCK-A6: a map is interpretable if the lift of some bracket is beyond these; it misleads if uniform attention in
+# its place changes accuracy by less than a point.
+LIFTS_READ = (0.25, 2.0)
+MISLEADING_BELOW = 0.01
+UNIFORM_MODE = "uniform"
+ALL_QUERIES, CURRENT, SAME = "all", "current position", "same token"
+BRACKETS = ["[", "]", "(", ")", "{", "}", "<", ">"]
 
 # Attention variation on D4 over 40 initialisations (Wen et al. 2023, section 4.1). The published values for
 # random attention stand in the theory checks ``published-<N>``.
@@ -115,7 +127,7 @@ class _Result(pa.DataFrameModel):
     params_hash: pl.String = pa.Field(str_length={"min_value": 1})
 
 
-ARCHITECTURES = ["gpt", "gpt_pos", "gpt200", "uniform", "resln", "eq6", "mfl15", "mfl16", "mfl17"]
+ARCHITECTURES = ["gpt", "gpt_pos", "gpt200", "uniform", "resln", "eq6", "mfl15", "mfl16", "mfl17", "copy"]
 
 
 class Runs(_Result):
@@ -322,6 +334,7 @@ class Contrasts(_Result):
             "beta",
             "accuracy",
             "rank",
+            "copying",
         ]
     )
     statistic: pl.String
@@ -332,7 +345,7 @@ class Contrasts(_Result):
     lo: pl.Float64 = pa.Field(nullable=True)
     hi: pl.Float64 = pa.Field(nullable=True)
     confidence: pl.Float64 = pa.Field(gt=0, lt=1, description="of the interval")
-    n: pl.Int32 = pa.Field(ge=0, description="replicas of the first run, or pairs of replicas")
+    n: pl.Int32 = pa.Field(ge=0, description="replicas of the first run, pairs of replicas, or heads")
     n_excluded: pl.Int32 = pa.Field(ge=0)
     excluded_reason: pl.String
     paired: pl.Boolean = pa.Field(description="replica r of both runs was resampled together")
@@ -486,6 +499,110 @@ class PruningMaps(_Result):
         return data.lazyframe.select((total - 1).abs() <= 1e-5)
 
 
+class ClassLift(_Result):
+    """DYCK-A6: how much a head of a model that copies looks at a class of keys, against uniform attention.
+
+    Means over the queries of a class in held-out strings, start token included. Key classes are tokens, and two
+    that cut across them: the query's own position, and all positions that hold the query's token.
+    """
+
+    run: pl.String
+    replica: pl.Int32 = pa.Field(ge=0)
+    layer: pl.Int8 = pa.Field(ge=1, le=4)
+    head: pl.Int8 = pa.Field(ge=0)
+    query_class: pl.String = pa.Field(isin=[ALL_QUERIES, "start", *BRACKETS])
+    key_class: pl.String = pa.Field(isin=["start", *BRACKETS, CURRENT, SAME])
+    mass: pl.Float64 = pa.Field(ge=0, le=1 + 1e-6, description="mean attention on the class")
+    mass_uniform: pl.Float64 = pa.Field(gt=0, le=1, description="of uniform causal attention")
+    lift: pl.Float64 = pa.Field(ge=0, description="mass over mass_uniform")
+    n_queries: pl.Int32 = pa.Field(gt=0)
+
+    class Config:
+        """One row per head and pair of classes that meet."""
+
+        strict = True
+        unique = ["run", "replica", "layer", "head", "query_class", "key_class"]
+
+
+class Ablation(_Result):
+    """DYCK-A6: accuracy of copying, over all positions of held-out strings, when one head's map is replaced."""
+
+    run: pl.String
+    replica: pl.Int32 = pa.Field(ge=0)
+    layer: pl.Int8 = pa.Field(ge=1, le=4)
+    head: pl.Int8 = pa.Field(ge=0)
+    mode: pl.String = pa.Field(
+        isin=[UNIFORM_MODE, "identity", "zero"],
+        description="what stands in its place: a map, or no attention",
+    )
+    acc_before: pl.Float64 = pa.Field(ge=0, le=1)
+    acc_after: pl.Float64 = pa.Field(ge=0, le=1, description="nothing is trained again")
+    interpretable: pl.Boolean = pa.Field(description="the lift of some bracket is <= 0.25 or >= 2")
+    misleading: pl.Boolean = pa.Field(description="interpretable, and accuracy changes by less than a point")
+    n_positions: pl.Int32 = pa.Field(gt=0)
+
+    class Config:
+        """One row per head and mode."""
+
+        strict = True
+        unique = ["run", "replica", "layer", "head", "mode"]
+
+    @pa.dataframe_check(name="what misleads is interpretable")
+    def misleading_is_interpretable(cls, data: PolarsData) -> pl.LazyFrame:
+        return data.lazyframe.select(~pl.col("misleading") | pl.col("interpretable"))
+
+
+class CopyMaps(_Result):
+    """All maps of models that copy on D4, the entries with key <= query; position 0 is the start token."""
+
+    run: pl.String
+    replica: pl.Int32 = pa.Field(ge=0)
+    layer: pl.Int8 = pa.Field(ge=1, le=4)
+    head: pl.Int8 = pa.Field(ge=0)
+    query: pl.Int16 = pa.Field(ge=0)
+    key: pl.Int16 = pa.Field(ge=0)
+    query_token: pl.String = pa.Field(isin=["start", *BRACKETS])
+    key_token: pl.String = pa.Field(isin=["start", *BRACKETS])
+    weight: pl.Float64 = pa.Field(ge=0, le=1)
+
+    class Config:
+        """One row per entry of each map with key <= query."""
+
+        strict = True
+        unique = ["run", "replica", "layer", "head", "query", "key"]
+
+    @pa.dataframe_check(name="weights of a query sum to 1")
+    def rows_sum_to_one(cls, data: PolarsData) -> pl.LazyFrame:
+        total = pl.col("weight").sum().over("run", "replica", "layer", "head", "query")
+        return data.lazyframe.select((total - 1).abs() <= 1e-5)
+
+
+class HeadImportance(_Result):
+    """DYCK-E11: what a head is worth to bracket accuracy, the others left as they are or trained on without it.
+
+    Further training alone changes accuracy, too, so what it does without a head is held against what it does with all.
+    """
+
+    run: pl.String
+    replica: pl.Int32 = pa.Field(ge=0)
+    layer: pl.Int8 = pa.Field(ge=1, le=4)
+    head: pl.Int8 = pa.Field(ge=0)
+    stack_argmax: pl.Float64 = pa.Field(ge=0, le=1, description="DYCK-A4 of the head")
+    acc_before: pl.Float64 = pa.Field(ge=0, le=1, description="acc_close in distribution")
+    acc_fixed: pl.Float64 = pa.Field(ge=0, le=1, description="the head zeroed")
+    acc_adapted: pl.Float64 = pa.Field(ge=0, le=1, description="the head zeroed, then trained further")
+    acc_control: pl.Float64 = pa.Field(ge=0, le=1, description="no head zeroed, trained further alike")
+    importance_fixed: pl.Float64 = pa.Field(ge=-1, le=1, description="acc_before - acc_fixed")
+    importance_adapt: pl.Float64 = pa.Field(ge=-1, le=1, description="acc_control - acc_adapted")
+    finetune_steps: pl.Int32 = pa.Field(ge=1)
+
+    class Config:
+        """One row per head."""
+
+        strict = True
+        unique = ["run", "replica", "layer", "head"]
+
+
 SCHEMAS: dict[str, type[pa.DataFrameModel]] = {
     "runs": Runs,
     "accuracy": Accuracy,
@@ -500,4 +617,8 @@ SCHEMAS: dict[str, type[pa.DataFrameModel]] = {
     "readings": Readings,
     "pruning_demo": PruningDemo,
     "pruning_maps": PruningMaps,
+    "class_lift": ClassLift,
+    "ablation": Ablation,
+    "copy_maps": CopyMaps,
+    "head_importance": HeadImportance,
 }

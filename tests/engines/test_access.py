@@ -157,7 +157,9 @@ def test_a_replica_is_the_one_that_was_analysed(smoke: Workspace) -> None:
             )
 
 
-@pytest.mark.parametrize("run", ["dyck-standard", "dyck-table1-k2-d4-l3", "dyck-minimal-angle"])
+@pytest.mark.parametrize(
+    "run", ["dyck-standard", "dyck-table1-k2-d4-l3", "dyck-minimal-angle", "dyck-copy-l1"]
+)
 def test_logits_are_those_of_the_ensemble(smoke: Workspace, run: str) -> None:
     ensemble = transformer.load(smoke.path / graph.run_folder("dyck", run) / "model.safetensors")
     tokens = language.sample_prefixes(np.random.default_rng(0), 6, 20, k=2, max_depth=4, q=0.5)
@@ -178,6 +180,8 @@ def test_a_replica_says_what_it_is_and_can_be_trained(smoke: Workspace) -> None:
     assert model.config["replica"] == 1
     assert model.config["entry"]["replicas"] == 2
     assert model.labels == ["[", "]", "(", ")"]
+    copies = pipeline.load_run("dyck-copy-l1", replica=1, root=smoke.path)
+    assert copies.labels == ["start", "[", "]", "(", ")"]
     assert set(model.state_dict()) == {"table", *transformer.shapes(model.spec)}
     model(model.encode("[]")).sum().backward()
     assert all(weight.grad is not None for weight in model.parameters())

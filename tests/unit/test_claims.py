@@ -19,6 +19,12 @@ from schemas import theory
 from schemas.claims import NOT_REPRODUCED, NOT_TESTED, PARTLY, REPRODUCED, Claims
 from schemas.dyck.tables import (
     ARMS,
+    COPY_DEEP,
+    COPY_HEADS,
+    COPY_NO_SKIP,
+    COPY_SHALLOW,
+    COPY_STRIPPED,
+    HEADS,
     LINEAR,
     MINIMAL,
     MODELS,
@@ -138,6 +144,8 @@ def contrasts(**changed: tuple[float, float, float]) -> pl.DataFrame:
     models = (*(run for run in MODELS if run != WIDE), *TABLE_1.values(), *UNIFORM.values())
     for run in models:
         found["in_distribution", "median", run, None, "acc_close"] = (0.995, 0.99, 1.0)
+    for run in (COPY_DEEP, COPY_HEADS, COPY_SHALLOW, COPY_NO_SKIP, COPY_STRIPPED):
+        found["copying", "median", run, None, "accuracy"] = (0.98, 0.97, 0.99)
     for run in (STANDARD, LINEAR):
         found["stack", "mean", run, None, "stack_argmax"] = (0.35, 0.3, 0.4)
         found["stack", "stack-like share", run, None, "stack_argmax"] = (0.0, 0.0, 0.0)
@@ -180,6 +188,22 @@ def table_1(**values: float) -> pl.DataFrame:
     )  # fmt: skip
 
 
+def ablation(misleading: int = 2, mode: str = "uniform") -> pl.DataFrame:
+    """Of three maps in each run of two replicas, how many mislead; in the other mode all do."""
+    return pl.DataFrame(
+        {
+            "run": run,
+            "replica": replica,
+            "layer": layer,
+            "mode": other,
+            "misleading": other != mode or i < misleading,
+        }
+        for run in (COPY_DEEP, COPY_HEADS)
+        for i, (replica, layer) in enumerate(((0, 1), (0, 2), (1, 1)))
+        for other in ("uniform", "identity")
+    )
+
+
 def theory_rows() -> pl.DataFrame:
     def row(
         check: str, measured: float, comparison: str, bound: float, tolerance: float | None = None
@@ -210,7 +234,8 @@ def theory_rows() -> pl.DataFrame:
 
 
 def judge(scale: str = "quick", theory: pl.DataFrame | None = None, **replaced: pl.DataFrame) -> pl.DataFrame:
-    found = {"variation": variation(), "contrasts": contrasts(), "variation_table1": table_1()} | replaced
+    found = {"variation": variation(), "contrasts": contrasts(), "variation_table1": table_1()}
+    found |= {"ablation": ablation()} | replaced
     rows = theory_rows() if theory is None else theory
     context = SimpleNamespace(
         study="dyck", scale=scale, seed=1, params_hash="abc", table=found.__getitem__, theory=lambda: rows,
@@ -228,7 +253,7 @@ def failed(frame: pl.DataFrame) -> set[tuple[str, str]]:
 def test_everything_is_reproduced_where_it_is() -> None:
     frame = judge("paper")
     assert set(frame["verdict"]) == {REPRODUCED}
-    numbers = [*range(1, 11), *range(12, 21)]
+    numbers = [*range(1, 11), *range(12, 22)]
     assert frame["claim"].unique(maintain_order=True).to_list() == [str(number) for number in numbers]
     assert frame["claim"].value_counts().sort("claim").filter(pl.col("count") >= 8).rows() == [
         ("13", 2 * (8 + 8) + 4 + 4), ("14", 2 * 4), ("15", 9 + 2), ("19", 4 * 3 + 1), ("3", 6 + 8)
@@ -241,6 +266,8 @@ def test_everything_is_reproduced_where_it_is() -> None:
     assert frame.filter(claim="6", gate="M1")["published"][0] == pytest.approx(2.27 / 2.85)
     assert frame.filter(claim="2", gate="published value, N=16")["published"][0] == 2.85
     assert frame.filter(claim="6")["value"].to_list() == [0.77, 0.77]  # without the start token
+    maps = frame.filter(claim="21", gate="misleading maps, 4 layers").row(0, named=True)
+    assert (maps["value"], maps["n"]) == (2, 2)
 
 
 def test_scales() -> None:
@@ -297,6 +324,14 @@ RATIOS = {("7", "M4 over M1, start token omitted"), ("7", "M4 over M1, start tok
         ({"contrasts": contrasts(difference=(0.05, -0.01, 0.1))},
          {("8", "difference of medians"), ("9", "acc_close"), ("9", "acc_thr80")}),
         ({"contrasts": contrasts(spearman=(-0.4, -0.6, 0.1))}, {("10", "standard"), ("10", "both arms")}),
+        ({"contrasts": contrasts(copying=(0.95, 0.9, 1.0))},
+         {("21", "accuracy, 4 layers"), ("21", "accuracy, 4 layers, 4 heads")}),
+        ({"contrasts": contrasts(copying=(0.89, 0.9, 1.0))},
+         {("21", f"accuracy, {name}") for name in (
+             "4 layers", "4 layers, 4 heads", "1 layer", "1 layer, no skip connection around the MLP",
+             "1 layer, attention alone")}),
+        ({"ablation": ablation(misleading=0)},
+         {("21", "misleading maps, 4 layers"), ("21", "misleading maps, 4 layers, 4 heads")}),
     ],
 )  # fmt: skip
 def test_each_gate_can_fail(replaced: dict[str, pl.DataFrame], expected: set[tuple[str, str]]) -> None:
@@ -384,6 +419,7 @@ def test_the_runs_of_table_1_are_its_cells() -> None:
     assert stats.causal_distance(19) < table1.BELOW_RANDOM < PUBLISHED_TABLE_1_RANDOM
     assert PUBLISHED_TABLE_1_RANDOM < stats.causal_distance(20) < table1.ABOVE_RANDOM
     named = {*MODELS, *UNIFORM.values(), *ARMS.values(), *TABLE_1.values(), PRUNING_TARGET}
+    named |= {HEADS, COPY_DEEP, COPY_HEADS, COPY_SHALLOW, COPY_NO_SKIP, COPY_STRIPPED}
     assert named == set(loaded.runs)
 
 

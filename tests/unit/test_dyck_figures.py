@@ -21,6 +21,12 @@ from pipeline.studies.dyck.figures import maps
 from schemas.dyck.tables import (
     ARM_OF,
     ARMS,
+    COPY_DEEP,
+    COPY_HEADS,
+    COPY_NO_SKIP,
+    COPY_SHALLOW,
+    COPY_STRIPPED,
+    HEADS,
     LINEAR,
     LONG_PROBE,
     MAPPED,
@@ -107,7 +113,71 @@ def contrasts() -> pl.DataFrame:
         ):  # fmt: skip
             rows.append({"contrast": "rank", "statistic": statistic, "first": run, "metric": metric, "value": value,
                          "lo": -0.8, "hi": 0.3, "confidence": 0.9})  # fmt: skip
+    for name, value in (("importance_fixed", 0.25), ("importance_adapt", -0.375)):
+        rows.append({"contrast": "rank", "statistic": "spearman over heads", "first": HEADS, "value": value,
+                     "metric": f"{name}, stack_argmax", "lo": -0.5, "hi": 0.5, "confidence": 0.9})  # fmt: skip
     return pl.DataFrame(rows)
+
+
+# Run, layers, heads of models that copy; two replicas of each.
+COPYING = [
+    (COPY_DEEP, 4, 1),
+    (COPY_HEADS, 4, 4),
+    (COPY_SHALLOW, 1, 1),
+    (COPY_NO_SKIP, 1, 1),
+    (COPY_STRIPPED, 1, 1),
+]
+COPIED = [
+    {"run": run, "replica": replica, "layer": layer, "head": head}
+    for run, layers, heads in COPYING for replica in (1, 2)
+    for layer in range(1, layers + 1) for head in range(heads)
+]  # fmt: skip
+# What stands out: a head on opening brackets, one on the current position, and a one-layer model.
+SHARES = {
+    (COPY_HEADS, 2, 3, 1): {"[": 0.6, "]": 0.0, "(": 0.3, ")": 0.0, "current position": 0.2},
+    (COPY_HEADS, 2, 4, 2): {"[": 0.2, "]": 0.2, "(": 0.2, ")": 0.2, "current position": 0.5},
+    (COPY_STRIPPED, 2, 1, 0): {"[": 0.3, "]": 0.1, "(": 0.2, ")": 0.2, "current position": 0.1},
+}
+MISLEADING = {(COPY_DEEP, 2, 3, 0): True, (COPY_DEEP, 2, 4, 0): True, (COPY_DEEP, 1, 3, 0): True}
+
+
+def class_lift() -> pl.DataFrame:
+    even = {"[": 0.2, "]": 0.2, "(": 0.2, ")": 0.2, "current position": 0.1}
+    rows = [
+        head
+        | {"query_class": query, "key_class": key, "mass": mass if query == "all" else 1.0, "lift": 5 * mass}
+        for head in COPIED
+        for key, mass in SHARES.get(tuple(head.values()), even).items()
+        for query in ("all", "[")
+    ]
+    return pl.DataFrame(rows)
+
+
+def ablation() -> pl.DataFrame:
+    rows = [
+        head | {"mode": mode, "acc_before": 0.875, "acc_after": 0.75 if mode == "zero" else 0.875 - 0.25 * head["head"],
+                "misleading": MISLEADING.get(tuple(head.values()), False)}
+        for head in COPIED for mode in ("uniform", "zero")
+    ]  # fmt: skip
+    return pl.DataFrame(rows)
+
+
+def copy_maps() -> pl.DataFrame:
+    """Everything looks evenly, on D4 with the start token."""
+    text = ["start", *"[[[[]]]](((())))"]
+    entries = pl.DataFrame(
+        {"query": query, "key": key, "query_token": text[query], "key_token": text[key], "weight": 1 / (query + 1)}
+        for query in range(17) for key in range(query + 1)
+    )  # fmt: skip
+    return pl.DataFrame(COPIED).join(entries, how="cross")
+
+
+def head_importance() -> pl.DataFrame:
+    return pl.DataFrame(
+        {"run": HEADS, "replica": replica, "layer": layer, "head": head, "stack_argmax": 0.1 * layer + 0.05 * head,
+         "importance_fixed": 0.02 * head, "importance_adapt": 0.01 * head, "finetune_steps": 50}
+        for replica in (0, 1) for layer in (1, 2) for head in range(4)
+    )  # fmt: skip
 
 
 def attention() -> pl.DataFrame:
@@ -191,6 +261,10 @@ TABLES = {
     "contrasts": contrasts(),
     "pruning_maps": pruning_maps(),
     "pruning_demo": PRUNING_DEMO,
+    "class_lift": class_lift(),
+    "ablation": ablation(),
+    "copy_maps": copy_maps(),
+    "head_importance": head_importance(),
     "accuracy": pl.DataFrame(
         [
             *ACCURACY,
@@ -419,6 +493,45 @@ def test_pruning_maps_stand_side_by_side(tmp_path: Path) -> None:
     for text in ("bracket accuracy 0.991", "bracket accuracy 0.495", "Pruned: 19,778 of these"):
         assert any(text in told for told in found), text
     assert "target 0.991, parent 0.495, pruned 0.991" in chart.to_dict()["description"]
+
+
+def chosen(data: pl.DataFrame) -> list[tuple[Any, ...]]:
+    return data.select("run", "replica", "layer", "head").unique(maintain_order=True).rows()
+
+
+def test_maps_of_models_that_copy_are_chosen_by_rule(tmp_path: Path) -> None:
+    chart, data = figures.FIGURES["fig4"](context())
+    assert chosen(data) == [(COPY_DEEP, 2, layer, 0) for layer in (2, 3, 4)]
+    assert data.height == 3 * 17 * 18 / 2 and data.filter(query=0)["query_token"].to_list() == ["·"] * 3
+    found = texts(chart, tmp_path)
+    assert {"(a) layer 2", "largest lift: ] 1.00", "accuracy 0.875", "ablated: 0.0 points"} <= set(found)
+    worse = ablation().with_columns(
+        acc_after=pl.when(run=COPY_DEEP, replica=2).then(0.5).otherwise("acc_after"),
+        misleading=pl.col("misleading")
+        & (pl.col("layer") != 4),  # now one map of each, and 2 pays for ablation
+    )
+    assert {row[1] for row in chosen(figures.FIGURES["fig4"](context(ablation=worse))[1])} == {1}
+
+    _, data = figures.FIGURES["fig5"](context())
+    assert chosen(data) == [(COPY_SHALLOW, 1, 1, 0), (COPY_NO_SKIP, 1, 1, 0), (COPY_STRIPPED, 2, 1, 0)]
+
+    chart, data = figures.FIGURES["fig6"](context())
+    assert chosen(data) == [(COPY_HEADS, 2, 3, 1), (COPY_HEADS, 2, 4, 2)]
+    found = texts(chart, tmp_path)
+    assert "(a) layer 3, head 1: 90% on opening brackets" in found
+    assert "(b) layer 4, head 2: 50% on the current position" in found
+    assert {"largest lift: [ 3.00", "smallest lift: ) 0.00", "ablated: −25.0 points"} <= set(found)
+
+
+def test_importance_stands_against_the_stack_score(tmp_path: Path) -> None:
+    chart, data = figures.FIGURES["head_importance"](context())
+    assert data.height == 2 * 16 and data["points"].max() == pytest.approx(6.0)
+    found = texts(chart, tmp_path)
+    assert {
+        "Spearman 0.25 (−0.50 to 0.50)",
+        "Spearman −0.38 (−0.50 to 0.50)",
+        "trained further without it",
+    } <= set(found)
 
 
 def test_figures_fit_a_text_column(tmp_path: Path) -> None:

@@ -59,7 +59,11 @@ MUTATIONS = [
     ("runs/dyck-standard/lr", "fast", ["runs.dyck-standard.lr:", "valid number", "'fast'"]),
     ("runs/dyck-standard/lr", -0.1, ["runs.dyck-standard.lr:", "greater than 0", "-0.1"]),
     ("runs/dyck-standard/heads", 3, ["runs.dyck-standard:", "multiple of heads"]),
-    ("runs/dyck-standard/block", "gtp", ["runs.dyck-standard.block:", "'gpt', 'resln', 'stripped' or 'eq6'"]),
+    (
+        "runs/dyck-standard/block",
+        "gtp",
+        ["runs.dyck-standard.block:", "'gpt', 'resln', 'stripped', 'no_skip' or 'eq6'"],
+    ),
     ("runs/dyck-standard/study", "dyk", ["runs.dyck-standard.study:", "'dyk'", "did you mean 'dyck'"]),
     ("runs/dyck-standard/model", "transfomer", ["runs.dyck-standard.model:", "did you mean 'transformer'"]),
     (

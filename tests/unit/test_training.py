@@ -425,6 +425,27 @@ def test_a_run_reads_its_own_grammar_and_says_what_is_missing() -> None:
         runs.prepare(entry, frame.filter(lang_k=2), loaded.seed)
 
 
+def test_a_run_on_the_split_copy_has_its_input_as_its_target(tmp_path: Path) -> None:
+    loaded = params.load(ROOT, "smoke")
+    entry = loaded.runs["dyck-copy-l1"]
+    frame, _ = datasets.generate(loaded.datasets[entry.dataset], entry.dataset, loaded.seed)
+    header, data, _ = runs.prepare(entry, frame, loaded.seed)
+    strings = [[0, *row] for row in frame["tokens"].to_list()]
+    assert data["ids"].tolist() == data["targets"].tolist() == [strings]
+    assert set(data["lengths"].ravel()) == {29} and header.spec["outputs"] == 5
+    batch = open_job(tmp_path, "dyck-copy-l1").batch([0], 0)
+    np.testing.assert_array_equal(
+        batch["ids"].reshape(1, -1)[0, batch["select"][0]], batch["targets"][0]
+    )  # the start token among them
+    assert (batch["targets"] == 0).sum() == entry.batch
+    symbols = entry.model_copy(update={"embedding": "pair"})  # reads symbols, and gives tokens
+    _, other, _ = runs.prepare(symbols, frame, loaded.seed)
+    assert other["targets"].tolist() == [strings] and other["ids"].max() > 4
+    for wrong in ({"loss_positions": "closing"}, {"contrastive": 0.3}):
+        with pytest.raises(SandglassError, match="dyck-copy is for copying, which has loss_positions 'all'"):
+            runs.prepare(entry.model_copy(update=wrong), frame, loaded.seed)
+
+
 def test_paper_size_builds_and_takes_steps(tmp_path: Path) -> None:
     """The full-size configuration of every run: data, shapes, one optimiser step at the published batch."""
     loaded = params.load(ROOT, "paper")
@@ -450,7 +471,8 @@ def test_paper_size_builds_and_takes_steps(tmp_path: Path) -> None:
 
 
 def test_paper_size_is_the_published_one() -> None:
-    published = {"dyck-theory-target": 1, "dyck-theory-squared": 1}  # ours: one model each
+    # Ours: one model each; no number is published of those that copy, and of those with heads.
+    published = {"dyck-theory-target": 1, "dyck-theory-squared": 1, "dyck-heads": 10}
     for run, entry in params.load(ROOT, "paper").runs.items():
-        prefix = 30 if run.startswith("dyck-prefix-minimal") else 40
+        prefix = 30 if run.startswith("dyck-prefix-minimal") else 4 if "copy" in run else 40
         assert entry.replicas == published.get(run, 10 if entry.attention == "uniform" else prefix)

@@ -25,6 +25,7 @@ SPECS = {
     "linear position": dataclasses.replace(GPT, position="linear", t_max=28),
     "uniform": dataclasses.replace(GPT, attention="uniform"),
     "resln": dataclasses.replace(GPT, block="resln", layers=3),
+    "no skip": dataclasses.replace(GPT, block="no_skip", heads=2),
     "stripped": dataclasses.replace(GPT, block="stripped", layers=1, ffn=0),
 }
 
@@ -54,8 +55,10 @@ def layer_norm(x: np.ndarray, w: np.ndarray, b: np.ndarray) -> np.ndarray:
     return centred / np.sqrt((centred**2).mean(-1, keepdims=True) + transformer.LN_EPS) * w + b
 
 
-def by_hand(spec: Spec, p: dict[str, np.ndarray], tokens: list[int]) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Chapter section 3.2 in numpy, one replica, one sequence, one query at a time."""
+def by_hand(
+    spec: Spec, p: dict[str, np.ndarray], tokens: list[int], instead: dict[int, np.ndarray] | None = None
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Chapter section 3.2 in numpy, one replica, one sequence, one query at a time; ``instead``: layer -> pattern."""
     x = np.eye(spec.inputs, spec.width)[tokens]
     if spec.position == "linear":
         x[:, -1] += np.arange(len(tokens)) / spec.t_max
@@ -72,14 +75,21 @@ def by_hand(spec: Spec, p: dict[str, np.ndarray], tokens: list[int]) -> tuple[np
                 scores = np.array([query @ k[j, cut] / math.sqrt(dh) for j in range(i + 1)])
                 share = np.exp(scores - scores.max())
                 pattern[h, i, : i + 1] = share / share.sum()
+        pattern = pattern if instead is None else instead.get(layer, pattern)
+        for h in range(spec.heads):
+            cut = slice(h * dh, (h + 1) * dh)
             mixed[:, cut] = pattern[h] @ v[:, cut]
         patterns.append(pattern)
         at = f"blocks.{layer}"
         if spec.block == "stripped":
             x = layer_norm(mixed, p[f"{at}.ln.w"], p[f"{at}.ln.b"])
             continue
-        x = x + mixed @ p[f"{at}.attn.W_O"] + p[f"{at}.attn.b_O"]
-        z = layer_norm(x, p[f"{at}.ln.w"], p[f"{at}.ln.b"])
+        attended = mixed @ p[f"{at}.attn.W_O"] + p[f"{at}.attn.b_O"]
+        if spec.block == "no_skip":
+            z, x = x + layer_norm(attended, p[f"{at}.ln.w"], p[f"{at}.ln.b"]), np.zeros_like(x)
+        else:
+            x = x + attended
+            z = layer_norm(x, p[f"{at}.ln.w"], p[f"{at}.ln.b"])
         if spec.block == "resln":
             x = x + z
             z = x
@@ -192,6 +202,49 @@ def test_uniform_attention_is_uniform_and_leaves_its_queries_untrained() -> None
             query, _, value = gradient.split(50, dim=-1)
             assert query.abs().max() == 0
             assert value.abs().max() > 0
+
+
+def test_a_hook_that_changes_nothing_changes_nothing(spec: Spec) -> None:
+    params, tokens = weights(spec), ids(3, 2, 9)
+    names = [f"blocks.{layer}.attn.pattern" for layer in range(spec.layers)]
+    plain, recorded = transformer.forward(spec, params, table(spec), tokens, record=names)
+    hooks: dict[str, Any] = {name: lambda pattern, name=name: recorded[name] for name in names}
+    patched, again = transformer.forward(spec, params, table(spec), tokens, record=names, hooks=hooks)
+    torch.testing.assert_close(patched, plain, atol=0, rtol=0)
+    assert all(torch.equal(again[name], recorded[name]) for name in names)
+
+
+def test_the_model_goes_on_with_what_a_hook_returns(spec: Spec) -> None:
+    """Replica 1 looks at the position itself in its last layer, which is recorded; what other replicas see stays."""
+    params, tokens = weights(spec), ids(3, 2, 9)
+    name = f"blocks.{spec.layers - 1}.attn.pattern"
+    own = torch.eye(9, dtype=torch.float64)
+
+    def hook(pattern: torch.Tensor) -> torch.Tensor:
+        changed = pattern.clone()
+        changed[1] = own
+        return changed
+
+    plain, _ = transformer.forward(spec, params, table(spec), tokens)
+    logits, recorded = transformer.forward(
+        spec, params, table(spec), tokens, record=[name], hooks={name: hook}
+    )
+    unrecorded, _ = transformer.forward(spec, params, table(spec), tokens, hooks={name: hook})
+    assert torch.equal(unrecorded, logits)
+    assert torch.equal(recorded[name][1], own.expand(2, spec.heads, 9, 9))
+    torch.testing.assert_close(logits[[0, 2]], plain[[0, 2]], atol=1e-12, rtol=1e-12)
+    one = {name: value[1].numpy() for name, value in params.items()}
+    instead = {spec.layers - 1: np.tile(own.numpy(), (spec.heads, 1, 1))}
+    for b in range(2):
+        expected, _ = by_hand(spec, one, tokens[1, b].tolist(), instead)
+        np.testing.assert_allclose(logits[1, b], expected, atol=1e-10)
+        assert np.abs(expected - plain[1, b].numpy()).max() > 0.01
+
+
+def test_an_unknown_hook_is_refused() -> None:
+    with pytest.raises(SandglassError, match=r"\['blocks\.9\.attn\.pattern'\]; this model has: blocks\.0"):
+        hooks = {"blocks.9.attn.pattern": torch.clone}
+        transformer.forward(GPT, weights(GPT), table(GPT), ids(1, 1, 3), hooks=hooks)
 
 
 def test_an_unknown_record_lists_the_known_ones() -> None:

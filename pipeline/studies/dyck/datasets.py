@@ -1,4 +1,4 @@
-"""The datasets of the Dyck study: DYCK-D1 to D6 (Wen et al. 2023, sections 2, 4 and D.2)."""
+"""The datasets of the Dyck study: DYCK-D1 to D7 (Wen et al. 2023, sections 2, 4, B.1 and D.2)."""
 
 from __future__ import annotations
 

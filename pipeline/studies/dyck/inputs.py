@@ -42,10 +42,13 @@ def encode(entry: dict[str, Any], *strings: str) -> NDArray[np.int64]:
     return dyck.with_start(np.where(ids == dyck.PADDING, dyck.START, ids)).astype(np.int64)
 
 
-def labels(entry: dict[str, Any]) -> list[str]:
-    """What each of the model's outputs stands for: output i is token i + 1 (the start token is never predicted).
+def labels(entry: dict[str, Any], outputs: int) -> list[str]:
+    """What each of the model's ``outputs`` stands for: the tokens, without the start token, which is never the
+    next one; with it where a model copies what it reads.
 
-    >>> labels({"k": 2})
+    >>> labels({"k": 2}, 4)
     ['[', ']', '(', ')']
+    >>> labels({"k": 2}, 5)
+    ['start', '[', ']', '(', ')']
     """
-    return dyck.vocabulary(entry["k"])[1:]
+    return dyck.vocabulary(entry["k"])[-outputs:]

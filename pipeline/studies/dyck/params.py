@@ -26,7 +26,9 @@ class _Sequences(DatasetEntry):
         "probe16",
         "probe19",
         "probe28",
-    ]
+        "copy",
+        "dev_copy",
+    ] = Field(description="what it is for; a run on 'copy' has its input as its target (DYCK-D7)")
     grammars: Annotated[list[Grammar], Field(min_length=1, description="each with corpora of its own")]
 
     @model_validator(mode="after")
@@ -48,7 +50,7 @@ class Complete(_Sequences):
 
 
 class Prefix(_Sequences):
-    """DYCK-D1, D3, D5, D6: prefixes of Dyck_{k,D}, each of a length uniform on [min_length, max_length]."""
+    """DYCK-D1, D3, D5 to D7: prefixes of Dyck_{k,D}, each of a length uniform on [min_length, max_length]."""
 
     sampler: Literal["prefix"]
     q: Annotated[float, Field(gt=0, lt=1)]
@@ -74,14 +76,15 @@ Dataset = Annotated[Complete | Prefix | Nested, Field(discriminator="sampler")]
 
 
 class Run(RunEntry):
-    """An ensemble of Transformers trained on next tokens of one grammar of its dataset."""
+    """An ensemble of Transformers trained on one grammar of its dataset: on next tokens or, where the split of that
+    is ``copy``, on the tokens it reads."""
 
     k: Annotated[int, Field(ge=1, le=60, description="bracket types of its grammar")]
     depth: Annotated[int, Field(ge=1, le=120, description="D of its grammar")]
     corpus: Literal["shared", "per_replica"] = Field(
         description="replica r trains on corpus 0, or on corpus r"
     )
-    block: Literal["gpt", "resln", "stripped", "eq6"] = Field(
+    block: Literal["gpt", "resln", "stripped", "no_skip", "eq6"] = Field(
         description="form of a layer; see models/transformer.py, of eq6 models/theory_transformer.py"
     )
     layers: Annotated[int, Field(ge=1, le=4)]
@@ -244,6 +247,8 @@ class Analysis(Strict):
         description="DYCK-TH6 on the trained target: a random parent for each"
     )
     pruning_strings: Positive = Field(description="held-out strings on which these networks are compared")
+    finetune_steps: Positive = Field(description="DYCK-E11: training steps after a head is zeroed")
+    finetune_rate: Annotated[float, Field(gt=0, description="their peak learning rate, in those of the run")]
 
 
 class Claims(Strict):

@@ -17,16 +17,18 @@ if TYPE_CHECKING:
     from pipeline.studies.dyck.params import Run
 
 DATASET_SCHEMA = Sequences
+COPY = "copy"  # the split that asks for its input again (DYCK-D7, appendix B.1)
 
 
 def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[str, np.ndarray], np.ndarray]:
     """Header, data and frozen embedding table of the run's training job.
 
     Inputs are the start token and the tokens before each target; the last token is read only where
-    the contrastive term compares the logits behind it (|s|+1 aligned positions).
+    the contrastive term compares the logits behind it (|s|+1 aligned positions). On a dataset whose split is
+    ``copy``, every token is read and is its own target, the start token as well, so it is an output, too.
 
-    Raises SandglassError if the dataset does not hold the run's grammar, or too few corpora, or if the
-    embedding needs more width.
+    Raises SandglassError if the dataset does not hold the run's grammar, or too few corpora, if the embedding
+    needs more width, or if copying is not asked for at every position.
     """
     k, depth = entry.k, entry.depth
     frame = frame.filter(lang_k=k, lang_D=depth)
@@ -46,11 +48,20 @@ def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[st
         table = dyck.embedding_table(entry.embedding, k, depth, entry.width)
     except ValueError as error:
         raise SandglassError(f"params.yaml: {error}") from None
+    copying = frame["split"][0] == COPY
+    if copying and (entry.loss_positions != "all" or entry.contrastive):
+        raise SandglassError(
+            f"dataset {entry.dataset} is for copying, which has loss_positions 'all' and contrastive 0.0, "
+            f"not {entry.loss_positions!r} and {entry.contrastive}"
+        )
     used = frame.filter(frame["corpus_seed"].is_in(corpora[: max(chosen) + 1]))
     tokens_NxT = dyck.padded(used["length"].to_numpy(), used["tokens"].explode().to_numpy())
     tokens_CxNxT = tokens_NxT.reshape(max(chosen) + 1, -1, tokens_NxT.shape[1])
-    data = _inputs(tokens_CxNxT, depth, entry.embedding, keep_last=entry.contrastive > 0)
-    data["targets"] = _targets(tokens_CxNxT, entry.loss_positions, data["ids"].shape[-1])
+    data = _inputs(tokens_CxNxT, depth, entry.embedding, keep_last=copying or entry.contrastive > 0)
+    if copying:
+        data["targets"] = _with_start(tokens_CxNxT)
+    else:
+        data["targets"] = _targets(tokens_CxNxT, entry.loss_positions, data["ids"].shape[-1])
     if entry.contrastive:
         release = entry.contrastive_prefix == "release"
         bank, lengths, probability = (dyck.release_bank if release else dyck.prefix_bank)(k, depth)
@@ -59,7 +70,7 @@ def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[st
     spec = {
         "block": entry.block, "layers": entry.layers, "heads": entry.heads, "width": entry.width,
         "ffn": entry.ffn, "attention": entry.attention, "position": entry.position, "t_max": entry.t_max,
-        "inputs": len(table), "outputs": 2 * k,
+        "inputs": len(table), "outputs": 2 * k + copying,
     }  # fmt: skip
     header = Header(
         model=entry.model, spec=spec, objective=entry.objective, settings=_settings(entry),
@@ -93,6 +104,12 @@ def _inputs(tokens_CxNxT: np.ndarray, depth: int, embedding: str, keep_last: boo
         "ids": ids.reshape(corpora, n, -1),
         "lengths": lengths.reshape(corpora, n).astype(np.int16),
     }
+
+
+def _with_start(tokens_CxNxT: np.ndarray) -> np.ndarray:
+    """The tokens with the start token in front of each string, -1 behind its end."""
+    corpora, n, T = tokens_CxNxT.shape
+    return dyck.with_start(tokens_CxNxT.reshape(-1, T)).reshape(corpora, n, T + 1)
 
 
 def _targets(tokens_CxNxT: np.ndarray, positions: str, width: int) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from pipeline import tables
-from pipeline.studies.dyck.analysis import contrasts, per_run, pruning, readings
+from pipeline.studies.dyck.analysis import contrasts, copying, importance, per_run, pruning, readings
 from pipeline.studies.dyck.analysis.measure import measure, one_thread
 from schemas.dyck.tables import SCHEMAS
 
@@ -36,8 +36,14 @@ def analyse(context: Any) -> dict[str, pl.DataFrame]:
             rows["balance"] += model.balance
             rows["balance_detail"] += model.balance_detail
             rows["fig3"] += per_run.fig3(model)
+            for found in (
+                copying.analyse(context, model, datasets),
+                importance.analyse(context, model, datasets),
+            ):
+                for name, frames in found.items():
+                    rows[name] += frames
         rows["readings"] = readings.readings(context, models)
-        rows["contrasts"] = contrasts.contrasts(context, models)
+        rows["contrasts"] += contrasts.contrasts(context, models)
         rows |= pruning.analyse(context, datasets)
     stamp = {"scale": context.scale, "params_hash": context.params_hash}
     return {name: tables.conform(frames, SCHEMAS[name], **stamp) for name, frames in rows.items()}

@@ -54,9 +54,21 @@ def contrasts(context: Any, models: dict[str, Model]) -> list[pl.DataFrame]:
     return [pl.DataFrame(rows, infer_schema_length=None)] if rows else []
 
 
+def of_one_run(
+    context: Any,
+    model: Model,
+    about: tuple[str, str, str],
+    how: stats.Statistic,
+    *values: NDArray[np.float64],
+) -> pl.DataFrame:
+    """One row about one run (``about``: contrast, statistic, metric), by resampling ``values`` together."""
+    row = _bootstrap(context, about, how, [model], list(values))
+    return pl.DataFrame([row], infer_schema_length=None)
+
+
 def _in_distribution(context: Any, model: Model) -> list[dict[str, Any]]:
     """Accuracy on data like the training data, of all replicas that did not diverge (claims 3 and 12)."""
-    values = model.column(IN_DISTRIBUTION[model.split], "acc_close")
+    values = model.column(IN_DISTRIBUTION.get(model.split, ""), "acc_close")
     if values is None:
         return []
     kept, _ = model.kept(accurate=False)

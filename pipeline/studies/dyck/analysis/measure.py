@@ -23,6 +23,7 @@ from schemas.dyck.tables import LONG_PROBE, MAPPED, PROBE, START_SIGN, TABLE_1_P
 LENGTH_GENERALISATION = "lengen"
 IN_DISTRIBUTION = {"train_complete": "dev_complete", "train_prefix": "dev_prefix"}
 EVALUATION = (*IN_DISTRIBUTION.values(), LENGTH_GENERALISATION)
+COPY, HELD_OUT_COPY = "copy", "dev_copy"
 PROBES = (PROBE, TABLE_1_PROBE, LONG_PROBE)
 Ensemble = transformer.Ensemble | theory_transformer.Ensemble
 FORWARD: dict[type, Callable[..., Any]] = {
@@ -89,7 +90,7 @@ class Model:
         """Replicas that did not diverge and, if only ``accurate`` ones count, are; and why the others are not."""
         ok = ~np.isin(np.arange(self.replicas), list(self.diverged))
         reasons = [f"{len(self.diverged)} diverged"] if self.diverged else []
-        accuracy = self.column(IN_DISTRIBUTION[self.split], "acc_close")
+        accuracy = self.column(IN_DISTRIBUTION.get(self.split, ""), "acc_close")
         if accurate and accuracy is not None:
             low = ok & (accuracy < self.min_accuracy)
             reasons += [f"{low.sum()} with acc_close below {self.min_accuracy:g}"] if low.any() else []
@@ -109,7 +110,8 @@ def one_thread() -> Iterator[None]:
 
 
 def measure(context: Any, run: str, datasets: dict[str, pl.DataFrame]) -> Model:
-    """Everything the tables need of ``run``, on the evaluation sets and probes of its own language.
+    """Everything the tables need of ``run``, on the evaluation sets and probes of its own language; of a run that
+    copies only what it is, because all of this is about next tokens (`copying` measures it).
 
     Raises SandglassError if it was trained on a dataset that the study does not list.
     """
@@ -120,6 +122,10 @@ def measure(context: Any, run: str, datasets: dict[str, pl.DataFrame]) -> Model:
     k, depth, split = entry["k"], entry["depth"], datasets[entry["dataset"]]["split"][0]
     own = (frame.filter(lang_k=k, lang_D=depth) for frame in datasets.values())
     splits = {frame["split"][0]: frame for frame in own if frame.height}
+    diverged = {int(replica): step for replica, step in header["diverged"].items()}
+    about = (run, entry, split, k, depth, context.entry.analysis.min_accuracy, diverged)
+    if split == COPY:
+        return Model(*about, maps=[], accuracy=[], stack=[], balance=[], balance_detail=[])
     accuracy, stack = [], []
     with torch.inference_mode():
         maps = [
@@ -134,9 +140,7 @@ def measure(context: Any, run: str, datasets: dict[str, pl.DataFrame]) -> Model:
                     _stack(run, entry, name, layer, score) for layer, score in enumerate(scores, start=1)
                 ]
         balance, detail = _balance(ensemble, entry, run, k, depth)
-    diverged = {int(replica): step for replica, step in header["diverged"].items()}
-    bound = context.entry.analysis.min_accuracy
-    return Model(run, entry, split, k, depth, bound, diverged, maps, accuracy, stack, balance, detail)
+    return Model(*about, maps, accuracy, stack, balance, detail)
 
 
 def _inputs(tokens: NDArray[np.int8], entry: dict[str, Any], depth: int, start: bool) -> Tensor:

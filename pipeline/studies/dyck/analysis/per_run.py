@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pipeline import stats
 from pipeline.streams import stream
-from pipeline.studies.dyck.analysis.measure import LENGTH_GENERALISATION, Maps, Model
+from pipeline.studies.dyck.analysis.measure import COPY, LENGTH_GENERALISATION, Maps, Model
 from schemas.dyck.tables import ARM_OF, PUBLISHED_TABLE_1, TABLE_1, TABLE_1_COMPLETE, TABLE_1_PROBE
 
 
@@ -25,7 +25,7 @@ def runs(context: Any, model: Model) -> pl.DataFrame:
         {
             "run": model.run,
             "replica": replicas,
-            "arch": _architecture(entry),
+            "arch": _architecture(entry, model.split),
             "n_layers": entry["layers"],
             "n_heads": entry["heads"],
             **{name: entry[name] for name in same},
@@ -42,8 +42,10 @@ def runs(context: Any, model: Model) -> pl.DataFrame:
     )
 
 
-def _architecture(entry: dict[str, Any]) -> str:
+def _architecture(entry: dict[str, Any], split: str) -> str:
     """The chapter's name of the architecture."""
+    if split == COPY:
+        return "copy"
     if entry["block"] == "stripped":
         return {"pair": "mfl15", "sum": "mfl16", "angle": "mfl17"}[entry["embedding"]]
     if entry["position"] == "linear":

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from pipeline import verdicts
-from pipeline.studies.dyck.claims import attention, balance, table1, theory
+from pipeline.studies.dyck.claims import attention, balance, copying, table1, theory
 
 
 def judge(context: Any) -> pl.DataFrame:
@@ -36,6 +36,8 @@ def judge(context: Any) -> pl.DataFrame:
         *theory.pruning(checks),
         *theory.shared_matrix(checks),
         *attention.prefix_ratio(contrasts),
+        *copying.accuracy(contrasts),
+        *copying.misleading(context.table("ablation")),
     ]
     gates.sort(key=lambda gate: int(gate.claim))
     return verdicts.table(gates, context.study, context.scale, context.params_hash)

@@ -7,6 +7,8 @@ from typing import Any
 
 from pipeline.studies.dyck.figures.balance import fig3, fig10
 from pipeline.studies.dyck.figures.common import Figure
+from pipeline.studies.dyck.figures.copying import fig4, fig5, fig6
+from pipeline.studies.dyck.figures.importance import head_importance
 from pipeline.studies.dyck.figures.maps import fig1, fig2, fig7, fig8, fig9, fig13
 from pipeline.studies.dyck.figures.readings import prefix_variation, training_length
 from pipeline.studies.dyck.figures.stack import stack_score
@@ -31,4 +33,8 @@ FIGURES: dict[str, Callable[[Any], Figure]] = {
     "broken_solvers": broken_solvers,
     "pruning_error": pruning_error,
     "pruning_maps": pruning_maps,
+    "fig4": fig4,
+    "fig5": fig5,
+    "fig6": fig6,
+    "head_importance": head_importance,
 }

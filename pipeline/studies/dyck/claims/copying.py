@@ -1,0 +1,69 @@
+"""Claim 21: models that copy, and maps of theirs that can be read and mislead (appendix B.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from pipeline.studies.dyck.claims.common import contrast
+from pipeline.verdicts import Condition, Gate, Measured
+from schemas.dyck.tables import (
+    COPY_DEEP,
+    COPY_HEADS,
+    COPY_NO_SKIP,
+    COPY_SHALLOW,
+    COPY_STRIPPED,
+    LIFTS_READ,
+    MISLEADING_BELOW,
+    UNIFORM_MODE,
+)
+
+FIGURES_4_6, FIGURE_5 = (
+    "Wen et al. 2023, appendix B.1, Figures 4 and 6",
+    "Wen et al. 2023, appendix B.1, Figure 5",
+)
+DEEP = {COPY_DEEP: "4 layers", COPY_HEADS: "4 layers, 4 heads"}
+# Whether the paper's model had a residual stream is not stated.
+SHALLOW = {
+    COPY_SHALLOW: "1 layer",
+    COPY_NO_SKIP: "1 layer, no skip connection around the MLP",
+    COPY_STRIPPED: "1 layer, attention alone",
+}
+DEEP_ACCURATE, SHALLOW_ACCURATE = 0.96, 0.9
+
+
+def accuracy(contrasts: pl.DataFrame) -> Iterator[Gate]:
+    """They copy: every position of held-out strings counts."""
+    for models, bound, source in (
+        (DEEP, DEEP_ACCURATE, FIGURES_4_6),
+        (SHALLOW, SHALLOW_ACCURATE, FIGURE_5),
+    ):
+        for run, name in models.items():
+            measured, missing = contrast(contrasts, contrast="copying", first=run)
+            predicate = f"median accuracy of copying ({name}) on held-out strings is at least {bound}"
+            reached = (Condition("value", ">=", bound),)
+            yield Gate("21", f"accuracy, {name}", predicate, source, reached, measured, missing, bound)
+
+
+def misleading(ablation: pl.DataFrame) -> Iterator[Gate]:
+    """Some map seems to say what the model does, and hardly matters; which one is left to chance."""
+    low, high = LIFTS_READ
+    for run, name in DEEP.items():
+        maps = ablation.filter(run=run, mode=UNIFORM_MODE)
+        measured = Measured(float(maps["misleading"].sum()), n=maps["replica"].n_unique())
+        predicate = (
+            f"maps ({name}, all replicas) where the lift of some bracket is at most {low} or at least {high:g}, and "
+            f"where uniform attention in their place changes accuracy by less than {MISLEADING_BELOW}: at least 1"
+        )
+        missing = f"{run}, or the data it is measured on, are not in params.yaml"
+        some = (Condition("value", ">=", 1),)
+        yield Gate(
+            "21",
+            f"misleading maps, {name}",
+            predicate,
+            FIGURES_4_6,
+            some,
+            measured if maps.height else None,
+            "" if maps.height else missing,
+        )

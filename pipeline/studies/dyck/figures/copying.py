@@ -1,0 +1,185 @@
+"""Attention of models that copy (Wen et al. 2023, Figures 4 to 6). What is shown is chosen by rule, never by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from pipeline import charts
+from pipeline.studies.dyck.figures.common import Figure, number
+from pipeline.studies.dyck.figures.maps import map_panel
+from schemas.dyck.tables import (
+    ALL_QUERIES,
+    BRACKETS,
+    COPY_DEEP,
+    COPY_HEADS,
+    COPY_NO_SKIP,
+    COPY_SHALLOW,
+    COPY_STRIPPED,
+    CURRENT,
+    LIFTS_READ,
+    MISLEADING_BELOW,
+    START_SIGN,
+    UNIFORM_MODE,
+)
+
+CELL, LARGE_CELL = 10, 15  # pixels of one attention weight
+OPENING, CLOSING = "opening brackets", "closing brackets"
+ONE_LAYER = {
+    COPY_SHALLOW: "residual stream",
+    COPY_NO_SKIP: "none around the MLP",
+    COPY_STRIPPED: "none at all",
+}
+HEAD = ["run", "replica", "layer", "head"]
+Chosen = tuple[str, dict[str, Any]]  # what a panel is called, and which head it shows
+
+
+def fig4(context: Any) -> Figure:
+    """Figure 4: layers 2 to 4 of the four-layer model with the most maps that can be read and mislead."""
+    maps = _uniform(context).filter(run=COPY_DEEP)
+    change = (pl.col("acc_after") - pl.col("acc_before")).abs().max()
+    ranked = (
+        maps.group_by("replica")
+        .agg(pl.col("misleading").sum().alias("misleading"), change.alias("change"))
+        .sort(pl.col("misleading"), -pl.col("change"), -pl.col("replica"), descending=True)
+    )
+    low, high = LIFTS_READ
+    rule = (
+        f"The model with the most maps that have a lift of {low} or less, or {high:g} or more, and whose ablation "
+        f"costs less than {100 * MISLEADING_BELOW:g} point; if several, the one where no ablation costs much."
+    )
+    chosen: list[Chosen] = []
+    if ranked.height:
+        about = {"run": COPY_DEEP, "replica": ranked["replica"][0], "head": 0}
+        chosen = [(f"layer {layer}", about | {"layer": layer}) for layer in (2, 3, 4)]
+    return _figure(context, "Attention of a four-layer model that copies", rule, chosen, CELL)
+
+
+def fig5(context: Any) -> Figure:
+    """Figure 5: the one layer of models that copy, with and without ways around attention."""
+    lifts = _lifts(context).filter(pl.col("key_class").is_in(BRACKETS))
+    spread = lifts.group_by(HEAD).agg((pl.col("lift").max() - pl.col("lift").min()).alias("spread"))
+    chosen = []
+    for run, name in ONE_LAYER.items():
+        ranked = spread.filter(run=run).sort("spread", "replica", descending=[True, False])
+        chosen += [(name, row) for row in ranked.select(HEAD).head(1).iter_rows(named=True)]
+    rule = "Of each kind of residual link the model whose lifts differ most."
+    return _figure(context, "Attention of one-layer models that copy", rule, chosen, CELL)
+
+
+def fig6(context: Any) -> Figure:
+    """Figure 6: two heads of one model with four layers of four heads, one that looks at one kind of bracket and one
+    that looks at the current position."""
+    own = (
+        _lifts(context)
+        .filter(run=COPY_HEADS, key_class=CURRENT)
+        .select(*HEAD, "mass", what=pl.lit(f"the {CURRENT}"))
+    )
+    kinds = _kinds(context).filter(run=COPY_HEADS)
+    tops = [
+        shares.sort(-pl.col("mass"), *HEAD, "what").group_by("replica").first() for shares in (kinds, own)
+    ]
+    both = (
+        pl.concat(part.select("replica", "mass") for part in tops)
+        .group_by("replica")
+        .agg(pl.col("mass").sum())
+    )
+    chosen: list[Chosen] = []
+    for replica in both.sort(-pl.col("mass"), "replica")["replica"].head(1):
+        for row in (part.filter(replica=replica).row(0, named=True) for part in tops):
+            name = f"layer {row['layer']}, head {row['head']}: {row['mass']:.0%} on {row['what']}"
+            chosen.append((name, {key: row[key] for key in HEAD}))
+    rule = (
+        "The head with the largest share of attention on opening or on closing brackets, and the one with the largest "
+        "on the current position, of the model where the two shares add up to most."
+    )
+    return _figure(
+        context, "Two heads of a model that copies, four layers of four heads", rule, chosen, LARGE_CELL
+    )
+
+
+def _figure(context: Any, title: str, rule: str, chosen: list[Chosen], cell: int) -> Figure:
+    """The maps of the ``chosen`` heads side by side, each with its lifts and what ablation does."""
+    table = context.table("copy_maps")
+    panels, frames, words = [], [], []
+    for letter, (name, head) in zip("abcd", chosen, strict=False):
+        weights = table.filter(**head).sort("query", "key")
+        if not weights.height:
+            continue
+        frame = _map_data(weights, f"({letter}) {name}")
+        text = "".join(frame.filter(pl.col("query") == pl.col("key"))["query_token"])
+        told = _told(context, head)
+        shown = alt.TitleParams(frame["panel"][0], subtitle=told, fontSize=charts.SIZE, offset=6)
+        panels.append(map_panel(frame, [], cell, text).properties(title=shown))
+        frames.append(frame)
+        words.append(f"{frame['panel'][0]}: {', '.join(told)}")
+    convention = f"start token, drawn as {START_SIGN}"
+    description = (
+        f"{title}, on [[[[]]]](((()))) with {convention}: weight of every query (row) on every key (column). "
+        f"{rule} {'. '.join(words) or 'No model to show'}."
+    )
+    if not frames:
+        empty = pl.DataFrame(schema={"panel": pl.String, "weight": pl.Float64})
+        return alt.Chart(empty).mark_rect().properties(title=title, description=description), empty
+    subtitle = [
+        *_wrapped(rule),
+        "Lift: attention on a bracket over that of uniform attention, all queries of held-out strings.",
+        "Ablated: change of accuracy with uniform attention in place of this map, nothing trained again.",
+    ]
+    figure = alt.hconcat(*panels, spacing=14).resolve_scale(color="shared")
+    return figure.properties(
+        title=alt.TitleParams(title, subtitle=subtitle), description=description
+    ), pl.concat(frames)
+
+
+def _wrapped(text: str, width: int = 95) -> list[str]:
+    """``text`` in lines of at most ``width`` characters."""
+    lines = [""]
+    for word in text.split():
+        if len(lines[-1]) + len(word) >= width:
+            lines.append("")
+        lines[-1] = f"{lines[-1]} {word}".strip()
+    return lines
+
+
+def _map_data(weights: pl.DataFrame, panel: str) -> pl.DataFrame:
+    """The rows that one map draws; no boxes: copying needs no bracket but the current one."""
+    sign = {"start": START_SIGN}
+    return weights.select(
+        pl.lit(panel).alias("panel"),
+        *HEAD,
+        pl.col("query", "key").cast(pl.Int32),
+        pl.col("query_token", "key_token").replace(sign),
+        "weight",
+        pl.lit(False).alias("box"),
+    )
+
+
+def _told(context: Any, head: dict[str, Any]) -> list[str]:
+    """What stands above a map: its largest and smallest lift, and the change of accuracy."""
+    lifts = _lifts(context).filter(pl.col("key_class").is_in(BRACKETS), **head).sort("lift", "key_class")
+    told = [
+        f"{name} lift: {row['key_class']} {number(row['lift'])}"
+        for name, row in (("largest", lifts.row(-1, named=True)), ("smallest", lifts.row(0, named=True)))
+    ]
+    row = _uniform(context).filter(**head).row(0, named=True)
+    points = 100 * (row["acc_after"] - row["acc_before"])
+    return [*told, f"accuracy {row['acc_before']:.3f}", f"ablated: {number(points, 1)} points"]
+
+
+def _lifts(context: Any) -> pl.DataFrame:
+    return context.table("class_lift").filter(query_class=ALL_QUERIES)
+
+
+def _uniform(context: Any) -> pl.DataFrame:
+    return context.table("ablation").filter(mode=UNIFORM_MODE)
+
+
+def _kinds(context: Any) -> pl.DataFrame:
+    """Mean attention of every head on opening and on closing brackets, over all queries."""
+    kind = {bracket: (CLOSING if i % 2 else OPENING) for i, bracket in enumerate(BRACKETS)}
+    brackets = _lifts(context).filter(pl.col("key_class").is_in(BRACKETS))
+    named = brackets.with_columns(pl.col("key_class").replace_strict(kind).alias("what"))
+    return named.group_by(*HEAD, "what").agg(pl.col("mass").sum())
