@@ -18,6 +18,7 @@ from pipeline.verdicts import Condition, Gate, Measured, within
 from schemas import theory
 from schemas.claims import NOT_REPRODUCED, NOT_TESTED, PARTLY, REPRODUCED, Claims
 from schemas.dyck.tables import (
+    ARM_OF,
     ARMS,
     COPY_DEEP,
     COPY_HEADS,
@@ -28,16 +29,22 @@ from schemas.dyck.tables import (
     LINEAR,
     MINIMAL,
     MODELS,
-    PRUNING_TARGET,
+    PREFIX_MINIMAL,
+    PREFIX_MODELS,
+    PREFIX_STANDARD,
+    PREFIX_STANDARD_ALL,
     PUBLISHED_TABLE_1,
     PUBLISHED_TABLE_1_RANDOM,
+    READINGS,
     STANDARD,
     TABLE_1,
+    TABLE_1_COMPLETE,
     UNIFORM,
     WIDE,
 )
 
 ROOT = Path(__file__).parents[2]
+COMPLETE = ARMS["complete"]
 
 # Verdicts
 
@@ -131,7 +138,7 @@ def variation(**values: float) -> pl.DataFrame:
 
 
 def contrasts(**changed: tuple[float, float, float]) -> pl.DataFrame:
-    first, second = ARMS["contrastive"], ARMS["standard"]
+    first, second = COMPLETE["contrastive"], COMPLETE["standard"]
     found = {
         ("beta", "ratio of medians", first, second, "beta"): (0.24, 0.2, 0.3),
         ("beta", "difference of medians", first, second, "beta"): (-0.17, -0.2, -0.15),
@@ -140,6 +147,12 @@ def contrasts(**changed: tuple[float, float, float]) -> pl.DataFrame:
         ("rank", "spearman", second, None, "beta, acc_thr80"): (-0.5, -0.7, -0.2),
         ("rank", "spearman", first, None, "beta, acc_thr80"): (0.1, -0.3, 0.5),
         ("rank", "spearman of both arms pooled", first, second, "beta, acc_thr80"): (-0.8, -0.9, -0.6),
+    }
+    arms = {first: ARMS["prefix"]["contrastive"], second: ARMS["prefix"]["standard"]}
+    found |= {
+        (what, statistic, arms[one], arms[other], metric): numbers
+        for (what, statistic, one, other, metric), numbers in found.items()
+        if what in ("beta", "accuracy") and other
     }
     models = (*(run for run in MODELS if run != WIDE), *TABLE_1.values(), *UNIFORM.values())
     for run in models:
@@ -161,6 +174,8 @@ def contrasts(**changed: tuple[float, float, float]) -> pl.DataFrame:
             0.02,
             0.05,
         )
+        for run in (PREFIX_STANDARD, PREFIX_STANDARD_ALL):
+            found["variation_ratio", "times", run, PREFIX_MINIMAL, convention] = (30.0, 20.0, 40.0)
     names = ("contrast", "statistic", "first", "second", "metric")
     return pl.DataFrame(
         [
@@ -253,7 +268,7 @@ def failed(frame: pl.DataFrame) -> set[tuple[str, str]]:
 def test_everything_is_reproduced_where_it_is() -> None:
     frame = judge("paper")
     assert set(frame["verdict"]) == {REPRODUCED}
-    numbers = [*range(1, 11), *range(12, 22)]
+    numbers = range(1, 23)
     assert frame["claim"].unique(maintain_order=True).to_list() == [str(number) for number in numbers]
     assert frame["claim"].value_counts().sort("claim").filter(pl.col("count") >= 8).rows() == [
         ("13", 2 * (8 + 8) + 4 + 4), ("14", 2 * 4), ("15", 9 + 2), ("19", 4 * 3 + 1), ("3", 6 + 8)
@@ -273,7 +288,7 @@ def test_everything_is_reproduced_where_it_is() -> None:
 def test_scales() -> None:
     quick = judge("quick")
     later = quick.filter(verdict=NOT_TESTED)
-    assert later["claim"].unique(maintain_order=True).to_list() == ["10", "13", "14"]
+    assert later["claim"].unique(maintain_order=True).to_list() == ["10", "13", "14", "22"]
     assert later.filter(claim="10")["gate"].to_list() == ["standard"]
     assert later.filter(claim="13")["gate"].str.ends_with(", size").all()
     assert later.filter(claim="14")["gate"].str.ends_with(": over 2").all()
@@ -286,6 +301,7 @@ def test_scales() -> None:
 
 CELLS = [f"k={k}, D={depth}, {layers} layers" for k, depth, layers in TABLE_1]
 DEEP = [cell for cell in CELLS if cell.endswith("3 layers")]
+ON_PREFIXES = {("11", "balance, ratio of medians")}
 RATIOS = {("7", "M4 over M1, start token omitted"), ("7", "M4 over M1, start token included")}
 
 
@@ -298,10 +314,10 @@ RATIOS = {("7", "M4 over M1, start token omitted"), ("7", "M4 over M1, start tok
             {"variation": variation(**{MINIMAL: 0.6})},
             {("7", "M4, start token omitted"), ("7", "M4, start token included")},
         ),
-        ({"contrasts": contrasts(ratio=(0.6, 0.5, 0.7))}, {("8", "ratio of medians"), *RATIOS}),
+        ({"contrasts": contrasts(ratio=(0.6, 0.5, 0.7))}, {("8", "ratio of medians"), *ON_PREFIXES, *RATIOS}),
         ({"contrasts": contrasts(ratio=(0.2, 0.1, 0.55))}, {("6", "M1"), ("6", "M2"), *RATIOS}),
         ({"contrasts": contrasts(ratio=(1.5, 1.4, 1.6))},
-         {("6", "M1"), ("6", "M2"), ("8", "ratio of medians"), *RATIOS}),
+         {("6", "M1"), ("6", "M2"), ("8", "ratio of medians"), *ON_PREFIXES, *RATIOS}),
         ({"contrasts": contrasts(in_distribution=(0.96, 0.9, 1.0))},
          {*(("3", name) for name in MODELS.values() if name != "M3"), *(("3", f"M8, {cell}") for cell in CELLS),
           ("12", "M7, complete data"), ("12", "M7, prefix data")}),
@@ -322,7 +338,11 @@ RATIOS = {("7", "M4 over M1, start token omitted"), ("7", "M4 over M1, start tok
         ({"variation_table1": table_1(layer_3=15.5)},
          {("13", f"{cell}: layer 3, size") for cell in DEEP if cell != "k=2, D=8, 3 layers"}),
         ({"contrasts": contrasts(difference=(0.05, -0.01, 0.1))},
-         {("8", "difference of medians"), ("9", "acc_close"), ("9", "acc_thr80")}),
+         {("8", "difference of medians"), ("9", "acc_close"), ("9", "acc_thr80"),
+          ("11", "balance, difference of medians"), ("11", "acc_close"), ("11", "acc_thr80")}),
+        ({"contrasts": contrasts(times=(4.9, 3.0, 6.0))},
+         {("22", f"M1, {loss}, start token {start}")
+          for loss in ("closing brackets", "all positions") for start in ("omitted", "included")}),
         ({"contrasts": contrasts(spearman=(-0.4, -0.6, 0.1))}, {("10", "standard"), ("10", "both arms")}),
         ({"contrasts": contrasts(copying=(0.95, 0.9, 1.0))},
          {("21", "accuracy, 4 layers"), ("21", "accuracy, 4 layers, 4 heads")}),
@@ -386,7 +406,7 @@ def test_missing_runs_are_not_tested_and_named() -> None:
     frame = judge(
         variation=variation().filter(pl.col("run") != LINEAR),
         variation_table1=table_1().clear(),
-        contrasts=contrasts().filter(pl.col("first") != ARMS["contrastive"], pl.col("first") != LINEAR),
+        contrasts=contrasts().filter(pl.col("first") != COMPLETE["contrastive"], pl.col("first") != LINEAR),
         theory=theory_rows().filter(pl.col("check") == "prefix-chi2"),
     )
     reasons = dict(
@@ -396,7 +416,8 @@ def test_missing_runs_are_not_tested_and_named() -> None:
     )
     assert LINEAR in reasons["5 M2"] and LINEAR in reasons["6 M2"]
     assert all(
-        ARMS["contrastive"] in reasons[key] for key in ("8 ratio of medians", "9 acc_close", "10 both arms")
+        COMPLETE["contrastive"] in reasons[key]
+        for key in ("8 ratio of medians", "9 acc_close", "10 both arms")
     )
     assert "depth-zero" in reasons["1 depth 0 at length 28"]
     assert "vanishing-rate" in reasons["20 N times distance"]
@@ -418,7 +439,19 @@ def test_the_runs_of_table_1_are_its_cells() -> None:
         assert all(sd < mean for mean, sd in PUBLISHED_TABLE_1[k, depth, layers])
     assert stats.causal_distance(19) < table1.BELOW_RANDOM < PUBLISHED_TABLE_1_RANDOM
     assert PUBLISHED_TABLE_1_RANDOM < stats.causal_distance(20) < table1.ABOVE_RANDOM
-    named = {*MODELS, *UNIFORM.values(), *ARMS.values(), *TABLE_1.values(), PRUNING_TARGET}
+    for cell, run in TABLE_1_COMPLETE.items():
+        entry = loaded.runs[run]
+        assert (entry.k, entry.depth, entry.layers, entry.block) == (*cell, "resln")
+        assert loaded.datasets[entry.dataset].split == "train_complete"
+    named = {
+        *MODELS,
+        *PREFIX_MODELS,
+        *UNIFORM.values(),
+        *ARM_OF,
+        *TABLE_1.values(),
+        *TABLE_1_COMPLETE.values(),
+    }
+    named |= {run for readings in READINGS.values() for run in readings.values()}
     named |= {HEADS, COPY_DEEP, COPY_HEADS, COPY_SHALLOW, COPY_NO_SKIP, COPY_STRIPPED}
     assert named == set(loaded.runs)
 

@@ -19,9 +19,23 @@ from pipeline.streams import stream
 from pipeline.studies.dyck import analysis, datasets
 from pipeline.studies.dyck.analysis import metrics
 from pipeline.studies.dyck.params import Complete, Nested, Prefix
-from schemas.dyck.tables import ARMS, LINEAR, MINIMAL, PRUNING_TARGET, SCHEMAS, STANDARD, TABLE_1, UNIFORM
+from schemas.dyck.tables import (
+    ARMS,
+    LINEAR,
+    LONG_PROBE,
+    MINIMAL,
+    PREFIX_MINIMAL,
+    PREFIX_STANDARD_ALL,
+    PRUNING_TARGET,
+    SCHEMAS,
+    STANDARD,
+    TABLE_1,
+    TABLE_1_COMPLETE,
+    UNIFORM,
+)
 
 REPLICAS = 4
+COMPLETE, PREFIXES = ARMS["complete"], ARMS["prefix"]
 ELSEWHERE = {
     "class_lift",
     "ablation",
@@ -50,30 +64,41 @@ DATASETS |= {
         | {"sequences": 6, "min_length": 19, "max_length": 19, "grammars": [{"k": 3, "depth": 4}, GRAMMAR]},
         split="probe19",
     ),
+    "probe28": Prefix(**PREFIX | {"sequences": 1}, split="probe28"),
 }
 GPT = {
     "dataset": "train", "k": 2, "depth": 4, "block": "gpt", "layers": 2, "heads": 1, "width": 50, "ffn": 50,
     "attention": "learned", "embedding": "token", "position": "none", "t_max": 6000, "replicas": REPLICAS,
     "lr": 0.003, "batch": 8, "steps": 10, "loss_positions": "closing", "contrastive": 0.0, "corpus": "shared",
-    "stream": "a",
+    "stream": "a", "objective": "next_token",
 }  # fmt: skip
 MFL = GPT | {"block": "stripped", "layers": 1, "ffn": 0, "embedding": "pair", "stream": "b"}
 RUNS = {
     STANDARD: GPT,
     LINEAR: GPT | {"position": "linear", "t_max": 28},
     MINIMAL: MFL,
-    ARMS["standard"]: MFL | {"corpus": "per_replica"},
-    ARMS["contrastive"]: MFL | {"corpus": "per_replica", "contrastive": 0.3},
+    COMPLETE["standard"]: MFL | {"corpus": "per_replica"},
+    COMPLETE["contrastive"]: MFL | {"corpus": "per_replica", "contrastive": 0.3},
     UNIFORM["complete"]: GPT | {"attention": "uniform"},
     TABLE_1[2, 4, 3]: GPT | {"block": "resln", "layers": 3, "dataset": "train-prefix"},
     PRUNING_TARGET: GPT | {"block": "eq6", "width": 6, "ffn": 8},
+}
+# Trained on prefixes, or readings of what the texts leave open.
+MORE = {
+    PREFIX_STANDARD_ALL: GPT | {"dataset": "train-prefix", "loss_positions": "all"},
+    PREFIX_MINIMAL: MFL | {"dataset": "train-prefix"},
+    PREFIXES["standard"]: MFL | {"dataset": "train-prefix", "corpus": "per_replica"},
+    PREFIXES["contrastive"]: MFL | {"dataset": "train-prefix", "corpus": "per_replica", "contrastive": 0.3},
+    TABLE_1_COMPLETE[2, 4, 3]: GPT | {"block": "resln", "layers": 3},
+    "dyck-standard-half": GPT | {"steps": 5},
+    "dyck-theory-squared": GPT | {"block": "eq6", "width": 6, "ffn": 8, "objective": "squared_error"},
 }
 
 
 @cache
 def ensemble(run: str) -> transformer.Ensemble | theory_transformer.Ensemble:
     """Random weights, ten times those of an initialisation, so that attention is far from uniform."""
-    entry = RUNS[run]
+    entry = (RUNS | MORE)[run]
     module = theory_transformer if entry["block"] == "eq6" else transformer
     table = torch.from_numpy(dyck.embedding_table(entry["embedding"], 2, 4, entry["width"]))
     named = ("block", "layers", "heads", "width", "ffn", "attention", "position", "t_max")
@@ -103,7 +128,7 @@ def context(
         scale="smoke", seed=1, params_hash="abc",
         dataset=lambda key: datasets.generate(DATASETS[key], key, 1)[0],
         model=ensemble,
-        run_header=lambda run: {"entry": RUNS[run], "diverged": (diverged or {}).get(run, {})},
+        run_header=lambda run: {"entry": (RUNS | MORE)[run], "diverged": (diverged or {}).get(run, {})},
         curves=lambda run: pl.DataFrame(
             {"run": run, "replica": [0, 0, 1, 1, 2, 2, 3, 3], "step": [5, 10] * 4,
              "loss": [2.0, 1.0, 2.0, 1.5, 2.0, 0.5, 2.0, None]}
@@ -141,7 +166,7 @@ def test_runs_say_what_was_trained(made: dict[str, pl.DataFrame]) -> None:
         "eq6",
     ]
     assert about[STANDARD]["t_max"] is None and about[LINEAR]["t_max"] == 28
-    assert about[MINIMAL]["corpus"] == 0 and about[ARMS["standard"]]["corpus"] == 3
+    assert about[MINIMAL]["corpus"] == 0 and about[COMPLETE["standard"]]["corpus"] == 3
     assert runs.filter(run=STANDARD)["final_loss"].to_list() == [1.0, 1.5, 0.5, None]
 
 
@@ -198,8 +223,10 @@ def test_attention_is_the_softmax_of_the_weights(made: dict[str, pl.DataFrame]) 
 
 
 def test_only_the_maps_that_figures_show_are_stored(made: dict[str, pl.DataFrame]) -> None:
-    assert set(made["attention"]["run"]) == {STANDARD, LINEAR, MINIMAL}
-    assert set(made["attention"]["probe_split"]) == {"probe16"}
+    assert set(made["attention"].select("run", "probe_split").unique().rows()) == {
+        *((run, "probe16") for run in (STANDARD, LINEAR, MINIMAL)),
+        (TABLE_1[2, 4, 3], "probe19"),
+    }
     some = analysis.analyse(context([STANDARD], diverged={STANDARD: {"0": 7, "2": 3}}))["attention"]
     assert set(some["replica"]) == {1, 3}
 
@@ -207,7 +234,7 @@ def test_only_the_maps_that_figures_show_are_stored(made: dict[str, pl.DataFrame
 def maps(run: str, tokens: list[int], start: bool, layer: int) -> np.ndarray:
     """(R, N, N) on one sequence."""
     model, row = ensemble(run), np.array([tokens], np.int8)
-    ids = row if RUNS[run]["embedding"] == "token" else dyck.symbols(row, 4)
+    ids = row if (RUNS | MORE)[run]["embedding"] == "token" else dyck.symbols(row, 4)
     read = torch.from_numpy((dyck.with_start(ids) if start else ids).astype(np.int64))[None]
     name = f"blocks.{layer - 1}.attn.pattern"
     _, recorded = transformer.forward(model.spec, model.params, model.table, read, record=[name])
@@ -306,7 +333,7 @@ def _open_at(text: np.ndarray, level: int) -> list[int]:
 def test_contrasts_are_those_of_the_tables(made: dict[str, pl.DataFrame]) -> None:
     contrasts, fig3 = made["contrasts"], made["fig3"]
     first, second = (fig3.filter(arm=arm).sort("replica") for arm in ("contrastive", "standard"))
-    runs = {"first": ARMS["contrastive"], "second": ARMS["standard"]}
+    runs = {"first": COMPLETE["contrastive"], "second": COMPLETE["standard"]}
 
     def value(**where: Any) -> float:
         found = contrasts.filter(**where)
@@ -338,6 +365,80 @@ def test_contrasts_are_those_of_the_tables(made: dict[str, pl.DataFrame]) -> Non
         assert ratio == pytest.approx(means[0] / means[1])
 
 
+@pytest.fixture(scope="module")
+def more() -> dict[str, pl.DataFrame]:
+    frames = analysis.analyse(context([STANDARD, PRUNING_TARGET, *MORE]))
+    for name, frame in frames.items():
+        tables.validate(frame, SCHEMAS[name], name)
+    return frames
+
+
+def test_prefix_models_are_compared_like_the_others(more: dict[str, pl.DataFrame]) -> None:
+    first, second = (more["fig3"].filter(arm=arm).sort("replica") for arm in ("contrastive", "standard"))
+    assert set(more["fig3"]["data"]) == {"prefix"} and first.height == second.height == REPLICAS
+    row = more["contrasts"].filter(statistic="ratio of medians").row(0, named=True)
+    assert (row["first"], row["second"]) == (PREFIXES["contrastive"], PREFIXES["standard"])
+    assert row["value"] == pytest.approx(first["beta"].median() / second["beta"].median())  # type: ignore[operator]
+    probe = dyck.nested_probe(2, 4)[0].tolist()
+    means = [
+        pair_mean(maps(run, probe, True, layer))
+        for run, layer in ((PREFIX_STANDARD_ALL, 2), (PREFIX_MINIMAL, 1))
+    ]
+    ratio = more["contrasts"].filter(contrast="variation_ratio", metric="variation, start token included")
+    assert ratio.select("first", "second").rows() == [(PREFIX_STANDARD_ALL, PREFIX_MINIMAL)]
+    assert ratio["value"][0] == pytest.approx(means[0] / means[1], rel=1e-4)
+
+
+def test_the_longer_probe_is_shown_with_its_text(more: dict[str, pl.DataFrame]) -> None:
+    shown = more["attention"].filter(run=PREFIX_STANDARD_ALL, probe_split=LONG_PROBE, start_included=True)
+    tokens = context().dataset("probe28")["tokens"][0].to_list()
+    assert set(shown["text"]) == {"·" + "".join("[]()"[token - 1] for token in tokens)}
+    assert shown["query"].max() == 28
+
+
+def test_the_second_arm_of_table_1_says_so(more: dict[str, pl.DataFrame]) -> None:
+    assert set(more["variation_table1"].select("run", "data").rows()) == {
+        (TABLE_1_COMPLETE[2, 4, 3], "complete")
+    }
+    assert more["variation_table1"]["published_mean"].to_list() == [0.070, 5.072, 24.063]
+
+
+def test_readings_stand_beside_the_recommended_one(more: dict[str, pl.DataFrame]) -> None:
+    found = more["readings"]
+    assert set(found.select("choice", "reading", "recommended", "run", "steps").rows()) == {
+        ("length of training, M1", "recommended", True, STANDARD, 10),
+        ("length of training, M1", "half", False, "dyck-standard-half", 5),
+        ("objective, M9", "cross-entropy", True, PRUNING_TARGET, 10),
+        ("objective, M9", "squared error", False, "dyck-theory-squared", 10),
+    }
+    variation = more["variation"].filter("last_layer", run="dyck-standard-half", probe_split="probe16")
+    for start, word in ((False, "omitted"), (True, "included")):
+        row = found.filter(run="dyck-standard-half", quantity=f"variation on D4, start token {word}").row(
+            0, named=True
+        )
+        assert row["value"] == variation.filter(start_included=start)["variation_mean"][0]
+        assert row["published"] == (None if start else 2.27)
+    accuracy = more["accuracy"].filter(run="dyck-standard-half", eval_split="dev_complete")["acc_close"]
+    row = found.filter(run="dyck-standard-half", quantity="acc_close in distribution").row(0, named=True)
+    assert row["value"] == pytest.approx(accuracy.mean()) and row["lo"] <= row["value"] <= row["hi"]
+
+
+def test_outputs_that_estimate_probabilities_are_read_as_such(more: dict[str, pl.DataFrame]) -> None:
+    """p(right closer) / p(all closers) of the outputs themselves, not of their exponentials."""
+    model, hits, asked = ensemble("dyck-theory-squared"), np.zeros(REPLICAS), 0
+    for row in context().dataset("dev")["tokens"].to_list():
+        tokens = np.array([row], np.int8)
+        read = torch.from_numpy(dyck.with_start(tokens).astype(np.int64))[None, :, :-1]
+        outputs, _ = theory_transformer.forward(model.spec, model.params, model.table, read)
+        top = dyck.stack_top(tokens)[0]
+        closers = outputs[:, 0, :, 1::2].clamp(min=1e-9).numpy()
+        for i in np.flatnonzero(top > 0):
+            hits += closers[:, i, top[i] - 1] / closers[:, i].sum(-1) > 0.8
+            asked += 1
+    table = more["accuracy"].filter(run="dyck-theory-squared", eval_split="dev_complete").sort("replica")
+    assert table["acc_thr80"].to_list() == pytest.approx((hits / asked).tolist(), abs=0.01)
+
+
 def test_balance_detail_adds_up_to_beta(made: dict[str, pl.DataFrame]) -> None:
     ratio = pl.col("s_norm") / pl.col("p_dj")
     mean = made["balance_detail"].group_by("run", "replica").agg(ratio.mean().alias("mean"), pl.len())
@@ -347,7 +448,7 @@ def test_balance_detail_adds_up_to_beta(made: dict[str, pl.DataFrame]) -> None:
 
 
 def test_diverged_and_weak_replicas_are_left_out_and_counted() -> None:
-    frames = analysis.analyse(context(diverged={STANDARD: {"1": 7}, ARMS["standard"]: {"0": 3}}))
+    frames = analysis.analyse(context(diverged={STANDARD: {"1": 7}, COMPLETE["standard"]: {"0": 3}}))
     probe = {"run": STANDARD, "probe_split": "probe16", "layer": 2, "start_included": False}
     row = frames["variation"].filter(**probe).row(0, named=True)
     assert (row["n_models"], row["n_excluded"], row["excluded_reason"]) == (3, 1, "1 diverged")
@@ -356,7 +457,7 @@ def test_diverged_and_weak_replicas_are_left_out_and_counted() -> None:
     assert (beta["n"], beta["n_excluded"], beta["excluded_reason"]) == (
         3,
         1,
-        f"{ARMS['standard']}: 1 diverged",
+        f"{COMPLETE['standard']}: 1 diverged",
     )
 
     strict = analysis.analyse(context(min_accuracy=0.97))
@@ -371,14 +472,14 @@ def test_diverged_and_weak_replicas_are_left_out_and_counted() -> None:
 @pytest.mark.parametrize(
     ("runs", "without", "empty"),
     [
-        ([STANDARD], (), {"variation_table1", "balance", "balance_detail", "fig3"}),
-        ([ARMS["standard"]], (), {"attention", "variation_table1"}),
+        ([STANDARD], (), {"variation_table1", "balance", "balance_detail", "fig3", "readings"}),
+        ([COMPLETE["standard"]], (), {"attention", "variation_table1", "readings"}),
         (None, ("long",), {"fig3"}),
-        (None, ("probe",), {"attention"}),
+        (None, ("probe",), set()),
         (None, ("probe19",), {"variation_table1"}),
-        (None, ("probe", "probe19"), {"attention", "variation", "variation_table1"}),
-        ([MINIMAL, STANDARD], ("dev", "dev-prefix", "long", "probe", "probe19"),
-         {"accuracy", "stack_score", "attention", "variation", "variation_table1", "fig3", "contrasts"}),
+        (None, ("probe", "probe19", "probe28"), {"attention", "variation", "variation_table1"}),
+        ([MINIMAL, STANDARD], ("dev", "dev-prefix", "long", "probe", "probe19", "probe28"),
+         {"accuracy", "stack_score", "attention", "variation", "variation_table1", "fig3", "contrasts", "readings"}),
     ],
 )  # fmt: skip
 def test_what_is_not_there_leaves_no_rows(
@@ -395,9 +496,9 @@ def test_what_is_not_there_leaves_no_rows(
 def test_replicas_are_paired_only_within_a_stream(
     made: dict[str, pl.DataFrame], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(RUNS, ARMS["contrastive"], RUNS[ARMS["contrastive"]] | {"stream": "another"})
+    monkeypatch.setitem(RUNS, COMPLETE["contrastive"], RUNS[COMPLETE["contrastive"]] | {"stream": "another"})
     where = {"statistic": "difference of means", "metric": "acc_thr80"}
     paired = made["contrasts"].filter(**where).row(0, named=True)
-    apart = analysis.analyse(context(list(ARMS.values())))["contrasts"].filter(**where).row(0, named=True)
+    apart = analysis.analyse(context(list(COMPLETE.values())))["contrasts"].filter(**where).row(0, named=True)
     assert paired["paired"] and not apart["paired"]
     assert paired["value"] == apart["value"] and (paired["lo"], paired["hi"]) != (apart["lo"], apart["hi"])
