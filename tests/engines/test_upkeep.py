@@ -222,9 +222,13 @@ def test_edit_in_a_folder_of_code_is_accepted(built: Workspace) -> None:
     before = built.artifacts()
     built.edit("pipeline/studies/toy/analysis/metrics.py", "# one\n")
     _pipeline(built, "accept", "analyse@toy", "--reason", "a comment")
-    assert [file["path"] for file in _accepted(built)[0]["files"]] == ["pipeline/studies/toy/analysis/metrics.py"]
+    assert [file["path"] for file in _accepted(built)[0]["files"]] == [
+        "pipeline/studies/toy/analysis/metrics.py"
+    ]
     assert built.planned() == {"report"} == set(built.status())
-    built.edit("pipeline/studies/toy/analysis/metrics.py", "# two\n")  # of the folder as it was, no commit knows
+    built.edit(
+        "pipeline/studies/toy/analysis/metrics.py", "# two\n"
+    )  # of the folder as it was, no commit knows
     refused = _refused(built, "accept", "analyse@toy", "--reason", "a comment")
     assert "no commit holds what pipeline/studies/toy/analysis/ was for analyse@toy" in refused
     assert built.engine("dvc").ran == {"analyse toy", "report"}
