@@ -15,7 +15,7 @@ from workspace import REPOSITORY, Workspace, lay_out
 collect_ignore = ["engines/toy", "engines/graphs.py"]
 
 
-def _once(factory: pytest.TempPathFactory, name: str, build: Callable[[Path], None]) -> Path:
+def _once(factory: pytest.TempPathFactory, name: str, build: Callable[[Path], Workspace]) -> Path:
     """A folder that ``build`` fills once per session, for all workers of pytest-xdist."""
     own = factory.getbasetemp()
     shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own  # workers have theirs inside it
@@ -25,7 +25,7 @@ def _once(factory: pytest.TempPathFactory, name: str, build: Callable[[Path], No
         if not (path / "built").exists():
             shutil.rmtree(path, ignore_errors=True)
             path.mkdir()
-            build(path)
+            build(path).git("gc", "--quiet")  # each test copies its files
             (path / "built").touch()
     return path
 
@@ -34,12 +34,13 @@ def _once(factory: pytest.TempPathFactory, name: str, build: Callable[[Path], No
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The toy study, built by Snakemake and committed."""
 
-    def build(path: Path) -> None:
+    def build(path: Path) -> Workspace:
         workspace = lay_out(path / "tree")
         workspace.engine("snakemake")
         workspace.git("add", "-A")
         workspace.git("commit", "-qm", "results")
         workspace.assert_clean()  # and file times are in order, so that no test passes by disorder
+        return workspace
 
     return _once(tmp_path_factory, "toy-template", build) / "tree"
 
@@ -60,7 +61,7 @@ def empty(tmp_path: Path) -> Workspace:
 def smoke(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """All of params.yaml at smoke scale, built by Snakemake; beside it what its steps imported."""
 
-    def build(path: Path) -> None:
+    def build(path: Path) -> Workspace:
         workspace = lay_out(path / "tree")
         for name in ("params.yaml", "pipeline/steps/train.py", "pipeline/steps/report.py"):
             shutil.copy2(REPOSITORY / name, workspace.path / name)  # the toy study brings its own
@@ -70,6 +71,7 @@ def smoke(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
         with serving(path) as env:
             done = workspace.snakemake(*options, **env)
         assert done.status == 0, done.output
+        return workspace
 
     return Workspace(_once(tmp_path_factory, "dyck-smoke", build) / "tree")
 

@@ -93,7 +93,7 @@ def serve(path: str) -> list[str]:
 
 def record(folder: str, file: str, argv: list[str]) -> None:
     """Which files of the workspace this process has imported."""
-    root = os.getcwd() + os.sep
+    root = f"{Path.cwd()}{os.sep}"
     files = [getattr(module, "__file__", None) or "" for module in list(sys.modules.values())]
     used = [name.removeprefix(root) for name in files if name.startswith(root)]
     text = json.dumps({"argv": argv, "used": sorted({file, *used})})
