@@ -242,6 +242,8 @@ def trace(
 def main() -> None:
     """Run the command line; a SandglassError ends it with one line."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # Where it is installed, pandera imports it to make up data, which no command does: a quarter second a start.
+    sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type]
     try:
         app()
     except SandglassError as error:

@@ -8,6 +8,7 @@ alter a result; that is why it is not a code input of any step (the scale rule, 
 from __future__ import annotations
 
 import difflib
+import functools
 import importlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -154,7 +155,7 @@ def _build(raw: dict[str, Any], scale: str) -> Params:
 
 def _study(entry: Any, key: str, scale: str) -> StudyEntry:
     path = f"studies.{key}"
-    _validate(TypeAdapter(Id), key, f"{path} (the id)")
+    _validate(Id, key, f"{path} (the id)")
     package = ROOT / "pipeline" / "studies" / key
     if not (package / "params.py").is_file():
         near = _nearest(key, [p.parent.name for p in package.parent.glob("*/params.py")])
@@ -171,7 +172,7 @@ def _study(entry: Any, key: str, scale: str) -> StudyEntry:
 
 def _entry(section: str, key: str, entry: Any, studies: list[str], scale: str) -> Any:
     path = f"{section}.{key}"
-    _validate(TypeAdapter(Id), key, f"{path} (the id)")
+    _validate(Id, key, f"{path} (the id)")
     resolved = _resolve(entry, path, scale)
     if not isinstance(resolved, dict):
         raise SandglassError(f"{FILE}: {path}: expected a mapping, got {shown(resolved)}")
@@ -273,10 +274,12 @@ def _known_keys(raw: dict[str, Any], valid: list[str], path: str) -> None:
             raise SandglassError(f"{FILE}: {path}{key}: missing")
 
 
+_adapter = functools.cache(TypeAdapter)  # to build one takes longer than to use it
+
+
 def _validate(kind: Any, value: Any, path: str) -> Any:
-    adapter = kind if isinstance(kind, TypeAdapter) else TypeAdapter(kind)
     try:
-        return adapter.validate_python(value)
+        return _adapter(kind).validate_python(value)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         loc, valid = _locate(kind, value, first["loc"])

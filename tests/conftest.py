@@ -9,12 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from forkserver import serving
 from workspace import REPOSITORY, Workspace, lay_out
 
 collect_ignore = ["engines/toy", "engines/graphs.py"]
 
 
-def _once(factory: pytest.TempPathFactory, name: str, build: Callable[[Path], None]) -> Path:
+def _once(factory: pytest.TempPathFactory, name: str, build: Callable[[Path], Workspace]) -> Path:
     """A folder that ``build`` fills once per session, for all workers of pytest-xdist."""
     own = factory.getbasetemp()
     shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own  # workers have theirs inside it
@@ -24,7 +25,7 @@ def _once(factory: pytest.TempPathFactory, name: str, build: Callable[[Path], No
         if not (path / "built").exists():
             shutil.rmtree(path, ignore_errors=True)
             path.mkdir()
-            build(path)
+            build(path).git("gc", "--quiet")  # each test copies its files
             (path / "built").touch()
     return path
 
@@ -33,12 +34,13 @@ def _once(factory: pytest.TempPathFactory, name: str, build: Callable[[Path], No
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The toy study, built by Snakemake and committed."""
 
-    def build(path: Path) -> None:
+    def build(path: Path) -> Workspace:
         workspace = lay_out(path / "tree")
         workspace.engine("snakemake")
         workspace.git("add", "-A")
         workspace.git("commit", "-qm", "results")
         workspace.assert_clean()  # and file times are in order, so that no test passes by disorder
+        return workspace
 
     return _once(tmp_path_factory, "toy-template", build) / "tree"
 
@@ -55,38 +57,21 @@ def empty(tmp_path: Path) -> Workspace:
     return lay_out(tmp_path / "tree")
 
 
-# Python runs this at the start of every process of the workspace.
-RECORDER = """
-import atexit, json, os, sys
-
-def record():
-    root = os.getcwd() + os.sep
-    files = [getattr(module, "__file__", None) or "" for module in list(sys.modules.values())]
-    used = sorted({file[len(root):] for file in files if file.startswith(root)})
-    if {"pipeline/__main__.py", "pipeline/training/core.py"} & {sys.argv[0].removeprefix(root)}:
-        name = f"{os.environ['RECORD_IMPORTS']}/{os.getpid()}.json"
-        with open(name, "w") as out:
-            json.dump({"argv": sys.argv[1:], "used": used + [sys.argv[0].removeprefix(root)]}, out)
-
-atexit.register(record)
-"""
-
-
 @pytest.fixture(scope="session")
 def smoke(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """All of params.yaml at smoke scale, built by Snakemake; beside it what its steps imported."""
 
-    def build(path: Path) -> None:
+    def build(path: Path) -> Workspace:
         workspace = lay_out(path / "tree")
         for name in ("params.yaml", "pipeline/steps/train.py", "pipeline/steps/report.py"):
             shutil.copy2(REPOSITORY / name, workspace.path / name)  # the toy study brings its own
         workspace.change(lambda params: params.update(scale="smoke"))
-        (path / "site").mkdir()
-        (path / "site" / "sitecustomize.py").write_text(RECORDER)
-        (path / "imports").mkdir()
-        recording = {"PYTHONPATH": str(path / "site"), "RECORD_IMPORTS": str(path / "imports")}
-        done = workspace.snakemake("--cores", "2", **recording)
+        # One thread each, two at a time; `test_determinism` asks for the same bytes from two threads.
+        options = ("--cores", "2", "--max-threads", "1", "--resources", "gpu=2")
+        with serving(path) as env:
+            done = workspace.snakemake(*options, **env)
         assert done.status == 0, done.output
+        return workspace
 
     return Workspace(_once(tmp_path_factory, "dyck-smoke", build) / "tree")
 

@@ -22,10 +22,10 @@ def explain(name: str | None, *, as_json: bool = False) -> bool:
     Returns whether it is up to date. Raises SandglassError if it stands for nothing.
     """
     params = parameters.load()
+    jobs = None if name is None else changes.with_ancestors(changes.jobs_of(name, params), params)
     with changes.looking() as view:
         busy, found = changes.at_work(view), changes.find(view, params)
-    if name is not None:
-        jobs = changes.with_ancestors(changes.jobs_of(name, params), params)
+    if jobs is not None:
         found.jobs = {job: change for job, change in found.jobs.items() if job in jobs}
         found.unrecorded = [job for job in found.unrecorded if job in jobs]
     shown = list(found.jobs.values())

@@ -167,7 +167,7 @@ def lay_out(path: Path, toy: bool = True) -> Workspace:
     if toy:
         shutil.copytree(TOY, path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
     workspace = Workspace(path)
-    workspace.git("init", "-q", "-b", "main")
+    workspace.git("init", "-q", "-b", "main", "--template=")
     workspace.git("add", "-A")
     workspace.git("commit", "-qm", "code")
     return workspace

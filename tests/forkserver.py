@@ -1,0 +1,119 @@
+"""The steps of a workspace as processes that need not import torch: forked from one that has done so.
+
+At scale smoke a step computes for a tenth of a second and imports for two. ``CLIENT`` lets a process that
+would be ``python -m pipeline ...`` ask the server for another in its place, with its arguments, folder,
+environment and files, and end as that one ends. The pipeline's own modules are imported anew each time.
+Tests of steps themselves start them as a user does; one compares the bytes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import json
+import os
+import runpy
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+IMPORTED = ("altair", "pandera.polars", "pydantic", "safetensors.numpy", "scipy.sparse", "torch", "typer")
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}  # torch reads them when it is imported
+
+# For sitecustomize.py, which Python runs at the start of every process.
+CLIENT = """
+import json, os, socket, sys
+
+if sys.orig_argv[1:2] == ["-m"] and sys.orig_argv[2].split(".")[0] == "pipeline":
+    with socket.socket(socket.AF_UNIX) as server:
+        server.connect(os.environ["FORK_SERVER"])
+        asked = {"command": sys.orig_argv[2:], "folder": os.getcwd(), "env": dict(os.environ)}
+        socket.send_fds(server, [json.dumps(asked).encode() + b"\\n"], [0, 1, 2])
+        status = server.recv(1)
+    os._exit(status[0] if status else 1)
+"""
+
+
+@contextlib.contextmanager
+def serving(folder: Path) -> Iterator[dict[str, str]]:
+    """The environment in which a workspace finds the server.
+
+    ``folder/imports`` gets a file for each process: its ``argv``, and the files of the workspace it ``used``.
+    """
+    (folder / "imports").mkdir()
+    (folder / "site").mkdir()
+    (folder / "site" / "sitecustomize.py").write_text(CLIENT)
+    path = str(folder / "socket")
+    command = [sys.executable, __file__, path, str(folder / "imports")]
+    with subprocess.Popen(command, env=os.environ | ONE_THREAD, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None and server.stdout.readline() == "ready\n"
+            yield {"FORK_SERVER": path, "PYTHONPATH": str(folder / "site")}
+        finally:
+            server.kill()
+
+
+def serve(path: str) -> list[str]:
+    """Answer for ever; returns in each process that was asked for, with its command."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those who wait
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(path)
+        server.listen(32)
+        print("ready", flush=True)
+        while True:
+            client, _ = server.accept()
+            if os.fork() == 0:
+                break
+            client.close()
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    text, files, _, _ = socket.recv_fds(client, 2**20, 3)
+    while not text.endswith(b"\n"):
+        text += client.recv(2**20)
+    if process := os.fork():
+        for file in files:  # else a reader would wait for this process too
+            os.close(file)
+        _, status = os.waitpid(process, 0)
+        client.sendall(bytes([os.waitstatus_to_exitcode(status) % 256]))
+        os._exit(0)
+    client.close()
+    asked = json.loads(text)
+    for number, file in enumerate(files):
+        os.dup2(file, number)
+        os.close(file)
+    os.chdir(asked["folder"])
+    os.environ.clear()
+    os.environ.update(asked["env"])
+    sys.path[0] = asked["folder"]
+    return asked["command"]
+
+
+def record(folder: str, file: str, argv: list[str]) -> None:
+    """Which files of the workspace this process has imported."""
+    root = f"{Path.cwd()}{os.sep}"
+    files = [getattr(module, "__file__", None) or "" for module in list(sys.modules.values())]
+    used = [name.removeprefix(root) for name in files if name.startswith(root)]
+    text = json.dumps({"argv": argv, "used": sorted({file, *used})})
+    Path(folder, f"{os.getpid()}.json").write_text(text)
+
+
+if __name__ == "__main__":
+    socket_path, imports = sys.argv[1:]
+    for name in IMPORTED:
+        importlib.import_module(name)
+    gc.freeze()  # a look at all these objects would copy their memory
+    module, *arguments = serve(socket_path)
+    file = module.replace(".", "/") + ("/__main__.py" if module == "pipeline" else ".py")
+    sys.argv = [file, *arguments]
+    status: object = 0
+    try:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    except SystemExit as end:
+        status = end.code or 0
+    record(imports, file, arguments)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status if isinstance(status, int) else 1)  # the usual end visits every object as well
