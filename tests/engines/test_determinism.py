@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import time
 from pathlib import Path
@@ -129,7 +130,9 @@ def test_the_batch_size_of_the_analysis_changes_only_what_is_said_here(
     fields = {field: getattr(entry, field) for field in ("analysis", "datasets", "language", "model", "runs")}
     context = Context("dyck", SimpleNamespace(**fields), loaded.scale, loaded.seed, "")
     whole = analysis.analyse(context)
-    monkeypatch.setattr(analysis, "MAX_NUMBERS", 2**17)
+    monkeypatch.setattr(
+        importlib.import_module("pipeline.studies.dyck.analysis.measure"), "MAX_NUMBERS", 2**17
+    )
     parts = analysis.analyse(context)
     scores, others = whole.pop("stack_score"), parts.pop("stack_score")
     assert not scores.equals(others)  # the batches were others
