@@ -121,7 +121,7 @@ def _modules(tree: Path, deps: list[str]) -> Iterator[str]:
     """The modules among ``deps``: files, and what lies in folders, whose own __init__.py is imported with them."""
     for path in deps:
         inside = (tree / path).rglob("*.py") if not path.startswith("data/") else []
-        found = [file for file in inside if file.name != "__init__.py"]
+        found = [file for file in inside if file.name not in ("__init__.py", "toy.py")]
         yield from (str(file.relative_to(tree)) for file in found) if not path.endswith(".py") else [path]
 
 
