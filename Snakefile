@@ -56,7 +56,7 @@ for study in PARAMS.studies:
             f"data/runs/{study}/{{id}}/curves.json",
         log:
             "logs/train-{id}.log",
-        threads: workflow.cores
+        threads: max(1, workflow.cores // 2)  # two at a time: one starts or ends while the other works
         resources:
             gpu=1,
         shell:

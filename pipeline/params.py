@@ -51,7 +51,7 @@ class RunEntry(Strict):
     model: Module = Field(description="the module of pipeline/models/")
     objective: Module = Field(description="the module of pipeline/training/objectives/")
     stream: Id = Field(description="runs that name the same stream share initialisation and data order")
-    replicas: Positive
+    replicas: Annotated[int, Field(ge=0, description="models; 0 = none are trained at this scale")]
     steps: Positive = Field(description="optimiser steps")
     batch: Positive = Field(description="sequences per step")
     lr: float = Field(gt=0, description="peak learning rate")

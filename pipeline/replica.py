@@ -66,6 +66,10 @@ class Replica(nn.Module):
                 f"run {run}: its model, pipeline/models/{entry['model']}.py, has no forward pass"
             )
         count = entry["replicas"]
+        if not count:
+            raise SandglassError(
+                f"run {run} has no replicas at this scale: see replicas of runs.{run} in params.yaml"
+            )
         if isinstance(replica, bool) or not isinstance(replica, Integral) or not 0 <= replica < count:
             raise SandglassError(f"run {run} has replicas 0 to {count - 1}, not {replica!r}")
         if (step := header["diverged"].get(str(replica))) is not None:

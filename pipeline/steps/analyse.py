@@ -40,6 +40,10 @@ class Context:
         """The header of the checkpoint of ``run``: its entry in params.yaml, resolved, and what diverged."""
         return checkpoints.read(graph.run_folder(self.study, run) / "model.safetensors")[1]
 
+    def runs(self) -> list[str]:
+        """The runs of the study that have models: those with replicas at this scale."""
+        return [run for run in self.entry.runs if self.run_header(run)["entry"]["replicas"]]
+
     def curves(self, run: str) -> pl.DataFrame:
         """Training curves of ``run``."""
         return tables.read(graph.run_folder(self.study, run) / "curves.parquet", Curves)

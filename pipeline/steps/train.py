@@ -25,7 +25,14 @@ if TYPE_CHECKING:
 
 
 def run(job: Job) -> None:
-    """Make ``model.safetensors``, ``curves.parquet`` and, for ``dvc plots``, ``curves.json`` of the run."""
+    """Make ``model.safetensors``, ``curves.parquet`` and, for ``dvc plots``, ``curves.json`` of the run.
+
+    A run without replicas at this scale leaves these files without a model.
+    """
+    if not job.entry.replicas:
+        job.say("no replicas at this scale")
+        _write(job, {}, {}, {}, Curves.empty())
+        return
     module = importlib.import_module(f"pipeline.studies.{job.study}.runs")
     frame = tables.read(graph.dataset_path(job.study, job.entry.dataset), module.DATASET_SCHEMA)
     header, data, table = module.prepare(job.entry, frame, job.seed)
@@ -44,8 +51,19 @@ def run(job: Job) -> None:
     trained = ensemble.train(job_path, device, job.say, publish_curves)
     for replica, step in trained.diverged.items():
         job.say(f"replica {replica} diverged at step {step} and was frozen there")
-    folder = graph.run_folder(job.study, job.id)
     curves = _curve_table(job.id, range(len(header.corpus)), trained.logged, trained.curves)
+    _write(job, trained.params | {"table": table}, header.spec, trained.diverged, curves)
+    shutil.rmtree(work)
+
+
+def _write(
+    job: Job,
+    arrays: dict[str, np.ndarray],
+    spec: dict[str, Any],
+    diverged: dict[int, int],
+    curves: pl.DataFrame,
+) -> None:
+    folder = graph.run_folder(job.study, job.id)
     tables.write(curves, job.out(folder / "curves.parquet"), Curves)
     medians = curves.group_by("step").agg(pl.median("loss", "accuracy")).sort("step")
     text = json.dumps(medians.to_dicts(), indent=0) + "\n"
@@ -56,11 +74,10 @@ def run(job: Job) -> None:
         "scale": job.scale,
         "params_hash": job.params_hash,
         "entry": job.entry.model_dump(),
-        "spec": header.spec,
-        "diverged": {str(replica): step for replica, step in trained.diverged.items()},
+        "spec": spec,
+        "diverged": {str(replica): step for replica, step in diverged.items()},
     }
-    checkpoints.write(job.out(folder / "model.safetensors"), trained.params | {"table": table}, about)
-    shutil.rmtree(work)
+    checkpoints.write(job.out(folder / "model.safetensors"), arrays, about)
 
 
 def _curve_table(run: str, replicas: Any, steps: np.ndarray, curves: dict[str, np.ndarray]) -> pl.DataFrame:

@@ -123,11 +123,12 @@ def context(
     return SimpleNamespace(
         study="dyck",
         entry=SimpleNamespace(
-            analysis=knobs, runs=runs or list(RUNS), datasets=[key for key in DATASETS if key not in without]
+            analysis=knobs, datasets=[key for key in DATASETS if key not in without]
         ),
         scale="smoke", seed=1, params_hash="abc",
         dataset=lambda key: datasets.generate(DATASETS[key], key, 1)[0],
         model=ensemble,
+        runs=lambda: runs or list(RUNS),
         run_header=lambda run: {"entry": (RUNS | MORE)[run], "diverged": (diverged or {}).get(run, {})},
         curves=lambda run: pl.DataFrame(
             {"run": run, "replica": [0, 0, 1, 1, 2, 2, 3, 3], "step": [5, 10] * 4,

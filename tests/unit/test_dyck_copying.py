@@ -37,7 +37,7 @@ ENTRIES = {
 COPY: dict[str, Any] = {
     "dataset": "copy", "k": 2, "depth": 4, "block": "gpt", "layers": 2, "heads": 2, "width": 12, "ffn": 10,
     "attention": "learned", "embedding": "token", "position": "none", "t_max": 28, "replicas": REPLICAS,
-    "lr": 0.003, "betas": [0.9, 0.999], "eps": 1e-8, "batch": 8, "steps": 10, "loss_positions": "all",
+    "objective": "next_token", "lr": 0.003, "betas": [0.9, 0.999], "eps": 1e-8, "batch": 8, "steps": 10, "loss_positions": "all",
     "contrastive": 0.0, "corpus": "shared", "stream": "a",
 }  # fmt: skip
 RUNS = {
@@ -70,7 +70,8 @@ def context(
     listed = [key for key in ENTRIES if key != without]
     return SimpleNamespace(
         study="dyck", scale="smoke", seed=1, params_hash="abc",
-        entry=SimpleNamespace(analysis=knobs, runs=list(runs), datasets=listed),
+        entry=SimpleNamespace(analysis=knobs, datasets=listed),
+        runs=lambda: list(runs),
         dataset=lambda key: datasets.generate(ENTRIES[key], key, 1)[0],
         model=ensemble,
         run_header=lambda run: {"entry": RUNS[run], "diverged": diverged or {}},

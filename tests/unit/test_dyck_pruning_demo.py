@@ -51,7 +51,8 @@ def context(runs: tuple[str, ...] = (PRUNING_TARGET,), candidates: tuple[int, ..
     entry = {"k": 2, "depth": 4, "model": "theory_transformer"}
     return SimpleNamespace(
         seed=1,
-        entry=SimpleNamespace(analysis=knobs, runs=list(runs)),
+        entry=SimpleNamespace(analysis=knobs),
+        runs=lambda: list(runs),
         model=lambda run: ensemble(),
         run_header=lambda run: {"entry": entry},
     )

@@ -25,7 +25,7 @@ def analyse(context: Any) -> dict[str, pl.DataFrame]:
     rows: dict[str, list[pl.DataFrame]] = {name: [] for name in SCHEMAS}
     models = {}
     with one_thread():
-        for run in context.entry.runs:
+        for run in context.runs():
             models[run] = model = measure(context, run, datasets)
             rows["runs"].append(per_run.runs(context, model))
             rows["accuracy"] += model.accuracy

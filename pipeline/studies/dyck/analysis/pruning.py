@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 def analyse(context: Any, datasets: dict[str, pl.DataFrame]) -> dict[str, list[pl.DataFrame]]:
     """The tables ``pruning_demo`` and ``pruning_maps``; no rows without the trained target or its data."""
     splits = {frame["split"][0]: frame for frame in datasets.values()}
-    if PRUNING_TARGET not in context.entry.runs or not {HELD_OUT, PROBE} <= splits.keys():
+    if PRUNING_TARGET not in context.runs() or not {HELD_OUT, PROBE} <= splits.keys():
         return {"pruning_demo": [], "pruning_maps": []}
     knobs, ensemble = context.entry.analysis, context.model(PRUNING_TARGET)
     entry = context.run_header(PRUNING_TARGET)["entry"]
