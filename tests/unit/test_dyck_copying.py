@@ -37,7 +37,8 @@ ENTRIES = {
 COPY: dict[str, Any] = {
     "dataset": "copy", "k": 2, "depth": 4, "block": "gpt", "layers": 2, "heads": 2, "width": 12, "ffn": 10,
     "attention": "learned", "embedding": "token", "position": "none", "t_max": 28, "replicas": REPLICAS,
-    "objective": "next_token", "lr": 0.003, "betas": [0.9, 0.999], "eps": 1e-8, "batch": 8, "steps": 10, "loss_positions": "all",
+    "objective": "next_token",
+    "lr": 0.003, "betas": [0.9, 0.999], "eps": 1e-8, "batch": 8, "steps": 10, "loss_positions": "all",
     "contrastive": 0.0, "corpus": "shared", "stream": "a",
 }  # fmt: skip
 RUNS = {

@@ -129,18 +129,18 @@ def prefix_variation(context: Any) -> Figure:
     shape = alt.Shape(
         "loss:N", title="loss at", scale=alt.Scale(domain=[CLOSING, ALL], range=["circle", "triangle-up"])
     )
+    apart = alt.YOffset("loss:N", sort=[CLOSING, ALL], scale=alt.Scale(padding=0.5))
     base = alt.Chart(data).encode(y=y)
+    ours = base.encode(yOffset=apart, color=colour)
     layers = alt.layer(
         base.mark_tick(color=charts.GREY, thickness=2, size=14).encode(x=alt.X("random:Q", title=LOG_TITLE)),
-        base.mark_rule(strokeWidth=1.5, clip=True).encode(
-            x=alt.X("lo:Q", title=LOG_TITLE), x2="hi:Q", color=colour
-        ),
-        base.mark_point(filled=True, size=65, opacity=1, clip=True).encode(x=x, color=colour, shape=shape),
+        ours.mark_rule(strokeWidth=1.5, clip=True).encode(x=alt.X("lo:Q", title=LOG_TITLE), x2="hi:Q"),
+        ours.mark_point(filled=True, size=55, opacity=1, clip=True).encode(x=x, shape=shape),
         base.mark_rule(color=charts.INK, strokeDash=[5, 3]).encode(
             x=alt.X("mean(published):Q", title=LOG_TITLE), y=alt.Y()
         ),
     )
-    panels = layers.properties(width=400, height=alt.Step(22)).facet(
+    panels = layers.properties(width=400, height=alt.Step(26, **{"for": "position"})).facet(
         alt.Facet("model:N", title=None, header=alt.Header(labelFontWeight="bold", labelAnchor="start")),
         columns=1,
     )
