@@ -136,9 +136,9 @@ def prefix_variation(context: Any) -> Figure:
         base.mark_tick(color=charts.GREY, thickness=2, size=14).encode(x=alt.X("random:Q", title=LOG_TITLE)),
         ours.mark_rule(strokeWidth=1.5, clip=True).encode(x=alt.X("lo:Q", title=LOG_TITLE), x2="hi:Q"),
         ours.mark_point(filled=True, size=55, opacity=1, clip=True).encode(x=x, shape=shape),
-        base.mark_rule(color=charts.INK, strokeDash=[5, 3]).encode(
-            x=alt.X("mean(published):Q", title=LOG_TITLE), y=alt.Y()
-        ),
+        alt.Chart(data)
+        .mark_rule(color=charts.INK, strokeDash=[5, 3])
+        .encode(x=alt.X("mean(published):Q", title=LOG_TITLE)),
     )
     panels = layers.properties(width=400, height=alt.Step(26, **{"for": "position"})).facet(
         alt.Facet("model:N", title=None, header=alt.Header(labelFontWeight="bold", labelAnchor="start")),
