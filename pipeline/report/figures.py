@@ -15,6 +15,7 @@ from pipeline.report.wording import first_paragraph
 
 # Of no use in an image, where nothing inside is read out, and more than half of a large one.
 _READ_OUT = re.compile(r' (?:aria-[a-z]+|role)="[^"]*"')
+_RGB = re.compile(r"rgb\((\d+), (\d+), (\d+)\)")
 _SIZE = re.compile(r'<svg[^>]* width="([0-9.]+)" height="([0-9.]+)"')
 
 
@@ -69,8 +70,15 @@ def files(study: str, name: str) -> dict[str, bytes]:
     text = json.dumps(chart, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     # Read from disk, a page may load scripts but no JSON.
     found[f"{base}.js"] = f"sandglass.chart({json.dumps(base)},{text});\n".encode()
-    found[f"{base}.view.svg"] = _READ_OUT.sub("", _image(study, name)).encode()
+    found[f"{base}.view.svg"] = _light(_image(study, name)).encode()
     return found
+
+
+def _light(image: str) -> str:
+    """The image without what pages say beside it, its colours in fewer letters."""
+    return _RGB.sub(
+        lambda rgb: "#{:02x}{:02x}{:02x}".format(*map(int, rgb.groups())), _READ_OUT.sub("", image)
+    )
 
 
 def _chart(study: str, name: str) -> dict[str, Any]:

@@ -98,13 +98,14 @@ async function draw(box) {
 document.addEventListener("DOMContentLoaded", () => {
   addThemeButton();
   document.querySelectorAll("table.sortable").forEach(makeSortable);
-  const seen = new IntersectionObserver((entries) => {
-    for (const { isIntersecting, target } of entries) {
-      if (isIntersecting) {
-        seen.unobserve(target);
-        draw(target).catch(console.error);
-      }
-    }
-  }, { rootMargin: "600px" });
-  document.querySelectorAll("[data-chart]").forEach((box) => seen.observe(box));
+  // Not before somebody points at it or tabs to it: who only reads loads neither Vega nor the data of the charts.
+  document.querySelectorAll("[data-chart]").forEach((box) => {
+    const begin = () => {
+      box.removeEventListener("pointerenter", begin);
+      box.removeEventListener("focusin", begin);
+      draw(box).catch(console.error);
+    };
+    box.addEventListener("pointerenter", begin);
+    box.addEventListener("focusin", begin);
+  });
 });

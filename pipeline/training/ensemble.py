@@ -148,27 +148,27 @@ class _Worker:
         )
         self._messages = messages
         self._errors = ""
-        self._threads = [
-            threading.Thread(target=target, daemon=True) for target in (self._listen, self._drain)
-        ]
-        for thread in self._threads:
-            thread.start()
+        # In this order: the listener waits for the drain, and a short training ends at once.
+        self._drain = threading.Thread(target=self._read_errors, daemon=True)
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._drain.start()
+        self._listener.start()
 
     def _listen(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
             self._messages.put(json.loads(line))
-        self._threads[1].join()
+        self._drain.join()
         self._messages.put({"exit": self.process.wait(), "errors": self._errors})
 
-    def _drain(self) -> None:
+    def _read_errors(self) -> None:
         assert self.process.stderr is not None
         self._errors = self.process.stderr.read()
 
     def end(self) -> None:
         """Kill the process if it still runs, and let go of everything it held."""
         self.process.kill()
-        self._threads[0].join()
+        self._listener.join()
         for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
             if pipe is not None:
                 pipe.close()

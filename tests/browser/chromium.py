@@ -34,13 +34,20 @@ class Browser:
         return WebDriverWait(self.driver, seconds).until(lambda _: self.js(code), f"waited for {what}")
 
     def draw(self) -> int:
-        """Bring every chart of the page into view until it is drawn; how many there are."""
+        """Point at every chart of the page until it is drawn; how many there are."""
         count: int = self.js("return document.querySelectorAll('[data-chart]').length")
         for i in range(count):
             chart = f"document.querySelectorAll('[data-chart]')[{i}]"
-            self.js(f"{chart}.scrollIntoView()")
+            self.js(f"{chart}.scrollIntoView(); {chart}.dispatchEvent(new Event('pointerenter'))")
             self.wait(f"return 'drawn' in {chart}.dataset", f"chart {i}")
         return count
+
+    def read(self) -> None:
+        """Scroll through the page until every image has arrived."""
+        count: int = self.js("return document.images.length")
+        for i in range(count):
+            self.js(f"document.images[{i}].scrollIntoView()")
+            self.wait(f"return document.images[{i}].complete", f"image {i}")
 
     def emulate(self, size: tuple[int, int] = WIDE, dark: bool = False) -> None:
         """A window of ``size`` pixels, the system in dark or light colours."""

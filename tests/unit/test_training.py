@@ -5,9 +5,12 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import queue
+import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -476,3 +479,19 @@ def test_paper_size_is_the_published_one() -> None:
     for run, entry in params.load(ROOT, "paper").runs.items():
         prefix = 30 if run.startswith("dyck-prefix-minimal") else 4 if "copy" in run else 40
         assert entry.replicas == published.get(run, 10 if entry.attention == "uniform" else prefix)
+
+
+def test_a_worker_that_ends_at_once_is_heard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its end is the listener's last word, which waits for the reader of its errors."""
+    start = threading.Thread.start
+
+    def slowly(thread: threading.Thread) -> None:
+        start(thread)
+        time.sleep(0.5)  # until it has done all it can, before the next one starts
+
+    monkeypatch.setattr(threading.Thread, "start", slowly)
+    monkeypatch.setattr(sys, "executable", shutil.which("false"))
+    heard: queue.Queue[dict[str, Any]] = queue.Queue()
+    worker = ensemble._Worker(tmp_path / "no-job", tmp_path, "cpu", [], heard)
+    assert heard.get(timeout=10) == {"exit": 1, "errors": ""}
+    worker.end()
