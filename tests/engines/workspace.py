@@ -151,6 +151,7 @@ def environment() -> dict[str, str]:
         "GIT_AUTHOR_EMAIL": "t@t",
         "GIT_COMMITTER_NAME": "t",
         "GIT_COMMITTER_EMAIL": "t@t",
+        "PYTHONDONTWRITEBYTECODE": "1",  # folders change when a command changes them, not when Python compiles it
     }
     return kept | names | {"PATH": path, "DVC_NO_ANALYTICS": "1", "GIT_CONFIG_GLOBAL": os.devnull}
 
