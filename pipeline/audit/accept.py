@@ -108,22 +108,16 @@ def _edit(cause: Cause, seen: dict[tuple[str, str], _Edit]) -> _Edit:
 
 def _entries(stage: provenance.Stage, edits: list[_Edit]) -> dict[str, dict[str, Any]]:
     """What dvc.lock is to say of the edited files and of the folders of code that hold them."""
-    contents = {edit.path: edit.content for edit in edits}
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, dict[str, Any]] = {
+        str(edit.path): {"md5": edit.new, "size": len(edit.content)} for edit in edits
+    }
     for path, entry in stage.deps.items():
-        if path in contents:
-            found[str(path)] = _of_file(contents[path])
-        elif entry.is_folder and any(path in edited.parents for edited in contents):
-            files = {file: contents.get(file) or file.read_bytes() for file in hashing.files_in(path)}
-            each = {file.relative_to(path).as_posix(): _of_file(content) for file, content in files.items()}
-            size = sum(of["size"] for of in each.values())
-            md5 = hashing.digest({name: of["md5"] for name, of in each.items()})
-            found[str(path)] = {"md5": md5, "size": size, "nfiles": len(each)}
+        inside = {edit.path.relative_to(path).as_posix(): edit for edit in edits if path in edit.path.parents}
+        if entry.is_folder and inside:
+            listing = hashing.listing(path) | {name: edit.new for name, edit in inside.items()}
+            size = sum((path / name).stat().st_size for name in listing)
+            found[str(path)] = {"md5": hashing.digest(listing), "size": size, "nfiles": len(listing)}
     return found
-
-
-def _of_file(content: bytes) -> dict[str, Any]:
-    return {"md5": hashlib.md5(content).hexdigest(), "size": len(content)}
 
 
 def _diff(path: str, old: bytes, new: bytes) -> str:

@@ -68,6 +68,11 @@ def artifacts(params: Params) -> list[Artifact]:
     return [Artifact(job, name, tuple(paths)) for (job, name), paths in found.items()]
 
 
+def artifact_of(path: Path, known: list[Artifact]) -> Artifact | None:
+    """The artifact among ``known`` that the file at ``path`` belongs to."""
+    return next((artifact for artifact in known if path in artifact.paths), None)
+
+
 def link(job: graph.Job, known: list[Artifact]) -> str:
     """Where to read of ``job``: the page of its only artifact, else its part of the list of all artifacts."""
     own = [artifact for artifact in known if artifact.job == job]

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from ruamel.yaml import YAML, YAMLError
 
+from pipeline import graph
 from pipeline.errors import SandglassError
 from pipeline.report import sources
-from pipeline.report.catalogue import Artifact
+from pipeline.report.catalogue import Artifact, artifact_of
 
 INDEX = "index.yaml"
 
@@ -32,14 +33,13 @@ def load(study: str, artifacts: list[Artifact]) -> list[Item]:
     path = Path("pipeline/studies") / study / INDEX
     if not path.is_file():
         return []
-    known = {str(each): artifact for artifact in artifacts for each in artifact.paths}
     try:
         raw = YAML(typ="safe").load(path.read_text(encoding="utf-8"))
         return [
             Item(
                 key,
                 entry["what"],
-                [_artifact(name, known, f"{path}: {key}") for name in entry["artifacts"]],
+                [_artifact(name, artifacts, f"{path}: {key}") for name in entry["artifacts"]],
                 [_source(name, f"{path}: {key}") for name in entry["code"]],
             )
             for key, entry in raw.items()
@@ -48,10 +48,11 @@ def load(study: str, artifacts: list[Artifact]) -> list[Item]:
         raise SandglassError(f"{path}: not an index: {' '.join(str(error).split())}") from None
 
 
-def _artifact(name: str, known: dict[str, Artifact], where: str) -> Artifact:
-    if f"data/{name}" not in known:
-        raise SandglassError(f"{where}: nothing makes data/{name}")
-    return known[f"data/{name}"]
+def _artifact(name: str, known: list[Artifact], where: str) -> Artifact:
+    found = artifact_of(graph.DATA / name, known)
+    if found is None:
+        raise SandglassError(f"{where}: nothing makes {graph.DATA / name}")
+    return found
 
 
 def _source(name: str, where: str) -> sources.Source:

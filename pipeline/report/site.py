@@ -55,7 +55,7 @@ class Site:
 
     def artifact_of(self, path: Path) -> Artifact | None:
         """The artifact that the file at ``path`` belongs to."""
-        return next((a for a in self.artifacts if path in a.paths), None)
+        return catalogue.artifact_of(path, self.artifacts)
 
     def code(self, job: graph.Job) -> list[Path]:
         """The files of code that decide the result of ``job``."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -25,6 +25,7 @@ class Context:
     scale: str
     seed: int
     params_hash: str
+    _headers: dict[str, dict[str, Any]] = field(default_factory=dict, repr=False)
 
     def dataset(self, key: str) -> pl.DataFrame:
         """The dataset ``key`` of this study."""
@@ -38,7 +39,9 @@ class Context:
 
     def run_header(self, run: str) -> dict[str, Any]:
         """The header of the checkpoint of ``run``: its entry in params.yaml, resolved, and what diverged."""
-        return checkpoints.read(graph.run_folder(self.study, run) / "model.safetensors")[1]
+        if run not in self._headers:
+            self._headers[run] = checkpoints.read(graph.run_folder(self.study, run) / "model.safetensors")[1]
+        return self._headers[run]
 
     def runs(self) -> list[str]:
         """The runs of the study that have models: those with replicas at this scale."""

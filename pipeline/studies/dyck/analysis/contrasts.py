@@ -78,11 +78,11 @@ def _in_distribution(context: Any, model: Model) -> list[dict[str, Any]]:
 
 def _stack_like(context: Any, model: Model) -> list[dict[str, Any]]:
     """Stack score of the last layer, over replicas (claim 4)."""
-    scores = [frame for frame in model.stack if frame["layer"][0] == model.entry["layers"]]
-    if not scores:
+    scores = model.last_stack("stack_argmax")
+    if scores is None:
         return []
     kept, _ = model.kept(accurate=True)
-    values = scores[0].filter(head=0)["stack_argmax"].to_numpy()[kept]
+    values = scores[kept]
     share = (values >= STACK_LIKE).astype(float)
     return [
         _bootstrap(context, ("stack", "mean", "stack_argmax"), stats.mean, [model], [values], accurate=True),

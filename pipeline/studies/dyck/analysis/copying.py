@@ -19,7 +19,7 @@ from pipeline import stats
 from pipeline.languages import dyck
 from pipeline.models import transformer
 from pipeline.studies.dyck.analysis import contrasts
-from pipeline.studies.dyck.analysis.measure import COPY, HELD_OUT_COPY, Model
+from pipeline.studies.dyck.analysis.measure import COPY, HELD_OUT_COPY, Model, inputs, padded, patterns
 from schemas.dyck.tables import (
     ALL_QUERIES,
     CURRENT,
@@ -114,7 +114,7 @@ def class_mass(
 def _lifts(
     ensemble: transformer.Ensemble, model: Model, frame: pl.DataFrame, kept: NDArray[np.int64]
 ) -> pl.DataFrame:
-    names = _names(ensemble)
+    names = patterns(ensemble)
 
     def batch(tokens_BxN: NDArray[np.int8], ids: Tensor) -> list[ClassMass]:
         _, recorded = _forward(ensemble, ids, names)
@@ -170,7 +170,7 @@ def _ablation(
 ) -> pl.DataFrame:
     before, positions = copy_accuracy(ensemble, model, frame, {})
     rows = []
-    for layer, name in enumerate(_names(ensemble)):
+    for layer, name in enumerate(patterns(ensemble)):
         for head in range(ensemble.spec.heads):
             for mode in MODES:
                 after, _ = copy_accuracy(ensemble, model, frame, {name: replaced(mode, head)})
@@ -210,16 +210,11 @@ def copy_accuracy(
 # The models
 
 
-def _names(ensemble: transformer.Ensemble) -> list[str]:
-    return [f"blocks.{layer}.attn.pattern" for layer in range(ensemble.spec.layers)]
-
-
 def _read(model: Model, frame: pl.DataFrame) -> Iterator[tuple[NDArray[np.int8], Tensor]]:
     """Strings of one length after another: tokens (B, N), the start token first, and what the model reads."""
     for _, part in frame.group_by("length", maintain_order=True):
-        tokens = dyck.padded(part["length"].to_numpy(), part["tokens"].explode().to_numpy())
-        ids = tokens if model.entry["embedding"] == "token" else dyck.symbols(tokens, model.depth)
-        yield dyck.with_start(tokens), torch.from_numpy(dyck.with_start(ids).astype(np.int64))[None]
+        tokens = padded(part)
+        yield dyck.with_start(tokens), inputs(tokens, model.entry, model.depth, start=True)
 
 
 def _forward(
@@ -238,8 +233,8 @@ def _maps(
 ) -> list[pl.DataFrame]:
     """Every map on D4, with the start token, which these models copy as well."""
     ((tokens_BxN, ids),) = _read(model, probe.head(1))
-    _, recorded = _forward(ensemble, ids, _names(ensemble))
-    pattern_LxRxHxNxN = torch.stack([recorded[name][:, 0] for name in _names(ensemble)]).double().numpy()
+    _, recorded = _forward(ensemble, ids, patterns(ensemble))
+    pattern_LxRxHxNxN = torch.stack([recorded[name][:, 0] for name in patterns(ensemble)]).double().numpy()
     query, key = np.tril_indices(tokens_BxN.shape[1])
     weight = pattern_LxRxHxNxN[..., query, key]
     layer, replica, head, entry = (index.ravel() for index in np.indices(weight.shape))

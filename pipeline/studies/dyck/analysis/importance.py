@@ -22,7 +22,7 @@ from pipeline.languages import dyck
 from pipeline.models import transformer
 from pipeline.streams import stream
 from pipeline.studies.dyck.analysis import contrasts, metrics
-from pipeline.studies.dyck.analysis.measure import IN_DISTRIBUTION, Model
+from pipeline.studies.dyck.analysis.measure import IN_DISTRIBUTION, Model, inputs, padded, patterns
 from schemas.dyck.tables import HEADS
 
 if TYPE_CHECKING:
@@ -47,7 +47,9 @@ def analyse(context: Any, model: Model, datasets: dict[str, pl.DataFrame]) -> di
     rate = knobs.finetune_rate * entry["lr"]
     further = finetuned(heads, entry, own[model.split], knobs.finetune_steps, rate, rng)
     # (replicas, heads and at last none of them)
-    fixed, adapted = (_accuracy(each, held_out).view(len(kept), -1).numpy() for each in (heads, further))
+    fixed, adapted = (
+        _accuracy(each, entry, held_out).view(len(kept), -1).numpy() for each in (heads, further)
+    )
     index, layer, head = (
         each.ravel() for each in np.indices((len(kept), heads.spec.layers, heads.spec.heads))
     )
@@ -84,7 +86,7 @@ class Heads:
 
     def logits(self, ids: Int[Tensor, "1 B T"]) -> Float[Tensor, "R B T O"]:
         """What the models predict, the mixed values of zeroed heads being 0."""
-        hooks = {f"blocks.{layer}.attn.pattern": self._hook(layer) for layer in range(self.spec.layers)}
+        hooks = {name: self._hook(layer) for layer, name in enumerate(patterns(self))}
         return transformer.forward(self.spec, self.params, self.table, ids, hooks=hooks)[0]
 
     def _hook(self, layer: int) -> transformer.Hook:
@@ -113,7 +115,7 @@ def finetuned(
     """``heads`` after ``steps`` more of the training that ``entry`` (of a run on tokens) describes: its loss, data
     and batch size, with a learning rate that falls from ``rate`` to 0; all models see the same batches."""
     frame = frame.filter(corpus_seed=0).sort("seq_id")
-    tokens_NxT = _tokens(frame)
+    tokens_NxT = padded(frame)
     weights = {name: value.clone().requires_grad_() for name, value in heads.params.items()}
     optimiser = torch.optim.Adam(weights.values(), rate, tuple(entry["betas"]), entry["eps"])
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps)
@@ -121,7 +123,7 @@ def finetuned(
     for _ in range(steps):
         tokens = tokens_NxT[rng.choice(len(tokens_NxT), min(entry["batch"], len(tokens_NxT)), replace=False)]
         wanted = dyck.is_close(tokens) if entry["loss_positions"] == "closing" else tokens > 0
-        logits = trained.logits(_read(tokens))[:, :, :-1]
+        logits = trained.logits(inputs(tokens, entry, entry["depth"], start=True))[:, :, :-1]
         chosen = logits[:, torch.from_numpy(wanted)]  # (R, positions, O)
         targets = torch.from_numpy(tokens[wanted] - 1).long().expand(len(chosen), -1)
         loss = F.cross_entropy(chosen.flatten(0, 1), targets.flatten(), reduction="none")
@@ -132,28 +134,18 @@ def finetuned(
     return replace(heads, params={name: value.detach() for name, value in weights.items()})
 
 
-def _accuracy(heads: Heads, frame: pl.DataFrame) -> Tensor:
+def _accuracy(heads: Heads, entry: dict[str, Any], frame: pl.DataFrame) -> Tensor:
     """(R,) acc_close on all of ``frame``."""
 
     def batch(part: pl.DataFrame) -> metrics.Accuracy:
-        tokens = _tokens(part)
-        logits = heads.logits(_read(tokens))[:, :, :-1]
+        tokens = padded(part)
+        logits = heads.logits(inputs(tokens, entry, entry["depth"], start=True))[:, :, :-1]
         top = torch.from_numpy(dyck.stack_top(tokens)).long()
         return metrics.accuracy(logits, torch.from_numpy(tokens).long(), top)
 
     parts = (part for _, part in frame.sort("length", "seq_id").group_by("length", maintain_order=True))
     with torch.inference_mode():
         return reduce(metrics.Accuracy.add, map(batch, parts)).acc_close
-
-
-def _tokens(frame: pl.DataFrame) -> NDArray[np.int8]:
-    return dyck.padded(frame["length"].to_numpy(), frame["tokens"].explode().to_numpy())
-
-
-def _read(tokens_BxN: NDArray[np.int8]) -> Int[Tensor, "1 B T"]:
-    """What a model on tokens reads; padding comes last, where causal attention never looks."""
-    ids = np.where(tokens_BxN == dyck.PADDING, dyck.START, tokens_BxN)
-    return torch.from_numpy(dyck.with_start(ids).astype(np.int64))[None]
 
 
 def _ranks(context: Any, model: Model, table: pl.DataFrame) -> pl.DataFrame:

@@ -86,6 +86,11 @@ class Model:
         found = [maps for maps in self.maps if (maps.probe, maps.start, maps.layer, maps.head) == wanted]
         return found[0] if found else None
 
+    def last_stack(self, name: str) -> NDArray[np.float64] | None:
+        """(R,) a stack score of the first head of the last layer; None if it was not measured."""
+        found = [frame for frame in self.stack if frame["layer"][0] == self.entry["layers"]]
+        return found[0].filter(head=0)[name].to_numpy() if found else None
+
     def kept(self, accurate: bool) -> tuple[NDArray[np.int64], str]:
         """Replicas that did not diverge and, if only ``accurate`` ones count, are; and why the others are not."""
         ok = ~np.isin(np.arange(self.replicas), list(self.diverged))
@@ -143,7 +148,7 @@ def measure(context: Any, run: str, datasets: dict[str, pl.DataFrame]) -> Model:
     return Model(*about, maps, accuracy, stack, balance, detail)
 
 
-def _inputs(tokens: NDArray[np.int8], entry: dict[str, Any], depth: int, start: bool) -> Tensor:
+def inputs(tokens: NDArray[np.int8], entry: dict[str, Any], depth: int, start: bool) -> Tensor:
     """(1, B, T) what the model reads: tokens or symbols, with the start token in front where asked.
 
     Padding becomes the start token: it comes last, and causal attention never looks at it.
@@ -153,13 +158,19 @@ def _inputs(tokens: NDArray[np.int8], entry: dict[str, Any], depth: int, start: 
     return torch.from_numpy((dyck.with_start(ids) if start else ids).astype(np.int64))[None]
 
 
+def patterns(model: Any) -> list[str]:
+    """The names of the attention maps of ``model``, layer by layer."""
+    return [f"blocks.{layer}.attn.pattern" for layer in range(model.spec.layers)]
+
+
 def _forward(ensemble: Ensemble, ids: Tensor, record: list[str]) -> tuple[Tensor, dict[str, Tensor]]:
     """Logits, and what is recorded, of the model that it is."""
     forward = FORWARD[type(ensemble)]
     return forward(ensemble.spec, ensemble.params, ensemble.table, ids, record=record)
 
 
-def _padded(frame: pl.DataFrame) -> NDArray[np.int8]:
+def padded(frame: pl.DataFrame) -> NDArray[np.int8]:
+    """(B, N) tokens of the sequences of a dataset, padded with -1."""
     return dyck.padded(frame["length"].to_numpy(), frame["tokens"].explode().to_numpy())
 
 
@@ -178,11 +189,11 @@ def _evaluate(
     ensemble: Ensemble, entry: dict[str, Any], frame: pl.DataFrame, with_stack: bool
 ) -> tuple[metrics.Accuracy, list[metrics.StackScore]]:
     """A1 and, layer by layer, A4 on all sequences, start token included as in training."""
-    names = [f"blocks.{layer}.attn.pattern" for layer in range(ensemble.spec.layers)] if with_stack else []
+    names = patterns(ensemble) if with_stack else []
 
     def batch(sequences: pl.DataFrame) -> tuple[metrics.Accuracy, list[metrics.StackScore]]:
-        tokens = _padded(sequences)
-        ids = _inputs(tokens, entry, int(frame["lang_D"][0]), start=True)
+        tokens = padded(sequences)
+        ids = inputs(tokens, entry, int(frame["lang_D"][0]), start=True)
         logits, recorded = _forward(ensemble, ids, names)
         top = torch.from_numpy(dyck.stack_top(tokens)).long()
         if entry["objective"] == "squared_error":  # outputs estimate probabilities
@@ -232,13 +243,12 @@ def _maps(ensemble: Ensemble, entry: dict[str, Any], run: str, frame: pl.DataFra
     """Attention of every layer on all sequences of a probe, without and with the start token (A2)."""
     frame = frame.sort("seq_id")
     probe, seq_ids, k = frame["split"][0], frame["seq_id"].to_list(), int(frame["lang_k"][0])
-    signs = [
-        sign if len(sign) == 1 else "?" for sign in dyck.vocabulary(k)
-    ]  # more types than kinds of bracket
+    # A sign each; there may be more types than kinds of bracket.
+    signs = [sign if len(sign) == 1 else "?" for sign in dyck.vocabulary(k)]
     first = "".join(signs[token] for token in frame["tokens"][0])
-    names = [f"blocks.{layer}.attn.pattern" for layer in range(ensemble.spec.layers)]
+    names = patterns(ensemble)
     for start in (False, True):
-        ids = _inputs(_padded(frame), entry, int(frame["lang_D"][0]), start)
+        ids = inputs(padded(frame), entry, int(frame["lang_D"][0]), start)
         _, recorded = _forward(ensemble, ids, names)
         for layer, name in enumerate(names, start=1):
             for head in range(ensemble.spec.heads):

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from pipeline.languages import dyck
 from pipeline.models import pruning, theory_transformer
 from pipeline.studies.dyck.analysis import metrics
+from pipeline.studies.dyck.analysis.measure import padded
 from schemas.dyck.tables import PARENT, PROBE, PRUNED, PRUNING_TARGET, TARGET
 
 HELD_OUT = "dev_complete"
@@ -36,8 +37,8 @@ def analyse(context: Any, datasets: dict[str, pl.DataFrame]) -> dict[str, list[p
     entry = context.run_header(PRUNING_TARGET)["entry"]
     own = {name: frame.filter(lang_k=entry["k"], lang_D=entry["depth"]) for name, frame in splits.items()}
     held_out = own[HELD_OUT].sort("seq_id").head(knobs.pruning_strings)
-    strings = [_tokens(part) for _, part in held_out.group_by("length", maintain_order=True)]
-    probe = _tokens(own[PROBE].sort("seq_id").head(1))
+    strings = [padded(part) for _, part in held_out.group_by("length", maintain_order=True)]
+    probe = padded(own[PROBE].sort("seq_id").head(1))
     target = as_target(ensemble)
     wanted = _measure(target, target.layers, strings, probe)
     demo = [_row(TARGET, None, wanted, wanted) | _size(target.layers)]
@@ -135,10 +136,6 @@ def _measure(
 def _embedded(target: Target, tokens: NDArray, layers: list[dict[str, Array]]) -> Array:
     """(m of the network, B, T): embedded strings of one length."""
     return pruning.padded(target.table[tokens].transpose(2, 0, 1), len(layers[0]["W_V"]))
-
-
-def _tokens(frame: pl.DataFrame) -> NDArray[np.int8]:
-    return dyck.padded(frame["length"].to_numpy(), frame["tokens"].explode().to_numpy())
 
 
 # Rows

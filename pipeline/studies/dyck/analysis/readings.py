@@ -39,10 +39,9 @@ def _quantities(context: Any, model: Model, recommended: str) -> Iterator[dict[s
             name = f"variation on D4, start token {'included' if start else 'omitted'}"
             published = None if start else PUBLISHED_VARIATION.get(recommended)
             yield _row(context, model, name, interval, accurate=True) | {"published": published}
-    last = [frame for frame in model.stack if frame["layer"][0] == model.entry["layers"]]
     columns = {
         "acc_close in distribution": model.column(IN_DISTRIBUTION[model.split], "acc_close"),
-        "stack_argmax": last[0].filter(head=0)["stack_argmax"].to_numpy() if last else None,
+        "stack_argmax": model.last_stack("stack_argmax"),
     }
     if model.balance:
         columns |= {"balance violation": model.balance[0]["beta"].to_numpy()}
