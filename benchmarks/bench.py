@@ -6,6 +6,7 @@ medians. Ratios can be compared between machines; times cannot.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import platform
@@ -21,6 +22,7 @@ from typing import Annotated, Any
 from unittest import mock
 
 import numpy as np
+import psutil
 import torch
 import typer
 
@@ -300,14 +302,32 @@ def prune_parent(n: int, layers: int) -> list[Row]:
 
 
 def end_to_end(folder: Path) -> list[Row]:
-    """Seconds from an empty work tree to the report, at scale quick, with all cores."""
+    """Seconds and memory from an empty work tree to the report, at scale quick, with all cores."""
     tree = folder / "tree"
     subprocess.run(["git", "clone", "-q", str(ROOT), str(tree)], check=True)
-    seconds = _seconds(
-        lambda: subprocess.run(["snakemake", "--cores", "all", "--quiet", "all"], cwd=tree, check=True)
-    )
+    started, peak = time.perf_counter(), 0
+    with subprocess.Popen(["snakemake", "--cores", "all", "--quiet", "all"], cwd=tree) as process:
+        while process.poll() is None:
+            peak = max(peak, memory(psutil.Process(process.pid)))
+            time.sleep(1)
+    seconds = time.perf_counter() - started
+    if process.returncode:
+        raise SystemExit(f"bench: snakemake ended with status {process.returncode}")
     shutil.rmtree(tree)
-    return [Row(f"quick, end to end, s on {os.cpu_count()} cores", f"{seconds:.0f}", "", None, None)]
+    name = f"quick, end to end, {{}} on {os.cpu_count()} cores"
+    return [
+        Row(name.format("s"), f"{seconds:.0f}", "", None, None),
+        Row(name.format("GiB of memory at most (of 4)"), f"{peak / 2**30:.1f}", "", None, None),
+    ]
+
+
+def memory(process: psutil.Process) -> int:
+    """Bytes that the process and those it started hold; what several share is counted once in all."""
+    total = 0
+    for one in [process, *process.children(recursive=True)]:
+        with contextlib.suppress(psutil.Error):  # it has ended
+            total += one.memory_full_info().pss
+    return total
 
 
 def render(rows: list[Row]) -> str:
