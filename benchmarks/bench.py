@@ -51,14 +51,33 @@ class Row:
 
 def interleaved(actions: dict[str, Callable[[int], Any]], repeats: int) -> dict[str, float]:
     """Median seconds of each action, taken in turn so that all meet the same machine."""
+    return {name: statistics.median(times) for name, times in _timed(actions, repeats)[0].items()}
+
+
+def rates(actions: dict[str, Callable[[int], int]], repeats: int) -> dict[str, float]:
+    """Median over repeats of what each action says it made, per second."""
+    times, made = _timed(actions, repeats)
+    return {
+        name: statistics.median(
+            count / seconds for count, seconds in zip(made[name], times[name], strict=True)
+        )
+        for name in actions
+    }
+
+
+def _timed(
+    actions: dict[str, Callable[[int], Any]], repeats: int
+) -> tuple[dict[str, list[float]], dict[str, list[Any]]]:
     times: dict[str, list[float]] = {name: [] for name in actions}
+    results: dict[str, list[Any]] = {name: [] for name in actions}
     for repeat in range(-2, repeats):  # two rounds to warm up
         for name, action in actions.items():
             started = time.perf_counter()
-            action(repeat + 2)
+            result = action(repeat + 2)
             if repeat >= 0:
                 times[name].append(time.perf_counter() - started)
-    return {name: statistics.median(values) for name, values in times.items()}
+                results[name].append(result)
+    return times, results
 
 
 # --- sampling --------------------------------------------------------------------------------------------
@@ -81,38 +100,35 @@ def plain_chain(length: int | None) -> list[int]:
 
 
 def sampling() -> list[Row]:
-    """Tokens per second of each sampler."""
+    """Tokens per second of each sampler, counted: complete strings differ much in length."""
     rng = np.random.default_rng(0)
 
-    def ours_complete(_: int) -> None:
-        dyck.sample_complete(rng, 50_000, K, DEPTH, Q, 0.5, 26)
+    def ours(length: int | None) -> int:
+        if length is None:
+            tokens = dyck.sample_complete(rng, 50_000, K, DEPTH, Q, 0.5, 26)
+        else:
+            tokens = dyck.sample_prefixes(rng, 1_400_000 // length, length, K, DEPTH, Q)
+        return int((tokens != dyck.PADDING).sum())
 
-    cases: dict[str, tuple[Callable[[int], Any], int, Callable[[int], Any], int]] = {
-        "complete strings (D2)": (
-            ours_complete,
-            int(50_000 * 8.443),
-            lambda _: [plain_chain(None) for _ in range(30)],
-            int(30 * 8.443),
-        ),
-    }
-    for name, n, length, few in (
-        ("prefixes of 28 (D1)", 50_000, 28, 10),
-        ("prefixes of 450 (D3)", 2_000, 450, 1),
-    ):
-        cases[name] = (
-            lambda _, n=n, length=length: dyck.sample_prefixes(rng, n, length, K, DEPTH, Q),
-            n * length,
-            lambda _, length=length, few=few: [plain_chain(length) for _ in range(few)],
-            few * length,
-        )
+    def plain(length: int | None) -> int:
+        made = 0
+        while made < 1000:
+            made += len(plain_chain(length))
+        return made
+
     rows = []
-    for name, (fast, fast_tokens, slow, slow_tokens) in cases.items():
-        seconds = interleaved({"ours": fast, "plain": slow}, 7)
-        ours, plain = fast_tokens / seconds["ours"], slow_tokens / seconds["plain"]
+    for name, length in (
+        ("complete strings (D2)", None),
+        ("prefixes of 28 (D1)", 28),
+        ("prefixes of 450 (D3)", 450),
+    ):
+        found = rates(
+            {"ours": lambda _, n=length: ours(n), "plain": lambda _, n=length: plain(n)},  # type: ignore[misc]
+            9,
+        )
+        fast, slow = found["ours"], found["plain"]
         rows.append(
-            Row(
-                f"sampling {name}, tokens/s", f"{ours / 1e6:.1f} M", f"{plain / 1e3:.1f} k", ours / plain, 400
-            )
+            Row(f"sampling {name}, tokens/s", f"{fast / 1e6:.1f} M", f"{slow / 1e3:.1f} k", fast / slow, 400)
         )
     return rows
 
@@ -162,7 +178,7 @@ def plain_gpt2(job: core.TrainingJob) -> Callable[[int], None]:
 
 def our_step(job: core.TrainingJob) -> Callable[[int], None]:
     """One step of the trainer, batch preparation included."""
-    state = core.State.fresh(job.initial([0]), job.metrics)
+    state = core.State.fresh(job, job.initial([0]))
     table, rate = torch.from_numpy(job.table), torch.full((1, 1), 3e-3)
 
     def step(index: int) -> None:
