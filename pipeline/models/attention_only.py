@@ -36,7 +36,6 @@ from pipeline.errors import SandglassError
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
-LATER_LAYERS = 0.02  # upper end of what later layers start from, where the first starts from a construction
 RECORDED = ("attn.pattern", "out")
 
 
@@ -45,7 +44,8 @@ class Spec:
     """The shape of a model; ``inputs`` counts the tokens it reads (d), ``outputs`` what it chooses from (C).
 
     ``heads`` has one number per layer; ``width`` is d', ``length`` the number of positions, that of the longest
-    input. ``init`` says where training starts (`initial`).
+    input. ``init`` says where training starts (`initial`), ``later`` and ``readout`` how large W of later layers and
+    the classifier are there: what the chapter recommends and the paper has, where a run does not say otherwise.
     """
 
     layers: int
@@ -56,6 +56,8 @@ class Spec:
     inputs: int
     outputs: int
     init: str
+    later: float = 0.02
+    readout: float = 1.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "heads", tuple(self.heads))  # JSON knows lists only
@@ -97,9 +99,9 @@ def shapes(spec: Spec) -> dict[str, tuple[int, ...]]:
 def initial(spec: Spec, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """Weights of one model before training, drawn in float64 so that no device changes them (section 9.1).
 
-    V = I ("a value of 1") and the classifier uniform in [0, 1). By ``spec.init``, W is uniform in [0, 1) in all
+    V = I ("a value of 1") and the classifier uniform in [0, readout). By ``spec.init``, W is uniform in [0, 1) in all
     layers (``memorization``), or 0 in the first layer, for the run to put the construction there, and uniform in
-    [0, 0.02) in later ones (``task``). With ``random`` (DEP-R2) everything, V as well, is N(0, 1/d').
+    [0, later) in later ones (``task``). With ``random`` (DEP-R2) everything, V as well, is N(0, 1/d').
     """
     values = {}
     for name, shape in shapes(spec).items():
@@ -108,9 +110,9 @@ def initial(spec: Spec, rng: np.random.Generator) -> dict[str, np.ndarray]:
         elif name.endswith(".V"):
             values[name] = np.broadcast_to(np.eye(spec.width), shape).copy()
         elif spec.init == "memorization" or name == "head.W":
-            values[name] = rng.uniform(0.0, 1.0, shape)
+            values[name] = rng.uniform(0.0, spec.readout if name == "head.W" else 1.0, shape)
         else:
-            values[name] = rng.uniform(0.0, LATER_LAYERS, shape) * (name != "blocks.0.W")
+            values[name] = rng.uniform(0.0, spec.later, shape) * (name != "blocks.0.W")
     return values
 
 
