@@ -261,8 +261,13 @@ def parsing(task: str, k: int, l: int, d1: int, d2: int, width: int) -> NDArray[
     return _placed(np.eye(d1), (0, d1), width) + _placed(_walls(task, k, l), (d, d + n), width)
 
 
-def reading(pattern: NDArray[np.float64], at: int, width: int) -> NDArray[np.float64]:
-    """(d', d') instructive attention (Lemma 1): ``pattern`` on the position rows, which start at row ``at``."""
+def start(kind: str, task: str, k: int, l: int, d1: int, d2: int, width: int) -> NDArray[np.float64]:  # noqa: E741
+    """(d', d') the W of a layer that starts from a pattern: ``parsing`` the tokens (Theorems 5 and 6), or ``copying``
+    or ``gathering`` between positions (instructive attention, Lemma 1)."""
+    if kind == "parsing":
+        return parsing(task, k, l, d1, d2, width)
+    pattern = {"copying": copying, "gathering": gathering}[kind](task, k, l)
+    at = inputs(task, d1, d2)
     return _placed(pattern, (at, at + len(pattern)), width)
 
 

@@ -107,10 +107,6 @@ def _given(entry: Run, shape: dict[str, Any], spec: attention_only.Spec) -> dict
     task, k, l = shape["task"], shape["k"], shape["l"]  # noqa: E741
     found = {}
     for layer, kind in enumerate(entry.constructed or []):
-        if kind == "parsing":
-            W = tasks.parsing(task, k, l, shape["d1"], shape["d2"], spec.width)
-        else:
-            pattern = {"copying": tasks.copying, "gathering": tasks.gathering}[kind](task, k, l)
-            W = tasks.reading(pattern, spec.inputs, spec.width)
+        W = tasks.start(kind, task, k, l, shape["d1"], shape["d2"], spec.width)
         found[f"initial.blocks.{layer}.W"] = np.repeat(W[None], spec.heads[layer], 0)
     return found
