@@ -166,8 +166,9 @@ def _templates(entry: Any, heads: int, theory_id: str, seed: int) -> Iterator[di
         "measured": float(feasible),
         "comparison": "<=",
         "bound": 0.0,
-        "detail": f"HiGHS: infeasible for {programs - feasible} of {programs}; certificate: margins with shares 1/(2 n(t)), for "
-        f"instance {1 / (2 * first):.4g} of {first} and {1 / (2 * second):.4g} of {second} sequences, sum to 0",
+        "detail": f"HiGHS: infeasible for {programs - feasible} of {programs}; certificate: margins with shares "
+        f"1/(2 n(t)), for instance {1 / (2 * first):.4g} of {first} and {1 / (2 * second):.4g} of {second} sequences, "
+        "sum to 0",
     }
 
 
