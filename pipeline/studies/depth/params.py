@@ -89,7 +89,9 @@ class Nested(_Fresh):
         if max(self.hops) > self.links:
             raise ValueError(f"hops {self.hops} must not exceed links {self.links}")
         if self.d1 < self.chains * (self.links + 1):
-            raise ValueError(f"d1 {self.d1} must be at least {self.chains * (self.links + 1)}: no token repeats")
+            raise ValueError(
+                f"d1 {self.d1} must be at least {self.chains * (self.links + 1)}: no token repeats"
+            )
         return self
 
 
@@ -113,8 +115,8 @@ class Run(GridRunEntry):
     readout: Annotated[float, Field(gt=0, le=1)] | None = Field(
         None, description="upper end of the classifier's initial weights; not with init 'random'"
     )
-    constructed: Annotated[list[Literal["parsing", "copying", "gathering"]], Field(min_length=1)] | None = Field(
-        None, description="patterns that the first layers start from; only with init 'construction'"
+    constructed: Annotated[list[Literal["parsing", "copying", "gathering"]], Field(min_length=1)] | None = (
+        Field(None, description="patterns that the first layers start from; only with init 'construction'")
     )
     later: Annotated[float, Field(gt=0, le=1)] | None = Field(
         None, description="upper end of W in the other layers; only with init 'construction'"
@@ -131,8 +133,67 @@ class Run(GridRunEntry):
         return self
 
 
-class Theory(TheoryEntry):
-    module: Literal["gadgets"]
+# Theory (chapter section 5)
+
+Templates = Annotated[list[Annotated[int, Field(ge=2, le=6)]], Field(min_length=1, description="l")]
+Inputs = Annotated[int, Field(ge=10, description="random inputs of every construction")]
+Alphabet = Annotated[int, Field(ge=10, description="question tokens, and answers, of random inputs")]
+
+
+class OneLayerCheck(TheoryEntry):
+    """DEP-T7, T1: gadgets, and one layer that memorizes."""
+
+    module: Literal["one_layer"]
+    inputs: Inputs
+    tokens: Alphabet
+    sequences: Annotated[int, Field(ge=20, description="sequences to memorize, and a tenth of them")]
+
+
+class ImpossibilityCheck(TheoryEntry):
+    """DEP-T2, T4, T8: random models of one layer."""
+
+    module: Literal["impossibility"]
+    models: Annotated[int, Field(ge=2, description="random models for each number of heads")]
+    heads: Annotated[list[Positive], Field(min_length=1)]
+    lengths: Annotated[
+        list[Annotated[int, Field(ge=2, le=4)]], Field(min_length=1, description="of templates")
+    ]
+    tokens: Annotated[int, Field(ge=4, le=5, description="over which templates are filled in every way")]
+
+
+class ReasoningCheck(TheoryEntry):
+    """DEP-T3, T9: copy and match, once and several times."""
+
+    module: Literal["reasoning"]
+    inputs: Inputs
+    tokens: Alphabet
+    examples: Annotated[list[Annotated[int, Field(ge=1, le=10)]], Field(min_length=1, description="k")]
+    hops: Annotated[list[Annotated[int, Field(ge=1, le=4)]], Field(min_length=1)]
+
+
+class GeneralizationCheck(TheoryEntry):
+    """DEP-T5: parse and map."""
+
+    module: Literal["generalization"]
+    inputs: Inputs
+    tokens: Alphabet
+    lengths: Templates
+
+
+class ContextualCheck(TheoryEntry):
+    """DEP-T6: parse, copy and match."""
+
+    module: Literal["contextual"]
+    inputs: Inputs
+    tokens: Alphabet
+    lengths: Templates
+    examples: Annotated[int, Field(ge=2, le=10, description="k, at most; contexts of 2 as well")]
+
+
+Theory = Annotated[
+    OneLayerCheck | ImpossibilityCheck | ReasoningCheck | GeneralizationCheck | ContextualCheck,
+    Field(discriminator="module"),
+]
 
 
 class Analysis(Strict):
@@ -143,7 +204,9 @@ class Analysis(Strict):
     resamples: Annotated[int, Field(ge=100, description="bootstrap resamples")]
     confidence: Annotated[float, Field(gt=0.5, lt=1)]
     examples: Positive = Field(description="sequences of each task that the example table shows")
-    probes: Positive = Field(description="test sequences on which attention is compared with the construction")
+    probes: Positive = Field(
+        description="test sequences on which attention is compared with the construction"
+    )
     stored: Positive = Field(description="models of a run whose maps are kept for figures")
 
 

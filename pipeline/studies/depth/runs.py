@@ -35,7 +35,9 @@ def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[st
     needed = entry.steps * entry.batch
     parts = {
         (split, c): part
-        for (split, c), part in frame.partition_by("split", "corpus", as_dict=True, maintain_order=True).items()
+        for (split, c), part in frame.partition_by(
+            "split", "corpus", as_dict=True, maintain_order=True
+        ).items()
     }
     present = [split for split in SPLITS if (split, 0) in parts]
     if shape["task"] != "sc" and parts["train", 0].height < needed:
