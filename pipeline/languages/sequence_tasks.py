@@ -14,8 +14,8 @@ Tokens of all of them: d1 question tokens 0..d1-1, the response sign d1 (which a
 is 0, and every other is at most one above the largest before it.
 
 Positions fall into blocks: an example with its sign and answer, or the query with its sign. Patterns of attention
-are matrices (n, n) with indices (key, query), as in eqs (6) to (8) of the paper. A lower-case suffix-free name
-counts, capital suffixes name the axes of arrays: N sequences, T positions, K examples of a context.
+are matrices (n, n) with indices (key, query), as in eqs (6) to (8) of the paper. Capital suffixes
+name the axes of arrays: N sequences, T positions, K examples of a context, L tokens of a template.
 """
 
 from __future__ import annotations
@@ -267,7 +267,11 @@ def start(kind: str, task: str, k: int, l: int, d1: int, d2: int, width: int) ->
     if kind == "parsing":
         return parsing(task, k, l, d1, d2, width)
     pattern = {"copying": copying, "gathering": gathering}[kind](task, k, l)
-    at = inputs(task, d1, d2)
+    return reading(pattern, inputs(task, d1, d2), width)
+
+
+def reading(pattern: NDArray[np.float64], at: int, width: int) -> NDArray[np.float64]:
+    """(d', d') instructive attention (Lemma 1): ``pattern`` on the position rows, which start at row ``at``."""
     return _placed(pattern, (at, at + len(pattern)), width)
 
 

@@ -119,9 +119,7 @@ def _classes(f: _Arrays) -> NDArray[np.bool_]:
 def _lookup(f: _Arrays) -> NDArray[np.bool_]:
     """The asked pair's question is the query and its answer the label."""
     question, answer = f.tokens[f.rows, 3 * f.right], f.tokens[f.rows, 3 * f.right + 2]
-    return (
-        (question == f.tokens[:, -2]) & (answer == f.label) & (f.candidates[f.rows, f.right] == f.label)
-    )
+    return (question == f.tokens[:, -2]) & (answer == f.label) & (f.candidates[f.rows, f.right] == f.label)
 
 
 def _template(f: _Arrays) -> NDArray[np.bool_]:
@@ -156,7 +154,9 @@ def _chain(f: _Arrays) -> NDArray[np.bool_]:
         going = hop < f.hops
         ok &= ~going | (found.sum(1) == 1)
         at = np.where(going, (found * pairs[:, :, 2]).sum(1), at)
-    return ok & (at == f.label) & (pairs[:, :, 0] != at[:, None]).all(1) & (f.candidates == at[:, None]).any(1)
+    return (
+        ok & (at == f.label) & (pairs[:, :, 0] != at[:, None]).all(1) & (f.candidates == at[:, None]).any(1)
+    )
 
 
 _LABEL_RIGHT = {

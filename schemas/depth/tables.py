@@ -57,10 +57,12 @@ class Examples(_Result):
     """DEP-F1: sequences of each task with their labels."""
 
     task: pl.String = pa.Field(isin=TASKS)
-    example: pl.Int8 = pa.Field(ge=0)
+    number: pl.Int8 = pa.Field(ge=0)
     dataset: pl.String
     tokens: pl.List = pa.Field(dtype_kwargs={"inner": pl.Int16})
-    text: pl.String = pa.Field(str_length={"min_value": 1}, description="questions A, B, ..., answers 1, 2, ...")
+    text: pl.String = pa.Field(
+        str_length={"min_value": 1}, description="questions A, B, ..., answers 1, 2, ..."
+    )
     label: pl.Int32 = pa.Field(ge=0)
     answer: pl.String = pa.Field(str_length={"min_value": 1}, description="the label in the same letters")
     explanation: pl.String = pa.Field(str_length={"min_value": 1})
@@ -69,7 +71,7 @@ class Examples(_Result):
         """One row per sequence."""
 
         strict = True
-        unique = ["task", "example"]
+        unique = ["task", "number"]
 
 
 class Runs(_Shape):
@@ -130,7 +132,9 @@ class Summary(_Shape):
     accuracy: pl.Float64 = pa.Field(ge=0, le=1, nullable=True)
     context: pl.Float64 = pa.Field(ge=0, le=1, nullable=True)
     accuracy_unseen_token: pl.Float64 = pa.Field(ge=0, le=1, nullable=True)
-    steps_to_95: pl.Int32 = pa.Field(ge=1, nullable=True, description="first point at that accuracy; null if never")
+    steps_to_95: pl.Int32 = pa.Field(
+        ge=1, nullable=True, description="first point at that accuracy; null if never"
+    )
     steps: pl.Int32 = pa.Field(ge=1, description="of training")
     chance: pl.Float64 = pa.Field(gt=0, le=1, description="1 / classes, or 1 / answer tokens")
     chance_context: pl.Float64 = pa.Field(gt=0, le=1, nullable=True, description="1 / answers of the context")
@@ -208,7 +212,9 @@ class Contrasts(_Result):
     p: pl.Float64 = pa.Field(ge=0, le=1, nullable=True)
     confidence: pl.Float64 = pa.Field(gt=0, lt=1)
     n: pl.Int32 = pa.Field(ge=0, description="models")
-    n_censored: pl.Int32 = pa.Field(ge=0, description="models that never got there; they count as one step too late")
+    n_censored: pl.Int32 = pa.Field(
+        ge=0, description="models that never got there; they count as one step too late"
+    )
     n_diverged: pl.Int32 = pa.Field(ge=0)
 
     class Config:
@@ -232,7 +238,10 @@ class Agreement(_Shape):
     head: pl.Int8 = pa.Field(ge=0)
     last_layer: pl.Boolean
     cosine: pl.Float64 = pa.Field(
-        ge=0, le=1 + 1e-9, nullable=True, description="mean over sequences; null if nothing is constructed here"
+        ge=0,
+        le=1 + 1e-9,
+        nullable=True,
+        description="mean over sequences; null if nothing is constructed here",
     )
     cosine_start: pl.Float64 = pa.Field(ge=0, le=1 + 1e-9, nullable=True, description="before training")
     right_example: pl.Float64 = pa.Field(ge=0, le=1, nullable=True)

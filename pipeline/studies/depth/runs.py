@@ -49,7 +49,7 @@ def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[st
         raise SandglassError(
             f"dataset {entry.dataset} has {corpora} corpora: it needs as many replicas, not {entry.replicas}"
         )
-    data = {}
+    data: dict[str, np.ndarray] = {}
     for split in present:
         prefix = "" if split == "train" else f"held.{split}."
         data |= {f"{prefix}{name}": array for name, array in _stacked(parts, split, corpora).items()}

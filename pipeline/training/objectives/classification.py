@@ -45,7 +45,7 @@ class Objective:
     ) -> dict[str, np.ndarray]:
         """``ids`` (R, B, T), ``labels`` (R, B) and perhaps ``candidates`` (R, B, K), int64."""
         names = [name for name in ("ids", "labels", "candidates") if name in self.data]
-        batch = {}
+        batch: dict[str, np.ndarray] = {}
         for name in names:
             parts = [
                 self.data[name][corpus, chosen % self.data["sizes"][corpus]]
@@ -61,7 +61,8 @@ class Objective:
 
     def evaluate(self, forward: Forward, held: dict[str, Tensor]) -> dict[str, Float[Tensor, " R"]]:
         """``evaluated`` per replica, on the held-out sequences of its corpus."""
-        corpus, found = held["corpus"], {}
+        corpus = held["corpus"]
+        found: dict[str, Tensor] = {}
         for split in self.splits:
             ids, labels, *candidates = (
                 held[f"{split}.{name}"][corpus].long()

@@ -59,7 +59,12 @@ def _agreement(
         last = layer == run.spec.layers - 1
         target = built[layer]
         for head in range(pattern.shape[1]):
-            row = {"layer": layer + 1, "head": head, "last_layer": last, "n_sequences": len(pattern)}
+            row: dict[str, Any] = {
+                "layer": layer + 1,
+                "head": head,
+                "last_layer": last,
+                "n_sequences": len(pattern),
+            }
             for name, source in (("cosine", pattern), ("cosine_start", start[layer])):
                 ours = read(source, layer, run.spec.layers)[:, head]
                 row[name] = None if target is None else _cosine(ours, read(target, layer, run.spec.layers))

@@ -12,7 +12,15 @@ from scipy import stats as scipy_stats
 
 from pipeline import stats
 from pipeline.streams import stream
-from schemas.depth.tables import CONTEXTUAL, CONTEXTUAL_ADAM, GENERALIZATION, JUDGED, MEMORIZATION, REASONING, SPLITS
+from schemas.depth.tables import (
+    CONTEXTUAL,
+    CONTEXTUAL_ADAM,
+    GENERALIZATION,
+    JUDGED,
+    MEMORIZATION,
+    REASONING,
+    SPLITS,
+)
 
 SHAPE = ("run", "experiment", "task", "layers", "heads", "k", "l", "hops", "sequences")
 STEPS, FINAL = "steps_to_95", "final accuracy"
@@ -22,7 +30,7 @@ def accuracy(context: Any, curves: pl.DataFrame, summary: pl.DataFrame) -> Itera
     """Rows of the table of that name: final accuracy of the models at the chosen rates."""
     ends = curves.filter("chosen").filter(pl.col("step") == pl.col("step").max().over("run"))
     lost = summary.filter(pl.col("chosen") & pl.col("diverged_at").is_not_null())
-    for (key, part) in ends.group_by(*SHAPE, "lr", "split", maintain_order=True):
+    for key, part in ends.group_by(*SHAPE, "lr", "split", maintain_order=True):
         row = dict(zip((*SHAPE, "lr", "split"), key, strict=True))
         same = {name: row[name] for name in ("run", "hops", "sequences")}
         chances = summary.filter(**same).row(0, named=True)
@@ -58,7 +66,9 @@ def contrasts(context: Any, summary: pl.DataFrame) -> Iterator[dict[str, Any]]:
     def sweep(*first: str) -> list[str]:
         """The runs ``first`` and those whose heads EXP-2 varies, on the same task."""
         task = runs[first[0]]["task"][0] if first[0] in runs else None
-        varied = [run for run in names if runs[run]["experiment"][0] == "exp-2" and runs[run]["task"][0] == task]
+        varied = [
+            run for run in names if runs[run]["experiment"][0] == "exp-2" and runs[run]["task"][0] == task
+        ]
         return [*first, *varied]
 
     yield from _rank(context, runs, "heads of one layer", sweep(MEMORIZATION[1]))
@@ -95,14 +105,20 @@ def _rank(context: Any, runs: dict[str, pl.DataFrame], name: str, of: list[str])
     yield _row(context, name, STEPS, "spearman", parts, interval, p=p, censored=sum(censored))
 
 
-def _spread(context: Any, runs: dict[str, pl.DataFrame], name: str, of: list[str]) -> Iterator[dict[str, Any]]:
+def _spread(
+    context: Any, runs: dict[str, pl.DataFrame], name: str, of: list[str]
+) -> Iterator[dict[str, Any]]:
     """The largest difference of median final accuracy of any of the runs from the first."""
     parts = [runs[run] for run in of if run in runs]
     if of[0] not in runs or len(parts) < 2:
         return
     samples = [part["accuracy"].drop_nulls().to_numpy() for part in parts]
-    interval = _interval(context, _largest_difference, *samples, names=("contrast", name, parts[0]["task"][0]))
-    yield _row(context, f"{name}, {parts[0]['task'][0]}", FINAL, "largest difference of medians", parts, interval)
+    interval = _interval(
+        context, _largest_difference, *samples, names=("contrast", name, parts[0]["task"][0])
+    )
+    yield _row(
+        context, f"{name}, {parts[0]['task'][0]}", FINAL, "largest difference of medians", parts, interval
+    )
 
 
 def _largest_difference(*samples: NDArray, axis: int = -1) -> NDArray[np.float64]:

@@ -27,7 +27,7 @@ def examples(datasets: dict[str, pl.DataFrame], count: int) -> Iterator[pl.DataF
             yield pl.DataFrame(
                 {
                     "task": task,
-                    "example": i,
+                    "number": i,
                     "dataset": key,
                     "tokens": pl.Series([row["tokens"]], dtype=pl.List(pl.Int16)),
                     "text": shown,
@@ -68,7 +68,9 @@ def encode(probe: str, shape: dict[str, Any]) -> NDArray[np.int64] | None:
     """(1, T) the tokens of ``probe``, or None if the task has too few, or no sequences of that form."""
     d1, d2 = shape["d1"], shape["d2"]
     ids = [ord(c) - ord("A") if c.isalpha() else d1 if c == "=" else d1 + int(c) for c in probe]
-    known = all(0 <= t <= d1 + d2 for t in ids) and all(t < d1 for t, c in zip(ids, probe, strict=True) if c.isalpha())
+    known = all(0 <= t <= d1 + d2 for t in ids) and all(
+        t < d1 for t, c in zip(ids, probe, strict=True) if c.isalpha()
+    )
     fits = len(ids) == tasks.length(shape["task"], shape["k"], shape["l"])
     return np.array([ids]) if known and fits else None
 
@@ -87,10 +89,11 @@ def _explain(row: dict[str, Any]) -> tuple[str, str]:
         return answer, f"pair {right + 1} has the question {name[tokens[-2]]}"
     if row["task"] == "ic_tm":
         size, l = row["l"] + 2, row["l"]  # noqa: E741
-        template = tasks.name(tasks.templates(l)[tasks.template_of(np.array([tokens[right * size :][:l]]))[0]])
+        template = tasks.name(
+            tasks.templates(l)[tasks.template_of(np.array([tokens[right * size :][:l]]))[0]]
+        )
         return answer, f"example {right + 1} has the template {template} of the query"
     steps, pairs = [tokens[-2]], {tokens[i]: tokens[i + 2] for i in range(0, len(tokens) - 2, 3)}
     for _ in range(row["hops"]):
         steps.append(pairs[steps[-1]])
     return answer, " → ".join(name[t] for t in steps)
-
