@@ -83,9 +83,7 @@ def test_schema_notices_labels_of_other_sequences(key: str) -> None:
         ("depth-nested", lambda frame: frame.with_columns(hops=pl.lit(2, pl.Int8)), "the label is"),
     ],
 )
-def test_schema_notices(
-    key: str, change: Callable[[pl.DataFrame], pl.DataFrame], check: str | None
-) -> None:
+def test_schema_notices(key: str, change: Callable[[pl.DataFrame], pl.DataFrame], check: str | None) -> None:
     if check is None:  # no training rows are left: nothing to be apart from, but keys repeat
         check = "multiple_fields_uniqueness"
     with pytest.raises(SandglassError, match=check):
@@ -95,6 +93,8 @@ def test_schema_notices(
 @pytest.mark.parametrize("split", ["unseen_combination", "unseen_token"])
 def test_schema_notices_training_sequences_among_the_held_out(split: str) -> None:
     frame = made("depth-tm")
-    leaked = frame.filter(split="train").head(1).with_columns(split=pl.lit(split), seq_id=pl.lit(999, pl.Int32))
+    leaked = (
+        frame.filter(split="train").head(1).with_columns(split=pl.lit(split), seq_id=pl.lit(999, pl.Int32))
+    )
     with pytest.raises(SandglassError, match="held out does not occur in training"):
         tables.validate(pl.concat([frame, leaked]), Sequences, "depth-tm")

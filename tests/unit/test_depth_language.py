@@ -107,9 +107,20 @@ def test_chains_end_after_as_many_lookups(hops: int) -> None:
 def test_patterns_of_blocks() -> None:
     assert tasks.blocks("ic_tm", 2, 1).tolist() == [0, 0, 0, 1, 1, 1, 2, 2]
     copying = tasks.copying("ic_qa", 1, 0)
-    assert copying.tolist() == [[0, 1, 1, 0, 0], [1, 0, 1, 0, 0], [1, 1, 0, 0, 0], [0, 0, 0, 0, 1], [0, 0, 0, 1, 0]]
+    assert copying.tolist() == [
+        [0, 1, 1, 0, 0],
+        [1, 0, 1, 0, 0],
+        [1, 1, 0, 0, 0],
+        [0, 0, 0, 0, 1],
+        [0, 0, 0, 1, 0],
+    ]
     gathering = tasks.gathering("ic_tm", 1, 2)  # a b r x | c d r
-    assert {(key, query) for key, query in np.argwhere(gathering).tolist()} == {(0, 3), (1, 3), (4, 6), (5, 6)}
+    assert {(key, query) for key, query in np.argwhere(gathering).tolist()} == {
+        (0, 3),
+        (1, 3),
+        (4, 6),
+        (5, 6),
+    }
 
 
 def test_parsing_pattern_finds_equal_tokens_of_the_block() -> None:
