@@ -247,7 +247,7 @@ def copying(task: str, k: int, l: int) -> NDArray[np.float64]:  # noqa: E741
 
 
 def gathering(task: str, k: int, l: int) -> NDArray[np.float64]:  # noqa: E741
-    """(n, n) the last position of every block reads the block's template, tokens 0..l-1, evenly; others read nothing."""
+    """(n, n) the last position of every block evenly reads its tokens 0..l-1; others read nothing."""
     block = blocks(task, k, l)
     start = np.searchsorted(block, block)  # where the block of each position begins
     within = np.arange(len(block)) - start

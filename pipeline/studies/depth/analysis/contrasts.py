@@ -16,10 +16,8 @@ from schemas.depth.tables import (
     CONTEXTUAL,
     CONTEXTUAL_ADAM,
     GENERALIZATION,
-    JUDGED,
     MEMORIZATION,
     REASONING,
-    SPLITS,
 )
 
 SHAPE = ("run", "experiment", "task", "layers", "heads", "k", "l", "hops", "sequences")

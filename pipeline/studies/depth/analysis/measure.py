@@ -102,10 +102,9 @@ def read(context: Any, name: str, frames: dict[str, pl.DataFrame]) -> Run:
     ]
     lr, replica = header["lr"], header["streams"]
     diverged = {int(model): step for model, step in header["diverged"].items()}
-    curves = context.curves(name)
     run = Run(
-        name, entry, attention_only.Spec(**header["spec"]), shape, len(frame["candidates"][0]), corpora, lr, replica, diverged, curves,
-        np.zeros(len(lr), bool), pl.DataFrame(),
+        name, entry, attention_only.Spec(**header["spec"]), shape, len(frame["candidates"][0]), corpora, lr,
+        replica, diverged, context.curves(name), np.zeros(len(lr), bool), pl.DataFrame(),
     )  # fmt: skip
     chosen, rates = _choose(run)
     return Run(**(vars(run) | {"chosen": chosen, "rates": rates}))
