@@ -217,4 +217,4 @@ def _panel(
             color=charts.GREY, strokeWidth=1.5, strokeDash=[6, 4] if what == CHANCE else [2, 2]
         )
         drawn.append(rule.encode(y=alt.Y("level:Q", title=name), tooltip=["what:N", "level:Q"]))
-    return alt.layer(*drawn, bands, lines).properties(width=262, height=140)
+    return alt.layer(*drawn, bands, lines).properties(width=240, height=140)
