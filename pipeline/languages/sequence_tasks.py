@@ -135,16 +135,18 @@ def question_answering(rng: np.random.Generator, n: int, k: int, d1: int, d2: in
 
 
 def template_matching(
-    rng: np.random.Generator, n: int, l: int, tokens: tuple[int, int], d1: int, held_out: bool | None  # noqa: E741
+    rng: np.random.Generator, n: int, l: int, tokens: tuple[int, int], d1: int, held_out: bool | None,  # noqa: E741
+    classes: tuple[int, int] | None = None,
 ) -> Sample:  # fmt: skip
     """DEP-D3: templates uniform, then an injective substitution of the tokens ``tokens[0]`` <= t < ``tokens[1]``.
 
-    ``held_out`` draws only combinations that `is_held_out` (True), only others (False), or all (None).
+    ``held_out`` draws only combinations that `is_held_out` (True), only others (False), or all (None); ``classes`` only
+    templates in this range.
 
     Raises SandglassError if a template has more distinct tokens than there are, or no combination that is wanted.
     """
     known = templates(l)
-    label_N = rng.integers(len(known), size=n)
+    label_N = rng.integers(*(classes or (0, len(known))), size=n)
     fresh = functools.partial(_substitutions, rng, tokens=tokens, l=l)
     rows = np.take_along_axis(fresh(n), known[label_N], 1)
     if held_out is not None:

@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 from pandera.api.polars.types import PolarsData
 
-SPLITS = ["train", "fresh", "unseen_combination", "unseen_token"]
+SPLITS = ["train", "fresh", "unseen_combination", "unseen_repetition", "unseen_token"]
 TASKS = ["sc", "ic_qa", "tm", "ic_tm", "nested"]
 
 
@@ -21,7 +21,8 @@ class Sequences(pa.DataFrameModel):
     Tokens are d1 questions, the response sign d1, then d2 answers. ``l`` counts the tokens of a template (of a
     sequence, for ``sc``), ``k`` the pairs of a context; 0 where there are none. ``label`` is a token, of ``sc`` and
     ``tm`` the number of a class. ``corpus`` numbers independent corpora: of ``sc`` one for each number of sequences,
-    of ``nested`` one for each number of ``hops``.
+    of ``nested`` one for each number of ``hops``. What training holds back: ``unseen_combination`` of tokens that it
+    shows, ``unseen_repetition`` of one token that it shows with others, ``unseen_token``.
     """
 
     task: pl.String = pa.Field(isin=TASKS)
@@ -173,7 +174,7 @@ def _apart(f: _Arrays) -> NDArray[np.bool_]:
     ok = np.ones(len(f.rows), bool)
     if (tokens := f.split == "unseen_token").any():
         ok[tokens] = ~np.isin(f.tokens[tokens, :-1], np.unique(f.tokens[train, :-1])).any(1)
-    if (held := f.split == "unseen_combination").any():
+    if (held := np.isin(f.split, ["unseen_combination", "unseen_repetition"])).any():
         base = int(f.d1[0]) + 1
         code = f.tokens[:, :-1] @ base ** np.arange(f.tokens.shape[1] - 1)
         ok[held] = ~np.isin(code[held], np.unique(code[train]))

@@ -13,7 +13,7 @@ from pandera.api.polars.types import PolarsData
 
 TASKS = ["sc", "ic_qa", "tm", "ic_tm", "nested"]
 EXPERIMENTS = ["exp-1", "exp-2", "exp-3", "exp-5", "exp-6", "ablation"]
-SPLITS = ["train", "fresh", "unseen_combination", "unseen_token"]
+SPLITS = ["train", "fresh", "unseen_combination", "unseen_repetition", "unseen_token"]
 # The split by which a task is judged (claims 1 to 4): what was to be memorized, else what training never showed.
 JUDGED = {"sc": "train", "ic_qa": "fresh", "tm": "unseen_combination", "ic_tm": "fresh", "nested": "fresh"}
 TRAINED, CONSTRUCTED = "trained", "constructed"
@@ -131,6 +131,7 @@ class Summary(_Shape):
     training_loss: pl.Float64 = pa.Field(ge=0, nullable=True, description="at the last point of the curve")
     accuracy: pl.Float64 = pa.Field(ge=0, le=1, nullable=True)
     context: pl.Float64 = pa.Field(ge=0, le=1, nullable=True)
+    accuracy_unseen_repetition: pl.Float64 = pa.Field(ge=0, le=1, nullable=True, description="of AAA")
     accuracy_unseen_token: pl.Float64 = pa.Field(ge=0, le=1, nullable=True)
     steps_to_95: pl.Int32 = pa.Field(
         ge=1, nullable=True, description="first point at that accuracy; null if never"

@@ -90,7 +90,7 @@ def test_schema_notices(key: str, change: Callable[[pl.DataFrame], pl.DataFrame]
         tables.validate(change(made(key)), Sequences, key)
 
 
-@pytest.mark.parametrize("split", ["unseen_combination", "unseen_token"])
+@pytest.mark.parametrize("split", ["unseen_combination", "unseen_repetition", "unseen_token"])
 def test_schema_notices_training_sequences_among_the_held_out(split: str) -> None:
     frame = made("depth-tm")
     leaked = (

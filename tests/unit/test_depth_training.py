@@ -57,7 +57,9 @@ def test_every_run_takes_finite_steps(tmp_path: Path, run: str) -> None:
 
 
 def test_fresh_sequences_must_suffice() -> None:
-    with pytest.raises(SandglassError, match=r"64 fresh training sequences, but 5 steps of 16 read 80: raise"):
+    with pytest.raises(
+        SandglassError, match=r"64 fresh training sequences, but 5 steps of 16 read 80: raise"
+    ):
         prepared("depth-ic-qa-l2", steps=5)
     with pytest.raises(SandglassError, match="has 2 corpora: it needs as many replicas, not 1"):
         prepared("depth-nested-l2", replicas=1)

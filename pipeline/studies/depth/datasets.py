@@ -53,16 +53,22 @@ def _question_answering(entry: Any, rng: Any) -> Samples:
 
 
 def _template_matching(entry: Any, rng: Any) -> Samples:
-    known = entry.d1 - entry.unseen
+    """One in five substitutions is kept from training. Of the template AAA that is a token, not a combination of
+    tokens which were seen together with others, so it has a split of its own."""
+    known, several = entry.d1 - entry.unseen, (1, len(tasks.templates(entry.l)))
     kinds = {
-        "train": (entry.train, (0, known), False),
-        "unseen_combination": (entry.held, (0, known), True),
-        "unseen_token": (entry.held, (known, entry.d1), None),
+        "train": (entry.train, (0, known), False, None),
+        "unseen_combination": (entry.held, (0, known), True, several),
+        "unseen_repetition": (entry.held, (0, known), True, (0, 1)),
+        "unseen_token": (entry.held, (known, entry.d1), None, None),
     }
-    for split, (n, tokens, held_out) in kinds.items():
+    for split, (n, tokens, held_out, classes) in kinds.items():
         for generator, part in _parts(rng, n, split):
-            sample = tasks.template_matching(generator, part, entry.l, tokens, entry.d1, held_out)
-            yield split, 0, sample
+            yield (
+                split,
+                0,
+                tasks.template_matching(generator, part, entry.l, tokens, entry.d1, held_out, classes),
+            )
 
 
 def _contextual(entry: Any, rng: Any) -> Samples:

@@ -76,6 +76,7 @@ def _summary(context: Any, run: measure.Run, silent: list[dict[str, Any]]) -> pl
         "training_loss": run.last("loss", "train"),
         "accuracy": run.last("accuracy", judged),
         "context": run.last("context", judged),
+        "accuracy_unseen_repetition": run.last("accuracy", "unseen_repetition"),
         "accuracy_unseen_token": run.last("accuracy", "unseen_token"),
     }
     reached = _first_step(run.curves, judged, context.entry.analysis.threshold)
