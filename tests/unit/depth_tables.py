@@ -108,6 +108,7 @@ def summary() -> pl.DataFrame:
             ours
             | {"diverged_at": None, "training_loss": -math.log(curve(about, STEPS)), "accuracy": curve(about, STEPS),
                "context": curve(about, STEPS, True) if about["task"] in PAIRS else None,
+               "accuracy_unseen_repetition": curve(about, STEPS) if about["task"] == "tm" else None,
                "accuracy_unseen_token": curve(about, STEPS) if about["task"] == "tm" else None,
                "steps_to_95": reached(about) if about["chosen"] else None, "steps": STEPS,
                "chance": CHANCE[about["task"]],

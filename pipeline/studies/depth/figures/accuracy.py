@@ -20,11 +20,16 @@ from pipeline.studies.depth.figures.common import (
 )
 from schemas.depth.tables import JUDGED
 
-OUTPUTS, CONTEXT, UNSEEN = "all outputs", "the context's answers", "all outputs, unseen tokens"
+OUTPUTS, CONTEXT = "all outputs", "the context's answers"
+OTHERS = {
+    "unseen_token": "all outputs, unseen tokens",
+    "unseen_repetition": "all outputs, AAA of other tokens",
+}
 LOOKS = {
     OUTPUTS: (charts.BLUE, "circle"),
     CONTEXT: (charts.VERMILLION, "triangle-up"),
-    UNSEEN: (charts.GREEN, "diamond"),
+    OTHERS["unseen_token"]: (charts.GREEN, "diamond"),
+    OTHERS["unseen_repetition"]: (charts.PURPLE, "square"),
 }
 JUDGED_SPLIT = pl.col("split") == pl.col("task").replace_strict(JUDGED)
 
@@ -32,11 +37,14 @@ JUDGED_SPLIT = pl.col("split") == pl.col("task").replace_strict(JUDGED)
 def final_accuracy(context: Any) -> Figure:
     """Final accuracy by task and depth, with intervals and both levels of chance (claims 1 to 4)."""
     name = "Final accuracy by depth"
-    unseen = pl.col("split") == "unseen_token"
-    table = context.table("accuracy").filter(JUDGED_SPLIT | unseen, pl.col("n") > 0, experiment="exp-1")
+    other = pl.col("split").is_in(list(OTHERS))
+    table = context.table("accuracy").filter(JUDGED_SPLIT | other, pl.col("n") > 0, experiment="exp-1")
     if not table.height:
         return empty(name, "no run was trained")
-    among = pl.when(unseen).then(pl.lit(UNSEEN)).when(pl.col("among") == "context").then(pl.lit(CONTEXT))
+    among = (
+        pl.when(other).then(pl.col("split").replace(OTHERS))
+        .when(pl.col("among") == "context").then(pl.lit(CONTEXT))
+    )  # fmt: skip
     depth = pl.col("layers").map_elements(layers, return_dtype=pl.String)
     several = pl.len().over("task", "layers", among.otherwise(pl.lit(OUTPUTS))) > 1  # of another k, l or N
     size = pl.format("{}, k={}, l={}, N={}", depth, "k", "l", "sequences")

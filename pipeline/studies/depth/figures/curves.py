@@ -180,9 +180,7 @@ def _ends(data: pl.DataFrame, labels: dict[str, int]) -> str:
     return ", ".join(f"{label} {number(found[label])}" for label in labels if label in found)
 
 
-def _panel(
-    data: pl.DataFrame, column: str, labels: dict[str, int], chances: list[tuple[str, float]]
-) -> alt.LayerChart:
+def _panel(data: pl.DataFrame, column: str, labels: dict[str, int], chances: list[tuple[str, float]]) -> Any:
     colours, dashes = scales(labels)
     share = column == ACCURACY
     name = f"{column}{'' if share else ' (nats)'}"

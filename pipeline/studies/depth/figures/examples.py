@@ -52,7 +52,8 @@ def _tiles(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _panel(frame: pl.DataFrame, rows: pl.DataFrame, name: str) -> Any:
     """One task: a line of tiles for each sequence, the label behind it, the explanation below."""
-    size = min(TILE, WIDEST * TILE / (1 + frame["position"].max()))  # type: ignore[operator]
+    longest = max(len(text) for text in rows["text"])
+    size = min(float(TILE), WIDEST * TILE / longest)
     about = pl.DataFrame(
         [
             {"line": line, "end": len(row["text"]), "label": f"→ {row['answer']}", "why": row["explanation"]}
@@ -62,10 +63,10 @@ def _panel(frame: pl.DataFrame, rows: pl.DataFrame, name: str) -> Any:
     x, y = f"datum.position * {size}", f"datum.line * {ROW}"
     places = alt.Chart(frame).transform_calculate(x=x, y=y, x2=f"{x} + {size - 2}", y2=f"{y} + {TILE}")
     places = places.transform_calculate(middle=f"{x} + {(size - 2) / 2}", center=f"{y} + {TILE / 2}")
-    axis = {"axis": None, "scale": alt.Scale(domain=[0, 640], nice=False)}
+    axis: dict[str, Any] = {"axis": None, "scale": alt.Scale(domain=[0, 640], nice=False)}
     height = ROW * len(about)
     across = alt.X("x:Q", **axis)
-    down = {"axis": None, "scale": alt.Scale(domain=[height, 0], nice=False)}
+    down: dict[str, Any] = {"axis": None, "scale": alt.Scale(domain=[height, 0], nice=False)}
     colours = alt.Scale(domain=[TOKEN, SIGN, ANSWER], range=["#D6EAF8", "#E5E5E5", "#FBE3C0"])
     legend = alt.Legend(orient="top", symbolType="square", symbolSize=200)
     tiles = places.mark_rect(cornerRadius=2).encode(
