@@ -248,15 +248,6 @@ def copying(task: str, k: int, l: int) -> NDArray[np.float64]:  # noqa: E741
     return (block[:, None] == block) * 1.0 - np.eye(len(block))
 
 
-def gathering(task: str, k: int, l: int) -> NDArray[np.float64]:  # noqa: E741
-    """(n, n) the last position of every block evenly reads its tokens 0..l-1; others read nothing."""
-    block = blocks(task, k, l)
-    start = np.searchsorted(block, block)  # where the block of each position begins
-    within = np.arange(len(block)) - start
-    last = np.append(np.diff(block) > 0, True)
-    return ((block[:, None] == block) & (within[:, None] < l) & last) * 1.0
-
-
 def parsing(task: str, k: int, l: int, d1: int, d2: int, width: int) -> NDArray[np.float64]:  # noqa: E741
     """(d', d') the first layer of Theorems 5 and 6: question tokens attend to their equals, within their block only."""
     d, n = inputs(task, d1, d2), length(task, k, l)
@@ -264,12 +255,11 @@ def parsing(task: str, k: int, l: int, d1: int, d2: int, width: int) -> NDArray[
 
 
 def start(kind: str, task: str, k: int, l: int, d1: int, d2: int, width: int) -> NDArray[np.float64]:  # noqa: E741
-    """(d', d') the W of a layer that starts from a pattern: ``parsing`` the tokens (Theorems 5 and 6), or ``copying``
-    or ``gathering`` between positions (instructive attention, Lemma 1)."""
+    """(d', d') the W of a layer that starts from a pattern: ``parsing`` the tokens (Theorems 5 and 6), or
+    ``copying`` between positions (instructive attention, Lemma 1)."""
     if kind == "parsing":
         return parsing(task, k, l, d1, d2, width)
-    pattern = {"copying": copying, "gathering": gathering}[kind](task, k, l)
-    return reading(pattern, inputs(task, d1, d2), width)
+    return reading(copying(task, k, l), inputs(task, d1, d2), width)
 
 
 def reading(pattern: NDArray[np.float64], at: int, width: int) -> NDArray[np.float64]:

@@ -114,13 +114,6 @@ def test_patterns_of_blocks() -> None:
         [0, 0, 0, 0, 1],
         [0, 0, 0, 1, 0],
     ]
-    gathering = tasks.gathering("ic_tm", 1, 2)  # a b r x | c d r
-    assert {(key, query) for key, query in np.argwhere(gathering).tolist()} == {
-        (0, 3),
-        (1, 3),
-        (4, 6),
-        (5, 6),
-    }
 
 
 def test_parsing_pattern_finds_equal_tokens_of_the_block() -> None:

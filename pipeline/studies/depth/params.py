@@ -115,8 +115,8 @@ class Run(GridRunEntry):
     readout: Annotated[float, Field(gt=0, le=1)] | None = Field(
         None, description="upper end of the classifier's initial weights; not with init 'random'"
     )
-    constructed: Annotated[list[Literal["parsing", "copying", "gathering"]], Field(min_length=1)] | None = (
-        Field(None, description="patterns that the first layers start from; only with init 'construction'")
+    constructed: Annotated[list[Literal["parsing", "copying"]], Field(min_length=1)] | None = Field(
+        None, description="patterns that the first layers start from; only with init 'construction'"
     )
     later: Annotated[float, Field(gt=0, le=1)] | None = Field(
         None, description="upper end of W in the other layers; only with init 'construction'"
