@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from pipeline.languages import sequence_tasks as tasks
 from pipeline.studies.depth import constructions
+from pipeline.studies.depth.analysis import attention
 from pipeline.studies.depth.constructions import Model
 
 RNG = np.random.default_rng(5)
@@ -120,3 +121,33 @@ def test_substitutions_are_all_there_are() -> None:
     found = constructions.substitutions(np.array([0, 1, 0]), 4)
     assert len({tuple(row) for row in found.tolist()}) == len(found) == 4 * 3
     assert (tasks.template_of(found[:, :3]) == 2).all() and (found[:, 3] == 4).all()
+
+
+@pytest.mark.parametrize("task", ["ic_qa", "tm", "ic_tm"])
+def test_maps_that_trained_ones_are_compared_with_are_those_of_the_constructions(task: str) -> None:
+    """DEP-A1: the analysis may not use the constructions, so it has their patterns by formula."""
+    rng, k, l = np.random.default_rng(2), 2, 3  # noqa: E741
+    built, ids = {
+        "ic_qa": lambda: (
+            constructions.reasoner(k, 8, 8),
+            tasks.question_answering(rng, 30, k, 8, 8).ids_NxT,
+        ),
+        "tm": lambda: (
+            constructions.generalizer(tasks.templates(l), 8),
+            tasks.template_matching(rng, 30, l, (0, 8), 8, None).ids_NxT,
+        ),
+        "ic_tm": lambda: (
+            constructions.contextual_generalizer(k, l, 8, 8),
+            tasks.contextual(rng, 30, k, l, 8, 8).ids_NxT,
+        ),
+    }[task]()
+    names = [f"blocks.{layer}.attn.pattern" for layer in range(2)]
+    recorded = built.run(ids, names)[1]
+    expected = attention.constructed(task, k, l, built.spec.layers, ids)
+    for layer, name in enumerate(names):
+        found, formula = recorded[name][0, :, 0], expected[layer]
+        assert formula is not None
+        last = layer == built.spec.layers - 1  # nothing but the last query is read
+        np.testing.assert_array_equal(
+            found[..., -1] if last else found, formula[..., -1] if last else formula
+        )

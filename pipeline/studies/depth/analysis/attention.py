@@ -95,7 +95,8 @@ def constructed(
     none. Those of the last layer are right at the last query only.
 
     Reasoning (Theorem 3): layer 1 copies within each pair; in layer 2 the query reads what holds its question.
-    Generalization (Theorem 5, corrected): layer 1 reads equal tokens, layer 2 the positions with weights 3^(l-1)..1.
+    Generalization (Theorem 5, corrected): layer 1 reads equal tokens; layer 2 weighs positions by M w, with w the powers
+    of 3 and M_ij = 1[same token] + 1[i = j].
     Contextual generalization (Theorem 6): layer 1 reads equal tokens of the block, layer 2 is `_exchange`; layer 3 has
     2 l heads that look for differences, which no single head can be compared with.
     """
@@ -114,7 +115,7 @@ def constructed(
         found[0] = _no_answers(equal, task, l, block) * 1.0
     if task == "tm" and layers == 2:
         weights = np.append(3.0 ** np.arange(l - 1, -1, -1), 0.0)
-        found[1] = np.broadcast_to(np.repeat(weights[:, None], T, 1), (B, T, T))
+        found[1] = np.repeat((equal @ weights + weights)[:, :, None], T, 2)
     if task == "ic_tm" and layers >= 3:
         found[1] = np.broadcast_to(_exchange(k, l), (B, T, T))
     return found

@@ -46,8 +46,12 @@ def final_accuracy(context: Any) -> Figure:
         .when(pl.col("among") == "context").then(pl.lit(CONTEXT))
     )  # fmt: skip
     depth = pl.col("layers").map_elements(layers, return_dtype=pl.String)
-    several = pl.len().over("task", "layers", among.otherwise(pl.lit(OUTPUTS))) > 1  # of another k, l or N
-    size = pl.format("{}, k={}, l={}, N={}", depth, "k", "l", "sequences")
+    several = pl.len().over("task", "layers", "split", "among") > 1  # of another k, l or N
+    size = (
+        pl.when(task="sc").then(pl.format("{}, N={}", depth, "sequences"))
+        .when(task="tm").then(pl.format("{}, l={}", depth, "l"))
+        .otherwise(pl.format("{}, k={}", depth, "k"))
+    )  # fmt: skip
     data = table.select(
         pl.col("task").replace_strict(TASKS),
         *("run", "layers", "value", "lo", "hi", "n", "chance", "confidence"),
@@ -72,7 +76,7 @@ def _by_depth(data: pl.DataFrame) -> Any:
     colours = alt.Scale(domain=list(LOOKS), range=[colour for colour, _ in LOOKS.values()])
     shapes = alt.Scale(domain=list(LOOKS), range=[shape for _, shape in LOOKS.values()])
     axis, told = "accuracy", "largest score among"
-    colour = alt.Color("among:N", title=told, scale=colours, legend=alt.Legend(orient="top"))
+    colour = alt.Color("among:N", title=told, scale=colours, legend=alt.Legend(orient="top", columns=2))
     x = alt.X("value:Q", title=axis, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(values=UNIT))
     base = alt.Chart(data).encode(
         y=alt.Y("row:N", title=None, sort=data["row"].to_list(), axis=alt.Axis(ticks=False, domain=False)),
@@ -142,7 +146,7 @@ def random_start(context: Any) -> Figure:
 def nested(context: Any) -> Figure:
     """DEP-D5: accuracy on chains of lookups by layers and hops (EXP-6)."""
     name = "Nested lookups: accuracy by layers and hops"
-    table = context.table("accuracy").filter(experiment="exp-6", among="outputs")
+    table = context.table("accuracy").filter(JUDGED_SPLIT, experiment="exp-6", among="outputs")
     data = table.select("layers", "hops", "value", "least", "most", "n", "chance").sort("layers", "hops")
     if not data.height:
         return empty(name, "no run of this experiment was trained")

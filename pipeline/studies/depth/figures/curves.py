@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import altair as alt
 import polars as pl
 
 from pipeline import charts
-from pipeline.studies.depth.figures.common import TASKS, UNIT, Figure, empty, layers, number, scales
+from pipeline.studies.depth.figures.common import TASKS, Figure, empty, layers, number, scales
 from schemas.depth.tables import CONTEXTUAL, GENERALIZATION, JUDGED, MEMORIZATION, REASONING
 
 FIGURE_2 = {"sc": MEMORIZATION, "ic_qa": REASONING, "tm": GENERALIZATION, "ic_tm": CONTEXTUAL}
 ACCURACY, LOSS = "accuracy", "loss"
 STEPS = "steps of training"
-BANDS = (
-    "Lines: medians over models at the learning rate with the lowest training loss; bands: from least to most"
-)
+HIGHEST = 1.3  # loss that is drawn, in that of a guess: the first steps can be far above
+BANDS = [
+    "Lines: medians over models at the learning rate with the lowest training loss; bands: from least to most",
+    "Grey: chance among all answers (dashed), among those of the context (dotted)",
+]
 CHANCE, CHANCE_CONTEXT = "chance, all answers", "chance, the context's answers"
 
 
@@ -31,19 +34,17 @@ def fig2(context: Any) -> Figure:
         if not frame.height:
             continue
         parts.append(frame.with_columns(pl.lit(TASKS[task]).alias("task")))
-        chances = _chances(summary.filter(pl.col("run").is_in(list(runs.values()))))
-        accuracy = _panel(parts[-1], ACCURACY, labels, chances)
-        loss = _panel(parts[-1], LOSS, labels, [])
+        guesses = _chances(summary.filter(pl.col("run").is_in(list(runs.values()))))
         title = alt.TitleParams(
             TASKS[task], subtitle=_told(summary, list(runs.values())), fontSize=14, offset=6
         )
-        rows.append(alt.hconcat(accuracy, loss, spacing=36, title=title))
+        rows.append(_pair(parts[-1], labels, guesses).properties(title=title))
         words.append(f"{TASKS[task]}: {_ends(parts[-1], labels)}")
     if not parts:
         return empty("Accuracy and loss by depth (Figure 2)", "no run of this figure was trained")
     title = alt.TitleParams(
         "Accuracy and loss by depth (Figure 2)",
-        subtitle=[BANDS, "Grey, dashed: chance among all answers; dotted: among those of the context"],
+        subtitle=BANDS,
     )
     description = f"Accuracy and loss against steps of training, by number of layers. {'. '.join(words)}."
     return _shared(alt.vconcat(*rows, spacing=24), title, description), pl.concat(parts)
@@ -87,17 +88,12 @@ def fig7(context: Any) -> Figure:
             fontSize=14,
             offset=6,
         )
-        panels.append(
-            alt.hconcat(
-                _panel(parts[-1], ACCURACY, labels, _chances(rows)), _panel(parts[-1], LOSS, labels, []),
-                spacing=36, title=title,
-            )
-        )  # fmt: skip
+        panels.append(_pair(parts[-1], labels, _chances(rows)).properties(title=title))
         words.append(f"k = {k}: {_ends(parts[-1], labels)}")
     description = (
         f"Accuracy and loss on contextual generalization by heads of each layer. {'. '.join(words)}."
     )
-    title = alt.TitleParams(name, subtitle=[BANDS, "[1, 1, 2]: heads of the first, second and third layer"])
+    title = alt.TitleParams(name, subtitle=[*BANDS, "[1, 1, 2]: heads of the first, second and third layer"])
     return _shared(alt.vconcat(*panels, spacing=24), title, description), pl.concat(parts)
 
 
@@ -112,10 +108,9 @@ def _heads(context: Any, task: str, reference: str, name: str, depth: str) -> Fi
     labels = {f"[{heads}]": i + 1 for i, heads in enumerate(dict.fromkeys(runs.values()))}
     data = _medians(curves, {run: f"[{heads}]" for run, heads in runs.items()})
     rows = summary.filter(pl.col("run").is_in(list(runs)))
-    panels = _panel(data, ACCURACY, labels, _chances(rows)), _panel(data, LOSS, labels, [])
-    title = alt.TitleParams(name, subtitle=[BANDS, *_told(summary, list(runs))])
+    title = alt.TitleParams(name, subtitle=[*BANDS, *_told(summary, list(runs))])
     description = f"{name}: accuracy and loss of {depth} by heads of each layer. {_ends(data, labels)}."
-    return _shared(alt.hconcat(*panels, spacing=36), title, description), data
+    return _shared(_pair(data, labels, _chances(rows)), title, description), data
 
 
 def _shared(chart: Any, title: alt.TitleParams, description: str) -> alt.TopLevelMixin:
@@ -180,28 +175,34 @@ def _ends(data: pl.DataFrame, labels: dict[str, int]) -> str:
     return ", ".join(f"{label} {number(found[label])}" for label in labels if label in found)
 
 
-def _panel(data: pl.DataFrame, column: str, labels: dict[str, int], chances: list[tuple[str, float]]) -> Any:
-    colours, dashes = scales(labels)
-    share = column == ACCURACY
-    name = f"{column}{'' if share else ' (nats)'}"
-    y = alt.Y(
-        f"{column}:Q",
-        title=name,
-        scale=alt.Scale(domain=[0, 1]) if share else alt.Scale(zero=True, nice=True),
-        axis=alt.Axis(minExtent=30, **({"values": UNIT} if share else {"tickCount": 5})),
+def _pair(data: pl.DataFrame, labels: dict[str, int], guesses: list[tuple[str, float]]) -> Any:
+    """Accuracy, and beside it loss; a guess among n has the accuracy 1/n and the loss log n."""
+    losses = [(name, -math.log(value)) for name, value in guesses]
+    highest = HIGHEST * max((value for _, value in losses), default=1.0)
+    above = bool((data[LOSS] > highest).any())
+    return alt.hconcat(
+        _panel(data, ACCURACY, labels, guesses, 1.0, "accuracy"),
+        _panel(data, LOSS, labels, losses, highest, f"loss (nats{', cut' if above else ''})"),
+        spacing=36,
     )
-    axis = alt.Axis(tickCount=5, grid=False, format="~s")
-    x = alt.X("step:Q", title=STEPS, axis=axis, scale=alt.Scale(nice=False))
+
+
+def _panel(
+    data: pl.DataFrame, column: str, labels: dict[str, int], guesses: list[tuple[str, float]], highest: float, name: str
+) -> Any:  # fmt: skip
+    colours, dashes = scales(labels)
+    axis = alt.Axis(minExtent=30, **({"values": [0, 0.5, 1]} if column == ACCURACY else {"tickCount": 5}))
+    y = alt.Y(f"{column}:Q", title=name, scale=alt.Scale(domain=[0, highest], nice=False), axis=axis)
+    along = alt.Axis(tickCount=5, grid=False, format="~s")
+    x = alt.X("step:Q", title=STEPS, axis=along, scale=alt.Scale(nice=False))
     legend = alt.Legend(
         orient="top", symbolType="stroke", symbolSize=500, symbolStrokeWidth=2, symbolOpacity=1
     )
     colour = alt.Color("label:N", title=None, sort=list(labels), scale=colours, legend=legend)
     dash = alt.StrokeDash("label:N", title=None, sort=list(labels), scale=dashes, legend=legend)
     base = alt.Chart(data).encode(x=x)
-    bands = base.mark_area(opacity=0.2).encode(
-        y=alt.Y(f"{column}_least:Q", title=name),
-        y2=f"{column}_most:Q",
-        color=colour,
+    bands = base.mark_area(opacity=0.2, clip=True).encode(
+        y=alt.Y(f"{column}_least:Q", title=name), y2=f"{column}_most:Q", color=colour
     )
     lines = base.mark_line(strokeWidth=2, clip=True).encode(
         y=y,
@@ -209,8 +210,8 @@ def _panel(data: pl.DataFrame, column: str, labels: dict[str, int], chances: lis
         strokeDash=dash,
         tooltip=["label:N", "step:Q", alt.Tooltip(f"{column}:Q", format=".3f")],
     )
-    drawn: list[alt.Chart] = []
-    for what, value in chances:
+    drawn: list[Any] = []
+    for what, value in guesses:
         rule = alt.Chart(pl.DataFrame({"level": [value], "what": [what]})).mark_rule(
             color=charts.GREY, strokeWidth=1.5, strokeDash=[6, 4] if what == CHANCE else [2, 2]
         )
