@@ -38,7 +38,7 @@ def run(losses: list[list[float]], diverged: dict[int, int], corpora: int = 1) -
     spec = attention_only.Spec(1, (1,), "relu", 7, 3, 4, 2, "memorization")
     parts = [measure.Corpus(0, c + 1, np.zeros((1, 3), int), np.zeros(1, int)) for c in range(corpora)]
     return measure.Run(
-        "run", {"experiment": "exp-1"}, spec, shape, 0, parts,
+        "run", {"experiment": "exp-1"}, spec, shape, 0, {}, parts,
         [0.1 * (i + 1) for i in range(len(losses)) for _ in range(replicas)],
         list(range(replicas)) * len(losses), diverged, curves, np.zeros(len(flat), bool), pl.DataFrame(),
     )  # fmt: skip
@@ -54,6 +54,13 @@ def test_models_that_diverged_count_as_infinite() -> None:
     chosen, rates = measure._choose(run([[3.0, 3.0, 3.0], [1.0, 1.0, 1.0]], {3: 1, 4: 1}))
     assert chosen.tolist() == [True] * 3 + [False] * 3
     assert rates["training_loss"].to_list() == [3.0, None] and rates["n_diverged"].to_list() == [0, 2]
+
+
+def test_models_that_diverged_are_counted_but_have_no_accuracy() -> None:
+    one = run([[1.0, 1.0, 1.0]], {2: 1})
+    (row,) = contrasts.accuracy(CONTEXT, measure.Run(**(vars(one) | {"chosen": np.full(3, True)})))
+    assert (row["n"], row["n_diverged"], row["n_solved"]) == (2, 1, 0)
+    assert row["value"] == 0.5 and row["chance"] == 1.0  # one sequence
 
 
 def test_every_corpus_chooses_its_rate() -> None:

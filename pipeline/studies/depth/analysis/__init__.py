@@ -29,16 +29,13 @@ def analyse(context: Any) -> dict[str, pl.DataFrame]:
             silent, agreement = attention.models(context, run)
             rows["summary"].append(_summary(context, run, silent))
             rows["agreement"] += [_frame(agreement)] if agreement else []
+            rows["accuracy"].append(_frame(list(contrasts.accuracy(context, run))))
         rows["attention"] += attention.probes(context, runs)
     rows["examples"] += text.examples(datasets, context.entry.analysis.examples)
     stamp = {"scale": context.scale, "params_hash": context.params_hash}
     found = {name: tables.conform(frames, SCHEMAS[name], **stamp) for name, frames in rows.items()}
-    for name, made in (
-        ("accuracy", contrasts.accuracy(context, found["curves"], found["summary"])),
-        ("contrasts", contrasts.contrasts(context, found["summary"])),
-    ):
-        listed = list(made)
-        found[name] = tables.conform([_frame(listed)] if listed else [], SCHEMAS[name], **stamp)
+    compared = list(contrasts.contrasts(context, found["summary"]))
+    found["contrasts"] = tables.conform([_frame(compared)] if compared else [], SCHEMAS["contrasts"], **stamp)
     return found
 
 
@@ -93,18 +90,12 @@ def _summary(context: Any, run: measure.Run, silent: list[dict[str, Any]]) -> pl
                 "diverged_at": run.diverged.get(model),
                 "steps_to_95": reached.get(model),
                 "steps": run.entry["steps"],
-                "chance": 1 / _classes(run, corpus),
+                "chance": run.chance(judged, corpus),
                 "chance_context": 1 / run.offered if run.offered else None,
             }
             | silent[model]
         )
     return _frame(rows)
-
-
-def _classes(run: measure.Run, corpus: measure.Corpus) -> int:
-    """What a guess is one of, before the model picks among the context's answers."""
-    of_task = {"sc": corpus.sequences, "tm": run.spec.outputs, "nested": run.shape["d1"]}
-    return int(of_task.get(run.task, run.shape["d2"]))
 
 
 def _first_step(curves: pl.DataFrame, split: str, threshold: float) -> dict[int, int]:

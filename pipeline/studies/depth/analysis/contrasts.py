@@ -12,47 +12,46 @@ from scipy import stats as scipy_stats
 
 from pipeline import stats
 from pipeline.streams import stream
+from pipeline.studies.depth.analysis import measure
 from schemas.depth.tables import (
     CONTEXTUAL,
     CONTEXTUAL_ADAM,
     GENERALIZATION,
     MEMORIZATION,
     REASONING,
+    SPLITS,
 )
 
-SHAPE = ("run", "experiment", "task", "layers", "heads", "k", "l", "hops", "sequences")
 STEPS, FINAL = "steps_to_95", "final accuracy"
 
 
-def accuracy(context: Any, curves: pl.DataFrame, summary: pl.DataFrame) -> Iterator[dict[str, Any]]:
+def accuracy(context: Any, run: measure.Run) -> Iterator[dict[str, Any]]:
     """Rows of the table of that name: final accuracy of the models at the chosen rates."""
-    ends = curves.filter("chosen").filter(pl.col("step") == pl.col("step").max().over("run"))
-    lost = summary.filter(pl.col("chosen") & pl.col("diverged_at").is_not_null())
-    for key, part in ends.group_by(*SHAPE, "lr", "split", maintain_order=True):
-        row = dict(zip((*SHAPE, "lr", "split"), key, strict=True))
-        same = {name: row[name] for name in ("run", "hops", "sequences")}
-        chances = summary.filter(**same).row(0, named=True)
-        for among, column, chance in (
-            ("outputs", "accuracy", "chance"),
-            ("context", "context", "chance_context"),
-        ):
-            values = part[column].drop_nulls().to_numpy()
-            if chances[chance] is None or (among == "context" and not len(values)):
-                continue
-            interval = _interval(context, stats.median, values, names=(row["run"], row["split"], among))
-            yield row | {
-                "among": among,
-                "value": interval.value,
-                "lo": interval.lo,
-                "hi": interval.hi,
-                "confidence": context.entry.analysis.confidence,
-                "least": values.min() if len(values) else None,
-                "most": values.max() if len(values) else None,
-                "n": len(values),
-                "n_diverged": lost.filter(**same).height,
-                "n_solved": int((values >= context.entry.analysis.solved).sum()),
-                "chance": chances[chance],
-            }
+    analysis = context.entry.analysis
+    for corpus in run.corpora:
+        models = [m for m in run.models if run.chosen[m] and run.corpus(m) is corpus]
+        kept = [m for m in models if m not in run.diverged]
+        for split in filter(run.has, SPLITS):
+            chances = {"accuracy": run.chance(split, corpus)}
+            chances |= {"context": 1 / run.offered} if run.offered else {}
+            for metric, chance in chances.items():
+                values = run.last(metric, split)[kept]
+                interval = _interval(context, stats.median, values, names=(run.name, split, metric))
+                yield run.about(corpus) | {
+                    "lr": run.lr[models[0]],
+                    "split": split,
+                    "among": "outputs" if metric == "accuracy" else metric,
+                    "value": interval.value,
+                    "lo": interval.lo,
+                    "hi": interval.hi,
+                    "confidence": analysis.confidence,
+                    "least": values.min() if kept else None,
+                    "most": values.max() if kept else None,
+                    "n": len(kept),
+                    "n_diverged": len(models) - len(kept),
+                    "n_solved": int((values >= analysis.solved).sum()),
+                    "chance": chance,
+                }
 
 
 def contrasts(context: Any, summary: pl.DataFrame) -> Iterator[dict[str, Any]]:

@@ -37,6 +37,7 @@ class Run:
     spec: attention_only.Spec
     shape: dict[str, Any]  # task, k, l, d1, d2
     offered: int  # answers of a context
+    classes: dict[str, int]  # labels that occur in a split
     corpora: list[Corpus]
     lr: list[float]
     replica: list[int]
@@ -57,6 +58,13 @@ class Run:
         """What the model was trained on."""
         return self.corpora[self.replica[model] % len(self.corpora)]
 
+    def chance(self, split: str, corpus: Corpus) -> float:
+        """Of a guess: one of the classes that the split has, or of all tokens that answer; before a model picks among
+        those of the context. A split of one class (AAA) says nothing of a guess: there it is one of all classes."""
+        if self.task == "tm":
+            return 1 / (self.classes[split] if self.classes[split] > 1 else self.spec.outputs)
+        return 1 / {"sc": corpus.sequences, "nested": self.shape["d1"]}.get(self.task, self.shape["d2"])
+
     def about(self, corpus: Corpus) -> dict[str, Any]:
         """The columns that say what a row is about."""
         return {
@@ -71,13 +79,22 @@ class Run:
             "sequences": corpus.sequences,
         }
 
+    def has(self, split: str) -> bool:
+        """Was it measured on this split?"""
+        return f"accuracy{_ending(split)}" in self.curves.columns
+
     def last(self, metric: str, split: str) -> NDArray[np.float64]:
         """(models,) a metric at the last point of the curves; NaN where it was not measured or is not finite."""
-        column = metric if split == "train" else f"{metric}_{split}"
+        column = f"{metric}{_ending(split)}"
         if column not in self.curves.columns:
             return np.full(len(self.lr), np.nan)
         ends = self.curves.sort("step").group_by("replica", maintain_order=True).agg(pl.col(column).last())
         return ends.sort("replica")[column].cast(pl.Float64).fill_null(np.nan).to_numpy()
+
+
+def _ending(split: str) -> str:
+    """Of the metrics of a split, in the curves of a run."""
+    return "" if split == "train" else f"_{split}"
 
 
 @contextmanager
@@ -100,10 +117,11 @@ def read(context: Any, name: str, frames: dict[str, pl.DataFrame]) -> Run:
         _corpus(part, shape["task"], context.entry.analysis.probes)
         for part in frame.partition_by("corpus", maintain_order=True)
     ]
+    classes = dict(frame.group_by("split").agg(pl.col("label").n_unique()).iter_rows())
     lr, replica = header["lr"], header["streams"]
     diverged = {int(model): step for model, step in header["diverged"].items()}
     run = Run(
-        name, entry, attention_only.Spec(**header["spec"]), shape, len(frame["candidates"][0]), corpora, lr,
+        name, entry, attention_only.Spec(**header["spec"]), shape, len(frame["candidates"][0]), classes, corpora, lr,
         replica, diverged, context.curves(name), np.zeros(len(lr), bool), pl.DataFrame(),
     )  # fmt: skip
     chosen, rates = _choose(run)
@@ -158,9 +176,9 @@ def curves(run: Run) -> Iterator[pl.DataFrame]:
         ]
     ).with_columns(pl.col("model").cast(pl.Int32))
     for split in SPLITS:
-        ending = "" if split == "train" else f"_{split}"
-        if f"accuracy{ending}" not in run.curves.columns:
+        if not run.has(split):
             continue
+        ending = _ending(split)
         present = f"context{ending}" in run.curves.columns
         part = run.curves.select(
             pl.col("replica").alias("model"),
