@@ -47,7 +47,7 @@ def generalization(accuracy: pl.DataFrame) -> Iterator[Gate]:
     yield Gate(
         "3",
         "L=1",
-        f"median accuracy of one layer is within {NEAR_CHANCE} of chance, 1/templates",
+        f"median accuracy of one layer is within {NEAR_CHANCE} of chance, 1/templates of that split",
         FIGURE_2,
         (
             Condition("value", ">=", about - NEAR_CHANCE),
