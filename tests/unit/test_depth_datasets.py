@@ -90,6 +90,23 @@ def test_schema_notices(key: str, change: Callable[[pl.DataFrame], pl.DataFrame]
         tables.validate(change(made(key)), Sequences, key)
 
 
+def test_schema_notices_a_query_of_another_template() -> None:
+    def other(tokens: list[int]) -> list[int]:
+        *query, sign = tokens[-4:]
+        return [*tokens[:-4], *([0, 1, 2] if len(set(query)) < 3 else [0, 0, 0]), sign]
+
+    with pytest.raises(SandglassError, match="the label is the one that the task asks for"):
+        tables.validate(first("tokens", other)(made("depth-ic-tm")), Sequences, "depth-ic-tm")
+
+
+def test_schema_notices_a_query_that_repeats_its_example() -> None:
+    frame = made("depth-ic-tm").filter(split="train").filter(right=0)
+    repeated = first("tokens", lambda t: [*t[:-4], *t[:3], t[-1]])(frame)
+    tables.validate(frame, Sequences, "depth-ic-tm")
+    with pytest.raises(SandglassError, match="the label is the one that the task asks for"):
+        tables.validate(repeated, Sequences, "depth-ic-tm")
+
+
 @pytest.mark.parametrize("split", ["unseen_combination", "unseen_repetition", "unseen_token"])
 def test_schema_notices_training_sequences_among_the_held_out(split: str) -> None:
     frame = made("depth-tm")
