@@ -1,9 +1,7 @@
-"""The index of the Dyck study: every id has an artifact that the graph makes and code that exists."""
+"""The index of every study: every id has an artifact that the graph makes and code that exists."""
 
 from __future__ import annotations
 
-import re
-from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -14,7 +12,23 @@ from pipeline.errors import SandglassError
 from pipeline.report import catalogue, index
 
 ROOT = Path(__file__).parents[2]
-COUNTS = {"D": 8, "M": 10, "T": 3, "A": 6, "E": 11, "TH": 10, "F": 13, "TAB": 1}  # the chapter's inventory
+
+
+def _numbered(**counts: int) -> list[str]:
+    return [f"{group}{number}" for group, count in counts.items() for number in range(1, count + 1)]
+
+
+# The inventories of the chapters, and what the report shows beside them that has no id.
+IDS = {
+    "dyck": _numbered(D=8, M=10, T=3, A=6, E=11, TH=10, F=13, TAB=1),
+    "depth": [
+        *_numbered(D=5, M=2, R=2), "F1", "F2", "F3", "F3b", "F4", "F5", "F6", "F7", *_numbered(T=9, A=1),
+    ],
+}  # fmt: skip
+AIDS = {
+    "dyck": {"runs", "readings", "stack_score", "broken_solvers", "training_length"},
+    "depth": set(),
+}
 
 
 @pytest.fixture
@@ -23,21 +37,24 @@ def artifacts(monkeypatch: pytest.MonkeyPatch) -> list[catalogue.Artifact]:
     return catalogue.artifacts(params.load())
 
 
-def test_every_item_has_artifacts_and_code(artifacts: list[catalogue.Artifact]) -> None:
-    items = index.load("dyck", artifacts)
+def test_every_study_has_an_index() -> None:
+    assert set(params.load(ROOT).studies) == set(IDS) == set(AIDS)
+
+
+@pytest.mark.parametrize("study", IDS)
+def test_every_item_has_artifacts_and_code(artifacts: list[catalogue.Artifact], study: str) -> None:
+    items = index.load(study, artifacts)
     assert all(item.what and item.artifacts and item.code for item in items)
-    ids = [re.fullmatch(r"([A-Z]+)(\d+)", item.id) for item in items]
-    numbers = {
-        group: [int(m[2]) for m in found] for group, found in groupby(filter(None, ids), lambda m: m[1])
-    }
-    assert numbers == {group: list(range(1, count + 1)) for group, count in COUNTS.items()}
+    assert [item.id for item in items] == IDS[study]
 
 
-def test_every_table_figure_and_theory_check_is_in_the_index(artifacts: list[catalogue.Artifact]) -> None:
-    shown = {artifact for item in index.load("dyck", artifacts) for artifact in item.artifacts}
-    missing = {a.name for a in artifacts if a.kind in ("table", "figure", "theory") and a not in shown}
-    aids = {"runs", "readings", "stack_score", "broken_solvers", "training_length"}  # of ours, without an id
-    assert missing <= aids
+@pytest.mark.parametrize("study", IDS)
+def test_every_table_figure_and_theory_check_is_in_the_index(
+    artifacts: list[catalogue.Artifact], study: str
+) -> None:
+    shown = {artifact for item in index.load(study, artifacts) for artifact in item.artifacts}
+    own = [a for a in artifacts if a.job.study == study and a.kind in ("table", "figure", "theory")]
+    assert own and {a.name for a in own if a not in shown} <= AIDS[study]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""What Transformers can learn at each depth (Chen and Zou 2024)."""

@@ -1,0 +1,83 @@
+"""Claims 7 and 8: what is possible is built, what is not is certified."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from pipeline.verdicts import Condition, Gate, Measured
+
+RESIDUAL_BELOW = 1e-9
+# By theorem: what its construction does, where it is stated, and the checks that run it.
+CONSTRUCTIONS = {
+    "T1": ("one layer memorizes", "Theorem 1", r"^memorize-"),
+    "T3": ("two layers reason", "Theorem 3", r"^copy-match-(all|\d+)$"),
+    "T5": ("two layers generalize", "Theorem 5", r"^parse-map-"),
+    "T6": ("three layers generalize in context", "Theorem 6", r"^parse-copy-match-"),
+    "T9": ("six layers follow three hops", "section 7", r"^nested-(all|\d+)$"),
+}
+# By theorem: the task, its source, and the checks of residuals and of linear programs.
+IMPOSSIBLE = {
+    "T2": ("reasoning", "Theorem 2", r"^reasoning-residual-", r"^reasoning-classifier-"),
+    "T4": ("generalization", "Theorem 4", r"^templates-residual-", r"^templates-classifier-"),
+    "T8": (
+        "both with one softmax head",
+        "Propositions 9, 10",
+        r"^softmax-residual-",
+        r"^softmax-classifier-",
+    ),
+}
+
+
+def constructions(checks: pl.DataFrame) -> Iterator[Gate]:
+    """Claim 7: constructions are right on all inputs, exhaustive where small and at least 1,000 random ones."""
+    for theorem, (what, where, pattern) in CONSTRUCTIONS.items():
+        measured, missing = _measured(checks, pattern, pl.col("measured").min())
+        yield Gate(
+            "7",
+            theorem,
+            f"the construction by which {what} is right on every input",
+            f"Chen and Zou 2024, {where}",
+            (Condition("value", ">=", 1.0),),
+            measured,
+            missing,
+            published=1.0,
+        )
+
+
+def impossibility(checks: pl.DataFrame) -> Iterator[Gate]:
+    """Claim 8: outputs of one layer are dependent, and no classifier tells the labels apart."""
+    for theorem, (task, where, residuals, programs) in IMPOSSIBLE.items():
+        measured, missing = _measured(checks, residuals, pl.col("measured").max())
+        yield Gate(
+            "8",
+            f"{theorem}, residual",
+            f"outputs of random models of one layer ({task}) are dependent: largest relative residual below "
+            f"{RESIDUAL_BELOW:g}",
+            f"Chen and Zou 2024, {where}",
+            (Condition("value", "<", RESIDUAL_BELOW),),
+            measured,
+            missing,
+            published=0.0,
+        )
+        measured, missing = _measured(checks, programs, pl.col("measured").sum())
+        yield Gate(
+            "8",
+            f"{theorem}, classifiers",
+            f"no classifier of random models of one layer ({task}) is right: feasible linear programs, of "
+            "which there are to be none",
+            f"Chen and Zou 2024, {where}",
+            (Condition("value", "<=", 0.0),),
+            measured,
+            missing,
+            published=0.0,
+        )
+
+
+def _measured(checks: pl.DataFrame, pattern: str, summary: pl.Expr) -> tuple[Measured | None, str]:
+    """What ``summary`` makes of the checks whose names fit; or None, and what is missing."""
+    found = checks.filter(pl.col("check").str.contains(pattern))
+    if not found.height:
+        return None, "its theory check is not in params.yaml"
+    return Measured(found.select(summary).item()), ""

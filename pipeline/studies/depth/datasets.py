@@ -1,0 +1,137 @@
+"""The datasets of the depth study: DEP-D1 to D5 (Chen and Zou 2024, sections 4, 7 and 9.1)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from pipeline.languages import sequence_tasks as tasks
+from pipeline.streams import stream
+from schemas.depth.datasets import Sequences
+
+SCHEMA = Sequences
+SHARE = 2**16  # sequences drawn from one stream: a longer dataset begins with the shorter one
+
+
+def generate(entry: Any, dataset_id: str, seed: int) -> tuple[pl.DataFrame, dict[str, str]]:
+    """The dataset of ``entry`` (a member of `params.Dataset`) and the metadata of its file.
+
+    Training sequences are as many as a run reads (steps times batch): every one is seen once, so all are fresh; those
+    of ``sc`` are to be memorized. Every split and corpus has random streams of its own. Metadata: ``vocabulary``.
+    """
+
+    def rng(*names: str | int) -> np.random.Generator:
+        return stream(seed, "depth", dataset_id, *names)
+
+    frames = [
+        _frame(entry, split, corpus, sample) for split, corpus, sample in _SAMPLES[entry.task](entry, rng)
+    ]
+    vocabulary = json.dumps(tasks.vocabulary(entry.d1, getattr(entry, "d2", 0)))
+    numbered = pl.concat(frames).with_columns(
+        pl.int_range(pl.len(), dtype=pl.Int32).over("split", "corpus").alias("seq_id")
+    )
+    return numbered, {"vocabulary": vocabulary, "generator": f"sequence_tasks {entry.task}"}
+
+
+Samples = Iterator[tuple[str, int, tasks.Sample]]
+
+
+def _classification(entry: Any, rng: Any) -> Samples:
+    for corpus, size in enumerate(entry.sizes):
+        yield "train", corpus, tasks.classification(rng("size", size), size, entry.d1, entry.l)
+
+
+def _question_answering(entry: Any, rng: Any) -> Samples:
+    for split, n in _sizes(entry):
+        for generator, part in _parts(rng, n, split):
+            yield split, 0, tasks.question_answering(generator, part, entry.k, entry.d1, entry.d2)
+
+
+def _template_matching(entry: Any, rng: Any) -> Samples:
+    """One in five substitutions is kept from training. Of the template AAA that is a token, not a combination of
+    tokens which were seen together with others, so it has a split of its own."""
+    known, several = entry.d1 - entry.unseen, (1, len(tasks.templates(entry.l)))
+    kinds = {
+        "train": (entry.train, (0, known), False, None),
+        "unseen_combination": (entry.held, (0, known), True, several),
+        "unseen_repetition": (entry.held, (0, known), True, (0, 1)),
+        "unseen_token": (entry.held, (known, entry.d1), None, None),
+    }
+    for split, (n, tokens, held_out, classes) in kinds.items():
+        for generator, part in _parts(rng, n, split):
+            yield (
+                split,
+                0,
+                tasks.template_matching(generator, part, entry.l, tokens, entry.d1, held_out, classes),
+            )
+
+
+def _contextual(entry: Any, rng: Any) -> Samples:
+    for split, n in _sizes(entry):
+        for generator, part in _parts(rng, n, split):
+            yield split, 0, tasks.contextual(generator, part, entry.k, entry.l, entry.d1, entry.d2)
+
+
+def _nested(entry: Any, rng: Any) -> Samples:
+    for corpus, hops in enumerate(entry.hops):
+        for split, n in _sizes(entry):
+            for generator, part in _parts(rng, n, split, "hops", hops):
+                sample = tasks.nested(generator, part, hops, entry.links, entry.chains, entry.d1)
+                yield split, corpus, sample
+
+
+_SAMPLES = {
+    "sc": _classification,
+    "ic_qa": _question_answering,
+    "tm": _template_matching,
+    "ic_tm": _contextual,
+    "nested": _nested,
+}
+
+
+def _sizes(entry: Any) -> tuple[tuple[str, int], ...]:
+    return ("train", entry.train), ("fresh", entry.held)
+
+
+def _parts(rng: Any, n: int, *names: str | int) -> Iterator[tuple[np.random.Generator, int]]:
+    for start in range(0, n, SHARE):
+        yield rng(*names, "part", start // SHARE), min(SHARE, n - start)
+
+
+def _frame(entry: Any, split: str, corpus: int, sample: tasks.Sample) -> pl.DataFrame:
+    n = len(sample.label_N)
+    constants = {
+        "task": entry.task,
+        "split": split,
+        "corpus": corpus,
+        "k": entry.links * entry.chains if entry.task == "nested" else getattr(entry, "k", 0),
+        "l": getattr(entry, "l", 0),
+        "d1": entry.d1,
+        "d2": getattr(entry, "d2", 0),
+        "hops": entry.hops[corpus] if entry.task == "nested" else 0,
+    }
+    columns = {
+        "tokens": _lists(sample.ids_NxT),
+        "label": sample.label_N,
+        "candidates": _lists(sample.candidates_NxK),
+        "right": sample.right_N,
+        "seq_id": np.zeros(n, np.int32),  # numbered once all parts are together
+    }
+    frame = pl.DataFrame(columns).with_columns(pl.lit(value).alias(name) for name, value in constants.items())
+    dtypes = {name: column.dtype.type for name, column in SCHEMA.to_schema().columns.items()}
+    lists = ("tokens", "candidates")
+    return frame.select(
+        pl.col(name) if name in lists else pl.col(name).cast(dtype) for name, dtype in dtypes.items()
+    )
+
+
+def _lists(values_NxK: NDArray[np.int64]) -> pl.Series:
+    n, k = values_NxK.shape
+    if not k:
+        return pl.Series([[]] * n, dtype=pl.List(pl.Int16))
+    return pl.Series(values_NxK.astype(np.int16)).arr.to_list()

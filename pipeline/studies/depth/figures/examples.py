@@ -1,0 +1,91 @@
+"""The example table of the tasks (Chen and Zou 2024, Table 1 and Figure 1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from pipeline import charts
+from pipeline.studies.depth.figures.common import TASKS, Figure, empty
+
+TILE, ROW = 22, 52  # pixels
+WIDEST = 25  # tiles in a line, so that a figure is at most 660 pixels wide
+SIGN, ANSWER, TOKEN = "response sign", "answer", "question token"
+
+
+def fig1(context: Any) -> Figure:
+    """DEP-F1: sequences of every task as tiles, with the label and why it is the label."""
+    name = "Examples of the tasks (Table 1, Figure 1)"
+    table = context.table("examples").sort(
+        pl.col("task").replace_strict({t: i for i, t in enumerate(TASKS)}), "number"
+    )
+    if not table.height:
+        return empty(name, "no dataset is in params.yaml")
+    panels, parts, words = [], [], []
+    for (task,), rows in table.group_by("task", maintain_order=True):
+        frame = _tiles(rows)
+        parts.append(frame.with_columns(pl.lit(task).alias("task")))
+        panels.append(_panel(frame, rows, TASKS[str(task)]))
+        words += [
+            f"{TASKS[str(task)]}: {row['text']} gives {row['answer']}" for row in rows.iter_rows(named=True)
+        ]
+    title = alt.TitleParams(
+        name, subtitle="Letters: question tokens; =: response sign; digits: answers; → label"
+    )
+    figure = alt.vconcat(*panels, spacing=8).resolve_scale(color="shared")
+    return figure.properties(title=title, description=f"{name}. {'; '.join(words)}."), pl.concat(parts)
+
+
+def _tiles(rows: pl.DataFrame) -> pl.DataFrame:
+    """A row per token: where its tile stands, in tiles and lines."""
+    found = []
+    for line, row in enumerate(rows.iter_rows(named=True)):
+        for position, token in enumerate(row["text"]):
+            kind = SIGN if token == "=" else ANSWER if token.isdigit() else TOKEN
+            found.append({"line": line, "position": position, "token": token, "kind": kind})
+    return pl.DataFrame(
+        found, schema={"line": pl.Int32, "position": pl.Int32, "token": pl.String, "kind": pl.String}
+    )
+
+
+def _panel(frame: pl.DataFrame, rows: pl.DataFrame, name: str) -> Any:
+    """One task: a line of tiles for each sequence, the label behind it, the explanation below."""
+    longest = max(len(text) for text in rows["text"])
+    size = min(float(TILE), WIDEST * TILE / longest)
+    about = pl.DataFrame(
+        [
+            {"line": line, "end": len(row["text"]), "label": f"→ {row['answer']}", "why": row["explanation"]}
+            for line, row in enumerate(rows.iter_rows(named=True))
+        ]
+    )
+    x, y = f"datum.position * {size}", f"datum.line * {ROW}"
+    places = alt.Chart(frame).transform_calculate(x=x, y=y, x2=f"{x} + {size - 2}", y2=f"{y} + {TILE}")
+    places = places.transform_calculate(middle=f"{x} + {(size - 2) / 2}", center=f"{y} + {TILE / 2}")
+    axis: dict[str, Any] = {"axis": None, "scale": alt.Scale(domain=[0, 640], nice=False)}
+    height = ROW * len(about)
+    across = alt.X("x:Q", **axis)
+    down: dict[str, Any] = {"axis": None, "scale": alt.Scale(domain=[height, 0], nice=False)}
+    colours = alt.Scale(domain=[TOKEN, SIGN, ANSWER], range=["#D6EAF8", "#E5E5E5", "#FBE3C0"])
+    legend = alt.Legend(orient="top", symbolType="square", symbolSize=200)
+    tiles = places.mark_rect(cornerRadius=2).encode(
+        x=across, x2="x2:Q", y=alt.Y("y:Q", **down), y2="y2:Q",
+        color=alt.Color("kind:N", title=None, scale=colours, legend=legend),
+    )  # fmt: skip
+    letters = places.mark_text(color=charts.INK, fontSize=min(charts.SIZE, size - 4)).encode(
+        x=alt.X("middle:Q", **axis), y=alt.Y("center:Q", **down), text="token:N"
+    )
+    ends = alt.Chart(about).transform_calculate(
+        x=f"datum.end * {size} + 8",
+        y=f"datum.line * {ROW} + {TILE / 2}",
+        below=f"datum.line * {ROW} + {TILE + 11}",
+    )
+    label = ends.mark_text(align="left", fontWeight="bold", color=charts.VERMILLION).encode(
+        x=alt.X("x:Q", **axis), y=alt.Y("y:Q", **down), text="label:N"
+    )
+    why = ends.mark_text(align="left", color=charts.INK, fontSize=12).encode(
+        x=alt.value(0), y=alt.Y("below:Q", **down), text="why:N"
+    )
+    title = alt.TitleParams(name, fontSize=14, offset=6)
+    return alt.layer(tiles, letters, label, why).properties(width=640, height=height, title=title)

@@ -1,0 +1,1 @@
+"""Theorems of the depth study, executed."""

@@ -1,0 +1,291 @@
+"""Result tables of the depth study (chapter section 8).
+
+A *run* is an ensemble of params.yaml: ``replicas`` models for each learning rate. A model is found by its run,
+``lr`` and ``replica``; models of two rates with one ``replica`` start from the same weights. ``heads`` lists those of
+each layer, as text: ``1, 1, 2``. Values that are not defined are null.
+"""
+
+from __future__ import annotations
+
+import pandera.polars as pa
+import polars as pl
+from pandera.api.polars.types import PolarsData
+
+TASKS = ["sc", "ic_qa", "tm", "ic_tm", "nested"]
+EXPERIMENTS = ["exp-1", "exp-2", "exp-3", "exp-5", "exp-6", "ablation"]
+SPLITS = ["train", "fresh", "unseen_combination", "unseen_repetition", "unseen_token"]
+# The split by which a task is judged (claims 1 to 4): what was to be memorized, else what training never showed.
+JUDGED = {"sc": "train", "ic_qa": "fresh", "tm": "unseen_combination", "ic_tm": "fresh", "nested": "fresh"}
+TRAINED, CONSTRUCTED = "trained", "constructed"
+
+# The runs that contrasts, figures and claims speak of, by task and layers.
+MEMORIZATION = {1: "depth-sc-l1", 2: "depth-sc-l2"}
+REASONING = {1: "depth-ic-qa-l1", 2: "depth-ic-qa-l2"}
+GENERALIZATION = {1: "depth-tm-l1", 2: "depth-tm-l2"}
+CONTEXTUAL = {layers: f"depth-ic-tm-l{layers}" for layers in (1, 2, 3, 4)}
+CONTEXTUAL_ADAM = {layers: f"depth-ic-tm-l{layers}-adam" for layers in (2, 3)}
+TWO_PAIRS = "depth-ic-qa-l2-k2"  # as many pairs as the probes of Figure 3 have
+PROBES = {  # Figure 3 and section 6.2, and one of three layers: the run that is asked, and the sequence
+    "A=1B=2A=": TWO_PAIRS,
+    "A=1B=2B=": TWO_PAIRS,
+    "AAB=": GENERALIZATION[2],
+    "ABB=": GENERALIZATION[2],
+    "AAB=1ABA=2CCD=": CONTEXTUAL[3],
+}
+
+
+class _Result(pa.DataFrameModel):
+    scale: pl.String = pa.Field(isin=["smoke", "quick", "paper"])
+    params_hash: pl.String = pa.Field(str_length={"min_value": 32, "max_value": 32})
+
+
+class _Shape(_Result):
+    """What a run trains on which task; ``hops`` is 0 but for nested lookups."""
+
+    run: pl.String
+    experiment: pl.String = pa.Field(isin=EXPERIMENTS)
+    task: pl.String = pa.Field(isin=TASKS)
+    layers: pl.Int8 = pa.Field(ge=1)
+    heads: pl.String = pa.Field(str_matches=r"^\d+(, \d+)*$")
+    k: pl.Int8 = pa.Field(ge=0)
+    l: pl.Int8 = pa.Field(ge=0)  # noqa: E741 (the paper's letter)
+    hops: pl.Int8 = pa.Field(ge=0)
+    sequences: pl.Int32 = pa.Field(ge=1, description="distinct training sequences: N of sc")
+
+
+class Examples(_Result):
+    """DEP-F1: sequences of each task with their labels."""
+
+    task: pl.String = pa.Field(isin=TASKS)
+    number: pl.Int8 = pa.Field(ge=0)
+    dataset: pl.String
+    tokens: pl.List = pa.Field(dtype_kwargs={"inner": pl.Int16})
+    text: pl.String = pa.Field(
+        str_length={"min_value": 1}, description="questions A, B, ..., answers 1, 2, ..."
+    )
+    label: pl.Int32 = pa.Field(ge=0)
+    answer: pl.String = pa.Field(str_length={"min_value": 1}, description="the label in the same letters")
+    explanation: pl.String = pa.Field(str_length={"min_value": 1})
+
+    class Config:
+        """One row per sequence."""
+
+        strict = True
+        unique = ["task", "number"]
+
+
+class Runs(_Shape):
+    """What was trained: one row per run and corpus."""
+
+    dataset: pl.String
+    d1: pl.Int16 = pa.Field(ge=1)
+    d2: pl.Int16 = pa.Field(ge=0)
+    length: pl.Int16 = pa.Field(ge=1, description="tokens of a sequence, n")
+    outputs: pl.Int32 = pa.Field(ge=1, description="classes, C")
+    width: pl.Int32 = pa.Field(ge=1, description="d'")
+    weights: pl.Int32 = pa.Field(ge=1, description="of one model")
+    init: pl.String = pa.Field(isin=["memorization", "construction", "random"])
+    constructed: pl.String = pa.Field(description="patterns that the first layers start from")
+    readout: pl.Float64 = pa.Field(nullable=True)
+    later: pl.Float64 = pa.Field(nullable=True)
+    optimizer: pl.String
+    rates: pl.String = pa.Field(description="learning rates")
+    clip: pl.Float64 = pa.Field(ge=0)
+    steps: pl.Int32 = pa.Field(ge=1)
+    batch: pl.Int32 = pa.Field(ge=1)
+    replicas: pl.Int32 = pa.Field(ge=1, description="of each learning rate, on this corpus")
+
+    class Config:
+        """One row per run and corpus."""
+
+        strict = True
+        unique = ["run", "hops", "sequences"]
+
+
+class Curves(_Shape):
+    """Accuracy and loss against steps: in training means since the point before, else on held-out sequences."""
+
+    lr: pl.Float64 = pa.Field(gt=0)
+    replica: pl.Int32 = pa.Field(ge=0)
+    chosen: pl.Boolean = pa.Field(description="is this the best learning rate of its run by training loss?")
+    split: pl.String = pa.Field(isin=SPLITS)
+    step: pl.Int32 = pa.Field(ge=1)
+    loss: pl.Float64 = pa.Field(ge=0, nullable=True)
+    accuracy: pl.Float64 = pa.Field(ge=0, le=1, nullable=True, description="over all outputs")
+    context: pl.Float64 = pa.Field(ge=0, le=1, nullable=True, description="among the context's answers")
+
+    class Config:
+        """One row per model, split and step."""
+
+        strict = True
+        unique = ["run", "lr", "replica", "split", "step"]
+
+
+class Summary(_Shape):
+    """How training ended: one row per model. Judged on the split of `JUDGED`."""
+
+    lr: pl.Float64 = pa.Field(gt=0)
+    replica: pl.Int32 = pa.Field(ge=0)
+    chosen: pl.Boolean
+    diverged_at: pl.Int32 = pa.Field(ge=0, nullable=True)
+    training_loss: pl.Float64 = pa.Field(ge=0, nullable=True, description="at the last point of the curve")
+    accuracy: pl.Float64 = pa.Field(ge=0, le=1, nullable=True)
+    context: pl.Float64 = pa.Field(ge=0, le=1, nullable=True)
+    accuracy_unseen_repetition: pl.Float64 = pa.Field(ge=0, le=1, nullable=True, description="of AAA")
+    accuracy_unseen_token: pl.Float64 = pa.Field(ge=0, le=1, nullable=True)
+    steps_to_95: pl.Int32 = pa.Field(
+        ge=1, nullable=True, description="first point at that accuracy; null if never"
+    )
+    steps: pl.Int32 = pa.Field(ge=1, description="of training")
+    chance: pl.Float64 = pa.Field(gt=0, le=1, description="1 / classes, or 1 / answer tokens")
+    chance_context: pl.Float64 = pa.Field(gt=0, le=1, nullable=True, description="1 / answers of the context")
+    heads_total: pl.Int32 = pa.Field(ge=1)
+    heads_dead: pl.Int32 = pa.Field(
+        ge=0, description="whose pattern is 0 at every key and query, of the last layer at its one query"
+    )
+    zero_share: pl.Float64 = pa.Field(ge=0, le=1, description="of the last layer's scores that are 0")
+
+    class Config:
+        """One row per model."""
+
+        strict = True
+        unique = ["run", "lr", "replica"]
+
+    @pa.dataframe_check(name="no more heads are dead than there are")
+    def dead_heads(cls, data: PolarsData) -> pl.LazyFrame:
+        return data.lazyframe.select(pl.col("heads_dead") <= pl.col("heads_total"))
+
+
+class LearningRates(_Shape):
+    """The rule for every depth: the rate whose models have the lowest median training loss at the end; a model that
+    diverged counts as infinite."""
+
+    lr: pl.Float64 = pa.Field(gt=0)
+    n: pl.Int32 = pa.Field(ge=1)
+    n_diverged: pl.Int32 = pa.Field(ge=0)
+    training_loss: pl.Float64 = pa.Field(ge=0, nullable=True, description="median; null if half diverged")
+    accuracy: pl.Float64 = pa.Field(ge=0, le=1, nullable=True, description="median, on the judged split")
+    chosen: pl.Boolean
+
+    class Config:
+        """One row per run, corpus and rate."""
+
+        strict = True
+        unique = ["run", "hops", "sequences", "lr"]
+
+
+class Accuracy(_Shape):
+    """Final accuracy at the chosen rate: medians over models, with bootstrap intervals. A model that diverged has
+    its last accuracy nowhere: it is left out and counted."""
+
+    lr: pl.Float64 = pa.Field(gt=0)
+    split: pl.String = pa.Field(isin=SPLITS)
+    among: pl.String = pa.Field(isin=["outputs", "context"], description="what the largest score is taken of")
+    value: pl.Float64 = pa.Field(ge=0, le=1, nullable=True, description="median")
+    lo: pl.Float64 = pa.Field(nullable=True)
+    hi: pl.Float64 = pa.Field(nullable=True)
+    confidence: pl.Float64 = pa.Field(gt=0, lt=1)
+    least: pl.Float64 = pa.Field(ge=0, le=1, nullable=True)
+    most: pl.Float64 = pa.Field(ge=0, le=1, nullable=True)
+    n: pl.Int32 = pa.Field(ge=0)
+    n_diverged: pl.Int32 = pa.Field(ge=0)
+    n_solved: pl.Int32 = pa.Field(ge=0, description="models with at least analysis.solved")
+    chance: pl.Float64 = pa.Field(gt=0, le=1)
+
+    class Config:
+        """One row per run, corpus, split and choice of outputs."""
+
+        strict = True
+        unique = ["run", "hops", "sequences", "split", "among"]
+
+
+class Contrasts(_Result):
+    """Comparisons between runs that claims need, all at the chosen rates."""
+
+    contrast: pl.String
+    task: pl.String = pa.Field(isin=TASKS)
+    quantity: pl.String
+    statistic: pl.String = pa.Field(isin=["spearman", "largest difference of medians", "median ratio"])
+    runs: pl.String
+    value: pl.Float64 = pa.Field(nullable=True)
+    lo: pl.Float64 = pa.Field(nullable=True)
+    hi: pl.Float64 = pa.Field(nullable=True)
+    p: pl.Float64 = pa.Field(ge=0, le=1, nullable=True)
+    confidence: pl.Float64 = pa.Field(gt=0, lt=1)
+    n: pl.Int32 = pa.Field(ge=0, description="models")
+    n_censored: pl.Int32 = pa.Field(
+        ge=0, description="models that never got there; they count as one step too late"
+    )
+    n_diverged: pl.Int32 = pa.Field(ge=0)
+
+    class Config:
+        """One row per contrast and quantity."""
+
+        strict = True
+        unique = ["contrast", "quantity"]
+
+
+class Agreement(_Shape):
+    """DEP-A1 at the chosen rate: trained against constructed attention on test sequences.
+
+    Of the last layer only the last query counts: nothing else of it is read. ``right_example``: share of the
+    sequences where the query's largest key lies in the right pair or example. Keys of the query's own
+    block hold its tokens as well, but no answer: without them, and (``right_example_all``) with them.
+    """
+
+    lr: pl.Float64 = pa.Field(gt=0)
+    replica: pl.Int32 = pa.Field(ge=0)
+    layer: pl.Int8 = pa.Field(ge=1)
+    head: pl.Int8 = pa.Field(ge=0)
+    last_layer: pl.Boolean
+    cosine: pl.Float64 = pa.Field(
+        ge=0,
+        le=1 + 1e-9,
+        nullable=True,
+        description="mean over sequences; null if nothing is constructed here",
+    )
+    cosine_start: pl.Float64 = pa.Field(ge=0, le=1 + 1e-9, nullable=True, description="before training")
+    right_example: pl.Float64 = pa.Field(ge=0, le=1, nullable=True)
+    right_example_all: pl.Float64 = pa.Field(ge=0, le=1, nullable=True)
+    n_sequences: pl.Int32 = pa.Field(ge=1)
+
+    class Config:
+        """One row per head."""
+
+        strict = True
+        unique = ["run", "lr", "replica", "layer", "head"]
+
+
+class Attention(_Result):
+    """DEP-F3: attention on the probes, trained and constructed; of the last layer only the last query."""
+
+    probe: pl.String = pa.Field(isin=list(PROBES))
+    run: pl.String
+    source: pl.String = pa.Field(isin=[TRAINED, CONSTRUCTED])
+    replica: pl.Int32 = pa.Field(ge=0, nullable=True, description="null for the construction")
+    layer: pl.Int8 = pa.Field(ge=1)
+    head: pl.Int8 = pa.Field(ge=0)
+    query: pl.Int16 = pa.Field(ge=0)
+    key: pl.Int16 = pa.Field(ge=0)
+    query_token: pl.String
+    key_token: pl.String
+    weight: pl.Float64 = pa.Field(ge=0)
+
+    class Config:
+        """One row per entry of each map."""
+
+        strict = True
+        unique = ["probe", "source", "replica", "layer", "head", "query", "key"]
+
+
+SCHEMAS: dict[str, type[pa.DataFrameModel]] = {
+    "examples": Examples,
+    "runs": Runs,
+    "curves": Curves,
+    "summary": Summary,
+    "learning_rates": LearningRates,
+    "accuracy": Accuracy,
+    "contrasts": Contrasts,
+    "agreement": Agreement,
+    "attention": Attention,
+}

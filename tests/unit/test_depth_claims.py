@@ -1,0 +1,149 @@
+"""Claims of the depth study read the right rows, say what is missing, and fail where they should."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import depth_tables
+import polars as pl
+import pytest
+
+from pipeline import tables
+from pipeline.studies.depth import claims
+from pipeline.studies.depth.claims.theory import CONSTRUCTIONS, IMPOSSIBLE
+from schemas.claims import NOT_REPRODUCED, NOT_TESTED, REPRODUCED, Claims
+from schemas.depth.tables import CONTEXTUAL, GENERALIZATION, MEMORIZATION, REASONING
+
+TABLES = depth_tables.every()
+CHECKS = {
+    "memorize-all-3-4": 1.0, "memorize-100": 1.0, "copy-match-all": 1.0, "copy-match-column": 0.0, "copy-match-4": 1.0,
+    "parse-map-all-2": 1.0, "parse-copy-match-2-2": 1.0, "nested-all": 1.0, "nested-3": 1.0, "nested-3-merged": 0.5,
+    "reasoning-residual-h1": 1e-16, "reasoning-residual-h2": 1e-15, "reasoning-classifier-h1": 0.0,
+    "reasoning-share-h1": 0.75, "templates-residual-h1": 1e-16, "templates-classifier-h1": 0.0,
+    "softmax-residual-reasoning": 1e-15, "softmax-classifier-templates": 0.0, "softmax-solves-h2": 1.0,
+}  # fmt: skip
+
+
+def judge(
+    scale: str = "paper", checks: dict[str, float] | None = None, **replaced: pl.DataFrame
+) -> pl.DataFrame:
+    theory = pl.DataFrame({"check": list(checks or CHECKS), "measured": list((checks or CHECKS).values())})
+    context: Any = SimpleNamespace(
+        table=(TABLES | replaced).__getitem__, theory=lambda: theory, study="depth", scale=scale, params_hash="0" * 32,
+        entry=SimpleNamespace(claims=SimpleNamespace(close=0.02)),
+    )  # fmt: skip
+    found = claims.judge(context)
+    tables.validate(found, Claims, "claims")
+    return found
+
+
+def verdicts(found: pl.DataFrame) -> dict[tuple[str, str], str]:
+    return {(row["claim"], row["gate"]): row["verdict"] for row in found.iter_rows(named=True)}
+
+
+def changed(name: str, run: str, column: str, value: float, **where: str) -> dict[str, pl.DataFrame]:
+    """The table ``name`` with one measure of one run changed."""
+    rows = pl.all_horizontal(pl.col("run") == run, *(pl.col(key) == wanted for key, wanted in where.items()))
+    new = pl.when(rows).then(pl.lit(value)).otherwise(pl.col(column)).alias(column)
+    return {name: TABLES[name].with_columns(new)}
+
+
+def test_tables_are_those_of_the_study() -> None:
+    from schemas.depth.tables import SCHEMAS
+
+    for name, frame in TABLES.items():
+        tables.validate(frame, SCHEMAS[name], name)
+
+
+def test_everything_is_reproduced_where_everything_is() -> None:
+    """The tables here are at the middle setting of contextual generalization, l=3 and k=2."""
+    found = judge("quick")
+    assert found["claim"].unique(maintain_order=True).to_list() == [str(n) for n in range(1, 10)]
+    untested = found.filter(pl.col("verdict") != REPRODUCED)
+    assert set(untested["verdict"]) == {NOT_TESTED}
+    assert untested["gate"].to_list() == ["L=3", "L=1", "L=2", "L=4 over L=3"]
+    assert set(untested["reason"]) == {"the runs at this scale have the other setting of l and k"}
+
+
+def test_the_published_size_is_judged_at_paper_alone() -> None:
+    longer = TABLES["accuracy"].with_columns(l=pl.lit(5, pl.Int8))
+    for scale, verdict in (("quick", NOT_TESTED), ("paper", REPRODUCED)):
+        found = verdicts(judge(scale, accuracy=longer))
+        assert (
+            {found["4", gate] for gate in ("L=3", "L=1", "L=2")} == {found["5", "L=4 over L=3"]} == {verdict}
+        )
+        assert found["4", "middle setting, L=3"] == NOT_TESTED
+
+
+@pytest.mark.parametrize(
+    ("gate", "replaced"),
+    [
+        (("1", "L=1"), changed("accuracy", MEMORIZATION[1], "value", 0.98)),
+        (("2", "L=2"), changed("accuracy", REASONING[2], "value", 0.98, among="outputs")),
+        (("2", "L=1"), changed("accuracy", REASONING[1], "value", 0.31, among="context")),
+        (("3", "L=2"), changed("accuracy", GENERALIZATION[2], "value", 0.98, split="unseen_combination")),
+        (("3", "L=1"), changed("accuracy", GENERALIZATION[1], "value", 0.14, split="unseen_combination")),
+        (("4", "middle setting, L=3"), changed("accuracy", CONTEXTUAL[3], "value", 0.94, among="outputs")),
+        (("4", "middle setting, L=2"), changed("accuracy", CONTEXTUAL[2], "value", 0.61, among="context")),
+        (("9", "layer 2"), changed("agreement", REASONING[2], "right_example", 0.94)),
+    ],
+)
+def test_a_claim_fails_where_its_run_does(gate: tuple[str, str], replaced: dict[str, pl.DataFrame]) -> None:
+    found = verdicts(judge(**replaced))
+    assert [key for key, verdict in found.items() if verdict == NOT_REPRODUCED] == [gate]
+
+
+def test_unseen_tokens_have_no_threshold() -> None:
+    found = judge(**changed("accuracy", GENERALIZATION[2], "value", 0.1, split="unseen_token"))
+    assert NOT_REPRODUCED not in found["verdict"]
+
+
+@pytest.mark.parametrize(
+    ("contrast", "column", "value", "gate"),
+    [
+        ("heads of one layer", "value", 0.1, ("6", "SC, steps")),
+        ("heads of one layer", "p", 0.06, ("6", "SC, p")),
+        ("heads of two layers, ic_qa", "value", 0.03, ("6", "IC-QA, accuracy")),
+        ("heads of two layers, tm", "value", 0.03, ("6", "TM, accuracy")),
+        ("four layers against three", "value", 1.0, ("5", "middle setting, L=4 over L=3")),
+    ],
+)
+def test_comparisons_fail(contrast: str, column: str, value: float, gate: tuple[str, str]) -> None:
+    new = pl.when(pl.col("contrast") == contrast).then(pl.lit(value)).otherwise(pl.col(column)).alias(column)
+    found = verdicts(judge(contrasts=TABLES["contrasts"].with_columns(new)))
+    assert [key for key, verdict in found.items() if verdict == NOT_REPRODUCED] == [gate]
+
+
+@pytest.mark.parametrize(
+    ("name", "theorem"), [("memorize-100", "T1"), ("copy-match-4", "T3"), ("nested-3", "T9")]
+)
+def test_one_wrong_input_is_enough(name: str, theorem: str) -> None:
+    found = verdicts(judge(checks=CHECKS | {name: 0.999}))
+    assert [key for key, verdict in found.items() if verdict == NOT_REPRODUCED] == [("7", theorem)]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "gate"),
+    [
+        ("reasoning-residual-h2", 1e-8, "T2, residual"),
+        ("templates-classifier-h1", 1.0, "T4, classifiers"),
+        ("softmax-residual-reasoning", 1.0, "T8, residual"),
+    ],
+)
+def test_one_model_that_can_is_enough(name: str, value: float, gate: str) -> None:
+    found = verdicts(judge(checks=CHECKS | {name: value}))
+    assert [key for key, verdict in found.items() if verdict == NOT_REPRODUCED] == [("8", gate)]
+
+
+def test_what_is_missing_is_said() -> None:
+    nothing = {name: TABLES[name].clear() for name in ("accuracy", "contrasts", "agreement")}
+    found = judge(checks={"other": 0.0}, **nothing)
+    assert set(found["verdict"]) == {NOT_TESTED}
+    assert found.height == judge().height == 18 + len(CONSTRUCTIONS) + 2 * len(IMPOSSIBLE)
+    reasons = dict(found.select("gate", "reason").iter_rows())
+    assert reasons["L=3"].startswith("depth-ic-tm-l3 is not in params.yaml, or trains nothing")
+    assert reasons["T1"] == "its theory check is not in params.yaml"
+    undefined = TABLES["contrasts"].with_columns(value=pl.lit(None, pl.Float64), n_censored=8)
+    reasons = dict(judge(contrasts=undefined).select("gate", "reason").iter_rows())
+    assert reasons["middle setting, L=4 over L=3"].endswith("not defined, 8 of 8 models never got to 95%")
