@@ -186,8 +186,8 @@ def test_of_several_schemas_the_kind_chooses(tmp_path: Path) -> None:
     schemas, path = {"numbers": Schema, "names": Other}, tmp_path / "t.parquet"
     tables.write(frame(), path, schemas, {"kind": "numbers"})
     assert tables.read(path, schemas).equals(frame())
-    with pytest.raises(SandglassError, match="column 'Other'.*: name"):
+    with pytest.raises(SandglassError, match=r"column 'Other'.*: name"):
         tables.write(frame(), path, schemas, {"kind": "names"})
     for metadata in ({"kind": "number"}, {}):
-        with pytest.raises(SandglassError, match="no schema for kind '(number)?'; known: numbers, names"):
+        with pytest.raises(SandglassError, match=r"no schema for kind '(number)?'; known: numbers, names"):
             tables.write(frame(), path, schemas, metadata)
