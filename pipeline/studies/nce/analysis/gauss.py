@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -16,24 +16,30 @@ from pipeline.models.log_ratio import ENCE, NCE, Array
 from pipeline.streams import stream
 from schemas.nce.tables import GD, NGD
 
-LOSSES: dict[str, type[log_ratio.Nce] | type[log_ratio.Ence]] = {NCE: log_ratio.Nce, ENCE: log_ratio.Ence}
+Loss = log_ratio.Nce | log_ratio.Ence
+LOSSES: dict[str, type[Loss]] = {NCE: log_ratio.Nce, ENCE: log_ratio.Ence}
 OPTIMIZERS = (GD, NGD)
 LARGEST_BATCH = 4_000_000  # numbers in one array of log-ratios: 32 MB
 
 
 def analyse(context: Any) -> dict[str, pl.DataFrame]:
-    """Tables ``gauss_runs``, ``gauss_final`` and ``gauss_population``."""
-    settings, frames = context.entry.analysis.gauss, []
+    """Tables ``gauss_runs``, ``gauss_final``, ``gauss_precision`` and ``gauss_population``."""
+    settings, frames, rounded = context.entry.analysis.gauss, [], []
     for pairs in filter(
         lambda frame: "tau_star" in frame.columns, map(context.dataset, context.entry.datasets)
     ):
-        for n, (_, seeds) in product(settings.samples, pairs.group_by("dim", maintain_order=True)):
+        for n, (dim, seeds) in product(settings.samples, pairs.group_by("dim", maintain_order=True)):
             together = max(LARGEST_BATCH // (len(OPTIMIZERS) * len(settings.etas) * 2 * n), 1)
-            frames += [walk(_Pairs(part, n, context.seed), settings) for part in seeds.iter_slices(together)]
+            for part in seeds.iter_slices(together):
+                frames.append(walk(_Pairs(part, n, context.seed), settings, LOSSES))
+                if dim == (1,):
+                    rounded.append(walk(_Pairs(part, n, context.seed), settings, {NCE: _Rounded}))
     runs = pl.concat(frames)
+    ends = final(runs)
     return {
         "gauss_runs": runs.drop("fresh_loss"),
-        "gauss_final": final(runs),
+        "gauss_final": ends,
+        "gauss_precision": precision(ends, final(pl.concat(rounded))),
         "gauss_population": pl.concat(population(loss, settings) for loss in LOSSES),
     }
 
@@ -65,7 +71,15 @@ class _Pairs:
         return statistics, *weights
 
 
-def walk(pairs: _Pairs, settings: Any) -> pl.DataFrame:
+class _Rounded(log_ratio.Nce):
+    """NCE with sigmoid(psi) taken as 1 - sigmoid(-psi) and the reverse: below 1e-16 both are 0."""
+
+    def _sigmoids(self, delta_PxKxD: Array) -> tuple[Array, Array]:
+        positive, negative = super()._sigmoids(delta_PxKxD)
+        return 1 - negative, 1 - positive
+
+
+def walk(pairs: _Pairs, settings: Any, losses: Mapping[str, type[Loss]]) -> pl.DataFrame:
     """Rows of ``gauss_runs`` for the seeds of ``pairs``, with ``fresh_loss`` at the last step.
 
     All methods of a seed see the same samples. A path whose parameters are not finite any more has diverged.
@@ -73,12 +87,12 @@ def walk(pairs: _Pairs, settings: Any) -> pl.DataFrame:
     eta = np.tile(np.array(settings.etas, float), len(OPTIMIZERS))[:, None]
     normalise = np.repeat([name == NGD for name in OPTIMIZERS], len(settings.etas))[:, None]
     shape = (settings.updates + 1, len(pairs.frame), len(eta))
-    delta = {loss: np.zeros((*shape[1:], pairs.optimum_Px1xD.shape[2])) for loss in LOSSES}
-    dist, batch = ({loss: np.full(shape, np.nan) for loss in LOSSES} for _ in range(2))
-    skipped = {loss: np.zeros(shape, bool) for loss in LOSSES}
+    delta = {loss: np.zeros((*shape[1:], pairs.optimum_Px1xD.shape[2])) for loss in losses}
+    dist, batch = ({loss: np.full(shape, np.nan) for loss in losses} for _ in range(2))
+    skipped = {loss: np.zeros(shape, bool) for loss in losses}
     for step in range(settings.updates + 1):
         points = pairs.sample(pairs.n)
-        for loss, problem in LOSSES.items():
+        for loss, problem in losses.items():
             at = delta[loss]
             with np.errstate(over="ignore", invalid="ignore"):
                 dist[loss][step] = np.linalg.norm(at - pairs.optimum_Px1xD, axis=-1)
@@ -90,9 +104,9 @@ def walk(pairs: _Pairs, settings: Any) -> pl.DataFrame:
                     delta[loss] = np.where(np.isfinite(move).all(-1, keepdims=True), at - move, np.nan)
     points = pairs.sample(settings.fresh)
     with np.errstate(over="ignore", invalid="ignore"):
-        fresh = {loss: problem(*points).loss(delta[loss]) for loss, problem in LOSSES.items()}
+        fresh = {loss: problem(*points).loss(delta[loss]) for loss, problem in losses.items()}
     return pl.concat(
-        _frame(pairs, loss, settings, dist[loss], batch[loss], skipped[loss], fresh[loss]) for loss in LOSSES
+        _frame(pairs, loss, settings, dist[loss], batch[loss], skipped[loss], fresh[loss]) for loss in losses
     )
 
 
@@ -133,6 +147,16 @@ def final(runs: pl.DataFrame) -> pl.DataFrame:
         pl.col("dist").filter(last).first().alias("final_dist"),
         pl.col("skipped").sum(),
     )
+
+
+def precision(exact: pl.DataFrame, rounded: pl.DataFrame) -> pl.DataFrame:
+    """Rows of ``gauss_precision``: NCE-NGD on the same samples, with sigmoids to all digits and with rounded ones."""
+    key = ["n", "eta", "seed"]
+    parts = {"exact": exact.filter(dim=1, loss=NCE, optimizer=NGD), "rounded": rounded.filter(optimizer=NGD)}
+    return pl.concat(
+        part.select(*key, "min_dist", "final_dist", "fresh_loss", "skipped", sigmoid=pl.lit(name))
+        for name, part in parts.items()
+    ).sort(*key, "sigmoid")
 
 
 def population(loss: str, settings: Any) -> pl.DataFrame:

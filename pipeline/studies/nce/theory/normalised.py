@@ -24,7 +24,7 @@ SMALLER = 1000  # how much too small a step size is, to break the bound
 
 @dataclass(frozen=True)
 class Setting:
-    """One loss at one R with delta = 1/beta_Z = 1/R: gamma and the bound T of Theorem 19, from measured beta_u, beta_l."""
+    """One loss at one R with delta = 1/beta_Z = 1/R: gamma and T of Theorem 19, from measured beta_u, beta_l."""
 
     loss: str
     mean: float
