@@ -72,7 +72,7 @@ class Objective(Protocol):
 
     def evaluate(self, forward: Forward, held: dict[str, Tensor]) -> dict[str, Tensor]:
         """``evaluated`` on the arrays ``held.<name>`` of the job, (R,) each; called where the curves have a
-        point, without gradients."""
+        point, without gradients. ``held["corpus"]`` (R,) numbers the corpus of each replica."""
 
 
 @dataclass(frozen=True)
@@ -226,7 +226,9 @@ def train_chunk(
     lr_Rx1 = torch.tensor([header.lr[r] for r in replicas], dtype=torch.float32, device=device)[:, None]
     table = torch.from_numpy(job.table).to(device)
     held = {name: torch.from_numpy(array).to(device) for name, array in job.held.items()}
+    held["corpus"] = torch.tensor([header.corpus[r] for r in replicas], device=device)
     torch.backends.cuda.matmul.allow_tf32 = header.precision == "tf32"
+    torch.backends.cudnn.allow_tf32 = header.precision == "tf32"  # of convolutions; on unless told
     sums = _zeros(job.averaged, len(replicas), device)
     since = 0
     last_saved = time.monotonic()
