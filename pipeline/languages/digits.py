@@ -108,6 +108,24 @@ def dequantised(
     return np.log(inside) - np.log1p(-inside)
 
 
+def corpus(
+    pixels: UInt8[np.ndarray, "n d"],
+    parts: np.ndarray,
+    held_out: int,
+    levels: int,
+    alpha: float,
+    rng: np.random.Generator,
+) -> tuple[Float[np.ndarray, "train d"], Float[np.ndarray, "test d"]]:
+    """Training and test images of one seed: dequantised, and where a source has no parts of its own (``parts`` (n,)
+    says ``any``) permuted and split, ``held_out`` of them for the test."""
+    order = rng.permutation(len(pixels))
+    images = dequantised(pixels, levels, alpha, rng)
+    split = parts[0] == "any"
+    test = order[len(order) - held_out :] if split else np.flatnonzero(parts == "test")
+    train = order[: len(order) - held_out] if split else np.flatnonzero(parts == "train")
+    return images[train], images[test]
+
+
 @dataclass(frozen=True)
 class Gaussian:
     """N(mean, covariance) over images of d pixels; ``factor`` is lower triangular, factor factor^T = covariance."""
@@ -125,7 +143,10 @@ def fit(images: Float[np.ndarray, "n d"], kind: str) -> Gaussian:
     """
     if kind not in ("full", "diag"):
         raise ValueError(f"no noise {kind!r}; known: full, diag")
-    covariance = np.cov(images, rowvar=False) + RIDGE * np.eye(images.shape[1])
+    centred = images - images.mean(0)
+    # Not np.cov: the last bits of a BLAS product depend on the number of threads.
+    products = np.einsum("ni,nj->ij", centred, centred)
+    covariance = products / (len(images) - 1) + RIDGE * np.eye(images.shape[1])
     if kind == "diag":
         covariance = np.diag(np.diag(covariance))
     return Gaussian(images.mean(0), covariance, np.linalg.cholesky(covariance))
