@@ -149,7 +149,7 @@ def _load_params(tree: Path) -> Params:
     return parameters.load(tree)
 
 
-def _parts(study: str, params: Params) -> dict[str, tuple[tables.Schema, list[Path]]]:
+def _parts(study: str, params: Params) -> dict[str, tuple[tables.Schemas, list[Path]]]:
     """By name, the schema of a table and the files that make it up, relative to the work tree."""
     _known("study", study, params.studies)
     entry = params.studies[study]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pandera.errors
@@ -26,17 +26,33 @@ ROW_GROUP_SIZE = 65_536
 SHOWN_ROWS = 3
 
 Schema = type[pa.DataFrameModel]
+# Of a study whose datasets are of several kinds: the schema of each kind, which a file names in its metadata.
+Schemas = Schema | Mapping[str, Schema]
 
 
-def write(frame: pl.DataFrame, path: Path, schema: Schema, metadata: dict[str, str] | None = None) -> None:
+def write(frame: pl.DataFrame, path: Path, schema: Schemas, metadata: dict[str, str] | None = None) -> None:
     """Validate ``frame`` against ``schema`` and write it to ``path`` (Parquet) in one atomic step.
 
-    ``metadata`` (text to text, for instance a vocabulary as JSON) is kept in the file's footer.
+    ``metadata`` (text to text, for instance a vocabulary as JSON) is kept in the file's footer; its entry ``kind``
+    chooses among several schemas.
 
     Raises SandglassError naming table, column, check and first offending rows; nothing is written then.
     """
-    validate(frame, schema, str(path))
+    validate(frame, of_kind(schema, metadata or {}, path), str(path))
     store(frame, path, metadata)
+
+
+def of_kind(schema: Schemas, metadata: Mapping[str, str], path: Path) -> Schema:
+    """``schema``, or the one that it holds for the ``kind`` in the metadata of the table at ``path``.
+
+    Raises SandglassError if there is none for it.
+    """
+    if not isinstance(schema, Mapping):
+        return schema
+    kind = metadata.get("kind", "")
+    if kind not in schema:
+        raise SandglassError(f"table {path}: no schema for kind {kind!r}; known: {', '.join(schema)}")
+    return schema[kind]
 
 
 def store(frame: pl.DataFrame, path: Path, metadata: dict[str, str] | None = None) -> None:
@@ -62,20 +78,25 @@ def conform(frames: Iterable[pl.DataFrame], schema: Schema, **stamp: str) -> pl.
     )
 
 
-def read(path: Path, schema: Schema) -> pl.DataFrame:
+def read(path: Path, schema: Schemas) -> pl.DataFrame:
     """Read the table at ``path`` and validate it.
 
     Raises SandglassError if the file is missing, has lost or changed a single bit, or breaks ``schema``.
     """
-    frame = pl.from_arrow(_load(path))
+    table = _load(path)
+    frame = pl.from_arrow(table)
     assert isinstance(frame, pl.DataFrame)
-    validate(frame, schema, str(path))
+    validate(frame, of_kind(schema, _metadata(table), path), str(path))
     return frame
 
 
 def read_metadata(path: Path) -> dict[str, str]:
     """The text entries that ``write`` put in the footer of the table at ``path``."""
-    return {key.decode(): value.decode() for key, value in (_load(path).schema.metadata or {}).items()}
+    return _metadata(_load(path))
+
+
+def _metadata(table: arrow.Table) -> dict[str, str]:
+    return {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
 
 
 def validate(frame: pl.DataFrame, schema: Schema, name: str) -> None:

@@ -112,8 +112,9 @@ def _check(check: Any) -> str:
 
 def _dataset(site: Site, artifact: Artifact, drawing: Drawing) -> Card:
     job, (path,) = artifact.job, artifact.paths
-    model = importlib.import_module(f"schemas.{job.study}.datasets").SCHEMA
-    frame, metadata = tables.read(path, model), tables.read_metadata(path)
+    metadata = tables.read_metadata(path)
+    model = tables.of_kind(importlib.import_module(f"schemas.{job.study}.datasets").SCHEMA, metadata, path)
+    frame = tables.read(path, model)
     module = Path("pipeline/studies") / job.study / "datasets.py"
     entry = graph.entry(job, site.params)
     language = Path("pipeline/languages") / f"{entry.language}.py"

@@ -177,3 +177,17 @@ def test_reading_leaves_no_thread_behind(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "0"
+
+
+def test_of_several_schemas_the_kind_chooses(tmp_path: Path) -> None:
+    class Other(pa.DataFrameModel):
+        name: pl.String
+
+    schemas, path = {"numbers": Schema, "names": Other}, tmp_path / "t.parquet"
+    tables.write(frame(), path, schemas, {"kind": "numbers"})
+    assert tables.read(path, schemas).equals(frame())
+    with pytest.raises(SandglassError, match=r"column 'Other'.*: name"):
+        tables.write(frame(), path, schemas, {"kind": "names"})
+    for metadata in ({"kind": "number"}, {}):
+        with pytest.raises(SandglassError, match=r"no schema for kind '(number)?'; known: numbers, names"):
+            tables.write(frame(), path, schemas, metadata)

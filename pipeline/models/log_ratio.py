@@ -1,0 +1,309 @@
+"""Log-ratios linear in their statistics: losses, gradients, Hessians and descent, many paths at once (Liu 2024, 4.1).
+
+psi(x) = delta . T(x) with delta = tau - tau_q estimates log p/q. Both losses are sums over *points* that carry
+weights of the data distribution P* and of the noise Q: a quadrature rule makes them population losses, samples make
+them empirical ones. Arrays hold P problems, K parameters each, D coordinates, N points; all in float64.
+
+Losses never form p/(p + q) from densities: at distance R the interesting scale is exp(-R^2/8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+
+from pipeline.languages.exponential_families import mean_grid, mean_statistics, normal_density
+
+Array = NDArray[np.float64]
+
+NCE, ENCE = "nce", "ence"
+LARGEST_RATIO = 700.0  # exp of it is finite; beyond it a sigmoid is 0 or 1 to all digits
+GRID = 0.4  # spacing of quadrature on paths, in units of 1/R: the poles of the sigmoid lie at pi/R
+
+
+class Problem(Protocol):
+    """P losses of D parameters. All methods take delta (P, K, D)."""
+
+    def loss(self, delta_PxKxD: Array) -> Array:
+        """(P, K)."""
+
+    def gradient(self, delta_PxKxD: Array) -> Array:
+        """(P, K, D)."""
+
+    def hessian(self, delta_PxKxD: Array) -> Array:
+        """(P, K, D, D)."""
+
+    def keep(self, rows: Array) -> Problem:
+        """The problems that the boolean ``rows`` (P,) choose."""
+
+
+@dataclass(frozen=True)
+class Points:
+    """Statistics (P, D, N) with weights (P, N) under P* and Q; 0 for points that are not of a distribution."""
+
+    statistics_PxDxN: Array
+    data_PxN: Array
+    noise_PxN: Array
+
+    def ratio(self, delta_PxKxD: Array) -> Array:
+        """psi, (P, K, N)."""
+        return _product(delta_PxKxD, self.statistics_PxDxN)
+
+    def _first(self, weights_PxKxN: Array) -> Array:
+        return _product(weights_PxKxN, self.statistics_PxDxN.swapaxes(1, 2))
+
+    def _second(self, weights_PxKxN: Array) -> Array:
+        """Sum of w T T^T."""
+        p, d, n = self.statistics_PxDxN.shape
+        i, j = np.tril_indices(d)
+        pairs_PxMxN = self.statistics_PxDxN[:, i] * self.statistics_PxDxN[:, j]
+        found = np.empty((*weights_PxKxN.shape[:2], d, d))
+        found[:, :, i, j] = found[:, :, j, i] = _product(weights_PxKxN, pairs_PxMxN.swapaxes(1, 2))
+        return found
+
+    def _kept(self, rows: Array) -> tuple[Array, Array, Array]:
+        weights = self.data_PxN[rows] + self.noise_PxN[rows]
+        last = int(np.flatnonzero(weights.any(0)).max(initial=0)) + 1
+        return (
+            np.ascontiguousarray(self.statistics_PxDxN[rows][:, :, :last]),
+            self.data_PxN[rows][:, :last],
+            self.noise_PxN[rows][:, :last],
+        )
+
+
+class Nce(Points):
+    """The loss of Definition 19, its gradient and Hessian (Eq. 4.1, 4.2)."""
+
+    def loss(self, delta_PxKxD: Array) -> Array:
+        """1/2 E_* softplus(-psi) + 1/2 E_Q softplus(psi), (P, K)."""
+        psi = self.ratio(delta_PxKxD)
+        data = (self.data_PxN[:, None] * np.logaddexp(0, -psi)).sum(-1)
+        return (data + (self.noise_PxN[:, None] * np.logaddexp(0, psi)).sum(-1)) / 2
+
+    def gradient(self, delta_PxKxD: Array) -> Array:
+        """-1/2 E_*[sigmoid(-psi) T] + 1/2 E_Q[sigmoid(psi) T], (P, K, D)."""
+        inverse, sigmoid = self._sigmoid(delta_PxKxD)
+        inverse *= self.data_PxN[:, None]
+        np.subtract(self.noise_PxN[:, None], inverse, out=inverse)
+        inverse *= sigmoid
+        return self._first(inverse) / 2
+
+    def hessian(self, delta_PxKxD: Array) -> Array:
+        """1/2 (E_* + E_Q)[sigmoid(psi) sigmoid(-psi) T T^T], (P, K, D, D)."""
+        inverse, sigmoid = self._sigmoid(delta_PxKxD)
+        weights = (self.data_PxN + self.noise_PxN)[:, None] * inverse * sigmoid**2
+        return self._second(weights) / 2
+
+    def keep(self, rows: Array) -> Nce:
+        """The problems that ``rows`` choose."""
+        return Nce(*self._kept(rows))
+
+    def _sigmoid(self, delta_PxKxD: Array) -> tuple[Array, Array]:
+        """exp(-psi) and sigmoid(psi); their product is sigmoid(-psi) without cancellation."""
+        inverse = self.ratio(delta_PxKxD)
+        np.clip(inverse, -LARGEST_RATIO, LARGEST_RATIO, out=inverse)
+        np.negative(inverse, out=inverse)
+        np.exp(inverse, out=inverse)
+        return inverse, 1 / (1 + inverse)
+
+
+class Ence(Points):
+    """The exponential loss of Definition 20 (Eq. 4.11, 4.12). What overflows is inf or nan, without a warning."""
+
+    def loss(self, delta_PxKxD: Array) -> Array:
+        """1/2 E_* exp(-psi/2) + 1/2 E_Q exp(psi/2), (P, K)."""
+        data, noise = self._terms(delta_PxKxD)
+        return (data.sum(-1) + noise.sum(-1)) / 2
+
+    def gradient(self, delta_PxKxD: Array) -> Array:
+        """-1/4 E_*[exp(-psi/2) T] + 1/4 E_Q[exp(psi/2) T], (P, K, D)."""
+        data, noise = self._terms(delta_PxKxD)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._first(noise - data) / 4
+
+    def hessian(self, delta_PxKxD: Array) -> Array:
+        """1/8 E_*[exp(-psi/2) T T^T] + 1/8 E_Q[exp(psi/2) T T^T], (P, K, D, D)."""
+        data, noise = self._terms(delta_PxKxD)
+        return self._second(noise + data) / 8
+
+    def keep(self, rows: Array) -> Ence:
+        """The problems that ``rows`` choose."""
+        return Ence(*self._kept(rows))
+
+    def _terms(self, delta_PxKxD: Array) -> tuple[Array, Array]:
+        with np.errstate(over="ignore", invalid="ignore"):
+            half = self.ratio(delta_PxKxD) / 2
+            # 0 * inf is nan: a point that is not of a distribution must not count, however far its ratio is.
+            data = np.where(self.data_PxN[:, None] > 0, self.data_PxN[:, None] * np.exp(-half), 0.0)
+            return data, np.where(self.noise_PxN[:, None] > 0, self.noise_PxN[:, None] * np.exp(half), 0.0)
+
+
+@dataclass(frozen=True)
+class EnceMean:
+    """The population eNCE loss of N(R, 1) against N(0, 1) in closed form; delta = (b, c - log sqrt(2 pi)).
+
+    E_1 = E_* exp(-psi/2) and E_2 = E_Q exp(psi/2) are Gaussian integrals, and E_i weighs N(m_i, 1) with mean
+    m_1 = R - b/2, m_2 = b/2.
+    """
+
+    mean_P: Array
+
+    def _terms(self, delta_PxKxD: Array) -> tuple[Array, Array, Array, Array]:
+        b, c = delta_PxKxD[..., 0], delta_PxKxD[..., 1]
+        mean = self.mean_P[:, None]
+        with np.errstate(over="ignore"):
+            return np.exp(c / 2 - b * mean / 2 + b**2 / 8), np.exp(-c / 2 + b**2 / 8), mean - b / 2, b / 2
+
+    def loss(self, delta_PxKxD: Array) -> Array:
+        """(E_1 + E_2)/2, (P, K)."""
+        e1, e2, _, _ = self._terms(delta_PxKxD)
+        return (e1 + e2) / 2
+
+    def gradient(self, delta_PxKxD: Array) -> Array:
+        """[(-m_1 E_1 + m_2 E_2), (E_1 - E_2)] / 4, (P, K, 2)."""
+        e1, e2, m1, m2 = self._terms(delta_PxKxD)
+        return np.stack([m2 * e2 - m1 * e1, e1 - e2], axis=-1) / 4
+
+    def hessian(self, delta_PxKxD: Array) -> Array:
+        """Sum over i of E_i [[1 + m_i^2, -m_i], [-m_i, 1]] / 8, (P, K, 2, 2)."""
+        e1, e2, m1, m2 = self._terms(delta_PxKxD)
+        mixed = -(e1 * m1 + e2 * m2)
+        flat = np.stack([e1 * (1 + m1**2) + e2 * (1 + m2**2), mixed, mixed, e1 + e2], axis=-1)
+        return flat.reshape(*flat.shape[:-1], 2, 2) / 8
+
+    def keep(self, rows: Array) -> EnceMean:
+        """The problems that ``rows`` choose."""
+        return EnceMean(self.mean_P[rows])
+
+
+def mean_points(means: ArrayLike, points: int | None = None) -> tuple[Array, Array, Array]:
+    """Statistics (P, 2, N) and weights (P, N) of the trapezoid rule for N(R, 1) against N(0, 1), for each R of means.
+
+    ``points`` per problem, or as many as a spacing of `GRID` / max(R, 1) needs; shorter rules are filled up with
+    points of no weight.
+    """
+    means = np.asarray(means, float)
+    counts = [points or int((mean + 18) * max(mean, 1.0) / GRID) + 2 for mean in means]
+    x, data, noise = np.zeros((3, len(means), max(counts)))
+    for i, (mean, n) in enumerate(zip(means, counts, strict=True)):
+        x[i, :n] = mean_grid(mean, n)
+        width = np.full(n, x[i, 1] - x[i, 0])
+        width[[0, -1]] /= 2
+        data[i, :n], noise[i, :n] = (width * normal_density(x[i, :n], at) for at in (mean, 0.0))
+    return mean_statistics(x), data, noise
+
+
+def mean_problem(loss: str, means: ArrayLike, points: int | None = None) -> Problem:
+    """The population loss of N(R, 1) against N(0, 1) for each R of ``means``: quadrature for NCE, closed form for eNCE."""
+    means = np.atleast_1d(np.asarray(means, float))
+    return Nce(*mean_points(means, points)) if loss == NCE else EnceMean(means)
+
+
+def mean_optimum(means: ArrayLike) -> Array:
+    """delta of tau_* for N(R, 1) against N(0, 1): (R, R^2/2), shape (P, 1, 2)."""
+    means = np.atleast_1d(np.asarray(means, float))
+    return np.stack([means, means**2 / 2], axis=-1)[:, None]
+
+
+# Matrices (.., 2, 2)
+
+
+def extremes(matrix: Array) -> tuple[Array, Array]:
+    """Largest and smallest eigenvalue of symmetric positive (.., 2, 2); the smallest as determinant over largest,
+    which keeps its digits where the condition number is large."""
+    a, b, d = matrix[..., 0, 0], matrix[..., 0, 1], matrix[..., 1, 1]
+    largest = (a + d) / 2 + np.hypot((a - d) / 2, b)
+    return largest, (a * d - b * b) / largest
+
+
+# Descent
+
+Rule = Callable[[Problem, Array, Array], Array]  # (problem, delta, eta (P, 1, 1)) -> next delta
+
+
+def gradient_step(problem: Problem, delta: Array, eta: Array) -> Array:
+    """GD: delta - eta g."""
+    return delta - eta * problem.gradient(delta)
+
+
+def normalised_step(problem: Problem, delta: Array, eta: Array) -> Array:
+    """NGD: delta - eta g/|g|, Euclidean over all coordinates; where g is exactly 0, delta."""
+    return delta - eta * normalised(problem.gradient(delta))
+
+
+def newton_step(problem: Problem, delta: Array, eta: Array) -> Array:
+    """Newton: delta - eta H^-1 g."""
+    direction = np.linalg.solve(problem.hessian(delta), problem.gradient(delta)[..., None])[..., 0]
+    return delta - eta * direction
+
+
+def normalised(gradient: Array) -> Array:
+    """g/|g| along the last axis, scaled first so that no square underflows; 0 where g is 0, nan where it is not finite."""
+    with np.errstate(invalid="ignore"):
+        scaled = gradient / np.where(
+            gradient.any(-1, keepdims=True), np.abs(gradient).max(-1, keepdims=True), 1
+        )
+        return scaled / np.where(
+            scaled.any(-1, keepdims=True), np.linalg.norm(scaled, axis=-1, keepdims=True), 1
+        )
+
+
+RULES: dict[str, Rule] = {"gd": gradient_step, "ngd": normalised_step, "newton": newton_step}
+
+
+@dataclass(frozen=True)
+class Descent:
+    """``steps`` (P, M): updates until the distance was at most each target, -1 if never; ``final_P`` distances."""
+
+    steps: NDArray[np.int64]
+    final: Array
+
+
+def descend(
+    problem: Problem,
+    rule: Rule,
+    start: Array,
+    optimum: Array,
+    eta: ArrayLike,
+    targets: Array,
+    caps: ArrayLike,
+) -> Descent:
+    """Run P paths together, each until it has met all of its ``targets`` (P, M), distances to ``optimum`` (P, 1, D),
+    or made ``caps`` (P,) updates. Finished paths leave the batch.
+
+    ``start`` has shape (P, 1, D), ``eta`` (P,). Distances are Euclidean over all coordinates.
+    """
+    count = len(start)
+    eta, caps = np.broadcast_to(np.asarray(eta, float), count), np.broadcast_to(np.asarray(caps), count)
+    steps, final = np.full(targets.shape, -1), np.zeros(count)
+    place, delta, rate, step = np.arange(count), start.copy(), eta[:, None, None], 0
+    while True:
+        distance = np.sqrt(((delta - optimum[place]) ** 2).sum((1, 2)))
+        hit = (distance[:, None] <= targets[place]) & (steps[place] < 0)
+        if hit.any():
+            row, column = np.nonzero(hit)
+            steps[place[row], column] = step
+        going = (steps[place] < 0).any(1) & (step < caps[place]) if hit.any() or step in caps else None
+        if going is not None and not going.all():
+            final[place[~going]] = distance[~going]
+            place, delta, rate, problem = place[going], delta[going], rate[going], problem.keep(going)
+        if not len(place):
+            return Descent(steps, final)
+        delta, step = rule(problem, delta, rate), step + 1
+
+
+def _product(left: Array, right: Array) -> Array:
+    """(P, K, A) times (P, A, B), on one thread: more would change the last bits."""
+    if left.shape[1] == 1 and left.shape[2] * right.shape[2] < 9000:
+        return left @ right  # OpenBLAS has threads for larger products only
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return torch.matmul(torch.from_numpy(np.ascontiguousarray(left)), torch.from_numpy(right)).numpy()
+    finally:
+        torch.set_num_threads(threads)

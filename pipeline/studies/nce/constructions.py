@@ -1,0 +1,1 @@
+"""What the theory checks of the NCE study share."""

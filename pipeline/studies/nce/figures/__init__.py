@@ -1,0 +1,8 @@
+"""The figures of the NCE study (Liu 2024, section 4.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+FIGURES: dict[str, Callable[[Any], Any]] = {}
