@@ -26,6 +26,8 @@ from pipeline.errors import SandglassError
 if TYPE_CHECKING:
     from jaxtyping import Float, UInt8
 
+LEVELS = {"bundled": 17, "mnist": 256}  # values that a pixel may take
+
 RIDGE = 1e-4  # added to the variances of ``full``: pixels that never vary leave the covariance singular
 
 # What MNIST calls its files; with .gz as they are distributed, or without.

@@ -21,6 +21,9 @@ parameters, without the replica axis (i, o channels in and out of a block):
 ``head.A`` (features, features), ``head.b`` (features,), ``head.c`` ()
 
 ``forward`` can record ``features``, f(x) as (R, B, features).
+
+The frozen ``table`` (seeds, 1 + D, D) of a checkpoint is the noise q of each seed, which makes log q + g an unnormalised
+log-density: its mean, then the lower triangular factor of its covariance.
 """
 
 from __future__ import annotations
@@ -60,7 +63,8 @@ class Spec:
 
 @dataclass(frozen=True)
 class Ensemble:
-    """R trained models: ``params`` with a leading replica axis, and the checkpoint's ``header``."""
+    """R trained models: ``params`` with a leading replica axis, ``table`` with the noise of each seed, and the
+    checkpoint's ``header``, which says whose seed (``streams``) and rate (``lr``) each model has."""
 
     spec: Spec
     params: dict[str, Tensor]

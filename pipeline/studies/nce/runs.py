@@ -21,7 +21,7 @@ __all__ = ["DATASET_SCHEMA", "prepare"]
 
 
 def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[str, np.ndarray], np.ndarray]:
-    """What training needs: the header, each seed's images and noise (float32), and an empty table.
+    """What training needs: the header, each seed's images and noise (float32), and the table that makes g a density.
 
     Seed r has a split, a dequantisation, a fitted noise and fixed draws for evaluation of its own, which all runs on
     one dataset share, whatever they minimise and at whatever rate.
@@ -43,8 +43,9 @@ def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[st
     }  # fmt: skip
     settings = {"loss": entry.loss, "clip": entry.log_ratio_clip, "noise": entry.batch}
     header = Header.grid(entry, seed, spec, settings)
+    table = np.concatenate([data["noise.mean"][:, None], data["noise.factor"]], axis=1)
     # Models of one seed see one corpus.
-    return dataclasses.replace(header, corpus=header.streams or []), data, np.zeros(0, np.float32)
+    return dataclasses.replace(header, corpus=header.streams or []), data, table
 
 
 def _seed(
