@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -20,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from pipeline.languages.exponential_families import mean_grid, mean_statistics, normal_density
 
 Array = NDArray[np.float64]
+Rows = NDArray[np.bool_]
 
 NCE, ENCE = "nce", "ence"
 LARGEST_RATIO = 700.0  # exp of it is finite; beyond it a sigmoid is 0 or 1 to all digits
@@ -38,7 +40,10 @@ class Problem(Protocol):
     def hessian(self, delta_PxKxD: Array) -> Array:
         """(P, K, D, D)."""
 
-    def keep(self, rows: Array) -> Problem:
+    def derivatives(self, delta_PxKxD: Array) -> tuple[Array, Array]:
+        """Gradient and Hessian."""
+
+    def keep(self, rows: Rows) -> Problem:
         """The problems that the boolean ``rows`` (P,) choose."""
 
 
@@ -59,14 +64,18 @@ class Points:
 
     def _second(self, weights_PxKxN: Array) -> Array:
         """Sum of w T T^T."""
-        p, d, n = self.statistics_PxDxN.shape
+        d = self.statistics_PxDxN.shape[1]
         i, j = np.tril_indices(d)
-        pairs_PxMxN = self.statistics_PxDxN[:, i] * self.statistics_PxDxN[:, j]
         found = np.empty((*weights_PxKxN.shape[:2], d, d))
-        found[:, :, i, j] = found[:, :, j, i] = _product(weights_PxKxN, pairs_PxMxN.swapaxes(1, 2))
+        found[:, :, i, j] = found[:, :, j, i] = _product(weights_PxKxN, self._pairs_PxMxN.swapaxes(1, 2))
         return found
 
-    def _kept(self, rows: Array) -> tuple[Array, Array, Array]:
+    @cached_property
+    def _pairs_PxMxN(self) -> Array:
+        i, j = np.tril_indices(self.statistics_PxDxN.shape[1])
+        return self.statistics_PxDxN[:, i] * self.statistics_PxDxN[:, j]
+
+    def _kept(self, rows: Rows) -> tuple[Array, Array, Array]:
         weights = self.data_PxN[rows] + self.noise_PxN[rows]
         last = int(np.flatnonzero(weights.any(0)).max(initial=0)) + 1
         return (
@@ -87,19 +96,24 @@ class Nce(Points):
 
     def gradient(self, delta_PxKxD: Array) -> Array:
         """-1/2 E_*[sigmoid(-psi) T] + 1/2 E_Q[sigmoid(psi) T], (P, K, D)."""
-        inverse, sigmoid = self._sigmoid(delta_PxKxD)
-        inverse *= self.data_PxN[:, None]
-        np.subtract(self.noise_PxN[:, None], inverse, out=inverse)
-        inverse *= sigmoid
-        return self._first(inverse) / 2
+        return self._gradient(*self._sigmoid(delta_PxKxD))
 
     def hessian(self, delta_PxKxD: Array) -> Array:
         """1/2 (E_* + E_Q)[sigmoid(psi) sigmoid(-psi) T T^T], (P, K, D, D)."""
-        inverse, sigmoid = self._sigmoid(delta_PxKxD)
-        weights = (self.data_PxN + self.noise_PxN)[:, None] * inverse * sigmoid**2
-        return self._second(weights) / 2
+        return self._hessian(*self._sigmoid(delta_PxKxD))
 
-    def keep(self, rows: Array) -> Nce:
+    def derivatives(self, delta_PxKxD: Array) -> tuple[Array, Array]:
+        """Gradient and Hessian."""
+        inverse, sigmoid = self._sigmoid(delta_PxKxD)
+        return self._gradient(inverse, sigmoid), self._hessian(inverse, sigmoid)
+
+    def _gradient(self, inverse: Array, sigmoid: Array) -> Array:
+        return self._first((self.noise_PxN[:, None] - self.data_PxN[:, None] * inverse) * sigmoid) / 2
+
+    def _hessian(self, inverse: Array, sigmoid: Array) -> Array:
+        return self._second((self.data_PxN + self.noise_PxN)[:, None] * inverse * sigmoid**2) / 2
+
+    def keep(self, rows: Rows) -> Nce:
         """The problems that ``rows`` choose."""
         return Nce(*self._kept(rows))
 
@@ -131,7 +145,11 @@ class Ence(Points):
         data, noise = self._terms(delta_PxKxD)
         return self._second(noise + data) / 8
 
-    def keep(self, rows: Array) -> Ence:
+    def derivatives(self, delta_PxKxD: Array) -> tuple[Array, Array]:
+        """Gradient and Hessian."""
+        return self.gradient(delta_PxKxD), self.hessian(delta_PxKxD)
+
+    def keep(self, rows: Rows) -> Ence:
         """The problems that ``rows`` choose."""
         return Ence(*self._kept(rows))
 
@@ -176,7 +194,11 @@ class EnceMean:
         flat = np.stack([e1 * (1 + m1**2) + e2 * (1 + m2**2), mixed, mixed, e1 + e2], axis=-1)
         return flat.reshape(*flat.shape[:-1], 2, 2) / 8
 
-    def keep(self, rows: Array) -> EnceMean:
+    def derivatives(self, delta_PxKxD: Array) -> tuple[Array, Array]:
+        """Gradient and Hessian."""
+        return self.gradient(delta_PxKxD), self.hessian(delta_PxKxD)
+
+    def keep(self, rows: Rows) -> EnceMean:
         """The problems that ``rows`` choose."""
         return EnceMean(self.mean_P[rows])
 
@@ -199,7 +221,7 @@ def mean_points(means: ArrayLike, points: int | None = None) -> tuple[Array, Arr
 
 
 def mean_problem(loss: str, means: ArrayLike, points: int | None = None) -> Problem:
-    """The population loss of N(R, 1) against N(0, 1) for each R of ``means``: quadrature for NCE, closed form for eNCE."""
+    """The population loss of N(R, 1) against N(0, 1), R of ``means``: NCE by quadrature, eNCE in closed form."""
     means = np.atleast_1d(np.asarray(means, float))
     return Nce(*mean_points(means, points)) if loss == NCE else EnceMean(means)
 
@@ -238,12 +260,12 @@ def normalised_step(problem: Problem, delta: Array, eta: Array) -> Array:
 
 def newton_step(problem: Problem, delta: Array, eta: Array) -> Array:
     """Newton: delta - eta H^-1 g."""
-    direction = np.linalg.solve(problem.hessian(delta), problem.gradient(delta)[..., None])[..., 0]
-    return delta - eta * direction
+    gradient, hessian = problem.derivatives(delta)
+    return delta - eta * np.linalg.solve(hessian, gradient[..., None])[..., 0]
 
 
 def normalised(gradient: Array) -> Array:
-    """g/|g| along the last axis, scaled first so that no square underflows; 0 where g is 0, nan where it is not finite."""
+    """g/|g| along the last axis, scaled first so that no square underflows; 0 where g is 0, nan where not finite."""
     with np.errstate(invalid="ignore"):
         scaled = gradient / np.where(
             gradient.any(-1, keepdims=True), np.abs(gradient).max(-1, keepdims=True), 1
@@ -288,12 +310,12 @@ def descend(
         if hit.any():
             row, column = np.nonzero(hit)
             steps[place[row], column] = step
-        going = (steps[place] < 0).any(1) & (step < caps[place]) if hit.any() or step in caps else None
-        if going is not None and not going.all():
+        if hit.any() or step >= caps[place].min():
+            going = (steps[place] < 0).any(1) & (step < caps[place])
             final[place[~going]] = distance[~going]
+            if not going.any():
+                return Descent(steps, final)
             place, delta, rate, problem = place[going], delta[going], rate[going], problem.keep(going)
-        if not len(place):
-            return Descent(steps, final)
         delta, step = rule(problem, delta, rate), step + 1
 
 

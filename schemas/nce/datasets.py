@@ -46,7 +46,7 @@ class Pairs(pa.DataFrameModel):
             np.linalg.norm(np.subtract(*row)) if len(row[0]) == len(row[1]) else np.nan
             for row in frame.select("tau_star", "tau_q").iter_rows()
         ]
-        return pl.LazyFrame({"ok": np.isclose(found, frame["init_dist"], rtol=1e-12)})
+        return pl.LazyFrame({"ok": np.isclose(np.array(found), frame["init_dist"], rtol=1e-12)})
 
 
 class Images(pa.DataFrameModel):

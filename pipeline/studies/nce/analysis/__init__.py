@@ -7,9 +7,10 @@ from typing import Any
 import polars as pl
 
 from pipeline import tables
+from pipeline.studies.nce.analysis import annulus, landscape, steps
 from schemas.nce.tables import SCHEMAS
 
-PARTS: tuple[Any, ...] = ()
+PARTS: tuple[Any, ...] = (landscape, annulus, steps)
 
 
 def analyse(context: Any) -> dict[str, pl.DataFrame]:
