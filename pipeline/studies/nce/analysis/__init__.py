@@ -7,10 +7,10 @@ from typing import Any
 import polars as pl
 
 from pipeline import tables
-from pipeline.studies.nce.analysis import annulus, landscape, steps
+from pipeline.studies.nce.analysis import annulus, digits, landscape, steps
 from schemas.nce.tables import SCHEMAS
 
-PARTS: tuple[Any, ...] = (landscape, annulus, steps)
+PARTS: tuple[Any, ...] = (landscape, annulus, steps, digits)
 
 
 def analyse(context: Any) -> dict[str, pl.DataFrame]:
