@@ -60,7 +60,9 @@ def mnist(folder: Path, part: str) -> tuple[UInt8[np.ndarray, "n d"], UInt8[np.n
     if images.ndim != 3 or images.shape[1] != images.shape[2]:
         raise SandglassError(f"{paths[0]}: expected square images, got an array of shape {images.shape}")
     if labels.shape != images.shape[:1]:
-        raise SandglassError(f"{paths[1]}: expected one label for each of {len(images)} images, got {labels.shape}")
+        raise SandglassError(
+            f"{paths[1]}: expected one label for each of {len(images)} images, got {labels.shape}"
+        )
     if labels.size and labels.max() > 9:
         raise SandglassError(f"{paths[1]}: expected labels 0 to 9, got {labels.max()}")
     return images.reshape(len(images), -1), labels
@@ -73,7 +75,7 @@ def _idx_path(folder: Path, name: str) -> Path:
     raise SandglassError(f"{folder} holds neither {name} nor {name}.gz, files of MNIST")
 
 
-def read_idx(path: Path) -> UInt8[np.ndarray, "..."]:
+def read_idx(path: Path) -> UInt8[np.ndarray, ...]:
     """The array in an IDX file of unsigned bytes, gzipped or not.
 
     The format: two zero bytes, the type, the number of axes, their sizes as big-endian 32-bit integers, the values.

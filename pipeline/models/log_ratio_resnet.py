@@ -22,8 +22,8 @@ parameters, without the replica axis (i, o channels in and out of a block):
 
 ``forward`` can record ``features``, f(x) as (R, B, features).
 
-The frozen ``table`` (seeds, 1 + D, D) of a checkpoint is the noise q of each seed, which makes log q + g an unnormalised
-log-density: its mean, then the lower triangular factor of its covariance.
+The frozen ``table`` (seeds, 1 + D, D) of a checkpoint is the noise q of each seed, which makes log q + g an
+unnormalised log-density: its mean, then the lower triangular factor of its covariance.
 """
 
 from __future__ import annotations

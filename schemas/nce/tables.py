@@ -14,7 +14,12 @@ S_AREA = "s_area"
 IMAGE_SELECTIONS = [S_AREA, S_LOSS]
 FULL, DIAG = NOISES = ["full", "diag"]
 DIGITS, MNIST = "nce-digits", "nce-mnist"
-AREA, BATCH_AREA, EARLY, FINAL_TEST = IMAGE_QUANTITIES = ["area", "batch_area", "early_loss", "final_test_loss"]
+AREA, BATCH_AREA, EARLY, FINAL_TEST = IMAGE_QUANTITIES = [
+    "area",
+    "batch_area",
+    "early_loss",
+    "final_test_loss",
+]
 METHODS = {  # as figures and claims name them
     "NCE-GD": (NCE, GD),
     "NCE-NGD": (NCE, NGD),
@@ -324,7 +329,9 @@ class DigitsNoise(_Result):
 
     @pa.dataframe_check(name="64 means, 64 x 64 covariances")
     def lengths(cls, data: PolarsData) -> pl.LazyFrame:
-        return data.lazyframe.select((pl.col("mean").list.len() == 64) & (pl.col("cov").list.len() == 64 * 64))
+        return data.lazyframe.select(
+            (pl.col("mean").list.len() == 64) & (pl.col("cov").list.len() == 64 * 64)
+        )
 
 
 _IMAGE_RUN = ["dataset", "q_kind", "loss", "optimizer", "eta", "seed"]
@@ -351,8 +358,12 @@ class DigitsRuns(_ImageRun):
     step: pl.Int32 = pa.Field(ge=1)
     train_loss: pl.Float64 = pa.Field(ge=0, nullable=True, description="all training images, as minimised")
     test_loss: pl.Float64 = pa.Field(ge=0, nullable=True)
-    train_nce_loss: pl.Float64 = pa.Field(ge=0, nullable=True, description="not clipped, whatever is minimised")
-    min_train_loss: pl.Float64 = pa.Field(ge=0, nullable=True, description="smallest so far, before divergence")
+    train_nce_loss: pl.Float64 = pa.Field(
+        ge=0, nullable=True, description="not clipped, whatever is minimised"
+    )
+    min_train_loss: pl.Float64 = pa.Field(
+        ge=0, nullable=True, description="smallest so far, before divergence"
+    )
     batch_loss: pl.Float64 = pa.Field(
         ge=0, nullable=True, description="mean over the batches since the point before"
     )

@@ -10,7 +10,7 @@ import polars as pl
 
 from pipeline.errors import SandglassError
 from pipeline.streams import stream
-from schemas.nce.datasets import DIMENSION, GAUSS, IMAGES, SCHEMA
+from schemas.nce.datasets import DIMENSION, GAUSS, SCHEMA
 
 __all__ = ["SCHEMA", "generate"]
 
@@ -77,7 +77,7 @@ def images(entry: Any, dataset_id: str) -> pl.DataFrame:
         pl.DataFrame({"label": labels, "pixels": list(pixels)}).with_columns(pl.lit(part).alias("part"))
         for part, (pixels, labels) in found.items()
     ]
-    schema = {"label": pl.Int8, "pixels": pl.List(pl.UInt8), "part": pl.String}
+    schema: dict[str, Any] = {"label": pl.Int8, "pixels": pl.List(pl.UInt8), "part": pl.String}
     frame = pl.concat([pl.DataFrame(schema=schema), *(frame.cast(schema) for frame in frames)])
     levels = pl.lit(digits.LEVELS[entry.source], pl.Int16).alias("levels")
     index = pl.int_range(pl.len(), dtype=pl.Int32).alias("index")

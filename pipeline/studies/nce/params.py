@@ -54,13 +54,17 @@ class Run(GridRunEntry):
     """N7: a log-ratio of images against Gaussian noise; ``replicas`` counts seeds, for each step size."""
 
     loss: Literal["nce", "ence"]
-    q_kind: Literal["full", "diag"] = Field(description="the noise: covariance of the images, or its diagonal")
+    q_kind: Literal["full", "diag"] = Field(
+        description="the noise: covariance of the images, or its diagonal"
+    )
     log_ratio_clip: Annotated[float, Field(gt=0)] | None = Field(
         description="log-ratios are cut off there before the loss; null: nowhere"
     )
     logit_alpha: Annotated[float, Field(gt=0, lt=0.5)] = Field(description="y = logit(a + (1 - 2a) x)")
     held_out: Positive = Field(description="test images, where the source has no parts of its own")
-    evaluated: Positive = Field(description="images, and as many draws of noise, on which losses are measured")
+    evaluated: Positive = Field(
+        description="images, and as many draws of noise, on which losses are measured"
+    )
     widths: list[Positive] = Field(min_length=1, description="channels of the residual blocks")
     strides: list[Positive] = Field(min_length=1, description="of the residual blocks")
     groups: Positive = Field(description="of each group normalisation")
@@ -71,7 +75,9 @@ class Run(GridRunEntry):
         if self.optimizer == "adam":
             raise ValueError("optimizer must be 'sgd' or 'normalised_sgd': the study compares these")
         if len(self.widths) != len(self.strides):
-            raise ValueError(f"strides must be as many as widths, {len(self.widths)}, got {len(self.strides)}")
+            raise ValueError(
+                f"strides must be as many as widths, {len(self.widths)}, got {len(self.strides)}"
+            )
         if any(width % self.groups for width in self.widths):
             raise ValueError(f"widths must be multiples of groups, {self.groups}")
         return self

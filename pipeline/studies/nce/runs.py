@@ -30,8 +30,8 @@ def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[st
     """
     if not frame.height:
         raise SandglassError(
-            f"dataset {entry.dataset} holds no images: set datasets.{entry.dataset}.path to the folder of MNIST's files, "
-            f"or replicas of its runs to 0"
+            f"dataset {entry.dataset} holds no images: set datasets.{entry.dataset}.path to the folder of MNIST's "
+            "files, or the replicas of its runs to 0"
         )
     pixels = np.stack(frame["pixels"].to_list())
     parts = frame["part"].to_numpy()

@@ -74,7 +74,9 @@ class Objective:
         """``evaluated`` per replica: what is minimised on training and on test images, each with noise of their own;
         the NCE loss on the first, without clipping; and which share of the first is clipped."""
         g = {
-            name: torch.cat([forward(part)[0] for part in held[name][held["corpus"]].split(CHUNK, dim=1)], dim=1)
+            name: torch.cat(
+                [forward(part)[0] for part in held[name][held["corpus"]].split(CHUNK, dim=1)], dim=1
+            )
             for name in ("train", "noise", "test", "test_noise")
         }
         both_RxB = torch.cat([g["train"], g["noise"]], dim=1)

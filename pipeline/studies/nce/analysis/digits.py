@@ -1,4 +1,4 @@
-"""N7: log-ratios of images while they train, step sizes selected by two rules, GD against normalised GD (Figure 4.3)."""
+"""N7: log-ratios of images while they train, step sizes selected by two rules, GD against NGD (Figure 4.3)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import polars as pl
 
 from pipeline import stats
 from pipeline.streams import stream
-from schemas.nce.tables import AREA, DIGITS, GD, IMAGE_QUANTITIES, IMAGE_SELECTIONS, NGD, S_AREA
+from schemas.nce.tables import DIGITS, GD, IMAGE_QUANTITIES, IMAGE_SELECTIONS, NGD, S_AREA
 
 OPTIMIZERS = {"sgd": GD, "normalised_sgd": NGD}
 METHOD = ["dataset", "q_kind", "loss", "optimizer"]
@@ -28,7 +28,9 @@ def analyse(context: Any) -> dict[str, pl.DataFrame]:
     selected = pl.concat(_selected(final, rule) for rule in IMAGE_SELECTIONS)
     noise = list(_noise(context, runs))
     tables = {"digits_runs": curves, "digits_final": final, "digits_selected": selected}
-    tables["digits_contrasts"] = pl.DataFrame(list(_contrasts(context, final, selected)), infer_schema_length=None)
+    tables["digits_contrasts"] = pl.DataFrame(
+        list(_contrasts(context, final, selected)), infer_schema_length=None
+    )
     if noise:
         tables["digits_noise"] = pl.DataFrame(noise).unique(["q_kind", "seed"]).sort("q_kind", "seed")
     return {name: frame for name, frame in tables.items() if frame.width}
@@ -98,7 +100,9 @@ def _selected(final: pl.DataFrame, rule: str) -> pl.DataFrame:
     )
     order = "area" if rule == S_AREA else "final_test_loss"
     return (
-        by_eta.with_columns(pl.col("diverged").sum().over(METHOD).alias("etas_diverged"), pl.lit(rule).alias("rule"))
+        by_eta.with_columns(
+            pl.col("diverged").sum().over(METHOD).alias("etas_diverged"), pl.lit(rule).alias("rule")
+        )
         .filter(~pl.col("diverged"))
         .sort(*METHOD, order, "eta")
         .group_by(METHOD, maintain_order=True)
@@ -126,7 +130,12 @@ def _contrasts(context: Any, final: pl.DataFrame, selected: pl.DataFrame) -> Ite
             gd, ngd = (found[name][quantity].to_numpy() for name in (GD, NGD))
             rng = stream(context.seed, context.study, "digits_contrasts", *key, quantity)
             interval = stats.bootstrap(
-                stats.mean_difference, ngd, gd, rng=rng, resamples=analysis.resamples, confidence=analysis.confidence
+                stats.mean_difference,
+                ngd,
+                gd,
+                rng=rng,
+                resamples=analysis.resamples,
+                confidence=analysis.confidence,
             )
             yield where | interval._asdict() | {
                 "quantity": quantity,
@@ -147,4 +156,9 @@ def _noise(context: Any, runs: list[str]) -> Iterator[dict[str, Any]]:
         for seed, (mean, *factor) in enumerate(table_SxNxD):
             # Not a matrix product: its last bits depend on the number of threads.
             covariance = np.einsum("ik,jk->ij", np.array(factor), np.array(factor))
-            yield {"q_kind": entry["q_kind"], "seed": seed, "mean": mean.tolist(), "cov": covariance.reshape(-1).tolist()}
+            yield {
+                "q_kind": entry["q_kind"],
+                "seed": seed,
+                "mean": mean.tolist(),
+                "cov": covariance.reshape(-1).tolist(),
+            }
