@@ -78,7 +78,7 @@ def images(entry: Any, dataset_id: str) -> pl.DataFrame:
         for part, (pixels, labels) in found.items()
     ]
     schema: dict[str, Any] = {"label": pl.Int8, "pixels": pl.List(pl.UInt8), "part": pl.String}
-    frame = pl.concat([pl.DataFrame(schema=schema), *(frame.cast(schema) for frame in frames)])
+    frame = pl.concat([pl.DataFrame(schema=schema), *(frame.cast(pl.Schema(schema)) for frame in frames)])
     levels = pl.lit(digits.LEVELS[entry.source], pl.Int16).alias("levels")
     index = pl.int_range(pl.len(), dtype=pl.Int32).alias("index")
     return frame.select(index, "label", "part", levels, "pixels")

@@ -15,6 +15,10 @@ from schemas.nce.tables import DIGITS, GD, IMAGE_QUANTITIES, IMAGE_SELECTIONS, N
 OPTIMIZERS = {"sgd": GD, "normalised_sgd": NGD}
 METHOD = ["dataset", "q_kind", "loss", "optimizer"]
 MODEL = [*METHOD, "eta", "seed"]
+MEASURED = [
+    *("train_loss", "test_loss", "train_nce_loss", "min_train_loss", "batch_loss"),
+    *("clip_fraction", "grad_norm", "skipped", "diverged"),
+]
 
 
 def analyse(context: Any) -> dict[str, pl.DataFrame]:
@@ -64,7 +68,7 @@ def _curves(context: Any, run: str, clipped: float) -> pl.DataFrame:
             pl.lit(OPTIMIZERS[entry["optimizer"]]).alias("optimizer"),
             *named.values(),
         )
-        .drop("run", "replica", "accuracy")
+        .select(*MODEL, "step", *MEASURED)
     )
 
 
