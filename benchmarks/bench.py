@@ -162,7 +162,7 @@ def plain_gpt2(job: core.TrainingJob) -> Callable[[int], None]:
 
 def our_step(job: core.TrainingJob) -> Callable[[int], None]:
     """One step of the trainer, batch preparation included."""
-    state = core.State.fresh(job.initial([0]), job.metrics)
+    state = core.State.fresh(job, job.initial([0]))
     table, rate = torch.from_numpy(job.table), torch.full((1, 1), 3e-3)
 
     def step(index: int) -> None:

@@ -12,9 +12,17 @@ import functools
 import importlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 
 from pipeline.errors import SandglassError
 from pipeline.reading import FILE, read, shown
@@ -42,7 +50,7 @@ class DatasetEntry(Strict):
     language: Module = Field(description="the module of pipeline/languages/ that generates it")
 
 
-class RunEntry(Strict):
+class Ensemble(Strict):
     """What every run (an ensemble of replicas of one model) names; a study adds its own fields."""
 
     study: Id
@@ -54,13 +62,38 @@ class RunEntry(Strict):
     replicas: Annotated[int, Field(ge=0, description="models; 0 = none are trained at this scale")]
     steps: Positive = Field(description="optimiser steps")
     batch: Positive = Field(description="sequences per step")
-    lr: float = Field(gt=0, description="peak learning rate")
     schedule: Literal["constant", "cosine"] = Field(description="of the learning rate, to 0 over all steps")
-    betas: list[Probability] = Field(min_length=2, max_length=2, description="of Adam")
-    eps: float = Field(gt=0, description="of Adam")
     clip: float = Field(ge=0, description="bound on a replica's gradient norm; 0 = none")
     precision: Literal["fp32", "tf32", "bf16"]
     log_every: Positive = Field(description="steps between two points of the curves")
+
+
+class RunEntry(Ensemble):
+    """A run at one learning rate, with Adam."""
+
+    lr: float = Field(gt=0, description="peak learning rate")
+    betas: list[Probability] = Field(min_length=2, max_length=2, description="of Adam")
+    eps: float = Field(gt=0, description="of Adam")
+
+
+class GridRunEntry(Ensemble):
+    """A run over a grid of learning rates: ``replicas`` models for each, which share initial weights and data
+    order with those of the other rates."""
+
+    lr: list[Annotated[float, Field(gt=0)]] = Field(min_length=1, description="peak learning rates")
+    optimizer: Literal["adam", "sgd", "normalised_sgd"]
+    betas: Annotated[list[Probability], Field(min_length=2, max_length=2)] | None = Field(
+        None, description="of Adam; of no other optimizer"
+    )
+    eps: Annotated[float, Field(gt=0)] | None = Field(None, description="of Adam; of no other optimizer")
+
+    @model_validator(mode="after")
+    def _settings_of_adam(self) -> Self:
+        if not ((self.optimizer == "adam") == (self.betas is not None) == (self.eps is not None)):
+            raise ValueError("betas and eps must be there exactly for optimizer 'adam'")
+        if len(set(self.lr)) < len(self.lr):
+            raise ValueError("lr lists a rate twice")
+        return self
 
 
 class TheoryEntry(Strict):

@@ -52,14 +52,15 @@ def run(job: Job) -> None:
     for replica, step in trained.diverged.items():
         job.say(f"replica {replica} diverged at step {step} and was frozen there")
     curves = _curve_table(job.id, range(len(header.corpus)), trained.logged, trained.curves)
-    _write(job, trained.params | {"table": table}, header.spec, trained.diverged, curves)
+    models = {"spec": header.spec, "lr": header.lr, "streams": header.streams}
+    _write(job, trained.params | {"table": table}, models, trained.diverged, curves)
     shutil.rmtree(work)
 
 
 def _write(
     job: Job,
     arrays: dict[str, np.ndarray],
-    spec: dict[str, Any],
+    models: dict[str, Any],
     diverged: dict[int, int],
     curves: pl.DataFrame,
 ) -> None:
@@ -74,9 +75,8 @@ def _write(
         "scale": job.scale,
         "params_hash": job.params_hash,
         "entry": job.entry.model_dump(),
-        "spec": spec,
         "diverged": {str(replica): step for replica, step in diverged.items()},
-    }
+    } | models
     checkpoints.write(job.out(folder / "model.safetensors"), arrays, about)
 
 

@@ -5,11 +5,13 @@ runs on a bare GPU machine: ``python -m pipeline.training.core JOB FOLDER 0,1,2 
 job file, trains the chunks one after another and leaves ``FOLDER/<chunk>.safetensors``.
 
 A job is a file of `pipeline.checkpoints`: the objective's data, the embedding ``table``, and a JSON header
-(`Header`). Data order, initial weights and an objective's draws are pure functions of
-(seed, study, stream, replica, step), so a resumed run continues exactly where it was.
+(`Header`). Arrays named ``initial.<parameter>`` take the place of random initial weights, those named
+``held.<name>`` are what the objective evaluates on. Data order, initial weights and an objective's draws are
+pure functions of (seed, study, stream, replica, step), so a resumed run continues exactly where it was.
 
-Optimiser: Adam (Kingma & Ba 2015, algorithm 1), learning rate per replica, gradient clipping per
-replica. A replica whose loss or gradient is not finite is marked, frozen, and the others go on.
+Optimisers: Adam (Kingma & Ba 2015, algorithm 1), SGD, and SGD along the gradient divided by its norm; learning
+rate per replica, gradient clipping per replica. A replica whose loss or gradient is not finite is marked,
+frozen, and the others go on.
 """
 
 from __future__ import annotations
@@ -24,10 +26,10 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -41,9 +43,41 @@ CHECKPOINT_SECONDS = 10.0
 REPORT_SECONDS = 0.5
 
 
+MOMENTS = {"adam": ("mean", "square"), "sgd": (), "normalised_sgd": ()}  # what an optimiser remembers
+OF_STEPS = {"sgd": ("gradient_norm",), "normalised_sgd": ("gradient_norm", "skipped")}  # metrics it adds
+
+# The model's forward pass with specification, parameters and table filled in: outputs and what was recorded.
+Forward = Callable[..., tuple[Tensor, dict[str, Tensor]]]
+
+
+class Objective(Protocol):
+    """What a module of `pipeline.training.objectives` makes of the job's data: ``Objective(data, settings)``."""
+
+    sequences: int  # examples of an epoch
+    l2: float  # lambda of an l2 term on all weights, which the trainer adds
+    metrics: tuple[str, ...]  # what ``loss`` returns; "loss" is minimised, "regulariser" takes the l2 term
+    evaluated: tuple[str, ...]  # what ``evaluate`` returns
+
+    def collate(
+        self,
+        corpora: list[int],
+        selections: list[np.ndarray],
+        rngs: Sequence[Callable[[], np.random.Generator]],
+    ) -> dict[str, np.ndarray]:
+        """The batch of a step, a leading axis R on every array: of each replica its corpus, the examples
+        chosen from it, and its stream of draws."""
+
+    def loss(self, forward: Forward, batch: dict[str, Tensor]) -> dict[str, Tensor]:
+        """``metrics`` on a batch, (R,) each."""
+
+    def evaluate(self, forward: Forward, held: dict[str, Tensor]) -> dict[str, Tensor]:
+        """``evaluated`` on the arrays ``held.<name>`` of the job, (R,) each; called where the curves have a
+        point, without gradients. ``held["corpus"]`` (R,) numbers the corpus of each replica."""
+
+
 @dataclass(frozen=True)
 class Header:
-    """What a job says beside its data. Lists have one entry per replica."""
+    """What a job says beside its data. Lists have one entry per model, here called a replica."""
 
     model: str
     spec: dict[str, Any]
@@ -62,6 +96,24 @@ class Header:
     clip: float
     precision: str
     log_every: int
+    optimizer: str = "adam"
+    streams: list[int] | None = (
+        None  # models that share one share initial weights and data order; None: 0, 1, ...
+    )
+
+    @classmethod
+    def grid(cls, entry: Any, seed: int, spec: dict[str, Any], settings: dict[str, Any]) -> Header:
+        """Of a run over several learning rates (`pipeline.params.GridRunEntry`), the first rate's replicas first;
+        all of them on the first corpus."""
+        count = entry.replicas * len(entry.lr)
+        same = ("model", "objective", "study", "stream", "steps", "batch", "schedule", "clip", "precision")
+        return cls(
+            **{name: getattr(entry, name) for name in (*same, "log_every", "optimizer")},
+            spec=spec, settings=settings, seed=seed, corpus=[0] * count,
+            lr=[rate for rate in entry.lr for _ in range(entry.replicas)],
+            streams=[r for _ in entry.lr for r in range(entry.replicas)],
+            betas=entry.betas or [], eps=entry.eps or 0.0,
+        )  # fmt: skip
 
 
 class TrainingJob:
@@ -75,14 +127,27 @@ class TrainingJob:
         self.model = importlib.import_module(f"pipeline.models.{self.header.model}")
         self.spec = self.model.Spec(**self.header.spec)
         self.shapes: dict[str, tuple[int, ...]] = self.model.shapes(self.spec)
+        self.given = _taken(data, "initial.")
+        self.held = _taken(data, "held.")
         objective = importlib.import_module(f"pipeline.training.objectives.{self.header.objective}")
-        self.objective = objective.Objective(data, self.header.settings)
-        self.metrics: tuple[str, ...] = objective.METRICS
+        self.objective: Objective = objective.Objective(data, self.header.settings)
+        self.averaged = (*self.objective.metrics, *OF_STEPS.get(self.header.optimizer, ()))
+        self.metrics = (*self.averaged, *self.objective.evaluated)
         self._orders: dict[int, tuple[int, np.ndarray]] = {}
 
     def rng(self, replica: int, *purpose: str | int) -> np.random.Generator:
         """The named stream of a replica: of its initial weights, its data order, its objective's draws."""
-        return stream(self.header.seed, self.header.study, self.header.stream, "replica", replica, *purpose)
+        return stream(
+            self.header.seed,
+            self.header.study,
+            self.header.stream,
+            "replica",
+            self._stream(replica),
+            *purpose,
+        )
+
+    def _stream(self, replica: int) -> int:
+        return self.header.streams[replica] if self.header.streams is not None else replica
 
     def batch(self, replicas: list[int], step: int) -> dict[str, np.ndarray]:
         """What the replicas see at ``step``: a pure function of its arguments."""
@@ -94,15 +159,16 @@ class TrainingJob:
     def _selection(self, replica: int, step: int) -> np.ndarray:
         n, size = self.objective.sequences, self.header.batch
         epoch, index = divmod(step, math.ceil(n / size))
-        if self._orders.get(replica, (-1,))[0] != epoch:
-            self._orders[replica] = (epoch, self.rng(replica, "order", epoch).permutation(n))
-        return self._orders[replica][1][index * size : (index + 1) * size]
+        which = self._stream(replica)
+        if self._orders.get(which, (-1,))[0] != epoch:
+            self._orders[which] = (epoch, self.rng(replica, "order", epoch).permutation(n))
+        return self._orders[which][1][index * size : (index + 1) * size]
 
     def initial(self, replicas: list[int]) -> Tensor:
         """Flat initial weights (R, P), float32."""
         rows = []
         for r in replicas:
-            values = self.model.initial(self.spec, self.rng(r, "init"))
+            values = self.model.initial(self.spec, self.rng(r, "init")) | self.given
             rows.append(np.concatenate([values[name].reshape(-1) for name in self.shapes]))
         return torch.from_numpy(np.stack(rows)).to(torch.float32)
 
@@ -114,21 +180,27 @@ class TrainingJob:
         return {name: part.view(-1, *shape) for (name, shape), part in named}
 
 
+def _taken(data: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    """The arrays of ``data`` whose name starts with ``prefix``, without it; they are no longer in ``data``."""
+    return {name.removeprefix(prefix): data.pop(name) for name in list(data) if name.startswith(prefix)}
+
+
 @dataclass
 class State:
-    """Everything that training carries from step to step; (R, P) unless said otherwise."""
+    """Everything that training carries from step to step."""
 
-    flat: Tensor
-    mean: Tensor
-    square: Tensor
+    flat: Tensor  # (R, P) weights
+    moments: dict[str, Tensor]  # (R, P) each, of the optimiser: `MOMENTS`
     diverged_at: Tensor  # (R,) int64, -1 while the replica is finite
     step: int
     curves: dict[str, list[Tensor]]  # metric -> one (R,) tensor per logged step
 
     @classmethod
-    def fresh(cls, flat: Tensor, metrics: tuple[str, ...]) -> State:
+    def fresh(cls, job: TrainingJob, flat: Tensor) -> State:
+        """Before the first step, at the weights ``flat``."""
         never = torch.full((flat.shape[0],), -1, dtype=torch.int64, device=flat.device)
-        return cls(flat, torch.zeros_like(flat), torch.zeros_like(flat), never, 0, {m: [] for m in metrics})
+        moments = {name: torch.zeros_like(flat) for name in MOMENTS[job.header.optimizer]}
+        return cls(flat, moments, never, 0, {metric: [] for metric in job.metrics})
 
 
 def learning_rate(header: Header, step: int) -> float:
@@ -148,13 +220,16 @@ def train_chunk(
 ) -> State:
     """Train ``replicas`` side by side to the last step, from ``checkpoint`` if one of this job is there."""
     header = job.header
-    state = State.fresh(job.initial(replicas).to(device), job.metrics)
+    state = State.fresh(job, job.initial(replicas).to(device))
     if checkpoint is not None:
         state = _resume(checkpoint, job, state)
     lr_Rx1 = torch.tensor([header.lr[r] for r in replicas], dtype=torch.float32, device=device)[:, None]
     table = torch.from_numpy(job.table).to(device)
+    held = {name: torch.from_numpy(array).to(device) for name, array in job.held.items()}
+    held["corpus"] = torch.tensor([header.corpus[r] for r in replicas], device=device)
     torch.backends.cuda.matmul.allow_tf32 = header.precision == "tf32"
-    sums = _zeros(job.metrics, len(replicas), device)
+    torch.backends.cudnn.allow_tf32 = header.precision == "tf32"  # of convolutions; on unless told
+    sums = _zeros(job.averaged, len(replicas), device)
     since = 0
     last_saved = time.monotonic()
     while state.step < header.steps:
@@ -163,19 +238,29 @@ def train_chunk(
             name: torch.from_numpy(array).to(device, non_blocking=True) for name, array in arrays.items()
         }
         found = _step(job, state, table, batch, lr_Rx1)
-        for name in job.metrics:
+        for name in job.averaged:
             sums[name] += found[name]
         since += 1
         state.step += 1
         if state.step % header.log_every == 0 or state.step == header.steps:
+            point = {name: total / since for name, total in sums.items()}
+            if job.objective.evaluated:
+                with torch.no_grad():
+                    found = job.objective.evaluate(_forward(job, job.unflatten(state.flat), table), held)
+                gone = state.diverged_at >= 0
+                point |= {name: value.masked_fill(gone, math.nan) for name, value in found.items()}
             for name in job.metrics:
-                state.curves[name].append((sums[name] / since).cpu())
-            sums, since = _zeros(job.metrics, len(replicas), device), 0
+                state.curves[name].append(point[name].cpu())
+            sums, since = _zeros(job.averaged, len(replicas), device), 0
             if checkpoint is not None and time.monotonic() - last_saved > checkpoint_seconds:
                 save(checkpoint, job, state)
                 last_saved = time.monotonic()
         progress(state.step)
     return state
+
+
+def _forward(job: TrainingJob, params: dict[str, Tensor], table: Tensor) -> Forward:
+    return functools.partial(job.model.forward, job.spec, params, table)
 
 
 def _zeros(metrics: tuple[str, ...], replicas: int, device: torch.device) -> dict[str, Tensor]:
@@ -188,14 +273,7 @@ def _step(
     """One optimiser step in place; returns the metrics per replica."""
     header = job.header
     weights = state.flat.requires_grad_()
-    params = job.unflatten(weights)
-
-    def forward(ids: Tensor, positions: Tensor, segments: Tensor, select: Tensor) -> Tensor:
-        """Rows of replicas with fewer of them are filled up with -1, which counts for nothing."""
-        ids, select = ids.clamp(min=0), select.clamp(min=0)
-        logits, _ = job.model.forward(job.spec, params, table, ids, positions, segments, select=select)
-        return logits
-
+    forward = _forward(job, job.unflatten(weights), table)
     mixed = (
         torch.autocast(weights.device.type, torch.bfloat16)
         if header.precision == "bf16"
@@ -219,30 +297,41 @@ def _step(
         if header.clip:
             gradient = gradient * (header.clip / norm_R.clamp(min=header.clip))[:, None]
         gradient = torch.where(alive_Rx1, gradient, torch.zeros_like(gradient))
-        _adam(header, state, gradient, lr_Rx1 * alive_Rx1)
-    return {name: value.detach() for name, value in found.items()}
+        _UPDATES[header.optimizer](header, state, gradient, lr_Rx1 * alive_Rx1)
+    if header.optimizer in OF_STEPS:
+        found |= {"gradient_norm": norm_R, "skipped": (norm_R == 0).to(norm_R.dtype)}
+    return {name: found[name].detach() for name in job.averaged}
 
 
 def _adam(header: Header, state: State, gradient: Tensor, lr_Rx1: Tensor) -> None:
     """One Adam update of the flat weights; a rate of 0 leaves a replica as it is."""
     b1, b2 = header.betas
+    mean, square = state.moments["mean"], state.moments["square"]
     t = state.step + 1
-    state.mean.lerp_(gradient, 1 - b1)
-    state.square.mul_(b2).addcmul_(gradient, gradient, value=1 - b2)
+    mean.lerp_(gradient, 1 - b1)
+    square.mul_(b2).addcmul_(gradient, gradient, value=1 - b2)
     scale = math.sqrt(1 - b2**t)
-    denominator = state.square.sqrt().div_(scale).add_(header.eps)
+    denominator = square.sqrt().div_(scale).add_(header.eps)
     rate_Rx1 = lr_Rx1 * (learning_rate(header, state.step) / (1 - b1**t))
-    state.flat.sub_(rate_Rx1 * state.mean / denominator)
+    state.flat.sub_(rate_Rx1 * mean / denominator)
+
+
+def _sgd(header: Header, state: State, gradient: Tensor, lr_Rx1: Tensor) -> None:
+    state.flat.sub_(lr_Rx1 * learning_rate(header, state.step) * gradient)
+
+
+def _normalised_sgd(header: Header, state: State, gradient: Tensor, lr_Rx1: Tensor) -> None:
+    """A step as long as the rate, whatever the gradient's size; none where it is exactly 0."""
+    norm_Rx1 = gradient.norm(dim=-1, keepdim=True)
+    _sgd(header, state, gradient / torch.where(norm_Rx1 > 0, norm_Rx1, torch.ones_like(norm_Rx1)), lr_Rx1)
+
+
+_UPDATES = {"adam": _adam, "sgd": _sgd, "normalised_sgd": _normalised_sgd}
 
 
 def save(path: Path, job: TrainingJob, state: State) -> None:
     """Write a checkpoint of the job."""
-    tensors = {
-        "flat": state.flat,
-        "mean": state.mean,
-        "square": state.square,
-        "diverged_at": state.diverged_at,
-    }
+    tensors = {"flat": state.flat, "diverged_at": state.diverged_at} | state.moments
     tensors |= {f"curves.{name}": torch.stack(rows) for name, rows in state.curves.items() if rows}
     arrays = {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
     checkpoints.write(path, arrays, {"digest": job.digest, "step": state.step})
@@ -267,9 +356,9 @@ def _resume(path: Path, job: TrainingJob, fresh: State) -> State:
     if saved is None:
         return fresh
     device = fresh.flat.device
-    core = {name: saved[name].to(device) for name in ("flat", "mean", "square", "diverged_at")}
     logged = {m: list(saved[f"curves.{m}"]) if f"curves.{m}" in saved else [] for m in job.metrics}
-    return State(**core, step=saved["step"], curves=logged)
+    moments = {name: saved[name].to(device) for name in fresh.moments}
+    return State(saved["flat"].to(device), moments, saved["diverged_at"].to(device), saved["step"], logged)
 
 
 def chunk_name(replicas: list[int]) -> str:

@@ -7,13 +7,14 @@ the same loss and the same gradient to rounding.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from torch import Tensor
 
 if TYPE_CHECKING:
-    from jaxtyping import Int
+    from jaxtyping import Float, Int
 
 
 class Packed(NamedTuple):
@@ -58,36 +59,66 @@ def pack(lengths: Int[np.ndarray, " n"], row_length: int) -> Packed:
 
 
 class Batches:
-    """Packed batches of sequences with a target at some of their positions.
+    """Packed batches of sequences with a target at some of their positions, for objectives to build on.
 
     ``data``: ``ids`` (corpora, n, T) inputs, start token first; ``lengths`` (corpora, n) inputs in use;
     ``targets`` (corpora, n, T) the output to predict at each input, -1 for none.
     """
 
-    l2 = 0.0  # lambda of an l2 term on all weights, which the trainer adds
+    l2 = 0.0
+    metrics = ("loss", "accuracy", "regulariser")
+    evaluated: tuple[str, ...] = ()
 
     def __init__(self, data: dict[str, np.ndarray]) -> None:
         self.data = data
         self.sequences = data["ids"].shape[1]
 
     def collate(
-        self, corpora: list[int], selections: list[np.ndarray], rngs: list[Callable[[], np.random.Generator]]
+        self,
+        corpora: list[int],
+        selections: list[np.ndarray],
+        rngs: Sequence[Callable[[], np.random.Generator]],
     ) -> dict[str, np.ndarray]:
         """The batch of a step: for each replica its corpus, the sequences chosen from it, and its stream."""
-        parts = [self._replica(*chosen) for chosen in zip(corpora, selections, rngs, strict=True)]
+        parts = [self.replica(*chosen) for chosen in zip(corpora, selections, rngs, strict=True)]
         return {name: _stack([part[name] for part in parts]) for name in parts[0]}
 
-    def _replica(
+    def replica(
         self, corpus: int, chosen: np.ndarray, rng: Callable[[], np.random.Generator]
     ) -> dict[str, np.ndarray]:
-        ids = self.data["ids"][corpus, chosen]
-        lengths = self.data["lengths"][corpus, chosen].astype(np.int64)
+        """The part of one replica."""
+        ids, lengths, targets = self.examples(corpus, chosen)
         used = np.arange(ids.shape[1]) < lengths[:, None]
-        targets = self.data["targets"][corpus, chosen][used].astype(np.int64)
         packed = pack(lengths, ids.shape[1])
         # Outputs are needed where the loss looks, and nowhere else.
         wanted = targets >= 0
         return rows(packed, ids[used]) | {"select": packed.where[wanted], "targets": targets[wanted]}
+
+    def examples(self, corpus: int, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Inputs (n, T) and lengths (n,) of the chosen sequences; targets (tokens,), one sequence after another."""
+        ids = self.data["ids"][corpus, chosen]
+        lengths = self.data["lengths"][corpus, chosen].astype(np.int64)
+        used = np.arange(ids.shape[1]) < lengths[:, None]
+        return ids, lengths, self.data["targets"][corpus, chosen][used].astype(np.int64)
+
+    def outputs(
+        self,
+        forward: Callable[..., tuple[Tensor, dict[str, Tensor]]],
+        batch: dict[str, Tensor],
+        prefix: str = "",
+    ) -> Float[Tensor, "R K O"]:
+        """What the model gives at ``select``; rows of replicas with fewer of them are filled up with -1, and what
+        stands there counts for nothing."""
+        ids, positions, segments, select = (
+            batch[prefix + name] for name in ("ids", "positions", "segments", "select")
+        )
+        return forward(ids.clamp(min=0), positions, segments, select=select.clamp(min=0))[0]
+
+    def evaluate(
+        self, forward: Callable[..., tuple[Tensor, dict[str, Tensor]]], held: dict[str, Tensor]
+    ) -> dict[str, Tensor]:
+        """Nothing is held out."""
+        return {}
 
 
 def rows(packed: Packed, tokens: np.ndarray) -> dict[str, np.ndarray]:

@@ -7,7 +7,7 @@ import pandera.polars as pa
 import polars as pl
 from pandera.api.polars.types import PolarsData
 
-GAUSS = "gauss"
+GAUSS, IMAGES = "gauss", "images"
 DIMENSION = 16
 
 
@@ -49,4 +49,33 @@ class Pairs(pa.DataFrameModel):
         return pl.LazyFrame({"ok": np.isclose(np.array(found), frame["init_dist"], rtol=1e-12)})
 
 
-SCHEMA = {GAUSS: Pairs}
+class Images(pa.DataFrameModel):
+    """NCE-DIG, NCE-MNIST: images of handwritten digits, as their source has them; none where that is not given.
+
+    A source without parts of its own has ``part`` any: each seed then splits it.
+    """
+
+    index: pl.Int32 = pa.Field(ge=0, unique=True)
+    label: pl.Int8 = pa.Field(ge=0, le=9)
+    part: pl.String = pa.Field(isin=["any", "train", "test"])
+    levels: pl.Int16 = pa.Field(gt=1, le=256, description="values that a pixel may take: 0 to levels - 1")
+    pixels: pl.List = pa.Field(dtype_kwargs={"inner": pl.UInt8}, description="row by row")
+
+    class Config:
+        """Exactly these columns, in this order."""
+
+        strict = True
+        ordered = True
+
+    @pa.dataframe_check(name="images are square, and of one size")
+    def square(cls, data: PolarsData) -> pl.LazyFrame:
+        pixels = pl.col("pixels").list.len()
+        side = pixels.cast(pl.Float64).sqrt().round().cast(pl.UInt32)
+        return data.lazyframe.select((pixels == side * side) & (pixels == pixels.first()) & (pixels > 0))
+
+    @pa.dataframe_check(name="pixels are below levels")
+    def below_levels(cls, data: PolarsData) -> pl.LazyFrame:
+        return data.lazyframe.select(pl.col("pixels").list.max().cast(pl.Int16) < pl.col("levels"))
+
+
+SCHEMA = {GAUSS: Pairs, IMAGES: Images}

@@ -9,6 +9,17 @@ from pandera.api.polars.types import PolarsData
 NCE, ENCE = LOSSES = ["nce", "ence"]
 GD, NGD, NEWTON = OPTIMIZERS = ["gd", "ngd", "newton"]
 S_LOSS, S_DIST = SELECTIONS = ["s_loss", "s_dist"]
+# For images, whose tau_* is unknown: lowest loss on test images, or smallest area under the training loss.
+S_AREA = "s_area"
+IMAGE_SELECTIONS = [S_AREA, S_LOSS]
+FULL, DIAG = NOISES = ["full", "diag"]
+DIGITS, MNIST = "nce-digits", "nce-mnist"
+AREA, BATCH_AREA, EARLY, FINAL_TEST = IMAGE_QUANTITIES = [
+    "area",
+    "batch_area",
+    "early_loss",
+    "final_test_loss",
+]
 METHODS = {  # as figures and claims name them
     "NCE-GD": (NCE, GD),
     "NCE-NGD": (NCE, NGD),
@@ -321,6 +332,154 @@ class GaussPopulation(_Result):
         unique = ["loss", "optimizer", "eta"]
 
 
+class DigitsNoise(_Result):
+    """N7: the Gaussian noise fitted to the training images of each seed of the stand-in."""
+
+    q_kind: pl.String = pa.Field(isin=NOISES)
+    seed: pl.Int32 = pa.Field(ge=0)
+    mean: pl.List = pa.Field(dtype_kwargs={"inner": pl.Float64}, description="64 pixels, row by row")
+    cov: pl.List = pa.Field(dtype_kwargs={"inner": pl.Float64}, description="64 x 64, flattened")
+
+    class Config:
+        """One row per noise and seed."""
+
+        strict = True
+        unique = ["q_kind", "seed"]
+
+    @pa.dataframe_check(name="64 means, 64 x 64 covariances")
+    def lengths(cls, data: PolarsData) -> pl.LazyFrame:
+        return data.lazyframe.select(
+            (pl.col("mean").list.len() == 64) & (pl.col("cov").list.len() == 64 * 64)
+        )
+
+
+_IMAGE_RUN = ["dataset", "q_kind", "loss", "optimizer", "eta", "seed"]
+
+
+class _ImageRun(_Result):
+    """What every table of N7 about single models names."""
+
+    dataset: pl.String = pa.Field(description="id of the images in params.yaml")
+    q_kind: pl.String = pa.Field(isin=NOISES)
+    loss: pl.String = pa.Field(isin=LOSSES)
+    optimizer: pl.String = pa.Field(isin=[GD, NGD])
+    eta: pl.Float64 = pa.Field(gt=0)
+    seed: pl.Int32 = pa.Field(ge=0)
+
+
+class DigitsRuns(_ImageRun):
+    """N7: losses of log-ratio networks on fixed images and fixed draws of noise, while they train.
+
+    A run counts as diverged from where its loss or gradient is not finite, or more than a given share of its log-ratios
+    is clipped; losses are null where they are not finite.
+    """
+
+    step: pl.Int32 = pa.Field(ge=1)
+    train_loss: pl.Float64 = pa.Field(ge=0, nullable=True, description="all training images, as minimised")
+    test_loss: pl.Float64 = pa.Field(ge=0, nullable=True)
+    train_nce_loss: pl.Float64 = pa.Field(
+        ge=0, nullable=True, description="not clipped, whatever is minimised"
+    )
+    min_train_loss: pl.Float64 = pa.Field(
+        ge=0, nullable=True, description="smallest so far, before divergence"
+    )
+    batch_loss: pl.Float64 = pa.Field(
+        ge=0, nullable=True, description="mean over the batches since the point before"
+    )
+    clip_fraction: pl.Float64 = pa.Field(ge=0, le=1, nullable=True)
+    grad_norm: pl.Float64 = pa.Field(
+        ge=0, nullable=True, description="of the gradient on a batch, mean since the point before"
+    )
+    skipped: pl.Int32 = pa.Field(
+        ge=0, description="updates since the point before without a gradient to normalise"
+    )
+    diverged: pl.Boolean
+
+    class Config:
+        """One row per model and logged update."""
+
+        strict = True
+        unique = [*_IMAGE_RUN, "step"]
+
+    @pa.dataframe_check(name="only what diverged has no loss")
+    def losses_there(cls, data: PolarsData) -> pl.LazyFrame:
+        return data.lazyframe.select(pl.col("train_loss").is_not_null() | pl.col("diverged"))
+
+    @pa.dataframe_check(name="the running minimum does not grow")
+    def non_increasing(cls, data: PolarsData) -> pl.LazyFrame:
+        change = pl.col("min_train_loss").diff().over(_IMAGE_RUN, order_by="step")
+        return data.lazyframe.select((change <= 0).fill_null(True))
+
+
+class DigitsFinal(_ImageRun):
+    """N7: each model in numbers; areas and losses of one that diverged are null."""
+
+    area: pl.Float64 = pa.Field(ge=0, nullable=True, description="under the training loss, per update")
+    batch_area: pl.Float64 = pa.Field(ge=0, nullable=True, description="mean loss of all batches")
+    early_loss: pl.Float64 = pa.Field(ge=0, nullable=True, description="training loss after `early_step`")
+    early_step: pl.Int32 = pa.Field(ge=1)
+    final_train_loss: pl.Float64 = pa.Field(ge=0, nullable=True)
+    final_test_loss: pl.Float64 = pa.Field(ge=0, nullable=True)
+    min_train_loss: pl.Float64 = pa.Field(ge=0, nullable=True)
+    skipped: pl.Int32 = pa.Field(ge=0, description="updates without a gradient to normalise")
+    diverged: pl.Boolean
+
+    class Config:
+        """One row per model."""
+
+        strict = True
+        unique = _IMAGE_RUN
+
+
+class DigitsSelected(_Result):
+    """N7: the step size that each rule of selection takes, from the same seeds that are shown; one at which a seed
+    diverged is not taken."""
+
+    dataset: pl.String
+    q_kind: pl.String = pa.Field(isin=NOISES)
+    loss: pl.String = pa.Field(isin=LOSSES)
+    optimizer: pl.String = pa.Field(isin=[GD, NGD])
+    rule: pl.String = pa.Field(isin=IMAGE_SELECTIONS)
+    eta: pl.Float64 = pa.Field(gt=0)
+    area: pl.Float64 = pa.Field(ge=0, description="mean over seeds, as the losses")
+    early_loss: pl.Float64 = pa.Field(ge=0)
+    final_train_loss: pl.Float64 = pa.Field(ge=0)
+    final_test_loss: pl.Float64 = pa.Field(ge=0)
+    seeds: pl.Int32 = pa.Field(ge=1)
+    etas_diverged: pl.Int32 = pa.Field(ge=0, description="step sizes that could not be taken")
+
+    class Config:
+        """One row per method and rule."""
+
+        strict = True
+        unique = ["dataset", "q_kind", "loss", "optimizer", "rule"]
+
+
+class DigitsContrasts(_Result):
+    """N7: NGD minus GD, each at the step size selected for it, paired by seed, with a bootstrap interval."""
+
+    dataset: pl.String
+    q_kind: pl.String = pa.Field(isin=NOISES)
+    loss: pl.String = pa.Field(isin=LOSSES)
+    rule: pl.String = pa.Field(isin=IMAGE_SELECTIONS)
+    quantity: pl.String = pa.Field(isin=IMAGE_QUANTITIES)
+    eta_gd: pl.Float64 = pa.Field(gt=0)
+    eta_ngd: pl.Float64 = pa.Field(gt=0)
+    gd: pl.Float64 = pa.Field(ge=0, description="mean over seeds")
+    ngd: pl.Float64 = pa.Field(ge=0)
+    value: pl.Float64 = pa.Field(description="mean difference")
+    lo: pl.Float64 = pa.Field(nullable=True)
+    hi: pl.Float64 = pa.Field(nullable=True)
+    largest: pl.Float64 = pa.Field(description="difference; below 0 where NGD is lower in every seed")
+    seeds: pl.Int32 = pa.Field(ge=1)
+
+    class Config:
+        """One row per pair of methods, rule and quantity."""
+
+        strict = True
+        unique = ["dataset", "q_kind", "loss", "rule", "quantity"]
+
+
 SCHEMAS = {
     "landscape": Landscape,
     "hessian_q": HessianQ,
@@ -336,4 +495,9 @@ SCHEMAS = {
     "gauss_contrasts": GaussContrasts,
     "gauss_precision": GaussPrecision,
     "gauss_population": GaussPopulation,
+    "digits_noise": DigitsNoise,
+    "digits_runs": DigitsRuns,
+    "digits_final": DigitsFinal,
+    "digits_selected": DigitsSelected,
+    "digits_contrasts": DigitsContrasts,
 }

@@ -21,9 +21,8 @@ def test_squared_error_is_the_distance_from_the_one_hot_next_token(tmp_path: Pat
     job = open_job(tmp_path, "dyck-theory-squared", replicas=1)
     table, weights = torch.from_numpy(job.table), job.unflatten(job.initial([0]) * 5)
 
-    def forward(ids: Any, positions: Any = None, segments: Any = None, select: Any = None) -> Any:
-        found = theory_transformer.forward(job.spec, weights, table, ids, positions, segments, select=select)
-        return found[0]
+    def forward(*inputs: Any, select: Any = None) -> Any:
+        return theory_transformer.forward(job.spec, weights, table, *inputs, select=select)
 
     batch = {k: torch.from_numpy(v) for k, v in job.batch([0], 2).items()}
     found = job.objective.loss(forward, batch)
@@ -32,7 +31,7 @@ def test_squared_error_is_the_distance_from_the_one_hot_next_token(tmp_path: Pat
         length = data["lengths"][0, n]
         ids, targets = data["ids"][0, n, :length].astype(np.int64), data["targets"][0, n, :length]
         assert (targets >= 0).all()  # the loss looks everywhere
-        outputs = forward(torch.from_numpy(ids)[None, None])[0, 0]
+        outputs = forward(torch.from_numpy(ids)[None, None])[0][0, 0]
         squares += ((outputs - torch.eye(4)[targets.astype(np.int64)]) ** 2).sum(-1).tolist()
         hits += (outputs.argmax(-1).numpy() == targets).tolist()
     assert found["loss"].item() == pytest.approx(np.mean(squares), rel=1e-5)
@@ -46,10 +45,10 @@ def test_the_l2_term_pulls_every_weight_towards_zero(tmp_path: Path) -> None:
         (tmp_path / str(l2)).mkdir()
         job = open_job(tmp_path / str(l2), "dyck-theory-squared", settings={"l2": l2}, steps=1)
         start = job.initial([0])
-        state = core.State.fresh(start.clone(), job.metrics)
+        state = core.State.fresh(job, start.clone())
         batch = {k: torch.from_numpy(v) for k, v in job.batch([0], 0).items()}
         core._step(job, state, torch.from_numpy(job.table), batch, torch.full((1, 1), 1e-3))
-        flat[l2] = state.mean  # Adam's first moment: (1 - beta_1) times the gradient
+        flat[l2] = state.moments["mean"]  # Adam's first moment: (1 - beta_1) times the gradient
     torch.testing.assert_close(flat[0.5] - flat[0.0], 0.1 * 0.5 * start, atol=1e-6, rtol=1e-4)
 
 

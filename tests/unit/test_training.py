@@ -21,7 +21,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline import params
+from pipeline import checkpoints, params
 from pipeline.errors import SandglassError
 from pipeline.models import transformer
 from pipeline.studies.dyck import datasets, runs
@@ -104,8 +104,8 @@ def test_packed_loss_and_gradient_are_those_of_padded_rows(tmp_path: Path, run: 
         flat = (job.initial([1]).double() * 10).requires_grad_()
         weights = job.unflatten(flat)
 
-        def forward(*inputs: Any, weights: Any = weights) -> Any:
-            return transformer.forward(job.spec, weights, table, *inputs[:3], select=inputs[3])[0]
+        def forward(*inputs: Any, select: Any, weights: Any = weights) -> Any:
+            return transformer.forward(job.spec, weights, table, *inputs, select=select)
 
         found = job.objective.loss(forward, batch)
         (gradient,) = torch.autograd.grad(found["loss"].sum(), flat)
@@ -124,8 +124,8 @@ def test_the_regulariser_compares_aligned_logits(tmp_path: Path, run: str, behin
     table = torch.from_numpy(job.table).double()
     weights = job.unflatten(job.initial([2]).double() * 20)
 
-    def forward(ids: torch.Tensor, positions: Any = None, segments: Any = None, select: Any = None) -> Any:
-        return transformer.forward(job.spec, weights, table, ids, positions, segments, select=select)[0]
+    def forward(*inputs: Any, select: Any = None) -> Any:
+        return transformer.forward(job.spec, weights, table, *inputs, select=select)
 
     batch = {k: torch.from_numpy(v) for k, v in job.batch([2], 3).items()}
     found = job.objective.loss(forward, batch)
@@ -136,8 +136,8 @@ def test_the_regulariser_compares_aligned_logits(tmp_path: Path, run: str, behin
     for n in job._selection(2, 3):
         s = data["ids"][2, n, : data["lengths"][2, n]].astype(np.int64)
         longer = np.concatenate([s[:behind], prefix, s[behind:]])
-        plain = forward(torch.from_numpy(s)[None, None])
-        extended = forward(torch.from_numpy(longer)[None, None])
+        plain, _ = forward(torch.from_numpy(s)[None, None])
+        extended, _ = forward(torch.from_numpy(longer)[None, None])
         squares.append((extended[0, 0, len(prefix) :] - plain[0, 0]) ** 2)
     expected = torch.cat(squares).mean()
     assert expected > 1e-3
@@ -238,14 +238,97 @@ def test_adam_is_torch_adam_with_a_rate_per_replica(tmp_path: Path) -> None:
         for step in range(6):
             batch = {k: torch.from_numpy(v) for k, v in job.batch([r], step).items()}
 
-            def forward(*inputs: Any, weights: Any = weights) -> Any:
+            def forward(*inputs: Any, select: Any, weights: Any = weights) -> Any:
                 named = job.unflatten(weights)
-                return transformer.forward(job.spec, named, table, *inputs[:3], select=inputs[3])[0]
+                return transformer.forward(job.spec, named, table, *inputs, select=select)
 
             adam.zero_grad()
             job.objective.loss(forward, batch)["loss"].sum().backward()
             adam.step()
         torch.testing.assert_close(state.flat, weights.detach(), atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "normalised_sgd"])
+def test_plain_and_normalised_gradient_steps(tmp_path: Path, optimizer: str) -> None:
+    """Two steps against a loop by hand; the curves say how long the gradient was, before clipping."""
+    rates = [0.5, 0.1]
+    job = open_job(
+        tmp_path,
+        replicas=2,
+        steps=2,
+        log_every=1,
+        lr=rates,
+        optimizer=optimizer,
+        betas=[],
+        eps=0.0,
+        schedule="constant",
+    )
+    state = core.train_chunk(job, [0, 1], CPU)
+    assert not state.moments
+    table = torch.from_numpy(job.table)
+    for r, rate in enumerate(rates):
+        weights = job.initial([r])
+        for step in range(2):
+            weights.requires_grad_()
+            batch = {k: torch.from_numpy(v) for k, v in job.batch([r], step).items()}
+            forward = core._forward(job, job.unflatten(weights), table)
+            (gradient,) = torch.autograd.grad(job.objective.loss(forward, batch)["loss"].sum(), weights)
+            norm = gradient.norm()
+            torch.testing.assert_close(state.curves["gradient_norm"][step][r], norm, rtol=1e-4, atol=0)
+            weights = (
+                weights - rate * (gradient / norm if optimizer == "normalised_sgd" else gradient)
+            ).detach()
+        torch.testing.assert_close(state.flat[r], weights[0], atol=1e-6, rtol=0)
+
+
+def test_a_gradient_of_zero_takes_no_normalised_step(tmp_path: Path) -> None:
+    job = open_job(tmp_path, replicas=1, steps=1, log_every=1, optimizer="normalised_sgd", betas=[], eps=0.0)
+    job.objective.data["targets"][:] = -1  # nothing to predict: the loss is 0 wherever one stands
+    state = core.train_chunk(job, [0], CPU)
+    torch.testing.assert_close(state.flat, job.initial([0]), atol=0, rtol=0)
+    assert state.curves["skipped"][0].tolist() == [1.0] and state.diverged_at.tolist() == [-1]
+
+
+def test_rates_of_a_grid_share_initial_weights_and_data(tmp_path: Path) -> None:
+    job = open_job(tmp_path, replicas=4, streams=[0, 1, 0, 1])
+    weights = job.initial([0, 1, 2, 3])
+    torch.testing.assert_close(weights[:2], weights[2:], atol=0, rtol=0)
+    assert not torch.equal(weights[0], weights[1])
+    batch = job.batch([1, 3], 5)
+    np.testing.assert_array_equal(batch["ids"][0], batch["ids"][1])
+
+
+class Held:
+    """An objective's answer at every point of the curves."""
+
+    evaluated = ("accuracy_far",)
+
+    def evaluate(self, forward: Any, held: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        logits, _ = forward(held["ids"][None, None])
+        return {"accuracy_far": logits.mean(dim=(1, 2, 3))}
+
+
+def test_weights_may_be_given_and_held_out_data_is_evaluated_at_every_point(tmp_path: Path) -> None:
+    """Given weights are those of every replica; evaluation sees the weights after the step, and changes nothing."""
+    path = write_job(tmp_path, replicas=2, steps=4, log_every=2)
+    arrays, header = checkpoints.read(path)
+    name, shape = "head.W", arrays["table"].shape[1]
+    given = np.full((shape, 4), 0.5, np.float32)
+    held = np.array([0, 1, 2], np.int64)
+    checkpoints.write(path, arrays | {f"initial.{name}": given, "held.ids": held}, header)
+    job = core.TrainingJob(path)
+    first = job.unflatten(job.initial([0, 1]))[name]
+    np.testing.assert_array_equal(first.numpy(), np.stack([given, given]))
+    plain = core.train_chunk(job, [0, 1], CPU)
+    for what in ("evaluated", "evaluate"):
+        setattr(job.objective, what, getattr(Held(), what))
+    job.metrics = (*job.averaged, *Held.evaluated)
+    state = core.train_chunk(job, [0, 1], CPU)
+    torch.testing.assert_close(state.flat, plain.flat, atol=0, rtol=0)
+    forward = core._forward(job, job.unflatten(state.flat), torch.from_numpy(job.table))
+    expected = Held().evaluate(forward, {"ids": torch.from_numpy(held)})["accuracy_far"]
+    assert len(state.curves["accuracy_far"]) == 2
+    torch.testing.assert_close(state.curves["accuracy_far"][-1], expected, atol=1e-6, rtol=0)
 
 
 def test_the_cosine_schedule_ends_at_zero(tmp_path: Path) -> None:
@@ -258,9 +341,9 @@ def test_the_cosine_schedule_ends_at_zero(tmp_path: Path) -> None:
 def test_clipping_is_per_replica(tmp_path: Path) -> None:
     """With Adam the first update has size lr whatever the gradient: clipping shows in the moments."""
     job = open_job(tmp_path, steps=1, clip=1e-3)
-    clipped = core.train_chunk(job, [0, 1, 2], CPU).mean.norm(dim=-1)
+    clipped = core.train_chunk(job, [0, 1, 2], CPU).moments["mean"].norm(dim=-1)
     torch.testing.assert_close(clipped, torch.full((3,), 1e-4), rtol=1e-4, atol=0)
-    free = core.train_chunk(open_job(tmp_path, steps=1), [0, 1, 2], CPU).mean.norm(dim=-1)
+    free = core.train_chunk(open_job(tmp_path, steps=1), [0, 1, 2], CPU).moments["mean"].norm(dim=-1)
     assert (free > 2e-4).all()
     assert free[0] != free[1]
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from pipeline.params import DatasetEntry, Positive, RunEntry, Strict, TheoryEntry
+from pipeline.params import DatasetEntry, GridRunEntry, Positive, Strict, TheoryEntry
 
 Mean = Annotated[float, Field(ge=0, le=30, description="R: P* = N(R, 1), Q = N(0, 1)")]
 Means = Annotated[list[Mean], Field(min_length=1)]
@@ -33,11 +33,54 @@ class Gauss(DatasetEntry):
         return self
 
 
-Dataset = Gauss
+class Images(DatasetEntry):
+    """NCE-DIG, NCE-MNIST: images of handwritten digits."""
+
+    kind: Literal["images"]
+    source: Literal["bundled", "mnist"] = Field(description="scikit-learn's 8 x 8 digits, or MNIST")
+    path: str | None = Field(description="the folder with MNIST's four IDX files; null: there are no images")
+
+    @model_validator(mode="after")
+    def _path_of_mnist(self) -> Images:
+        if self.source == "bundled" and self.path is not None:
+            raise ValueError("path must be null for source 'bundled', which comes with scikit-learn")
+        return self
 
 
-class Run(RunEntry):
-    """Replaced by the runs of NCE-DIG."""
+Dataset = Annotated[Gauss | Images, Field(discriminator="kind")]
+
+
+class Run(GridRunEntry):
+    """N7: a log-ratio of images against Gaussian noise; ``replicas`` counts seeds, for each step size."""
+
+    loss: Literal["nce", "ence"]
+    q_kind: Literal["full", "diag"] = Field(
+        description="the noise: covariance of the images, or its diagonal"
+    )
+    log_ratio_clip: Annotated[float, Field(gt=0)] | None = Field(
+        description="log-ratios are cut off there before the loss; null: nowhere"
+    )
+    logit_alpha: Annotated[float, Field(gt=0, lt=0.5)] = Field(description="y = logit(a + (1 - 2a) x)")
+    held_out: Positive = Field(description="test images, where the source has no parts of its own")
+    evaluated: Positive = Field(
+        description="images, and as many draws of noise, on which losses are measured"
+    )
+    widths: list[Positive] = Field(min_length=1, description="channels of the residual blocks")
+    strides: list[Positive] = Field(min_length=1, description="of the residual blocks")
+    groups: Positive = Field(description="of each group normalisation")
+    features: Positive = Field(description="of f, the width of the quadratic head")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Run:
+        if self.optimizer == "adam":
+            raise ValueError("optimizer must be 'sgd' or 'normalised_sgd': the study compares these")
+        if len(self.widths) != len(self.strides):
+            raise ValueError(
+                f"strides must be as many as widths, {len(self.widths)}, got {len(self.strides)}"
+            )
+        if any(width % self.groups for width in self.widths):
+            raise ValueError(f"widths must be multiples of groups, {self.groups}")
+        return self
 
 
 class FormulasCheck(TheoryEntry):
@@ -166,6 +209,15 @@ class Sampled(Strict):
     population_etas: Rates
 
 
+class ImageRuns(Strict):
+    """N7."""
+
+    early: Positive = Field(description="update after which the loss is compared, beside the area under it")
+    clipped: Annotated[float, Field(gt=0, lt=1)] = Field(
+        description="share of clipped log-ratios above which a run counts as diverged"
+    )
+
+
 class Analysis(Strict):
     """How the tables are made."""
 
@@ -173,6 +225,7 @@ class Analysis(Strict):
     annulus: Annulus
     steps: Steps
     gauss: Sampled
+    images: ImageRuns
     resamples: Annotated[int, Field(ge=100, description="bootstrap resamples")]
     confidence: Annotated[float, Field(gt=0.5, lt=1)]
 

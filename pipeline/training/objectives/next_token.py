@@ -30,10 +30,7 @@ from pipeline.training.packing import Batches, pack, rows
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-# forward(ids, positions, segments, select) -> logits (R, K, O)
-Forward = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
-INPUTS = ("ids", "positions", "segments", "select")
-METRICS = ("loss", "accuracy", "regulariser")
+    from pipeline.training.core import Forward
 
 
 class Objective(Batches):
@@ -44,15 +41,14 @@ class Objective(Batches):
         self.weight = float(settings["weight"])
         self.behind = 0 if settings["prefix_first"] else 1  # where the prefix is inserted
 
-    def _replica(
+    def replica(
         self, corpus: int, chosen: np.ndarray, rng: Callable[[], np.random.Generator]
     ) -> dict[str, np.ndarray]:
+        """The part of one replica, with a weight the sequences behind a prefix as well (``extended.``)."""
         if not self.weight:
-            return super()._replica(corpus, chosen, rng)
-        ids = self.data["ids"][corpus, chosen]
-        lengths = self.data["lengths"][corpus, chosen].astype(np.int64)
+            return super().replica(corpus, chosen, rng)
+        ids, lengths, targets = self.examples(corpus, chosen)
         used = np.arange(ids.shape[1]) < lengths[:, None]
-        targets = self.data["targets"][corpus, chosen][used].astype(np.int64)
         packed = pack(lengths, ids.shape[1])
         which = rng().choice(len(self.data["prefix.probability"]), p=self.data["prefix.probability"])
         size = int(self.data["prefix.lengths"][which])
@@ -69,8 +65,8 @@ class Objective(Batches):
         return batch | {"select": packed.where, "targets": targets}
 
     def loss(self, forward: Forward, batch: dict[str, Tensor]) -> dict[str, Float[Tensor, " R"]]:
-        """METRICS per replica; ``loss`` is what is minimised."""
-        logits_RxKxO = forward(*(batch[name] for name in INPUTS))
+        """``metrics`` per replica; ``loss`` is what is minimised."""
+        logits_RxKxO = self.outputs(forward, batch)
         R, _, outputs = logits_RxKxO.shape
         targets_RxK = batch["targets"]
         n = (targets_RxK >= 0).sum(-1).clamp(min=1)
@@ -81,7 +77,7 @@ class Objective(Batches):
         found["accuracy"] = (logits_RxKxO.detach().argmax(-1) == targets_RxK).sum(-1) / n
         found["regulariser"] = torch.zeros_like(found["loss"])
         if self.weight:
-            moved_RxKxO = forward(*(batch[f"extended.{name}"] for name in INPUTS))
+            moved_RxKxO = self.outputs(forward, batch, "extended.")
             used = (batch["select"] >= 0).to(moved_RxKxO.dtype)
             squared = ((moved_RxKxO - logits_RxKxO) ** 2).mean(-1) * used
             found["regulariser"] = squared.sum(-1) / used.sum(-1)

@@ -11,7 +11,6 @@ Its minimiser is the law of the next token, so outputs are estimates of probabil
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,10 +22,7 @@ from pipeline.training.packing import Batches
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-# forward(ids, positions, segments, select) -> outputs (R, K, O)
-Forward = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
-INPUTS = ("ids", "positions", "segments", "select")
-METRICS = ("loss", "accuracy", "regulariser")
+    from pipeline.training.core import Forward
 
 
 class Objective(Batches):
@@ -37,8 +33,8 @@ class Objective(Batches):
         self.l2 = float(settings["l2"])
 
     def loss(self, forward: Forward, batch: dict[str, Tensor]) -> dict[str, Float[Tensor, " R"]]:
-        """METRICS per replica, without the l2 term."""
-        outputs_RxKxO = forward(*(batch[name] for name in INPUTS))
+        """``metrics`` per replica, without the l2 term."""
+        outputs_RxKxO = self.outputs(forward, batch)
         targets_RxK = batch["targets"]
         counted_RxK = targets_RxK >= 0
         n = counted_RxK.sum(-1).clamp(min=1)

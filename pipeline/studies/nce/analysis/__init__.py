@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from pipeline import tables
-from pipeline.studies.nce.analysis import annulus, gauss, landscape, rates, selection, steps
+from pipeline.studies.nce.analysis import annulus, digits, gauss, landscape, rates, selection, steps
 from schemas.nce.tables import SCHEMAS
 
 
@@ -17,6 +17,7 @@ def analyse(context: Any) -> dict[str, pl.DataFrame]:
     found |= rates.analyse(context, found["landscape"], found["steps"])
     found |= gauss.analyse(context)
     found |= selection.analyse(context, found["gauss_final"])
+    found |= digits.analyse(context)
     stamp = {"scale": context.scale, "params_hash": context.params_hash}
     return {
         name: tables.conform([found[name]] if name in found else [], schema, **stamp)

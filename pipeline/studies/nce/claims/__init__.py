@@ -7,10 +7,11 @@ from typing import Any
 import polars as pl
 
 from pipeline import verdicts
+from pipeline.studies.nce.claims import images
 
 
 def judge(context: Any) -> pl.DataFrame:
     """The claims table (`schemas.claims.Claims`) from the tables and theory rows of the study."""
-    gates: list[verdicts.Gate] = []
+    gates: list[verdicts.Gate] = [*images.faster(context)]
     gates.sort(key=lambda gate: int(gate.claim))
     return verdicts.table(gates, context.study, context.scale, context.params_hash)

@@ -5,4 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-FIGURES: dict[str, Callable[[Any], Any]] = {}
+from pipeline.studies.nce.figures.images import fig43
+
+FIGURES: dict[str, Callable[[Any], Any]] = {
+    "fig43": fig43,
+}
