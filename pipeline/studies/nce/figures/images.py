@@ -8,6 +8,7 @@ import altair as alt
 import polars as pl
 
 from pipeline import charts
+from pipeline.studies.nce.figures.common import CROSS
 from schemas.nce.tables import DIGITS, ENCE, GD, IMAGE_SELECTIONS, MNIST, NCE, NGD, S_AREA, S_LOSS
 
 # As published: GD black in both panels, NGD yellow for NCE and blue for eNCE.
@@ -114,9 +115,9 @@ def _panel(data: pl.DataFrame, selected: pl.DataFrame, loss: str) -> Any:
         .mark_line(strokeWidth=1, opacity=0.45)
         .encode(x, y, colour, detail="line:N"),
         base.transform_filter(alt.datum.last)
-        .mark_point(shape="cross", angle=45, size=45, opacity=0.8)
+        .mark_point(shape=CROSS, size=120, strokeWidth=2, opacity=1)
         .encode(x, y, colour),
         chosen.mark_area(opacity=0.2).encode(x, alt.Y("least:Q", scale=scale), alt.Y2("most:Q"), colour),
         chosen.mark_line(strokeWidth=2.5).encode(x, y, colour),
     ]
-    return alt.layer(*layers).properties(width=265, height=120)
+    return alt.layer(*layers).properties(width=252, height=120)
