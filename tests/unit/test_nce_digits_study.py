@@ -196,7 +196,7 @@ def test_impossible_runs_are_refused(loaded: params.Params, change: dict[str, An
     entry = loaded.runs["nce-digits-full-nce-gd"].model_dump()
     with pytest.raises(ValueError, match=told):
         Run(**entry | change)
-    with pytest.raises(ValueError, match="path must be null"):
+    with pytest.raises(ValueError, match="path is not for source 'bundled'"):
         Images(study="nce", language="digits", kind="images", source="bundled", path="here")
 
 

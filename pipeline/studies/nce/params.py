@@ -38,12 +38,15 @@ class Images(DatasetEntry):
 
     kind: Literal["images"]
     source: Literal["bundled", "mnist"] = Field(description="scikit-learn's 8 x 8 digits, or MNIST")
-    path: str | None = Field(description="the folder with MNIST's four IDX files; null: there are no images")
+    path: str | None = Field(
+        None,
+        description="the folder with MNIST's four IDX files; only for source mnist, without it no images",
+    )
 
     @model_validator(mode="after")
     def _path_of_mnist(self) -> Images:
         if self.source == "bundled" and self.path is not None:
-            raise ValueError("path must be null for source 'bundled', which comes with scikit-learn")
+            raise ValueError("path is not for source 'bundled', which comes with scikit-learn")
         return self
 
 
@@ -58,7 +61,7 @@ class Run(GridRunEntry):
         description="the noise: covariance of the images, or its diagonal"
     )
     log_ratio_clip: Annotated[float, Field(gt=0)] | None = Field(
-        description="log-ratios are cut off there before the loss; null: nowhere"
+        None, description="log-ratios are cut off there before the loss; without it nowhere"
     )
     logit_alpha: Annotated[float, Field(gt=0, lt=0.5)] = Field(description="y = logit(a + (1 - 2a) x)")
     held_out: Positive = Field(description="test images, where the source has no parts of its own")
