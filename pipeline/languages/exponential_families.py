@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 Array = NDArray[np.float64]
 
 LOG_NORMALISER = float(np.log(2 * np.pi) / 2)  # log sqrt(2 pi)
+GRID = 0.4  # spacing of quadrature, in units of 1/R: the sigmoid of a log-ratio of slope R has poles at pi/R
 TAIL = 9.0  # standard deviations after which quadrature stops: a mass of 2e-19
 
 
@@ -58,9 +59,27 @@ def normal_density(x: ArrayLike, mean: ArrayLike) -> Array:
     return np.exp(-((np.asarray(x, float) - mean) ** 2) / 2 - LOG_NORMALISER)
 
 
-def mean_grid(distance: float, points: int) -> Array:
-    """``points`` equidistant places from which the trapezoid rule integrates against N(0, 1) and N(distance, 1)."""
-    return np.linspace(-TAIL, distance + TAIL, points)
+def mean_points(means: ArrayLike, points: int | None = None) -> tuple[Array, Array, Array]:
+    """Statistics (P, 2, N) and weights (P, N) of the trapezoid rule for N(R, 1) against N(0, 1), for each R of means.
+
+    ``points`` per problem, or as many as a spacing of `GRID` / max(R, 1) needs; shorter rules are filled up with
+    points of no weight. The rule converges exponentially, because the densities are analytic.
+    """
+    means = np.asarray(means, float)
+    counts = [points or int((mean + 2 * TAIL) * max(mean, 1.0) / GRID) + 2 for mean in means]
+    x, data, noise = np.zeros((3, len(means), max(counts)))
+    for i, (mean, n) in enumerate(zip(means, counts, strict=True)):
+        x[i, :n] = np.linspace(-TAIL, mean + TAIL, n)
+        width = np.full(n, x[i, 1] - x[i, 0])
+        width[[0, -1]] /= 2
+        data[i, :n], noise[i, :n] = (width * normal_density(x[i, :n], at) for at in (mean, 0.0))
+    return mean_statistics(x), data, noise
+
+
+def mean_optimum(means: ArrayLike) -> Array:
+    """tau_* - tau_q for N(R, 1) against N(0, 1): (R, R^2/2), shape (P, 1, 2)."""
+    means = np.atleast_1d(np.asarray(means, float))
+    return np.stack([means, means**2 / 2], axis=-1)[:, None]
 
 
 # The diagonal family

@@ -18,14 +18,12 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from pipeline.languages.exponential_families import mean_grid, mean_statistics, normal_density
+from pipeline.languages.exponential_families import mean_optimum, mean_points
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.bool_]
 
 NCE, ENCE = "nce", "ence"
-LARGEST_RATIO = 700.0  # exp of it is finite; beyond it a sigmoid is 0 or 1 to all digits
-GRID = 0.4  # spacing of quadrature on paths, in units of 1/R: the poles of the sigmoid lie at pi/R
 
 
 class Problem(Protocol):
@@ -89,41 +87,43 @@ class Nce(Points):
     """The loss of Definition 19, its gradient and Hessian (Eq. 4.1, 4.2)."""
 
     def loss(self, delta_PxKxD: Array) -> Array:
-        """1/2 E_* softplus(-psi) + 1/2 E_Q softplus(psi), (P, K)."""
+        """1/2 E_* softplus(-psi) + 1/2 E_Q softplus(psi), (P, K); softplus(x) = max(x, 0) + log(1 + exp(-|x|))."""
         psi = self.ratio(delta_PxKxD)
-        data = (self.data_PxN[:, None] * np.logaddexp(0, -psi)).sum(-1)
-        return (data + (self.noise_PxN[:, None] * np.logaddexp(0, psi)).sum(-1)) / 2
+        far = self.data_PxN[:, None] * np.maximum(-psi, 0) + self.noise_PxN[:, None] * np.maximum(psi, 0)
+        near = (self.data_PxN + self.noise_PxN)[:, None] * np.log1p(np.exp(-np.abs(psi)))
+        return (far + near).sum(-1) / 2
 
     def gradient(self, delta_PxKxD: Array) -> Array:
         """-1/2 E_*[sigmoid(-psi) T] + 1/2 E_Q[sigmoid(psi) T], (P, K, D)."""
-        return self._gradient(*self._sigmoid(delta_PxKxD))
+        return self._gradient(*self._sigmoids(delta_PxKxD))
 
     def hessian(self, delta_PxKxD: Array) -> Array:
         """1/2 (E_* + E_Q)[sigmoid(psi) sigmoid(-psi) T T^T], (P, K, D, D)."""
-        return self._hessian(*self._sigmoid(delta_PxKxD))
+        return self._hessian(*self._sigmoids(delta_PxKxD))
 
     def derivatives(self, delta_PxKxD: Array) -> tuple[Array, Array]:
         """Gradient and Hessian."""
-        inverse, sigmoid = self._sigmoid(delta_PxKxD)
-        return self._gradient(inverse, sigmoid), self._hessian(inverse, sigmoid)
-
-    def _gradient(self, inverse: Array, sigmoid: Array) -> Array:
-        return self._first((self.noise_PxN[:, None] - self.data_PxN[:, None] * inverse) * sigmoid) / 2
-
-    def _hessian(self, inverse: Array, sigmoid: Array) -> Array:
-        return self._second((self.data_PxN + self.noise_PxN)[:, None] * inverse * sigmoid**2) / 2
+        both = self._sigmoids(delta_PxKxD)
+        return self._gradient(*both), self._hessian(*both)
 
     def keep(self, rows: Rows) -> Nce:
         """The problems that ``rows`` choose."""
         return Nce(*self._kept(rows))
 
-    def _sigmoid(self, delta_PxKxD: Array) -> tuple[Array, Array]:
-        """exp(-psi) and sigmoid(psi); their product is sigmoid(-psi) without cancellation."""
-        inverse = self.ratio(delta_PxKxD)
-        np.clip(inverse, -LARGEST_RATIO, LARGEST_RATIO, out=inverse)
-        np.negative(inverse, out=inverse)
-        np.exp(inverse, out=inverse)
-        return inverse, 1 / (1 + inverse)
+    def _gradient(self, positive: Array, negative: Array) -> Array:
+        return self._first(self.noise_PxN[:, None] * positive - self.data_PxN[:, None] * negative) / 2
+
+    def _hessian(self, positive: Array, negative: Array) -> Array:
+        return self._second((self.data_PxN + self.noise_PxN)[:, None] * positive * negative) / 2
+
+    def _sigmoids(self, delta_PxKxD: Array) -> tuple[Array, Array]:
+        """sigmoid(psi) and sigmoid(-psi), each to all digits, however small."""
+        psi = self.ratio(delta_PxKxD)
+        small = np.exp(-np.abs(psi))
+        large = 1 / (1 + small)
+        small *= large
+        above = psi > 0
+        return np.where(above, large, small), np.where(above, small, large)
 
 
 class Ence(Points):
@@ -203,33 +203,10 @@ class EnceMean:
         return EnceMean(self.mean_P[rows])
 
 
-def mean_points(means: ArrayLike, points: int | None = None) -> tuple[Array, Array, Array]:
-    """Statistics (P, 2, N) and weights (P, N) of the trapezoid rule for N(R, 1) against N(0, 1), for each R of means.
-
-    ``points`` per problem, or as many as a spacing of `GRID` / max(R, 1) needs; shorter rules are filled up with
-    points of no weight.
-    """
-    means = np.asarray(means, float)
-    counts = [points or int((mean + 18) * max(mean, 1.0) / GRID) + 2 for mean in means]
-    x, data, noise = np.zeros((3, len(means), max(counts)))
-    for i, (mean, n) in enumerate(zip(means, counts, strict=True)):
-        x[i, :n] = mean_grid(mean, n)
-        width = np.full(n, x[i, 1] - x[i, 0])
-        width[[0, -1]] /= 2
-        data[i, :n], noise[i, :n] = (width * normal_density(x[i, :n], at) for at in (mean, 0.0))
-    return mean_statistics(x), data, noise
-
-
 def mean_problem(loss: str, means: ArrayLike, points: int | None = None) -> Problem:
     """The population loss of N(R, 1) against N(0, 1), R of ``means``: NCE by quadrature, eNCE in closed form."""
     means = np.atleast_1d(np.asarray(means, float))
     return Nce(*mean_points(means, points)) if loss == NCE else EnceMean(means)
-
-
-def mean_optimum(means: ArrayLike) -> Array:
-    """delta of tau_* for N(R, 1) against N(0, 1): (R, R^2/2), shape (P, 1, 2)."""
-    means = np.atleast_1d(np.asarray(means, float))
-    return np.stack([means, means**2 / 2], axis=-1)[:, None]
 
 
 # Matrices (.., 2, 2)
@@ -241,6 +218,43 @@ def extremes(matrix: Array) -> tuple[Array, Array]:
     a, b, d = matrix[..., 0, 0], matrix[..., 0, 1], matrix[..., 1, 1]
     largest = (a + d) / 2 + np.hypot((a - d) / 2, b)
     return largest, (a * d - b * b) / largest
+
+
+# Around the optimum of the mean family
+
+
+def curvature(loss: str, means: Array) -> tuple[Array, Array, Array]:
+    """lambda_M = sigma_max(Hessian at tau_q), lambda_rho = sigma_min(Hessian at tau_*), kappa at tau_*; (P,) each."""
+    problem, optimum = mean_problem(loss, means), mean_optimum(means)
+    at_noise, _ = extremes(problem.hessian(0 * optimum)[:, 0])
+    largest, smallest = extremes(problem.hessian(optimum)[:, 0])
+    return at_noise, smallest, largest / smallest
+
+
+def circle(angles: int) -> Array:
+    """Equidistant unit vectors (K, 2), the first again at the end."""
+    angle = np.linspace(0, 2 * np.pi, angles)
+    return np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+
+
+def ball(means: Array, radius: Array, radii: int, angles: int) -> Array:
+    """A polar grid (P, K, 2), as delta, of the ball of ``radius`` (P,) around tau_*."""
+    polar = (np.arange(1, radii + 1) / radii)[:, None, None] * circle(angles + 1)[:-1]
+    return mean_optimum(means) + radius[:, None, None] * polar.reshape(1, -1, 2)
+
+
+def decay_limit(r: ArrayLike) -> Array:
+    """Limit for large R of -8 log(max |<gradient, u>|)/R^2 over the circle of radius r R around tau_* (NCE)."""
+    return 4 * ((0.5 - np.asarray(r)) / (1 - np.asarray(r))) ** 2
+
+
+def stability(loss: str, means: Array, radius: Array, radii: int, angles: int) -> tuple[Array, Array]:
+    """beta_u and beta_l of Assumption 15, (P,): extremes of the Hessian on `ball`, relative to those at tau_*."""
+    problem = mean_problem(loss, means)
+    largest, smallest = extremes(problem.hessian(ball(means, radius, radii, angles)))
+    at_largest, at_smallest = extremes(problem.hessian(mean_optimum(means)))
+    upper = np.maximum((largest / at_largest).max(1), 1)
+    return upper, np.minimum((smallest / at_smallest).min(1), 1)
 
 
 # Descent

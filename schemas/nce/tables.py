@@ -297,6 +297,25 @@ class GaussContrasts(_Result):
         unique = ["dim", "n", "matched", "eta", "first", "second"]
 
 
+class GaussPrecision(_Result):
+    """What rounding does to NCE-NGD in one dimension: sigmoid(-psi) to all digits, or as 1 - sigmoid(psi)."""
+
+    n: pl.Int32 = pa.Field(gt=0)
+    eta: pl.Float64 = pa.Field(gt=0)
+    seed: pl.Int32 = pa.Field(ge=0)
+    sigmoid: pl.String = pa.Field(isin=["exact", "rounded"])
+    min_dist: pl.Float64 = pa.Field(ge=0)
+    final_dist: pl.Float64 = pa.Field(ge=0)
+    fresh_loss: pl.Float64 = pa.Field(ge=0)
+    skipped: pl.Int32 = pa.Field(ge=0, description="updates without a gradient")
+
+    class Config:
+        """One row per path; both kinds see the same samples."""
+
+        strict = True
+        unique = ["n", "eta", "seed", "sigmoid"]
+
+
 class GaussPopulation(_Result):
     """N6 without samples, in one dimension: the smallest distance after the same number of updates."""
 
@@ -474,6 +493,7 @@ SCHEMAS = {
     "gauss_final": GaussFinal,
     "gauss_selected": GaussSelected,
     "gauss_contrasts": GaussContrasts,
+    "gauss_precision": GaussPrecision,
     "gauss_population": GaussPopulation,
     "digits_noise": DigitsNoise,
     "digits_runs": DigitsRuns,

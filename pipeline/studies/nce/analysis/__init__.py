@@ -7,17 +7,19 @@ from typing import Any
 import polars as pl
 
 from pipeline import tables
-from pipeline.studies.nce.analysis import annulus, digits, landscape, steps
+from pipeline.studies.nce.analysis import annulus, digits, gauss, landscape, rates, selection, steps
 from schemas.nce.tables import SCHEMAS
-
-PARTS: tuple[Any, ...] = (landscape, annulus, steps, digits)
 
 
 def analyse(context: Any) -> dict[str, pl.DataFrame]:
-    """Every table of the study (`schemas.nce.tables.SCHEMAS`); each part gives some, by name."""
-    frames: dict[str, list[pl.DataFrame]] = {name: [] for name in SCHEMAS}
-    for part in PARTS:
-        for name, frame in part.analyse(context).items():
-            frames[name].append(frame)
+    """Every table of the study (`schemas.nce.tables.SCHEMAS`)."""
+    found = landscape.analyse(context) | annulus.analyse(context) | steps.analyse(context)
+    found |= rates.analyse(context, found["landscape"], found["steps"])
+    found |= gauss.analyse(context)
+    found |= selection.analyse(context, found["gauss_final"])
+    found |= digits.analyse(context)
     stamp = {"scale": context.scale, "params_hash": context.params_hash}
-    return {name: tables.conform(found, SCHEMAS[name], **stamp) for name, found in frames.items()}
+    return {
+        name: tables.conform([found[name]] if name in found else [], schema, **stamp)
+        for name, schema in SCHEMAS.items()
+    }

@@ -24,7 +24,7 @@ def analyse(context: Any) -> dict[str, pl.DataFrame]:
 
 def summary(problem: Problem, means: Array) -> tuple[Array, Array, Array]:
     """At tau_*: the loss and the largest and smallest eigenvalue of its Hessian, (P,) each."""
-    optimum = log_ratio.mean_optimum(means)
+    optimum = families.mean_optimum(means)
     return (problem.loss(optimum)[:, 0], *log_ratio.extremes(problem.hessian(optimum)[:, 0]))
 
 
@@ -47,7 +47,7 @@ def _landscape(loss: str, means: Array, points: int) -> pl.DataFrame:
         log_ratio.mean_problem(loss, means, points // 2 + 1) if loss == NCE else _quadrature(means, points)
     )
     found, again = summary(problem, means), summary(other, means)
-    optimum = log_ratio.mean_optimum(means)
+    optimum = families.mean_optimum(means)
     loss_opt, largest, smallest = found
     asym_loss, asym_kappa = asymptotics(loss, means)
     return pl.DataFrame(
@@ -70,12 +70,12 @@ def _landscape(loss: str, means: Array, points: int) -> pl.DataFrame:
 
 
 def _quadrature(means: Array, points: int) -> Problem:
-    return log_ratio.Ence(*log_ratio.mean_points(means, points))
+    return log_ratio.Ence(*families.mean_points(means, points))
 
 
 def _hessian_q(means: Array, points: int) -> pl.DataFrame:
     problem = log_ratio.mean_problem(NCE, means, points)
-    hessian = problem.hessian(0 * log_ratio.mean_optimum(means))[:, 0]
+    hessian = problem.hessian(0 * families.mean_optimum(means))[:, 0]
     largest, _ = log_ratio.extremes(hessian)
     entries = {"h11": hessian[:, 0, 0], "h12": hessian[:, 0, 1], "h22": hessian[:, 1, 1]}
     return pl.DataFrame({"R": means, **entries, "sig_max": largest})

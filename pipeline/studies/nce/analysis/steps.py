@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from pipeline.languages.exponential_families import mean_optimum
 from pipeline.models import log_ratio
 from pipeline.models.log_ratio import ENCE, NCE, Array
 from schemas.nce.tables import CONSERVATIVE, FIXED, GD, INVERSE, NEWTON, NGD, ONE, STANDARD, TENTH, THEOREM_19
@@ -35,17 +36,9 @@ def analyse(context: Any) -> dict[str, pl.DataFrame]:
     }
 
 
-def curvature(loss: str, means: Array) -> tuple[Array, Array, Array]:
-    """lambda_M = sigma_max(Hessian at tau_q), lambda_rho = sigma_min(Hessian at tau_*), kappa at tau_*; (P,) each."""
-    problem, optimum = log_ratio.mean_problem(loss, means), log_ratio.mean_optimum(means)
-    at_noise, _ = log_ratio.extremes(problem.hessian(0 * optimum)[:, 0])
-    largest, smallest = log_ratio.extremes(problem.hessian(optimum)[:, 0])
-    return at_noise, smallest, largest / smallest
-
-
 def step_sizes(loss: str, rule: str, means: Array) -> Array:
     """eta of each rule that needs no measurement, (P,); delta = 1/R."""
-    at_noise, smallest, kappa = curvature(loss, means)
+    at_noise, smallest, kappa = log_ratio.curvature(loss, means)
     return {STANDARD: 1 / at_noise, CONSERVATIVE: smallest / at_noise, FIXED: 1 / means / np.sqrt(2 * kappa)}[
         rule
     ]
@@ -64,11 +57,11 @@ def walk(
     """Rows of ``steps``, R by R. ``bound`` gives eta and further columns, where the rule does not decide them."""
     r = np.array(means, float)
     eta = bound.pop("eta") if "eta" in bound else step_sizes(loss, rule, r)
-    optimum = log_ratio.mean_optimum(r)
+    optimum = mean_optimum(r)
     found = log_ratio.descend(
         log_ratio.mean_problem(loss, r), log_ratio.RULES[optimizer], 0 * optimum, optimum, eta, radii(r, targets), cap
     )  # fmt: skip
-    kappa = curvature(loss, r)[2]
+    kappa = log_ratio.curvature(loss, r)[2]
     frames = [
         pl.DataFrame(
             {
@@ -88,26 +81,12 @@ def walk(
     return pl.concat(frames).with_columns(**{name: pl.lit(value) for name, value in same.items()}, **typed)
 
 
-def stability(loss: str, means: Array, radius: Array, radii: int, angles: int) -> tuple[Array, Array]:
-    """beta_u and beta_l of Assumption 15, (P,): the Hessian's extremes on a polar grid of the ball of ``radius`` (P,)
-    around tau_*, relative to those at tau_*."""
-    problem, optimum = log_ratio.mean_problem(loss, means), log_ratio.mean_optimum(means)
-    angle = np.arange(angles) * 2 * np.pi / angles
-    unit = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
-    polar = (np.arange(1, radii + 1) / radii)[:, None, None] * unit
-    ball = optimum + radius[:, None, None] * polar.reshape(1, -1, 2)
-    largest, smallest = log_ratio.extremes(problem.hessian(ball))
-    at_largest, at_smallest = log_ratio.extremes(problem.hessian(optimum))
-    upper = np.maximum((largest / at_largest).max(1), 1)
-    return upper, np.minimum((smallest / at_smallest).min(1), 1)
-
-
 def _bounded(loss: str, grid: Any) -> pl.DataFrame:
     """N5(b): the step size and the bound of Theorem 19 with measured beta_u, beta_l; delta = 1/beta_Z = 1/R."""
     means = np.array(grid.bounded, float)
-    delta, kappa = 1 / means, curvature(loss, means)[2]
-    upper, lower = stability(loss, means, delta, grid.radii, grid.angles)
-    distance = np.linalg.norm(log_ratio.mean_optimum(means)[:, 0], axis=-1)
+    delta, kappa = 1 / means, log_ratio.curvature(loss, means)[2]
+    upper, lower = log_ratio.stability(loss, means, delta, grid.radii, grid.angles)
+    distance = np.linalg.norm(mean_optimum(means)[:, 0], axis=-1)
     return walk(
         loss, NGD, THEOREM_19, grid.bounded, [INVERSE], grid.cap,
         eta=np.sqrt(lower / (upper * kappa)) * delta,
@@ -120,12 +99,11 @@ def _bounded(loss: str, grid: Any) -> pl.DataFrame:
 def _crossings(grid: Any) -> pl.DataFrame:
     """N3: the ring between 0.15 R and 0.1 R, and the bound from the largest gradient along u in it."""
     r = np.array(grid.gd, float)
-    problem, optimum = log_ratio.mean_problem(NCE, r), log_ratio.mean_optimum(r)
+    problem, optimum = log_ratio.mean_problem(NCE, r), mean_optimum(r)
     eta = step_sizes(NCE, STANDARD, r)
     targets = np.stack([share * r for share in RING], axis=1)
     found = log_ratio.descend(problem, log_ratio.gradient_step, 0 * optimum, optimum, eta, targets, grid.cap)
-    angle = np.linspace(0, 2 * np.pi, 721)
-    unit = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+    unit = log_ratio.circle(721)
     largest = np.max(
         [
             np.abs((problem.gradient(optimum + (share * r)[:, None, None] * unit) * unit).sum(-1)).max(1)
@@ -145,7 +123,7 @@ def _full_newton(loss: str, grid: Any) -> pl.DataFrame:
 
 
 def _full_newton_rows(loss: str, r: Array, count: int) -> Iterator[dict[str, Any]]:
-    problem, optimum = log_ratio.mean_problem(loss, r), log_ratio.mean_optimum(r)
+    problem, optimum = log_ratio.mean_problem(loss, r), mean_optimum(r)
     delta = 0 * optimum
     for step in range(count + 1):
         distance = np.linalg.norm((delta - optimum)[:, 0], axis=-1)
