@@ -6,6 +6,7 @@ medians. Ratios can be compared between machines; times cannot.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import platform
@@ -21,6 +22,7 @@ from typing import Annotated, Any
 from unittest import mock
 
 import numpy as np
+import psutil
 import torch
 import typer
 
@@ -51,14 +53,33 @@ class Row:
 
 def interleaved(actions: dict[str, Callable[[int], Any]], repeats: int) -> dict[str, float]:
     """Median seconds of each action, taken in turn so that all meet the same machine."""
+    return {name: statistics.median(times) for name, times in _timed(actions, repeats)[0].items()}
+
+
+def rates(actions: dict[str, Callable[[int], int]], repeats: int) -> dict[str, float]:
+    """Median over repeats of what each action says it made, per second."""
+    times, made = _timed(actions, repeats)
+    return {
+        name: statistics.median(
+            count / seconds for count, seconds in zip(made[name], times[name], strict=True)
+        )
+        for name in actions
+    }
+
+
+def _timed(
+    actions: dict[str, Callable[[int], Any]], repeats: int
+) -> tuple[dict[str, list[float]], dict[str, list[Any]]]:
     times: dict[str, list[float]] = {name: [] for name in actions}
+    results: dict[str, list[Any]] = {name: [] for name in actions}
     for repeat in range(-2, repeats):  # two rounds to warm up
         for name, action in actions.items():
             started = time.perf_counter()
-            action(repeat + 2)
+            result = action(repeat + 2)
             if repeat >= 0:
                 times[name].append(time.perf_counter() - started)
-    return {name: statistics.median(values) for name, values in times.items()}
+                results[name].append(result)
+    return times, results
 
 
 # --- sampling --------------------------------------------------------------------------------------------
@@ -81,38 +102,35 @@ def plain_chain(length: int | None) -> list[int]:
 
 
 def sampling() -> list[Row]:
-    """Tokens per second of each sampler."""
+    """Tokens per second of each sampler, counted: complete strings differ much in length."""
     rng = np.random.default_rng(0)
 
-    def ours_complete(_: int) -> None:
-        dyck.sample_complete(rng, 50_000, K, DEPTH, Q, 0.5, 26)
+    def ours(length: int | None) -> int:
+        if length is None:
+            tokens = dyck.sample_complete(rng, 50_000, K, DEPTH, Q, 0.5, 26)
+        else:
+            tokens = dyck.sample_prefixes(rng, 1_400_000 // length, length, K, DEPTH, Q)
+        return int((tokens != dyck.PADDING).sum())
 
-    cases: dict[str, tuple[Callable[[int], Any], int, Callable[[int], Any], int]] = {
-        "complete strings (D2)": (
-            ours_complete,
-            int(50_000 * 8.443),
-            lambda _: [plain_chain(None) for _ in range(30)],
-            int(30 * 8.443),
-        ),
-    }
-    for name, n, length, few in (
-        ("prefixes of 28 (D1)", 50_000, 28, 10),
-        ("prefixes of 450 (D3)", 2_000, 450, 1),
-    ):
-        cases[name] = (
-            lambda _, n=n, length=length: dyck.sample_prefixes(rng, n, length, K, DEPTH, Q),
-            n * length,
-            lambda _, length=length, few=few: [plain_chain(length) for _ in range(few)],
-            few * length,
-        )
+    def plain(length: int | None) -> int:
+        made = 0
+        while made < 1000:
+            made += len(plain_chain(length))
+        return made
+
     rows = []
-    for name, (fast, fast_tokens, slow, slow_tokens) in cases.items():
-        seconds = interleaved({"ours": fast, "plain": slow}, 7)
-        ours, plain = fast_tokens / seconds["ours"], slow_tokens / seconds["plain"]
+    for name, length in (
+        ("complete strings (D2)", None),
+        ("prefixes of 28 (D1)", 28),
+        ("prefixes of 450 (D3)", 450),
+    ):
+        found = rates(
+            {"ours": lambda _, n=length: ours(n), "plain": lambda _, n=length: plain(n)},  # type: ignore[misc]
+            9,
+        )
+        fast, slow = found["ours"], found["plain"]
         rows.append(
-            Row(
-                f"sampling {name}, tokens/s", f"{ours / 1e6:.1f} M", f"{plain / 1e3:.1f} k", ours / plain, 400
-            )
+            Row(f"sampling {name}, tokens/s", f"{fast / 1e6:.1f} M", f"{slow / 1e3:.1f} k", fast / slow, 400)
         )
     return rows
 
@@ -284,14 +302,32 @@ def prune_parent(n: int, layers: int) -> list[Row]:
 
 
 def end_to_end(folder: Path) -> list[Row]:
-    """Seconds from an empty work tree to the report, at scale quick, with all cores."""
+    """Seconds and memory from an empty work tree to the report, at scale quick, with all cores."""
     tree = folder / "tree"
     subprocess.run(["git", "clone", "-q", str(ROOT), str(tree)], check=True)
-    seconds = _seconds(
-        lambda: subprocess.run(["snakemake", "--cores", "all", "--quiet", "all"], cwd=tree, check=True)
-    )
+    started, peak = time.perf_counter(), 0
+    with subprocess.Popen(["snakemake", "--cores", "all", "--quiet", "all"], cwd=tree) as process:
+        while process.poll() is None:
+            peak = max(peak, memory(psutil.Process(process.pid)))
+            time.sleep(1)
+    seconds = time.perf_counter() - started
+    if process.returncode:
+        raise SystemExit(f"bench: snakemake ended with status {process.returncode}")
     shutil.rmtree(tree)
-    return [Row(f"quick, end to end, s on {os.cpu_count()} cores", f"{seconds:.0f}", "", None, None)]
+    name = f"quick, end to end, {{}} on {os.cpu_count()} cores"
+    return [
+        Row(name.format("s"), f"{seconds:.0f}", "", None, None),
+        Row(name.format("GiB of memory at most (of 4)"), f"{peak / 2**30:.1f}", "", None, None),
+    ]
+
+
+def memory(process: psutil.Process) -> int:
+    """Bytes that the process and those it started hold; what several share is counted once in all."""
+    total = 0
+    for one in [process, *process.children(recursive=True)]:
+        with contextlib.suppress(psutil.Error):  # it has ended
+            total += one.memory_full_info().pss
+    return total
 
 
 def render(rows: list[Row]) -> str:

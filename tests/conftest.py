@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -45,10 +45,18 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return _once(tmp_path_factory, "toy-template", build) / "tree"
 
 
+@pytest.fixture(scope="session")
+def fork_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The environment in which steps are forked, not started (`forkserver`)."""
+    with serving(tmp_path_factory.mktemp("forks")) as env:
+        yield env
+
+
 @pytest.fixture
-def built(template: Path, tmp_path: Path) -> Workspace:
-    """A work tree in which everything is up to date."""
-    return Workspace(Path(shutil.copytree(template, tmp_path / "tree", symlinks=True)))
+def built(template: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Workspace:
+    """A work tree in which everything is up to date; steps are forked where the tests are marked so."""
+    env = request.getfixturevalue("fork_server") if request.node.get_closest_marker("forked") else {}
+    return Workspace(Path(shutil.copytree(template, tmp_path / "tree", symlinks=True)), dict(env))
 
 
 @pytest.fixture

@@ -16,6 +16,8 @@ from pipeline.audit import provenance, verify
 from pipeline.audit.lineage import Chain
 from pipeline.errors import SandglassError
 
+pytestmark = pytest.mark.forked
+
 FLIPS = {"tables": 350, "checkpoints": 300, "figures": 300, "lock": 150}
 COSMETIC = [(b"\n", ord("\r")), (b" cmd", ord("\t")), (b"2.0", ord("3")), (b" md5", ord("\t"))]
 ALL_OF_TRACE = 10  # every so many flips of dvc.lock, all that `trace --verify` does

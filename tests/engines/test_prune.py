@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from workspace import Workspace
 
+pytestmark = pytest.mark.forked
+
 RUN_FILES = ["data/runs/toy/toy-b/curves.parquet", "data/runs/toy/toy-b/model.safetensors"]
 engines = pytest.mark.parametrize("engine", ["snakemake", "dvc"])
 

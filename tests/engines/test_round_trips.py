@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from workspace import Workspace
 
+pytestmark = pytest.mark.forked
+
 OTHER = {"snakemake": "dvc", "dvc": "snakemake"}
 BELOW_A_RUN = {"analyse toy", "figures toy", "claims toy", "report"}
 MODEL_A = "data/runs/toy/toy-a/model.safetensors"

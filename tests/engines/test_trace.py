@@ -18,6 +18,8 @@ from workspace import Workspace, environment
 from pipeline import tables
 from pipeline.audit import hashing
 
+pytestmark = pytest.mark.forked
+
 MODEL = "data/runs/toy/toy-a/model.safetensors"
 MEANS = "data/tables/toy/means.parquet"
 SVG = "data/figures/toy/means.svg"
@@ -281,6 +283,7 @@ def test_rebuild_with_the_runs_from_here(built: Workspace, tmp_path: Path) -> No
 def test_a_rebuild_that_stops_keeps_its_workspace(
     built: Workspace, interrupted: bool, tmp_path: Path
 ) -> None:
+    built.env.clear()  # a signal reaches steps that are started, not forked ones
     told = {"TOY_SECONDS": "toy-a:60"} if interrupted else {"TOY_FAIL": "toy-a"}
     process = built.start(
         "python", "-m", "pipeline", "trace", "toy-a", "--rebuild", TMPDIR=str(tmp_path), **told

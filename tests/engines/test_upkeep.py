@@ -9,7 +9,10 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import pytest
 from workspace import Workspace
+
+pytestmark = pytest.mark.forked
 
 BELOW_A_RUN = {"analyse toy", "figures toy", "claims toy", "report"}
 RUNS = "pipeline/studies/toy/runs.py"
@@ -167,6 +170,7 @@ def test_why_never_built(empty: Workspace) -> None:
 
 
 def test_why_knows_what_a_killed_snakemake_had_finished(built: Workspace) -> None:
+    built.env.clear()  # a kill reaches steps that are started, not forked ones
     built.edit("pipeline/studies/toy/datasets.py")
     process = built.start("snakemake", TRAINED, TOY_SECONDS="toy-a:30")
     built.wait_for_step("train-toy-a")
@@ -388,6 +392,7 @@ def test_what_is_wrong_is_one_line(built: Workspace) -> None:
 
 
 def test_a_dvc_repro_at_work_is_named(built: Workspace) -> None:
+    built.env.clear()
     built.set_lr("toy-a", 0.75)
     process = built.start("dvc", "repro", TOY_SECONDS="toy-a:30")
     built.wait_for_step("train-toy-a")

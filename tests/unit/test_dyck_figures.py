@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from pathlib import Path
@@ -14,6 +15,7 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 import vl_convert
+from PIL import Image
 
 from pipeline import charts
 from pipeline.languages import dyck
@@ -587,3 +589,13 @@ def test_the_specification_stands_alone(tmp_path: Path) -> None:
     charts.save(alt.Chart(data[:5]).mark_point().encode(x="x"), data[:5], tmp_path, "f")
     assert "url" not in json.loads((tmp_path / "f.vl.json").read_text()).get("data", {})
     assert pl.from_arrow(pq.read_table(tmp_path / "f.parquet")).equals(data[:5])  # type: ignore[union-attr]
+
+
+def test_the_png_has_the_pixels_that_were_drawn(tmp_path: Path) -> None:
+    data = pl.DataFrame({"x": range(5)})
+    chart = alt.Chart(data).mark_point(filled=True, opacity=0.5).encode(x="x", color="x:N")
+    charts.save(chart, data, tmp_path, "f")
+    drawn = vl_convert.vegalite_to_png(charts.specification(chart), scale=charts.PNG_SCALE)
+    with Image.open(io.BytesIO(drawn)) as image, Image.open(tmp_path / "f.png") as kept:
+        np.testing.assert_array_equal(np.asarray(image.convert("RGB")), np.asarray(kept))
+    assert (tmp_path / "f.png").stat().st_size < len(drawn) / 3
