@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from pipeline.params import DatasetEntry, GridRunEntry, Positive, Strict, TheoryEntry
+from pipeline.params import DatasetEntry, GridRunEntry, Id, Positive, Strict, TheoryEntry
 
 Mean = Annotated[float, Field(ge=0, le=30, description="R: P* = N(R, 1), Q = N(0, 1)")]
 Means = Annotated[list[Mean], Field(min_length=1)]
@@ -215,6 +215,9 @@ class Sampled(Strict):
 class ImageRuns(Strict):
     """N7."""
 
+    area_until: dict[Id, Positive] = Field(
+        description="by dataset, the update up to which the area under the loss is taken; of others, the last"
+    )
     early: Positive = Field(description="update after which the loss is compared, beside the area under it")
     clipped: Annotated[float, Field(gt=0, lt=1)] = Field(
         description="share of clipped log-ratios above which a run counts as diverged"

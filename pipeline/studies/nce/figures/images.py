@@ -77,7 +77,7 @@ def _lines(context: Any) -> pl.DataFrame:
 def _row(data: pl.DataFrame, selected: pl.DataFrame, rule: str) -> alt.HConcatChart:
     panels = [_panel(data.filter(loss=loss), selected.filter(loss=loss), loss) for loss in (NCE, ENCE)]
     dataset, noise = data.select("dataset", "q_kind").row(0)
-    words = f"{IMAGES[dataset]}, {NOISES[noise]}; η: {RULES[rule]}"
+    words = f"{IMAGES.get(dataset, dataset)}, {NOISES[noise]}; η: {RULES[rule]}"
     title = alt.TitleParams(words, fontSize=charts.SIZE, fontWeight="normal", offset=4)
     return alt.hconcat(*panels, spacing=24).properties(title=title).resolve_scale(color="independent")
 
