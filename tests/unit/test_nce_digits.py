@@ -70,6 +70,7 @@ def test_a_seed_splits_and_dequantises_its_own_way_and_every_image_is_used_once(
     assert sorted(levels(train) + levels(test)) == sorted(map(tuple, pixels.tolist()))
     again, other = (digits.corpus(pixels, parts, 10, 17, 0.01, rng(seed))[0] for seed in (1, 2))
     assert np.array_equal(train, again) and levels(train) != levels(other)
+    assert not set(train.flat) & set(other.flat)  # no pixel is dequantised as before
     given = np.where(np.arange(40) < 25, "train", "test")
     train, test = digits.corpus(pixels, given, 10, 17, 0.01, rng(1))
     assert levels(train) == list(map(tuple, pixels[:25].tolist())) and len(test) == 15

@@ -196,7 +196,7 @@ def test_impossible_runs_are_refused(loaded: params.Params, change: dict[str, An
     entry = loaded.runs["nce-digits-full-nce-gd"].model_dump()
     with pytest.raises(ValueError, match=told):
         Run(**entry | change)
-    with pytest.raises(ValueError, match="path must be null"):
+    with pytest.raises(ValueError, match="path is not for source 'bundled'"):
         Images(study="nce", language="digits", kind="images", source="bundled", path="here")
 
 
@@ -222,10 +222,13 @@ class Study:
     study, seed, scale, params_hash = "nce", SEED, "quick", "x"
 
     def __init__(
-        self, curves: dict[str, dict[tuple[float, int], list[float | None]]], clip: float = 0.0
+        self,
+        curves: dict[str, dict[tuple[float, int], list[float | None]]],
+        clip: float = 0.0,
+        until: dict[str, int] | None = None,
     ) -> None:
         self.made, self.clip = curves, clip
-        images = SimpleNamespace(early=100, clipped=0.5)
+        images = SimpleNamespace(early=100, clipped=0.5, area_until=until or {})
         self.entry = SimpleNamespace(analysis=SimpleNamespace(images=images, resamples=100, confidence=0.9))
 
     def runs(self) -> list[str]:
@@ -305,6 +308,14 @@ def test_areas_and_both_rules_of_selection() -> None:
     assert ngd["s_area"]["area"] == pytest.approx((0.3 + 0.35) / 2)
 
 
+def test_areas_end_where_they_should() -> None:
+    final = made(Study(CURVES, until={"nce-digits": 100, "other": 50}))["digits_final"]
+    row = final.filter(pl.col("eta") == 0.1, optimizer="ngd", seed=0).row(0, named=True)
+    assert row["area"] == pytest.approx(0.45) and row["batch_area"] == pytest.approx(0.45)
+    assert row["final_train_loss"] == 0.1
+    assert final.equals(made(Study(CURVES, until={"nce-digits": 149}))["digits_final"])
+
+
 def test_contrasts_are_paired_by_seed() -> None:
     contrasts = made(Study(CURVES))["digits_contrasts"]
     row = contrasts.filter(rule="s_loss", quantity="early_loss").row(0, named=True)
@@ -370,6 +381,8 @@ def test_figure_43_shows_every_step_size_until_it_diverges() -> None:
     assert ngd["train_loss"].to_list() == pytest.approx([0.55, 0.35, 0.1])
     assert ngd["least"].to_list() == [0.5, 0.3, 0.1] and ngd["most"].to_list() == [0.6, 0.4, 0.1]
     spec = chart.to_dict()
-    assert "NCE, NGD, s_area: η 0.3" in spec["description"] and "8 × 8 digits" in str(spec["title"])
+    assert "NCE, NGD, s_area: η 0.3" in spec["description"] and "8 × 8 digits" in str(
+        spec["vconcat"][0]["title"]
+    )
     empty, none = figures.fig43(results({}))
     assert none.height == 0 and empty.to_dict()

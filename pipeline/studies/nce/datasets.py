@@ -70,7 +70,7 @@ def images(entry: Any, dataset_id: str) -> pl.DataFrame:
         if not folder.is_dir():
             raise SandglassError(
                 f"params.yaml: datasets.{dataset_id}.path: {entry.path!r} is no folder here; name the one that holds "
-                "MNIST's files, or null"
+                "MNIST's files, or take path out"
             )
         found = {part: digits.mnist(folder, part) for part in ("train", "test")}
     frames = [

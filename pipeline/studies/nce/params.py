@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from pipeline.params import DatasetEntry, GridRunEntry, Positive, Strict, TheoryEntry
+from pipeline.params import DatasetEntry, GridRunEntry, Id, Positive, Strict, TheoryEntry
 
 Mean = Annotated[float, Field(ge=0, le=30, description="R: P* = N(R, 1), Q = N(0, 1)")]
 Means = Annotated[list[Mean], Field(min_length=1)]
@@ -38,12 +38,15 @@ class Images(DatasetEntry):
 
     kind: Literal["images"]
     source: Literal["bundled", "mnist"] = Field(description="scikit-learn's 8 x 8 digits, or MNIST")
-    path: str | None = Field(description="the folder with MNIST's four IDX files; null: there are no images")
+    path: str | None = Field(
+        None,
+        description="the folder with MNIST's four IDX files; only for source mnist, without it no images",
+    )
 
     @model_validator(mode="after")
     def _path_of_mnist(self) -> Images:
         if self.source == "bundled" and self.path is not None:
-            raise ValueError("path must be null for source 'bundled', which comes with scikit-learn")
+            raise ValueError("path is not for source 'bundled', which comes with scikit-learn")
         return self
 
 
@@ -58,7 +61,7 @@ class Run(GridRunEntry):
         description="the noise: covariance of the images, or its diagonal"
     )
     log_ratio_clip: Annotated[float, Field(gt=0)] | None = Field(
-        description="log-ratios are cut off there before the loss; null: nowhere"
+        None, description="log-ratios are cut off there before the loss; without it nowhere"
     )
     logit_alpha: Annotated[float, Field(gt=0, lt=0.5)] = Field(description="y = logit(a + (1 - 2a) x)")
     held_out: Positive = Field(description="test images, where the source has no parts of its own")
@@ -212,6 +215,9 @@ class Sampled(Strict):
 class ImageRuns(Strict):
     """N7."""
 
+    area_until: dict[Id, Positive] = Field(
+        description="by dataset, the update up to which the area under the loss is taken; of others, the last"
+    )
     early: Positive = Field(description="update after which the loss is compared, beside the area under it")
     clipped: Annotated[float, Field(gt=0, lt=1)] = Field(
         description="share of clipped log-ratios above which a run counts as diverged"

@@ -28,7 +28,7 @@ def analyse(context: Any) -> dict[str, pl.DataFrame]:
         return {}
     settings = context.entry.analysis.images
     curves = pl.concat(_curves(context, run, settings.clipped) for run in runs).sort(*MODEL, "step")
-    final = _final(curves, settings.early)
+    final = _final(curves, settings)
     selected = pl.concat(_selected(final, rule) for rule in IMAGE_SELECTIONS)
     noise = list(_noise(context, runs))
     tables = {"digits_runs": curves, "digits_final": final, "digits_selected": selected}
@@ -72,27 +72,38 @@ def _curves(context: Any, run: str, clipped: float) -> pl.DataFrame:
     )
 
 
-def _final(curves: pl.DataFrame, early: int) -> pl.DataFrame:
-    """One row per model: areas per update, losses early and at the end."""
-    step, since = pl.col("step"), pl.col("step") - pl.col("step").shift(1, fill_value=0)
-    trapezoids = (pl.col("train_loss") + pl.col("train_loss").shift(1)) / 2 * since
-    span = step.last() - step.first()
-    area = pl.when(span > 0).then(trapezoids.slice(1).sum() / span).otherwise(pl.col("train_loss").last())
-    sound = ~pl.col("diverged").any()
+def _final(curves: pl.DataFrame, settings: Any) -> pl.DataFrame:
+    """One row per model: areas per update, as long as they are taken; losses early and at the end."""
+    until = pl.col("dataset").replace_strict(settings.area_until, default=None, return_dtype=pl.Int32)
+    within = (pl.col("step") <= until).fill_null(True)
+    areas = curves.filter(within).group_by(MODEL).agg(*_areas())
+    step, sound = pl.col("step"), ~pl.col("diverged").any()
     measured = {
-        "area": area,
-        "batch_area": (pl.col("batch_loss") * since).sum() / step.last(),
-        "early_loss": pl.col("train_loss").filter(step == early).first(),
+        "early_loss": pl.col("train_loss").filter(step == settings.early).first(),
         "final_train_loss": pl.col("train_loss").last(),
         "final_test_loss": pl.col("test_loss").last(),
     }
-    return curves.group_by(MODEL, maintain_order=True).agg(
+    final = curves.group_by(MODEL, maintain_order=True).agg(
         *(pl.when(sound).then(value).alias(name) for name, value in measured.items()),
-        pl.lit(early, pl.Int32).alias("early_step"),
+        pl.lit(settings.early, pl.Int32).alias("early_step"),
         pl.col("min_train_loss").last(),
         pl.col("skipped").sum(),
         pl.col("diverged").any(),
     )
+    return final.join(areas, on=MODEL, how="left", maintain_order="left")
+
+
+def _areas() -> list[pl.Expr]:
+    """Per update: under the training loss where it is measured, by trapezoids, and under that of all batches."""
+    step, since = pl.col("step"), pl.col("step") - pl.col("step").shift(1, fill_value=0)
+    trapezoids = (pl.col("train_loss") + pl.col("train_loss").shift(1)) / 2 * since
+    span = step.last() - step.first()
+    area = pl.when(span > 0).then(trapezoids.slice(1).sum() / span).otherwise(pl.col("train_loss").last())
+    batches = (pl.col("batch_loss") * since).sum() / step.last()
+    sound = ~pl.col("diverged").any()
+    return [
+        pl.when(sound).then(value).alias(name) for name, value in (("area", area), ("batch_area", batches))
+    ]
 
 
 def _selected(final: pl.DataFrame, rule: str) -> pl.DataFrame:

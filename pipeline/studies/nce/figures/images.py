@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import altair as alt
 import polars as pl
 
 from pipeline import charts
-from pipeline.studies.nce.figures.common import CROSS
 from schemas.nce.tables import DIGITS, ENCE, GD, IMAGE_SELECTIONS, MNIST, NCE, NGD, S_AREA, S_LOSS
 
 # As published: GD black in both panels, NGD yellow for NCE and blue for eNCE.
@@ -19,9 +19,10 @@ METHODS = {
     for name in (GD, NGD)
 }
 IMAGES = {DIGITS: "8 × 8 digits", MNIST: "MNIST"}
-NOISES = {"full": "Gaussian noise with the covariance of the images", "diag": "noise with its diagonal alone"}
+NOISES = {"full": "noise with the covariance of the images", "diag": "noise with its diagonal alone"}
 RULES = {S_AREA: "smallest area under the training loss", S_LOSS: "lowest test loss at the end"}
-TICKS = [m * 10.0**e for e in range(-6, 7) for m in (1, 2, 5)]
+CHANCE = {NCE: math.log(2), ENCE: 1.0}  # loss of a log-ratio of 0
+SMALLEST = 1e-8  # what is less is drawn there: a logarithmic axis has no 0
 
 
 def fig43(context: Any) -> tuple[alt.TopLevelMixin, pl.DataFrame]:
@@ -45,9 +46,8 @@ def fig43(context: Any) -> tuple[alt.TopLevelMixin, pl.DataFrame]:
     title = alt.TitleParams(
         "Loss of image log-ratios against updates, GD and normalised GD",
         subtitle=[
-            f"{' and '.join(IMAGES[name] for name in data['dataset'].unique().sort())}; strong: the step size η that a "
-            "rule selects, mean and range over seeds",
-            "Faint: the other step sizes; ×: the last point before a seed diverges",
+            "Strong: the step size η that a rule selects, mean and range over seeds; faint: the other step sizes",
+            "Dashed: a log-ratio of 0, which tells nothing apart; ×: the last point before a seed diverges",
         ],
     )
     told = "; ".join(
@@ -62,7 +62,7 @@ def fig43(context: Any) -> tuple[alt.TopLevelMixin, pl.DataFrame]:
 def _lines(context: Any) -> pl.DataFrame:
     """Mean, least and largest training loss over the seeds of each method and step size, as long as none diverged."""
     key = ["dataset", "q_kind", "loss", "optimizer", "eta", "step"]
-    value = pl.col("train_loss")
+    value = pl.col("train_loss").clip(SMALLEST)
     return (
         context.table("digits_runs")
         .group_by(key)
@@ -77,7 +77,7 @@ def _lines(context: Any) -> pl.DataFrame:
 def _row(data: pl.DataFrame, selected: pl.DataFrame, rule: str) -> alt.HConcatChart:
     panels = [_panel(data.filter(loss=loss), selected.filter(loss=loss), loss) for loss in (NCE, ENCE)]
     dataset, noise = data.select("dataset", "q_kind").row(0)
-    words = f"{IMAGES[dataset]}, {NOISES[noise]}; η by {RULES[rule]}"
+    words = f"{IMAGES.get(dataset, dataset)}, {NOISES[noise]}; η: {RULES[rule]}"
     title = alt.TitleParams(words, fontSize=charts.SIZE, fontWeight="normal", offset=4)
     return alt.hconcat(*panels, spacing=24).properties(title=title).resolve_scale(color="independent")
 
@@ -97,7 +97,7 @@ def _panel(data: pl.DataFrame, selected: pl.DataFrame, loss: str) -> Any:
     spans = shown.select("least", "most").to_numpy()
     low, high = (float(spans.min()), float(spans.max())) if len(spans) else (0.1, 1.0)
     scale = alt.Scale(type="log", domain=[low, high], nice=False)
-    axis = alt.Axis(values=[tick for tick in TICKS if low <= tick <= high], format="~g", titlePadding=4)
+    axis = alt.Axis(values=_ticks(low, high), format="~g", titlePadding=4, minExtent=34)
     y = alt.Y("train_loss:Q", title="training loss (log)" if loss == NCE else None, scale=scale, axis=axis)
     x = alt.X("step:Q", title="updates", axis=alt.Axis(tickCount=4, grid=False, titlePadding=2))
     colour = alt.Color(
@@ -105,19 +105,33 @@ def _panel(data: pl.DataFrame, selected: pl.DataFrame, loss: str) -> Any:
         title=None,
         scale=alt.Scale(domain=list(names.values()), range=list(COLOURS[loss].values())),
         legend=alt.Legend(
-            orient="top", direction="horizontal", offset=2, symbolType="stroke", symbolStrokeWidth=2.5
+            orient="top",
+            direction="horizontal",
+            offset=2,
+            symbolType="stroke",
+            symbolStrokeWidth=2.5,
+            symbolOpacity=1,
         ),
     )
     base = alt.Chart(shown)
     chosen = base.transform_filter(alt.datum.selected)
+    chance = alt.Chart().mark_rule(color=charts.GREY, strokeDash=[5, 3]).encode(y=alt.datum(CHANCE[loss]))
     layers = [
+        chance,
         base.transform_filter(~alt.datum.selected)
         .mark_line(strokeWidth=1, opacity=0.45)
         .encode(x, y, colour, detail="line:N"),
         base.transform_filter(alt.datum.last)
-        .mark_point(shape=CROSS, size=120, strokeWidth=2, opacity=1)
+        .mark_text(text="×", fontSize=19, fontWeight="bold", baseline="middle")
         .encode(x, y, colour),
         chosen.mark_area(opacity=0.2).encode(x, alt.Y("least:Q", scale=scale), alt.Y2("most:Q"), colour),
         chosen.mark_line(strokeWidth=2.5).encode(x, y, colour),
     ]
-    return alt.layer(*layers).properties(width=252, height=120)
+    return alt.layer(*layers).properties(width=244, height=125)
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Round numbers of a logarithmic axis, more of them where it is short."""
+    digits = (1, 2, 3, 5, 7) if high / low < 10 else (1, 2, 5) if high / low < 300 else (1,)
+    found = [round(digit * 10.0**power, 8) for power in range(-8, 7) for digit in digits]
+    return [tick for tick in found if low <= tick <= high]
