@@ -152,13 +152,12 @@ def test_gradient_and_hessian_are_derivatives(loss: str) -> None:
     kind = log_ratio.Nce if loss == NCE else log_ratio.Ence
     problem = kind(rng.standard_normal((1, 5, 40)), data, 1 / 20 - data)
     delta, h = 0.5 * rng.standard_normal((1, 3, 5)), 1e-5
-    gradient, hessian = problem.derivatives(delta)
+    gradient, hessian = problem.gradient(delta), problem.hessian(delta)
     for i, step in enumerate(h * np.eye(5)):
         slope = (problem.loss(delta + step) - problem.loss(delta - step)) / (2 * h)
         bend = (problem.gradient(delta + step) - problem.gradient(delta - step)) / (2 * h)
         assert np.allclose(gradient[..., i], slope, rtol=1e-6, atol=1e-9)
         assert np.allclose(hessian[..., i], bend, rtol=1e-6, atol=1e-9)
-    assert np.allclose(hessian, problem.hessian(delta)) and np.allclose(gradient, problem.gradient(delta))
 
 
 def test_problems_that_are_kept_are_the_same() -> None:
