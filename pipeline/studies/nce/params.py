@@ -128,7 +128,7 @@ class NormalisedCheck(TheoryEntry):
     """Chapter 5.9, 5.10: Lemma 51, Theorem 19, Corollary 2."""
 
     module: Literal["normalised"]
-    means: Distances
+    means: Annotated[Distances, Field(min_length=2)]
     draws: Annotated[int, Field(ge=10)]
     radii: Annotated[int, Field(ge=2, description="of the polar grid that bounds the Hessian")]
     angles: Annotated[int, Field(ge=4)]

@@ -109,7 +109,7 @@ def _panel(data: pl.DataFrame, chosen: pl.DataFrame, dim: int, rule: str) -> Any
 
 
 def step_sizes(context: Any) -> Figure:
-    """N6: smallest distance after all updates against the step size; in 1-d also without samples, and with rounding."""
+    """Smallest distance after all updates against the step size; in 1-d also without samples, and with rounding."""
     final = _shown(context.table("gauss_final")).with_columns(method_name())
     data = (
         final.group_by("dim", "method", "eta")

@@ -28,7 +28,7 @@ GUIDED_FROM = 4.0
 
 
 def landscape(context: Any) -> Figure:
-    """G-N1: loss and curvature at the optimum against R^2."""
+    """Loss and curvature at the optimum against R², NCE and eNCE."""
     data = (
         context.table("landscape")
         .unpivot(list(QUANTITIES), index=["R", "loss"], variable_name="quantity", value_name="value")
@@ -69,7 +69,7 @@ def landscape(context: Any) -> Figure:
 
 
 def kappa(context: Any) -> Figure:
-    """G-N2: condition number at the optimum against R with the theory's slopes, and the residuals of the fits."""
+    """Condition number at the optimum against R with the slopes of theory, and the residuals of the fits."""
     data = context.table("landscape").filter(pl.col("R") > 0).sort("loss", "R").with_columns(loss_name())
     rates = {
         row["loss"]: row for row in context.table("rates").filter(quantity="kappa").iter_rows(named=True)

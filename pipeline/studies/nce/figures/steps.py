@@ -35,7 +35,7 @@ MEANS = [2, 3, 4, 5, 6, 8, 10, 16]
 
 
 def steps(context: Any) -> Figure:
-    """N3 to N5: steps of GD and Newton against R^2, of NGD against R, with fitted lines."""
+    """Steps of GD and Newton's method against R², of NGD against R, with fitted lines (Theorems 17 to 19)."""
     table = context.table("steps").filter(pl.col("rule") != THEOREM_19, pl.col("steps") > 0)
     frames = [
         table.filter(loss=loss, optimizer=optimizer, target=target).with_columns(walk=pl.lit(name))
@@ -99,7 +99,7 @@ def _lines(context: Any) -> pl.DataFrame:
 
 
 def bounds(context: Any) -> Figure:
-    """N5(b), Theorem 19: steps that NGD takes with the step size of the theorem, and the bound on them."""
+    """Theorem 19: steps that NGD takes with the step size of the theorem, and the bound on them."""
     table = context.table("steps").filter(rule=THEOREM_19).sort("loss", "R").with_columns(loss_name())
     data = table.unpivot(
         ["steps", "bound"], index=["R", "name"], variable_name="what", value_name="value"
@@ -132,7 +132,7 @@ def bounds(context: Any) -> Figure:
 
 
 def newton(context: Any) -> Figure:
-    """N4, ablation: with step size 1 Newton's method is fast."""
+    """Newton's method with step size 1, which Theorem 18 does not cover."""
     data = context.table("full_newton").sort("loss", "R", "step").with_columns(loss_name())
     shown = data.filter(pl.col("dist") >= 1e-4).with_columns(pl.col("R").cast(pl.String).alias("mean"))
     most = int(largest(shown["step"]))

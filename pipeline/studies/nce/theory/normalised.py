@@ -48,8 +48,10 @@ def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
     checks += [
         *_printed_lemma(settings, stream(seed, "nce", theory_id, "printed")),
         *_printed_step(settings[1]),
+        *_rate(settings[1]),
+        *_corollary(),
     ]
-    return theory.rows("nce", theory_id, THEOREM_19, [*checks, *_corollary()])
+    return theory.rows("nce", theory_id, THEOREM_19, checks)
 
 
 def _setting(loss: str, mean: float, entry: Any) -> Setting:
@@ -121,6 +123,23 @@ def _printed_step(setting: Setting) -> Iterator[dict[str, Any]]:
         yield about | row(f"theorem-19-{form}", f"NGD with {step}: steps over T", about["size"],
                           (len(walked) - 1) / setting.bound, ">=" if factor > 1 else "<=", 1.0,
                           form=form)  # fmt: skip
+
+
+def _rate(setting: Setting) -> Iterator[dict[str, Any]]:
+    """The distance delta that is met within k steps, against k: gamma is proportional to delta."""
+    deltas = setting.delta / np.array([1, 4, 16, 64])
+    counts = [
+        len(path(NCE, setting.mean, "ngd", setting.gamma * delta / setting.delta, float(delta), 100_000)) - 1
+        for delta in deltas
+    ]
+    slope = float(np.polyfit(np.log(counts), np.log(deltas), 1)[0])
+    about = {"erratum": "nce-rate", "source": SOURCE.format("section 4.1.2")}
+    size = f"NCE, R = {setting.mean:g}, delta = {deltas[0]:g} to {deltas[-1]:g}"
+    statement = "Exponent of k in the distance met within k steps, with the step size of Theorem 19"
+    yield about | row("rate-printed", f"{statement}: not the printed -2", size, slope, ">=", -1.9,
+                      detail="steps " + ", ".join(map(str, counts)), form="printed")  # fmt: skip
+    yield about | row("rate-corrected", f"{statement}: at most -1/2, which is the theorem's", size, slope, "<=", -0.5,
+                      form="corrected")  # fmt: skip
 
 
 def _corollary() -> Iterator[dict[str, Any]]:
