@@ -146,6 +146,26 @@ def test_population_paths_are_those_of_the_chapter(loaded: params.Params) -> Non
         assert np.allclose(found, expected, atol=0.06)
 
 
+def test_the_published_sizes_take_steps() -> None:
+    """At scale paper: every grid of paths, with few updates and one seed."""
+    loaded = params.load(ROOT, "paper")
+    run = context(loaded, updates=2, fresh=100)
+    pairs = loaded.datasets["nce-gauss"].model_copy(update={"seeds": 1})
+    frame = datasets.gauss(pairs, "nce-gauss", SEED)
+    found = gauss.analyse(SimpleNamespace(**vars(run) | {"dataset": lambda _: frame}))
+    sampled = run.entry.analysis.gauss
+    assert found["gauss_final"].height == 2 * 4 * len(sampled.etas) * len(sampled.samples)
+    grid = run.entry.analysis.steps
+    for loss, optimizer, rule, means in (
+        ("nce", "gd", "1/lambda_M", grid.gd),
+        ("nce", "newton", "lambda_rho/lambda_M", grid.newton_nce),
+        ("ence", "ngd", "N5a", grid.ngd),
+        ("nce", "ngd", "N5a", grid.ngd),
+    ):
+        rows = steps.walk(loss, optimizer, rule, means, ["1/R"], 5)
+        assert rows["steps"].to_list() == [-1] * len(means)  # censored
+
+
 def test_selection_by_both_rules_leaves_out_what_diverged() -> None:
     rows = [  # eta, seed, fresh loss, smallest distance, diverged
         (0.1, 0, 0.5, 9.0, False), (0.1, 1, 0.5, 9.0, False), (1.0, 0, 0.1, 5.0, False), (1.0, 1, 0.3, 7.0, False),

@@ -35,10 +35,9 @@ def matched(context: Any) -> Iterator[Gate]:
 def selected(context: Any) -> Iterator[Gate]:
     """Claims 11, 12 and 14: the same for step sizes that a rule selects."""
     for pair in ORDER:
-        predicate = (
-            f"smallest distance in 1-d, eta by lowest fresh loss, {pair[0]} minus {pair[1]}, is below 0"
-        )
-        yield Gate("11", f"{pair[0]} against {pair[1]}", predicate, FIGURE, (_BELOW,),
+        told = f"smallest distance in 1-d, eta by lowest fresh loss, {pair[0]} minus {pair[1]}"
+        predicate = f"{told}, is below 0, its interval too"
+        yield Gate("11", f"{pair[0]} against {pair[1]}", predicate, FIGURE, _SURELY_BELOW,
                    *_contrast(context, ONE, S_LOSS, pair))  # fmt: skip
     yield Gate("11", "ratio", "smallest distance in 1-d, eta by lowest fresh loss, NCE-NGD over NCE-GD, is below 0.5",
                FIGURE, (Condition("value", "<", 0.5),), *_ratio(context))  # fmt: skip
