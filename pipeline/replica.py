@@ -65,7 +65,7 @@ class Replica(nn.Module):
             raise SandglassError(
                 f"run {run}: its model, pipeline/models/{entry['model']}.py, has no forward pass"
             )
-        count = entry["replicas"]
+        count = len(header.get("lr", []))  # of a grid: the replicas of its first learning rate come first
         if not count:
             raise SandglassError(
                 f"run {run} has no replicas at this scale: see replicas of runs.{run} in params.yaml"
