@@ -38,9 +38,6 @@ class Problem(Protocol):
     def hessian(self, delta_PxKxD: Array) -> Array:
         """(P, K, D, D)."""
 
-    def derivatives(self, delta_PxKxD: Array) -> tuple[Array, Array]:
-        """Gradient and Hessian."""
-
     def keep(self, rows: Rows) -> Problem:
         """The problems that the boolean ``rows`` (P,) choose."""
 
@@ -95,35 +92,34 @@ class Nce(Points):
 
     def gradient(self, delta_PxKxD: Array) -> Array:
         """-1/2 E_*[sigmoid(-psi) T] + 1/2 E_Q[sigmoid(psi) T], (P, K, D)."""
-        return self._gradient(*self._sigmoids(delta_PxKxD))
+        positive, negative = self._sigmoids(delta_PxKxD)
+        # In place: for arrays of this size fresh memory takes longer than the arithmetic.
+        positive *= self.noise_PxN[:, None]
+        negative *= self.data_PxN[:, None]
+        positive -= negative
+        return self._first(positive) / 2
 
     def hessian(self, delta_PxKxD: Array) -> Array:
         """1/2 (E_* + E_Q)[sigmoid(psi) sigmoid(-psi) T T^T], (P, K, D, D)."""
-        return self._hessian(*self._sigmoids(delta_PxKxD))
-
-    def derivatives(self, delta_PxKxD: Array) -> tuple[Array, Array]:
-        """Gradient and Hessian."""
-        both = self._sigmoids(delta_PxKxD)
-        return self._gradient(*both), self._hessian(*both)
+        weights, negative = self._sigmoids(delta_PxKxD)
+        weights *= negative
+        weights *= (self.data_PxN + self.noise_PxN)[:, None]
+        return self._second(weights) / 2
 
     def keep(self, rows: Rows) -> Nce:
         """The problems that ``rows`` choose."""
         return Nce(*self._kept(rows))
 
-    def _gradient(self, positive: Array, negative: Array) -> Array:
-        return self._first(self.noise_PxN[:, None] * positive - self.data_PxN[:, None] * negative) / 2
-
-    def _hessian(self, positive: Array, negative: Array) -> Array:
-        return self._second((self.data_PxN + self.noise_PxN)[:, None] * positive * negative) / 2
-
     def _sigmoids(self, delta_PxKxD: Array) -> tuple[Array, Array]:
-        """sigmoid(psi) and sigmoid(-psi), each to all digits, however small."""
-        psi = self.ratio(delta_PxKxD)
-        small = np.exp(-np.abs(psi))
-        large = 1 / (1 + small)
-        small *= large
-        above = psi > 0
-        return np.where(above, large, small), np.where(above, small, large)
+        """sigmoid(psi) and sigmoid(-psi), each to all digits: 1/(1 + exp(-psi)) and 1/(1 + exp(psi))."""
+        negative = self.ratio(delta_PxKxD)
+        with np.errstate(over="ignore", divide="ignore"):  # beyond 700 one of them is 0, the other 1
+            np.exp(negative, out=negative)
+            positive = 1 / negative
+        for sigmoid in (positive, negative):
+            sigmoid += 1
+            np.reciprocal(sigmoid, out=sigmoid)
+        return positive, negative
 
 
 class Ence(Points):
@@ -145,20 +141,22 @@ class Ence(Points):
         data, noise = self._terms(delta_PxKxD)
         return self._second(noise + data) / 8
 
-    def derivatives(self, delta_PxKxD: Array) -> tuple[Array, Array]:
-        """Gradient and Hessian."""
-        return self.gradient(delta_PxKxD), self.hessian(delta_PxKxD)
-
     def keep(self, rows: Rows) -> Ence:
         """The problems that ``rows`` choose."""
         return Ence(*self._kept(rows))
 
     def _terms(self, delta_PxKxD: Array) -> tuple[Array, Array]:
-        with np.errstate(over="ignore", invalid="ignore"):
-            half = self.ratio(delta_PxKxD) / 2
-            # 0 * inf is nan: a point that is not of a distribution must not count, however far its ratio is.
-            data = np.where(self.data_PxN[:, None] > 0, self.data_PxN[:, None] * np.exp(-half), 0.0)
-            return data, np.where(self.noise_PxN[:, None] > 0, self.noise_PxN[:, None] * np.exp(half), 0.0)
+        """exp(-psi/2) and exp(psi/2) with their weights. A point that is not of a distribution does not count, however
+        far its ratio is: 0 * inf is nan."""
+        noise = self.ratio(delta_PxKxD)
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            noise /= 2
+            np.exp(noise, out=noise)
+            data = 1 / noise
+            for terms, weights in ((data, self.data_PxN), (noise, self.noise_PxN)):
+                terms *= weights[:, None]
+                np.copyto(terms, 0.0, where=(weights == 0)[:, None])
+        return data, noise
 
 
 @dataclass(frozen=True)
@@ -193,10 +191,6 @@ class EnceMean:
         mixed = -(e1 * m1 + e2 * m2)
         flat = np.stack([e1 * (1 + m1**2) + e2 * (1 + m2**2), mixed, mixed, e1 + e2], axis=-1)
         return flat.reshape(*flat.shape[:-1], 2, 2) / 8
-
-    def derivatives(self, delta_PxKxD: Array) -> tuple[Array, Array]:
-        """Gradient and Hessian."""
-        return self.gradient(delta_PxKxD), self.hessian(delta_PxKxD)
 
     def keep(self, rows: Rows) -> EnceMean:
         """The problems that ``rows`` choose."""
@@ -274,8 +268,7 @@ def normalised_step(problem: Problem, delta: Array, eta: Array) -> Array:
 
 def newton_step(problem: Problem, delta: Array, eta: Array) -> Array:
     """Newton: delta - eta H^-1 g."""
-    gradient, hessian = problem.derivatives(delta)
-    return delta - eta * np.linalg.solve(hessian, gradient[..., None])[..., 0]
+    return delta - eta * np.linalg.solve(problem.hessian(delta), problem.gradient(delta)[..., None])[..., 0]
 
 
 def normalised(gradient: Array) -> Array:

@@ -254,6 +254,27 @@ class GaussFinal(_Result):
         unique = _RUN
 
 
+class GaussWithoutMeans(_Result):
+    """N6, ablation: the end of each run in 16 dimensions with 17 coordinates, without those of the means."""
+
+    loss: pl.String = pa.Field(isin=LOSSES)
+    optimizer: pl.String = pa.Field(isin=[GD, NGD])
+    eta: pl.Float64 = pa.Field(gt=0)
+    n: pl.Int32 = pa.Field(gt=0)
+    seed: pl.Int32 = pa.Field(ge=0)
+    fresh_loss: pl.Float64 = pa.Field(ge=0, nullable=True, description="inf or null where diverged")
+    min_dist: pl.Float64 = pa.Field(ge=0)
+    final_dist: pl.Float64 = pa.Field(ge=0, nullable=True, description="inf or null where diverged")
+    diverged: pl.Boolean
+    skipped: pl.Int32 = pa.Field(ge=0)
+
+    class Config:
+        """One row per run."""
+
+        strict = True
+        unique = ["loss", "optimizer", "eta", "n", "seed"]
+
+
 class GaussSelected(_Result):
     """N6: the step size that each rule of selection takes, from the same seeds that are shown."""
 
@@ -491,6 +512,7 @@ SCHEMAS = {
     "rate_points": RatePoints,
     "gauss_runs": GaussRuns,
     "gauss_final": GaussFinal,
+    "gauss_without_means": GaussWithoutMeans,
     "gauss_selected": GaussSelected,
     "gauss_contrasts": GaussContrasts,
     "gauss_precision": GaussPrecision,

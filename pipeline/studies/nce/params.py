@@ -224,12 +224,21 @@ class ImageRuns(Strict):
     )
 
 
+class Fits(Strict):
+    """From which R on rates are fitted."""
+
+    landscape: Rate
+    ngd: Rate
+    exponential: Rate = Field(description="GD and Newton's method, against R^2")
+
+
 class Analysis(Strict):
     """How the tables are made."""
 
     landscape: Landscape
     annulus: Annulus
     steps: Steps
+    fits_from: Fits
     gauss: Sampled
     images: ImageRuns
     resamples: Annotated[int, Field(ge=100, description="bootstrap resamples")]
@@ -239,4 +248,6 @@ class Analysis(Strict):
 class Claims(Strict):
     """How tables become verdicts."""
 
-    slope_from: Annotated[float, Field(gt=0, description="claims 3, 4: rates are fitted from this R on")]
+    comparable: Annotated[
+        float, Field(gt=0, description="claim 12: how far apart comparable distances may be")
+    ]

@@ -23,8 +23,8 @@ LARGEST_BATCH = 4_000_000  # numbers in one array of log-ratios: 32 MB
 
 
 def analyse(context: Any) -> dict[str, pl.DataFrame]:
-    """Tables ``gauss_runs``, ``gauss_final``, ``gauss_precision`` and ``gauss_population``."""
-    settings, frames, rounded = context.entry.analysis.gauss, [], []
+    """Tables ``gauss_runs``, ``gauss_final``, ``gauss_without_means``, ``gauss_precision``, ``gauss_population``."""
+    settings, frames, rounded, without = context.entry.analysis.gauss, [], [], []
     for pairs in filter(
         lambda frame: "tau_star" in frame.columns, map(context.dataset, context.entry.datasets)
     ):
@@ -34,11 +34,14 @@ def analyse(context: Any) -> dict[str, pl.DataFrame]:
                 frames.append(walk(_Pairs(part, n, context.seed), settings, LOSSES))
                 if dim == (1,):
                     rounded.append(walk(_Pairs(part, n, context.seed), settings, {NCE: _Rounded}))
+                else:
+                    without.append(walk(_Pairs(part, n, context.seed, means=False), settings, LOSSES))
     runs = pl.concat(frames)
     ends = final(runs)
     return {
         "gauss_runs": runs.drop("fresh_loss"),
         "gauss_final": ends,
+        "gauss_without_means": final(pl.concat(without)).drop("dim"),
         "gauss_precision": precision(ends, final(pl.concat(rounded))),
         "gauss_population": pl.concat(population(loss, settings) for loss in LOSSES),
     }
@@ -46,16 +49,22 @@ def analyse(context: Any) -> dict[str, pl.DataFrame]:
 
 @dataclass
 class _Pairs:
-    """Pairs of Gaussians of one dimension, P seeds, and their samples: n of P* and n of Q for every update."""
+    """Pairs of Gaussians of one dimension, P seeds, and their samples: n of P* and n of Q for every update.
+
+    Without ``means`` a diagonal pair has no coordinates for them, 17 instead of 33.
+    """
 
     frame: pl.DataFrame
     n: int
     root: int
+    means: bool = True
 
     def __post_init__(self) -> None:
         self.dim, seeds = self.frame["dim"][0], self.frame["seed"].to_list()
         star, noise = (np.array(self.frame[name].to_list()) for name in ("tau_star", "tau_q"))
-        self.optimum_Px1xD = (star - noise)[:, None]
+        coordinates = np.arange(star.shape[1])
+        self.kept = coordinates if self.means else np.delete(coordinates, slice(self.dim, 2 * self.dim))
+        self.optimum_Px1xD = (star - noise)[:, None, self.kept]
         self.scale_Pxd = np.sqrt(np.array(self.frame["s"].to_list()))
         # The mean family names its mean first; the diagonal pairs are centred.
         self.mean_P = star[:, 0] if self.dim == 1 else np.zeros(len(seeds))
@@ -68,7 +77,7 @@ class _Pairs:
         weights = np.zeros((2, len(x), 2 * n))
         weights[0, :, :n] = weights[1, :, n:] = 1 / n
         statistics = families.mean_statistics(x[..., 0]) if self.dim == 1 else families.diagonal_statistics(x)
-        return statistics, *weights
+        return statistics if self.means else statistics[:, self.kept], *weights
 
 
 class _Rounded(log_ratio.Nce):

@@ -36,29 +36,28 @@ def line(x: np.ndarray, y: np.ndarray, confidence: float) -> Line:
 
 @dataclass(frozen=True)
 class Rate:
-    """One quantity over R; ``first`` is the smallest R that counts."""
+    """One quantity over R, and what theory predicts for its slope."""
 
     quantity: str
     loss: str
     against: str
-    first: float
     predicted: float | None
     printed: float | None = None
 
 
 LANDSCAPE = [  # the factor exp(-R^2/8) taken out
-    Rate("loss_opt", NCE, LOG_R, 8, -1.0),
-    Rate("sig_max", NCE, LOG_R, 8, 1.0),
-    Rate("sig_max", ENCE, LOG_R, 8, 2.0),
-    Rate("sig_min", NCE, LOG_R, 8, -5.0, -1.0),
-    Rate("sig_min", ENCE, LOG_R, 8, -2.0),
-    Rate("kappa", NCE, LOG_R, 8, 6.0, 2.0),
-    Rate("kappa", ENCE, LOG_R, 8, 4.0),
+    Rate("loss_opt", NCE, LOG_R, -1.0),
+    Rate("sig_max", NCE, LOG_R, 1.0),
+    Rate("sig_max", ENCE, LOG_R, 2.0),
+    Rate("sig_min", NCE, LOG_R, -5.0, -1.0),
+    Rate("sig_min", ENCE, LOG_R, -2.0),
+    Rate("kappa", NCE, LOG_R, 6.0, 2.0),
+    Rate("kappa", ENCE, LOG_R, 4.0),
 ]
 STEPS = {
-    (GD, TENTH): [Rate("GD steps", NCE, R_SQUARED, 2, None)],
-    (NEWTON, TENTH): [Rate("Newton steps", loss, R_SQUARED, 2, None) for loss in (NCE, ENCE)],
-    (NGD, INVERSE): [Rate("NGD steps", NCE, LOG_R, 5, 6.0), Rate("NGD steps", ENCE, LOG_R, 5, 5.0)],
+    (GD, TENTH): [Rate("GD steps", NCE, R_SQUARED, None)],
+    (NEWTON, TENTH): [Rate("Newton steps", loss, R_SQUARED, None) for loss in (NCE, ENCE)],
+    (NGD, INVERSE): [Rate("NGD steps", NCE, LOG_R, 6.0), Rate("NGD steps", ENCE, LOG_R, 5.0)],
 }
 
 
@@ -66,7 +65,7 @@ def analyse(context: Any, landscape: pl.DataFrame, steps: pl.DataFrame) -> dict[
     """Tables ``rates`` and ``rate_points``. A rate with fewer than three points is left out."""
     fits = [
         (rate, r, y, fitted)
-        for rate, r, y in _series(landscape, steps)
+        for rate, r, y in _series(context.entry.analysis.fits_from, landscape, steps)
         for fitted in ([line(_x(rate, r), y, context.entry.analysis.confidence)] if len(r) > 2 else [])
     ]
     rows = [
@@ -100,15 +99,18 @@ def _x(rate: Rate, r: np.ndarray) -> np.ndarray:
     return np.log(r) if rate.against == LOG_R else r**2
 
 
-def _series(landscape: pl.DataFrame, steps: pl.DataFrame) -> Iterator[tuple[Rate, np.ndarray, np.ndarray]]:
+def _series(
+    first: Any, landscape: pl.DataFrame, steps: pl.DataFrame
+) -> Iterator[tuple[Rate, np.ndarray, np.ndarray]]:
     for rate in LANDSCAPE:
-        rows = landscape.filter(pl.col("R") >= rate.first, loss=rate.loss).sort("R")
+        rows = landscape.filter(pl.col("R") >= first.landscape, loss=rate.loss).sort("R")
         r, value = rows["R"].to_numpy(), rows[rate.quantity].to_numpy()
         yield rate, r, np.log(value) + (0 if rate.quantity == "kappa" else r**2 / 8)
     for (optimizer, target), rates in STEPS.items():
+        start = first.ngd if optimizer == NGD else first.exponential
         for rate in rates:
             rows = steps.filter(
-                pl.col("R") >= rate.first, pl.col("steps") > 0, pl.col("rule") != THEOREM_19,
+                pl.col("R") >= start, pl.col("steps") > 0, pl.col("rule") != THEOREM_19,
                 loss=rate.loss, optimizer=optimizer, target=target,
             ).sort("R")  # fmt: skip
             yield rate, rows["R"].to_numpy(), np.log(rows["steps"].to_numpy())

@@ -43,7 +43,7 @@ def differences(problem: Problem, delta_1xKxD: Array) -> tuple[float, float]:
     slope = np.stack([(a - b) / (2 * STEP) for a, b in zip(ahead, back, strict=True)], axis=-1)
     ahead, back = ([problem.gradient(delta_1xKxD + sign * e) for e in steps] for sign in (1, -1))
     bend = np.stack([(a - b) / (2 * STEP) for a, b in zip(ahead, back, strict=True)], axis=-1)
-    gradient, hessian = problem.derivatives(delta_1xKxD)
+    gradient, hessian = problem.gradient(delta_1xKxD), problem.hessian(delta_1xKxD)
     first = np.linalg.norm(gradient - slope, axis=-1) / np.linalg.norm(gradient, axis=-1)
     second = np.linalg.norm(hessian - bend, axis=(-2, -1)) / np.linalg.norm(hessian, axis=(-2, -1))
     return float(first.max()), float(second.max())
@@ -81,18 +81,18 @@ def _two_ways(entry: Any) -> Iterator[dict[str, Any]]:
     quadrature = log_ratio.Ence(*families.mean_points(means))
     share = np.linspace(0, 1, 11)[:, None]
     delta = mean_optimum(means) * share
-    pairs = [(closed.loss(delta)[..., None], quadrature.loss(delta)[..., None])]
-    pairs += list(zip(closed.derivatives(delta), quadrature.derivatives(delta), strict=True))
-    worst = max(
-        float((np.abs(a - b) / np.abs(a).max(axis=-1, keepdims=True).clip(1e-300)).max())
-        for a, b in pairs[:1]
+    exact, found = (
+        [
+            getattr(problem, name)(delta).reshape(*delta.shape[:2], -1)
+            for name in ("loss", "gradient", "hessian")
+        ]
+        for problem in (closed, quadrature)
     )
-    scale = [np.linalg.norm(a.reshape(*a.shape[:2], -1), axis=-1) for a, _ in pairs[1:]]
-    apart = [np.linalg.norm((a - b).reshape(*a.shape[:2], -1), axis=-1) for a, b in pairs[1:]]
     # The gradient vanishes at tau_*: there it is compared with the loss.
-    floor = np.abs(pairs[0][0][..., 0])
+    size = [np.maximum(np.linalg.norm(one, axis=-1), exact[0][..., 0]) for one in exact]
     worst = max(
-        worst, *(float((gap / np.maximum(size, floor)).max()) for gap, size in zip(apart, scale, strict=True))
+        float((np.linalg.norm(a - b, axis=-1) / scale).max())
+        for a, b, scale in zip(exact, found, size, strict=True)
     )
     yield row(
         "ence-closed-form",
