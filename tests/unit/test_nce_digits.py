@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import math
 import struct
@@ -13,6 +14,7 @@ import pytest
 import torch
 from torch import nn
 
+from pipeline import checkpoints
 from pipeline.errors import SandglassError
 from pipeline.languages import digits
 from pipeline.models import log_ratio_resnet as resnet
@@ -249,6 +251,22 @@ def test_at_first_all_replicas_see_a_log_ratio_near_zero() -> None:
     torch.testing.assert_close(g, -(0.01 + 1e-3) * f.square().sum(-1))
     with pytest.raises(SandglassError, match="no activation pattern"):
         resnet.forward(SMALL, weights, torch.zeros(0), torch.zeros(1, 1, 64).double(), record=["pattern"])
+
+
+def test_a_checkpoint_that_does_not_fit_its_header_is_refused(tmp_path: Path) -> None:
+    arrays = {name: value.numpy() for name, value in params(SMALL, 2, torch.float32).items()}
+    header, path = {"spec": dataclasses.asdict(SMALL)}, tmp_path / "model.safetensors"
+    checkpoints.write(path, arrays | {"table": np.ones((2, 65, 64), np.float32)}, header)
+    ensemble = resnet.load(path)
+    assert (
+        ensemble.spec == SMALL
+        and ensemble.params["head.c"].shape == (2,)
+        and ensemble.table.shape == (2, 65, 64)
+    )
+    arrays["linear.W"] = arrays["linear.W"][:, :-1]
+    checkpoints.write(path, arrays | {"table": np.ones((2, 65, 64), np.float32)}, header)
+    with pytest.raises(SandglassError, match=r"linear\.W has shape \(7, 3\), its header says \(8, 3\)"):
+        resnet.load(path)
 
 
 # --- the losses -------------------------------------------------------------------------------------------

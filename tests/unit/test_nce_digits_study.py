@@ -153,6 +153,24 @@ def test_every_kind_of_run_trains_and_measures(
         torch.testing.assert_close(moved, lengths * curves["gradient_norm"][0], rtol=1e-3, atol=0)
 
 
+def test_every_model_is_measured_on_the_images_of_its_seed(
+    loaded: params.Params, frame: pl.DataFrame, tmp_path: Path
+) -> None:
+    entry = loaded.runs["nce-digits-diag-nce-gd"].model_copy(update={"replicas": 2, "lr": [0.1]})
+    job = open_job(entry, frame, tmp_path, steps=1, log_every=1)
+    state = core.train_chunk(job, [0, 1], CPU)
+    held = {name: torch.from_numpy(array) for name, array in job.held.items()}
+    forward = core._forward(job, job.unflatten(state.flat), torch.from_numpy(job.table))
+    with torch.no_grad():
+        own, swapped = (
+            job.objective.evaluate(forward, held | {"corpus": torch.tensor(order)})
+            for order in ([0, 1], [1, 0])
+        )
+    for name in ("train_loss", "test_loss"):
+        torch.testing.assert_close(state.curves[name][0], own[name])
+        assert (state.curves[name][0] != swapped[name]).all()
+
+
 def test_without_a_gradient_an_update_is_skipped_and_counted(
     loaded: params.Params, frame: pl.DataFrame, tmp_path: Path
 ) -> None:
