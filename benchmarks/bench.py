@@ -25,13 +25,14 @@ import numpy as np
 import psutil
 import torch
 import typer
+from scipy import special
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from pipeline import params  # noqa: E402
-from pipeline.languages import dyck  # noqa: E402
-from pipeline.models import pruning, transformer  # noqa: E402
+from pipeline.languages import dyck, exponential_families  # noqa: E402
+from pipeline.models import log_ratio, pruning, transformer  # noqa: E402
 from pipeline.streams import stream  # noqa: E402
 from pipeline.studies.dyck import datasets, runs  # noqa: E402
 from pipeline.training import core, ensemble  # noqa: E402
@@ -301,6 +302,98 @@ def prune_parent(n: int, layers: int) -> list[Row]:
     return [Row(what, f"{seconds['ours']:.1f}", "", None, None)]
 
 
+# --- optimisation paths ------------------------------------------------------------------------------------
+
+
+SAMPLES, UPDATES = 1000, 10  # per update and per measurement, of the sampled paths
+
+
+def plain_path(points: np.ndarray, eta: float, normalise: bool) -> np.ndarray:
+    """NCE on samples, one path: ``points`` (T, D, 2n), data first. The final offset from tau_q."""
+    delta, n = np.zeros(points.shape[1]), SAMPLES
+    for sample in points:
+        data, noise = sample[:, :n], sample[:, n:]
+        gradient = -data @ special.expit(-(delta @ data)) / (2 * n)
+        gradient += noise @ special.expit(delta @ noise) / (2 * n)
+        delta = delta - eta * (gradient / np.linalg.norm(gradient) if normalise else gradient)
+    return delta
+
+
+def sampled_paths(points: np.ndarray, eta: np.ndarray, normalise: np.ndarray) -> np.ndarray:
+    """The same for all paths (K) of all seeds (S, T, D, 2n) at once: (S, K, D)."""
+    weights = np.zeros((2, len(points), 2 * SAMPLES))
+    weights[0, :, :SAMPLES] = weights[1, :, SAMPLES:] = 1 / SAMPLES
+    delta = np.zeros((len(points), len(eta), points.shape[2]))
+    for step in range(points.shape[1]):
+        gradient = log_ratio.Nce(points[:, step], *weights).gradient(delta)
+        move = np.where(normalise[:, None], log_ratio.normalised(gradient), gradient)
+        delta = delta - eta[:, None] * move
+    return delta
+
+
+def sampled() -> list[Row]:
+    """Paths times steps per second on samples (NCE-D16): the grid of chapter N6 in one batch, and path by path."""
+    rng = stream(0, "bench", "paths")
+    x = rng.standard_normal((5, UPDATES, 2 * SAMPLES, 16))
+    x[:, :, :SAMPLES] *= 3
+    points = exponential_families.diagonal_statistics(x)
+    grid = np.array([0.01, 0.03, 0.1, 0.3, 1, 3, 10])
+    eta, normalise = np.tile(grid, 2), np.repeat([False, True], len(grid))
+
+    def plain(_: int = 0) -> np.ndarray:
+        return np.array(
+            [[plain_path(one, *path) for path in zip(eta, normalise, strict=True)] for one in points]
+        )
+
+    difference = float(np.abs(sampled_paths(points, eta, normalise) - plain()).max())
+    assert difference < 1e-8, difference
+    seconds = interleaved({"ours": lambda _: sampled_paths(points, eta, normalise), "plain": plain}, 5)
+    return [_paths("on samples, 33 parameters, 70 paths", 5 * len(eta) * UPDATES, seconds)]
+
+
+def population() -> list[Row]:
+    """The same on population losses by quadrature (chapter N5): ten R together, and path by path."""
+    means = np.linspace(
+        5, 9.5, 10
+    )  # none is near its optimum yet, where a constant step size makes paths chaotic
+    optimum, caps = exponential_families.mean_optimum(means), 300
+    eta = 1 / means / np.sqrt(2 * log_ratio.curvature(log_ratio.NCE, means)[2])
+
+    def walk(rows: slice) -> np.ndarray:
+        return log_ratio.descend(
+            log_ratio.mean_problem(log_ratio.NCE, means[rows]), log_ratio.normalised_step, 0 * optimum[rows],
+            optimum[rows], eta[rows], np.zeros((len(means[rows]), 1)), caps,
+        ).final  # fmt: skip
+
+    def plain(_: int = 0) -> list[float]:
+        return [quadrature_path(mean, rate, caps) for mean, rate in zip(means, eta, strict=True)]
+
+    assert np.allclose(walk(slice(None)), plain(), rtol=1e-6)
+    seconds = interleaved({"ours": lambda _: walk(slice(None)), "plain": plain}, 3)
+    return [_paths("by quadrature, 2 parameters, 10 paths", len(means) * caps, seconds)]
+
+
+def quadrature_path(mean: float, eta: float, steps: int) -> float:
+    """NGD on the population loss, one path, on the 801 points of the chapter: the final distance."""
+    x = np.linspace(-9, mean + 9, 801)
+    width = x[1] - x[0]
+    data, noise = (width * exponential_families.normal_density(x, at) for at in (mean, 0.0))
+    optimum, delta = np.array([mean, mean**2 / 2]), np.zeros(2)
+    for _ in range(steps):
+        psi = delta[0] * x - delta[1]
+        weights = (noise * special.expit(psi) - data * special.expit(-psi)) / 2
+        gradient = np.array([weights @ x, -weights.sum()])
+        delta = delta - eta * gradient / np.linalg.norm(gradient)
+    return float(np.linalg.norm(delta - optimum))
+
+
+def _paths(what: str, moves: int, seconds: dict[str, float]) -> Row:
+    ours, plain = moves / seconds["ours"], moves / seconds["plain"]
+    return Row(
+        f"paths {what}, paths x steps/s", f"{ours / 1e3:.1f} k", f"{plain / 1e3:.1f} k", ours / plain, None
+    )
+
+
 def end_to_end(folder: Path) -> list[Row]:
     """Seconds and memory from an empty work tree to the report, at scale quick, with all cores."""
     tree = folder / "tree"
@@ -354,6 +447,7 @@ def main(
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
         rows = sampling() + training(Path(folder)) + evaluation() + prune_parent(n=24, layers=2)
+        rows += sampled() + population()
         if quick:
             rows += end_to_end(Path(folder))
     text = render(rows)

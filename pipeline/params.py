@@ -321,6 +321,10 @@ def _validate(kind: Any, value: Any, path: str) -> Any:
             text = f"unknown key{_nearest(str(loc[-1]), valid)}; valid: {', '.join(valid)}"
         elif first["type"] == "missing":
             text = "missing"
+        elif first["type"] == "union_tag_invalid":  # pydantic's message holds all of the tag, however long
+            tag = first["ctx"]["discriminator"].strip("'")
+            full, text = f"{full}.{tag}", f"expected one of {first['ctx']['expected_tags']}"
+            text += f", got {shown(first['input'][tag])}"
         else:
             reason = first["msg"].removeprefix("Value error, ")
             got = "" if isinstance(first["input"], dict) else f", got {shown(first['input'])}"

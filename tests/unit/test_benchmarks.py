@@ -44,3 +44,9 @@ def test_the_plain_sampler_draws_from_the_language(bench: ModuleType) -> None:
 def test_a_parent_is_pruned(bench: ModuleType) -> None:
     (row,) = bench.prune_parent(n=4, layers=1)
     assert row.what == "pruning 4 layers, n = 4, L = 1, s on one core (at most 10)"
+
+
+def test_paths_in_a_batch_are_the_paths_of_the_plain_loop(bench: ModuleType) -> None:
+    """Both functions compare what they time before they time it."""
+    for row in (*bench.sampled(), *bench.population()):
+        assert row.what.endswith("paths x steps/s") and row.ratio > 0

@@ -98,7 +98,16 @@ MUTATIONS = [
     (
         "datasets/dyck-train-complete/sampler",
         "whole",
-        ["datasets.dyck-train-complete", "sampler", "'complete'"],
+        ["datasets.dyck-train-complete.sampler: expected one of 'complete', 'prefix', 'nested', got 'whole'"],
+    ),
+    (
+        "datasets/dyck-train-complete/sampler",
+        {"a": ["much"] * 500},
+        [
+            "datasets.dyck-train-complete.sampler: expected one of 'complete'",
+            "got {'a': ['much', 'much'",
+            "…",
+        ],
     ),
     (
         "datasets/dyck-length-generalisation/min_length",

@@ -1,0 +1,38 @@
+"""N2: gradients on circles around tau_*, that GD has to cross (Liu 2024, Lemma 49, Figure 4.1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from pipeline.languages.exponential_families import mean_optimum
+from pipeline.models import log_ratio
+from pipeline.models.log_ratio import NCE
+
+
+def analyse(context: Any) -> dict[str, pl.DataFrame]:
+    """Table ``annulus``."""
+    grid = context.entry.analysis.annulus
+    return {"annulus": pl.DataFrame([row for mean in grid.means for row in _circles(mean, grid)])}
+
+
+def _circles(mean: float, grid: Any) -> list[dict[str, float]]:
+    problem, unit = log_ratio.mean_problem(NCE, mean), log_ratio.circle(grid.angles)
+    rows = []
+    for r in grid.radii:
+        delta = mean_optimum(mean) + r * mean * unit
+        inner = np.abs((problem.gradient(delta)[0] * unit).sum(-1))
+        at = int(inner.argmax())
+        rows.append(
+            {
+                "R": mean,
+                "r": r,
+                "max_ip": float(inner[at]),
+                "kappa_min": float(-8 * np.log(inner[at]) / mean**2),
+                "limit": float(log_ratio.decay_limit(r)),
+                "b_over_R": float(delta[0, at, 0] / mean),
+            }
+        )
+    return rows

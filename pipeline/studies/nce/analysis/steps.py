@@ -1,0 +1,134 @@
+"""N3 to N5: updates on the population loss until the distance to tau_* meets a target (Liu 2024, Theorems 17 to 19).
+
+All paths of one rule and loss run as one batch (`pipeline.models.log_ratio.descend`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from pipeline.languages.exponential_families import mean_optimum
+from pipeline.models import log_ratio
+from pipeline.models.log_ratio import ENCE, NCE, Array
+from schemas.nce.tables import CONSERVATIVE, FIXED, GD, INVERSE, NEWTON, NGD, ONE, STANDARD, TENTH, THEOREM_19
+
+RING = (0.15, 0.1)
+
+
+def analyse(context: Any) -> dict[str, pl.DataFrame]:
+    """Tables ``steps``, ``crossings`` and ``full_newton``."""
+    grid = context.entry.analysis.steps
+    frames = [
+        walk(NCE, GD, STANDARD, grid.gd, [TENTH, ONE], grid.cap),
+        walk(NCE, NEWTON, CONSERVATIVE, grid.newton_nce, [TENTH], grid.cap),
+        walk(ENCE, NEWTON, CONSERVATIVE, grid.newton_ence, [TENTH], grid.cap),
+        *(walk(loss, NGD, FIXED, grid.ngd, [INVERSE], grid.cap) for loss in (NCE, ENCE)),
+        *(_bounded(loss, grid) for loss in (NCE, ENCE)),
+    ]
+    return {
+        "steps": pl.concat(frames, how="diagonal"),
+        "crossings": _crossings(grid),
+        "full_newton": pl.concat(_full_newton(loss, grid) for loss in (NCE, ENCE)),
+    }
+
+
+def step_sizes(loss: str, rule: str, means: Array) -> Array:
+    """eta of each rule that needs no measurement, (P,); delta = 1/R."""
+    at_noise, smallest, kappa = log_ratio.curvature(loss, means)
+    return {STANDARD: 1 / at_noise, CONSERVATIVE: smallest / at_noise, FIXED: 1 / means / np.sqrt(2 * kappa)}[
+        rule
+    ]
+
+
+def radii(means: Array, targets: list[str]) -> Array:
+    """The distance that each target asks for, (P, M)."""
+    return np.stack(
+        [{TENTH: 0.1 * means, ONE: np.ones_like(means), INVERSE: 1 / means}[t] for t in targets], 1
+    )
+
+
+def walk(
+    loss: str, optimizer: str, rule: str, means: list[float], targets: list[str], cap: int, **bound: Array
+) -> pl.DataFrame:
+    """Rows of ``steps``, R by R. ``bound`` gives eta and further columns, where the rule does not decide them."""
+    r = np.array(means, float)
+    eta = bound.pop("eta") if "eta" in bound else step_sizes(loss, rule, r)
+    optimum = mean_optimum(r)
+    found = log_ratio.descend(
+        log_ratio.mean_problem(loss, r), log_ratio.RULES[optimizer], 0 * optimum, optimum, eta, radii(r, targets), cap
+    )  # fmt: skip
+    kappa = log_ratio.curvature(loss, r)[2]
+    frames = [
+        pl.DataFrame(
+            {
+                "R": r,
+                "eta": eta,
+                "steps": found.steps[:, i],
+                "final_dist": found.final,
+                "kappa": kappa,
+                **bound,
+            }
+        ).with_columns(target=pl.lit(target))
+        for i, target in enumerate(targets)
+    ]
+    same = {"loss": loss, "optimizer": optimizer, "rule": rule, "cap": cap}
+    empty = {name: None for name in ("bound", "beta_u", "beta_l") if name not in bound}
+    typed = {name: pl.lit(value, pl.Float64) for name, value in empty.items()}
+    return pl.concat(frames).with_columns(**{name: pl.lit(value) for name, value in same.items()}, **typed)
+
+
+def _bounded(loss: str, grid: Any) -> pl.DataFrame:
+    """N5(b): the step size and the bound of Theorem 19 with measured beta_u, beta_l; delta = 1/beta_Z = 1/R."""
+    means = np.array(grid.bounded, float)
+    delta, kappa = 1 / means, log_ratio.curvature(loss, means)[2]
+    upper, lower = log_ratio.stability(loss, means, delta, grid.radii, grid.angles)
+    distance = np.linalg.norm(mean_optimum(means)[:, 0], axis=-1)
+    return walk(
+        loss, NGD, THEOREM_19, grid.bounded, [INVERSE], grid.cap,
+        eta=np.sqrt(lower / (upper * kappa)) * delta,
+        bound=upper * kappa / lower * (distance / delta) ** 2,
+        beta_u=upper,
+        beta_l=lower,
+    )  # fmt: skip
+
+
+def _crossings(grid: Any) -> pl.DataFrame:
+    """N3: the ring between 0.15 R and 0.1 R, and the bound from the largest gradient along u in it."""
+    r = np.array(grid.gd, float)
+    problem, optimum = log_ratio.mean_problem(NCE, r), mean_optimum(r)
+    eta = step_sizes(NCE, STANDARD, r)
+    targets = np.stack([share * r for share in RING], axis=1)
+    found = log_ratio.descend(problem, log_ratio.gradient_step, 0 * optimum, optimum, eta, targets, grid.cap)
+    unit = log_ratio.circle(721)
+    largest = np.max(
+        [
+            np.abs((problem.gradient(optimum + (share * r)[:, None, None] * unit) * unit).sum(-1)).max(1)
+            for share in np.linspace(*RING, 6)
+        ],
+        axis=0,
+    )
+    outer, inner = found.steps.T
+    crossed = np.where(inner >= 0, inner - outer, -1)
+    return pl.DataFrame({"R": r, "steps": crossed, "bound": 0.05 * r / (eta * largest)})
+
+
+def _full_newton(loss: str, grid: Any) -> pl.DataFrame:
+    """N4: Newton with step size 1 from tau_q."""
+    r = np.array(grid.full_newton, float)
+    return pl.DataFrame(list(_full_newton_rows(loss, r, grid.full_newton_steps)))
+
+
+def _full_newton_rows(loss: str, r: Array, count: int) -> Iterator[dict[str, Any]]:
+    problem, optimum = log_ratio.mean_problem(loss, r), mean_optimum(r)
+    delta = 0 * optimum
+    for step in range(count + 1):
+        distance = np.linalg.norm((delta - optimum)[:, 0], axis=-1)
+        yield from (
+            {"R": mean, "loss": loss, "step": step, "dist": dist}
+            for mean, dist in zip(r.tolist(), distance.tolist(), strict=True)
+        )
+        delta = log_ratio.newton_step(problem, delta, np.ones(1))

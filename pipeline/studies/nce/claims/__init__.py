@@ -1,0 +1,33 @@
+"""The claims of the NCE study (chapter section 6; Liu 2024, section 4.1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from pipeline import verdicts
+from pipeline.studies.nce.claims import gauss, images, landscape, steps, theory
+
+
+def judge(context: Any) -> pl.DataFrame:
+    """The claims table (`schemas.claims.Claims`) from the tables and theory rows of the study.
+
+    A printed constant that fails has a gate of its own, beside that of the form which holds.
+    """
+    gates: list[verdicts.Gate] = [
+        *landscape.loss_range(context),
+        *landscape.curvature(context),
+        *landscape.at_noise(context),
+        *landscape.annulus(context),
+        *steps.exponential(context),
+        *steps.polynomial(context),
+        *steps.bounded(context),
+        *gauss.matched(context),
+        *gauss.selected(context),
+        *gauss.standard_steps(context),
+        *images.faster(context),
+        *theory.checks(context),
+    ]
+    gates.sort(key=lambda gate: int(gate.claim))
+    return verdicts.table(gates, context.study, context.scale, context.params_hash)

@@ -1,0 +1,95 @@
+"""Claims 10 to 14: sampled Gaussians (Figure 4.2, whose orderings are published, not its numbers)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+
+from pipeline.studies.nce.claims.common import SOURCE, read
+from pipeline.verdicts import Condition, Gate, Measured, within
+from schemas.nce.tables import GD, NCE, NGD, S_DIST, S_LOSS
+
+FIGURE = SOURCE.format("Figure 4.2")
+SAMPLES = 1000
+ORDER = [("eNCE-NGD", "NCE-NGD"), ("NCE-NGD", "NCE-GD")]
+ONE, SIXTEEN = 1, 16
+MATCHED = {ONE: (0.3, 1.0, 3.0, 10.0), SIXTEEN: (0.1, 0.3, 1.0)}
+STANDARD_STEP = 0.02  # about 1/lambda_M in 16 dimensions
+_BELOW = Condition("value", "<", 0)
+_SURELY_BELOW = (_BELOW, Condition("hi", "<", 0))
+
+
+def matched(context: Any) -> Iterator[Gate]:
+    """Claims 10 and 12, first part: at each step size, eNCE-NGD comes closer than NCE-NGD, and that than NCE-GD."""
+    for claim, dim in (("10", ONE), ("12", SIXTEEN)):
+        for eta in MATCHED[dim]:
+            for pair in ORDER:
+                told = f"smallest distance in {dim}-d at eta = {eta:g}, {pair[0]} minus {pair[1]}"
+                predicate = f"{told}, is below 0, its interval too"
+                yield Gate(claim, f"eta = {eta:g}: {pair[0]} against {pair[1]}", predicate, FIGURE, _SURELY_BELOW,
+                           *_contrast(context, dim, "eta", pair, eta))  # fmt: skip
+
+
+def selected(context: Any) -> Iterator[Gate]:
+    """Claims 11, 12 and 14: the same for step sizes that a rule selects."""
+    for pair in ORDER:
+        told = f"smallest distance in 1-d, eta by lowest fresh loss, {pair[0]} minus {pair[1]}"
+        predicate = f"{told}, is below 0, its interval too"
+        yield Gate("11", f"{pair[0]} against {pair[1]}", predicate, FIGURE, _SURELY_BELOW,
+                   *_contrast(context, ONE, S_LOSS, pair))  # fmt: skip
+    yield Gate("11", "ratio", "smallest distance in 1-d, eta by lowest fresh loss, NCE-NGD over NCE-GD, is below 0.5",
+               FIGURE, (Condition("value", "<", 0.5),), *_ratio(context))  # fmt: skip
+    for first in ("eNCE-NGD", "NCE-NGD"):
+        predicate = f"smallest distance in 16-d, eta by smallest distance, {first} minus NCE-GD, is below 0"
+        yield Gate("12", f"smallest distances: {first} against NCE-GD", predicate, FIGURE, (_BELOW,),
+                   *_contrast(context, SIXTEEN, S_DIST, (first, "NCE-GD")))  # fmt: skip
+    apart = context.entry.claims.comparable
+    predicate = (
+        f"smallest distances in 16-d, eta by smallest distance, eNCE-NGD minus NCE-NGD, within {apart} of 0"
+    )
+    yield Gate("12", "comparable", predicate, SOURCE.format("section 4.1.2"), within(0, apart),
+               *_contrast(context, SIXTEEN, S_DIST, ORDER[0]))  # fmt: skip
+    predicate = (
+        "smallest distance in 16-d, eta by lowest fresh loss, NCE-NGD minus NCE-GD, is below 0, as published"
+    )
+    yield Gate("14", "lowest fresh loss", predicate, FIGURE, (_BELOW,),
+               *_contrast(context, SIXTEEN, S_LOSS, ORDER[1]))  # fmt: skip
+
+
+def standard_steps(context: Any) -> Iterator[Gate]:
+    """Claim 13: at standard step sizes GD hardly moves in 16 dimensions."""
+    final = context.table("gauss_final").filter(dim=SIXTEEN, loss=NCE, n=SAMPLES)
+    means = final.group_by("optimizer", "eta").agg(pl.col("min_dist").mean())
+    slow = means.filter(pl.col("eta") <= STANDARD_STEP, optimizer=GD)
+    source = SOURCE.format("section 4.1.6")
+    yield Gate("13", f"NCE-GD, eta <= {STANDARD_STEP:g}", "mean smallest distance stays above 16.5: smallest", source,
+               (Condition("value", ">", 16.5),),
+               *read(slow, pl.col("min_dist").min(), "no such step size in params.yaml"))  # fmt: skip
+    fast = means.filter(optimizer=NGD, eta=3.0)
+    yield Gate("13", "NCE-NGD, eta = 3", "mean smallest distance is below 2.5", source,
+               (Condition("value", "<", 2.5),),
+               *read(fast, pl.col("min_dist"), "eta = 3 is not in params.yaml"))  # fmt: skip
+
+
+def _contrast(
+    context: Any, dim: int, by: str, pair: tuple[str, str], eta: float | None = None
+) -> tuple[Measured | None, str]:
+    rows = context.table("gauss_contrasts").filter(
+        dim=dim, n=SAMPLES, matched=by, first=pair[0], second=pair[1]
+    )
+    rows = rows.filter(eta=eta) if eta is not None else rows
+    if not rows.height:
+        needed = f"n = {SAMPLES}" + (f" with eta = {eta:g}" if eta is not None else "")
+        return None, f"{needed} is not in params.yaml"
+    row = rows.row(0, named=True)
+    return Measured(row["value"], row["lo"], row["hi"], row["seeds"]), ""
+
+
+def _ratio(context: Any) -> tuple[Measured | None, str]:
+    chosen = context.table("gauss_selected").filter(dim=ONE, n=SAMPLES, rule=S_LOSS, loss=NCE)
+    found = dict(chosen.select("optimizer", "mean_min_dist").iter_rows())
+    if {GD, NGD} <= found.keys():
+        return Measured(found[NGD] / found[GD]), ""
+    return None, f"n = {SAMPLES} is not in params.yaml"

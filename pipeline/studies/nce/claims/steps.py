@@ -1,0 +1,74 @@
+"""Claims 7 to 9: exponentially many steps of GD and Newton's method, polynomially many of NGD."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+
+from pipeline.studies.nce.claims.common import SOURCE, between, read, slope
+from pipeline.verdicts import Condition, Gate, Measured
+from schemas.nce.tables import ENCE, FIXED, GD, INVERSE, NCE, NEWTON, NGD, TENTH, THEOREM_19
+
+THEOREM_17, THEOREM_18, THEOREM_19_SOURCE = (SOURCE.format(f"Theorem {number}") for number in (17, 18, 19))
+NAMES = {NCE: "NCE", ENCE: "eNCE"}
+COMPARED = 5.0  # R of the last gate of claim 8
+FEW = "fewer than two neighbouring R in params.yaml, or their paths are censored"
+
+
+def exponential(context: Any) -> Iterator[Gate]:
+    """Claim 7: steps to 0.1 R of GD (eta = 1/lambda_M) and of Newton's method (eta = lambda_rho/lambda_M)."""
+    table = context.table("steps").filter(target=TENTH, loss=NCE)
+    yield Gate("7", "GD, rate", "slope of log(steps of GD to 0.1 R) against R^2 is above 0.15", THEOREM_17,
+               (Condition("value", ">", 0.15),), *slope(context.table("rates"), "GD steps", NCE))  # fmt: skip
+    for name, optimizer, source in (("GD", GD, THEOREM_17), ("Newton", NEWTON, THEOREM_18)):
+        found = growth(table.filter(optimizer=optimizer))
+        told = f"R = {found['R'][0]:g} to {found['R'][-1]:g}, " if found.height else ""
+        predicate = f"steps of {name} on NCE at R + 1 over those at R are above 5: {told}smallest"
+        yield Gate("7", f"{name}, growth", predicate, source, (Condition("value", ">", 5),),
+                   *read(found, pl.col("growth").min(), FEW))  # fmt: skip
+
+
+def growth(rows: pl.DataFrame) -> pl.DataFrame:
+    """Steps at R over those at R - 1, where neither is censored, in column ``growth``."""
+    before = rows.select(pl.col("R") + 1, pl.col("steps").alias("before"))
+    both = rows.join(before, on="R").filter(pl.col("steps") > 0, pl.col("before") > 0)
+    return both.select("R", (pl.col("steps") / pl.col("before")).alias("growth")).sort("R")
+
+
+def polynomial(context: Any) -> Iterator[Gate]:
+    """Claim 8: steps of NGD with eta = delta/sqrt(2 kappa_*), delta = 1/R."""
+    rates, table = context.table("rates"), context.table("steps")
+    fixed = table.filter(rule=FIXED, optimizer=NGD, target=INVERSE)
+    source = SOURCE.format("Theorems 19, 21, Corollary 2")
+    for loss, limits in ((NCE, (4.8, 6.3)), (ENCE, (4.0, 5.3))):
+        row = rates.filter(quantity="NGD steps", loss=loss)
+        span = f", R = {row['first_R'][0]:g} to {row['last_R'][0]:g}," if row.height else ""
+        yield Gate("8", f"rate, {NAMES[loss]}", f"slope of log(steps of NGD) against log R{span} is in {list(limits)}",
+                   source, between(*limits), *slope(rates, "NGD steps", loss))  # fmt: skip
+    both = fixed.filter(pl.col("steps") > 0, pl.col("R") >= 2).pivot("loss", index="R", values="steps")
+    both = both.drop_nulls() if {NCE, ENCE} <= set(both.columns) else both.clear()
+    yield Gate("8", "eNCE over NCE", "steps of NGD on eNCE over those on NCE are below 1 for every R >= 2: largest",
+               source, (Condition("value", "<", 1),),
+               *read(both, (pl.col(ENCE) / pl.col(NCE)).max(), "no such R in params.yaml"))  # fmt: skip
+    gd = table.filter(optimizer=GD, target=TENTH, loss=NCE, R=COMPARED)
+    ngd = fixed.filter(loss=NCE, R=COMPARED)
+    ratio = None
+    if gd.height and ngd.height and ngd["steps"][0] > 0:
+        # A censored path has taken more than its cap.
+        ratio = Measured((gd["steps"][0] if gd["steps"][0] > 0 else gd["cap"][0]) / ngd["steps"][0])
+    yield Gate("8", f"GD over NGD, R = {COMPARED:g}", "steps of GD to 0.1 R over those of NGD to 1/R are above 10",
+               source, (Condition("value", ">", 10),), ratio, f"R = {COMPARED:g} is not in params.yaml")  # fmt: skip
+
+
+def bounded(context: Any) -> Iterator[Gate]:
+    """Claim 9: the bound of Theorem 19 with measured constants."""
+    table = context.table("steps").filter(rule=THEOREM_19)
+    for loss, name in NAMES.items():
+        rows = table.filter(loss=loss)
+        share = pl.when(pl.col("steps") >= 0).then(pl.col("steps") / pl.col("bound")).otherwise(float("inf"))
+        yield Gate("9", name, "steps of NGD over the bound are at most 1 for every R: largest", THEOREM_19_SOURCE,
+                   (Condition("value", "<=", 1),),
+                   *read(rows, share.max(),
+                         "no R in params.yaml"))  # fmt: skip

@@ -1,0 +1,62 @@
+"""What the theory checks of the NCE study share: rows, random parameters, paths that are kept whole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pipeline.languages.exponential_families import Array, mean_optimum
+from pipeline.models import log_ratio
+
+LOSSES = (log_ratio.NCE, log_ratio.ENCE)
+NAMES = {log_ratio.NCE: "NCE", log_ratio.ENCE: "eNCE"}
+SOURCE = "Liu 2024, {}"
+
+
+def row(
+    check: str, statement: str, size: str, measured: float, comparison: str, bound: float, **more: Any
+) -> dict[str, Any]:
+    """One row of `schemas.theory.rows`."""
+    return {
+        "check": check,
+        "statement": statement,
+        "size": size,
+        "measured": float(measured),
+        "comparison": comparison,
+        "bound": float(bound),
+        **more,
+    }
+
+
+def grid(means: Array | list[float]) -> str:
+    """How a row names its R: ``R = 0, 0.5, .., 20``."""
+    shown = [f"{mean:g}" for mean in means]
+    return "R = " + ", ".join(shown if len(shown) <= 5 else [*shown[:2], "..", shown[-1]])
+
+
+def near_segment(rng: np.random.Generator, mean: float, count: int, spread: float = 0.5) -> Array:
+    """Random delta (1, K, 2) near the segment from tau_q to tau_*."""
+    along = rng.uniform(0, 1, (1, count, 1)) * mean_optimum(mean)
+    return along + spread * rng.standard_normal((1, count, 2))
+
+
+def unit_vectors(rng: np.random.Generator, count: int, dimension: int = 2) -> Array:
+    """Uniform on the sphere, (K, D)."""
+    drawn = rng.standard_normal((count, dimension))
+    return drawn / np.linalg.norm(drawn, axis=-1, keepdims=True)
+
+
+def path(loss: str, mean: float, optimizer: str, eta: float, radius: float, cap: int) -> Array:
+    """All iterates (T + 1, 2) from tau_q, as delta, to the first within ``radius`` of tau_*; at most ``cap`` steps."""
+    problem, optimum = log_ratio.mean_problem(loss, mean), mean_optimum(mean)
+    rule, rate = log_ratio.RULES[optimizer], np.full((1, 1, 1), eta)
+    found = [0 * optimum]
+    while len(found) <= cap and np.linalg.norm(found[-1] - optimum) > radius:
+        found.append(rule(problem, found[-1], rate))
+    return np.concatenate(found)[:, 0]
+
+
+def distances(mean: float, path_Tx2: Array) -> Array:
+    """To tau_*, (T,)."""
+    return np.linalg.norm(path_Tx2 - mean_optimum(mean)[0], axis=-1)

@@ -1,0 +1,195 @@
+"""How many updates it takes (Liu 2024, Theorems 17 to 19), and how well straight lines describe it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+import numpy as np
+import polars as pl
+
+from pipeline import charts
+from pipeline.studies.nce.figures.common import (
+    NAMES,
+    Figure,
+    interval,
+    largest,
+    lines_legend,
+    log_axis,
+    loss_colour,
+    loss_name,
+    panel_title,
+)
+from schemas.nce.tables import ENCE, GD, INVERSE, NCE, NEWTON, NGD, TENTH, THEOREM_19
+
+WALKS = {  # (loss, optimizer, target) -> name, colour
+    (NCE, GD, TENTH): ("NCE, GD, to 0.1R", charts.BLACK),
+    (NCE, NEWTON, TENTH): ("NCE, Newton, to 0.1R", charts.PURPLE),
+    (ENCE, NEWTON, TENTH): ("eNCE, Newton, to 0.1R", charts.SKY),
+    (NCE, NGD, INVERSE): ("NCE, NGD, to 1/R", charts.ORANGE),
+    (ENCE, NGD, INVERSE): ("eNCE, NGD, to 1/R", charts.BLUE),
+}
+FITTED = {GD: "GD steps", NEWTON: "Newton steps", NGD: "NGD steps"}
+WORDS = {"loss_opt": "L*", "sig_max": "σ_max(H*)", "sig_min": "σ_min(H*)", "kappa": "κ*"}
+MEANS = [2, 3, 4, 5, 6, 8, 10, 16]
+
+
+def steps(context: Any) -> Figure:
+    """Steps of GD and Newton's method against R², of NGD against R, with fitted lines (Theorems 17 to 19)."""
+    table = context.table("steps").filter(pl.col("rule") != THEOREM_19, pl.col("steps") > 0)
+    frames = [
+        table.filter(loss=loss, optimizer=optimizer, target=target).with_columns(walk=pl.lit(name))
+        for (loss, optimizer, target), (name, _) in WALKS.items()
+    ]
+    data = pl.concat(frames).sort("walk", "R").with_columns((pl.col("R") ** 2).alias("R2"))
+    lines = _lines(context)
+    high = largest(data["steps"], 10) * 2
+    names = list(dict(WALKS.values()))
+    scale = alt.Scale(domain=names, range=list(dict(WALKS.values()).values()))
+    colour = alt.Color("walk:N", title=None, scale=scale, legend=alt.Legend(orient="bottom", columns=3))
+    shape = alt.Shape("walk:N", title=None, scale=alt.Scale(domain=names))
+    ticks = [mean for mean in MEANS if mean <= largest(data["R"], 10)]
+    reach = [0, 26] if high < 1e6 else [0, 50]
+    squares = alt.X("R2:Q", title="R²", scale=alt.Scale(domain=reach, nice=False))
+    logarithms = alt.Scale(type="log", domain=[1.8, 1.1 * max([*ticks, 9])], nice=False)
+    means = alt.X("R:Q", title="R (log)", scale=logarithms, axis=alt.Axis(values=ticks))
+    panels = []
+    for x, walks, heading in (
+        (squares, names[:3], "Exponential: straight against R²"),
+        (means, [names[0], *names[3:]], "Polynomial: straight against log R"),
+    ):
+        y = alt.Y("steps:Q", title="steps (log)" if x is squares else None, **log_axis([8.0, high]))
+        fits = lines.filter(pl.col("walk").is_in(walks if x is squares else names[3:]))
+        slopes = list(dict.fromkeys(fits["told"].to_list()))
+        layers = [
+            alt.Chart(fits).mark_line(strokeWidth=1.5, strokeDash=[4, 3], clip=True).encode(x, y, colour),
+            alt.Chart(data.filter(pl.col("walk").is_in(walks)))
+            .mark_point(filled=True, size=55, clip=True, opacity=1)
+            .encode(x, y, colour, shape),
+        ]
+        panels.append(
+            alt.layer(*layers).properties(width=265, height=270, title=panel_title(heading, slopes))
+        )
+    title = alt.TitleParams(
+        "Updates on the population loss until the distance to τ* meets a target",
+        subtitle=["Dashed: lines by least squares, slope and 95 % interval"],
+    )
+    told = [
+        f"{name}: "
+        + ", ".join(f"{count} at R = {mean:g}" for mean, count in rows.select("R", "steps").iter_rows())
+        for name in names
+        for rows in [data.filter(walk=name)]
+    ]
+    words = f"Steps against R. {'. '.join(told)}"
+    return alt.hconcat(*panels, spacing=24).properties(title=title, description=f"{words}."), data
+
+
+def _lines(context: Any) -> pl.DataFrame:
+    """The fitted lines, over the R of their points."""
+    rates, found = context.table("rates"), []
+    for (loss, optimizer, _), (name, _) in WALKS.items():
+        for row in rates.filter(loss=loss, quantity=FITTED[optimizer]).iter_rows(named=True):
+            r = np.linspace(row["first_R"], row["last_R"], 40)
+            x = r**2 if row["against"] == "R^2" else np.log(r)
+            told = f"{name.rpartition(',')[0]}: {interval(row)}"
+            value = np.exp(row["intercept"] + row["slope"] * x)
+            found.append(pl.DataFrame({"R": r, "R2": r**2, "steps": value, "walk": name, "told": told}))
+    columns = {"R": pl.Float64, "R2": pl.Float64, "steps": pl.Float64, "walk": pl.String, "told": pl.String}
+    return pl.concat([pl.DataFrame(schema=columns), *found])
+
+
+def bounds(context: Any) -> Figure:
+    """Theorem 19: steps that NGD takes with the step size of the theorem, and the bound on them."""
+    table = context.table("steps").filter(rule=THEOREM_19).sort("loss", "R").with_columns(loss_name())
+    data = table.unpivot(
+        ["steps", "bound"], index=["R", "name"], variable_name="what", value_name="value"
+    ).sort("name", "what", "R")
+    data = data.with_columns(
+        pl.col("what").replace_strict({"steps": "steps taken", "bound": "bound of Theorem 19"})
+    )
+    x = alt.X(
+        "R:Q", title="R", axis=alt.Axis(values=sorted(set(data["R"].to_list()))), scale=alt.Scale(padding=20)
+    )
+    y = alt.Y("value:Q", title="steps (log)", **log_axis([0.8, 2 * largest(data["value"], 10)]))
+    dashes = alt.Scale(domain=["steps taken", "bound of Theorem 19"], range=[[1, 0], [5, 3]])
+    dash = alt.StrokeDash(
+        "what:N", title=None, scale=dashes, legend=lines_legend("right", symbolStrokeColor="black")
+    )
+    base = alt.Chart(data)
+    chart = alt.layer(
+        base.mark_line(strokeWidth=2).encode(x, y, loss_colour(lines_legend("right")), dash),
+        base.mark_point(filled=True, size=45, opacity=1).encode(x, y, loss_colour(lines_legend("right"))),
+    )
+    title = alt.TitleParams(
+        "The bound on NGD holds, and is loose",
+        subtitle=["Until the distance is 1/R, with η = √(β_l / β_u κ*) / R and measured β_u, β_l"],
+    )
+    words = "; ".join(
+        f"{row['name']}, R = {row['R']:g}: {row['steps']} steps, bound {row['bound']:.3g}"
+        for row in table.iter_rows(named=True)
+    )
+    return chart.properties(width=380, height=260, title=title, description=f"{words}."), data
+
+
+def newton(context: Any) -> Figure:
+    """Newton's method with step size 1, which Theorem 18 does not cover."""
+    data = context.table("full_newton").sort("loss", "R", "step").with_columns(loss_name())
+    shown = data.filter(pl.col("dist") >= 1e-4).with_columns(pl.col("R").cast(pl.String).alias("mean"))
+    most = int(largest(shown["step"]))
+    colour = alt.Color(
+        "R:O", title="R", scale=alt.Scale(range=[charts.SKY, charts.BLUE, charts.ORANGE, charts.VERMILLION])
+    )
+    y = alt.Y("dist:Q", title="distance to τ* (log)", **log_axis([1e-4, 20]))
+    x = alt.X(
+        "step:Q", title="Newton steps, η = 1", axis=alt.Axis(tickCount=6), scale=alt.Scale(domain=[0, most])
+    )
+    panels = [
+        alt.Chart(shown.filter(loss=loss))
+        .mark_line(strokeWidth=2, point=alt.OverlayMarkDef(size=35))
+        .encode(x, y if loss == NCE else alt.Y("dist:Q", title=None, **log_axis([1e-4, 20])), colour)
+        .properties(width=235, height=230, title=panel_title(NAMES[loss]))
+        for loss in (NCE, ENCE)
+    ]  # fmt: skip
+    title = alt.TitleParams(
+        "Newton's method with step size 1 needs few steps",
+        subtitle=[
+            "So its exponential cost is that of the step size λ_ρ/λ_M; distances below 0.0001 not shown"
+        ],
+    )
+    words = "Distance to the optimum after each Newton step of size 1, for NCE and eNCE and several R."
+    return alt.hconcat(*panels, spacing=24).properties(title=title, description=words), data
+
+
+def residuals(context: Any) -> Figure:
+    """Residuals of every fitted rate."""
+    fits = context.table("rates").with_columns(loss_name())
+    told = {
+        (row["quantity"], row["loss"]): f"{WORDS.get(row['quantity'], row['quantity'])}, {row['name']}"
+        for row in fits.iter_rows(named=True)
+    }
+    data = context.table("rate_points").with_columns(loss_name()).sort("quantity", "loss", "R")
+    panels = []
+    for (quantity, loss), name in told.items():
+        rows = data.filter(quantity=quantity, loss=loss)
+        row = fits.filter(quantity=quantity, loss=loss).row(0, named=True)
+        spread = max(1.3 * row["largest_residual"], 1e-3)
+        against = "R²" if row["against"] == "R^2" else "log R"
+        panels.append(
+            alt.Chart(rows)
+            .mark_point(filled=True, size=40, opacity=1)
+            .encode(
+                alt.X("R:Q", title="R", axis=alt.Axis(tickCount=4), scale=alt.Scale(zero=False, padding=8)),
+                alt.Y("residual:Q", title=None, scale=alt.Scale(domain=[-spread, spread]), axis=alt.Axis(tickCount=3)),
+                loss_colour().legend(None),
+            )
+            .properties(width=150, height=90, title=panel_title(name, [f"{against}: {interval(row)}"]))
+        )  # fmt: skip
+    title = alt.TitleParams(
+        "Residuals of the fitted rates",
+        subtitle=["Natural logarithm minus its line; slope and 95 % interval"],
+    )
+    chart = alt.concat(*panels, columns=3, spacing=16) if panels else alt.Chart(data).mark_point()
+    words = "; ".join(
+        f"{told[row['quantity'], row['loss']]}: slope {interval(row)}" for row in fits.iter_rows(named=True)
+    )
+    return chart.properties(title=title, description=f"Residuals of fits. {words}."), data

@@ -1,0 +1,1 @@
+"""Lemmas and theorems of the NCE study, executed."""

@@ -1,0 +1,79 @@
+"""How flat the NCE loss is: its range, and around the optimum (Liu 2024, Propositions 7, 8; chapter 5.3, 5.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from pipeline.languages import exponential_families as families
+from pipeline.languages.exponential_families import mean_optimum
+from pipeline.models import log_ratio
+from pipeline.models.log_ratio import NCE
+from pipeline.studies.nce.constructions import SOURCE, grid, row
+from schemas import theory
+
+PROPOSITION_7, PROPOSITION_8 = (SOURCE.format(f"Proposition {number}") for number in (7, 8))
+FAR = 16.0  # R from which the asymptotic form is held against the loss
+
+
+def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
+    """Rows of `schemas.theory.Theory`."""
+    return theory.rows("nce", theory_id, PROPOSITION_7, [*_range(entry), *_around(entry)])
+
+
+def _range(entry: Any) -> Iterator[dict[str, Any]]:
+    means = np.array(entry.means, float)
+    problem, optimum = log_ratio.mean_problem(NCE, means), mean_optimum(means)
+    start = problem.loss(0 * optimum)[:, 0]
+    yield row("range-start", "L(tau_q) = log 2: largest difference", grid(means), np.abs(start - np.log(2)).max(),
+              "<=", 1e-10)  # fmt: skip
+    scaled = problem.loss(optimum)[:, 0] / families.mean_overlap(means)  # L_* exp(R^2/8)
+    ratio = scaled * means / np.sqrt(2 * np.pi)
+    beyond = means >= 3
+    tested = grid(means[beyond])
+    yield row("range-rises", "L_* exp(R^2/8) R/sqrt(2 pi) grows towards 1: smallest increase from one R to the next",
+              tested, np.diff(ratio[beyond]).min(), ">=", 0.0)  # fmt: skip
+    for mean, value in zip(means[means >= FAR], ratio[means >= FAR], strict=True):
+        yield row(f"range-limit-{mean:g}", "|log(L_* exp(R^2/8) R/sqrt(2 pi))|", f"R = {mean:g}",
+                  abs(np.log(value)), "<=", 0.05)  # fmt: skip
+    inside = means[(scaled >= 0.5) & (scaled <= 2)]
+    about = {"erratum": "nce-proposition-7"}
+    yield about | row(
+        "range-printed", "L_* = c exp(-R^2/8) with c in [1/2, 2] fails: smallest c", grid(means), scaled.min(), "<=",
+        0.499, detail=f"inside [1/2, 2] up to R = {inside.max():g}", form="printed",
+    )  # fmt: skip
+    yield about | row(
+        "range-corrected", "L_* lies between 0.6 and 1 times sqrt(2 pi)/R exp(-R^2/8): smallest factor", tested,
+        ratio[beyond].min(), ">=", 0.6, detail=f"largest {ratio[beyond].max():.4g}", form="corrected",
+    )  # fmt: skip
+
+
+def _around(entry: Any) -> Iterator[dict[str, Any]]:
+    unit, largest, smallest = log_ratio.circle(entry.directions), [], []
+    for mean in entry.around:
+        problem, optimum = log_ratio.mean_problem(NCE, mean), mean_optimum(mean)
+        scale = mean * families.mean_overlap(mean)
+        found = np.array(
+            [
+                (problem.loss(optimum + radius * unit) - problem.loss(optimum))[0] / (scale * radius**2)
+                for radius in entry.radii
+            ]
+        )
+        largest.append(found.max())
+        smallest.append(found.min())
+        statement = "(L(tau) - L_*) / (R exp(-R^2/8) delta^2) is at most 1: largest over directions and delta"
+        size = f"R = {mean:g}, {entry.directions} directions, delta = {', '.join(map(str, entry.radii))}"
+        yield row(f"around-{mean:g}", statement, size, found.max(), "<=", 1.0, source=PROPOSITION_8)
+    about = {"erratum": "nce-proposition-8", "source": PROPOSITION_8}
+    size = f"{grid(entry.around)}, {entry.directions} directions"
+    yield about | row(
+        "around-printed", "L(tau) - L_* = R exp(-R^2/8) delta^2 is no equality: smallest ratio of its sides", size,
+        min(smallest), "<=", 0.1, form="printed",
+    )  # fmt: skip
+    yield about | row(
+        "around-corrected", "It is an upper bound: largest ratio of its sides", size, max(largest), "<=", 1.0,
+        form="corrected",
+    )  # fmt: skip

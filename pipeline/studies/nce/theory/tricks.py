@@ -1,0 +1,108 @@
+"""What is done for the numbers in section 4.1.6, and what it does to them (Liu 2024; chapter 5.15, NCE-NUM1 to 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import polars as pl
+from scipy import special
+
+from pipeline.languages import exponential_families as families
+from pipeline.languages.exponential_families import Array
+from pipeline.streams import stream
+from pipeline.studies.nce.constructions import SOURCE, row
+from schemas import theory
+
+SAMPLES = 500
+FAR = 16.0
+LIMIT, CLIP = 0.5, 5.0
+
+
+def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
+    """Rows of `schemas.theory.Theory`."""
+    rng = stream(seed, "nce", theory_id)
+    checks = [*_ratios(), *_shifted(entry.draws, rng), *_limited(rng), *_clamped(rng)]
+    return theory.rows("nce", theory_id, SOURCE.format("section 4.1.6"), checks)
+
+
+def shifted_mean(values: Array) -> Array:
+    """NUM2: max(v) + mean(v - max(v)) along the last axis."""
+    top = values.max(-1, keepdims=True)
+    return (top + (values - top).mean(-1, keepdims=True))[..., 0]
+
+
+def sample_gradients(statistics_DxN: Array, is_data: Array, delta: Array, clip: float) -> Array:
+    """NCE gradients (N, D) of single samples; NUM4: psi is clamped to [-clip, clip], beyond which it is constant."""
+    psi = delta @ statistics_DxN
+    slope = np.where(is_data, -special.expit(-psi.clip(-clip, clip)), special.expit(psi.clip(-clip, clip)))
+    return np.where(np.abs(psi) <= clip, slope, 0.0)[:, None] * statistics_DxN.T
+
+
+def limited(gradients_NxD: Array, largest: float) -> Array:
+    """NUM3: each sample's gradient times min(1, K/|g|)."""
+    norm = np.linalg.norm(gradients_NxD, axis=-1, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return gradients_NxD * np.minimum(1, np.where(norm > 0, largest / norm, 1))
+
+
+def _ratios() -> Iterator[dict[str, Any]]:
+    """NUM1: log-space ratios, where densities underflow."""
+    x = 60.0
+    densities = families.normal_density(x, np.array([FAR, 0.0]))
+    yield row("ratio-densities", "p_*/q from densities is no number far out: number of densities that underflow",
+              f"R = {FAR:g}, x = {x:g}", int((densities == 0).sum()), ">=", 1.0)  # fmt: skip
+    psi = FAR * x - FAR**2 / 2
+    logs = (x**2 - (x - FAR) ** 2) / 2
+    yield row("ratio-logarithms", "tau . T gives its logarithm: difference from the exact one",
+              f"R = {FAR:g}, x = {x:g}", abs(psi - logs), "<=", 1e-9)  # fmt: skip
+    ratio = 40.0
+    yield row("sigmoid-rounded", "1 - sigmoid(psi) for sigmoid(-psi) loses it: value at psi = 40, where "
+              "sigmoid(-psi) is 4e-18", "psi = 40", float(1 - special.expit(ratio)), "<=", 0.0,
+              detail="see table gauss_precision for what this does to a path")  # fmt: skip
+
+
+def _shifted(draws: int, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
+    values = rng.uniform(-10, 10, (draws, SAMPLES))
+    yield row("shifted-mean", "max(v) + mean(v - max(v)) is the mean: largest difference",
+              f"{draws} times {SAMPLES} values in [-10, 10]", np.abs(shifted_mean(values) - values.mean(-1)).max(),
+              "<=", 1e-12)  # fmt: skip
+
+
+def _batch(rng: np.random.Generator) -> tuple[Array, Array, Array]:
+    """Statistics (2, N), which of them are data, and a delta at which some are separated widely."""
+    is_data = np.arange(SAMPLES) % 2 == 0
+    x = rng.standard_normal(SAMPLES) + FAR / 4 * is_data
+    return families.mean_statistics(x), is_data, np.array([3.0, 4.0])
+
+
+def _limited(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
+    gradients = sample_gradients(*_batch(rng), clip=np.inf)
+    changed = limited(gradients, np.inf).view(np.uint64) != gradients.view(np.uint64)
+    size = f"{SAMPLES} samples"
+    yield row("limit-none", "Without a limit on single gradients nothing changes: entries with other bits", size,
+              int(changed.sum()), "<=", 0.0)  # fmt: skip
+    bounded = limited(gradients, LIMIT)
+    norms = np.linalg.norm(bounded, axis=-1)
+    yield row("limit-norm", f"With K = {LIMIT} no gradient of a sample is longer: largest norm", size, norms.max(),
+              "<=", LIMIT * (1 + 1e-12))  # fmt: skip
+    mean, other = gradients.mean(0), bounded.mean(0)
+    cosine = mean @ other / (np.linalg.norm(mean) * np.linalg.norm(other))
+    yield row("limit-turns", "It turns the mean gradient, which NGD normalises: cosine of the angle", size, cosine,
+              "<=", 1 - 1e-6)  # fmt: skip
+
+
+def _clamped(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
+    statistics, is_data, delta = _batch(rng)
+    free = sample_gradients(statistics, is_data, delta, np.inf)
+    far = np.abs(delta @ statistics) > CLIP
+    clamped = sample_gradients(statistics, is_data, delta, CLIP)
+    same = sample_gradients(statistics, is_data, delta, 1e6).view(np.uint64) != free.view(np.uint64)
+    size = f"{SAMPLES} samples, {int(far.sum())} beyond |psi| = {CLIP:g}"
+    yield row("clamp-none", "A clamp that no log-ratio meets changes nothing: entries with other bits", size,
+              int(same.sum()), "<=", 0.0)  # fmt: skip
+    yield row("clamp-zero", "Beyond the clamp the gradient is zero, so a saturated network cannot come back: largest "
+              "norm there", size, np.abs(clamped[far]).max(), "<=", 0.0)  # fmt: skip
+    yield row("clamp-loses", "Without the clamp those samples have a gradient: largest norm there", size,
+              np.abs(free[far]).max(), ">=", 1e-12)  # fmt: skip

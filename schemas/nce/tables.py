@@ -1,0 +1,525 @@
+"""Result tables of the NCE study (chapter section 8). Values that are not defined are null."""
+
+from __future__ import annotations
+
+import pandera.polars as pa
+import polars as pl
+from pandera.api.polars.types import PolarsData
+
+NCE, ENCE = LOSSES = ["nce", "ence"]
+GD, NGD, NEWTON = OPTIMIZERS = ["gd", "ngd", "newton"]
+S_LOSS, S_DIST = SELECTIONS = ["s_loss", "s_dist"]
+# For images, whose tau_* is unknown: lowest loss on test images, or smallest area under the training loss.
+S_AREA = "s_area"
+IMAGE_SELECTIONS = [S_AREA, S_LOSS]
+FULL, DIAG = NOISES = ["full", "diag"]
+DIGITS, MNIST = "nce-digits", "nce-mnist"
+AREA, BATCH_AREA, EARLY, FINAL_TEST = IMAGE_QUANTITIES = [
+    "area",
+    "batch_area",
+    "early_loss",
+    "final_test_loss",
+]
+METHODS = {  # as figures and claims name them
+    "NCE-GD": (NCE, GD),
+    "NCE-NGD": (NCE, NGD),
+    "eNCE-GD": (ENCE, GD),
+    "eNCE-NGD": (ENCE, NGD),
+}
+# Rules of the table of steps: step size 1/lambda_M; lambda_rho/lambda_M; delta/sqrt(2 kappa); that of Theorem 19.
+STANDARD, CONSERVATIVE, FIXED, THEOREM_19 = RULES = ["1/lambda_M", "lambda_rho/lambda_M", "N5a", "N5b"]
+TENTH, ONE, INVERSE = TARGETS = ["0.1R", "1", "1/R"]
+
+
+class _Result(pa.DataFrameModel):
+    """What every result table carries: the scale and the hash of the parameters of the job that made it."""
+
+    scale: pl.String = pa.Field(isin=["smoke", "quick", "paper"])
+    params_hash: pl.String = pa.Field(str_length={"min_value": 1})
+
+
+class Landscape(_Result):
+    """N1: the population loss of N(R, 1) against N(0, 1) at tau_q and tau_*, and its Hessian at tau_*."""
+
+    R: pl.Float64 = pa.Field(ge=0)
+    loss: pl.String = pa.Field(isin=LOSSES)
+    loss_init: pl.Float64 = pa.Field(gt=0, description="at tau_q")
+    loss_opt: pl.Float64 = pa.Field(gt=0, description="at tau_*")
+    sig_max: pl.Float64 = pa.Field(gt=0, description="of the Hessian at tau_*")
+    sig_min: pl.Float64 = pa.Field(gt=0, description="as determinant over sig_max")
+    kappa: pl.Float64 = pa.Field(ge=1)
+    asym_loss: pl.Float64 = pa.Field(nullable=True, description="limit of loss_opt, large R; null at R = 0")
+    asym_kappa: pl.Float64 = pa.Field(nullable=True, description="limit of kappa, large R; null at R = 0")
+    grad_opt_norm: pl.Float64 = pa.Field(ge=0, le=1e-10)
+    lemma46_bound: pl.Float64 = pa.Field(ge=0, description="R / sqrt(2 pi) exp(-R^2/8)")
+    bc: pl.Float64 = pa.Field(gt=0, le=1, description="Bhattacharyya coefficient of P* and Q")
+    quadrature_error: pl.Float64 = pa.Field(
+        ge=0, description="largest relative change of loss_opt, sig_max and sig_min with half of the points"
+    )
+
+    class Config:
+        """One row per R and loss."""
+
+        strict = True
+        unique = ["R", "loss"]
+
+
+class HessianQ(_Result):
+    """Lemma 48: the Hessian at tau_q, the same for both losses."""
+
+    R: pl.Float64 = pa.Field(ge=0)
+    h11: pl.Float64
+    h12: pl.Float64
+    h22: pl.Float64
+    sig_max: pl.Float64 = pa.Field(gt=0)
+
+    class Config:
+        """One row per R."""
+
+        strict = True
+        unique = ["R"]
+
+
+class Annulus(_Result):
+    """N2, Lemma 49: how small the NCE gradient is on circles of radius rR around tau_*."""
+
+    R: pl.Float64 = pa.Field(gt=0)
+    r: pl.Float64 = pa.Field(gt=0, lt=0.5)
+    max_ip: pl.Float64 = pa.Field(
+        gt=0, description="largest |<gradient, u>| on the circle, u away from tau_*"
+    )
+    kappa_min: pl.Float64 = pa.Field(description="-8 log(max_ip) / R^2")
+    limit: pl.Float64 = pa.Field(description="4 ((1/2 - r)/(1 - r))^2")
+    b_over_R: pl.Float64 = pa.Field(description="where the largest is attained")
+
+    class Config:
+        """One row per circle."""
+
+        strict = True
+        unique = ["R", "r"]
+
+
+class Steps(_Result):
+    """N3 to N5: updates on the population loss from tau_q until the distance to tau_* is at most the target."""
+
+    R: pl.Float64 = pa.Field(gt=0)
+    loss: pl.String = pa.Field(isin=LOSSES)
+    optimizer: pl.String = pa.Field(isin=OPTIMIZERS)
+    rule: pl.String = pa.Field(isin=RULES, description="of the step size")
+    target: pl.String = pa.Field(isin=TARGETS)
+    eta: pl.Float64 = pa.Field(gt=0)
+    steps: pl.Int64 = pa.Field(ge=-1, description="-1: censored")
+    cap: pl.Int64 = pa.Field(gt=0)
+    final_dist: pl.Float64 = pa.Field(ge=0)
+    bound: pl.Float64 = pa.Field(gt=0, nullable=True, description="of Theorem 19")
+    beta_u: pl.Float64 = pa.Field(ge=1, nullable=True)
+    beta_l: pl.Float64 = pa.Field(gt=0, nullable=True)
+    kappa: pl.Float64 = pa.Field(ge=1, description="of the Hessian at tau_*")
+
+    class Config:
+        """One row per path and target."""
+
+        strict = True
+        unique = ["R", "loss", "optimizer", "rule", "target"]
+
+    @pa.dataframe_check(name="what is not censored ended before the cap")
+    def censored(cls, data: PolarsData) -> pl.LazyFrame:
+        return data.lazyframe.select(pl.col("steps") <= pl.col("cap"))
+
+
+class Crossings(_Result):
+    """N3: how many steps GD (eta = 1/lambda_M, NCE) takes from 0.15 R to 0.1 R, and the bound of the proof."""
+
+    R: pl.Float64 = pa.Field(gt=0)
+    steps: pl.Int64 = pa.Field(ge=-1, description="-1: censored")
+    bound: pl.Float64 = pa.Field(gt=0, description="0.05 R / (eta max |<gradient, u>| between the circles)")
+
+    class Config:
+        """One row per R."""
+
+        strict = True
+        unique = ["R"]
+
+
+class FullNewton(_Result):
+    """N4, ablation: the distance to tau_* after each Newton step of size 1."""
+
+    R: pl.Float64 = pa.Field(gt=0)
+    loss: pl.String = pa.Field(isin=LOSSES)
+    step: pl.Int32 = pa.Field(ge=0)
+    dist: pl.Float64 = pa.Field(ge=0)
+
+    class Config:
+        """One row per step."""
+
+        strict = True
+        unique = ["R", "loss", "step"]
+
+
+class Rates(_Result):
+    """Slopes by least squares with t intervals, and what is predicted."""
+
+    quantity: pl.String
+    loss: pl.String = pa.Field(isin=LOSSES)
+    against: pl.String = pa.Field(isin=["log R", "R^2"])
+    first_R: pl.Float64
+    last_R: pl.Float64
+    points: pl.Int32 = pa.Field(ge=3)
+    slope: pl.Float64
+    lo: pl.Float64
+    hi: pl.Float64
+    intercept: pl.Float64
+    largest_residual: pl.Float64 = pa.Field(ge=0)
+    predicted: pl.Float64 = pa.Field(nullable=True, description="for large R")
+    printed: pl.Float64 = pa.Field(nullable=True, description="in the source, where it differs")
+
+    class Config:
+        """One row per fit."""
+
+        strict = True
+        unique = ["quantity", "loss"]
+
+
+class RatePoints(_Result):
+    """The points of each fit in `Rates`, and their residuals."""
+
+    quantity: pl.String
+    loss: pl.String = pa.Field(isin=LOSSES)
+    R: pl.Float64
+    x: pl.Float64
+    y: pl.Float64 = pa.Field(description="natural logarithm of the quantity")
+    residual: pl.Float64
+
+    class Config:
+        """One row per point."""
+
+        strict = True
+        unique = ["quantity", "loss", "R"]
+
+
+_RUN = ["dim", "loss", "optimizer", "eta", "n", "seed"]
+
+
+class GaussRuns(_Result):
+    """N6: descent on fresh samples, from tau_q; the running minimum is what Figure 4.2 shows."""
+
+    dim: pl.Int8 = pa.Field(isin=[1, 16])
+    loss: pl.String = pa.Field(isin=LOSSES)
+    optimizer: pl.String = pa.Field(isin=[GD, NGD])
+    eta: pl.Float64 = pa.Field(gt=0)
+    n: pl.Int32 = pa.Field(gt=0, description="samples of P* and of Q per update")
+    seed: pl.Int32 = pa.Field(ge=0)
+    step: pl.Int16 = pa.Field(ge=0)
+    dist: pl.Float64 = pa.Field(ge=0, nullable=True, description="inf or null only where diverged")
+    min_dist: pl.Float64 = pa.Field(ge=0)
+    batch_loss: pl.Float64 = pa.Field(ge=0, nullable=True, description="on the samples of this step")
+    diverged: pl.Boolean
+    skipped: pl.Boolean = pa.Field(description="the gradient was exactly 0, so the next update is none")
+
+    class Config:
+        """One row per run and step."""
+
+        strict = True
+        unique = [*_RUN, "step"]
+
+    @pa.dataframe_check(name="the running minimum does not grow")
+    def non_increasing(cls, data: PolarsData) -> pl.LazyFrame:
+        change = pl.col("min_dist").diff().over(_RUN, order_by="step")
+        return data.lazyframe.select((change <= 0).fill_null(True))
+
+    @pa.dataframe_check(name="only what diverged is not finite")
+    def finite(cls, data: PolarsData) -> pl.LazyFrame:
+        return data.lazyframe.select(pl.col("dist").is_finite().fill_null(False) | pl.col("diverged"))
+
+
+class GaussFinal(_Result):
+    """N6: the end of each run."""
+
+    dim: pl.Int8 = pa.Field(isin=[1, 16])
+    loss: pl.String = pa.Field(isin=LOSSES)
+    optimizer: pl.String = pa.Field(isin=[GD, NGD])
+    eta: pl.Float64 = pa.Field(gt=0)
+    n: pl.Int32 = pa.Field(gt=0)
+    seed: pl.Int32 = pa.Field(ge=0)
+    fresh_loss: pl.Float64 = pa.Field(ge=0, nullable=True, description="inf or null where diverged")
+    min_dist: pl.Float64 = pa.Field(ge=0)
+    final_dist: pl.Float64 = pa.Field(ge=0, nullable=True, description="inf or null where diverged")
+    diverged: pl.Boolean
+    skipped: pl.Int32 = pa.Field(ge=0, description="updates without a gradient")
+
+    class Config:
+        """One row per run."""
+
+        strict = True
+        unique = _RUN
+
+
+class GaussWithoutMeans(_Result):
+    """N6, ablation: the end of each run in 16 dimensions with 17 coordinates, without those of the means."""
+
+    loss: pl.String = pa.Field(isin=LOSSES)
+    optimizer: pl.String = pa.Field(isin=[GD, NGD])
+    eta: pl.Float64 = pa.Field(gt=0)
+    n: pl.Int32 = pa.Field(gt=0)
+    seed: pl.Int32 = pa.Field(ge=0)
+    fresh_loss: pl.Float64 = pa.Field(ge=0, nullable=True, description="inf or null where diverged")
+    min_dist: pl.Float64 = pa.Field(ge=0)
+    final_dist: pl.Float64 = pa.Field(ge=0, nullable=True, description="inf or null where diverged")
+    diverged: pl.Boolean
+    skipped: pl.Int32 = pa.Field(ge=0)
+
+    class Config:
+        """One row per run."""
+
+        strict = True
+        unique = ["loss", "optimizer", "eta", "n", "seed"]
+
+
+class GaussSelected(_Result):
+    """N6: the step size that each rule of selection takes, from the same seeds that are shown."""
+
+    dim: pl.Int8 = pa.Field(isin=[1, 16])
+    loss: pl.String = pa.Field(isin=LOSSES)
+    optimizer: pl.String = pa.Field(isin=[GD, NGD])
+    n: pl.Int32 = pa.Field(gt=0)
+    rule: pl.String = pa.Field(isin=SELECTIONS)
+    eta: pl.Float64 = pa.Field(gt=0)
+    mean_min_dist: pl.Float64 = pa.Field(ge=0)
+    sd_min_dist: pl.Float64 = pa.Field(ge=0, nullable=True)
+    fresh_loss: pl.Float64 = pa.Field(ge=0, description="mean over seeds")
+
+    class Config:
+        """One row per method and rule."""
+
+        strict = True
+        unique = ["dim", "loss", "optimizer", "n", "rule"]
+
+
+class GaussContrasts(_Result):
+    """N6: mean difference of smallest distances, first minus second, paired by seed, with a bootstrap interval."""
+
+    dim: pl.Int8 = pa.Field(isin=[1, 16])
+    n: pl.Int32 = pa.Field(gt=0)
+    matched: pl.String = pa.Field(isin=["eta", *SELECTIONS], description="what makes a pair")
+    eta: pl.Float64 = pa.Field(gt=0, nullable=True)
+    first: pl.String = pa.Field(isin=list(METHODS))
+    second: pl.String = pa.Field(isin=list(METHODS))
+    first_mean: pl.Float64
+    second_mean: pl.Float64
+    value: pl.Float64
+    lo: pl.Float64 = pa.Field(nullable=True)
+    hi: pl.Float64 = pa.Field(nullable=True)
+    seeds: pl.Int32 = pa.Field(ge=1)
+
+    class Config:
+        """One row per pair of methods."""
+
+        strict = True
+        unique = ["dim", "n", "matched", "eta", "first", "second"]
+
+
+class GaussPrecision(_Result):
+    """What rounding does to NCE-NGD in one dimension: sigmoid(-psi) to all digits, or as 1 - sigmoid(psi)."""
+
+    n: pl.Int32 = pa.Field(gt=0)
+    eta: pl.Float64 = pa.Field(gt=0)
+    seed: pl.Int32 = pa.Field(ge=0)
+    sigmoid: pl.String = pa.Field(isin=["exact", "rounded"])
+    min_dist: pl.Float64 = pa.Field(ge=0)
+    final_dist: pl.Float64 = pa.Field(ge=0)
+    fresh_loss: pl.Float64 = pa.Field(ge=0)
+    skipped: pl.Int32 = pa.Field(ge=0, description="updates without a gradient")
+
+    class Config:
+        """One row per path; both kinds see the same samples."""
+
+        strict = True
+        unique = ["n", "eta", "seed", "sigmoid"]
+
+
+class GaussPopulation(_Result):
+    """N6 without samples, in one dimension: the smallest distance after the same number of updates."""
+
+    loss: pl.String = pa.Field(isin=LOSSES)
+    optimizer: pl.String = pa.Field(isin=[GD, NGD])
+    eta: pl.Float64 = pa.Field(gt=0)
+    min_dist: pl.Float64 = pa.Field(ge=0)
+    diverged: pl.Boolean
+
+    class Config:
+        """One row per method and step size."""
+
+        strict = True
+        unique = ["loss", "optimizer", "eta"]
+
+
+class DigitsNoise(_Result):
+    """N7: the Gaussian noise fitted to the training images of each seed of the stand-in."""
+
+    q_kind: pl.String = pa.Field(isin=NOISES)
+    seed: pl.Int32 = pa.Field(ge=0)
+    mean: pl.List = pa.Field(dtype_kwargs={"inner": pl.Float64}, description="64 pixels, row by row")
+    cov: pl.List = pa.Field(dtype_kwargs={"inner": pl.Float64}, description="64 x 64, flattened")
+
+    class Config:
+        """One row per noise and seed."""
+
+        strict = True
+        unique = ["q_kind", "seed"]
+
+    @pa.dataframe_check(name="64 means, 64 x 64 covariances")
+    def lengths(cls, data: PolarsData) -> pl.LazyFrame:
+        return data.lazyframe.select(
+            (pl.col("mean").list.len() == 64) & (pl.col("cov").list.len() == 64 * 64)
+        )
+
+
+_IMAGE_RUN = ["dataset", "q_kind", "loss", "optimizer", "eta", "seed"]
+
+
+class _ImageRun(_Result):
+    """What every table of N7 about single models names."""
+
+    dataset: pl.String = pa.Field(description="id of the images in params.yaml")
+    q_kind: pl.String = pa.Field(isin=NOISES)
+    loss: pl.String = pa.Field(isin=LOSSES)
+    optimizer: pl.String = pa.Field(isin=[GD, NGD])
+    eta: pl.Float64 = pa.Field(gt=0)
+    seed: pl.Int32 = pa.Field(ge=0)
+
+
+class DigitsRuns(_ImageRun):
+    """N7: losses of log-ratio networks on fixed images and fixed draws of noise, while they train.
+
+    A run counts as diverged from where its loss or gradient is not finite, or more than a given share of its log-ratios
+    is clipped; losses are null where they are not finite.
+    """
+
+    step: pl.Int32 = pa.Field(ge=1)
+    train_loss: pl.Float64 = pa.Field(ge=0, nullable=True, description="all training images, as minimised")
+    test_loss: pl.Float64 = pa.Field(ge=0, nullable=True)
+    train_nce_loss: pl.Float64 = pa.Field(
+        ge=0, nullable=True, description="not clipped, whatever is minimised"
+    )
+    min_train_loss: pl.Float64 = pa.Field(
+        ge=0, nullable=True, description="smallest so far, before divergence"
+    )
+    batch_loss: pl.Float64 = pa.Field(
+        ge=0, nullable=True, description="mean over the batches since the point before"
+    )
+    clip_fraction: pl.Float64 = pa.Field(ge=0, le=1, nullable=True)
+    grad_norm: pl.Float64 = pa.Field(
+        ge=0, nullable=True, description="of the gradient on a batch, mean since the point before"
+    )
+    skipped: pl.Int32 = pa.Field(
+        ge=0, description="updates since the point before without a gradient to normalise"
+    )
+    diverged: pl.Boolean
+
+    class Config:
+        """One row per model and logged update."""
+
+        strict = True
+        unique = [*_IMAGE_RUN, "step"]
+
+    @pa.dataframe_check(name="only what diverged has no loss")
+    def losses_there(cls, data: PolarsData) -> pl.LazyFrame:
+        return data.lazyframe.select(pl.col("train_loss").is_not_null() | pl.col("diverged"))
+
+    @pa.dataframe_check(name="the running minimum does not grow")
+    def non_increasing(cls, data: PolarsData) -> pl.LazyFrame:
+        change = pl.col("min_train_loss").diff().over(_IMAGE_RUN, order_by="step")
+        return data.lazyframe.select((change <= 0).fill_null(True))
+
+
+class DigitsFinal(_ImageRun):
+    """N7: each model in numbers; areas and losses of one that diverged are null."""
+
+    area: pl.Float64 = pa.Field(ge=0, nullable=True, description="under the training loss, per update")
+    batch_area: pl.Float64 = pa.Field(ge=0, nullable=True, description="mean loss of all batches")
+    early_loss: pl.Float64 = pa.Field(ge=0, nullable=True, description="training loss after `early_step`")
+    early_step: pl.Int32 = pa.Field(ge=1)
+    final_train_loss: pl.Float64 = pa.Field(ge=0, nullable=True)
+    final_test_loss: pl.Float64 = pa.Field(ge=0, nullable=True)
+    min_train_loss: pl.Float64 = pa.Field(ge=0, nullable=True)
+    skipped: pl.Int32 = pa.Field(ge=0, description="updates without a gradient to normalise")
+    diverged: pl.Boolean
+
+    class Config:
+        """One row per model."""
+
+        strict = True
+        unique = _IMAGE_RUN
+
+
+class DigitsSelected(_Result):
+    """N7: the step size that each rule of selection takes, from the same seeds that are shown; one at which a seed
+    diverged is not taken."""
+
+    dataset: pl.String
+    q_kind: pl.String = pa.Field(isin=NOISES)
+    loss: pl.String = pa.Field(isin=LOSSES)
+    optimizer: pl.String = pa.Field(isin=[GD, NGD])
+    rule: pl.String = pa.Field(isin=IMAGE_SELECTIONS)
+    eta: pl.Float64 = pa.Field(gt=0)
+    area: pl.Float64 = pa.Field(ge=0, description="mean over seeds, as the losses")
+    early_loss: pl.Float64 = pa.Field(ge=0)
+    final_train_loss: pl.Float64 = pa.Field(ge=0)
+    final_test_loss: pl.Float64 = pa.Field(ge=0)
+    seeds: pl.Int32 = pa.Field(ge=1)
+    etas_diverged: pl.Int32 = pa.Field(ge=0, description="step sizes that could not be taken")
+
+    class Config:
+        """One row per method and rule."""
+
+        strict = True
+        unique = ["dataset", "q_kind", "loss", "optimizer", "rule"]
+
+
+class DigitsContrasts(_Result):
+    """N7: NGD minus GD, each at the step size selected for it, paired by seed, with a bootstrap interval."""
+
+    dataset: pl.String
+    q_kind: pl.String = pa.Field(isin=NOISES)
+    loss: pl.String = pa.Field(isin=LOSSES)
+    rule: pl.String = pa.Field(isin=IMAGE_SELECTIONS)
+    quantity: pl.String = pa.Field(isin=IMAGE_QUANTITIES)
+    eta_gd: pl.Float64 = pa.Field(gt=0)
+    eta_ngd: pl.Float64 = pa.Field(gt=0)
+    gd: pl.Float64 = pa.Field(ge=0, description="mean over seeds")
+    ngd: pl.Float64 = pa.Field(ge=0)
+    value: pl.Float64 = pa.Field(description="mean difference")
+    lo: pl.Float64 = pa.Field(nullable=True)
+    hi: pl.Float64 = pa.Field(nullable=True)
+    largest: pl.Float64 = pa.Field(description="difference; below 0 where NGD is lower in every seed")
+    seeds: pl.Int32 = pa.Field(ge=1)
+
+    class Config:
+        """One row per pair of methods, rule and quantity."""
+
+        strict = True
+        unique = ["dataset", "q_kind", "loss", "rule", "quantity"]
+
+
+SCHEMAS = {
+    "landscape": Landscape,
+    "hessian_q": HessianQ,
+    "annulus": Annulus,
+    "steps": Steps,
+    "crossings": Crossings,
+    "full_newton": FullNewton,
+    "rates": Rates,
+    "rate_points": RatePoints,
+    "gauss_runs": GaussRuns,
+    "gauss_final": GaussFinal,
+    "gauss_without_means": GaussWithoutMeans,
+    "gauss_selected": GaussSelected,
+    "gauss_contrasts": GaussContrasts,
+    "gauss_precision": GaussPrecision,
+    "gauss_population": GaussPopulation,
+    "digits_noise": DigitsNoise,
+    "digits_runs": DigitsRuns,
+    "digits_final": DigitsFinal,
+    "digits_selected": DigitsSelected,
+    "digits_contrasts": DigitsContrasts,
+}

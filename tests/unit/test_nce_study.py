@@ -1,0 +1,309 @@
+"""The closed-form and Gaussian part of the NCE study: tables, theory rows, claims, figures, index."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from pipeline import charts, params, tables
+from pipeline.errors import SandglassError
+from pipeline.report import catalogue, index
+from pipeline.studies.nce import claims, constructions, datasets, figures
+from pipeline.studies.nce.analysis import annulus, gauss, landscape, rates, selection, steps
+from pipeline.studies.nce.theory import (
+    barrier,
+    curvature,
+    exponential_loss,
+    flatness,
+    formulas,
+    normalised,
+    overlap,
+    tricks,
+)
+from schemas.nce.datasets import GAUSS, SCHEMA
+from schemas.nce.tables import METHODS, S_DIST, S_LOSS, SCHEMAS
+from schemas.theory import Theory
+
+ROOT = Path(__file__).parents[2]
+SEED = 20231210
+CHECKS = (barrier, curvature, exponential_loss, flatness, formulas, normalised, overlap, tricks)
+
+
+@pytest.fixture(scope="module")
+def loaded() -> params.Params:
+    return params.load(ROOT, "smoke")
+
+
+def context(loaded: params.Params, **gauss_settings: Any) -> Any:
+    """An analysis that reads the Gaussian pairs only, at scale smoke but for ``gauss_settings``."""
+    entry = loaded.studies["nce"]
+    sampled = entry.analysis.gauss.model_copy(update=gauss_settings)
+    analysis = entry.analysis.model_copy(update={"gauss": sampled})
+    entry = SimpleNamespace(
+        analysis=analysis, claims=entry.claims, datasets=["nce-gauss"], theory=entry.theory
+    )
+
+    def dataset(key: str) -> pl.DataFrame:
+        return datasets.generate(loaded.datasets[key], key, SEED)[0]
+
+    return SimpleNamespace(
+        study="nce", entry=entry, scale="quick", seed=SEED, params_hash="0", dataset=dataset
+    )
+
+
+@pytest.fixture(scope="module")
+def made(loaded: params.Params) -> dict[str, pl.DataFrame]:
+    """Every table at scale smoke, with no images."""
+    run = context(loaded)
+    found = landscape.analyse(run) | annulus.analyse(run) | steps.analyse(run)
+    found |= rates.analyse(run, found["landscape"], found["steps"]) | gauss.analyse(run)
+    found |= selection.analyse(run, found["gauss_final"])
+    return {
+        name: tables.conform([found[name]] if name in found else [], schema, scale="quick", params_hash="0")
+        for name, schema in SCHEMAS.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def theory(loaded: params.Params) -> pl.DataFrame:
+    found = []
+    for key, entry in loaded.theory.items():
+        if entry.study == "nce":
+            module = next(m for m in CHECKS if m.__name__.endswith(entry.module))
+            found.append(module.check(entry, key, SEED))
+    return pl.concat(found)
+
+
+# --- datasets and tables ------------------------------------------------------------------------------------
+
+
+def test_pairs_are_those_of_the_chapter(loaded: params.Params) -> None:
+    frame, metadata = datasets.generate(loaded.datasets["nce-gauss"], "nce-gauss", SEED)
+    assert metadata == {"kind": GAUSS}
+    tables.validate(frame, SCHEMA[GAUSS], "pairs")
+    one, many = frame.filter(dim=1), frame.filter(dim=16)
+    assert np.allclose(one["init_dist"], 128.996, atol=1e-3)
+    assert np.allclose(many["init_dist"], 17.76, atol=1.2)
+    assert many["s"].list.min().min() >= 6 and many["s"].list.max().max() <= 12
+    assert many["s"].n_unique() == many.height  # drawn anew for every seed
+    star, noise = (np.array(many[name].to_list())[:, -1] for name in ("tau_star", "tau_q"))
+    assert np.allclose(star - noise, 17.4, atol=1.2)
+
+
+@pytest.mark.parametrize(
+    ("column", "value"), [("init_dist", 1.0), ("tau_star", [1.0, 2.0, 3.0]), ("s", [1.0, 1.0])]
+)
+def test_pairs_that_do_not_fit_are_refused(loaded: params.Params, column: str, value: Any) -> None:
+    frame = datasets.generate(loaded.datasets["nce-gauss"], "nce-gauss", SEED)[0].head(1)
+    broken = frame.with_columns(pl.Series(column, [value], dtype=frame.schema[column]))
+    with pytest.raises(SandglassError):
+        tables.validate(broken, SCHEMA[GAUSS], "pairs")
+
+
+def test_tables_are_valid_and_quadrature_is_exact(made: dict[str, pl.DataFrame]) -> None:
+    for name, frame in made.items():
+        tables.validate(frame, SCHEMAS[name], name)
+        assert frame.height or name.startswith("digits"), name
+    assert made["landscape"]["quadrature_error"].max() < 1e-9
+
+
+def test_sampled_paths_come_as_close_as_the_chapter_says(loaded: params.Params) -> None:
+    run = context(loaded, etas=[0.3, 3.0], samples=[1000], updates=100, fresh=100)
+    final = gauss.analyse(run)["gauss_final"]
+    expected = {  # (dim, method, eta): mean smallest distance
+        (1, "NCE-GD", 0.3): 126.3, (1, "NCE-NGD", 0.3): 113.6, (1, "eNCE-NGD", 0.3): 105.9,
+        (1, "NCE-GD", 3.0): 120.6, (1, "NCE-NGD", 3.0): 78.6, (1, "eNCE-NGD", 3.0): 64.8,
+        (16, "NCE-GD", 0.3): 14.72, (16, "NCE-NGD", 0.3): 10.42, (16, "eNCE-NGD", 0.3): 7.17,
+        (16, "NCE-GD", 3.0): 9.95, (16, "NCE-NGD", 3.0): 1.52, (16, "eNCE-NGD", 3.0): 1.37,
+    }  # fmt: skip
+    for (dim, method, eta), distance in expected.items():
+        loss, optimizer = METHODS[method]
+        rows = final.filter(dim=dim, loss=loss, optimizer=optimizer, eta=eta)
+        assert np.isclose(rows["min_dist"].mean(), distance, rtol=0.04, atol=0.45), (dim, method, eta)
+    diverged = final.filter(loss="ence", optimizer="gd", eta=3.0)
+    assert diverged["diverged"].all() and diverged["min_dist"].is_finite().all()
+
+
+def test_rounded_sigmoids_stall_and_exact_ones_do_not(loaded: params.Params) -> None:
+    run = context(loaded, etas=[10.0], samples=[1000], updates=100, fresh=100)
+    found = (
+        gauss.analyse(run)["gauss_precision"].group_by("sigmoid").agg(pl.col("min_dist", "skipped").mean())
+    )
+    rows = {row["sigmoid"]: row for row in found.iter_rows(named=True)}
+    assert rows["exact"]["min_dist"] < 8 and rows["exact"]["skipped"] == 0
+    assert rows["rounded"]["min_dist"] > 20 and rows["rounded"]["skipped"] > 0
+
+
+def test_population_paths_are_those_of_the_chapter(loaded: params.Params) -> None:
+    settings = SimpleNamespace(population_etas=[0.3, 3.0, 10.0], updates=100)
+    for loss, expected in (("nce", [113.7, 87.4, 39.4]), ("ence", [104.5, 77.0, 82.2])):
+        found = gauss.population(loss, settings).filter(optimizer="ngd")["min_dist"]
+        assert np.allclose(found, expected, atol=0.06)
+
+
+def test_the_published_sizes_take_steps() -> None:
+    """At scale paper: every grid of paths, with few updates and one seed."""
+    loaded = params.load(ROOT, "paper")
+    run = context(loaded, updates=2, fresh=100)
+    pairs = loaded.datasets["nce-gauss"].model_copy(update={"seeds": 1})
+    frame = datasets.gauss(pairs, "nce-gauss", SEED)
+    found = gauss.analyse(SimpleNamespace(**vars(run) | {"dataset": lambda _: frame}))
+    sampled = run.entry.analysis.gauss
+    assert found["gauss_final"].height == 2 * 4 * len(sampled.etas) * len(sampled.samples)
+    grid = run.entry.analysis.steps
+    for loss, optimizer, rule, means in (
+        ("nce", "gd", "1/lambda_M", grid.gd),
+        ("nce", "newton", "lambda_rho/lambda_M", grid.newton_nce),
+        ("ence", "ngd", "N5a", grid.ngd),
+        ("nce", "ngd", "N5a", grid.ngd),
+    ):
+        rows = steps.walk(loss, optimizer, rule, means, ["1/R"], 5)
+        assert rows["steps"].to_list() == [-1] * len(means)  # censored
+
+
+def test_selection_by_both_rules_leaves_out_what_diverged() -> None:
+    rows = [  # eta, seed, fresh loss, smallest distance, diverged
+        (0.1, 0, 0.5, 9.0, False), (0.1, 1, 0.5, 9.0, False), (1.0, 0, 0.1, 5.0, False), (1.0, 1, 0.3, 7.0, False),
+        (3.0, 0, 0.4, 1.0, False), (3.0, 1, 0.4, 2.0, False), (10.0, 0, 0.0, 0.1, False), (10.0, 1, None, 0.1, True),
+    ]  # fmt: skip
+    final = pl.DataFrame(rows, schema=["eta", "seed", "fresh_loss", "min_dist", "diverged"], orient="row")
+    final = final.with_columns(dim=1, loss=pl.lit("nce"), optimizer=pl.lit("ngd"), n=10)
+    chosen = {row["rule"]: row for row in selection.selected(final).iter_rows(named=True)}
+    assert chosen[S_LOSS]["eta"] == 1.0 and chosen[S_LOSS]["mean_min_dist"] == 6.0
+    assert chosen[S_DIST]["eta"] == 3.0 and np.isclose(chosen[S_DIST]["sd_min_dist"], np.sqrt(0.5))
+
+
+def test_a_line_gives_slope_interval_and_residuals() -> None:
+    x = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
+    exact = rates.line(x, 2 - 3 * x, 0.95)
+    assert np.isclose(exact.slope, -3) and np.isclose(exact.hi - exact.lo, 0, atol=1e-9)
+    bent = rates.line(x, 2 - 3 * x + np.array([0.1, -0.1, 0, -0.1, 0.1]), 0.95)
+    assert bent.lo < -3 < bent.hi and np.isclose(bent.residuals.sum(), 0)
+    wider = rates.line(x, 2 - 3 * x + np.array([0.1, -0.1, 0, -0.1, 0.1]), 0.99)
+    assert wider.hi - wider.lo > bent.hi - bent.lo
+
+
+# --- theory ---------------------------------------------------------------------------------------------------
+
+
+def test_every_check_holds_and_every_erratum_has_both_forms(theory: pl.DataFrame) -> None:
+    tables.validate(theory, Theory, "theory")
+    assert theory.filter(~pl.col("passed"))["check"].to_list() == []
+    errata = theory.filter(pl.col("erratum") != "").group_by("erratum").agg(pl.col("form").unique().sort())
+    assert errata.height >= 13
+    for name, forms in errata.iter_rows():
+        assert forms == ["corrected", "printed"], name
+
+
+def test_checks_notice_a_wrong_hessian(loaded: params.Params, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The factor 1/8 of the chain rule forgotten: derivatives, moments and stability no longer fit."""
+    from pipeline.models import log_ratio
+
+    right = log_ratio.EnceMean.hessian
+    monkeypatch.setattr(log_ratio.EnceMean, "hessian", lambda self, delta: 8 * right(self, delta))
+    for module, key, failing in (
+        (formulas, "nce-formulas", {"ence-hessian", "ence-closed-form"}),
+        (exponential_loss, "nce-exponential-loss", {"identity"}),
+    ):
+        frame = module.check(loaded.theory[key], key, SEED)
+        assert failing <= set(frame.filter(~pl.col("passed"))["check"])
+
+
+def test_paths_end_where_they_should() -> None:
+    walked = constructions.path("nce", 2.0, "gd", 1.1715728752538097, 0.2, 1000)
+    far = constructions.distances(2.0, walked)
+    assert len(walked) == 57 and far[-1] <= 0.2 < far[-2]
+    assert len(constructions.path("nce", 2.0, "gd", 1.17, 0.2, 10)) == 11
+
+
+# --- claims, figures, index -----------------------------------------------------------------------------------
+
+
+def results(
+    loaded: params.Params, made: dict[str, pl.DataFrame], theory: pl.DataFrame, **changed: Any
+) -> Any:
+    entry = loaded.studies["nce"]
+    return SimpleNamespace(
+        study="nce", entry=entry, scale="quick", params_hash="0",
+        table=lambda name: changed.get(name, made[name]), theory=lambda: changed.get("checks", theory),
+    )  # fmt: skip
+
+
+def judged(*given: Any, **changed: Any) -> dict[tuple[str, str], str]:
+    frame = claims.judge(results(*given, **changed))
+    return {(row["claim"], row["gate"]): row["verdict"] for row in frame.iter_rows(named=True)}
+
+
+def test_claims_follow_the_tables(
+    loaded: params.Params, made: dict[str, pl.DataFrame], theory: pl.DataFrame
+) -> None:
+    found = judged(loaded, made, theory)
+    assert {claim for claim, _ in found} == {str(number) for number in range(1, 17)}
+    assert found["2", "sigma_max"] == found["9", "NCE"] == found["16", "barrier"] == "reproduced"
+    assert found["3", "published rate"] == found["5", "published bound"] == "not reproduced"
+    assert (
+        found["10", "eta = 0.3: NCE-NGD against NCE-GD"] == "not tested at this scale"
+    )  # n = 1000 is not there
+    assert found["8", "GD over NGD, R = 5"] == "not tested at this scale"
+    slower = made["steps"].with_columns(pl.col("steps") * 1000)
+    worse = made["landscape"].with_columns(pl.col("sig_max") * 3)
+    failing = theory.with_columns(passed=pl.col("passed") & (pl.col("check") != "no-jump"))
+    changed = judged(loaded, made, theory, steps=slower, landscape=worse, checks=failing)
+    assert changed["2", "sigma_max"] == changed["9", "NCE"] == changed["16", "barrier"] == "not reproduced"
+
+
+def test_sampled_claims_want_an_interval(
+    loaded: params.Params, made: dict[str, pl.DataFrame], theory: pl.DataFrame
+) -> None:
+    row = made["gauss_contrasts"].filter(dim=1, matched="eta", first="NCE-NGD", second="NCE-GD", eta=0.3)
+    row = row.with_columns(n=pl.lit(1000, pl.Int32), value=-1.0)
+    gate = ("10", "eta = 0.3: NCE-NGD against NCE-GD")
+    for hi, verdict in ((-0.5, "reproduced"), (0.5, "not reproduced"), (None, "not reproduced")):
+        table = row.with_columns(hi=pl.lit(hi, pl.Float64))
+        assert judged(loaded, made, theory, gauss_contrasts=table)[gate] == verdict
+
+
+def test_every_figure_has_a_specification_and_words(
+    loaded: params.Params, made: dict[str, pl.DataFrame], theory: pl.DataFrame
+) -> None:
+    run = results(loaded, made, theory)
+    assert set(loaded.studies["nce"].figures) == set(figures.FIGURES)
+    for name, draw in figures.FIGURES.items():
+        if name == "fig43":  # of images: test_nce_digits_study.py
+            continue
+        chart, data = draw(run)
+        spec = charts.specification(chart)
+        assert spec["title"] and len(spec["description"]) > 60 and data.height, name
+
+
+def test_figure_42_shows_what_the_rules_selected(
+    loaded: params.Params, made: dict[str, pl.DataFrame], theory: pl.DataFrame
+) -> None:
+    chart, _ = figures.FIGURES["fig42"](results(loaded, made, theory))
+    text = charts.specification(chart)["description"]
+    for row in made["gauss_selected"].iter_rows(named=True):
+        assert f"η = {row['eta']:g}, {row['mean_min_dist']:.3g}" in text
+
+
+def test_the_index_names_every_item_and_artifact(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    artifacts = catalogue.artifacts(params.load())
+    items = index.load("nce", artifacts)
+    assert all(item.what and item.artifacts and item.code for item in items)
+    inventory = (
+        "LOSS ELOSS FAM D1 D16 MNIST DIG GD NGD NEWT NUM1 NUM2 NUM3 NUM4 L44 L45 P7 P8 L46 L47 L48 L49 L50 T17 T18 "
+        "T19 L51 C2 T20 L53 L54 T21 N1 N2 N3 N4 N5 N6 N7 F41 F42 F43"
+    )
+    assert {item.id for item in items} == set(inventory.split())
+    shown = {artifact for item in items for artifact in item.artifacts}
+    missing = {
+        a.name
+        for a in artifacts
+        if a.job.study == "nce" and a.kind in ("table", "figure", "theory") and a not in shown
+    }
+    assert missing == set()
