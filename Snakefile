@@ -24,6 +24,7 @@ rule all:
         made(),
 
 
+# In a shell command of this loop an f-string would be read when its job runs, and `study` is the last one by then.
 for study in PARAMS.studies:
 
     rule:
@@ -85,8 +86,10 @@ for study in PARAMS.studies:
         log:
             f"logs/analyse-{study}.log",
         threads: workflow.cores
+        params:
+            study=study,
         shell:
-            f"python -m pipeline analyse {study}"
+            "python -m pipeline analyse {params.study}"
 
     rule:
         name:
@@ -98,8 +101,10 @@ for study in PARAMS.studies:
             made("figures", study),
         log:
             f"logs/figures-{study}.log",
+        params:
+            study=study,
         shell:
-            f"python -m pipeline figures {study}"
+            "python -m pipeline figures {params.study}"
 
     rule:
         name:
@@ -111,8 +116,10 @@ for study in PARAMS.studies:
             made("claims", study),
         log:
             f"logs/claims-{study}.log",
+        params:
+            study=study,
         shell:
-            f"python -m pipeline claims {study}"
+            "python -m pipeline claims {params.study}"
 
 
 rule report:
