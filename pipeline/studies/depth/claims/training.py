@@ -182,7 +182,7 @@ def _compared(contrasts: pl.DataFrame, name: str, column: str = "value") -> tupl
     if not rows.height:
         return None, f"{name}: its runs are not in params.yaml, or train nothing at this scale"
     row = rows.row(0, named=True)
-    if row[column] is None:
+    if row[column] is None or row["value"] is None:
         return None, f"{name}: not defined, {row['n_censored']} of {row['n']} models never got to 95%"
     lost = row["n_diverged"]
     lo, hi = (row["lo"], row["hi"]) if column == "value" else (None, None)
