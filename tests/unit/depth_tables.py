@@ -28,6 +28,7 @@ RUNS: list[tuple[str, str, str, str, int, int]] = [
     *((CONTEXTUAL[layers], "ic_tm", ", ".join("1" * layers), "exp-1", K, 0) for layers in (1, 2, 3, 4)),
     ("depth-ic-tm-l2-adam", "ic_tm", "1, 1", "ablation", K, 0),
     ("depth-ic-tm-l3-adam", "ic_tm", "1, 1, 1", "ablation", K, 0),
+    ("depth-ic-tm-l3-published", "ic_tm", "1, 1, 1", "ablation", K, 0),
     ("depth-ic-tm-k2-heads112", "ic_tm", "1, 1, 2", "exp-3", K, 0),
     ("depth-ic-tm-k4-heads111", "ic_tm", "1, 1, 1", "exp-3", 4, 0),
     ("depth-ic-tm-k4-heads1111", "ic_tm", "1, 1, 1, 1", "exp-3", 4, 0),
@@ -46,7 +47,10 @@ def shape(run: str, task: str, heads: str, experiment: str, k: int, hops: int) -
 def learned(about: dict[str, Any]) -> bool:
     if about["task"] == "nested":
         return bool(about["layers"] > about["hops"])
-    return bool(about["layers"] >= LEARNS[about["task"]] and "random" not in about["run"])
+    return bool(
+        about["layers"] >= LEARNS[about["task"]]
+        and not about["run"].endswith(("random", "random-adam", "published"))
+    )
 
 
 def reached(about: dict[str, Any]) -> int | None:
@@ -231,7 +235,8 @@ def runs() -> pl.DataFrame:
              "rates": "0.003, 0.01", "clip": 0.0, "steps": STEPS, "batch": 64, "replicas": 2}  # fmt: skip
     return pl.DataFrame(
         shape(*given) | about | {"init": "random" if "random" in given[0] else "construction",
-                                 "optimizer": "adam" if "adam" in given[0] else "sgd"}
+                                 "optimizer": "adam" if "adam" in given[0] else "sgd",
+                                 "readout": 1.0 if "published" in given[0] else 0.01}
         for given in RUNS
     )  # fmt: skip
 

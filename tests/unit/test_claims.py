@@ -453,7 +453,7 @@ def test_the_runs_of_table_1_are_its_cells() -> None:
     }
     named |= {run for readings in READINGS.values() for run in readings.values()}
     named |= {HEADS, COPY_DEEP, COPY_HEADS, COPY_SHALLOW, COPY_NO_SKIP, COPY_STRIPPED}
-    assert named == set(loaded.runs)
+    assert named == {key for key, run in loaded.runs.items() if run.study == "dyck"}
 
 
 def test_no_replica_left_is_not_a_success() -> None:

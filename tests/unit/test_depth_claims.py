@@ -57,17 +57,23 @@ def test_tables_are_those_of_the_study() -> None:
 
 
 def test_everything_is_reproduced_where_everything_is() -> None:
-    found = judge()
-    assert set(found["verdict"]) == {REPRODUCED}
+    """The tables here are at the middle setting of contextual generalization, l=3 and k=2."""
+    found = judge("quick")
     assert found["claim"].unique(maintain_order=True).to_list() == [str(n) for n in range(1, 10)]
+    untested = found.filter(pl.col("verdict") != REPRODUCED)
+    assert set(untested["verdict"]) == {NOT_TESTED}
+    assert untested["gate"].to_list() == ["L=3", "L=1", "L=2", "L=4 over L=3"]
+    assert set(untested["reason"]) == {"the runs at this scale have the other setting of l and k"}
 
 
-def test_long_trainings_are_judged_at_paper_alone() -> None:
-    found = judge("quick").filter(pl.col("verdict") == NOT_TESTED)
-    assert found.select("claim", "gate").rows() == [
-        ("4", "L=3"), ("4", "L=1"), ("4", "L=2"), ("5", "L=4 over L=3"),
-    ]  # fmt: skip
-    assert set(found["reason"]) == {"needs scale paper, this is quick"}
+def test_the_published_size_is_judged_at_paper_alone() -> None:
+    longer = TABLES["accuracy"].with_columns(l=pl.lit(5, pl.Int8))
+    for scale, verdict in (("quick", NOT_TESTED), ("paper", REPRODUCED)):
+        found = verdicts(judge(scale, accuracy=longer))
+        assert (
+            {found["4", gate] for gate in ("L=3", "L=1", "L=2")} == {found["5", "L=4 over L=3"]} == {verdict}
+        )
+        assert found["4", "middle setting, L=3"] == NOT_TESTED
 
 
 @pytest.mark.parametrize(
@@ -78,30 +84,34 @@ def test_long_trainings_are_judged_at_paper_alone() -> None:
         (("2", "L=1"), changed("accuracy", REASONING[1], "value", 0.31, among="context")),
         (("3", "L=2"), changed("accuracy", GENERALIZATION[2], "value", 0.98, split="unseen_combination")),
         (("3", "L=1"), changed("accuracy", GENERALIZATION[1], "value", 0.14, split="unseen_combination")),
-        (("4", "L=3"), changed("accuracy", CONTEXTUAL[3], "value", 0.94, among="outputs")),
-        (("4", "L=2"), changed("accuracy", CONTEXTUAL[2], "value", 0.61, among="context")),
+        (("4", "middle setting, L=3"), changed("accuracy", CONTEXTUAL[3], "value", 0.94, among="outputs")),
+        (("4", "middle setting, L=2"), changed("accuracy", CONTEXTUAL[2], "value", 0.61, among="context")),
         (("9", "layer 2"), changed("agreement", REASONING[2], "right_example", 0.94)),
     ],
 )
 def test_a_claim_fails_where_its_run_does(gate: tuple[str, str], replaced: dict[str, pl.DataFrame]) -> None:
     found = verdicts(judge(**replaced))
-    assert [key for key, verdict in found.items() if verdict != REPRODUCED] == [gate]
-    assert found[gate] == NOT_REPRODUCED
+    assert [key for key, verdict in found.items() if verdict == NOT_REPRODUCED] == [gate]
 
 
 def test_unseen_tokens_have_no_threshold() -> None:
     found = judge(**changed("accuracy", GENERALIZATION[2], "value", 0.1, split="unseen_token"))
-    assert set(found["verdict"]) == {REPRODUCED}
+    assert NOT_REPRODUCED not in found["verdict"]
+
+
+def test_a_significant_correlation_of_the_wrong_sign_is_none() -> None:
+    opposite = TABLES["contrasts"].with_columns(value=-pl.col("value"))
+    found = verdicts(judge(contrasts=opposite))
+    assert found["6", "SC, steps"] == found["6", "SC, p"] == NOT_REPRODUCED
 
 
 @pytest.mark.parametrize(
     ("contrast", "column", "value", "gate"),
     [
-        ("heads of one layer", "value", 0.1, ("6", "SC, steps")),
         ("heads of one layer", "p", 0.06, ("6", "SC, p")),
         ("heads of two layers, ic_qa", "value", 0.03, ("6", "IC-QA, accuracy")),
         ("heads of two layers, tm", "value", 0.03, ("6", "TM, accuracy")),
-        ("four layers against three", "value", 1.0, ("5", "L=4 over L=3")),
+        ("four layers against three", "value", 1.0, ("5", "middle setting, L=4 over L=3")),
     ],
 )
 def test_comparisons_fail(contrast: str, column: str, value: float, gate: tuple[str, str]) -> None:
@@ -135,10 +145,10 @@ def test_what_is_missing_is_said() -> None:
     nothing = {name: TABLES[name].clear() for name in ("accuracy", "contrasts", "agreement")}
     found = judge(checks={"other": 0.0}, **nothing)
     assert set(found["verdict"]) == {NOT_TESTED}
-    assert found.height == judge().height == 14 + len(CONSTRUCTIONS) + 2 * len(IMPOSSIBLE)
+    assert found.height == judge().height == 18 + len(CONSTRUCTIONS) + 2 * len(IMPOSSIBLE)
     reasons = dict(found.select("gate", "reason").iter_rows())
     assert reasons["L=3"].startswith("depth-ic-tm-l3 is not in params.yaml, or trains nothing")
     assert reasons["T1"] == "its theory check is not in params.yaml"
     undefined = TABLES["contrasts"].with_columns(value=pl.lit(None, pl.Float64), n_censored=8)
     reasons = dict(judge(contrasts=undefined).select("gate", "reason").iter_rows())
-    assert reasons["L=4 over L=3"].endswith("not defined, 8 of 8 models never got to 95%")
+    assert reasons["middle setting, L=4 over L=3"].endswith("not defined, 8 of 8 models never got to 95%")

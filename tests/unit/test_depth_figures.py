@@ -118,3 +118,13 @@ def test_nested_has_a_cell_for_layers_and_hops() -> None:
     data = figures.nested(context())[1]
     assert data.select("layers", "hops").rows() == [(2, 1), (2, 2), (3, 1), (3, 2)]
     assert data.filter(layers=2, hops=2)["value"].item() == pytest.approx(0.05)
+
+
+def test_other_settings_are_told_by_what_differs() -> None:
+    data = figures.contextual_settings(context())[1]
+    last = data.filter(step=1000).select("label", (pl.col("accuracy") > 0.9).alias("learned"))
+    assert dict(last.iter_rows()) == {
+        "2 layers, SGD, classifier 0.01": False, "3 layers, SGD, classifier 0.01": True,
+        "2 layers, Adam, classifier 0.01": False, "3 layers, Adam, classifier 0.01": True,
+        "3 layers, SGD, classifier 1": False,
+    }  # fmt: skip

@@ -13,6 +13,7 @@ from pipeline import checkpoints
 from pipeline.errors import SandglassError
 from pipeline.models import attention_only
 from pipeline.models.attention_only import Spec
+from pipeline.replica import Replica
 
 SPECS = {
     "one layer, one head": Spec(1, (1,), "relu", 9, 4, 5, 3, "random"),
@@ -163,3 +164,21 @@ def test_what_does_not_fit_is_named(tmp_path: Path) -> None:
     checkpoints.write(path, arrays | {"table": arrays["head.W"], "head.W": arrays["blocks.0.W"]}, about)
     with pytest.raises(SandglassError, match=r"head\.W has shape"):
         attention_only.load(path)
+
+
+def test_a_trained_replica_is_a_module(tmp_path: Path) -> None:
+    spec = SPECS["three layers"]
+    arrays = {name: value.float().numpy() for name, value in weights(spec).items()}
+    entry = {"model": "attention_only", "replicas": 3, "dataset": "depth-x-data"}
+    about = {"spec": dataclasses.asdict(spec), "run": "depth-x", "study": "depth", "scale": "smoke", "entry": entry,
+             "params_hash": "0", "diverged": {}}  # fmt: skip
+    path = tmp_path / "model.safetensors"
+    checkpoints.write(path, arrays | {"table": attention_only.embedding(spec)}, about)
+    model = Replica.load(path, 1)
+    expected = attention_only.forward(spec, weights(spec), table(spec), ids(spec, 1))[0][1]
+    torch.testing.assert_close(model(ids(spec, 1)[0]).double(), expected, rtol=1e-3, atol=1e-3)
+    maps = model.attention_patterns(ids(spec, 1)[0])
+    assert [tuple(map_.shape[1:]) for map_ in maps] == [(1, 4, 4), (2, 4, 4), (3, 4, 4)]
+    assert model.labels == ["0", "1"]
+    with pytest.raises(SandglassError, match=r"read numbers of tokens, not 'A='; .* dataset depth-x-data"):
+        model.encode("A=")

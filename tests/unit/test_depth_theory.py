@@ -67,6 +67,10 @@ def test_toy_set_is_that_of_the_proof() -> None:
     right = [row[[0, 3].index(next(i for i in (0, 3) if row[i] == row[6])) * 3 + 2] for row in tokens]
     assert right == [3, 3, 4, 4]
     assert impossibility.TOY_SIDES.tolist() == [1, 1, -1, -1]
+    every, answers = reasoning.every_question(2, 2, 2)
+    wanted = dict(zip(map(tuple, every.tolist()), answers.tolist(), strict=True))
+    found = dict(zip(map(tuple, impossibility.ALL_TOY.tolist()), [3, 3, 4, 4] * 2, strict=True))
+    assert found == wanted
 
 
 def test_a_second_layer_breaks_the_identities(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -95,8 +95,8 @@ def constructed(
     none. Those of the last layer are right at the last query only.
 
     Reasoning (Theorem 3): layer 1 copies within each pair; in layer 2 the query reads what holds its question.
-    Generalization (Theorem 5, corrected): layer 1 reads equal tokens; layer 2 weighs positions by M w, with w the powers
-    of 3 and M_ij = 1[same token] + 1[i = j].
+    Generalization (Theorem 5, corrected): layer 1 reads equal tokens; layer 2 weighs positions by M w, where w are
+    the powers of 3 and M_ij = 1[same token] + 1[i = j].
     Contextual generalization (Theorem 6): layer 1 reads equal tokens of the block, layer 2 is `_exchange`; layer 3 has
     2 l heads that look for differences, which no single head can be compared with.
     """

@@ -22,7 +22,7 @@ def judge(context: Any) -> pl.DataFrame:
         *training.reasoning(accuracy),
         *training.generalization(accuracy),
         *training.contextual(accuracy),
-        *training.speed(contrasts),
+        *training.speed(accuracy, contrasts),
         *training.heads(contrasts, context.entry.claims.close),
         *theory.constructions(checks),
         *theory.impossibility(checks),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -13,6 +14,7 @@ from schemas.depth.tables import CONTEXTUAL, GENERALIZATION, JUDGED, MEMORIZATIO
 LEARNED, LEARNED_IN_CONTEXT = 0.99, 0.95
 NEAR_CHANCE, NEAR_CHANCE_IN_CONTEXT = 0.05, 0.1
 SIGNIFICANT = 0.05
+MIDDLE = 3, 2  # l and k of the middle setting; the published l is 5
 RIGHT_PAIR = 0.95
 OUTPUTS, CONTEXT = "outputs", "context"  # what the largest score is taken of
 FIGURE_2 = "Chen and Zou 2024, Figure 2 and section 6.1"
@@ -47,7 +49,7 @@ def generalization(accuracy: pl.DataFrame) -> Iterator[Gate]:
     yield Gate(
         "3",
         "L=1",
-        f"median accuracy of one layer is within {NEAR_CHANCE} of chance, 1/templates",
+        f"median accuracy of one layer is within {NEAR_CHANCE} of chance, 1/templates of that split",
         FIGURE_2,
         (
             Condition("value", ">=", about - NEAR_CHANCE),
@@ -59,27 +61,49 @@ def generalization(accuracy: pl.DataFrame) -> Iterator[Gate]:
 
 
 def contextual(accuracy: pl.DataFrame) -> Iterator[Gate]:
-    """Claim 4: three layers generalize in context, fewer pick an answer of the context at random."""
+    """Claim 4: three layers generalize in context, fewer pick an answer of the context at random.
+
+    At the published size, and at a middle setting, which takes minutes (chapter section 6).
+    """
     split = JUDGED["ic_tm"]
-    row = _final(accuracy, CONTEXTUAL[3], split, OUTPUTS)
-    what = "accuracy of three layers on fresh contexts"
-    yield _learned("4", "L=3", what, row, CONTEXTUAL[3], LEARNED_IN_CONTEXT, "paper")
-    for layers in (1, 2):
-        row = _final(accuracy, CONTEXTUAL[layers], split, CONTEXT)
-        yield _guesses("4", f"L={layers}", row, CONTEXTUAL[layers], NEAR_CHANCE_IN_CONTEXT, "paper")
+    for prefix, scale, here in _settings(accuracy):
+        row = _final(accuracy, CONTEXTUAL[3], split, OUTPUTS)
+        what = f"accuracy of three layers on fresh contexts{prefix and ', l=3, k=2'}"
+        gates = [_learned("4", f"{prefix}L=3", what, row, CONTEXTUAL[3], LEARNED_IN_CONTEXT, scale)]
+        for layers in (1, 2):
+            row = _final(accuracy, CONTEXTUAL[layers], split, CONTEXT)
+            margin = NEAR_CHANCE_IN_CONTEXT
+            gates.append(_guesses("4", f"{prefix}L={layers}", row, CONTEXTUAL[layers], margin, scale))
+        yield from (gate if here else _elsewhere(gate) for gate in gates)
 
 
-def speed(contrasts: pl.DataFrame) -> Iterator[Gate]:
-    """Claim 5: a fourth layer gets there sooner."""
-    yield Gate(
-        "5",
-        "L=4 over L=3",
-        "median steps to 95% of four layers over those of three are below 1",
-        FIGURE_7,
-        (Condition("value", "<", 1.0),),
-        *_compared(contrasts, "four layers against three"),
-        scale_needed="paper",
-    )
+def speed(accuracy: pl.DataFrame, contrasts: pl.DataFrame) -> Iterator[Gate]:
+    """Claim 5: a fourth layer gets there sooner; at the same two settings."""
+    for prefix, scale, here in _settings(accuracy):
+        gate = Gate(
+            "5",
+            f"{prefix}L=4 over L=3",
+            "median steps to 95% of four layers over those of three are below 1",
+            FIGURE_7,
+            (Condition("value", "<", 1.0),),
+            *_compared(contrasts, "four layers against three"),
+            scale_needed=scale,
+        )
+        yield gate if here else _elsewhere(gate)
+
+
+def _settings(accuracy: pl.DataFrame) -> Iterator[tuple[str, str, bool]]:
+    """What gates of a setting are called, the scale that they need, and whether the runs here have that setting."""
+    row = _final(accuracy, CONTEXTUAL[3], JUDGED["ic_tm"], OUTPUTS)
+    middle = row is not None and (row["l"], row["k"]) == MIDDLE
+    yield "middle setting, ", "quick", row is None or middle
+    yield "", "paper", row is None or not middle
+
+
+def _elsewhere(gate: Gate) -> Gate:
+    """``gate`` where the runs have the other setting."""
+    missing = "the runs at this scale have the other setting of l and k"
+    return replace(gate, measured=None, missing=missing)
 
 
 def heads(contrasts: pl.DataFrame, close: float) -> Iterator[Gate]:
@@ -88,7 +112,7 @@ def heads(contrasts: pl.DataFrame, close: float) -> Iterator[Gate]:
     predicate = "Spearman's correlation of heads and steps to 95% is negative"
     fewer = (Condition("value", "<", 0.0),)
     yield Gate("6", "SC, steps", predicate, FIGURES_4_6, fewer, *_compared(contrasts, name))
-    predicate = f"the p-value of that correlation is below {SIGNIFICANT}"
+    predicate = f"the p-value of that correlation, 1 where it is not negative, is below {SIGNIFICANT}"
     significant = (Condition("value", "<", SIGNIFICANT),)
     yield Gate("6", "SC, p", predicate, FIGURES_4_6, significant, *_compared(contrasts, name, "p"))
     for label, task in (("IC-QA", "ic_qa"), ("TM", "tm")):
@@ -145,7 +169,7 @@ def _learned(
 def _guesses(claim: str, gate: str, row: Row | None, run: str, margin: float, scale: str = "quick") -> Gate:
     """At most chance among the k answers of the context, and a margin."""
     chance = row["chance"] if row else None
-    layers = "one layer" if gate == "L=1" else "two layers"
+    layers = "one layer" if gate.endswith("L=1") else "two layers"
     predicate = f"median accuracy of {layers} among the context's k answers is at most 1/k + {margin}"
     conditions = (Condition("value", "<=", (chance or 0.0) + margin),)
     measured, missing = _measured(row, run)
@@ -153,13 +177,14 @@ def _guesses(claim: str, gate: str, row: Row | None, run: str, margin: float, sc
 
 
 def _compared(contrasts: pl.DataFrame, name: str, column: str = "value") -> tuple[Measured | None, str]:
-    """A contrast, or its p-value; or None, and what is missing."""
+    """A contrast, or its p-value against a value that is not negative; or None, and what is missing."""
     rows = contrasts.filter(contrast=name)
     if not rows.height:
         return None, f"{name}: its runs are not in params.yaml, or train nothing at this scale"
     row = rows.row(0, named=True)
-    if row[column] is None:
+    if row[column] is None or row["value"] is None:
         return None, f"{name}: not defined, {row['n_censored']} of {row['n']} models never got to 95%"
     lost = row["n_diverged"]
     lo, hi = (row["lo"], row["hi"]) if column == "value" else (None, None)
-    return Measured(row[column], lo, hi, row["n"], lost, "diverged" if lost else ""), ""
+    value = 1.0 if column == "p" and row["value"] >= 0 else row[column]
+    return Measured(value, lo, hi, row["n"], lost, "diverged" if lost else ""), ""

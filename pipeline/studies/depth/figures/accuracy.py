@@ -57,7 +57,8 @@ def final_accuracy(context: Any) -> Figure:
         *("run", "layers", "value", "lo", "hi", "n", "chance", "confidence"),
         among.otherwise(pl.lit(OUTPUTS)).alias("among"),
         pl.when(several).then(size).otherwise(depth).alias("row"),
-    ).sort("task", "layers", "row", "among")
+    ).sort("task", "layers", "row", "among", "run")
+    data = data.unique(("task", "row", "among"), keep="first", maintain_order=True)
     title = alt.TitleParams(
         name,
         subtitle=[

@@ -18,7 +18,7 @@ def learning_rates(context: Any) -> Figure:
         return empty(name, "no run was trained")
     data = table.select(
         pl.col("task").replace_strict(TASKS),
-        *("run", "k", "l", "layers", "lr", "n", "n_diverged", "training_loss", "chosen"),
+        *("run", "k", "l", "sequences", "layers", "lr", "n", "n_diverged", "training_loss", "chosen"),
         pl.col("layers").map_elements(layers, return_dtype=pl.String).alias("depth"),
     ).sort("task", "run", "lr")
     panels = facet(_panel(data), "task", columns=2)
@@ -58,8 +58,14 @@ def _panel(data: pl.DataFrame) -> Any:
             axis=alt.Axis(minExtent=30, tickCount=5),
         ),
         color=alt.Color("depth:N", title=None, scale=scale, legend=alt.Legend(orient="top")),
-        detail="run:N",
-        tooltip=["run:N", "lr:Q", alt.Tooltip("training_loss:Q", format=".3f"), "n_diverged:Q"],
+        detail=["run:N", "sequences:O"],
+        tooltip=[
+            "run:N",
+            "sequences:O",
+            "lr:Q",
+            alt.Tooltip("training_loss:Q", format=".3f"),
+            "n_diverged:Q",
+        ],
     )
     rings = base.transform_filter("datum.chosen").mark_point(filled=False, size=170, strokeWidth=2)
     points = base.mark_point(filled=True, size=40, opacity=1)

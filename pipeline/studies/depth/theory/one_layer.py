@@ -76,8 +76,8 @@ def _gadgets(inputs: int, theory_id: str, seed: int) -> Iterator[dict[str, Any]]
     for form, weights in (("printed", _attention(free - wall, ids)), ("corrected", masked)):
         yield {
             "check": f"constrained-{form}",
-            "statement": "With W_pp(i, j) large and positive, as printed, the pair attends to nothing else: largest "
-            "weight at masked pairs"
+            "statement": "With W_pp(i, j) towards infinity, the first of two printed ways to mask a pair, all "
+            "attention goes there instead: largest weight at masked pairs"
             if form == "printed"
             else "With a large negative entry masked pairs have no weight: largest weight",
             "source": f"{SECTION_10}, Lemma 2",
