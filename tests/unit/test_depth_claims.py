@@ -99,10 +99,15 @@ def test_unseen_tokens_have_no_threshold() -> None:
     assert NOT_REPRODUCED not in found["verdict"]
 
 
+def test_a_significant_correlation_of_the_wrong_sign_is_none() -> None:
+    opposite = TABLES["contrasts"].with_columns(value=-pl.col("value"))
+    found = verdicts(judge(contrasts=opposite))
+    assert found["6", "SC, steps"] == found["6", "SC, p"] == NOT_REPRODUCED
+
+
 @pytest.mark.parametrize(
     ("contrast", "column", "value", "gate"),
     [
-        ("heads of one layer", "value", 0.1, ("6", "SC, steps")),
         ("heads of one layer", "p", 0.06, ("6", "SC, p")),
         ("heads of two layers, ic_qa", "value", 0.03, ("6", "IC-QA, accuracy")),
         ("heads of two layers, tm", "value", 0.03, ("6", "TM, accuracy")),

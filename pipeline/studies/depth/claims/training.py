@@ -112,7 +112,7 @@ def heads(contrasts: pl.DataFrame, close: float) -> Iterator[Gate]:
     predicate = "Spearman's correlation of heads and steps to 95% is negative"
     fewer = (Condition("value", "<", 0.0),)
     yield Gate("6", "SC, steps", predicate, FIGURES_4_6, fewer, *_compared(contrasts, name))
-    predicate = f"the p-value of that correlation is below {SIGNIFICANT}"
+    predicate = f"the p-value of that correlation, 1 where it is not negative, is below {SIGNIFICANT}"
     significant = (Condition("value", "<", SIGNIFICANT),)
     yield Gate("6", "SC, p", predicate, FIGURES_4_6, significant, *_compared(contrasts, name, "p"))
     for label, task in (("IC-QA", "ic_qa"), ("TM", "tm")):
@@ -177,13 +177,14 @@ def _guesses(claim: str, gate: str, row: Row | None, run: str, margin: float, sc
 
 
 def _compared(contrasts: pl.DataFrame, name: str, column: str = "value") -> tuple[Measured | None, str]:
-    """A contrast, or its p-value; or None, and what is missing."""
+    """A contrast, or its p-value against a value that is not negative; or None, and what is missing."""
     rows = contrasts.filter(contrast=name)
     if not rows.height:
         return None, f"{name}: its runs are not in params.yaml, or train nothing at this scale"
     row = rows.row(0, named=True)
-    if row[column] is None:
+    if row[column] is None or row["value"] is None:
         return None, f"{name}: not defined, {row['n_censored']} of {row['n']} models never got to 95%"
     lost = row["n_diverged"]
     lo, hi = (row["lo"], row["hi"]) if column == "value" else (None, None)
-    return Measured(row[column], lo, hi, row["n"], lost, "diverged" if lost else ""), ""
+    value = 1.0 if column == "p" and row["value"] >= 0 else row[column]
+    return Measured(value, lo, hi, row["n"], lost, "diverged" if lost else ""), ""
