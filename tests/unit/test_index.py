@@ -24,10 +24,16 @@ IDS = {
     "depth": [
         *_numbered(D=5, M=2, R=2), "F1", "F2", "F3", "F3b", "F4", "F5", "F6", "F7", *_numbered(T=9, A=1),
     ],
+    "nce": [
+        "LOSS", "ELOSS", "FAM", "D1", "D16", "MNIST", "DIG", "GD", "NGD", "NEWT", *_numbered(NUM=4),
+        "L44", "L45", "P7", "P8", "L46", "L47", "L48", "L49", "L50", "T17", "T18", "L51", "T19", "C2", "T20",
+        "L53", "L54", "T21", *_numbered(N=7), "F41", "F42", "F43",
+    ],
 }  # fmt: skip
 AIDS = {
     "dyck": {"runs", "readings", "stack_score", "broken_solvers", "training_length"},
     "depth": set(),
+    "nce": set(),
 }
 
 

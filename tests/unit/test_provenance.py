@@ -32,7 +32,13 @@ stages:
 
 @pytest.fixture(scope="module")
 def loaded() -> Params:
-    return params.load()
+    """The first study alone: names need not say whose they are."""
+    full = params.load()
+    own = {
+        section: {key: entry for key, entry in getattr(full, section).items() if entry.study == "dyck"}
+        for section in params.SECTIONS
+    }
+    return replace(full, **own, studies={"dyck": full.studies["dyck"]})
 
 
 def found(name: str, loaded: Params) -> list[tuple[str, str]]:
