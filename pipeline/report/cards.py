@@ -143,6 +143,13 @@ def _example(frame: pl.DataFrame, vocabulary: list[str]) -> Pairs:
     return [(f"row {row}, decoded", shown)]
 
 
+def _replicas(entry: Any) -> str:
+    """How many, and in a grid at which learning rates."""
+    if not isinstance(entry.lr, list):
+        return str(entry.replicas)
+    return f"{entry.replicas} at each learning rate: {', '.join(map(str, entry.lr))}"
+
+
 def _run(site: Site, artifact: Artifact, drawing: Drawing) -> Card:
     job = artifact.job
     entry = graph.entry(job, site.params)
@@ -153,7 +160,7 @@ def _run(site: Site, artifact: Artifact, drawing: Drawing) -> Card:
     diverged = header.get("diverged") or {}
     numbers = sum(array.size for array in arrays.values())
     facts = [
-        ("replicas", str(entry.replicas)),
+        ("replicas", _replicas(entry)),
         ("model", f"{model}: {wording.first_paragraph(sources.module_doc(model))}"),
         ("objective", f"pipeline/training/objectives/{entry.objective}.py"),
         ("dataset", entry.dataset),
@@ -162,8 +169,8 @@ def _run(site: Site, artifact: Artifact, drawing: Drawing) -> Card:
         ("diverged", ", ".join(f"replica {r} at step {s}" for r, s in diverged.items()) or "none"),
     ]
     what = wording.prose(
-        f"A run: an ensemble of {entry.replicas} replicas of one model, trained alike. The leading axis of the "
-        "tensors is the replica, where a tensor differs between replicas."
+        "A run: an ensemble of replicas of one model, trained alike. The leading axis of the tensors is the replica, "
+        "where a tensor differs between replicas."
     )
     source = sources.defined(Path("pipeline/studies") / job.study / "runs.py", "prepare")
     tensors = [(name, str(array.dtype), " × ".join(map(str, array.shape))) for name, array in arrays.items()]
