@@ -126,7 +126,9 @@ def accuracy() -> pl.DataFrame:
     rows = []
     for given in RUNS:
         about = shape(*given) | {"chosen": True}
-        splits = [JUDGED[about["task"]], *(["unseen_token"] if about["task"] == "tm" else [])]
+        splits = [
+            JUDGED[about["task"]], *(["unseen_token", "unseen_repetition"] if about["task"] == "tm" else []),
+        ]  # fmt: skip
         for split in splits:
             for among in ("outputs", *(["context"] if about["task"] in PAIRS else [])):
                 value = curve(about, STEPS, among == "context")

@@ -83,6 +83,10 @@ def test_the_published_size_is_judged_at_paper_alone() -> None:
         (("2", "L=2"), changed("accuracy", REASONING[2], "value", 0.98, among="outputs")),
         (("2", "L=1"), changed("accuracy", REASONING[1], "value", 0.31, among="context")),
         (("3", "L=2"), changed("accuracy", GENERALIZATION[2], "value", 0.98, split="unseen_combination")),
+        (
+            ("3", "L=2, one token"),
+            changed("accuracy", GENERALIZATION[2], "value", 0.5, split="unseen_repetition"),
+        ),
         (("3", "L=1"), changed("accuracy", GENERALIZATION[1], "value", 0.14, split="unseen_combination")),
         (("4", "middle setting, L=3"), changed("accuracy", CONTEXTUAL[3], "value", 0.94, among="outputs")),
         (("4", "middle setting, L=2"), changed("accuracy", CONTEXTUAL[2], "value", 0.61, among="context")),
@@ -145,7 +149,7 @@ def test_what_is_missing_is_said() -> None:
     nothing = {name: TABLES[name].clear() for name in ("accuracy", "contrasts", "agreement")}
     found = judge(checks={"other": 0.0}, **nothing)
     assert set(found["verdict"]) == {NOT_TESTED}
-    assert found.height == judge().height == 18 + len(CONSTRUCTIONS) + 2 * len(IMPOSSIBLE)
+    assert found.height == judge().height == 19 + len(CONSTRUCTIONS) + 2 * len(IMPOSSIBLE)
     reasons = dict(found.select("gate", "reason").iter_rows())
     assert reasons["L=3"].startswith("depth-ic-tm-l3 is not in params.yaml, or trains nothing")
     assert reasons["T1"] == "its theory check is not in params.yaml"

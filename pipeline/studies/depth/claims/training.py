@@ -40,9 +40,15 @@ def reasoning(accuracy: pl.DataFrame) -> Iterator[Gate]:
 
 
 def generalization(accuracy: pl.DataFrame) -> Iterator[Gate]:
-    """Claim 3: two layers classify unseen combinations of tokens, one guesses the template."""
+    """Claim 3: two layers classify unseen combinations of tokens, one guesses the template.
+
+    A combination may be of one token: those of the template AAA have a gate of their own.
+    """
     row = _final(accuracy, GENERALIZATION[2], JUDGED["tm"], OUTPUTS)
     yield _learned("3", "L=2", "accuracy of two layers on unseen combinations", row, GENERALIZATION[2])
+    row = _final(accuracy, GENERALIZATION[2], "unseen_repetition", OUTPUTS)
+    what = "accuracy of two layers on AAA of tokens seen in other templates alone"
+    yield _learned("3", "L=2, one token", what, row, GENERALIZATION[2])
     row = _final(accuracy, GENERALIZATION[1], JUDGED["tm"], OUTPUTS)
     chance = row["chance"] if row else None
     about = chance or 0.0
