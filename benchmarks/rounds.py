@@ -58,7 +58,7 @@ def lay_out_reduced(path: Path) -> Workspace:
 
 
 def reduce(tree: Workspace) -> None:
-    """Leave of the Dyck study what `DATASETS`, `RUNS` and `CHECKS` name, at scale smoke."""
+    """Leave no study but Dyck, and of that what `DATASETS`, `RUNS` and `CHECKS` name, at scale smoke."""
     # The words of its page speak of all that was there; a study without words of its own has a plain page.
     (tree.path / "pipeline/studies/dyck/report.md.j2").unlink()
 
@@ -66,6 +66,7 @@ def reduce(tree: Workspace) -> None:
         params["scale"], params["device"] = "smoke", "cpu"
         for section, names in (("datasets", DATASETS), ("runs", RUNS), ("theory", CHECKS)):
             params[section] = {name: params[section][name] for name in names}
+        params["studies"] = {"dyck": params["studies"]["dyck"]}
         study = params["studies"]["dyck"]
         study |= {"datasets": DATASETS, "runs": RUNS, "theory": CHECKS, "figures": ["variation"]}
 
