@@ -89,7 +89,7 @@ def test_a_reference_set_is_read_in_place_of_what_was_built(dyck: Workspace) -> 
 @pytest.mark.parametrize(
     ("study", "name", "expected"),
     [
-        ("dykc", "variation", "no study 'dykc' (did you mean 'dyck'?); known: dyck, depth, nce"),
+        ("dykc", "variation", "no study 'dykc' (did you mean 'dyck'?); known: depth, dyck, nce"),
         (
             "dyck",
             "varation",
