@@ -76,7 +76,8 @@ def load_table(
         if not (tree / path).is_file():
             how = f"there is no such file in the reference set of {study}" if reference else _make(path)
             raise SandglassError(f"{path} is missing in {tree.resolve()}: {how}")
-    return pl.concat(tables.read(tree / path, schema) for path in paths)
+    # Curves of runs with other objectives have other columns.
+    return pl.concat((tables.read(tree / path, schema) for path in paths), how="diagonal")
 
 
 def to_csv(frame: pl.DataFrame) -> str:

@@ -59,6 +59,13 @@ def test_every_table_is_what_its_files_hold(smoke: Workspace) -> None:
             assert frame.sort(keys).equals(whole.sort(keys))
 
 
+def test_curves_of_runs_with_other_metrics_are_one_table(smoke: Workspace) -> None:
+    curves = pipeline.load_table("nce", "curves", root=smoke.path)
+    assert {"nce-digits-full-nce-gd", "nce-digits-full-nce-ngd"} <= set(curves["run"])
+    assert {"gradient_norm", "skipped"} <= set(curves.columns)
+    assert curves.filter(pl.col("run").str.ends_with("-ngd"))["skipped"].null_count() == 0
+
+
 def test_the_work_tree_is_found_from_below_it(smoke: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(smoke.path / "data/tables/dyck")
     assert pipeline.load_table("dyck", "variation")["scale"].unique().to_list() == ["smoke"]
