@@ -69,7 +69,9 @@ def tree(dyck: Workspace, monkeypatch: pytest.MonkeyPatch) -> params.Params:
 
 
 def of_step(loaded: params.Params, *steps: str) -> list[Path]:
-    return [path for job in graph.jobs(loaded) if job.step in steps for path in graph.outputs(job, loaded)]
+    """The files of one study: all are sealed and recorded alike."""
+    chosen = (job for job in graph.jobs(loaded) if job.step in steps and job.study == "dyck")
+    return [path for job in chosen for path in graph.outputs(job, loaded)]
 
 
 @pytest.mark.slow

@@ -171,7 +171,7 @@ def test_a_trained_replica_is_a_module(tmp_path: Path) -> None:
     arrays = {name: value.float().numpy() for name, value in weights(spec).items()}
     entry = {"model": "attention_only", "replicas": 3, "dataset": "depth-x-data"}
     about = {"spec": dataclasses.asdict(spec), "run": "depth-x", "study": "depth", "scale": "smoke", "entry": entry,
-             "params_hash": "0", "diverged": {}}  # fmt: skip
+             "params_hash": "0", "diverged": {}, "lr": [0.01] * 3}  # fmt: skip
     path = tmp_path / "model.safetensors"
     checkpoints.write(path, arrays | {"table": attention_only.embedding(spec)}, about)
     model = Replica.load(path, 1)
