@@ -131,7 +131,8 @@ def test_tables_sort(browser: Browser) -> None:
 
     def sizes() -> list[int]:
         found: list[int] = browser.js(
-            "return [...document.querySelectorAll('table.sortable tbody tr')].map(r => Number(r.cells[4].dataset.sort))"
+            "return [...document.querySelector('table.sortable').tBodies[0].rows]"
+            ".map(r => Number(r.cells[4].dataset.sort))"
         )
         return found
 

@@ -99,7 +99,10 @@ def _panel(data: pl.DataFrame, selected: pl.DataFrame, loss: str) -> Any:
     scale = alt.Scale(type="log", domain=[low, high], nice=False)
     axis = alt.Axis(values=_ticks(low, high), format="~g", titlePadding=4, minExtent=34)
     y = alt.Y("train_loss:Q", title="training loss (log)" if loss == NCE else None, scale=scale, axis=axis)
-    x = alt.X("step:Q", title="updates", axis=alt.Axis(tickCount=4, grid=False, titlePadding=2))
+    # Given, for the layer of those that diverge may have no rows to take it from.
+    steps = shown["step"].to_list() or [0, 1]
+    span = alt.Scale(domain=[min(steps), max(steps)], nice=False)
+    x = alt.X("step:Q", title="updates", scale=span, axis=alt.Axis(tickCount=4, grid=False, titlePadding=2))
     colour = alt.Color(
         "method:N",
         title=None,
