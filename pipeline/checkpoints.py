@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,17 @@ def read(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         raise SandglassError(
             f"checkpoint {path} is truncated or damaged ({reason}); delete it and run snakemake again"
         ) from None
+
+
+def check_shapes(path: Path, arrays: Mapping[str, np.ndarray], shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Hold the arrays of the checkpoint at ``path`` against the shapes of a model's parameters.
+
+    Raises SandglassError for a parameter that is missing, or whose shape behind the replica axis is another.
+    """
+    for name, shape in shapes.items():
+        if name not in arrays or arrays[name].shape[1:] != shape:
+            found = arrays[name].shape[1:] if name in arrays else "nothing"
+            raise SandglassError(f"checkpoint {path}: {name} has shape {found}, its header says {shape}")
 
 
 def _open(content: bytes) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

@@ -1,4 +1,6 @@
-"""Named random streams: all randomness of the project comes from here (DESIGN: determinism).
+"""What makes results repeat bit for bit: named random streams, and sums on one thread (DESIGN: determinism).
+
+All randomness of the project comes from here.
 
 A stream is addressed by the root seed of params.yaml and a path of names such as
 ``("dyck", "dyck-standard", "replica", 3, "order", 17)``. Two streams with different names are
@@ -8,6 +10,8 @@ independent; asking for a stream twice gives the same numbers, whatever was draw
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -23,3 +27,16 @@ def stream(seed: int, *names: str | int) -> np.random.Generator:
     path = "".join(f"{len(str(name))}:{name}" for name in names)
     words = np.frombuffer(hashlib.sha256(path.encode()).digest(), dtype="<u4")
     return np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, *words.tolist()])))
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Sums of torch do not depend on the number of cores then, and engines run other jobs on those."""
+    import torch  # here, because most steps that draw numbers do without it, and it takes seconds
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

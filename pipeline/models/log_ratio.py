@@ -19,6 +19,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from pipeline.languages.exponential_families import mean_optimum, mean_points
+from pipeline.streams import one_thread
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.bool_]
@@ -330,9 +331,5 @@ def _product(left: Array, right: Array) -> Array:
     """(P, K, A) times (P, A, B), on one thread: more would change the last bits."""
     if left.shape[1] == 1 and left.shape[2] * right.shape[2] < 9000:
         return left @ right  # OpenBLAS has threads for larger products only
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+    with one_thread():
         return torch.matmul(torch.from_numpy(np.ascontiguousarray(left)), torch.from_numpy(right)).numpy()
-    finally:
-        torch.set_num_threads(threads)

@@ -20,9 +20,8 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,7 +31,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from pipeline.errors import SandglassError
-from pipeline.streams import stream
+from pipeline.streams import one_thread, stream
 
 Array = NDArray[np.float64]
 Matrix = Any  # an array or a scipy.sparse one: pruned layers keep few of very many weights
@@ -384,7 +383,7 @@ def attend(layer: Layer, x: Array, floor: float, pattern: Array | None = None) -
 def run(layers: Sequence[Layer], x: Array, floor: float) -> tuple[Array, list[Array]]:
     """Output (m, B, N) of ``layers`` on ``x`` (m, B, N), and the attention pattern of every layer."""
     patterns = []
-    with _one_thread():
+    with one_thread():
         for layer in layers:
             patterns.append(attention(layer, x))
             x = network(layer, attend(layer, x, floor, patterns[-1]) + x)
@@ -407,17 +406,6 @@ def _apply(matrix: Matrix, x: Array) -> Array:
     else:
         product = matrix @ columns
     return product.reshape(-1, *x.shape[1:])
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """The last bits of a product then do not depend on the number of cores."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def padded(x: Array, rows: int) -> Array:

@@ -219,11 +219,8 @@ def load(path: Path) -> Ensemble:
     Raises SandglassError if it is missing, damaged, or does not fit its own header.
     """
     arrays, header = checkpoints.read(path)
-    tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
     spec = Spec(**header["spec"])
+    checkpoints.check_shapes(path, arrays, shapes(spec))
+    tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
     table = tensors.pop("table")
-    for name, shape in shapes(spec).items():
-        if name not in tensors or tuple(tensors[name].shape[1:]) != shape:
-            found = tuple(tensors[name].shape[1:]) if name in tensors else "nothing"
-            raise SandglassError(f"checkpoint {path}: {name} has shape {found}, its header says {shape}")
     return Ensemble(spec, tensors, table, header)

@@ -200,8 +200,8 @@ class RatePoints(_Result):
 _RUN = ["dim", "loss", "optimizer", "eta", "n", "seed"]
 
 
-class GaussRuns(_Result):
-    """N6: descent on fresh samples, from tau_q; the running minimum is what Figure 4.2 shows."""
+class _GaussRun(_Result):
+    """What every table of N6 about single runs names."""
 
     dim: pl.Int8 = pa.Field(isin=[1, 16])
     loss: pl.String = pa.Field(isin=LOSSES)
@@ -209,6 +209,11 @@ class GaussRuns(_Result):
     eta: pl.Float64 = pa.Field(gt=0)
     n: pl.Int32 = pa.Field(gt=0, description="samples of P* and of Q per update")
     seed: pl.Int32 = pa.Field(ge=0)
+
+
+class GaussRuns(_GaussRun):
+    """N6: descent on fresh samples, from tau_q; the running minimum is what Figure 4.2 shows."""
+
     step: pl.Int16 = pa.Field(ge=0)
     dist: pl.Float64 = pa.Field(ge=0, nullable=True, description="inf or null only where diverged")
     min_dist: pl.Float64 = pa.Field(ge=0)
@@ -232,15 +237,9 @@ class GaussRuns(_Result):
         return data.lazyframe.select(pl.col("dist").is_finite().fill_null(False) | pl.col("diverged"))
 
 
-class GaussFinal(_Result):
+class GaussFinal(_GaussRun):
     """N6: the end of each run."""
 
-    dim: pl.Int8 = pa.Field(isin=[1, 16])
-    loss: pl.String = pa.Field(isin=LOSSES)
-    optimizer: pl.String = pa.Field(isin=[GD, NGD])
-    eta: pl.Float64 = pa.Field(gt=0)
-    n: pl.Int32 = pa.Field(gt=0)
-    seed: pl.Int32 = pa.Field(ge=0)
     fresh_loss: pl.Float64 = pa.Field(ge=0, nullable=True, description="inf or null where diverged")
     min_dist: pl.Float64 = pa.Field(ge=0)
     final_dist: pl.Float64 = pa.Field(ge=0, nullable=True, description="inf or null where diverged")
@@ -254,25 +253,8 @@ class GaussFinal(_Result):
         unique = _RUN
 
 
-class GaussWithoutMeans(_Result):
-    """N6, ablation: the end of each run in 16 dimensions with 17 coordinates, without those of the means."""
-
-    loss: pl.String = pa.Field(isin=LOSSES)
-    optimizer: pl.String = pa.Field(isin=[GD, NGD])
-    eta: pl.Float64 = pa.Field(gt=0)
-    n: pl.Int32 = pa.Field(gt=0)
-    seed: pl.Int32 = pa.Field(ge=0)
-    fresh_loss: pl.Float64 = pa.Field(ge=0, nullable=True, description="inf or null where diverged")
-    min_dist: pl.Float64 = pa.Field(ge=0)
-    final_dist: pl.Float64 = pa.Field(ge=0, nullable=True, description="inf or null where diverged")
-    diverged: pl.Boolean
-    skipped: pl.Int32 = pa.Field(ge=0)
-
-    class Config:
-        """One row per run."""
-
-        strict = True
-        unique = ["loss", "optimizer", "eta", "n", "seed"]
+class GaussWithoutMeans(GaussFinal):
+    """N6, ablation: the same in 16 dimensions with 17 coordinates, without those of the means."""
 
 
 class GaussSelected(_Result):

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from pipeline import tables
+from pipeline.streams import one_thread
 from pipeline.studies.depth.analysis import attention, contrasts, measure, text
 from schemas.depth.tables import JUDGED, SCHEMAS
 
@@ -20,7 +21,7 @@ def analyse(context: Any) -> dict[str, pl.DataFrame]:
     datasets = {key: context.dataset(key) for key in context.entry.datasets}
     rows: dict[str, list[pl.DataFrame]] = {name: [] for name in SCHEMAS}
     runs = {}
-    with measure.one_thread():
+    with one_thread():
         for name in context.runs():
             runs[name] = run = measure.read(context, name, datasets)
             rows["runs"].append(_runs(run, datasets))

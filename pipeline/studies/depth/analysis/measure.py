@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,17 +94,6 @@ class Run:
 def _ending(split: str) -> str:
     """Of the metrics of a split, in the curves of a run."""
     return "" if split == "train" else f"_{split}"
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Sums do not depend on the number of cores then, and engines run other jobs on those."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def read(context: Any, name: str, frames: dict[str, pl.DataFrame]) -> Run:

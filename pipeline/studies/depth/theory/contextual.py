@@ -15,11 +15,8 @@ from pipeline.streams import stream
 from pipeline.studies.depth import constructions
 from schemas import theory
 
-SMALL_K, SMALL_L, SMALL = (
-    2,
-    2,
-    (3, 2),
-)  # where every context is asked: examples, template length, tokens and answers
+SMALL_K, SMALL_L = 2, 2  # examples and length of templates where every context is asked
+SMALL = 3, 2  # tokens and answers there
 THEOREM_6 = "Chen and Zou 2024, Theorem 6 and section 15"
 COPY, SCALE, ROWS = (f"depth-theorem-6-{name}" for name in ("copy", "scale", "rows"))
 
@@ -93,21 +90,36 @@ def _errata(entry: Any, theory_id: str, seed: int) -> Iterator[dict[str, Any]]:
         return constructions.accuracy(outputs, sample.label_N)
 
     corrected = run("corrected")
-    for form, outputs in (("printed", run("copy")), ("corrected", corrected)):
-        yield {
-            "check": f"copy-{form}",
-            "statement": "The printed pattern of the second layer brings no answer to the last column, where the right "
-            "one then ties with all that are absent: share right"
-            if form == "printed"
-            else "With every answer brought to the last column the right one stays alone: share right",
-            "size": size,
-            "measured": right(outputs),
-            "comparison": "beyond" if form == "printed" else "within",
-            "bound": 1.0,
-            "tolerance": 0.0,
-            "erratum": COPY,
-            "form": form,
-        }
+    shares = (
+        (
+            "copy",
+            COPY,
+            "The printed pattern of the second layer brings no answer to the last column, where the right one then "
+            "ties with all that are absent: share right",
+            "With every answer brought to the last column the right one stays alone: share right",
+        ),
+        (
+            "rows",
+            ROWS,
+            "The third layer's M_i stand in the last l of l + 2 spare rows, two too low, and miss templates that "
+            "differ in the first tokens: share right",
+            "In the first l rows, where the first layer writes the template, they miss none: share right",
+        ),
+    )
+    for name, erratum, *statements in shares:
+        forms = (("printed", run(name), "beyond"), ("corrected", corrected, "within"))
+        for (form, outputs, comparison), statement in zip(forms, statements, strict=True):
+            yield {
+                "check": f"{name}-{form}",
+                "statement": statement,
+                "size": size,
+                "measured": right(outputs),
+                "comparison": comparison,
+                "bound": 1.0,
+                "tolerance": 0.0,
+                "erratum": erratum,
+                "form": form,
+            }
     wrong = sample.candidates_NxK != sample.label_N[:, None]
     for form, outputs in (("printed", run("scale")), ("corrected", corrected)):
         left = np.take_along_axis(outputs[0], sample.candidates_NxK, 1)[wrong]
@@ -124,20 +136,5 @@ def _errata(entry: Any, theory_id: str, seed: int) -> Iterator[dict[str, Any]]:
             "tolerance": 0.0,
             "detail": f"smallest gamma {1 - left.max():.3g}, share right {right(outputs):.3g}",
             "erratum": SCALE,
-            "form": form,
-        }
-    for form, outputs in (("printed", run("rows")), ("corrected", corrected)):
-        yield {
-            "check": f"rows-{form}",
-            "statement": "The third layer's M_i stand in the last l of l + 2 spare rows, two too low, and miss "
-            "templates that differ in the first tokens: share right"
-            if form == "printed"
-            else "In the first l rows, where the first layer writes the template, they miss none: share right",
-            "size": size,
-            "measured": right(outputs),
-            "comparison": "beyond" if form == "printed" else "within",
-            "bound": 1.0,
-            "tolerance": 0.0,
-            "erratum": ROWS,
             "form": form,
         }

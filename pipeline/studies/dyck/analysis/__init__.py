@@ -7,8 +7,9 @@ from typing import Any
 import polars as pl
 
 from pipeline import tables
+from pipeline.streams import one_thread
 from pipeline.studies.dyck.analysis import contrasts, copying, importance, per_run, pruning, readings
-from pipeline.studies.dyck.analysis.measure import measure, one_thread
+from pipeline.studies.dyck.analysis.measure import measure
 from schemas.dyck.tables import SCHEMAS
 
 

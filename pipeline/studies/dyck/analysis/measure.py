@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -101,17 +100,6 @@ class Model:
             reasons += [f"{low.sum()} with acc_close below {self.min_accuracy:g}"] if low.any() else []
             ok &= ~low
         return np.flatnonzero(ok), ", ".join(reasons)
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Sums do not depend on the number of cores then, and engines run other jobs on those."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def measure(context: Any, run: str, datasets: dict[str, pl.DataFrame]) -> Model:

@@ -41,7 +41,7 @@ def analyse(context: Any) -> dict[str, pl.DataFrame]:
     return {
         "gauss_runs": runs.drop("fresh_loss"),
         "gauss_final": ends,
-        "gauss_without_means": final(pl.concat(without)).drop("dim"),
+        "gauss_without_means": final(pl.concat(without)),
         "gauss_precision": precision(ends, final(pl.concat(rounded))),
         "gauss_population": pl.concat(population(loss, settings) for loss in LOSSES),
     }
