@@ -13,6 +13,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -253,17 +254,28 @@ def _replaced(path: str | Path, fs: object = None) -> Iterator[dict[str, Any]]:
     temporary.replace(file)
 
 
+def _at(tree: Any, path: str, separator: str) -> Any:
+    """The value at ``path``, which DVC takes for missing on KeyError."""
+    for key in path.split(separator):
+        if not isinstance(tree, dict):
+            raise KeyError(path)
+        tree = tree[key]
+    return tree
+
+
 @contextmanager
 def _dvc() -> Iterator[None]:
-    """Calls into DVC, changed in three ways; its errors become one line.
+    """Calls into DVC, changed in four ways; its errors become one line.
 
     It parses params.yaml once, not once per stage; each stage still gets objects of its own, since shared
-    ones would stand in dvc.lock as YAML anchors. It replaces dvc.lock in one step. And it keeps no note of
+    ones would stand in dvc.lock as YAML anchors. It goes straight to a parameter, and does not compare the
+    path of every value with it as if with a pattern. It replaces dvc.lock in one step. And it keeps no note of
     who reads and writes what, rewritten in place for each stage: the lock of the repository is held.
     """
-    original = param.load_path, dvcfile.modify_yaml, rwlock.rwlock
+    original = param.load_path, param.dpath, dvcfile.modify_yaml, rwlock.rwlock
     parsed = cache(lambda *path: json.dumps(original[0](*path)))
     param.load_path = lambda *path: json.loads(parsed(*path))
+    param.dpath = SimpleNamespace(get=_at)
     dvcfile.modify_yaml = _replaced
     rwlock.rwlock = lambda *_: nullcontext()
     try:
@@ -271,4 +283,4 @@ def _dvc() -> Iterator[None]:
     except DvcException as error:
         raise SandglassError(f"DVC: {' '.join(str(error).split())}") from None
     finally:
-        param.load_path, dvcfile.modify_yaml, rwlock.rwlock = original
+        param.load_path, param.dpath, dvcfile.modify_yaml, rwlock.rwlock = original
