@@ -12,7 +12,7 @@ import polars as pl
 from pandera.api.polars.types import PolarsData
 
 TASKS = ["sc", "ic_qa", "tm", "ic_tm", "nested"]
-EXPERIMENTS = ["exp-1", "exp-2", "exp-3", "exp-5", "exp-6", "ablation"]
+EXPERIMENTS = ["exp-1", "exp-2", "exp-3", "exp-5", "exp-6", "control", "ablation"]
 SPLITS = ["train", "fresh", "unseen_combination", "unseen_repetition", "unseen_token"]
 # The split by which a task is judged (claims 1 to 4): what was to be memorized, else what training never showed.
 JUDGED = {"sc": "train", "ic_qa": "fresh", "tm": "unseen_combination", "ic_tm": "fresh", "nested": "fresh"}
@@ -23,6 +23,11 @@ MEMORIZATION = {1: "depth-sc-l1", 2: "depth-sc-l2"}
 REASONING = {1: "depth-ic-qa-l1", 2: "depth-ic-qa-l2"}
 GENERALIZATION = {1: "depth-tm-l1", 2: "depth-tm-l2"}
 CONTEXTUAL = {layers: f"depth-ic-tm-l{layers}" for layers in (1, 2, 3, 4)}
+ONE_LAYER = {  # from the start from which one layer memorizes
+    "ic_qa": "depth-ic-qa-l1-uniform",
+    "tm": "depth-tm-l1-uniform",
+    "ic_tm": "depth-ic-tm-l1-uniform",
+}
 CONTEXTUAL_ADAM = {layers: f"depth-ic-tm-l{layers}-adam" for layers in (2, 3)}
 TWO_PAIRS = "depth-ic-qa-l2-k2"  # as many pairs as the probes of Figure 3 have
 PROBES = {  # Figure 3 and section 6.2, and one of three layers: the run that is asked, and the sequence

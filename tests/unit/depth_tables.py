@@ -9,7 +9,16 @@ from typing import Any
 import polars as pl
 
 from pipeline import tables
-from schemas.depth.tables import CONTEXTUAL, GENERALIZATION, JUDGED, MEMORIZATION, PROBES, REASONING, SCHEMAS
+from schemas.depth.tables import (
+    CONTEXTUAL,
+    GENERALIZATION,
+    JUDGED,
+    MEMORIZATION,
+    ONE_LAYER,
+    PROBES,
+    REASONING,
+    SCHEMAS,
+)
 
 STEPS = 1000
 K = 2  # examples of the contextual task
@@ -26,6 +35,9 @@ RUNS: list[tuple[str, str, str, str, int, int]] = [
     *((GENERALIZATION[layers], "tm", ", ".join("1" * layers), "exp-1", 0, 0) for layers in (1, 2)),
     *((f"depth-tm-heads{h}{i}", "tm", f"{h}, {i}", "exp-2", 0, 0) for h, i in ((2, 1), (1, 2), (4, 4))),
     *((CONTEXTUAL[layers], "ic_tm", ", ".join("1" * layers), "exp-1", K, 0) for layers in (1, 2, 3, 4)),
+    (ONE_LAYER["ic_qa"], "ic_qa", "1", "control", 4, 0),
+    (ONE_LAYER["tm"], "tm", "1", "control", 0, 0),
+    (ONE_LAYER["ic_tm"], "ic_tm", "1", "control", K, 0),
     ("depth-ic-tm-l2-adam", "ic_tm", "1, 1", "ablation", K, 0),
     ("depth-ic-tm-l3-adam", "ic_tm", "1, 1, 1", "ablation", K, 0),
     ("depth-ic-tm-l3-published", "ic_tm", "1, 1, 1", "ablation", K, 0),

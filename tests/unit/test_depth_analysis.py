@@ -114,6 +114,7 @@ def test_cosine_of_maps() -> None:
     assert attention._cosine(3 * one, one) == pytest.approx(1.0)
     assert attention._cosine(one, np.array([[[0.0, 1.0], [1.0, 0.0]]])) == 0.0
     assert attention._cosine(0 * one, one) == 0.0
+    assert attention._cosine(one, 0 * one) is None
     assert attention._cosine(one, np.ones((1, 2, 2))) == pytest.approx(2**-0.5)
 
 

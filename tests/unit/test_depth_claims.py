@@ -13,7 +13,7 @@ from pipeline import tables
 from pipeline.studies.depth import claims
 from pipeline.studies.depth.claims.theory import CONSTRUCTIONS, IMPOSSIBLE
 from schemas.claims import NOT_REPRODUCED, NOT_TESTED, REPRODUCED, Claims
-from schemas.depth.tables import CONTEXTUAL, GENERALIZATION, MEMORIZATION, REASONING
+from schemas.depth.tables import CONTEXTUAL, GENERALIZATION, MEMORIZATION, ONE_LAYER, REASONING
 
 TABLES = depth_tables.every()
 CHECKS = {
@@ -62,7 +62,7 @@ def test_everything_is_reproduced_where_everything_is() -> None:
     assert found["claim"].unique(maintain_order=True).to_list() == [str(n) for n in range(1, 10)]
     untested = found.filter(pl.col("verdict") != REPRODUCED)
     assert set(untested["verdict"]) == {NOT_TESTED}
-    assert untested["gate"].to_list() == ["L=3", "L=1", "L=2", "L=4 over L=3"]
+    assert untested["gate"].to_list() == ["L=3", "L=1", "L=1, uniform start", "L=2", "L=4 over L=3"]
     assert set(untested["reason"]) == {"the runs at this scale have the other setting of l and k"}
 
 
@@ -71,7 +71,9 @@ def test_the_published_size_is_judged_at_paper_alone() -> None:
     for scale, verdict in (("quick", NOT_TESTED), ("paper", REPRODUCED)):
         found = verdicts(judge(scale, accuracy=longer))
         assert (
-            {found["4", gate] for gate in ("L=3", "L=1", "L=2")} == {found["5", "L=4 over L=3"]} == {verdict}
+            {found["4", gate] for gate in ("L=3", "L=1", "L=1, uniform start", "L=2")}
+            == {found["5", "L=4 over L=3"]}
+            == {verdict}
         )
         assert found["4", "middle setting, L=3"] == NOT_TESTED
 
@@ -86,6 +88,14 @@ def test_the_published_size_is_judged_at_paper_alone() -> None:
         (
             ("3", "L=2, one token"),
             changed("accuracy", GENERALIZATION[2], "value", 0.5, split="unseen_repetition"),
+        ),
+        (
+            ("2", "L=1, uniform start"),
+            changed("accuracy", ONE_LAYER["ic_qa"], "value", 0.31, among="context"),
+        ),
+        (
+            ("3", "L=1, uniform start"),
+            changed("accuracy", ONE_LAYER["tm"], "value", 0.26, split="unseen_combination"),
         ),
         (("3", "L=1"), changed("accuracy", GENERALIZATION[1], "value", 0.14, split="unseen_combination")),
         (("4", "middle setting, L=3"), changed("accuracy", CONTEXTUAL[3], "value", 0.94, among="outputs")),
@@ -149,7 +159,7 @@ def test_what_is_missing_is_said() -> None:
     nothing = {name: TABLES[name].clear() for name in ("accuracy", "contrasts", "agreement")}
     found = judge(checks={"other": 0.0}, **nothing)
     assert set(found["verdict"]) == {NOT_TESTED}
-    assert found.height == judge().height == 19 + len(CONSTRUCTIONS) + 2 * len(IMPOSSIBLE)
+    assert found.height == judge().height == 23 + len(CONSTRUCTIONS) + 2 * len(IMPOSSIBLE)
     reasons = dict(found.select("gate", "reason").iter_rows())
     assert reasons["L=3"].startswith("depth-ic-tm-l3 is not in params.yaml, or trains nothing")
     assert reasons["T1"] == "its theory check is not in params.yaml"

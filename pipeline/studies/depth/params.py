@@ -103,7 +103,7 @@ Dataset = Annotated[
 class Run(GridRunEntry):
     """An ensemble of attention-only Transformers over a grid of learning rates; one layer per entry of ``heads``."""
 
-    experiment: Literal["exp-1", "exp-2", "exp-3", "exp-5", "exp-6", "ablation"] = Field(
+    experiment: Literal["exp-1", "exp-2", "exp-3", "exp-5", "exp-6", "control", "ablation"] = Field(
         description="what it is for; runs of exp-1 are the reference of exp-2 and exp-3"
     )
     heads: list[Positive] = Field(min_length=1, max_length=6, description="of each layer")

@@ -81,10 +81,12 @@ def _agreement(
             yield row
 
 
-def _cosine(ours_BxTxQ: Floats, target_BxTxQ: Floats) -> float:
-    """Mean over sequences of the cosine between two maps; 0 where one of them is 0."""
+def _cosine(ours_BxTxQ: Floats, target_BxTxQ: Floats) -> float | None:
+    """Mean over sequences of the cosine between two maps, 0 where ours is 0; None if the target is 0 in all of them."""
     product = (ours_BxTxQ * target_BxTxQ).sum((1, 2))
     scale = np.sqrt((ours_BxTxQ**2).sum((1, 2)) * (target_BxTxQ**2).sum((1, 2)))
+    if not target_BxTxQ.any():
+        return None
     return float(np.divide(product, scale, out=np.zeros_like(product), where=scale > 0).mean())
 
 

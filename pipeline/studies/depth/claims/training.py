@@ -9,13 +9,14 @@ from typing import Any
 import polars as pl
 
 from pipeline.verdicts import Condition, Gate, Measured
-from schemas.depth.tables import CONTEXTUAL, GENERALIZATION, JUDGED, MEMORIZATION, REASONING
+from schemas.depth.tables import CONTEXTUAL, GENERALIZATION, JUDGED, MEMORIZATION, ONE_LAYER, REASONING
 
 LEARNED, LEARNED_IN_CONTEXT = 0.99, 0.95
 NEAR_CHANCE, NEAR_CHANCE_IN_CONTEXT = 0.05, 0.1
 SIGNIFICANT = 0.05
 MIDDLE = 3, 2  # l and k of the middle setting; the published l is 5
 RIGHT_PAIR = 0.95
+UNIFORM = "L=1, uniform start"  # a control of ours: one layer that gradients reach
 OUTPUTS, CONTEXT = "outputs", "context"  # what the largest score is taken of
 FIGURE_2 = "Chen and Zou 2024, Figure 2 and section 6.1"
 FIGURES_4_6 = "Chen and Zou 2024, Figures 4 to 6 and section 9.2"
@@ -35,8 +36,9 @@ def reasoning(accuracy: pl.DataFrame) -> Iterator[Gate]:
     """Claim 2: two layers reason, one picks an answer of the context at random."""
     row = _final(accuracy, REASONING[2], JUDGED["ic_qa"], OUTPUTS)
     yield _learned("2", "L=2", "accuracy of two layers on fresh questions", row, REASONING[2])
-    row = _final(accuracy, REASONING[1], JUDGED["ic_qa"], CONTEXT)
-    yield _guesses("2", "L=1", row, REASONING[1], NEAR_CHANCE)
+    for gate, run in (("L=1", REASONING[1]), (UNIFORM, ONE_LAYER["ic_qa"])):
+        row = _final(accuracy, run, JUDGED["ic_qa"], CONTEXT)
+        yield _guesses("2", gate, row, run, NEAR_CHANCE)
 
 
 def generalization(accuracy: pl.DataFrame) -> Iterator[Gate]:
@@ -49,21 +51,22 @@ def generalization(accuracy: pl.DataFrame) -> Iterator[Gate]:
     row = _final(accuracy, GENERALIZATION[2], "unseen_repetition", OUTPUTS)
     what = "accuracy of two layers on AAA of tokens seen in other templates alone"
     yield _learned("3", "L=2, one token", what, row, GENERALIZATION[2])
-    row = _final(accuracy, GENERALIZATION[1], JUDGED["tm"], OUTPUTS)
-    chance = row["chance"] if row else None
-    about = chance or 0.0
-    yield Gate(
-        "3",
-        "L=1",
-        f"median accuracy of one layer is within {NEAR_CHANCE} of chance, 1/templates of that split",
-        FIGURE_2,
-        (
-            Condition("value", ">=", about - NEAR_CHANCE),
-            Condition("value", "<=", about + NEAR_CHANCE),
-        ),
-        *_measured(row, GENERALIZATION[1]),
-        published=chance,
-    )
+    for gate, run in (("L=1", GENERALIZATION[1]), (UNIFORM, ONE_LAYER["tm"])):
+        row = _final(accuracy, run, JUDGED["tm"], OUTPUTS)
+        chance = row["chance"] if row else None
+        about = chance or 0.0
+        yield Gate(
+            "3",
+            gate,
+            f"median accuracy of one layer is within {NEAR_CHANCE} of chance, 1/templates of that split",
+            FIGURE_2,
+            (
+                Condition("value", ">=", about - NEAR_CHANCE),
+                Condition("value", "<=", about + NEAR_CHANCE),
+            ),
+            *_measured(row, run),
+            published=_published(gate, chance),
+        )
 
 
 def contextual(accuracy: pl.DataFrame) -> Iterator[Gate]:
@@ -76,10 +79,9 @@ def contextual(accuracy: pl.DataFrame) -> Iterator[Gate]:
         row = _final(accuracy, CONTEXTUAL[3], split, OUTPUTS)
         what = f"accuracy of three layers on fresh contexts{prefix and ', l=3, k=2'}"
         gates = [_learned("4", f"{prefix}L=3", what, row, CONTEXTUAL[3], LEARNED_IN_CONTEXT, scale)]
-        for layers in (1, 2):
-            row = _final(accuracy, CONTEXTUAL[layers], split, CONTEXT)
-            margin = NEAR_CHANCE_IN_CONTEXT
-            gates.append(_guesses("4", f"{prefix}L={layers}", row, CONTEXTUAL[layers], margin, scale))
+        for gate, run in (("L=1", CONTEXTUAL[1]), (UNIFORM, ONE_LAYER["ic_tm"]), ("L=2", CONTEXTUAL[2])):
+            row = _final(accuracy, run, split, CONTEXT)
+            gates.append(_guesses("4", prefix + gate, row, run, NEAR_CHANCE_IN_CONTEXT, scale))
         yield from (gate if here else _elsewhere(gate) for gate in gates)
 
 
@@ -175,11 +177,17 @@ def _learned(
 def _guesses(claim: str, gate: str, row: Row | None, run: str, margin: float, scale: str = "quick") -> Gate:
     """At most chance among the k answers of the context, and a margin."""
     chance = row["chance"] if row else None
-    layers = "one layer" if gate.endswith("L=1") else "two layers"
+    layers = "one layer" if "L=1" in gate else "two layers"
     predicate = f"median accuracy of {layers} among the context's k answers is at most 1/k + {margin}"
     conditions = (Condition("value", "<=", (chance or 0.0) + margin),)
     measured, missing = _measured(row, run)
-    return Gate(claim, gate, predicate, FIGURE_2, conditions, measured, missing, chance, scale)
+    published = _published(gate, chance)
+    return Gate(claim, gate, predicate, FIGURE_2, conditions, measured, missing, published, scale)
+
+
+def _published(gate: str, chance: float | None) -> float | None:
+    """Chance, but for our own control."""
+    return None if gate.endswith(UNIFORM) else chance
 
 
 def _compared(contrasts: pl.DataFrame, name: str, column: str = "value") -> tuple[Measured | None, str]:

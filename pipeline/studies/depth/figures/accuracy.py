@@ -37,7 +37,8 @@ def final_accuracy(context: Any) -> Figure:
     """Final accuracy by task and depth, with intervals and both levels of chance (claims 1 to 4)."""
     name = "Final accuracy by depth"
     other = pl.col("split").is_in(list(OTHERS))
-    table = context.table("accuracy").filter(JUDGED_SPLIT | other, pl.col("n") > 0, experiment="exp-1")
+    shown = pl.col("experiment").is_in(["exp-1", "control"])
+    table = context.table("accuracy").filter(JUDGED_SPLIT | other, pl.col("n") > 0, shown)
     if not table.height:
         return empty(name, "no run was trained")
     among = (
@@ -45,17 +46,21 @@ def final_accuracy(context: Any) -> Figure:
         .when(pl.col("among") == "context").then(pl.lit(CONTEXT))
     )  # fmt: skip
     depth = pl.col("layers").map_elements(layers, return_dtype=pl.String)
-    several = pl.len().over("task", "layers", "split", "among") > 1  # of another k, l or N
+    several = pl.len().over("task", "layers", "split", "among", "experiment") > 1  # of another k, l or N
     size = (
         pl.when(task="sc").then(pl.format("{}, N={}", depth, "sequences"))
         .when(task="tm").then(pl.format("{}, l={}", depth, "l"))
         .otherwise(pl.format("{}, k={}", depth, "k"))
     )  # fmt: skip
+    row = (
+        pl.when(experiment="control").then(pl.format("{}, uniform start", depth))
+        .when(several).then(size).otherwise(depth)
+    )  # fmt: skip
     data = table.select(
         pl.col("task").replace_strict(TASKS),
         *("run", "layers", "value", "lo", "hi", "n", "chance", "confidence"),
         among.otherwise(pl.lit(OUTPUTS)).alias("among"),
-        pl.when(several).then(size).otherwise(depth).alias("row"),
+        row.alias("row"),
     ).sort("task", "layers", "row", "among", "run")
     data = data.unique(("task", "row", "among"), keep="first", maintain_order=True)
     title = alt.TitleParams(

@@ -125,10 +125,17 @@ def agreement(context: Any) -> Figure:
     table = context.table("agreement").filter(shown & pl.col("cosine").is_not_null())
     if not table.height:
         return empty(name, "nothing that has a construction was trained")
-    known = context.table("runs").select("run", "init", "optimizer").unique()
+    known = context.table("runs").select("run", "init", "optimizer", "readout").unique()
     table = table.join(known, on="run", how="left", maintain_order="left")
     named = pl.struct("task", "heads", "init", "optimizer").map_elements(shape_name, return_dtype=pl.String)
-    where = pl.format("{}: layer {}", named, "layer")
+    table = table.with_columns(named.alias("name"))
+    more = [  # where runs of one name differ in it
+        pl.when(pl.col(column).n_unique().over("name") > 1)
+        .then(pl.format(words, column))
+        .otherwise(pl.lit(""))
+        for column, words in (("k", ", k={}"), ("readout", ", classifier {}"))
+    ]
+    where = pl.format("{}{}{}: layer {}", "name", *more, "layer")
     long = table.select(
         where.alias("where"), "run", "task", "layers", "layer", "head", "replica",
         pl.col("cosine_start").alias("at the start"), pl.col("cosine").alias("trained"),
