@@ -114,13 +114,14 @@ class CurvatureCheck(TheoryEntry):
 
 
 class BarrierCheck(TheoryEntry):
-    """Chapter 5.7, 5.8: Lemmas 49, 50, Claim 6, Theorems 17 and 18."""
+    """Chapter 5.7, 5.8: Lemmas 49, 50, 59, Claim 6, Theorems 17 and 18."""
 
     module: Literal["barrier"]
     means: Distances
     radii: Radii
     angles: Annotated[int, Field(ge=8)]
-    paths: Distances = Field(description="R of the paths of GD and Newton that are walked in full")
+    paths: Distances = Field(description="R of the paths of GD that are walked in full")
+    newton: Distances = Field(description="R of the paths of Newton's method that are walked in full")
     draws: Annotated[int, Field(ge=10, description="random tau for Claim 6")]
 
 
