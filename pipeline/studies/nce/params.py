@@ -13,6 +13,7 @@ Means = Annotated[list[Mean], Field(min_length=1)]
 Distances = Annotated[list[Annotated[float, Field(ge=1, le=30)]], Field(min_length=1)]
 Rate = Annotated[float, Field(gt=0)]
 Rates = Annotated[list[Rate], Field(min_length=1)]
+Range = Annotated[list[Rate], Field(min_length=2, max_length=2)]
 Radii = Annotated[list[Annotated[float, Field(gt=0, lt=0.5)]], Field(min_length=1)]
 
 
@@ -226,11 +227,18 @@ class ImageRuns(Strict):
 
 
 class Fits(Strict):
-    """From which R on rates are fitted."""
+    """The first and the last R over which rates are fitted."""
 
-    landscape: Rate
-    ngd: Rate
-    exponential: Rate = Field(description="GD and Newton's method, against R^2")
+    landscape: Range = Field(description="loss, eigenvalues and condition number at tau_*, against log R")
+    ngd: Range = Field(description="steps of NGD, against log R")
+    exponential: Range = Field(description="steps of GD and Newton's method, against R^2")
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Fits:
+        for name, (first, last) in self:
+            if not first < last:
+                raise ValueError(f"{name} must be a range, got {[first, last]}")
+        return self
 
 
 class Analysis(Strict):
@@ -239,7 +247,7 @@ class Analysis(Strict):
     landscape: Landscape
     annulus: Annulus
     steps: Steps
-    fits_from: Fits
+    fits: Fits
     gauss: Sampled
     images: ImageRuns
     resamples: Annotated[int, Field(ge=100, description="bootstrap resamples")]
