@@ -374,10 +374,9 @@ def population() -> list[Row]:
 
 
 def quadrature_path(mean: float, eta: float, steps: int) -> float:
-    """NGD on the population loss, one path, on the 801 points of the chapter: the final distance."""
-    x = np.linspace(-9, mean + 9, 801)
-    width = x[1] - x[0]
-    data, noise = (width * exponential_families.normal_density(x, at) for at in (mean, 0.0))
+    """NGD on the population loss, one path, on the points that its R has in the batch: the final distance."""
+    statistics, data, noise = (array[0] for array in exponential_families.mean_points([mean]))
+    x = statistics[0]
     optimum, delta = np.array([mean, mean**2 / 2]), np.zeros(2)
     for _ in range(steps):
         psi = delta[0] * x - delta[1]

@@ -158,8 +158,16 @@ def test_rounded_sigmoids_stall_and_exact_ones_do_not(loaded: params.Params) -> 
 def test_population_paths_are_those_of_the_chapter(loaded: params.Params) -> None:
     settings = SimpleNamespace(population_etas=[0.3, 3.0, 10.0], updates=100)
     for loss, expected in (("nce", [113.7, 87.4, 39.4]), ("ence", [104.5, 77.0, 82.2])):
-        found = gauss.population(loss, settings).filter(optimizer="ngd")["min_dist"]
+        found = gauss.population(loss, settings, 16.0).filter(optimizer="ngd")["min_dist"]
         assert np.allclose(found, expected, atol=0.06)
+
+
+def test_population_paths_are_those_of_the_pairs(loaded: params.Params) -> None:
+    run = context(loaded, updates=0)
+    near = loaded.datasets["nce-gauss"].model_copy(update={"mean": 3.0})
+    frame = datasets.gauss(near, "nce-gauss", SEED)
+    found = gauss.analyse(SimpleNamespace(**vars(run) | {"dataset": lambda _: frame}))["gauss_population"]
+    assert np.allclose(found["min_dist"], np.sqrt(3**2 + 4.5**2))  # |tau_* - tau_q|
 
 
 def test_the_published_sizes_take_steps() -> None:
@@ -204,6 +212,44 @@ def test_a_line_gives_slope_interval_and_residuals() -> None:
     assert wider.hi - wider.lo > bent.hi - bent.lo
 
 
+def test_rates_are_fitted_inside_their_range_only(loaded: params.Params) -> None:
+    """Lines with a slope of 2; what lies outside the range would bend them."""
+    entry = SimpleNamespace(analysis=loaded.studies["nce"].analysis)
+    ranges = entry.analysis.fits.landscape, entry.analysis.fits.exponential, entry.analysis.fits.ngd
+    grids = [np.linspace(*each, 4) for each in ranges]
+
+    def fitted(outside: bool) -> pl.DataFrame:
+        at, square, power = (np.array([x[0] / 2, *x, 2 * x[-1]]) if outside else x for x in grids)
+        bend = np.array([9.0, 1, 1, 1, 1, 9.0]) if outside else np.ones(4)
+        values = dict.fromkeys(("loss_opt", "sig_max", "sig_min", "kappa"), at**2 * bend)
+        flat = pl.concat(
+            pl.DataFrame({"R": at, **values}).with_columns(loss=pl.lit(x)) for x in ("nce", "ence")
+        )
+        walked = [
+            pl.DataFrame({"R": r, "steps": y * bend}).with_columns(
+                loss=pl.lit("nce"), optimizer=pl.lit(optimizer), rule=pl.lit("a"), target=pl.lit(target)
+            )
+            for r, y, optimizer, target in (
+                (square, np.exp(2 * square**2), "gd", "0.1R"),
+                (square, np.exp(2 * square**2), "newton", "0.1R"),
+                (power, power**2, "ngd", "1/R"),
+            )
+        ]
+        return rates.analyse(SimpleNamespace(entry=entry), flat, pl.concat(walked))["rates"]
+
+    found = fitted(outside=True)
+    assert set(found["quantity"]) >= {"kappa", "GD steps", "Newton steps", "NGD steps"}
+    assert found.equals(fitted(outside=False))
+    assert np.allclose(found.filter(quantity="NGD steps")["slope"], 2)
+
+
+@pytest.mark.parametrize("fits", [[8, 8], [8, 5], [8], [8, 10, 12]])
+def test_a_range_of_fits_has_two_ends_in_order(loaded: params.Params, fits: list[float]) -> None:
+    good = loaded.studies["nce"].analysis.fits
+    with pytest.raises(ValueError, match=r"range|2 items"):
+        type(good)(**good.model_dump() | {"landscape": fits})
+
+
 # --- theory ---------------------------------------------------------------------------------------------------
 
 
@@ -235,6 +281,77 @@ def test_paths_end_where_they_should() -> None:
     far = constructions.distances(2.0, walked)
     assert len(walked) == 57 and far[-1] <= 0.2 < far[-2]
     assert len(constructions.path("nce", 2.0, "gd", 1.17, 0.2, 10)) == 11
+
+
+def test_a_jump_starts_outside_and_ends_inside() -> None:
+    """At R = 10, distances to tau_*: 3, 1.4 (a jump), 2.5, 1.6, 1.4 (no jump: two steps)."""
+    optimum = np.array([10.0, 50.0])
+    walked = optimum + np.array([[3.0, 0], [1.4, 0], [0, 2.5], [0, -1.6], [1.4, 0]])
+    assert barrier.jumps(10.0, walked) == 1 and barrier.jumps(10.0, walked[2:]) == 0
+
+
+def test_a_path_of_newton_over_the_annulus_is_noticed(
+    loaded: params.Params, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With step size 1 it lands inside; the check of the conservative step size must see it."""
+
+    def bold(loss: str, mean: float, optimizer: str, eta: float, radius: float, cap: int) -> np.ndarray:
+        return constructions.path(loss, mean, optimizer, 1.0 if optimizer == "newton" else eta, radius, cap)
+
+    monkeypatch.setattr(barrier, "path", bold)
+    found = barrier.check(loaded.theory["nce-barrier"], "nce-barrier", SEED).filter(~pl.col("passed"))
+    assert found["check"].to_list() == ["no-jump-newton"]
+
+
+def test_the_centre_of_the_annulus_is_where_newton_ends(
+    loaded: params.Params, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With too few steps it is not there yet, and the row says so: it is no identity."""
+    assert np.allclose(barrier.minimiser(4.0), [4, 8 + np.log(2 * np.pi) / 2], atol=1e-9)
+    monkeypatch.setattr(barrier, "CONVERGED", 3)
+    found = barrier.check(loaded.theory["nce-barrier"], "nce-barrier", SEED).filter(~pl.col("passed"))
+    assert found["check"].to_list() == ["centre-corrected"]
+
+
+def test_too_few_points_of_quadrature_are_noticed(
+    loaded: params.Params, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(barrier, "FINE", 21)
+    found = barrier.check(loaded.theory["nce-barrier"], "nce-barrier", SEED).filter(~pl.col("passed"))
+    assert found["check"].to_list() == ["circle-points"]
+
+
+def test_the_corrected_range_of_proposition_7_has_two_ends(
+    loaded: params.Params, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pipeline.models import log_ratio
+
+    entry = loaded.theory["nce-flatness"]
+    right = log_ratio.Nce.loss
+
+    def scaled(self: Any, delta: np.ndarray, by: float) -> np.ndarray:
+        value = right(self, delta)
+        return np.where(value < 0.1, by * value, value)  # far out alone
+
+    for factor, failing in ((1.08, "range-corrected-largest"), (0.65, "range-corrected")):
+        monkeypatch.setattr(log_ratio.Nce, "loss", lambda self, delta, by=factor: scaled(self, delta, by))
+        found = flatness.check(entry, "nce-flatness", SEED).filter(
+            pl.col("check").str.contains("^range-corr")
+        )
+        assert found.filter(~pl.col("passed"))["check"].to_list() == [failing]
+
+
+def test_the_clamp_is_held_against_a_path_without_one(
+    loaded: params.Params, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    statistics, data = np.array([[8.0, 0.5], [-1.0, -1.0]]), np.array([True, False])
+    free = tricks.sample_gradients(statistics, data, np.array([3.0, 4.0]), None)
+    assert np.allclose(
+        free, [[-8 / (1 + np.exp(20)), 1 / (1 + np.exp(20))], np.array([0.5, -1]) / (1 + np.exp(2.5))]
+    )
+    monkeypatch.setattr(tricks, "UNMET", 10.0)  # which some log-ratios do meet
+    found = tricks.check(loaded.theory["nce-tricks"], "nce-tricks", SEED).filter(~pl.col("passed"))
+    assert found["check"].to_list() == ["clamp-none"]
 
 
 # --- claims, figures, index -----------------------------------------------------------------------------------
@@ -274,6 +391,60 @@ def test_claims_follow_the_tables(
     assert changed["2", "sigma_max"] == changed["9", "NCE"] == changed["16", "barrier"] == "not reproduced"
 
 
+def test_censored_paths_count_against_the_claim(
+    loaded: params.Params, made: dict[str, pl.DataFrame], theory: pl.DataFrame
+) -> None:
+    gate = ("8", "eNCE over NCE")
+    fixed = (pl.col("rule") == "N5a") & (pl.col("R") == 3)
+    assert judged(loaded, made, theory)[gate] == "reproduced"
+    for loss, cap, verdict in (
+        ("ence", 300, "not reproduced"),
+        ("ence", 50, "not reproduced"),  # fewer than NCE takes, 122
+        ("nce", 1000, "reproduced"),
+        ("nce", 50, "not reproduced"),  # eNCE takes 91
+    ):
+        censored = fixed & (pl.col("loss") == loss)
+        table = made["steps"].with_columns(
+            pl.when(censored).then(-1).otherwise("steps").alias("steps"),
+            pl.when(censored).then(cap).otherwise("cap").alias("cap"),
+        )
+        assert judged(loaded, made, theory, steps=table)[gate] == verdict, (loss, cap)
+
+
+def test_growth_is_judged_over_the_r_of_the_line(
+    loaded: params.Params, made: dict[str, pl.DataFrame], theory: pl.DataFrame
+) -> None:
+    """R = 2 to 4 are on the line; that R = 5 grows too little does not count."""
+    gates = ("7", "GD, growth"), ("7", "Newton, growth")
+    row = made["steps"].filter(optimizer="gd", target="0.1R").head(1)
+    table = pl.concat(
+        row.with_columns(R=pl.lit(mean), steps=pl.lit(steps, pl.Int64), optimizer=pl.lit(optimizer))
+        for optimizer in ("gd", "newton")
+        for mean, steps in ((2.0, 10), (3.0, 100), (4.0, 1000), (5.0, 1001))
+    )
+    line = (
+        made["rates"]
+        .head(1)
+        .with_columns(quantity=pl.lit("GD steps"), loss=pl.lit("nce"), first_R=pl.lit(2.0))
+    )
+    for last, verdict in ((4.0, "reproduced"), (5.0, "not reproduced")):
+        found = judged(loaded, made, theory, steps=table, rates=line.with_columns(last_R=pl.lit(last)))
+        assert {found[gate] for gate in gates} == {verdict}
+    found = judged(loaded, made, theory, steps=table, rates=line.clear())
+    assert {found[gate] for gate in gates} == {"not tested at this scale"}
+
+
+def test_the_published_range_is_judged_at_both_ends(
+    loaded: params.Params, made: dict[str, pl.DataFrame], theory: pl.DataFrame
+) -> None:
+    gate = ("1", "published range, R <= 3")
+    assert judged(loaded, made, theory)[gate] == "reproduced"
+    for factor in (0.5, 4.0):
+        scaled = pl.when(pl.col("R") == 2).then(factor).otherwise(1) * pl.col("loss_opt")
+        table = made["landscape"].with_columns(scaled.alias("loss_opt"))
+        assert judged(loaded, made, theory, landscape=table)[gate] == "not reproduced"
+
+
 def test_sampled_claims_want_an_interval(
     loaded: params.Params, made: dict[str, pl.DataFrame], theory: pl.DataFrame
 ) -> None:
@@ -305,6 +476,31 @@ def test_figure_42_shows_what_the_rules_selected(
     text = charts.specification(chart)["description"]
     for row in made["gauss_selected"].iter_rows(named=True):
         assert f"η = {row['eta']:g}, {row['mean_min_dist']:.3g}" in text
+
+
+def test_figure_42_draws_the_paths_that_diverge(
+    loaded: params.Params, made: dict[str, pl.DataFrame], theory: pl.DataFrame
+) -> None:
+    gone = (pl.col("loss") == "ence") & (pl.col("optimizer") == "gd") & (pl.col("eta") == 3.0)
+    runs = made["gauss_runs"].with_columns(diverged=pl.col("diverged") | (gone & (pl.col("step") > 5)))
+    chart, _ = figures.FIGURES["fig42"](results(loaded, made, theory, gauss_runs=runs))
+    every = {f"{method} {eta}" for method in METHODS for eta in (0.3, 3.0)}
+    panels = [panel for row in chart.vconcat for panel in row.hconcat]
+    assert len(panels) == 4
+    for panel in panels:
+        faint = panel.layer[0]
+        top = faint.encoding["y"]["scale"]["domain"][1]
+        assert set(faint.data["line"]) == every and faint.data["mean"].is_between(0, top).all()
+        last = faint.data.group_by("line").agg(pl.col("step").max())["step"]
+        assert set(last) == {10}  # to the end, past where they diverge
+
+
+def test_figures_name_the_r_of_the_fits(
+    loaded: params.Params, made: dict[str, pl.DataFrame], theory: pl.DataFrame
+) -> None:
+    moved = made["rates"].with_columns(first_R=pl.lit(9.0), last_R=pl.lit(11.0))
+    chart, _ = figures.FIGURES["kappa"](results(loaded, made, theory, rates=moved))
+    assert "fits over R = 9 to 11" in str(charts.specification(chart)["title"])
 
 
 def test_the_index_names_every_item_and_artifact(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ Means = Annotated[list[Mean], Field(min_length=1)]
 Distances = Annotated[list[Annotated[float, Field(ge=1, le=30)]], Field(min_length=1)]
 Rate = Annotated[float, Field(gt=0)]
 Rates = Annotated[list[Rate], Field(min_length=1)]
+Range = Annotated[list[Rate], Field(min_length=2, max_length=2)]
 Radii = Annotated[list[Annotated[float, Field(gt=0, lt=0.5)]], Field(min_length=1)]
 
 
@@ -114,13 +115,14 @@ class CurvatureCheck(TheoryEntry):
 
 
 class BarrierCheck(TheoryEntry):
-    """Chapter 5.7, 5.8: Lemmas 49, 50, Claim 6, Theorems 17 and 18."""
+    """Chapter 5.7, 5.8: Lemmas 49, 50, 59, Claim 6, Theorems 17 and 18."""
 
     module: Literal["barrier"]
     means: Distances
     radii: Radii
     angles: Annotated[int, Field(ge=8)]
-    paths: Distances = Field(description="R of the paths of GD and Newton that are walked in full")
+    paths: Distances = Field(description="R of the paths of GD that are walked in full")
+    newton: Distances = Field(description="R of the paths of Newton's method that are walked in full")
     draws: Annotated[int, Field(ge=10, description="random tau for Claim 6")]
 
 
@@ -225,11 +227,18 @@ class ImageRuns(Strict):
 
 
 class Fits(Strict):
-    """From which R on rates are fitted."""
+    """The first and the last R over which rates are fitted."""
 
-    landscape: Rate
-    ngd: Rate
-    exponential: Rate = Field(description="GD and Newton's method, against R^2")
+    landscape: Range = Field(description="loss, eigenvalues and condition number at tau_*, against log R")
+    ngd: Range = Field(description="steps of NGD, against log R")
+    exponential: Range = Field(description="steps of GD and Newton's method, against R^2")
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Fits:
+        for name, (first, last) in self:
+            if not first < last:
+                raise ValueError(f"{name} must be a range, got {[first, last]}")
+        return self
 
 
 class Analysis(Strict):
@@ -238,7 +247,7 @@ class Analysis(Strict):
     landscape: Landscape
     annulus: Annulus
     steps: Steps
-    fits_from: Fits
+    fits: Fits
     gauss: Sampled
     images: ImageRuns
     resamples: Annotated[int, Field(ge=100, description="bootstrap resamples")]

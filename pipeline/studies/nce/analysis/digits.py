@@ -94,7 +94,8 @@ def _final(curves: pl.DataFrame, settings: Any) -> pl.DataFrame:
 
 
 def _areas() -> list[pl.Expr]:
-    """Per update: under the training loss where it is measured, by trapezoids, and under that of all batches."""
+    """Per update: under the training loss from its first measurement on, by trapezoids, and under that of all
+    batches."""
     step, since = pl.col("step"), pl.col("step") - pl.col("step").shift(1, fill_value=0)
     trapezoids = (pl.col("train_loss") + pl.col("train_loss").shift(1)) / 2 * since
     span = step.last() - step.first()

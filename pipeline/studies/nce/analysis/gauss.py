@@ -25,9 +25,8 @@ LARGEST_BATCH = 4_000_000  # numbers in one array of log-ratios: 32 MB
 def analyse(context: Any) -> dict[str, pl.DataFrame]:
     """Tables ``gauss_runs``, ``gauss_final``, ``gauss_without_means``, ``gauss_precision``, ``gauss_population``."""
     settings, frames, rounded, without = context.entry.analysis.gauss, [], [], []
-    for pairs in filter(
-        lambda frame: "tau_star" in frame.columns, map(context.dataset, context.entry.datasets)
-    ):
+    every = [frame for frame in map(context.dataset, context.entry.datasets) if "tau_star" in frame.columns]
+    for pairs in every:
         for n, (dim, seeds) in product(settings.samples, pairs.group_by("dim", maintain_order=True)):
             together = max(LARGEST_BATCH // (len(OPTIMIZERS) * len(settings.etas) * 2 * n), 1)
             for part in seeds.iter_slices(together):
@@ -43,7 +42,9 @@ def analyse(context: Any) -> dict[str, pl.DataFrame]:
         "gauss_final": ends,
         "gauss_without_means": final(pl.concat(without)),
         "gauss_precision": precision(ends, final(pl.concat(rounded))),
-        "gauss_population": pl.concat(population(loss, settings) for loss in LOSSES),
+        "gauss_population": pl.concat(
+            population(loss, settings, distance(pl.concat(every))) for loss in LOSSES
+        ),
     }
 
 
@@ -168,13 +169,19 @@ def precision(exact: pl.DataFrame, rounded: pl.DataFrame) -> pl.DataFrame:
     ).sort(*key, "sigmoid")
 
 
-def population(loss: str, settings: Any) -> pl.DataFrame:
-    """Rows of ``gauss_population``: 1-d, R = 16, without samples."""
-    return pl.DataFrame(list(_population(loss, settings)))
+def distance(pairs: pl.DataFrame) -> float:
+    """R of the 1-d pairs, the same for every seed: at variance 1 the first coordinate of tau is the mean."""
+    rows = pairs.filter(dim=1)
+    return float(rows["tau_star"][0][0] - rows["tau_q"][0][0])
 
 
-def _population(loss: str, settings: Any) -> Iterator[dict[str, Any]]:
-    means = np.array([POPULATION_MEAN])
+def population(loss: str, settings: Any, mean: float) -> pl.DataFrame:
+    """Rows of ``gauss_population``: 1-d, R = ``mean``, without samples."""
+    return pl.DataFrame(list(_population(loss, settings, mean)))
+
+
+def _population(loss: str, settings: Any, mean: float) -> Iterator[dict[str, Any]]:
+    means = np.array([mean])
     problem, optimum = log_ratio.mean_problem(loss, means), families.mean_optimum(means)
     eta = np.array(settings.population_etas, float)[:, None]
     for optimizer in OPTIMIZERS:
@@ -193,6 +200,3 @@ def _population(loss: str, settings: Any) -> Iterator[dict[str, Any]]:
                 "min_dist": float(smallest),
                 "diverged": not np.isfinite(last),
             }
-
-
-POPULATION_MEAN = 16.0

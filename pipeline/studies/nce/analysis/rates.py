@@ -65,7 +65,7 @@ def analyse(context: Any, landscape: pl.DataFrame, steps: pl.DataFrame) -> dict[
     """Tables ``rates`` and ``rate_points``. A rate with fewer than three points is left out."""
     fits = [
         (rate, r, y, fitted)
-        for rate, r, y in _series(context.entry.analysis.fits_from, landscape, steps)
+        for rate, r, y in _series(context.entry.analysis.fits, landscape, steps)
         for fitted in ([line(_x(rate, r), y, context.entry.analysis.confidence)] if len(r) > 2 else [])
     ]
     rows = [
@@ -100,17 +100,17 @@ def _x(rate: Rate, r: np.ndarray) -> np.ndarray:
 
 
 def _series(
-    first: Any, landscape: pl.DataFrame, steps: pl.DataFrame
+    fits: Any, landscape: pl.DataFrame, steps: pl.DataFrame
 ) -> Iterator[tuple[Rate, np.ndarray, np.ndarray]]:
     for rate in LANDSCAPE:
-        rows = landscape.filter(pl.col("R") >= first.landscape, loss=rate.loss).sort("R")
+        rows = landscape.filter(pl.col("R").is_between(*fits.landscape), loss=rate.loss).sort("R")
         r, value = rows["R"].to_numpy(), rows[rate.quantity].to_numpy()
         yield rate, r, np.log(value) + (0 if rate.quantity == "kappa" else r**2 / 8)
     for (optimizer, target), rates in STEPS.items():
-        start = first.ngd if optimizer == NGD else first.exponential
+        inside = pl.col("R").is_between(*(fits.ngd if optimizer == NGD else fits.exponential))
         for rate in rates:
             rows = steps.filter(
-                pl.col("R") >= start, pl.col("steps") > 0, pl.col("rule") != THEOREM_19,
+                inside, pl.col("steps") > 0, pl.col("rule") != THEOREM_19,
                 loss=rate.loss, optimizer=optimizer, target=target,
             ).sort("R")  # fmt: skip
             yield rate, rows["R"].to_numpy(), np.log(rows["steps"].to_numpy())

@@ -1,4 +1,8 @@
-"""Claims 10 to 14: sampled Gaussians (Figure 4.2, whose orderings are published, not its numbers)."""
+"""Claims 10 to 14: sampled Gaussians (Figure 4.2, whose orderings are published, not its numbers).
+
+Claim 11, and claim 12 at equal step sizes, want the intervals of their differences below 0, for which the chapter asks
+in claim 10 alone: an ordering of sampled means whose interval includes 0 is no ordering.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +37,8 @@ def matched(context: Any) -> Iterator[Gate]:
 
 
 def selected(context: Any) -> Iterator[Gate]:
-    """Claims 11, 12 and 14: the same for step sizes that a rule selects."""
+    """Claims 11, 12 and 14: the same for step sizes that a rule selects. Claim 14 is reported, not asked for: a
+    loss on fresh samples is no distance, so this rule need not keep the published ordering."""
     for pair in ORDER:
         told = f"smallest distance in 1-d, eta by lowest fresh loss, {pair[0]} minus {pair[1]}"
         predicate = f"{told}, is below 0, its interval too"
@@ -51,9 +56,8 @@ def selected(context: Any) -> Iterator[Gate]:
     )
     yield Gate("12", "comparable", predicate, SOURCE.format("section 4.1.2"), within(0, apart),
                *_contrast(context, SIXTEEN, S_DIST, ORDER[0]))  # fmt: skip
-    predicate = (
-        "smallest distance in 16-d, eta by lowest fresh loss, NCE-NGD minus NCE-GD, is below 0, as published"
-    )
+    told = "smallest distance in 16-d, eta by lowest fresh loss, NCE-NGD minus NCE-GD"
+    predicate = f"reported, not asked for: {told}, is below 0"
     yield Gate("14", "lowest fresh loss", predicate, FIGURE, (_BELOW,),
                *_contrast(context, SIXTEEN, S_LOSS, ORDER[1]))  # fmt: skip
 

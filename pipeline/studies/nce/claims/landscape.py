@@ -37,8 +37,9 @@ def loss_range(context: Any) -> Iterator[Gate]:
         (f"published range, R <= {NEAR:g}", rows.filter(pl.col("R") <= NEAR)),
         (f"published range, R > {NEAR:g}", rows.filter(pl.col("R") > NEAR)),
     ):
-        yield Gate("1", name, "L_* exp(R^2/8) lies in [1/2, 2]: smallest", PROPOSITION_7, between(0.5, 2.0),
-                   *read(part, SCALED.min(), "no such R in params.yaml"),
+        yield Gate("1", name, "L_* exp(R^2/8) lies in [1/2, 2]: the value furthest from 1 on a logarithmic scale",
+                   PROPOSITION_7, between(0.5, 2.0),
+                   *read(part, SCALED.sort_by(SCALED.log().abs()).last(), "no such R in params.yaml"),
                    published=0.5)  # fmt: skip
 
 

@@ -14,14 +14,21 @@ from schemas.nce.tables import ENCE, FIXED, GD, INVERSE, NCE, NEWTON, NGD, TENTH
 THEOREM_17, THEOREM_18, THEOREM_19_SOURCE = (SOURCE.format(f"Theorem {number}") for number in (17, 18, 19))
 NAMES = {NCE: "NCE", ENCE: "eNCE"}
 COMPARED = 5.0  # R of the last gate of claim 8
-FEW = "fewer than two neighbouring R in params.yaml, or their paths are censored"
+FEW = "no line was fitted to the steps of GD, or fewer than two neighbouring R of it have paths that end"
 
 
 def exponential(context: Any) -> Iterator[Gate]:
-    """Claim 7: steps to 0.1 R of GD (eta = 1/lambda_M) and of Newton's method (eta = lambda_rho/lambda_M)."""
-    table = context.table("steps").filter(target=TENTH, loss=NCE)
+    """Claim 7: steps to 0.1 R of GD (eta = 1/lambda_M) and of Newton's method (eta = lambda_rho/lambda_M), both over
+    the R of the line of GD."""
+    rates = context.table("rates")
+    table = (
+        context.table("steps")
+        .filter(target=TENTH, loss=NCE)
+        .join(rates.filter(quantity="GD steps", loss=NCE).select("first_R", "last_R"), how="cross")
+    )
+    table = table.filter(pl.col("R").is_between("first_R", "last_R"))
     yield Gate("7", "GD, rate", "slope of log(steps of GD to 0.1 R) against R^2 is above 0.15", THEOREM_17,
-               (Condition("value", ">", 0.15),), *slope(context.table("rates"), "GD steps", NCE))  # fmt: skip
+               (Condition("value", ">", 0.15),), *slope(rates, "GD steps", NCE))  # fmt: skip
     for name, optimizer, source in (("GD", GD, THEOREM_17), ("Newton", NEWTON, THEOREM_18)):
         found = growth(table.filter(optimizer=optimizer))
         told = f"R = {found['R'][0]:g} to {found['R'][-1]:g}, " if found.height else ""
@@ -47,7 +54,10 @@ def polynomial(context: Any) -> Iterator[Gate]:
         span = f", R = {row['first_R'][0]:g} to {row['last_R'][0]:g}," if row.height else ""
         yield Gate("8", f"rate, {NAMES[loss]}", f"slope of log(steps of NGD) against log R{span} is in {list(limits)}",
                    source, between(*limits), *slope(rates, "NGD steps", loss))  # fmt: skip
-    both = fixed.filter(pl.col("steps") > 0, pl.col("R") >= 2).pivot("loss", index="R", values="steps")
+    # A censored path counts against the claim: on eNCE as one without end, on NCE as one that ends at its cap.
+    censored = pl.when(loss=ENCE).then(float("inf")).otherwise("cap")
+    counted = fixed.with_columns(counted=pl.when(pl.col("steps") < 0).then(censored).otherwise("steps"))
+    both = counted.filter(pl.col("R") >= 2).pivot("loss", index="R", values="counted")
     both = both.drop_nulls() if {NCE, ENCE} <= set(both.columns) else both.clear()
     yield Gate("8", "eNCE over NCE", "steps of NGD on eNCE over those on NCE are below 1 for every R >= 2: largest",
                source, (Condition("value", "<", 1),),
@@ -55,9 +65,10 @@ def polynomial(context: Any) -> Iterator[Gate]:
     gd = table.filter(optimizer=GD, target=TENTH, loss=NCE, R=COMPARED)
     ngd = fixed.filter(loss=NCE, R=COMPARED)
     ratio = None
-    if gd.height and ngd.height and ngd["steps"][0] > 0:
-        # A censored path has taken more than its cap.
-        ratio = Measured((gd["steps"][0] if gd["steps"][0] > 0 else gd["cap"][0]) / ngd["steps"][0])
+    if gd.height and ngd.height:
+        # The same here: a path of GD that is censored has taken more than its cap, one of NGD has no end.
+        long = gd["steps"][0] if gd["steps"][0] > 0 else gd["cap"][0]
+        ratio = Measured(long / (ngd["steps"][0] if ngd["steps"][0] > 0 else float("inf")))
     yield Gate("8", f"GD over NGD, R = {COMPARED:g}", "steps of GD to 0.1 R over those of NGD to 1/R are above 10",
                source, (Condition("value", ">", 10),), ratio, f"R = {COMPARED:g} is not in params.yaml")  # fmt: skip
 

@@ -14,7 +14,7 @@ PARTS = {
     "nce-formulas": ("formulas", "Definitions 19, 20, Lemmas 44, 45"),
     "nce-flatness": ("flatness", "Propositions 7, 8"),
     "nce-curvature": ("curvature", "Lemmas 46 to 48"),
-    "nce-barrier": ("barrier", "Lemmas 49, 50, Claim 6, Theorems 17, 18"),
+    "nce-barrier": ("barrier", "Lemmas 49, 50, 59, Claim 6, Theorems 17, 18"),
     "nce-normalised": ("normalised gradients", "Lemma 51, Theorem 19, Corollary 2"),
     "nce-exponential-loss": ("exponential loss", "Lemmas 53, 54, Theorem 21"),
     "nce-overlap": ("overlap", "Theorem 20, Lemmas 52, 60, 61"),

@@ -21,7 +21,7 @@ from schemas.nce.tables import METHODS, S_DIST, S_LOSS
 
 SAMPLES = 1000  # per update, in figures, where the tables have it
 RULES = {S_DIST: "η by smallest distance", S_LOSS: "η by lowest fresh loss"}
-DIMENSIONS = {1: "1-d, means 16 apart", 16: "16-d, variances 6 to 12"}
+DIMENSIONS = {1: "One dimension", 16: "16 dimensions"}
 VISIBLE = 0.02  # relative change from which rounding is shown
 FAINT_EVERY = 5  # updates between two points of the lines that are not selected
 KEY = ["dim", "method", "eta", "step"]
@@ -83,9 +83,10 @@ def _panel(data: pl.DataFrame, chosen: pl.DataFrame, dim: int, rule: str) -> Any
         {"method": list(etas), "eta": list(etas.values())}, schema={"method": pl.String, "eta": pl.Float64}
     )
     strong = rows.join(taken, on=["method", "eta"])
-    diverged = rows.filter("diverged").select("method", "eta").unique()
-    faint = rows.filter(pl.col("step") % FAINT_EVERY == 0).join(diverged, on=["method", "eta"], how="anti")
-    faint = faint.with_columns(pl.format("{} {}", "method", "eta").alias("line"))
+    # A path that diverges keeps the smallest distance that it had, so it is a line like the others.
+    faint = rows.filter(pl.col("step") % FAINT_EVERY == 0).with_columns(
+        pl.format("{} {}", "method", "eta").alias("line")
+    )
     top = 1.03 * largest(rows["mean"])
     x = alt.X("step:Q", title="updates", axis=alt.Axis(tickCount=5, grid=False))
     scale = alt.Scale(domain=[0, top], nice=False)

@@ -75,6 +75,9 @@ def kappa(context: Any) -> Figure:
         row["loss"]: row for row in context.table("rates").filter(quantity="kappa").iter_rows(named=True)
     }
     points = context.table("rate_points").filter(quantity="kappa").sort("loss", "R").with_columns(loss_name())
+    # Both losses are fitted over the same R; without a fit there are no points to show either.
+    first, end = next(((row["first_R"], row["last_R"]) for row in rates.values()), (1.0, 2.0))
+    span = f", fits over R = {first:g} to {end:g}" if rates else ""
     high = largest(data["kappa"], 10)
     x = alt.X(
         "R:Q",
@@ -106,7 +109,7 @@ def kappa(context: Any) -> Figure:
         alt.Chart(points)
         .mark_point(filled=True, size=60, opacity=1)
         .encode(
-            alt.X("R:Q", title="R", scale=alt.Scale(domain=[7, 21], nice=False)),
+            alt.X("R:Q", title="R", scale=alt.Scale(domain=[first - 1, end + 1], nice=False)),
             alt.Y("residual:Q", title="log κ − fit", axis=alt.Axis(tickCount=5)).scale(
                 domain=[-spread, spread]
             ),
@@ -119,7 +122,7 @@ def kappa(context: Any) -> Figure:
         "The condition number grows polynomially, for eNCE more slowly",
         subtitle=[
             "; ".join(lines),
-            "Intervals at 95 %, fits from R = 8 on; dashed: R^6 / 16π² and R^4 / 16, the limits",
+            f"Intervals at 95 %{span}; dashed: R^6 / 16π² and R^4 / 16, the limits",
         ],
     )
     words = f"Condition number against R on logarithmic axes. Fitted slopes: {'; '.join(lines)}."

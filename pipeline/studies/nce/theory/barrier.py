@@ -1,4 +1,4 @@
-"""The flat annulus that GD must cross, and Newton's method (Liu 2024, Lemmas 49, 50, Claim 6, Theorems 17, 18;
+"""The flat annulus that GD must cross, and Newton's method (Liu 2024, Lemmas 49, 50, 59, Claim 6, Theorems 17, 18;
 chapter 5.7, 5.8)."""
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ from schemas import theory
 
 CAP = 400_000
 OUTER, LANDING, INNER = 0.2, 0.15, 0.1
-LEMMA_49, LEMMA_50 = SOURCE.format("Lemma 49"), SOURCE.format("Lemma 50")
+RING_ANGLES = 721  # on each circle between 0.1 R and 0.15 R
+FINE = 6001  # points of the second way of quadrature
+CONVERGED = 30  # Newton steps of size 1 from tau_q
+LEMMA_49, LEMMA_50, LEMMA_59 = (SOURCE.format(f"Lemma {number}") for number in (49, 50, 59))
 THEOREM_17, THEOREM_18 = SOURCE.format("Theorem 17"), SOURCE.format("Theorem 18")
 
 
@@ -34,15 +37,31 @@ def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
     return theory.rows("nce", theory_id, LEMMA_49, checks)
 
 
-def decay(mean: float, r: float, angles: int) -> float:
-    """-8 log(max |<gradient, u>|)/R^2 on the circle of radius r R around tau_*."""
+def steepest(mean: float, r: float, angles: int, points: int | None = None) -> float:
+    """max |<gradient, u>| on the circle of radius r R around tau_*, by quadrature with ``points`` or its own rule."""
     unit = log_ratio.circle(angles)
-    inner = log_ratio.mean_problem(NCE, mean).gradient(mean_optimum(mean) + r * mean * unit)[0] * unit
-    return float(-8 * np.log(np.abs(inner.sum(-1)).max()) / mean**2)
+    inner = log_ratio.mean_problem(NCE, mean, points).gradient(mean_optimum(mean) + r * mean * unit)[0] * unit
+    return float(np.abs(inner.sum(-1)).max())
+
+
+def minimiser(mean: float) -> Array:
+    """tau (2,) at which Newton's method with eta = 1 ends from tau_q, which knows nothing of tau_*."""
+    problem, delta = log_ratio.mean_problem(NCE, mean), np.zeros((1, 1, 2))
+    for _ in range(CONVERGED):
+        delta = log_ratio.newton_step(problem, delta, np.ones((1, 1, 1)))
+    found: Array = families.mean_point(0.0) + delta[0, 0]
+    return found
+
+
+def jumps(mean: float, path_Tx2: Array) -> int:
+    """Steps of a path from outside 0.2 R to inside 0.15 R."""
+    far = distances(mean, path_Tx2)
+    return int(((far[:-1] >= OUTER * mean) & (far[1:] <= LANDING * mean)).sum())
 
 
 def _annulus(entry: Any) -> Iterator[dict[str, Any]]:
-    found = {(mean, r): decay(mean, r, entry.angles) for mean in entry.means for r in entry.radii}
+    largest = {(mean, r): steepest(mean, r, entry.angles) for mean in entry.means for r in entry.radii}
+    found = {(mean, r): -8 * np.log(value) / mean**2 for (mean, r), value in largest.items()}
     size = f"{grid(entry.means)}, r = {', '.join(map(str, entry.radii))}, {entry.angles} angles"
     far = max(entry.means)
     for r in entry.radii:
@@ -50,6 +69,10 @@ def _annulus(entry: Any) -> Iterator[dict[str, Any]]:
         yield row(f"decay-{r:g}", "Decay of the gradient on the circle of radius rR, against its limit "
                   "4((1/2 - r)/(1 - r))^2", f"R = {near[0]:g}, r = {r:g}", found[near[0], r], "within",
                   float(log_ratio.decay_limit(r)), tolerance=0.03 if near[0] >= 20 else 0.1)  # fmt: skip
+    # Relative: the gradients themselves are of size exp(-kappa R^2/8).
+    apart = [abs(value / steepest(*at, entry.angles, FINE) - 1) for at, value in largest.items()]
+    yield row("circle-points", f"max |<gradient, u>| on a circle is the same with {FINE} points of quadrature: largest "
+              "relative difference", size, max(apart), "<=", 1e-9)  # fmt: skip
     outer = max(entry.radii)
     about = {"erratum": "nce-lemma-49", "size": size}
     yield about | row("decay-printed", "kappa in [3/4, 5/4] fails near the outer rim: smallest kappa there",
@@ -57,15 +80,20 @@ def _annulus(entry: Any) -> Iterator[dict[str, Any]]:
     yield about | row("decay-corrected", "kappa >= 1/2 on the annulus: smallest", size, min(found.values()), ">=", 0.5,
                       form="corrected")  # fmt: skip
     smallest = float(min(entry.means))
-    centre = np.array([smallest, smallest**2 / 2])
-    printed = np.linalg.norm(families.mean_point(smallest) - centre) / (INNER * smallest)
-    moved = families.mean_point(smallest) - centre - [0, families.LOG_NORMALISER]
-    about = {"erratum": "nce-annulus-centre", "source": SOURCE.format("Lemma 49")}
-    statement = "Distance of tau_* from the centre of the annulus, over the radius 0.1 R that must hold it"
-    yield about | row("centre-printed", f"{statement}: centre (R, R^2/2)", f"R = {smallest:g}", float(printed), ">=",
-                      1.0, form="printed", detail="above 1 for R < 9.2")  # fmt: skip
-    yield about | row("centre-corrected", f"{statement}: centre (R, R^2/2 + log sqrt(2 pi))", f"R = {smallest:g}",
-                      float(np.linalg.norm(moved)) / (INNER * smallest), "<=", 1.0, form="corrected")  # fmt: skip
+    lowest, centre = minimiser(smallest), np.array([smallest, smallest**2 / 2])
+    printed, moved = (
+        float(np.linalg.norm(lowest - at)) / (INNER * smallest)
+        for at in (centre, centre + np.array([0, families.LOG_NORMALISER]))
+    )
+    about = {"erratum": "nce-annulus-centre", "source": LEMMA_49, "size": f"R = {smallest:g}"}
+    statement = (
+        "Distance of the minimiser, found by Newton's method from tau_q, from the centre of the annulus, over the "
+        "radius 0.1 R that must hold it"
+    )
+    yield about | row("centre-printed", f"{statement}: centre (R, R^2/2)", about["size"], printed, ">=", 1.0,
+                      form="printed", detail="above 1 for R < 9.2")  # fmt: skip
+    yield about | row("centre-corrected", f"{statement}: centre (R, R^2/2 + log sqrt(2 pi))", about["size"], moved,
+                      "<=", 1e-6, form="corrected")  # fmt: skip
 
 
 def _claim_6(entry: Any, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
@@ -82,18 +110,18 @@ def _claim_6(entry: Any, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
 
 def _descent(entry: Any) -> Iterator[dict[str, Any]]:
     """Along whole paths of GD with eta = 1/lambda_M."""
-    jumps, counts, bounds, progress = 0, [], [], []
+    leaps, counts, bounds, progress = 0, [], [], []
     for mean in entry.paths:
         eta = float(1 / log_ratio.curvature(NCE, np.array([mean]))[0][0])
         walked = path(NCE, mean, "gd", eta, INNER * mean, CAP)
         far = distances(mean, walked)
-        jumps += int(((far[:-1] >= OUTER * mean) & (far[1:] <= LANDING * mean)).sum())
+        leaps += jumps(mean, walked)
         counts.append(len(walked) - 1)
-        bounds.append(0.05 * mean / (eta * _steepest(mean)))
-        ring = far[:-1] <= LANDING * mean
-        progress.append(ring.sum() / bounds[-1])
+        ring = (steepest(mean, share, RING_ANGLES) for share in np.linspace(INNER, LANDING, 6))
+        bounds.append(0.05 * mean / (eta * max(ring)))
+        progress.append((far[:-1] <= LANDING * mean).sum() / bounds[-1])
     size = f"{grid(entry.paths)}, eta = 1/lambda_M"
-    yield row("no-jump", "GD does not step from outside 0.2 R to inside 0.15 R: number of such steps", size, jumps,
+    yield row("no-jump", "GD does not step from outside 0.2 R to inside 0.15 R: number of such steps", size, leaps,
               "<=", 0.0, source=LEMMA_50)  # fmt: skip
     yield row("ring-steps", "GD needs at least 0.05 R/(eta max |<gradient, u>|) steps from 0.15 R to 0.1 R: smallest "
               "ratio of steps to bound", size, min(progress), ">=", 1.0, source=THEOREM_17,
@@ -104,18 +132,9 @@ def _descent(entry: Any) -> Iterator[dict[str, Any]]:
               source=THEOREM_17)  # fmt: skip
 
 
-def _steepest(mean: float) -> float:
-    """Largest |<gradient, u>| between the circles of 0.1 R and 0.15 R."""
-    problem, unit = log_ratio.mean_problem(NCE, mean), log_ratio.circle(721)
-    return max(
-        float(np.abs((problem.gradient(mean_optimum(mean) + share * mean * unit)[0] * unit).sum(-1)).max())
-        for share in np.linspace(INNER, LANDING, 6)
-    )
-
-
 def _newton(entry: Any) -> Iterator[dict[str, Any]]:
     """With eta = lambda_rho/lambda_M, and with eta = 1."""
-    means = np.array(entry.paths, float)
+    means = np.array(entry.newton, float)
     size = f"{grid(means)}, eta = lambda_rho/lambda_M"
     for loss in LOSSES:
         problem, optimum = log_ratio.mean_problem(loss, means), mean_optimum(means)
@@ -133,6 +152,12 @@ def _newton(entry: Any) -> Iterator[dict[str, Any]]:
             yield row("newton-bound", "They are at least R^3 exp(R^2/8): smallest ratio", size,
                       (steps / (means**3 / families.mean_overlap(means))).min(), ">=", 1.0,
                       source=THEOREM_18)  # fmt: skip
+            leaps = sum(
+                jumps(mean, path(NCE, mean, "newton", rate, INNER * mean, CAP))
+                for mean, rate in zip(means.tolist(), eta.tolist(), strict=True)
+            )
+            yield row("no-jump-newton", "Newton's method does not step from outside 0.2 R to inside 0.15 R: number of "
+                      "such steps", size, leaps, "<=", 0.0, source=LEMMA_59)  # fmt: skip
     last = float(means[-1])
     walked = path(NCE, last, "newton", 1.0, 0.01, 50)
     yield row("newton-full", "With eta = 1, which the theorem does not cover, Newton's method is fast: steps to a "

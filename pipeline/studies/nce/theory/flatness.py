@@ -45,10 +45,14 @@ def _range(entry: Any) -> Iterator[dict[str, Any]]:
         "range-printed", "L_* = c exp(-R^2/8) with c in [1/2, 2] fails: smallest c", grid(means), scaled.min(), "<=",
         0.499, detail=f"inside [1/2, 2] up to R = {inside.max():g}", form="printed",
     )  # fmt: skip
-    yield about | row(
-        "range-corrected", "L_* lies between 0.6 and 1 times sqrt(2 pi)/R exp(-R^2/8): smallest factor", tested,
-        ratio[beyond].min(), ">=", 0.6, detail=f"largest {ratio[beyond].max():.4g}", form="corrected",
-    )  # fmt: skip
+    for check, which, value, comparison, bound in (
+        ("range-corrected", "smallest", ratio[beyond].min(), ">=", 0.6),
+        ("range-corrected-largest", "largest", ratio[beyond].max(), "<=", 1.0),
+    ):
+        yield about | row(
+            check, f"L_* lies between 0.6 and 1 times sqrt(2 pi)/R exp(-R^2/8): {which} factor", tested, value,
+            comparison, bound, form="corrected",
+        )  # fmt: skip
 
 
 def _around(entry: Any) -> Iterator[dict[str, Any]]:
