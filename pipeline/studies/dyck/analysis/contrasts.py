@@ -25,7 +25,6 @@ from schemas.dyck.tables import (
     STANDARD,
     TABLE_1,
     TABLE_1_PROBE,
-    THREE_LAYERS,
 )
 
 # Variation of the first over that of the second: claims 7 and 22.
@@ -99,7 +98,7 @@ def _stack_like(context: Any, model: Model) -> list[dict[str, Any]]:
 
 def _uniform(context: Any, model: Model) -> list[dict[str, Any]]:
     """DYCK-E9: how far attention of the first layer is from uniform, over replicas of three-layer models."""
-    if model.run != THREE_LAYERS or not model.stack:
+    if model.run not in TABLE_1.values() or model.entry["layers"] != 3 or not model.stack:
         return []
     kept, _ = model.kept(accurate=True)
     values = model.stack[0].filter(head=0)["kl_uniform"].to_numpy()[kept]

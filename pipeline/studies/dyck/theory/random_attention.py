@@ -100,9 +100,9 @@ def _square(n: int, matrices: int, rng: np.random.Generator) -> dict[str, Any]:
         "source": f"Wen et al. 2023, {where}",
         "size": f"N={n}, {matrices} matrices",
         "measured": simulated,
-        "comparison": "<=",
-        "bound": 2.0,
-        "detail": f"closed form {expected:.4f}",
+        "comparison": "within",
+        "bound": expected,
+        "tolerance": TOLERANCE,
     }
 
 
