@@ -105,6 +105,15 @@ def _mask(rng: np.random.Generator) -> pruning.Mask:
     return pruning.Mask(pruning.Parent(shape, int(rng.integers(2**32)), ("dyck", "lemmas")), 0)
 
 
+def _multiply(left: NDArray[np.float64], right: NDArray[np.float64]) -> bool:
+    """Whether the product of two arrays exists."""
+    try:
+        left @ right
+    except ValueError:
+        return False
+    return True
+
+
 def _lemma_6(draws: int, rng: np.random.Generator) -> list[dict[str, Any]]:
     mask = _mask(rng)
     target = {"W_1": _unit(rng.normal(size=(W, M))), "W_2": _unit(rng.normal(size=(M, W)))}
@@ -117,12 +126,11 @@ def _lemma_6(draws: int, rng: np.random.Generator) -> list[dict[str, Any]]:
         about
         | {
             "check": "lemma-6-printed",
-            "statement": "W_1 as printed, of size 4m x w, does not multiply an x of 4m entries: its number of columns",
+            "statement": "W_1 as printed, of size 4m x w, multiplies neither m nor 4m entries: products that exist",
             "size": f"m={M}, w={W}",
-            "measured": float(W),
-            "comparison": "beyond",
-            "bound": float(4 * M),
-            "tolerance": 0.0,
+            "measured": float(sum(_multiply(np.ones((4 * M, W)), np.ones(n)) for n in (M, 4 * M))),
+            "comparison": "<=",
+            "bound": 0.0,
             "form": "printed",
         },
         about
@@ -156,12 +164,11 @@ def _lemma_7(draws: int, rng: np.random.Generator) -> list[dict[str, Any]]:
         about
         | {
             "check": "lemma-7-printed",
-            "statement": "W as printed, in R^m, leaves X'WX without a meaning: number of its columns",
+            "statement": "W as printed, in R^m, leaves X'WX without a meaning: products that exist",
             "size": f"m={M}",
-            "measured": 1.0,
-            "comparison": "beyond",
-            "bound": float(M),
-            "tolerance": 0.0,
+            "measured": float(_multiply(np.ones((M, 1)), y[:, :2])),
+            "comparison": "<=",
+            "bound": 0.0,
             "form": "printed",
         },
         about

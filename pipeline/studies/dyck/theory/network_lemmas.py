@@ -303,11 +303,10 @@ def _lemma_20(draws: int, rng: np.random.Generator) -> list[dict[str, Any]]:
         | {
             "check": "lemma-20-printed",
             "statement": "The output matrix as printed, [I, -I] transposed, has n columns, but multiplies a vector "
-            "of 2n entries: number of its columns",
-            "measured": float(second.T.shape[1]),
-            "comparison": "beyond",
-            "bound": float(len(first)),
-            "tolerance": 0.0,
+            "of 2n entries: products that exist",
+            "measured": float(second.T.shape[1] == len(first @ x)),
+            "comparison": "<=",
+            "bound": 0.0,
             "form": "printed",
         },
         about
