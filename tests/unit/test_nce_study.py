@@ -283,6 +283,13 @@ def test_paths_end_where_they_should() -> None:
     assert len(constructions.path("nce", 2.0, "gd", 1.17, 0.2, 10)) == 11
 
 
+def failing(module: Any, loaded: params.Params, theory_id: str) -> list[str]:
+    """The checks of ``module`` that do not hold."""
+    return (
+        module.check(loaded.theory[theory_id], theory_id, SEED).filter(~pl.col("passed"))["check"].to_list()
+    )
+
+
 def test_a_jump_starts_outside_and_ends_inside() -> None:
     """At R = 10, distances to tau_*: 3, 1.4 (a jump), 2.5, 1.6, 1.4 (no jump: two steps)."""
     optimum = np.array([10.0, 50.0])
@@ -299,8 +306,7 @@ def test_a_path_of_newton_over_the_annulus_is_noticed(
         return constructions.path(loss, mean, optimizer, 1.0 if optimizer == "newton" else eta, radius, cap)
 
     monkeypatch.setattr(barrier, "path", bold)
-    found = barrier.check(loaded.theory["nce-barrier"], "nce-barrier", SEED).filter(~pl.col("passed"))
-    assert found["check"].to_list() == ["no-jump-newton"]
+    assert failing(barrier, loaded, "nce-barrier") == ["no-jump-newton"]
 
 
 def test_the_centre_of_the_annulus_is_where_newton_ends(
@@ -309,16 +315,14 @@ def test_the_centre_of_the_annulus_is_where_newton_ends(
     """With too few steps it is not there yet, and the row says so: it is no identity."""
     assert np.allclose(barrier.minimiser(4.0), [4, 8 + np.log(2 * np.pi) / 2], atol=1e-9)
     monkeypatch.setattr(barrier, "CONVERGED", 3)
-    found = barrier.check(loaded.theory["nce-barrier"], "nce-barrier", SEED).filter(~pl.col("passed"))
-    assert found["check"].to_list() == ["centre-corrected"]
+    assert failing(barrier, loaded, "nce-barrier") == ["centre-corrected"]
 
 
 def test_too_few_points_of_quadrature_are_noticed(
     loaded: params.Params, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(barrier, "FINE", 21)
-    found = barrier.check(loaded.theory["nce-barrier"], "nce-barrier", SEED).filter(~pl.col("passed"))
-    assert found["check"].to_list() == ["circle-points"]
+    assert failing(barrier, loaded, "nce-barrier") == ["circle-points"]
 
 
 def test_the_corrected_range_of_proposition_7_has_two_ends(
@@ -350,8 +354,7 @@ def test_the_clamp_is_held_against_a_path_without_one(
         free, [[-8 / (1 + np.exp(20)), 1 / (1 + np.exp(20))], np.array([0.5, -1]) / (1 + np.exp(2.5))]
     )
     monkeypatch.setattr(tricks, "UNMET", 10.0)  # which some log-ratios do meet
-    found = tricks.check(loaded.theory["nce-tricks"], "nce-tricks", SEED).filter(~pl.col("passed"))
-    assert found["check"].to_list() == ["clamp-none"]
+    assert failing(tricks, loaded, "nce-tricks") == ["clamp-none"]
 
 
 # --- claims, figures, index -----------------------------------------------------------------------------------
