@@ -156,11 +156,15 @@ def accept(
 def reference(
     study: Annotated[str, typer.Argument(metavar="STUDY", help="a study of params.yaml")],
     clone: Annotated[Path, typer.Argument(metavar="CLONE", help="the work tree in which it was built")],
+    name: Annotated[
+        str | None,
+        typer.Option(metavar="SET", help="of the set, where a study has several; without it STUDY"),
+    ] = None,
 ) -> None:
-    """Freeze the results of STUDY, built in another clone (scale paper), as data/reference/STUDY."""
+    """Freeze the results of STUDY, built in another clone (scale paper), as data/reference/SET."""
     from pipeline.audit.reference import freeze
 
-    folder = freeze(study, clone)
+    folder = freeze(study, clone, name)
     print(f"{folder} is in DVC's cache; now: git add {folder}.dvc && dvc push && snakemake --cores all")
 
 

@@ -55,13 +55,13 @@ def list_runs(study: str | None = None, *, root: Path | str | None = None) -> li
 
 
 def load_table(
-    study: str, name: str, *, root: Path | str | None = None, reference: bool = False
+    study: str, name: str, *, root: Path | str | None = None, reference: bool | str = False
 ) -> pl.DataFrame:
     """A table of ``study``: a result table, ``claims``, or a dataset by its id.
 
     ``theory`` holds the rows of all theory checks, ``curves`` the training curves of all runs. With
-    ``reference`` the table is that of the frozen reference set (``data/reference/<study>/<kind>/``)
-    instead of what was built here.
+    ``reference`` the table is that of a frozen reference set (``data/reference/<set>/<kind>/``) instead of
+    what was built here: with its name, or with True of the one that is named after the study.
 
     Raises SandglassError if there is no such table (it lists those there are), or if its file is
     missing, damaged or breaks its schema.
@@ -71,10 +71,11 @@ def load_table(
     _known(f"table of {study}", name, parts)
     schema, paths = parts[name]
     if reference:
-        paths = [_in_reference_set(study, path) for path in paths]
+        kept = study if reference is True else reference
+        paths = [_in_reference_set(kept, path) for path in paths]
     for path in paths:
         if not (tree / path).is_file():
-            how = f"there is no such file in the reference set of {study}" if reference else _make(path)
+            how = f"there is no such file in the reference set {kept}" if reference else _make(path)
             raise SandglassError(f"{path} is missing in {tree.resolve()}: {how}")
     # Curves of runs with other objectives have other columns.
     return pl.concat((tables.read(tree / path, schema) for path in paths), how="diagonal")
@@ -167,10 +168,10 @@ def _parts(study: str, params: Params) -> dict[str, tuple[tables.Schemas, list[P
     return datasets | shared | made
 
 
-def _in_reference_set(study: str, path: Path) -> Path:
-    """``data/tables/dyck/runs.parquet`` -> ``data/reference/dyck/tables/runs.parquet``."""
+def _in_reference_set(name: str, path: Path) -> Path:
+    """``data/tables/dyck/runs.parquet`` -> ``data/reference/<name>/tables/runs.parquet``."""
     kind, _, *rest = path.relative_to(graph.DATA).parts
-    return graph.DATA / "reference" / study / Path(kind, *rest)
+    return graph.REFERENCE / name / Path(kind, *rest)
 
 
 def _known(kind: str, name: str, known: Iterable[str]) -> None:

@@ -18,9 +18,9 @@ from pipeline import graph
 from pipeline import params as parameters
 from pipeline.audit import changes
 from pipeline.audit.changes import Changes
-from pipeline.audit.reference import RECORD
 from pipeline.errors import SandglassError
 from pipeline.params import Params
+from pipeline.report.reference import RECORD
 from pipeline.repository import Difference
 
 FOLDED = 5  # jobs of one step and state beyond which they share a row

@@ -1,14 +1,18 @@
-"""Reference sets: the result tables of a long run, made in another clone, frozen in data/reference/<study>/.
+"""Reference sets: the result tables of a long run, made in another clone, frozen in data/reference/<set>/.
 
 A set holds the tables, theory rows and claims of one study, and ``record.json``, which says for every job
 behind them what dvc.lock of that clone says: parameters, md5 of code, data and outputs (checkpoints among
 them, which stay behind), and the device it ran on. The report shows its claims in a column of their own.
+
+A study may have several, for instance where its runs were spread over machines that share no storage. Each stays
+what one clone built: nothing is merged, and a gate that needs runs of two sets is tested by neither.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -19,21 +23,26 @@ from ruamel.yaml import YAML
 from pipeline import graph
 from pipeline import params as parameters
 from pipeline.errors import SandglassError
+from pipeline.report.reference import RECORD, owner
 
 KEPT = ("theory", "analyse", "claims")  # steps whose files make up a set
-RECORD = "record.json"
 
 
-def freeze(study: str, clone: Path) -> Path:
+def freeze(study: str, clone: Path, name: str | None = None) -> Path:
     """Copy the results of ``study`` from the work tree ``clone`` to data/reference and ``dvc add`` them.
 
-    Raises SandglassError if they are not there, or are not what dvc.lock of ``clone`` says.
+    ``name`` is that of the set, without it that of the study; a set of that name is replaced.
+
+    Raises SandglassError if they are not there, or are not what dvc.lock of ``clone`` says, or if the name is
+    no name of a folder or belongs to another study.
     """
+    name = study if name is None else name
     params = parameters.load(clone)
     if study not in params.studies:
         raise SandglassError(
             f"{clone}/params.yaml knows no study {study!r}: it has {', '.join(params.studies)}"
         )
+    _refuse_name(name, study)
     jobs = [job for job in graph.jobs(params) if job.study == study and job.step != "report"]
     _refuse_stale(clone, [job for job in jobs if job.step != "figures"])
     stages = YAML(typ="safe").load((clone / "dvc.lock").read_text(encoding="utf-8"))["stages"]
@@ -43,8 +52,8 @@ def freeze(study: str, clone: Path) -> Path:
         "jobs": {job.stage: _job(stages[job.stage], clone, job) for job in jobs if job.step != "figures"},
     }
     files = [path for job in jobs if job.step in KEPT for path in graph.outputs(job, params)]
-    staging = graph.DATA / ".tmp" / f"reference-{study}.{os.getpid()}"
-    target = graph.REFERENCE / study
+    staging = graph.DATA / ".tmp" / f"reference-{name}.{os.getpid()}"
+    target = graph.REFERENCE / name
     try:
         for path in files:
             copy = staging / path.relative_to(graph.DATA).parts[0] / path.name
@@ -60,6 +69,16 @@ def freeze(study: str, clone: Path) -> Path:
     if done.returncode:
         raise SandglassError(f"dvc add {target}: {' '.join(done.stderr.split())}")
     return target
+
+
+def _refuse_name(name: str, study: str) -> None:
+    if not re.fullmatch(r"[a-z0-9][a-z0-9-]*", name):
+        raise SandglassError(f"{name!r} is no name of a set: small letters, digits and hyphens, please")
+    taken = owner(graph.REFERENCE / name) if (graph.REFERENCE / name).is_dir() else study
+    if taken != study:
+        raise SandglassError(
+            f"{graph.REFERENCE / name} holds results of {taken}: give the set another --name"
+        )
 
 
 def _refuse_stale(clone: Path, jobs: list[graph.Job]) -> None:

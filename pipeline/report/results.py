@@ -1,60 +1,20 @@
-"""What the report shows of each study: claims beside those of a reference set, theory rows, verdicts."""
+"""What the report shows of each study: claims beside those of reference sets, theory rows, verdicts."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from pipeline import graph, tables, verdicts
 from pipeline.errors import SandglassError
 from pipeline.params import Params
-from pipeline.report.files import Files
+from pipeline.report import reference
+from pipeline.report.reference import Reference
 from schemas.claims import NOT_REPRODUCED, NOT_TESTED, PARTLY, REPRODUCED, Claims
 from schemas.theory import Theory
 
 Row = dict[str, Any]
 VERDICTS = (REPRODUCED, PARTLY, NOT_REPRODUCED, NOT_TESTED)
-RECORD = "record.json"
-
-
-@dataclass(frozen=True)
-class Reference:
-    """A frozen set of results beside those built here; ``record`` is empty where none came with it."""
-
-    study: str
-    scale: str
-    record: dict[str, Any]
-    files: list[Path]
-    claims: dict[tuple[str, str], Row]
-    theory: list[Row]
-
-    @property
-    def page(self) -> str:
-        """Its page, from the root of the site."""
-        return f"reference/{self.study}.html"
-
-    def verified(self, files: Files) -> dict[Path, bool]:
-        """Which files of the set are named in the record, alone or by their folder, and whether the md5 is that."""
-        found: dict[Path, bool] = {}
-        for job in self.record.get("jobs", {}).values():
-            for output, md5 in job["outputs"].items():
-                # data/<kind>/<study>/… lies in data/reference/<study>/<kind>/…
-                _, kind, study, *rest = Path(output).parts
-                copy = graph.REFERENCE.joinpath(study, kind, *rest)
-                inside = [path for path in self.files if path == copy or copy in path.parents]
-                folder = md5.endswith(".dir")
-                now = _folder_md5(copy, inside, files) if folder else "".join(map(files.md5, inside))
-                found |= dict.fromkeys(inside, now == md5)
-        return found
-
-
-def _folder_md5(folder: Path, inside: list[Path], files: Files) -> str:
-    """As DVC names the content of a folder."""
-    entries = [{"md5": files.md5(path), "relpath": str(path.relative_to(folder))} for path in inside]
-    return hashlib.md5(json.dumps(entries, sort_keys=True).encode()).hexdigest() + ".dir"
 
 
 @dataclass(frozen=True)
@@ -66,7 +26,7 @@ class Study:
     claims: list[Row]
     verdicts: dict[str, str]
     theory: dict[str, list[Row]]
-    reference: Reference | None
+    references: list[Reference]
 
     @property
     def page(self) -> str:
@@ -99,46 +59,16 @@ def load(params: Params) -> dict[str, Study]:
 
 def _study(key: str, entry: Any) -> Study:
     frame = tables.read(graph.claims_path(key, "parquet"), Claims)
-    reference = _reference(key)
-    known = reference.claims if reference else {}
+    references = reference.load(key)
     rows = [
-        row | {"row": number, "reference": known.get((row["claim"], row["gate"]))}
+        row | {"row": number, "references": reference.beside(references, row["claim"], row["gate"])}
         for number, row in enumerate(frame.iter_rows(named=True))
     ]
     rows.sort(key=lambda row: (int(row["claim"].rstrip("abcdefghijklmnopqrstuvwxyz")), row["claim"]))
     whole = {row["claim"]: row["verdict"] for row in verdicts.summary(frame).iter_rows(named=True)}
     theory = {check: tables.read(graph.theory_path(key, check), Theory).to_dicts() for check in entry.theory}
     ordered = {row["claim"]: whole[row["claim"]] for row in rows}
-    return Study(key, entry, rows, ordered, theory, reference)
-
-
-def _reference(study: str) -> Reference | None:
-    folder = graph.REFERENCE / study
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    if not files:
-        return None
-    record, claims, theory = _record(folder / RECORD), folder / "claims" / "claims.parquet", []
-    rows = tables.read(claims, Claims).to_dicts() if claims.is_file() else []
-    for path in sorted((folder / "theory").glob("*.parquet")):
-        theory += tables.read(path, Theory).to_dicts()
-    scale = record.get("scale") or (rows[0]["scale"] if rows else "unknown")
-    by_gate = {(row["claim"], row["gate"]): row for row in rows}
-    return Reference(study, scale, record, files, by_gate, theory)
-
-
-def _record(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        return {}
-    try:
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        for job in found["jobs"].values():
-            for part in ("params", "device", "code", "outputs"):
-                job[part]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise SandglassError(
-            f"{path} is no record of a reference set ({type(error).__name__}: {error})"
-        ) from None
-    return found
+    return Study(key, entry, rows, ordered, theory, references)
 
 
 @dataclass(frozen=True)

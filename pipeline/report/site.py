@@ -103,9 +103,8 @@ def _pages(site: Site) -> dict[str, str]:
         pages[study.page] = site.render(
             "study.html.j2", study.page, study=study, content=content, headings=headings
         )
-        if study.reference:
-            page = study.reference.page
-            pages[page] = site.render("reference.html.j2", page, study=study, reference=study.reference)
+        for each in study.references:
+            pages[each.page] = site.render("reference.html.j2", each.page, study=study, reference=each)
     for artifact in site.artifacts:
         card = cards.card(site, artifact)
         pages[artifact.page] = site.render("artifact.html.j2", artifact.page, artifact=artifact, card=card)

@@ -81,12 +81,16 @@ def test_without_a_work_tree_around_it_is_the_repository(
 
 
 def test_a_reference_set_is_read_in_place_of_what_was_built(dyck: Workspace) -> None:
-    with pytest.raises(SandglassError, match="no such file in the reference set of dyck"):
+    with pytest.raises(SandglassError, match="no such file in the reference set dyck"):
         pipeline.load_table("dyck", "variation", root=dyck.path, reference=True)
     kept = dyck.path / "data/reference/dyck/tables/variation.parquet"
     kept.parent.mkdir(parents=True)
     shutil.move(dyck.path / "data/tables/dyck/variation.parquet", kept)
     assert pipeline.load_table("dyck", "variation", root=dyck.path, reference=True).height
+    with pytest.raises(SandglassError, match="no such file in the reference set dyck-more"):
+        pipeline.load_table("dyck", "variation", root=dyck.path, reference="dyck-more")
+    kept.parents[1].rename(dyck.path / "data/reference/dyck-more")
+    assert pipeline.load_table("dyck", "variation", root=dyck.path, reference="dyck-more").height
     with pytest.raises(
         SandglassError, match=r"is missing in .*make it there with: snakemake data/tables/dyck/var"
     ):

@@ -12,8 +12,8 @@ from workspace import Workspace
 CLAIMS = "data/reference/toy/claims/claims.parquet"
 
 
-def freeze(workspace: Workspace, clone: Path) -> str:
-    done = workspace.run("python", "-m", "pipeline", "reference", "toy", str(clone))
+def freeze(workspace: Workspace, clone: Path, *options: str) -> str:
+    done = workspace.run("python", "-m", "pipeline", "reference", "toy", str(clone), *options)
     return f"{done.status} {done.last_line}"
 
 
@@ -57,6 +57,15 @@ def test_a_set_is_frozen_shown_and_fetched_again(built: Workspace, clone: Worksp
         assert (fresh.path / CLAIMS).is_file()
         assert (fresh.path / "dvc.lock").read_bytes() == lock
         fresh.assert_clean()
+
+    for name in ("../toy", "Toy", ""):
+        assert "is no name of a set" in freeze(built, clone.path, "--name", name)
+    assert freeze(built, clone.path, "--name", "toy-more").startswith("0 data/reference/toy-more is in")
+    assert (built.path / "data/reference/toy-more.dvc").is_file()
+    assert verify(built) == 0  # the set of the study's own name is as it was
+    record["study"] = "other"
+    (built.path / "data/reference/toy-more/record.json").write_text(json.dumps(record))
+    assert "holds results of other" in freeze(built, clone.path, "--name", "toy-more")
 
     flipped = built.path / CLAIMS
     flipped.write_bytes(flipped.read_bytes()[:-1] + b"x")

@@ -15,7 +15,7 @@ import pytest
 from workspace import REPOSITORY, Workspace
 
 from pipeline import tables
-from schemas.claims import Claims
+from schemas.claims import NOT_TESTED, REPRODUCED, Claims
 from schemas.theory import Theory
 
 HOSTILE = (
@@ -181,6 +181,11 @@ def test_errata_reference_sets_and_accepted_edits_are_shown(toy: Workspace, tmp_
     job = {"params": {"seed": 7}, "device": "NVIDIA", "code": {"a.py": "0" * 32}, "outputs": outputs}
     record = {"study": "toy", "scale": "paper", "jobs": {"claims@toy": job}}
     (root / "data/reference/toy/record.json").write_text(json.dumps(record))
+    for name, value, verdict in (("toy-more", 0.75, REPRODUCED), ("toy-rest", None, NOT_TESTED)):
+        another = root / "data/reference" / name
+        frame = ours.with_columns(pl.lit(value, pl.Float64).alias("value"), verdict=pl.lit(verdict))
+        tables.write(frame, another / "claims/claims.parquet", Claims)
+        (another / "record.json").write_text(json.dumps(record | {"jobs": {}}))
     code = "pipeline/studies/toy/analysis/__init__.py"
     now = hashlib.md5((root / code).read_bytes()).hexdigest()
     edit = {"files": [{"path": code, "old": "1" * 32, "new": now}], "author": "A", "diff": "3" * 64}
@@ -198,7 +203,9 @@ def test_errata_reference_sets_and_accepted_edits_are_shown(toy: Workspace, tmp_
     assert errata.index("x = x + 1") < errata.index("What holds") < errata.index(">x = x</p>")
     assert "artifact/theory-toy-identity.html" in errata
     study = (site / "study/toy.html").read_text()
-    assert "Reference, scale paper" in study and ">0.25" in study
+    # Every set that tests a gate is shown with it; one that does not has a page of its own alone.
+    assert "Reference, scale paper" in study and ">0.25" in study and ">0.75" in study
+    assert study.count("../reference/toy-more.html") == 2 and study.count("../reference/toy-rest.html") == 1
     page = (site / "reference/toy.html").read_text()
     assert "NVIDIA" in page and md5 in page and page.count("yes</span>") == 1 and page.count("no</span>") == 2
     table = (site / "artifact/table-toy-means.html").read_text()

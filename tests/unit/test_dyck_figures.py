@@ -432,6 +432,18 @@ def test_table_1_shows_every_cell_three_times(tmp_path: Path) -> None:
     assert "k=2, D=4, 2 layers: layer 1 0.094 (0.012), layer 2 15.44 (1.82)" in chart.to_dict()["description"]
 
 
+def test_no_value_of_table_1_is_beyond_its_axis() -> None:
+    faint = table_1().with_columns(mean=pl.col("mean") / 500, ci_lo=pl.lit(1e-9))
+    chart, data = figures.table1(context(variation_table1=faint))
+    points = next(
+        layer for layer in chart.to_dict()["hconcat"][1]["layer"] if layer["mark"]["type"] == "point"
+    )
+    low, high = points["encoding"]["x"]["scale"]["domain"]
+    assert low < data["value"].min() < data["value"].max() < high
+    assert low > 1e-6  # the end of an interval near 0 leaves room for the rest
+    assert "0.0002 (0.0120)" in data["text"].to_list()
+
+
 def test_stack_scores_are_those_of_the_last_layer(tmp_path: Path) -> None:
     chart, data = figures.stack_score(context())
     shown = {run for run in MAPPED if not run.startswith("dyck-prefix")}

@@ -171,8 +171,8 @@ def table1(context: Any) -> Figure:
     x = alt.X(
         "value:Q",
         title=LOG_TITLE,
-        scale=alt.Scale(type="log", domain=[0.003, 40], nice=False),
-        axis=alt.Axis(values=[0.01, 0.1, 1, 10], format="~g"),
+        scale=alt.Scale(type="log", domain=_log_domain(data), nice=False),
+        axis=alt.Axis(values=[0.001, 0.01, 0.1, 1, 10], format="~g"),
     )
     base = alt.Chart(data).encode(y=y, yOffset=offset, color=colour)
     numbers = base.mark_text(align="center", fontSize=12).encode(
@@ -203,6 +203,14 @@ def table1(context: Any) -> Figure:
     return figure.properties(title=title, description=_table1_words(data)), data
 
 
+def _log_domain(data: pl.DataFrame) -> tuple[float, float]:
+    """Ends of a logarithmic axis that every value fits on, with its interval down to a tenth of it."""
+    value = pl.col("value")
+    low = data.filter(value > 0).select(pl.max_horizontal("ci_lo", value / 10) / 1.2).to_series()
+    high = data.select(pl.max_horizontal(value, "high", "ci_hi") * 1.2).to_series()
+    return min([0.003, *low]), max([40.0, *high])
+
+
 def _table1_data(table: pl.DataFrame) -> pl.DataFrame:
     """One row per cell, layer and source (published, ours)."""
     rows: list[dict[str, Any]] = []
@@ -220,8 +228,9 @@ def _table1_data(table: pl.DataFrame) -> pl.DataFrame:
             interval = {"ci_lo": row["ci_lo"], "ci_hi": row["ci_hi"]} if source == ours else {}
             if mean is None or (source == PUBLISHED and ours == OURS_COMPLETE):
                 continue
-            text = f"{mean:.3f}" if mean < 1 else f"{mean:.2f}"
-            spread = "" if sd is None else f" ({sd:.3f})" if mean < 1 else f" ({sd:.2f})"
+            digits = 4 if mean < 0.01 else 3 if mean < 1 else 2
+            text = f"{mean:.{digits}f}"
+            spread = "" if sd is None else f" ({sd:.{digits}f})"
             ends = {"low": max(mean - (sd or 0), 1e-4), "high": mean + (sd or 0)}
             rows.append(
                 about | {"source": source, "value": mean, "sd": sd, "text": text + spread} | ends | interval
