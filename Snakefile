@@ -85,7 +85,6 @@ for study in PARAMS.studies:
             made("analyse", study),
         log:
             f"logs/analyse-{study}.log",
-        threads: workflow.cores
         params:
             study=study,
         shell:

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
+import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,7 @@ import vl_convert
 from PIL import Image
 
 from pipeline import tables
+from pipeline.errors import SandglassError
 
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 YELLOW, BLUE, VERMILLION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
@@ -26,8 +30,9 @@ GREY = "#8C8C8C"
 PALETTE = [BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK, YELLOW]
 
 PNG_SCALE = 2
+BOX = "\ue000"  # a letter of private use, which is drawn as the box of letters that a font lacks
 
-# Liberation Sans comes with vl-convert, so letters are the same on every machine.
+# Liberation Sans comes with vl-convert: letters are the same on every machine (`_set_up_fonts`).
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 SIZE = 13  # pixels; figures are at most 660 wide, so letters stay readable in a text column
 INK, FAINT = "#222222", "#E5E5E5"
@@ -73,14 +78,55 @@ def save(chart: alt.TopLevelMixin, data: pl.DataFrame, folder: Path, name: str) 
     """Write ``<name>.vl.json`` (data inlined), ``.svg``, ``.png`` and ``.parquet`` (``data``) into ``folder``.
 
     The same chart and data give the same bytes.
+
+    Raises SandglassError if Liberation Sans lacks a letter of its text: what stands there would be an empty box, or
+    depend on the machine's fonts.
     """
+    _set_up_fonts()
     folder.mkdir(parents=True, exist_ok=True)
     spec = specification(chart)
     text = json.dumps(spec, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
     (folder / f"{name}.vl.json").write_text(text + "\n", encoding="utf-8")
-    (folder / f"{name}.svg").write_text(_numbered(vl_convert.vegalite_to_svg(spec)), encoding="utf-8")
+    svg = _numbered(vl_convert.vegalite_to_svg(spec))
+    if absent := "".join(
+        letter for letter in sorted({*svg}) if not letter.isascii() and _drawn(letter) == _drawn(BOX)
+    ):
+        raise SandglassError(
+            f"figure {name}: Liberation Sans has no {' '.join(absent)}: say it in other letters"
+        )
+    (folder / f"{name}.svg").write_text(svg, encoding="utf-8")
     (folder / f"{name}.png").write_bytes(_small(vl_convert.vegalite_to_png(spec, scale=PNG_SCALE)))
     tables.store(data, folder / f"{name}.parquet")
+
+
+@cache
+def _set_up_fonts() -> None:
+    """Have the renderer draw with the fonts that it brings, whatever this machine has: pixels would differ.
+
+    It reads fontconfig once, and gives the machine's fonts precedence. So it is shown a folder without any (on
+    Linux; elsewhere nothing is asked of fontconfig, and few machines have Liberation Sans).
+    """
+    before = os.environ.get("FONTCONFIG_FILE")
+    with tempfile.TemporaryDirectory() as folder:
+        config = Path(folder) / "fonts.conf"
+        config.write_text(
+            f'<?xml version="1.0"?><fontconfig><dir>{folder}</dir></fontconfig>', encoding="utf-8"
+        )
+        os.environ["FONTCONFIG_FILE"] = str(config)
+        try:
+            vl_convert.svg_to_png('<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>')
+        finally:
+            del os.environ["FONTCONFIG_FILE"]
+            if before is not None:
+                os.environ["FONTCONFIG_FILE"] = before
+
+
+@cache
+def _drawn(letter: str) -> bytes:
+    """A letter as pixels."""
+    text = f'<text x="2" y="20" font-family="{FONT.split(",")[0]}" font-size="16">{letter}</text>'
+    svg = f'<svg xmlns="http://www.w3.org/2000/svg" width="30" height="30">{text}</svg>'
+    return bytes(vl_convert.svg_to_png(svg))
 
 
 def _small(png: bytes) -> bytes:

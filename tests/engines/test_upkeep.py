@@ -291,11 +291,11 @@ def test_list_states_and_costs(built: Workspace) -> None:
 
 def test_list_after_a_clone_and_a_pull(built: Workspace) -> None:
     """What an auditor sees: results without the data behind them."""
-    folder = built.path / "data/reference/toy"
+    folder = built.path / "data/reference/toy-wide"
     folder.mkdir()
-    record = {"scale": "paper", "jobs": {"train@toy-a": {"device": "cuda"}}}
+    record = {"study": "toy", "scale": "paper", "jobs": {"train@toy-a": {"device": "cuda"}}}
     (folder / "record.json").write_text(json.dumps(record))
-    built.run("dvc", "add", "-q", "data/reference/toy")
+    built.run("dvc", "add", "-q", "data/reference/toy-wide")
     assert built.run("dvc", "push", "-q").status == 0
     built.run("rm", "-rf", ".dvc/cache", *(f"data/{kind}" for kind in ("datasets", "runs", "theory", "tables")),
               "data/figures", "data/claims", "data/report", str(folder))  # fmt: skip
@@ -308,7 +308,14 @@ def test_list_after_a_clone_and_a_pull(built: Workspace) -> None:
     assert states["analyse@toy"] == states["claims@toy"] == "recorded"
     found = json.loads(_pipeline(built, "list", "toy", "--json"))["reference"]
     assert [{k: v for k, v in found[0].items() if k != "bytes"}] == [
-        {"name": "toy", "state": "present", "scale": "paper", "made_from": "1 jobs on cuda", "files": 1}
+        {
+            "name": "toy-wide",
+            "study": "toy",
+            "state": "present",
+            "scale": "paper",
+            "made_from": "1 jobs on cuda",
+            "files": 1,
+        }
     ]
     built.run("rm", "-rf", str(folder))
     text = _pipeline(built, "list")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -601,6 +603,25 @@ def test_the_specification_stands_alone(tmp_path: Path) -> None:
     charts.save(alt.Chart(data[:5]).mark_point().encode(x="x"), data[:5], tmp_path, "f")
     assert "url" not in json.loads((tmp_path / "f.vl.json").read_text()).get("data", {})
     assert pl.from_arrow(pq.read_table(tmp_path / "f.parquet")).equals(data[:5])  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("title", "expected"),
+    [("β ‖x‖² ≤ √δ", ""), ("⟨x, y⟩", "figure f: Liberation Sans has no ⟨ ⟩: say it in other letters")],
+)
+def test_letters_that_the_font_lacks_are_refused_whatever_the_machine_has(
+    title: str, expected: str, tmp_path: Path
+) -> None:
+    """In a new process, since the renderer asks for the machine's fonts once; DejaVu Sans has such brackets."""
+    program = f"""
+import altair as alt, pathlib, polars as pl
+from pipeline import charts
+data = pl.DataFrame({{"x": [1]}})
+charts.save(alt.Chart(data, title={title!r}).mark_point().encode(x="x"), data, pathlib.Path({str(tmp_path)!r}), "f")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode == 0) == (not expected) and expected in done.stderr
+    assert (tmp_path / "f.svg").is_file() == (not expected)
 
 
 def test_the_png_has_the_pixels_that_were_drawn(tmp_path: Path) -> None:

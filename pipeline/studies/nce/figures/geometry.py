@@ -123,7 +123,7 @@ def annulus(context: Any) -> Figure:
     )
     x = alt.X("R:Q", title="distance R of the means", scale=alt.Scale(domain=[0, 31], nice=False))
     span = alt.Scale(domain=[0.4, 1.6], nice=False, zero=False)
-    named = "κ = −8 log max|⟨∇L, u⟩| / R²"
+    named = "κ = −8 log max |∂L/∂u| / R²"  # u: along the radius
     y = alt.Y("kappa_min:Q", title=named, scale=span)
     band = alt.Chart(pl.DataFrame({"low": [PRINTED[0]], "high": [PRINTED[1]]}))
     low, limit = (alt.Y(field, title=named, scale=span) for field in ("low:Q", "limit:Q"))
