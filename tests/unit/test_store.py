@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -55,3 +56,11 @@ def test_the_store_is_small() -> None:
     if not files:
         pytest.fail("the embedded remote is empty: dvc push")
     assert sum(path.stat().st_size for path in files) <= LIMIT
+
+
+def test_the_picture_in_the_readme_is_the_published_figure() -> None:
+    """If this fails: cp data/figures/dyck/fig3.png docs/."""
+    folder = dict(_published())["data/figures/dyck"]
+    listed = json.loads((STORE / folder[:2] / folder[2:]).read_text())
+    figure = next(entry["md5"] for entry in listed if entry["relpath"] == "fig3.png")
+    assert hashlib.md5((REPOSITORY / "docs" / "fig3.png").read_bytes()).hexdigest() == figure
