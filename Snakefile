@@ -85,6 +85,7 @@ for study in PARAMS.studies:
             made("analyse", study),
         log:
             f"logs/analyse-{study}.log",
+        threads: max(1, workflow.cores // 2)  # the last trainings go on beside it
         params:
             study=study,
         shell:

@@ -31,6 +31,7 @@ from pipeline import graph, tables
 from pipeline import params as parameters
 from pipeline.errors import SandglassError
 from pipeline.params import Params
+from pipeline.report.reference import owner
 from schemas.claims import Claims
 from schemas.curves import Curves
 from schemas.theory import Theory
@@ -61,18 +62,23 @@ def load_table(
 
     ``theory`` holds the rows of all theory checks, ``curves`` the training curves of all runs. With
     ``reference`` the table is that of a frozen reference set (``data/reference/<set>/<kind>/``) instead of
-    what was built here: with its name, or with True of the one that is named after the study.
+    what was built here: with its name, or with True of the one that is named after the study. Of ``theory`` and
+    ``curves`` it has those rows that are in the set.
 
     Raises SandglassError if there is no such table (it lists those there are), or if its file is
     missing, damaged or breaks its schema.
     """
     tree = _work_tree(root)
-    parts = _parts(study, _load_params(tree))
+    params = _load_params(tree)
+    parts = _parts(study, params)
     _known(f"table of {study}", name, parts)
     schema, paths = parts[name]
     if reference:
         kept = study if reference is True else reference
+        if (of := owner(tree / graph.REFERENCE / kept)) != study and (of != kept or of in params.studies):
+            raise SandglassError(f"{graph.REFERENCE / kept} holds results of {of}, not of {study}")
         paths = [_in_reference_set(kept, path) for path in paths]
+        paths = [path for path in paths if (tree / path).is_file()] or paths[:1]
     for path in paths:
         if not (tree / path).is_file():
             how = f"there is no such file in the reference set {kept}" if reference else _make(path)

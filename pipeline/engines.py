@@ -181,6 +181,11 @@ class _Run:
             prune(Path(), params)
         freshness.set_records_aside()
         changed = self.repository.changed()
+        for file in sorted(Path(stage) for stage in changed if graph.REFERENCE in Path(stage).parents):
+            if file not in missing:  # as after git pull
+                _say(
+                    f"{file.with_suffix('')} is not what {file} says: `dvc pull {file}` brings that, `dvc add` keeps it"
+                )
         finished = {job.stage for job, current in freshness.finished(params).items() if current}
         if not looks_only:
             self.repository.commit(changed & finished)

@@ -176,11 +176,11 @@ def accepted_for(chain: Chain, job: graph.Job, edits: list[dict[str, Any]]) -> l
     ]
 
 
-def step_log(job: graph.Job, stage: Stage) -> dict[str, Any]:
-    """What the step noted of its device and software, if it was run here with the recorded parameters."""
+def step_log(job: graph.Job, params: dict[str, Any], root: Path = Path()) -> dict[str, Any]:
+    """What the step noted of its device and software, if it was run in ``root`` with the recorded ``params``."""
     try:
-        noted = json.loads((graph.LOGS / "steps" / f"{job.name}.json").read_text(encoding="utf-8"))
-        tracked = json.dumps({path: stage.params.get(path) for path in job.tracked}, sort_keys=True)
+        noted = json.loads((root / graph.LOGS / "steps" / f"{job.name}.json").read_text(encoding="utf-8"))
+        tracked = json.dumps({path: params.get(path) for path in job.tracked}, sort_keys=True)
         current = noted["params_hash"] == hashlib.md5(tracked.encode()).hexdigest()
     except (OSError, ValueError, KeyError, TypeError):
         return {}

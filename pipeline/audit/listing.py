@@ -49,7 +49,7 @@ class ReferenceSet:
     """A set in data/reference."""
 
     name: str
-    study: str
+    study: str | None  # None where its record is not here
     state: str  # present, changed, not pulled
     scale: str | None
     made_from: str | None
@@ -69,7 +69,7 @@ def show(study: str | None, *, every: bool = False, as_json: bool = False) -> No
     states = _states(found)
     jobs = [job for job in graph.jobs(params) if study in (None, job.study)]
     rows = [_row(job, states.get(job, "fresh"), params) for job in jobs]
-    sets = [each for each in _reference_sets(found) if study in (None, each.study)]
+    sets = [each for each in _reference_sets(found) if study is None or each.study in (None, study)]
     cost = _cost(row for row in rows if row.state != "fresh")
     if as_json:
         report: dict[str, Any] = {"scale": params.scale, "jobs": [asdict(row) for row in rows]}
@@ -162,7 +162,7 @@ def _reference_sets(found: Changes) -> list[ReferenceSet]:
         sets.append(
             ReferenceSet(
                 name=name,
-                study=record.get("study", name),
+                study=record.get("study"),
                 state=state,
                 scale=record.get("scale"),
                 made_from=_made_from(record),

@@ -193,7 +193,7 @@ def _inside(name: str) -> Path:
 
 
 def _below(path: Path, precise: dict[str, list[Artifact]], params: Params) -> list[Artifact]:
-    """What is at ``path`` or, in a folder, below it; of the report and of reference sets, files that exist."""
+    """What is at ``path`` or, in a folder, below it; of the report, files that exist; a reference set as a whole."""
     if graph.DATA not in (path, *path.parents):
         return []
     if declared := list(_declared(path, params)):
@@ -201,6 +201,8 @@ def _below(path: Path, precise: dict[str, list[Artifact]], params: Params) -> li
     owner = precise["report"][0].job if graph.DATA / "report" in path.parents else None
     if owner is None and path != REFERENCE and REFERENCE not in path.parents:
         return []
+    if path.parent == REFERENCE and (REFERENCE / f"{path.name}.dvc").is_file():
+        return [Artifact(path, None)]  # a whole set: what it lacks counts
     files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
     return [Artifact(file, owner) for file in files]
 

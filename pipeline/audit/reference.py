@@ -20,8 +20,9 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from pipeline import graph
+from pipeline import engines, graph
 from pipeline import params as parameters
+from pipeline.audit.lineage import step_log
 from pipeline.errors import SandglassError
 from pipeline.report.reference import RECORD, owner
 
@@ -33,8 +34,8 @@ def freeze(study: str, clone: Path, name: str | None = None) -> Path:
 
     ``name`` is that of the set, without it that of the study; a set of that name is replaced.
 
-    Raises SandglassError if they are not there, or are not what dvc.lock of ``clone`` says, or if the name is
-    no name of a folder or belongs to another study.
+    Raises SandglassError if they are not there, or are not what dvc.lock of ``clone`` says, if the name is no
+    name of a folder or belongs to another study, or if an engine is at work here. The old set is in place then.
     """
     name = study if name is None else name
     params = parameters.load(clone)
@@ -42,7 +43,9 @@ def freeze(study: str, clone: Path, name: str | None = None) -> Path:
         raise SandglassError(
             f"{clone}/params.yaml knows no study {study!r}: it has {', '.join(params.studies)}"
         )
-    _refuse_name(name, study)
+    _refuse_name(name, study, parameters.load())
+    with engines.alone():  # `dvc add` below takes DVC's lock by itself
+        pass
     jobs = [job for job in graph.jobs(params) if job.study == study and job.step != "report"]
     _refuse_stale(clone, [job for job in jobs if job.step != "figures"])
     stages = YAML(typ="safe").load((clone / "dvc.lock").read_text(encoding="utf-8"))["stages"]
@@ -52,7 +55,9 @@ def freeze(study: str, clone: Path, name: str | None = None) -> Path:
         "jobs": {job.stage: _job(stages[job.stage], clone, job) for job in jobs if job.step != "figures"},
     }
     files = [path for job in jobs if job.step in KEPT for path in graph.outputs(job, params)]
-    staging = graph.DATA / ".tmp" / f"reference-{name}.{os.getpid()}"
+    staging, before = (
+        graph.DATA / ".tmp" / f"{kind}-{name}.{os.getpid()}" for kind in ("reference", "replaced")
+    )
     target = graph.REFERENCE / name
     try:
         for path in files:
@@ -61,23 +66,31 @@ def freeze(study: str, clone: Path, name: str | None = None) -> Path:
             shutil.copyfile(clone / path, copy)
         text = json.dumps(record, indent=1, sort_keys=True, ensure_ascii=False)
         (staging / RECORD).write_text(text + "\n", encoding="utf-8")
-        shutil.rmtree(target, ignore_errors=True)
+        if target.is_dir():
+            target.replace(before)
         staging.replace(target)
+        done = subprocess.run(["dvc", "add", str(target)], capture_output=True, text=True, check=False)
+        if done.returncode:
+            shutil.rmtree(target)
+            if before.is_dir():
+                before.replace(target)
+            raise SandglassError(f"dvc add {target}: {' '.join(done.stderr.split())}")
     finally:
         shutil.rmtree(staging, ignore_errors=True)
-    done = subprocess.run(["dvc", "add", "--quiet", str(target)], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SandglassError(f"dvc add {target}: {' '.join(done.stderr.split())}")
+        shutil.rmtree(before, ignore_errors=True)
     return target
 
 
-def _refuse_name(name: str, study: str) -> None:
+def _refuse_name(name: str, study: str, here: parameters.Params) -> None:
     if not re.fullmatch(r"[a-z0-9][a-z0-9-]*", name):
         raise SandglassError(f"{name!r} is no name of a set: small letters, digits and hyphens, please")
-    taken = owner(graph.REFERENCE / name) if (graph.REFERENCE / name).is_dir() else study
-    if taken != study:
+    try:
+        taken = owner(graph.REFERENCE / name)
+    except SandglassError:  # damaged: to replace it mends it
+        taken = study
+    if taken != study and (taken != name or name in here.studies):  # without a record it has its own name
         raise SandglassError(
-            f"{graph.REFERENCE / name} holds results of {taken}: give the set another --name"
+            f"{graph.REFERENCE / name} is for results of {taken}: give the set another --name"
         )
 
 
@@ -97,14 +110,14 @@ def _refuse_stale(clone: Path, jobs: list[graph.Job]) -> None:
 def _job(stage: dict[str, Any], clone: Path, job: graph.Job) -> dict[str, Any]:
     """What the lock file says of one job, and the device from its log."""
     deps = {dep["path"]: dep["md5"] for dep in stage.get("deps", [])}
+    params = stage.get("params", {}).get("params.yaml", {})
     made = f"{graph.DATA}/"
-    log = clone / graph.LOGS / "steps" / f"{job.name}.json"
-    noted = json.loads(log.read_text(encoding="utf-8")) if log.is_file() else {}
+    noted = step_log(job, params, clone)
     return {
-        "params": stage.get("params", {}).get("params.yaml", {}),
+        "params": params,
         "code": {path: md5 for path, md5 in deps.items() if not path.startswith(made)},
         "inputs": {path: md5 for path, md5 in deps.items() if path.startswith(made)},
         "outputs": {out["path"]: out["md5"] for out in stage["outs"]},
-        "device": noted.get("device", "cpu"),
+        "device": noted.get("device") if job.step == "train" else "cpu",  # the other steps know no other
         "software_overridden": noted.get("software_overridden", []),
     }

@@ -134,7 +134,7 @@ def _claim_rows(artifact: Artifact) -> list[dict[str, Any]]:
 
 def _job(chain: Chain, job: graph.Job, edits: list[dict[str, Any]]) -> dict[str, Any]:
     stage = chain.stage(job)
-    log = lineage.step_log(job, stage) if stage else {}
+    log = lineage.step_log(job, stage.params) if stage else {}
     return {
         "job": job.stage,
         "command": lineage.command(job),

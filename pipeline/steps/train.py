@@ -44,9 +44,9 @@ def run(job: Job) -> None:
 
     def publish_curves(training: core.TrainingJob, folder: Path) -> None:
         """The curves so far, for whoever watches: ``.work/<study>/<run>/curves.parquet``."""
-        found = list(_partial_curves(training, folder, job.id))
-        if found:
-            tables.write(pl.concat(found).sort("replica", "step"), work / "curves.parquet", Curves)
+        curves = _curves_so_far(training, folder, job.id)
+        if curves.height:
+            tables.write(curves, work / "curves.parquet", Curves)
 
     trained = ensemble.train(job_path, device, job.say, publish_curves)
     for replica, step in trained.diverged.items():
@@ -96,13 +96,18 @@ def _curve_table(run: str, replicas: Any, steps: np.ndarray, curves: dict[str, n
     )
 
 
-def _partial_curves(training: core.TrainingJob, folder: Path, run: str) -> Any:
-    steps = ensemble.logged_steps(training.header)
+def _curves_so_far(training: core.TrainingJob, folder: Path, run: str) -> pl.DataFrame:
+    """What the checkpoints in ``folder`` hold; empty before the first."""
+    steps, found = ensemble.logged_steps(training.header), []
     for path in sorted(folder.glob("*.safetensors")):
         state = core.read_state(path, training.digest)
         if state is None or any(f"curves.{metric}" not in state for metric in training.metrics):
             continue
-        replicas = [int(r) for r in path.name.split(".")[0].split("-")]
         curves = {metric: state[f"curves.{metric}"].numpy().T for metric in training.metrics}
         points = next(iter(curves.values())).shape[1]
-        yield _curve_table(run, replicas, steps[:points], curves)
+        replicas = core.chunk_replicas(path.name.split(".")[0])
+        found.append(_curve_table(run, replicas, steps[:points], curves))
+    if not found:
+        return pl.DataFrame()
+    # A replica may be in several: in those of another device, or from before memory ran out.
+    return pl.concat(found).unique(["replica", "step"], keep="last").sort("replica", "step")

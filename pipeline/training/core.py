@@ -362,15 +362,33 @@ def _resume(path: Path, job: TrainingJob, fresh: State) -> State:
 
 
 def chunk_name(replicas: list[int]) -> str:
-    """Base name of a chunk's files: its replicas, ``0-1-2``."""
-    return "-".join(map(str, replicas))
+    """Base name of a chunk's files: its replicas, ``0`` or ``0to39``, short however many there are.
+
+    >>> chunk_name([0, 1, 2, 5])
+    '0to2-5'
+    """
+    first = [r for i, r in enumerate(replicas) if i == 0 or r != replicas[i - 1] + 1]
+    last = [r for i, r in enumerate(replicas) if i == len(replicas) - 1 or r != replicas[i + 1] - 1]
+    return "-".join(f"{a}to{b}" if a < b else str(a) for a, b in zip(first, last, strict=True))
+
+
+def chunk_replicas(name: str) -> list[int]:
+    """The replicas of the chunk with this name.
+
+    >>> chunk_replicas("0to2-5")
+    [0, 1, 2, 5]
+    """
+    ends = [[int(r) for r in part.split("to")] for part in name.split("-")]
+    return [r for end in ends for r in range(end[0], end[-1] + 1)]
 
 
 def train_to_file(job: TrainingJob, replicas: list[int], folder: Path, device: torch.device) -> None:
     """Train a chunk and leave its final state in ``folder``; out of GPU memory, in two halves."""
     done = folder / f"{chunk_name(replicas)}.safetensors"
+    partial = folder / f"{chunk_name(replicas)}.partial.safetensors"
     if (found := read_state(done, job.digest)) is not None and found["step"] == job.header.steps:
         _tell(replicas=replicas, step=job.header.steps)
+        partial.unlink(missing_ok=True)  # killed between the two
         return
     reported = 0.0
 
@@ -380,7 +398,6 @@ def train_to_file(job: TrainingJob, replicas: list[int], folder: Path, device: t
             reported = time.monotonic()
             _tell(replicas=replicas, step=step)
 
-    partial = folder / f"{chunk_name(replicas)}.partial.safetensors"
     try:
         state = train_chunk(job, replicas, device, partial, progress)
     except torch.OutOfMemoryError:

@@ -91,6 +91,9 @@ def test_a_reference_set_is_read_in_place_of_what_was_built(dyck: Workspace) -> 
         pipeline.load_table("dyck", "variation", root=dyck.path, reference="dyck-more")
     kept.parents[1].rename(dyck.path / "data/reference/dyck-more")
     assert pipeline.load_table("dyck", "variation", root=dyck.path, reference="dyck-more").height
+    (dyck.path / "data/reference/dyck-more/record.json").write_text('{"study": "depth", "jobs": {}}')
+    with pytest.raises(SandglassError, match="dyck-more holds results of depth, not of dyck"):
+        pipeline.load_table("dyck", "variation", root=dyck.path, reference="dyck-more")
     with pytest.raises(
         SandglassError, match=r"is missing in .*make it there with: snakemake data/tables/dyck/var"
     ):

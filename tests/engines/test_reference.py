@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import shutil
 from pathlib import Path
@@ -38,7 +39,9 @@ def test_a_set_is_frozen_shown_and_fetched_again(built: Workspace, clone: Worksp
     record = json.loads((built.path / "data/reference/toy/record.json").read_text())
     assert record["scale"] == "quick"
     train = record["jobs"]["train@toy-a"]
-    assert train["params"]["runs.toy-a"]["lr"] == 0.5 and train["device"] == "cpu"
+    assert (
+        train["params"]["runs.toy-a"]["lr"] == 0.5 and train["device"] is None
+    )  # noted by the trainer alone
     assert "pipeline/studies/toy/runs.py" in train["code"]
     assert "data/datasets/toy/toy-numbers.parquet" in train["inputs"]
     assert (built.path / CLAIMS).read_bytes() == (clone.path / "data/claims/toy/claims.parquet").read_bytes()
@@ -65,7 +68,24 @@ def test_a_set_is_frozen_shown_and_fetched_again(built: Workspace, clone: Worksp
     assert verify(built) == 0  # the set of the study's own name is as it was
     record["study"] = "other"
     (built.path / "data/reference/toy-more/record.json").write_text(json.dumps(record))
-    assert "holds results of other" in freeze(built, clone.path, "--name", "toy-more")
+    assert "is for results of other" in freeze(built, clone.path, "--name", "toy-more")
+    (built.path / "data/reference/toy-more/record.json").write_text("damaged")
+    assert freeze(built, clone.path, "--name", "toy-more").startswith("0 ")  # replaced
+
+    # What cannot be recorded leaves the set as it was: here an engine is at work.
+    before = (built.path / CLAIMS).read_bytes()
+    with (built.path / ".sandglass/lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert "is at work in this folder" in freeze(built, clone.path)
+    assert (built.path / CLAIMS).read_bytes() == before and verify(built) == 0
+
+    # A set that is not what git says, as after a pull of another one, is named and not overwritten.
+    lost = built.path / "data/reference/toy/tables"
+    shutil.rmtree(lost)
+    assert "data/reference/toy is not what data/reference/toy.dvc says" in built.snakemake("-n").output
+    assert built.run("python", "-m", "pipeline", "trace", "data/reference/toy", "--verify").status == 3
+    assert built.run("dvc", "checkout", "--force", "data/reference/toy.dvc").status == 0
+    assert built.run("python", "-m", "pipeline", "trace", "data/reference/toy", "--verify").status == 0
 
     flipped = built.path / CLAIMS
     flipped.write_bytes(flipped.read_bytes()[:-1] + b"x")

@@ -318,7 +318,7 @@ def test_list_after_a_clone_and_a_pull(built: Workspace) -> None:
         }
     ]
     built.run("rm", "-rf", str(folder))
-    text = _pipeline(built, "list")
+    text = _pipeline(built, "list", "toy")
     assert "not pulled" in text and "recorded: as dvc.lock has it" in text
 
 

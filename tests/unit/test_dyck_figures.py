@@ -161,7 +161,8 @@ def class_lift() -> pl.DataFrame:
 def ablation() -> pl.DataFrame:
     rows = [
         head | {"mode": mode, "acc_before": 0.875, "acc_after": 0.75 if mode == "zero" else 0.875 - 0.25 * head["head"],
-                "misleading": MISLEADING.get(tuple(head.values()), False)}
+                "misleading": MISLEADING.get(tuple(head.values()), False),
+                "interpretable": MISLEADING.get(tuple(head.values()), head["layer"] == 3)}
         for head in COPIED for mode in ("uniform", "zero")
     ]  # fmt: skip
     return pl.DataFrame(rows)
@@ -464,7 +465,7 @@ def test_stack_scores_are_those_of_the_last_layer(tmp_path: Path) -> None:
 
 def test_exact_solvers_stand_beside_trained_models_and_random_maps(tmp_path: Path) -> None:
     chart, data = figures.exact_solvers(context())
-    assert data.rows() == [
+    assert data.select("what", "value", "kind").rows() == [
         ("exact, σ = 0.5", 0.871, "exact by construction"), ("exact, σ = 2", 8.664, "exact by construction"),
         ("standard (M1)", 2.33, "trained"), ("linear position code (M2)", 2.61, "trained"),
         ("minimal first layer (M4)", 0.08, "trained"), ("random causal maps", 3.003, "random causal maps"),
@@ -521,7 +522,13 @@ def test_maps_of_models_that_copy_are_chosen_by_rule(tmp_path: Path) -> None:
     assert chosen(data) == [(COPY_DEEP, 2, layer, 0) for layer in (2, 3, 4)]
     assert data.height == 3 * 17 * 18 / 2 and data.filter(query=0)["query_token"].to_list() == ["·"] * 3
     found = texts(chart, tmp_path)
-    assert {"(a) layer 2", "largest lift: ] 1.00", "accuracy 0.875", "ablated: 0.0 points"} <= set(found)
+    assert {
+        "(a) layer 2",
+        "largest lift: ] 1.00",
+        "accuracy 0.875",
+        "ablated: 0.0 points",
+        "can be read, and misleads",
+    } <= set(found)
     worse = ablation().with_columns(
         acc_after=pl.when(run=COPY_DEEP, replica=2).then(0.5).otherwise("acc_after"),
         misleading=pl.col("misleading")
@@ -537,7 +544,9 @@ def test_maps_of_models_that_copy_are_chosen_by_rule(tmp_path: Path) -> None:
     found = texts(chart, tmp_path)
     assert "(a) layer 3, head 1: 90% on opening brackets" in found
     assert "(b) layer 4, head 2: 50% on the current position" in found
-    assert {"largest lift: [ 3.00", "smallest lift: ) 0.00", "ablated: −25.0 points"} <= set(found)
+    assert {"largest lift: [ 3.00", "smallest lift: ) 0.00", "ablated: −25.0 points", "can be read"} <= set(
+        found
+    )
 
 
 def test_importance_stands_against_the_stack_score(tmp_path: Path) -> None:

@@ -24,10 +24,12 @@ from hypothesis import strategies as st
 from pipeline import checkpoints, params
 from pipeline.errors import SandglassError
 from pipeline.models import transformer
+from pipeline.steps import train
 from pipeline.studies.dyck import datasets, runs
 from pipeline.training import core, ensemble
 from pipeline.training.objectives import next_token
 from pipeline.training.packing import pack
+from schemas.curves import Curves
 
 ROOT = Path(__file__).parents[2]
 CPU = torch.device("cpu")
@@ -387,6 +389,30 @@ def test_out_of_memory_goes_on_with_half_the_replicas(
         torch.testing.assert_close(saved["flat"][0], whole[r], atol=1e-5, rtol=0)
 
 
+@given(st.lists(st.integers(0, 300), min_size=1, max_size=20, unique=True))
+def test_a_chunk_is_named_by_its_replicas(replicas: list[int]) -> None:
+    assert core.chunk_replicas(core.chunk_name(replicas)) == replicas
+
+
+def test_the_name_of_a_chunk_of_many_replicas_is_short_enough_for_a_file() -> None:
+    assert core.chunk_name([0]) == "0" and core.chunk_name(list(range(400))) == "0to399"
+
+
+def test_what_another_device_left_shows_each_replica_once(tmp_path: Path) -> None:
+    """One chunk on a GPU, one for each replica on a CPU, of one job."""
+    job, chunks = open_job(tmp_path, log_every=5), tmp_path / "chunks"
+    chunks.mkdir()
+    for replicas, name in (([0, 1], "0to1.partial"), ([1], "1"), ([2], "2.partial")):
+        core.save(chunks / f"{name}.safetensors", job, core.train_chunk(job, replicas, CPU))
+    curves = train._curves_so_far(job, chunks, "r")
+    assert Curves.validate(curves).height == 3 * len(ensemble.logged_steps(job.header))
+    assert set(curves["replica"]) == {0, 1, 2}
+    (chunks / "2.safetensors").write_bytes((chunks / "2.partial.safetensors").read_bytes())
+    core.train_to_file(job, [2], chunks, CPU)
+    assert not (chunks / "2.partial.safetensors").exists()
+    assert train._curves_so_far(job, tmp_path / "none", "r").is_empty()
+
+
 def test_a_worker_that_dies_is_one_line_and_the_next_call_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -436,7 +462,7 @@ def test_a_killed_run_resumes_to_the_same_bytes(tmp_path: Path) -> None:
     broken.mkdir()
     finish(worker(path, whole))
     process = worker(path, broken)
-    partial = broken / "0-1-2.partial.safetensors"
+    partial = broken / "0to2.partial.safetensors"
     digest = core.TrainingJob(path).digest
     deadline = time.monotonic() + 60
     while (state := core.read_state(partial, digest)) is None or state["step"] < 20:
@@ -449,7 +475,7 @@ def test_a_killed_run_resumes_to_the_same_bytes(tmp_path: Path) -> None:
     assert 20 <= resumed_from["step"] < 150
     first = json.loads(finish(worker(path, broken))[0])
     assert first["step"] > resumed_from["step"]
-    assert (broken / "0-1-2.safetensors").read_bytes() == (whole / "0-1-2.safetensors").read_bytes()
+    assert (broken / "0to2.safetensors").read_bytes() == (whole / "0to2.safetensors").read_bytes()
     assert not partial.exists()
 
 

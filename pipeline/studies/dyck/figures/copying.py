@@ -158,7 +158,7 @@ def _map_data(weights: pl.DataFrame, panel: str) -> pl.DataFrame:
 
 
 def _told(context: Any, head: dict[str, Any]) -> list[str]:
-    """What stands above a map: its largest and smallest lift, and the change of accuracy."""
+    """What stands above a map: its largest and smallest lift, the change of accuracy, and what follows from them."""
     lifts = _lifts(context).filter(pl.col("key_class").is_in(BRACKETS), **head).sort("lift", "key_class")
     told = [
         f"{name} lift: {row['key_class']} {number(row['lift'])}"
@@ -166,7 +166,14 @@ def _told(context: Any, head: dict[str, Any]) -> list[str]:
     ]
     row = _uniform(context).filter(**head).row(0, named=True)
     points = 100 * (row["acc_after"] - row["acc_before"])
-    return [*told, f"accuracy {row['acc_before']:.3f}", f"ablated: {number(points, 1)} points"]
+    found = (
+        "can be read, and misleads"
+        if row["misleading"]
+        else "can be read"
+        if row["interpretable"]
+        else "cannot be read"
+    )
+    return [*told, f"accuracy {row['acc_before']:.3f}", f"ablated: {number(points, 1)} points", found]
 
 
 def _lifts(context: Any) -> pl.DataFrame:

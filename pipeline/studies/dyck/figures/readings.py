@@ -8,7 +8,7 @@ import altair as alt
 import polars as pl
 
 from pipeline import charts
-from pipeline.studies.dyck.figures.common import Figure, number
+from pipeline.studies.dyck.figures.common import Figure, log_domain, number
 from pipeline.studies.dyck.figures.variation import LOG_TITLE
 from schemas.dyck.tables import (
     LONG_PROBE,
@@ -43,7 +43,10 @@ def training_length(context: Any) -> Figure:
     data = table.select("steps", "reading", "quantity", "value", "lo", "hi", "n", "published").sort(
         "quantity", "steps"
     )
+    # Two models have one distance, whose resampling says nothing.
+    data = data.with_columns(pl.when(pl.col("n") > 2).then(pl.col("lo", "hi")))
     panels = [_against_steps(data.filter(quantity=name), title) for name, title in TRAINED.items()]
+    models = ", ".join(map(str, data.filter(quantity=VARIATION)["n"]))
     confidence = (
         f"; bars: {table['confidence'][0]:.0%} bootstrap interval over models" if table.height else ""
     )
@@ -51,6 +54,7 @@ def training_length(context: Any) -> Figure:
         "Variation and accuracy against the length of training",
         subtitle=[
             f"M1, one training for each length, its learning rate falling to 0 at the end{confidence}",
+            f"Models behind the points of variation: {models or 'none'}",
             "Dashed: published variation; the paper does not say how long its models were trained",
         ],
     )
@@ -117,8 +121,8 @@ def prefix_variation(context: Any) -> Figure:
     x = alt.X(
         "value:Q",
         title=LOG_TITLE,
-        scale=alt.Scale(type="log", domain=[0.03, 50], nice=False),
-        axis=alt.Axis(values=[0.1, 1, 10], format="~g"),
+        scale=alt.Scale(type="log", domain=log_domain(data, "lo", ["hi"], (0.03, 50)), nice=False),
+        axis=alt.Axis(values=[0.01, 0.1, 1, 10], format="~g"),
     )
     colour = alt.Color(
         "loss:N",
@@ -144,11 +148,15 @@ def prefix_variation(context: Any) -> Figure:
         alt.Facet("model:N", title=None, header=alt.Header(labelFontWeight="bold", labelAnchor="start")),
         columns=1,
     )
+    counted = (
+        data.group_by("model").agg(pl.col("n").unique().sort().cast(pl.String).str.join(" to ")).sort("model")
+    )
     title = alt.TitleParams(
         "Variation of models trained on prefixes, reading by reading",
         subtitle=[
             "Dashed: published, on a sentence that is not stated; grey: random causal maps of the same size",
             "Bars: bootstrap interval over models, where the probe is one sentence (D5 is 40)",
+            f"Models per point: {', '.join(f'{model} {n}' for model, n in counted.iter_rows())}",
         ],
     )
     told = "; ".join(

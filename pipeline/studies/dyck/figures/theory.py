@@ -31,11 +31,14 @@ def exact_solvers(context: Any) -> Figure:
         pl.col("last_layer"), probe_split=PROBE, seq_id=0, head=0, causal=True, start_included=False
     )
     for run, label in MODEL_LABELS.items():
-        for value in table.filter(run=run)["variation_mean"].drop_nulls():
-            rows.append({"what": label, "value": value, "kind": TRAINED})
+        for row in table.filter(pl.col("variation_mean").is_not_null(), run=run).iter_rows(named=True):
+            ends = {"lo": row["ci_lo"], "hi": row["ci_hi"]}
+            rows.append({"what": label, "value": row["variation_mean"], "kind": TRAINED} | ends)
     for value in context.theory().filter(check=CLOSED_FORM_16)["measured"]:
         rows.append({"what": RANDOM, "value": value, "kind": RANDOM})
-    data = pl.DataFrame(rows, schema={"what": pl.String, "value": pl.Float64, "kind": pl.String})
+    data = pl.DataFrame(
+        rows, schema={"what": pl.String, "kind": pl.String} | dict.fromkeys(("value", "lo", "hi"), pl.Float64)
+    ).with_columns(label_at=pl.coalesce("hi", "value"))
     y = alt.Y(
         "what:N",
         sort=data["what"].to_list(),
@@ -48,19 +51,23 @@ def exact_solvers(context: Any) -> Figure:
     bars = base.mark_bar(height=18).encode(
         color=alt.Color("kind:N", title=None, scale=kinds, legend=alt.Legend(orient="bottom"))
     )
-    numbers = base.mark_text(align="left", dx=5).encode(text=alt.Text("value:Q", format=".2f"))
+    intervals = base.mark_rule(strokeWidth=1.5).encode(x="lo:Q", x2="hi:Q")
+    numbers = base.mark_text(align="left", dx=5).encode(
+        x="label_at:Q", text=alt.Text("value:Q", format=".2f")
+    )
     title = alt.TitleParams(
-        "Attention maps of models that are never wrong",
+        "How much attention may vary among models that are never wrong",
         subtitle=[
             "Exact solvers of Theorem 1: logits of spread σ, balanced and else random; every prediction is exact",
             f"Probe {PROBE_TEXT}; trained models without start token, solvers without its row and column",
+            "For comparison: trained models, with bootstrap intervals over models, and random causal maps",
         ],
     )
     told = ", ".join(f"{row['what']} {number(row['value'])}" for row in data.iter_rows(named=True))
     words = (
         f"Attention variation of exact solvers, trained models and random maps: {told or 'none measured'}."
     )
-    chart = alt.layer(bars, numbers).properties(width=400, height=alt.Step(28))
+    chart = alt.layer(bars, intervals, numbers).properties(width=400, height=alt.Step(28))
     return chart.properties(title=title, description=words), data
 
 
@@ -99,11 +106,11 @@ def broken_solvers(context: Any) -> Figure:
         "Exact solvers with noise of spread δ on the logits of closing brackets",
         subtitle="(a) prefixes that differ in the last open bracket; (b) same solvers on random strings",
     )
-    ends = [f"δ={row['δ']} {row['y']:.2g}" for row in data.sort("x").unique(
+    ends = [f"{row['panel'][:3]} δ={row['δ']} {row['y']:.2g}" for row in data.sort("x").unique(
         ["panel", "δ"], keep="last", maintain_order=True).sort("panel", "δ").iter_rows(named=True)]  # fmt: skip
     words = (
         "Without noise, inserted pairs and longer strings change nothing; with it, the distance of two prefixes "
-        f"falls like one over the number of pairs, and accuracy falls with length. Last points: {', '.join(ends)}."
+        f"falls with the number of pairs, and accuracy with length. Last points: {', '.join(ends)}."
     )
     return alt.hconcat(*panels, spacing=30).properties(title=title, description=words), data
 

@@ -8,7 +8,7 @@ import altair as alt
 import polars as pl
 
 from pipeline import charts
-from pipeline.studies.dyck.figures.common import Figure, number
+from pipeline.studies.dyck.figures.common import Figure, log_domain, number
 from schemas.dyck.tables import (
     LINEAR,
     MINIMAL,
@@ -171,7 +171,9 @@ def table1(context: Any) -> Figure:
     x = alt.X(
         "value:Q",
         title=LOG_TITLE,
-        scale=alt.Scale(type="log", domain=_log_domain(data), nice=False),
+        scale=alt.Scale(
+            type="log", domain=log_domain(data, "ci_lo", ["high", "ci_hi"], (0.003, 40)), nice=False
+        ),
         axis=alt.Axis(values=[0.001, 0.01, 0.1, 1, 10], format="~g"),
     )
     base = alt.Chart(data).encode(y=y, yOffset=offset, color=colour)
@@ -201,14 +203,6 @@ def table1(context: Any) -> Figure:
     title = _table1_title(table)
     figure = alt.hconcat(left, right, spacing=12).resolve_scale(y="shared")
     return figure.properties(title=title, description=_table1_words(data)), data
-
-
-def _log_domain(data: pl.DataFrame) -> tuple[float, float]:
-    """Ends of a logarithmic axis that every value fits on, with its interval down to a tenth of it."""
-    value = pl.col("value")
-    low = data.filter(value > 0).select(pl.max_horizontal("ci_lo", value / 10) / 1.2).to_series()
-    high = data.select(pl.max_horizontal(value, "high", "ci_hi") * 1.2).to_series()
-    return min([0.003, *low]), max([40.0, *high])
 
 
 def _table1_data(table: pl.DataFrame) -> pl.DataFrame:
