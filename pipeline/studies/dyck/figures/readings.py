@@ -77,11 +77,11 @@ def _against_steps(data: pl.DataFrame, title: str) -> Any:
     base = alt.Chart(data)
     layers = [
         base.mark_line(color=charts.BLUE).encode(x=x, y=y),
-        base.mark_rule(color=charts.BLUE, strokeWidth=1.5).encode(
-            x=x, y=alt.Y("lo:Q", title=title), y2="hi:Q"
-        ),
         base.mark_point(filled=True, opacity=1, size=60, color=charts.BLUE).encode(x=x, y=y),
     ]
+    if (known := data.filter(pl.col("lo").is_not_null())).height:  # a layer without data has no extent
+        bars = alt.Chart(known).mark_rule(color=charts.BLUE, strokeWidth=1.5)
+        layers.append(bars.encode(x=x, y=alt.Y("lo:Q", title=title), y2="hi:Q"))
     if data["published"].drop_nulls().len():
         published = alt.Chart(data.filter(pl.col("published").is_not_null()).head(1))
         layers.append(
