@@ -31,7 +31,7 @@ from pipeline import graph, tables
 from pipeline import params as parameters
 from pipeline.errors import SandglassError
 from pipeline.params import Params
-from pipeline.report.reference import owner
+from pipeline.report.reference import stranger
 from schemas.claims import Claims
 from schemas.curves import Curves
 from schemas.theory import Theory
@@ -75,7 +75,7 @@ def load_table(
     schema, paths = parts[name]
     if reference:
         kept = study if reference is True else reference
-        if (of := owner(tree / graph.REFERENCE / kept)) != study and (of != kept or of in params.studies):
+        if of := stranger(tree / graph.REFERENCE / kept, study, params.studies):
             raise SandglassError(f"{graph.REFERENCE / kept} holds results of {of}, not of {study}")
         paths = [_in_reference_set(kept, path) for path in paths]
         paths = [path for path in paths if (tree / path).is_file()] or paths[:1]

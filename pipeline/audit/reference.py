@@ -24,7 +24,7 @@ from pipeline import engines, graph
 from pipeline import params as parameters
 from pipeline.audit.lineage import step_log
 from pipeline.errors import SandglassError
-from pipeline.report.reference import RECORD, owner
+from pipeline.report.reference import RECORD, stranger
 
 KEPT = ("theory", "analyse", "claims")  # steps whose files make up a set
 
@@ -85,10 +85,10 @@ def _refuse_name(name: str, study: str, here: parameters.Params) -> None:
     if not re.fullmatch(r"[a-z0-9][a-z0-9-]*", name):
         raise SandglassError(f"{name!r} is no name of a set: small letters, digits and hyphens, please")
     try:
-        taken = owner(graph.REFERENCE / name)
+        taken = stranger(graph.REFERENCE / name, study, here.studies)
     except SandglassError:  # damaged: to replace it mends it
-        taken = study
-    if taken != study and (taken != name or name in here.studies):  # without a record it has its own name
+        taken = None
+    if taken:
         raise SandglassError(
             f"{graph.REFERENCE / name} is for results of {taken}: give the set another --name"
         )

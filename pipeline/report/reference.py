@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Container
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,15 @@ def owner(folder: Path) -> str:
     Raises SandglassError if the record is damaged.
     """
     return str(_record(folder).get("study", folder.name))
+
+
+def stranger(folder: Path, study: str, studies: Container[str]) -> str | None:
+    """The other study that the set ``folder`` is for, by its record or else by its name; None if there is none.
+
+    Raises SandglassError if the record is damaged.
+    """
+    of = owner(folder)
+    return of if of != study and (of != folder.name or of in studies) else None
 
 
 def beside(references: list[Reference], claim: str, gate: str) -> list[tuple[Reference, Row]]:
