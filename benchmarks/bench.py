@@ -31,9 +31,11 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from pipeline import params  # noqa: E402
+from pipeline.kit.streams import stream  # noqa: E402
 from pipeline.languages import dyck, exponential_families  # noqa: E402
-from pipeline.models import log_ratio, pruning, transformer  # noqa: E402
-from pipeline.streams import stream  # noqa: E402
+from pipeline.models.log_ratio import exponential_family as log_ratio  # noqa: E402
+from pipeline.models.transformer import decoder as transformer
+from pipeline.models.transformer import pruning  # noqa: E402
 from pipeline.studies.dyck import datasets, runs  # noqa: E402
 from pipeline.training import core, ensemble  # noqa: E402
 

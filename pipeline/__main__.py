@@ -25,7 +25,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="for programs")]
 
 
 def _step(name: str, key: str) -> None:
-    from pipeline.runner import run_step
+    from pipeline.engine.runner import run_step
 
     try:
         run_step(name, key)
@@ -81,8 +81,9 @@ def report() -> None:
 @app.command()
 def check() -> None:
     """Validate params.yaml at every scale and the installed software; write nothing."""
-    from pipeline import graph, params
-    from pipeline.software import check_software
+    from pipeline import params
+    from pipeline.engine import graph
+    from pipeline.engine.software import check_software
 
     loaded = params.load()
     check_software(Path())
@@ -94,7 +95,7 @@ def summary(
     status: Annotated[int, typer.Option(help="exit status of the engine that ran before")] = 0,
 ) -> None:
     """Say what was built, what failed, how the claims stand, and what to type next."""
-    from pipeline.summary import summarise
+    from pipeline.audit.summary import summarise
 
     summarise(status)
 
@@ -162,7 +163,7 @@ def reference(
     ] = None,
 ) -> None:
     """Freeze the results of STUDY, built in another clone (scale paper), as data/reference/SET."""
-    from pipeline.audit.reference import freeze
+    from pipeline.references.importing import freeze
 
     folder = freeze(study, clone, name)
     print(f"{folder} is in DVC's cache; now: git add {folder}.dvc && dvc push && snakemake --cores all")

@@ -15,7 +15,7 @@ SCALES = ["smoke", "quick", "paper"]
 
 
 class Claims(pa.DataFrameModel):
-    """What was published, what we measure, and the verdict that follows (`pipeline.verdicts`)."""
+    """What was published, what we measure, and the verdict that follows (`pipeline.kit.verdicts`)."""
 
     study: pl.String
     claim: pl.String = pa.Field(str_matches=r"^[0-9]+[a-z]?$", description="its number in the chapter")

@@ -18,14 +18,15 @@ from typing import Any
 
 from rich.console import Console
 
-from pipeline import engines, graph
 from pipeline import params as parameters
 from pipeline.audit import changes, hashing, history, provenance
 from pipeline.audit.causes import Cause, names
 from pipeline.audit.changes import Change, Changes
+from pipeline.engine import graph
+from pipeline.engine import snakemake as engines
+from pipeline.engine.repository import record_code
 from pipeline.errors import SandglassError
 from pipeline.params import Params
-from pipeline.repository import record_code
 
 
 @dataclass(frozen=True)

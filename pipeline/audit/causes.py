@@ -10,13 +10,14 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from pipeline import engines, graph
 from pipeline.audit import hashing, history, provenance
 from pipeline.audit.provenance import Stage
+from pipeline.engine import graph
+from pipeline.engine import snakemake as engines
+from pipeline.engine.repository import Difference, View
+from pipeline.engine.software import REQUIREMENTS
 from pipeline.params import Params
-from pipeline.repository import Difference, View
-from pipeline.scales import SCALES
-from pipeline.software import REQUIREMENTS
+from pipeline.params.scales import SCALES
 
 SHOWN = 60  # characters of a value
 SHOWN_JOBS = 4

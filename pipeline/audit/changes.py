@@ -11,11 +11,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pipeline import engines, freshness, graph
 from pipeline.audit import provenance
 from pipeline.audit.causes import Cause, Search
+from pipeline.engine import freshness, graph
+from pipeline.engine import snakemake as engines
+from pipeline.engine.repository import Difference, View
 from pipeline.params import Params
-from pipeline.repository import Difference, View
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from pipeline import checkpoints, tables
 from pipeline.audit import hashing
 from pipeline.errors import SandglassError
+from pipeline.store import checkpoints, tables
 
 IDENTICAL, WITHIN, DIFFERENT, NOT_COMPARED = "identical", "within tolerance", "different", "not compared"
 STATES = (DIFFERENT, NOT_COMPARED, WITHIN, IDENTICAL)  # worst first

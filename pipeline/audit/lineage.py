@@ -1,7 +1,7 @@
 """The chain of jobs behind some artifacts, with what dvc.lock recorded of each.
 
 ``Chain`` joins three statements of the same thing: the graph as params.yaml asks for it now
-(`pipeline.graph`), the record of what was built (`pipeline.audit.provenance`) and the files that lie here.
+(`pipeline.engine.graph`), the record of what was built (`pipeline.audit.provenance`) and the files that lie here.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pipeline import graph, scales
 from pipeline.audit import hashing
 from pipeline.audit.hashing import Listing
 from pipeline.audit.provenance import Artifact, Entry, Stage, read_lock
-from pipeline.params import Params
+from pipeline.engine import graph
+from pipeline.params import Params, scales
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,14 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from pipeline import graph
 from pipeline import params as parameters
 from pipeline.audit import changes
 from pipeline.audit.changes import Changes
+from pipeline.engine import graph
+from pipeline.engine.repository import Difference
 from pipeline.errors import SandglassError
 from pipeline.params import Params
-from pipeline.report.reference import RECORD
-from pipeline.repository import Difference
+from pipeline.references.reading import RECORD
 
 FOLDED = 5  # jobs of one step and state beyond which they share a row
 COLOURS = {"fresh": "green", "recorded": "cyan", "not pulled": "cyan", "stale": "yellow", "missing": "red"}

@@ -17,7 +17,7 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from pipeline import graph
+from pipeline.engine import graph
 from pipeline.errors import SandglassError
 from pipeline.params import Params
 

@@ -20,11 +20,12 @@ from pathlib import Path
 import psutil
 from ruamel.yaml import YAML
 
-from pipeline import graph, params
+from pipeline import params
 from pipeline.audit.compare import DIFFERENT, NOT_COMPARED, ROUNDING, STATES, TRAINING, Comparison, compare
 from pipeline.audit.hashing import DVC
 from pipeline.audit.lineage import Chain
 from pipeline.audit.provenance import LOCK, REFERENCE, Artifact
+from pipeline.engine import graph
 from pipeline.errors import SandglassError
 
 FOLDERS = (Path("pipeline"), Path("schemas"), Path("profiles"), REFERENCE)

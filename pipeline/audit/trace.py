@@ -30,12 +30,13 @@ from typing import Any
 
 import polars as pl
 
-from pipeline import graph, params
+from pipeline import params
 from pipeline.audit import lineage, provenance, rebuild, trace_text, verify, worktree
 from pipeline.audit.compare import DIFFERENT, IDENTICAL, NOT_COMPARED, WITHIN
 from pipeline.audit.lineage import Chain
 from pipeline.audit.provenance import Artifact
 from pipeline.audit.verify import Check
+from pipeline.engine import graph
 
 VERIFIED = {verify.MATCH: 0, verify.MISMATCH: 1, verify.NOT_CHECKED: 3}
 REBUILT = {IDENTICAL: 0, DIFFERENT: 1, NOT_COMPARED: 3, WITHIN: 4}

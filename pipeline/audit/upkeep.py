@@ -18,14 +18,15 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from pipeline import engines, freshness, graph
 from pipeline import params as parameters
 from pipeline.audit import changes
 from pipeline.audit.changes import Changes
 from pipeline.audit.listing import size
+from pipeline.engine import freshness, graph
+from pipeline.engine import snakemake as engines
+from pipeline.engine.repository import Repository, View, alive
 from pipeline.errors import SandglassError
 from pipeline.params import Params
-from pipeline.repository import Repository, View, alive
 
 SHOWN = 12  # paths of one kind
 STRAY, WORK, STAGING, CACHE = "files that no job makes", "resume checkpoints", "staging", "DVC's cache"

@@ -9,11 +9,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pipeline import checkpoints, graph, tables
 from pipeline.audit import hashing, worktree
 from pipeline.audit.lineage import Chain, covering
 from pipeline.audit.provenance import LOCK, REFERENCE, Entry, Stage, parse_lock, reference_set
+from pipeline.engine import graph
 from pipeline.errors import SandglassError
+from pipeline.store import checkpoints, tables
 
 MATCH, MISMATCH, NOT_CHECKED = "match", "mismatch", "not checked"
 NOT_HERE = "not here: never pushed, not pulled, or not built"

@@ -9,11 +9,11 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from pipeline import graph
 from pipeline import params as parameters
 from pipeline.audit import changes
 from pipeline.audit.causes import names
 from pipeline.audit.changes import Change, Changes
+from pipeline.engine import graph
 
 
 def explain(name: str | None, *, as_json: bool = False) -> bool:

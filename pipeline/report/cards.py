@@ -13,12 +13,13 @@ import pandera.polars as pa
 import polars as pl
 from markupsafe import Markup
 
-from pipeline import checkpoints, graph, tables
+from pipeline.engine import graph
+from pipeline.params.scales import is_per_scale, resolve
 from pipeline.report import figures, sources, wording
 from pipeline.report.catalogue import Artifact
 from pipeline.report.lineage import Drawing
 from pipeline.report.results import Row
-from pipeline.scales import is_per_scale, resolve
+from pipeline.store import checkpoints, tables
 from schemas.claims import Claims
 from schemas.curves import Curves
 from schemas.theory import Theory

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline import graph
+from pipeline.engine import graph
 from pipeline.params import Params
 
 KINDS = {

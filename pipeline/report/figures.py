@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline import graph
+from pipeline.engine import graph
 from pipeline.report import sources
 from pipeline.report.results import Study
 from pipeline.report.wording import first_paragraph

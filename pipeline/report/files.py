@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pipeline import graph
+from pipeline.engine import graph
 from pipeline.params import Params
 
 

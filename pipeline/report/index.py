@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ruamel.yaml import YAML, YAMLError
 
-from pipeline import graph
+from pipeline.engine import graph
 from pipeline.errors import SandglassError
 from pipeline.report import sources
 from pipeline.report.catalogue import Artifact, artifact_of

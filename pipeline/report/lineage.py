@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipeline import graph
+from pipeline.engine import graph
 from pipeline.params import Params
 
 _COLUMN = {"dataset": 0, "theory": 1, "train": 1, "analyse": 2, "figures": 3, "claims": 3}

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline import graph, tables, verdicts
+from pipeline.engine import graph
 from pipeline.errors import SandglassError
+from pipeline.kit import verdicts
 from pipeline.params import Params
-from pipeline.report import reference
-from pipeline.report.reference import Reference
+from pipeline.references import reading as reference
+from pipeline.references.reading import Reference
+from pipeline.store import tables
 from schemas.claims import NOT_REPRODUCED, NOT_TESTED, PARTLY, REPRODUCED, Claims
 from schemas.theory import Theory
 

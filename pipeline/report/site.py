@@ -11,13 +11,15 @@ import jinja2
 import pandera.polars as pa
 import polars as pl
 
-from pipeline import charts, graph, tables
+from pipeline.engine import graph
+from pipeline.kit import charts
 from pipeline.params import Params
 from pipeline.report import cards, catalogue, figures, results, wording
 from pipeline.report.catalogue import Artifact
 from pipeline.report.files import Files, identity
 from pipeline.report.lineage import Lineage
 from pipeline.report.study import StudyText
+from pipeline.store import tables
 
 TEMPLATES = Path(__file__).parent
 COPIED = ("style.css", "site.js")

@@ -12,10 +12,10 @@ import jinja2
 from markupsafe import Markup
 
 from pipeline.errors import SandglassError
+from pipeline.params.scales import resolve
 from pipeline.report import figures, index, wording
 from pipeline.report.markdown import Heading, Mark, Text
 from pipeline.report.results import Row, Study
-from pipeline.scales import resolve
 
 if TYPE_CHECKING:
     from pipeline.report.site import Site

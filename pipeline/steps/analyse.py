@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pipeline import checkpoints, graph, tables
+from pipeline.engine import graph
 from pipeline.errors import SandglassError
+from pipeline.store import checkpoints, tables
 from schemas.curves import Curves
 
 if TYPE_CHECKING:
-    from pipeline.runner import Job
+    from pipeline.engine.runner import Job
 
 
 @dataclass(frozen=True)

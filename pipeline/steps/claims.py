@@ -6,12 +6,14 @@ import importlib
 import json
 from typing import TYPE_CHECKING
 
-from pipeline import graph, tables, verdicts
-from pipeline.results import Results
+from pipeline.engine import graph
+from pipeline.kit import verdicts
+from pipeline.kit.results import Results
+from pipeline.store import tables
 from schemas.claims import Claims
 
 if TYPE_CHECKING:
-    from pipeline.runner import Job
+    from pipeline.engine.runner import Job
 
 
 def run(job: Job) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from pipeline import graph, tables
+from pipeline.engine import graph
+from pipeline.store import tables
 
 if TYPE_CHECKING:
-    from pipeline.runner import Job
+    from pipeline.engine.runner import Job
 
 
 def run(job: Job) -> None:

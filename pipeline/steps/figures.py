@@ -5,12 +5,13 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from pipeline import charts, graph
+from pipeline.engine import graph
 from pipeline.errors import SandglassError
-from pipeline.results import Results
+from pipeline.kit import charts
+from pipeline.kit.results import Results
 
 if TYPE_CHECKING:
-    from pipeline.runner import Job
+    from pipeline.engine.runner import Job
 
 
 def run(job: Job) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pipeline.report import site
 
 if TYPE_CHECKING:
-    from pipeline.runner import Job
+    from pipeline.engine.runner import Job
 
 
 def run(job: Job) -> None:

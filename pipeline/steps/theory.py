@@ -5,11 +5,12 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from pipeline import graph, tables
+from pipeline.engine import graph
+from pipeline.store import tables
 from schemas.theory import Theory
 
 if TYPE_CHECKING:
-    from pipeline.runner import Job
+    from pipeline.engine.runner import Job
 
 
 def run(job: Job) -> None:

@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from pipeline import checkpoints, graph, tables
+from pipeline.engine import graph
+from pipeline.store import checkpoints, tables
 from pipeline.training import core, ensemble
 from schemas.curves import Curves
 
 if TYPE_CHECKING:
-    from pipeline.runner import Job
+    from pipeline.engine.runner import Job
 
 
 def run(job: Job) -> None:

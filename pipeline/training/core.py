@@ -4,7 +4,7 @@ Imports torch, numpy and safetensors only (beside the model and objective it is 
 runs on a bare GPU machine: ``python -m pipeline.training.core JOB FOLDER 0,1,2 3,4,5`` reads the
 job file, trains the chunks one after another and leaves ``FOLDER/<chunk>.safetensors``.
 
-A job is a file of `pipeline.checkpoints`: the objective's data, the embedding ``table``, and a JSON header
+A job is a file of `pipeline.store.checkpoints`: the objective's data, the embedding ``table``, and a JSON header
 (`Header`). Arrays named ``initial.<parameter>`` take the place of random initial weights, those named
 ``held.<name>`` are what the objective evaluates on. Data order, initial weights and an objective's draws are
 pure functions of (seed, study, stream, replica, step), so a resumed run continues exactly where it was.
@@ -35,9 +35,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pipeline import checkpoints
 from pipeline.errors import SandglassError
-from pipeline.streams import stream
+from pipeline.kit.streams import stream
+from pipeline.store import checkpoints
 
 CHECKPOINT_SECONDS = 10.0
 REPORT_SECONDS = 0.5
@@ -124,7 +124,7 @@ class TrainingJob:
         self.digest = hashlib.sha256(path.read_bytes()).hexdigest()
         self.header = Header(**header)
         self.table = data.pop("table")
-        self.model = importlib.import_module(f"pipeline.models.{self.header.model}")
+        self.model = importlib.import_module("pipeline.models." + self.header.model.replace("/", "."))
         self.spec = self.model.Spec(**self.header.spec)
         self.shapes: dict[str, tuple[int, ...]] = self.model.shapes(self.spec)
         self.given = _taken(data, "initial.")

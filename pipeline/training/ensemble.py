@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from pipeline import checkpoints
 from pipeline.errors import SandglassError
+from pipeline.store import checkpoints
 from pipeline.training.core import Header, TrainingJob, chunk_name
 
 LINE_SECONDS = 10.0

@@ -53,8 +53,9 @@ def of_dvc() -> dict[str, Any]:
 
 
 def of_code() -> dict[str, Any]:
-    """What pipeline/graph.py says of every job."""
-    from pipeline import graph, params
+    """What pipeline/engine/graph.py says of every job."""
+    from pipeline import params
+    from pipeline.engine import graph
 
     loaded = params.load()
     return {

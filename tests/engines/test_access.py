@@ -14,10 +14,12 @@ import torch
 from workspace import REPOSITORY, Workspace
 
 import pipeline
-from pipeline import access, checkpoints, graph
+from pipeline import access
+from pipeline.engine import graph
 from pipeline.errors import SandglassError
 from pipeline.languages import dyck as language
-from pipeline.models import transformer
+from pipeline.models.transformer import decoder as transformer
+from pipeline.store import checkpoints
 
 D4 = "[[[[]]]](((())))"
 

@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 from workspace import Workspace
 
-from pipeline import access, checkpoints, graph, params, tables
+from pipeline import access, params
 from pipeline.audit import provenance, verify
 from pipeline.audit.lineage import Chain
+from pipeline.engine import graph
 from pipeline.errors import SandglassError
+from pipeline.store import checkpoints, tables
 
 pytestmark = pytest.mark.forked
 

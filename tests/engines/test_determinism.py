@@ -14,7 +14,8 @@ import pytest
 import torch
 from workspace import Workspace
 
-from pipeline import graph, params
+from pipeline import params
+from pipeline.engine import graph
 from pipeline.steps.analyse import Context
 from pipeline.studies.dyck import analysis, datasets, runs
 from pipeline.training import core, ensemble

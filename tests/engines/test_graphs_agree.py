@@ -1,4 +1,4 @@
-"""Snakefile and dvc.yaml state the same jobs, and pipeline/graph.py knows them."""
+"""Snakefile and dvc.yaml state the same jobs, and pipeline/engine/graph.py knows them."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 from workspace import REPOSITORY, Workspace
 
-from pipeline import tables
+from pipeline.store import tables
 from schemas.claims import NOT_TESTED, REPRODUCED, Claims
 from schemas.theory import Theory
 

@@ -135,7 +135,9 @@ def test_old_time_stamp_does_not_hide_an_edit(built: Workspace) -> None:
 
 
 def test_touched_code_is_not_an_edit(built: Workspace) -> None:
-    built.run("touch", "pipeline/tables.py", "requirements.txt", "data/datasets/toy/toy-numbers.parquet")
+    built.run(
+        "touch", "pipeline/store/tables.py", "requirements.txt", "data/datasets/toy/toy-numbers.parquet"
+    )
     built.assert_clean()
 
 

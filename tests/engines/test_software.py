@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.engine.software import check_software
 from pipeline.errors import SandglassError
-from pipeline.software import check_software
 
 
 @pytest.fixture
@@ -46,6 +46,6 @@ def test_missing_software_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_the_real_pins_are_all_read() -> None:
     text = (Path(__file__).parents[2] / "requirements.txt").read_text()
     pinned = [line for line in text.splitlines() if line and not line.startswith("#")]
-    from pipeline.software import _pins
+    from pipeline.engine.software import _pins
 
     assert len(_pins(Path(__file__).parents[2] / "requirements.txt")) == len(pinned)

@@ -15,8 +15,8 @@ import pytest
 from test_bad_input import flip, wait_for
 from workspace import Workspace, environment
 
-from pipeline import tables
 from pipeline.audit import hashing
+from pipeline.store import tables
 
 pytestmark = pytest.mark.forked
 

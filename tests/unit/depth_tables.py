@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from pipeline import tables
+from pipeline.store import tables
 from schemas.depth.tables import (
     CONTEXTUAL,
     GENERALIZATION,

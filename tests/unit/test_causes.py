@@ -9,8 +9,8 @@ import pytest
 from pipeline.__main__ import app
 from pipeline.audit.causes import Cause, requirements
 from pipeline.audit.listing import size
+from pipeline.engine.graph import Job
 from pipeline.errors import SandglassError
-from pipeline.graph import Job
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from pipeline.graph import Job
             'parameter studies.s.runs: without ["a"], with ["c"]'),
         (Cause("parameter", "datasets.d.lengths", [1, 2], [2, 1]), "parameter datasets.d.lengths: [1, 2] → [2, 1]"),
         (Cause("parameter", "runs.a.x", "y" * 100, "z"), f"parameter runs.a.x: {'y' * 59}… → z"),
-        (Cause("code", "pipeline/tables.py", "a" * 32, "b" * 32), "code pipeline/tables.py: md5 aaaaaaaa → bbbbbbbb"),
+        (Cause("code", "pipeline/store/tables.py", "a" * 32, "b" * 32), "code pipeline/store/tables.py: md5 aaaaaaaa → bbbbbbbb"),
         (Cause("output", "data/x", "a" * 32, None, "missing"), "output data/x: md5 aaaaaaaa → none (missing)"),
         (Cause("data", "data/x", None, "b" * 32, makers=(Job("train", "a", "s"),)),
             "data data/x: md5 none → bbbbbbbb, made by train@a"),

@@ -9,12 +9,14 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipeline import params, stats, tables, verdicts
+from pipeline import params
 from pipeline.errors import SandglassError
+from pipeline.kit import stats, verdicts
+from pipeline.kit.verdicts import Condition, Gate, Measured, within
+from pipeline.store import tables
 from pipeline.studies.dyck import claims
 from pipeline.studies.dyck.claims import table1
 from pipeline.studies.dyck.claims.theory import CONSTRUCTIONS
-from pipeline.verdicts import Condition, Gate, Measured, within
 from schemas import theory
 from schemas.claims import NOT_REPRODUCED, NOT_TESTED, PARTLY, REPRODUCED, Claims
 from schemas.dyck.tables import (

@@ -11,7 +11,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pipeline import checkpoints, tables
 from pipeline.audit import hashing
 from pipeline.audit.compare import (
     DIFFERENT,
@@ -23,6 +22,7 @@ from pipeline.audit.compare import (
     Comparison,
     compare,
 )
+from pipeline.store import checkpoints, tables
 
 TOLERANCE = ROUNDING.share
 TABLE = pl.DataFrame(

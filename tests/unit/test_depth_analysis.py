@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 import torch
 
+from pipeline.kit.streams import stream
 from pipeline.languages import sequence_tasks as tasks
-from pipeline.models import attention_only
-from pipeline.streams import stream
+from pipeline.models.attention_only import network as attention_only
 from pipeline.studies.depth.analysis import attention, contrasts, measure, text
 
 CONTEXT: Any = SimpleNamespace(

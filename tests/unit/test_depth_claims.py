@@ -9,7 +9,7 @@ import depth_tables
 import polars as pl
 import pytest
 
-from pipeline import tables
+from pipeline.store import tables
 from pipeline.studies.depth import claims
 from pipeline.studies.depth.claims.theory import CONSTRUCTIONS, IMPOSSIBLE
 from schemas.claims import NOT_REPRODUCED, NOT_TESTED, REPRODUCED, Claims

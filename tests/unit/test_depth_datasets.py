@@ -8,8 +8,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pipeline import params, tables
+from pipeline import params
 from pipeline.errors import SandglassError
+from pipeline.store import tables
 from pipeline.studies.depth import datasets
 from schemas.depth.datasets import Sequences
 

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from PIL import Image
 
-from pipeline import charts
+from pipeline.kit import charts
 from pipeline.studies.depth import figures
 from schemas.depth.tables import CONTEXTUAL, MEMORIZATION
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pipeline.errors import SandglassError
+from pipeline.kit.streams import stream
 from pipeline.languages import sequence_tasks as tasks
-from pipeline.streams import stream
 
 
 def rng(*names: str | int) -> np.random.Generator:

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline import checkpoints
+from pipeline.access.replica import Replica
 from pipeline.errors import SandglassError
-from pipeline.models import attention_only
-from pipeline.models.attention_only import Spec
-from pipeline.replica import Replica
+from pipeline.models.attention_only import network as attention_only
+from pipeline.models.attention_only.network import Spec
+from pipeline.store import checkpoints
 
 SPECS = {
     "one layer, one head": Spec(1, (1,), "relu", 9, 4, 5, 3, "random"),

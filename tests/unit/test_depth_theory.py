@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pipeline import tables
 from pipeline.languages import sequence_tasks as tasks
-from pipeline.models import attention_only
+from pipeline.models.attention_only import network as attention_only
+from pipeline.store import tables
 from pipeline.studies.depth import constructions
 from pipeline.studies.depth.theory import contextual, generalization, impossibility, one_layer, reasoning
 from schemas.theory import Theory

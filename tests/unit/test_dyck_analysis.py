@@ -12,10 +12,12 @@ import polars as pl
 import pytest
 import torch
 
-from pipeline import stats, tables
+from pipeline.kit import stats
+from pipeline.kit.streams import stream
 from pipeline.languages import dyck
-from pipeline.models import theory_transformer, transformer
-from pipeline.streams import stream
+from pipeline.models.transformer import decoder as transformer
+from pipeline.models.transformer import theory as theory_transformer
+from pipeline.store import tables
 from pipeline.studies.dyck import analysis, datasets
 from pipeline.studies.dyck.analysis import metrics
 from pipeline.studies.dyck.params import Complete, Nested, Prefix

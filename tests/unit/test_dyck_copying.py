@@ -12,10 +12,11 @@ import polars as pl
 import pytest
 import torch
 
-from pipeline import stats, tables
+from pipeline.kit import stats
+from pipeline.kit.streams import stream
 from pipeline.languages import dyck
-from pipeline.models import transformer
-from pipeline.streams import stream
+from pipeline.models.transformer import decoder as transformer
+from pipeline.store import tables
 from pipeline.studies.dyck import analysis, datasets, inputs
 from pipeline.studies.dyck.analysis import copying, importance
 from pipeline.studies.dyck.params import Complete, Nested, Prefix

@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pipeline import tables
 from pipeline.errors import SandglassError
 from pipeline.languages import dyck
+from pipeline.store import tables
 from pipeline.studies.dyck import datasets
 from pipeline.studies.dyck.params import Complete, Nested, Prefix
 

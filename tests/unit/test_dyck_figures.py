@@ -19,7 +19,7 @@ import pytest
 import vl_convert
 from PIL import Image
 
-from pipeline import charts
+from pipeline.kit import charts
 from pipeline.languages import dyck
 from pipeline.studies.dyck import figures
 from pipeline.studies.dyck.figures import maps

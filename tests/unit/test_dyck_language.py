@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from pipeline.kit.streams import stream
 from pipeline.languages import dyck
-from pipeline.streams import stream
 
 LANGUAGES = st.tuples(st.integers(1, 3), st.integers(1, 6))
 

@@ -11,10 +11,11 @@ import polars as pl
 import pytest
 import torch
 
-from pipeline import tables
+from pipeline.kit.streams import stream
 from pipeline.languages import dyck
-from pipeline.models import pruning, theory_transformer
-from pipeline.streams import stream
+from pipeline.models.transformer import pruning
+from pipeline.models.transformer import theory as theory_transformer
+from pipeline.store import tables
 from pipeline.studies.dyck import datasets
 from pipeline.studies.dyck.analysis import pruning as demonstration
 from pipeline.studies.dyck.params import Complete, Nested

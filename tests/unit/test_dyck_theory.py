@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pipeline import tables
 from pipeline.errors import SandglassError
 from pipeline.languages import dyck
+from pipeline.store import tables
 from pipeline.studies.dyck.theory import random_attention, sampler
 from schemas import theory
 from schemas.theory import Theory

@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 import torch
 
-from pipeline import tables
 from pipeline.languages import dyck
-from pipeline.models import theory_transformer as model
+from pipeline.models.transformer import theory as model
+from pipeline.store import tables
 from pipeline.studies.dyck import constructions
 from pipeline.studies.dyck.constructions import Language, Scores, Solver
 from pipeline.studies.dyck.theory import (

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 
+from pipeline.access.export import to_hooked_transformer
+from pipeline.access.replica import Replica
 from pipeline.errors import SandglassError
-from pipeline.export import to_hooked_transformer
 from pipeline.languages import dyck
-from pipeline.models import transformer
-from pipeline.replica import Replica
+from pipeline.models.transformer import decoder as transformer
 
 STANDARD = transformer.Spec("gpt", 2, 1, 50, 50, "learned", "none", 6000, 5, 4)
 SPECS = {

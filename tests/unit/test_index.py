@@ -70,7 +70,7 @@ def test_every_table_figure_and_theory_check_is_in_the_index(
             {"artifacts": ["tables/dyck/nothing.parquet"]},
             "A1: nothing makes data/tables/dyck/nothing.parquet",
         ),
-        ({"code": ["stats:nothing"]}, "A1: pipeline/stats.py has no nothing"),
+        ({"code": ["stats:nothing"]}, "A1: pipeline/kit/stats.py has no nothing"),
         ({"code": ["nowhere:check"]}, "A1: pipeline/nowhere.py has no check"),
         ({"code": None}, "not an index"),
     ],
@@ -89,7 +89,7 @@ def test_what_does_not_exist_is_named(
     } | change
     folder = tmp_path / "pipeline/studies/dyck"
     folder.mkdir(parents=True)
-    (tmp_path / "pipeline/stats.py").write_text((ROOT / "pipeline/stats.py").read_text())
+    (tmp_path / "pipeline/kit/stats.py").write_text((ROOT / "pipeline/kit/stats.py").read_text())
     with (folder / "index.yaml").open("w") as out:
         YAML(typ="safe").dump({"A1": entry}, out)
     monkeypatch.chdir(tmp_path)

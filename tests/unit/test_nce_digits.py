@@ -14,10 +14,10 @@ import pytest
 import torch
 from torch import nn
 
-from pipeline import checkpoints
 from pipeline.errors import SandglassError
 from pipeline.languages import digits
-from pipeline.models import log_ratio_resnet as resnet
+from pipeline.models.log_ratio import resnet
+from pipeline.store import checkpoints
 from pipeline.training.objectives import noise_contrastive as contrastive
 from pipeline.training.objectives.noise_contrastive import contrast, ence, nce, shifted_mean
 

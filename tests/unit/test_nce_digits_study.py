@@ -15,8 +15,10 @@ import pytest
 import torch
 from test_nce_digits import rng, write_mnist
 
-from pipeline import params, tables, verdicts
+from pipeline import params
 from pipeline.errors import SandglassError
+from pipeline.kit import verdicts
+from pipeline.store import tables
 from pipeline.studies.nce import datasets, runs
 from pipeline.studies.nce.analysis import digits as analysis
 from pipeline.studies.nce.claims import images as claims

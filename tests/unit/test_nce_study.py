@@ -10,9 +10,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pipeline import charts, params, tables
+from pipeline import params
 from pipeline.errors import SandglassError
+from pipeline.kit import charts
 from pipeline.report import catalogue, index
+from pipeline.store import tables
 from pipeline.studies.nce import claims, constructions, datasets, figures
 from pipeline.studies.nce.analysis import annulus, gauss, landscape, rates, selection, steps
 from pipeline.studies.nce.theory import (
@@ -264,7 +266,7 @@ def test_every_check_holds_and_every_erratum_has_both_forms(theory: pl.DataFrame
 
 def test_checks_notice_a_wrong_hessian(loaded: params.Params, monkeypatch: pytest.MonkeyPatch) -> None:
     """The factor 1/8 of the chain rule forgotten: derivatives, moments and stability no longer fit."""
-    from pipeline.models import log_ratio
+    from pipeline.models.log_ratio import exponential_family as log_ratio
 
     right = log_ratio.EnceMean.hessian
     monkeypatch.setattr(log_ratio.EnceMean, "hessian", lambda self, delta: 8 * right(self, delta))
@@ -328,7 +330,7 @@ def test_too_few_points_of_quadrature_are_noticed(
 def test_the_corrected_range_of_proposition_7_has_two_ends(
     loaded: params.Params, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pipeline.models import log_ratio
+    from pipeline.models.log_ratio import exponential_family as log_ratio
 
     entry = loaded.theory["nce-flatness"]
     right = log_ratio.Nce.loss

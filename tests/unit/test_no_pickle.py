@@ -12,8 +12,8 @@ import pandera.polars as pa
 import polars as pl
 import pytest
 
-from pipeline import checkpoints, tables
 from pipeline.errors import SandglassError
+from pipeline.store import checkpoints, tables
 
 ROOT = Path(__file__).parents[2]
 MODULES = [

@@ -8,10 +8,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from pipeline import checkpoints, params, tables
+from pipeline import params
+from pipeline.access.replica import Replica
 from pipeline.errors import SandglassError
-from pipeline.replica import Replica
 from pipeline.steps import analyse, train
+from pipeline.store import checkpoints, tables
 from schemas.curves import Curves
 
 ROOT = Path(__file__).parents[2]

@@ -12,7 +12,7 @@ from test_training import ROOT, open_job
 
 from pipeline import params
 from pipeline.languages import dyck
-from pipeline.models import theory_transformer
+from pipeline.models.transformer import theory as theory_transformer
 from pipeline.studies.dyck.params import Run
 from pipeline.training import core
 

@@ -15,7 +15,7 @@ from ruamel.yaml import YAML
 
 from pipeline import params
 from pipeline.errors import SandglassError
-from pipeline.scales import SCALES, resolve
+from pipeline.params.scales import SCALES, resolve
 
 ROOT = Path(__file__).parents[2]
 

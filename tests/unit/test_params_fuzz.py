@@ -12,9 +12,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, note, settings
 from hypothesis import strategies as st
 
-from pipeline import graph, params
+from pipeline import params
+from pipeline.engine import graph
 from pipeline.errors import SandglassError
-from pipeline.scales import SCALES
+from pipeline.params.scales import SCALES
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "params.yaml").read_text(encoding="utf-8")

@@ -11,8 +11,9 @@ from dvc_data.hashfile.hash_info import HashInfo
 from dvc_data.hashfile.meta import Meta
 from dvc_data.hashfile.tree import Tree
 
-from pipeline import graph, params
+from pipeline import params
 from pipeline.audit import hashing, provenance
+from pipeline.engine import graph
 from pipeline.errors import SandglassError
 from pipeline.params import Params
 
@@ -22,7 +23,7 @@ stages:
   analyse@dyck:
     cmd: python -m pipeline analyse dyck
     deps:
-    - {path: pipeline/tables.py, hash: md5, md5: aa, size: 3}
+    - {path: pipeline/store/tables.py, hash: md5, md5: aa, size: 3}
     params:
       params.yaml: {scale: quick, studies.dyck.analysis: {resamples: 2000}}
     outs:
@@ -101,7 +102,7 @@ def test_a_name_of_two_studies_is_refused_with_both(loaded: Params) -> None:
         ("dyck-standrad", "did you mean dyck-standard"),
         ("data/figures/dyck/fig1.sgv", "did you mean data/figures/dyck/fig1.svg"),
         ("data/runs/dyck", None),
-        ("pipeline/tables.py", "nothing made by the pipeline is called"),
+        ("pipeline/store/tables.py", "nothing made by the pipeline is called"),
         ("/etc/passwd", "lies outside this repository"),
         ("nothing:1", "no study is called 'nothing'; known are dyck"),
         ("", "known are dyck, "),
@@ -121,7 +122,7 @@ def test_dvc_lock_as_data(tmp_path: Path) -> None:
     (tmp_path / "dvc.lock").write_text(LOCK)
     stage = provenance.read_lock(tmp_path)["analyse@dyck"]
     assert stage.params == {"scale": "quick", "studies.dyck.analysis": {"resamples": 2000}}
-    code, table = stage.deps[Path("pipeline/tables.py")], stage.outs[Path("data/tables/dyck")]
+    code, table = stage.deps[Path("pipeline/store/tables.py")], stage.outs[Path("data/tables/dyck")]
     assert (code.md5, code.size, code.is_folder) == ("aa", 3, False)
     assert (table.nfiles, table.is_folder) == (2, True)
 

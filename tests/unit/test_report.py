@@ -14,8 +14,10 @@ import polars as pl
 import pytest
 from markupsafe import Markup, escape
 
-from pipeline import charts, graph, params
+from pipeline import params
+from pipeline.engine import graph
 from pipeline.errors import SandglassError
+from pipeline.kit import charts
 from pipeline.params import Params
 from pipeline.report import catalogue, figures, results, sources, wording
 from pipeline.report.files import Files, identity
@@ -315,8 +317,8 @@ def test_the_build_is_named_by_code_and_parameters_and_nothing_else(loaded: Para
     )
     assert identity(dataclasses.replace(loaded, raw=loaded.raw | {"seed": 1}), Files()) != before
     files = Files()
-    files.md5(Path("pipeline/stats.py"))
-    files._known[Path("pipeline/stats.py")] = ("0" * 32, 0)
+    files.md5(Path("pipeline/kit/stats.py"))
+    files._known[Path("pipeline/kit/stats.py")] = ("0" * 32, 0)
     assert identity(loaded, files) != before
 
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from pipeline import stats
-from pipeline.streams import stream
+from pipeline.kit import stats
+from pipeline.kit.streams import stream
 
 HOW = {"resamples": 2000, "confidence": 0.95}
 

@@ -12,8 +12,8 @@ import polars as pl
 import pytest
 from pandera.api.polars.types import PolarsData
 
-from pipeline import tables
 from pipeline.errors import SandglassError
+from pipeline.store import tables
 
 
 class Schema(pa.DataFrameModel):

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline import checkpoints
 from pipeline.errors import SandglassError
-from pipeline.models import theory_transformer as model
-from pipeline.models.theory_transformer import Spec
+from pipeline.models.transformer import theory as model
+from pipeline.models.transformer.theory import Spec
+from pipeline.store import checkpoints
 from pipeline.training import core, ensemble
 from pipeline.training.packing import pack
 

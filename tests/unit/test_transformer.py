@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline import checkpoints
 from pipeline.errors import SandglassError
-from pipeline.models import transformer
-from pipeline.models.transformer import Spec
+from pipeline.models.transformer import decoder as transformer
+from pipeline.models.transformer.decoder import Spec
+from pipeline.store import checkpoints
 from pipeline.training.packing import pack
 
 GPT = Spec("gpt", 2, 1, 50, 50, "learned", "none", 6000, 5, 4)

@@ -2,7 +2,7 @@
 the linear program that looks for a classifier.
 
 Source: Chen and Zou 2024, Theorems 1, 3, 5, 6 with sections 10, 12 to 15, and section 7, repaired where the printed
-form fails: each function says where. Everything here runs through `pipeline.models.attention_only.forward`, like a
+form fails: each function says where. Everything here runs through `pipeline.models.attention_only.network.forward`, like a
 trained model, in float64. Rows of H are numbered from 0: tokens, then positions, then spare ones; patterns have indices
 (key, query).
 """
@@ -19,7 +19,7 @@ from scipy.optimize import linprog
 
 from pipeline.errors import SandglassError
 from pipeline.languages import sequence_tasks as tasks
-from pipeline.models import attention_only as model
+from pipeline.models.attention_only import network as model
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

@@ -1,7 +1,7 @@
 """What the theory checks share: Transformers that know the law of a Dyck language, built as weights.
 
 Source: Wen et al. 2023, Theorem 1 (sufficiency) and its proof in appendix C.1, repaired: `exact_solvers` says where.
-Everything here runs through `pipeline.models.theory_transformer.forward`, like a trained model, in float64.
+Everything here runs through `pipeline.models.transformer.theory.forward`, like a trained model, in float64.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import torch
 from scipy.linalg import helmert
 
 from pipeline.languages import dyck
-from pipeline.models import theory_transformer as model
+from pipeline.models.transformer import theory as model
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

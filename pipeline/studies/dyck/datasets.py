@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from pipeline.kit.streams import stream
 from pipeline.languages import dyck
-from pipeline.streams import stream
 from schemas.dyck.datasets import Sequences
 
 SCHEMA = Sequences

@@ -85,7 +85,7 @@ class Run(RunEntry):
         description="replica r trains on corpus 0, or on corpus r"
     )
     block: Literal["gpt", "resln", "stripped", "no_skip", "eq6"] = Field(
-        description="form of a layer; see models/transformer.py, of eq6 models/theory_transformer.py"
+        description="form of a layer; see models/transformer/decoder.py, of eq6 theory.py"
     )
     layers: Annotated[int, Field(ge=1, le=4)]
     heads: Positive
@@ -112,8 +112,8 @@ class Run(RunEntry):
             raise ValueError(f"width {self.width} must be a multiple of heads {self.heads}")
         if (self.block == "stripped") != (self.ffn == 0):
             raise ValueError("ffn must be 0 for block 'stripped', which has no MLP, and positive for others")
-        if (self.block == "eq6") != (self.model == "theory_transformer"):
-            raise ValueError("block 'eq6' is that of model 'theory_transformer', which has no other")
+        if (self.block == "eq6") != (self.model == "transformer/theory"):
+            raise ValueError("block 'eq6' is that of model 'transformer/theory', which has no other")
         if self.block == "eq6" and (self.heads, self.position) != (1, "none"):
             raise ValueError("block 'eq6' has one head and position 'none'")
         if (self.contrastive > 0) != (self.contrastive_prefix is not None):

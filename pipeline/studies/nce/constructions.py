@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.languages.exponential_families import Array, mean_optimum
-from pipeline.models import log_ratio
+from pipeline.models.log_ratio import exponential_family as log_ratio
 
 LOSSES = (log_ratio.NCE, log_ratio.ENCE)
 NAMES = {log_ratio.NCE: "NCE", log_ratio.ENCE: "eNCE"}

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from pipeline.errors import SandglassError
-from pipeline.streams import stream
+from pipeline.kit.streams import stream
 from schemas.nce.datasets import DIMENSION, GAUSS, SCHEMA
 
 __all__ = ["SCHEMA", "generate"]

@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 
 from pipeline.errors import SandglassError
+from pipeline.kit.streams import stream
 from pipeline.languages import digits
-from pipeline.streams import stream
 from pipeline.training.core import Header
 from schemas.nce.datasets import SCHEMA as DATASET_SCHEMA
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from pipeline import tables
-from pipeline.streams import one_thread
+from pipeline.kit.streams import one_thread
+from pipeline.store import tables
 from pipeline.studies.depth.analysis import attention, contrasts, measure, text
 from schemas.depth.tables import JUDGED, SCHEMAS
 

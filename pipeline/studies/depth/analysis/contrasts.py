@@ -10,8 +10,8 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import stats as scipy_stats
 
-from pipeline import stats
-from pipeline.streams import stream
+from pipeline.kit import stats
+from pipeline.kit.streams import stream
 from pipeline.studies.depth.analysis import measure
 from schemas.depth.tables import (
     CONTEXTUAL,

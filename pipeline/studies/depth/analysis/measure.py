@@ -11,9 +11,9 @@ import polars as pl
 import torch
 from numpy.typing import NDArray
 
+from pipeline.kit.streams import stream
 from pipeline.languages import sequence_tasks as tasks
-from pipeline.models import attention_only
-from pipeline.streams import stream
+from pipeline.models.attention_only import network as attention_only
 from schemas.depth.tables import JUDGED, SPLITS
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from pipeline.verdicts import Condition, Gate, Measured
+from pipeline.kit.verdicts import Condition, Gate, Measured
 
 RESIDUAL_BELOW = 1e-9
 # By theorem: what its construction does, where it is stated, and the checks that run it.

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.verdicts import Condition, Gate, Measured
+from pipeline.kit.verdicts import Condition, Gate, Measured
 from schemas.depth.tables import CONTEXTUAL, GENERALIZATION, JUDGED, MEMORIZATION, ONE_LAYER, REASONING
 
 LEARNED, LEARNED_IN_CONTEXT = 0.99, 0.95

@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from pipeline import charts
+from pipeline.kit import charts
 from pipeline.studies.depth.figures.common import DEPTHS, TASKS, Figure, empty, layers, number, scales
 from schemas.depth.tables import CONTEXTUAL, GENERALIZATION, JUDGED, MEMORIZATION, REASONING
 

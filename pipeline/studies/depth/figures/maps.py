@@ -7,7 +7,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from pipeline import charts
+from pipeline.kit import charts
 from pipeline.studies.depth.figures.common import Figure, empty, number, shape_name
 from schemas.depth.tables import CONSTRUCTED, GENERALIZATION, PROBES, TRAINED, TWO_PAIRS
 

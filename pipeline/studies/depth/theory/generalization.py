@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from pipeline.kit.streams import stream
 from pipeline.languages import sequence_tasks as tasks
-from pipeline.streams import stream
 from pipeline.studies.depth import constructions
 from schemas import theory
 

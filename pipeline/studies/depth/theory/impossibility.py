@@ -15,8 +15,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from pipeline.kit.streams import stream
 from pipeline.languages import sequence_tasks as tasks
-from pipeline.streams import stream
 from pipeline.studies.depth import constructions
 from pipeline.studies.depth.constructions import LARGEST, Model, certificate, separator
 from schemas import theory

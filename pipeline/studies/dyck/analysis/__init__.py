@@ -6,8 +6,8 @@ from typing import Any
 
 import polars as pl
 
-from pipeline import tables
-from pipeline.streams import one_thread
+from pipeline.kit.streams import one_thread
+from pipeline.store import tables
 from pipeline.studies.dyck.analysis import contrasts, copying, importance, per_run, pruning, readings
 from pipeline.studies.dyck.analysis.measure import measure
 from schemas.dyck.tables import SCHEMAS

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pipeline import stats
+from pipeline.kit import stats
 from pipeline.studies.dyck.analysis.measure import IN_DISTRIBUTION, LENGTH_GENERALISATION, Model
 from pipeline.studies.dyck.analysis.per_run import bootstrap_stream, pair_means
 from schemas.dyck.tables import (

@@ -15,9 +15,9 @@ import polars as pl
 import torch
 from torch import Tensor
 
-from pipeline import stats
+from pipeline.kit import stats
 from pipeline.languages import dyck
-from pipeline.models import transformer
+from pipeline.models.transformer import decoder as transformer
 from pipeline.studies.dyck.analysis import contrasts
 from pipeline.studies.dyck.analysis.measure import COPY, HELD_OUT_COPY, Model, inputs, padded, patterns
 from schemas.dyck.tables import (

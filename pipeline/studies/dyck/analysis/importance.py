@@ -17,10 +17,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from pipeline import stats
+from pipeline.kit import stats
+from pipeline.kit.streams import stream
 from pipeline.languages import dyck
-from pipeline.models import transformer
-from pipeline.streams import stream
+from pipeline.models.transformer import decoder as transformer
 from pipeline.studies.dyck.analysis import contrasts, metrics
 from pipeline.studies.dyck.analysis.measure import IN_DISTRIBUTION, Model, inputs, padded, patterns
 from schemas.dyck.tables import HEADS

@@ -15,7 +15,8 @@ from torch import Tensor
 
 from pipeline.errors import SandglassError
 from pipeline.languages import dyck
-from pipeline.models import theory_transformer, transformer
+from pipeline.models.transformer import decoder as transformer
+from pipeline.models.transformer import theory as theory_transformer
 from pipeline.studies.dyck.analysis import metrics
 from schemas.dyck.tables import LONG_PROBE, MAPPED, PROBE, START_SIGN, TABLE_1_PROBE
 

@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pipeline import stats
-from pipeline.streams import stream
+from pipeline.kit import stats
+from pipeline.kit.streams import stream
 from pipeline.studies.dyck.analysis.measure import COPY, LENGTH_GENERALISATION, Maps, Model
 from schemas.dyck.tables import ARM_OF, PUBLISHED_TABLE_1, TABLE_1, TABLE_1_COMPLETE, TABLE_1_PROBE
 

@@ -17,7 +17,8 @@ import torch
 from numpy.typing import NDArray
 
 from pipeline.languages import dyck
-from pipeline.models import pruning, theory_transformer
+from pipeline.models.transformer import pruning
+from pipeline.models.transformer import theory as theory_transformer
 from pipeline.studies.dyck.analysis import metrics
 from pipeline.studies.dyck.analysis.measure import padded
 from schemas.dyck.tables import PARENT, PROBE, PRUNED, PRUNING_TARGET, TARGET

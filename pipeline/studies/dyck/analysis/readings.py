@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from pipeline import stats
+from pipeline.kit import stats
 from pipeline.studies.dyck.analysis.measure import IN_DISTRIBUTION, LENGTH_GENERALISATION, Model
 from pipeline.studies.dyck.analysis.per_run import bootstrap_stream, pair_means
 from schemas.dyck.tables import MINIMAL, PROBE, PUBLISHED_VARIATION, READINGS

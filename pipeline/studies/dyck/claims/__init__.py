@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from pipeline import verdicts
+from pipeline.kit import verdicts
 from pipeline.studies.dyck.claims import attention, balance, copying, table1, theory
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from pipeline.kit.verdicts import Condition, Gate, Measured, within
 from pipeline.studies.dyck.claims.common import (
     APPENDIX_D_2,
     PROBE_LENGTH,
@@ -16,7 +17,6 @@ from pipeline.studies.dyck.claims.common import (
     convention,
 )
 from pipeline.studies.dyck.claims.table1 import cell_name
-from pipeline.verdicts import Condition, Gate, Measured, within
 from schemas.dyck.tables import (
     LINEAR,
     MINIMAL,

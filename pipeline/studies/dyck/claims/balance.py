@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from pipeline.kit.verdicts import Condition, Gate
 from pipeline.studies.dyck.claims.common import APPENDIX_D_2, SECTION_4_2, contrast
-from pipeline.verdicts import Condition, Gate
 from schemas.dyck.tables import ARMS, COMPLETE, PREFIX
 
 BETA_RATIO_BELOW = 0.5

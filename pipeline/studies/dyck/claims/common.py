@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.verdicts import Measured
+from pipeline.kit.verdicts import Measured
 
 PROBE_LENGTH = 16
 RANDOM_MAPS = "published-{}"  # theory check that holds the published variation of random maps of this size

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from pipeline.kit.verdicts import Condition, Gate, Measured
 from pipeline.studies.dyck.claims.common import contrast
-from pipeline.verdicts import Condition, Gate, Measured
 from schemas.dyck.tables import (
     COPY_DEEP,
     COPY_HEADS,

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from pipeline.kit.verdicts import Condition, Gate, Measured, within
 from pipeline.studies.dyck.claims.common import contrast
-from pipeline.verdicts import Condition, Gate, Measured, within
 from schemas.dyck.tables import PUBLISHED_TABLE_1, TABLE_1
 
 # Random causal maps of 19 and 20 rows vary by 3.2955 and 3.3860: below both, above both.

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from pipeline.kit.verdicts import Condition, Gate, Measured, within
 from pipeline.studies.dyck.claims.common import (
     PROBE_LENGTH,
     RANDOM_MAPS,
@@ -13,7 +14,6 @@ from pipeline.studies.dyck.claims.common import (
     SECTION_3,
     SECTION_4_1,
 )
-from pipeline.verdicts import Condition, Gate, Measured, within
 
 SAMPLER_CHECKS = {"prefix-chi2": "law of prefixes", "depth-zero": "depth 0 at length 28"}
 # Claims on the executable theory: claim -> theory check -> gate.

@@ -7,7 +7,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from pipeline import charts
+from pipeline.kit import charts
 from pipeline.studies.dyck.figures.common import Figure, number
 from schemas.dyck.tables import HEADS
 

@@ -7,7 +7,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from pipeline import charts
+from pipeline.kit import charts
 from pipeline.studies.dyck.figures.balance import ACCURACIES
 from pipeline.studies.dyck.figures.common import Figure, number
 from pipeline.studies.dyck.figures.maps import PROBE_TEXT, map_data, map_panel

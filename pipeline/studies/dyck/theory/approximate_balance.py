@@ -11,9 +11,9 @@ import polars as pl
 import torch
 from numpy.typing import NDArray
 
+from pipeline.kit.streams import stream
 from pipeline.languages import dyck
-from pipeline.models import theory_transformer as model
-from pipeline.streams import stream
+from pipeline.models.transformer import theory as model
 from pipeline.studies.dyck import constructions
 from pipeline.studies.dyck.constructions import Language, Solver
 from schemas import theory

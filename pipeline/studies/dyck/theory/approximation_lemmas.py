@@ -12,8 +12,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pipeline.models import pruning
-from pipeline.streams import stream
+from pipeline.kit.streams import stream
+from pipeline.models.transformer import pruning
 from schemas import theory
 
 Array = NDArray[np.float64]

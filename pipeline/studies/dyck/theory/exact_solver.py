@@ -10,9 +10,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from pipeline.kit.stats import bootstrap_pairs, causal_distance
+from pipeline.kit.streams import stream
 from pipeline.languages import dyck
-from pipeline.stats import bootstrap_pairs, causal_distance
-from pipeline.streams import stream
 from pipeline.studies.dyck import constructions
 from pipeline.studies.dyck.constructions import Language, Solver, exact_solvers
 from schemas import theory

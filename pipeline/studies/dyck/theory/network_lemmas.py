@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pipeline.streams import stream
+from pipeline.kit.streams import stream
 from schemas import theory
 
 Array = NDArray[np.float64]

@@ -13,8 +13,8 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
-from pipeline.models import pruning
-from pipeline.streams import stream
+from pipeline.kit.streams import stream
+from pipeline.models.transformer import pruning
 from schemas import theory
 
 # The target and the inputs of the checks; LN_C of target and parent.

@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from pipeline.kit.streams import stream
 from pipeline.languages import dyck
-from pipeline.streams import stream
 from pipeline.studies.dyck import constructions
 from pipeline.studies.dyck.constructions import Language, Scores, exact_solvers
 from schemas import theory

@@ -13,8 +13,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pipeline.stats import causal_distance, simplex_distance
-from pipeline.streams import stream
+from pipeline.kit.stats import causal_distance, simplex_distance
+from pipeline.kit.streams import stream
 from schemas import theory
 
 SIZES = (15, 16, 17, 19, 20)  # the probes with and without their last or start token

@@ -9,8 +9,8 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.stats import chisquare
 
+from pipeline.kit.streams import stream
 from pipeline.languages import dyck
-from pipeline.streams import stream
 from schemas import theory
 
 # The language of the paper's experiments (section 4.1), and how long the strings are that are checked.

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from pipeline.models import pruning
-from pipeline.streams import stream
+from pipeline.kit.streams import stream
+from pipeline.models.transformer import pruning
 from schemas import theory
 
 # The targets, one layer each, and the inputs of the checks; LN_C of targets and parent.

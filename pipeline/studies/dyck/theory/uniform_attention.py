@@ -11,9 +11,9 @@ import polars as pl
 import torch
 from numpy.typing import NDArray
 
+from pipeline.kit.streams import stream
 from pipeline.languages import dyck
-from pipeline.models.theory_transformer import layer_norm
-from pipeline.streams import stream
+from pipeline.models.transformer.theory import layer_norm
 from pipeline.studies.dyck import constructions
 from pipeline.studies.dyck.constructions import Language, Network, Solver, exact_solvers
 from schemas import theory

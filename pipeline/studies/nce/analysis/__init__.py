@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from pipeline import tables
+from pipeline.store import tables
 from pipeline.studies.nce.analysis import annulus, digits, gauss, landscape, rates, selection, steps
 from schemas.nce.tables import SCHEMAS
 

@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 
 from pipeline.languages.exponential_families import mean_optimum
-from pipeline.models import log_ratio
-from pipeline.models.log_ratio import NCE
+from pipeline.models.log_ratio import exponential_family as log_ratio
+from pipeline.models.log_ratio.exponential_family import NCE
 
 
 def analyse(context: Any) -> dict[str, pl.DataFrame]:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from pipeline import stats
-from pipeline.streams import stream
+from pipeline.kit import stats
+from pipeline.kit.streams import stream
 from schemas.nce.tables import DIGITS, GD, IMAGE_QUANTITIES, IMAGE_SELECTIONS, NGD, S_AREA
 
 OPTIMIZERS = {"sgd": GD, "normalised_sgd": NGD}

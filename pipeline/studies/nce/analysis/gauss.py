@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from pipeline.kit.streams import stream
 from pipeline.languages import exponential_families as families
-from pipeline.models import log_ratio
-from pipeline.models.log_ratio import ENCE, NCE, Array
-from pipeline.streams import stream
+from pipeline.models.log_ratio import exponential_family as log_ratio
+from pipeline.models.log_ratio.exponential_family import ENCE, NCE, Array
 from schemas.nce.tables import GD, NGD
 
 Loss = log_ratio.Nce | log_ratio.Ence

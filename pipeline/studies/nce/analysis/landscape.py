@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 
 from pipeline.languages import exponential_families as families
-from pipeline.models import log_ratio
-from pipeline.models.log_ratio import ENCE, NCE, Array, Problem
+from pipeline.models.log_ratio import exponential_family as log_ratio
+from pipeline.models.log_ratio.exponential_family import ENCE, NCE, Array, Problem
 
 
 def analyse(context: Any) -> dict[str, pl.DataFrame]:

@@ -7,8 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from pipeline import stats
-from pipeline.streams import stream
+from pipeline.kit import stats
+from pipeline.kit.streams import stream
 from schemas.nce.tables import METHODS, S_DIST, S_LOSS
 
 # What the source orders: the first of each pair comes closer.

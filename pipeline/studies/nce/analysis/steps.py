@@ -1,6 +1,6 @@
 """N3 to N5: updates on the population loss until the distance to tau_* meets a target (Liu 2024, Theorems 17 to 19).
 
-All paths of one rule and loss run as one batch (`pipeline.models.log_ratio.descend`).
+All paths of one rule and loss run as one batch (`pipeline.models.log_ratio.exponential_family.descend`).
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import numpy as np
 import polars as pl
 
 from pipeline.languages.exponential_families import mean_optimum
-from pipeline.models import log_ratio
-from pipeline.models.log_ratio import ENCE, NCE, Array
+from pipeline.models.log_ratio import exponential_family as log_ratio
+from pipeline.models.log_ratio.exponential_family import ENCE, NCE, Array
 from schemas.nce.tables import CONSERVATIVE, FIXED, GD, INVERSE, NEWTON, NGD, ONE, STANDARD, TENTH, THEOREM_19
 
 RING = (0.15, 0.1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.verdicts import Condition, Measured
+from pipeline.kit.verdicts import Condition, Measured
 
 SOURCE = "Liu 2024, {}"
 

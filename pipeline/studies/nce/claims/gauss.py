@@ -11,8 +11,8 @@ from typing import Any
 
 import polars as pl
 
+from pipeline.kit.verdicts import Condition, Gate, Measured, within
 from pipeline.studies.nce.claims.common import SOURCE, read
-from pipeline.verdicts import Condition, Gate, Measured, within
 from schemas.nce.tables import GD, NCE, NGD, S_DIST, S_LOSS
 
 FIGURE = SOURCE.format("Figure 4.2")

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.verdicts import Condition, Gate, Measured
+from pipeline.kit.verdicts import Condition, Gate, Measured
 from schemas.nce.tables import AREA, DIAG, DIGITS, EARLY, ENCE, FULL, MNIST, NCE, S_AREA
 
 SOURCE = "Liu 2024, Figure 4.3"

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from pipeline.kit.verdicts import Condition, Gate, within
 from pipeline.studies.nce.claims.common import SOURCE, between, read, slope
-from pipeline.verdicts import Condition, Gate, within
 from schemas.nce.tables import ENCE, NCE
 
 PROPOSITION_7, LEMMA_49 = SOURCE.format("Proposition 7"), SOURCE.format("Lemma 49")

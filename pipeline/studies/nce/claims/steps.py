@@ -7,8 +7,8 @@ from typing import Any
 
 import polars as pl
 
+from pipeline.kit.verdicts import Condition, Gate, Measured
 from pipeline.studies.nce.claims.common import SOURCE, between, read, slope
-from pipeline.verdicts import Condition, Gate, Measured
 from schemas.nce.tables import ENCE, FIXED, GD, INVERSE, NCE, NEWTON, NGD, TENTH, THEOREM_19
 
 THEOREM_17, THEOREM_18, THEOREM_19_SOURCE = (SOURCE.format(f"Theorem {number}") for number in (17, 18, 19))

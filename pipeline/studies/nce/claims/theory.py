@@ -7,8 +7,8 @@ from typing import Any
 
 import polars as pl
 
+from pipeline.kit.verdicts import Condition, Gate, Measured, within
 from pipeline.studies.nce.claims.common import SOURCE
-from pipeline.verdicts import Condition, Gate, Measured, within
 
 PARTS = {
     "nce-formulas": ("formulas", "Definitions 19, 20, Lemmas 44, 45"),

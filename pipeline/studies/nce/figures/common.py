@@ -7,7 +7,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from pipeline import charts
+from pipeline.kit import charts
 from schemas.nce.tables import ENCE, NCE
 
 Figure = tuple[alt.TopLevelMixin, pl.DataFrame]

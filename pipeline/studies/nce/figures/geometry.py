@@ -8,7 +8,7 @@ import altair as alt
 import numpy as np
 import polars as pl
 
-from pipeline import charts
+from pipeline.kit import charts
 from pipeline.studies.nce.figures.common import CROSS, Figure, number, panel_title
 
 SHOWN = 10.0  # R of Figure 4.1, where the table has it

@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from pipeline import charts
+from pipeline.kit import charts
 from schemas.nce.tables import DIGITS, ENCE, GD, IMAGE_SELECTIONS, MNIST, NCE, NGD, S_AREA, S_LOSS
 
 # As published: GD black in both panels, NGD yellow for NCE and blue for eNCE.

@@ -8,7 +8,7 @@ import altair as alt
 import numpy as np
 import polars as pl
 
-from pipeline import charts
+from pipeline.kit import charts
 from pipeline.studies.nce.figures.common import (
     NAMES,
     Figure,

@@ -11,8 +11,8 @@ from scipy import stats
 
 from pipeline.languages import exponential_families as families
 from pipeline.languages.exponential_families import Array, mean_optimum
-from pipeline.models import log_ratio
-from pipeline.models.log_ratio import ENCE, NCE
+from pipeline.models.log_ratio import exponential_family as log_ratio
+from pipeline.models.log_ratio.exponential_family import ENCE, NCE
 from pipeline.studies.nce.constructions import SOURCE, grid, row
 from schemas import theory
 

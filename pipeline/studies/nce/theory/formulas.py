@@ -10,11 +10,11 @@ import numpy as np
 import polars as pl
 from scipy import integrate
 
+from pipeline.kit.streams import stream
 from pipeline.languages import exponential_families as families
 from pipeline.languages.exponential_families import Array, mean_optimum
-from pipeline.models import log_ratio
-from pipeline.models.log_ratio import ENCE, NCE, Problem
-from pipeline.streams import stream
+from pipeline.models.log_ratio import exponential_family as log_ratio
+from pipeline.models.log_ratio.exponential_family import ENCE, NCE, Problem
 from pipeline.studies.nce.constructions import LOSSES, NAMES, SOURCE, grid, near_segment, row
 from schemas import theory
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from pipeline.kit.streams import stream
 from pipeline.languages.exponential_families import Array, mean_optimum
-from pipeline.models import log_ratio
-from pipeline.models.log_ratio import NCE
-from pipeline.streams import stream
+from pipeline.models.log_ratio import exponential_family as log_ratio
+from pipeline.models.log_ratio.exponential_family import NCE
 from pipeline.studies.nce.constructions import LOSSES, NAMES, SOURCE, distances, grid, path, row, unit_vectors
 from schemas import theory
 

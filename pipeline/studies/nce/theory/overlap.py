@@ -14,8 +14,8 @@ import polars as pl
 
 from pipeline.languages import exponential_families as families
 from pipeline.languages.exponential_families import Array, mean_optimum
-from pipeline.models import log_ratio
-from pipeline.models.log_ratio import NCE
+from pipeline.models.log_ratio import exponential_family as log_ratio
+from pipeline.models.log_ratio.exponential_family import NCE
 from pipeline.studies.nce.constructions import SOURCE, grid, path, row
 from schemas import theory
 

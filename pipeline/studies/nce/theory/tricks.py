@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 from scipy import special
 
+from pipeline.kit.streams import stream
 from pipeline.languages import exponential_families as families
 from pipeline.languages.exponential_families import Array
-from pipeline.streams import stream
 from pipeline.studies.nce.constructions import SOURCE, row
 from schemas import theory
 

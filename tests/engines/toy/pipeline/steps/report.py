@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from pipeline import graph
+from pipeline.engine import graph
 
 KINDS = ("reference", "theory", "tables", "figures", "claims")
 

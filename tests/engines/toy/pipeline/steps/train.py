@@ -13,7 +13,8 @@ from typing import Any
 
 import polars as pl
 
-from pipeline import checkpoints, graph, tables
+from pipeline.engine import graph
+from pipeline.store import checkpoints, tables
 from schemas.curves import Curves
 
 

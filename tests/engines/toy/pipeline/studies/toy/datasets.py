@@ -9,8 +9,8 @@ from typing import Any
 import polars as pl
 from schemas.toy.datasets import SCHEMA
 
+from pipeline.kit.streams import stream
 from pipeline.languages import toy
-from pipeline.streams import stream
 
 __all__ = ["SCHEMA", "generate"]
 

@@ -40,7 +40,9 @@ class Replica(nn.Module):
         super().__init__()
         self.config = config
         self.spec = spec
-        self._module = importlib.import_module(f"pipeline.models.{config['entry']['model']}")
+        self._module = importlib.import_module(
+            "pipeline.models." + config["entry"]["model"].replace("/", ".")
+        )
         for name, value in weights.items():
             *path, last = name.split(".")
             _submodule(self, path).register_parameter(last, nn.Parameter(value.clone()))
@@ -53,14 +55,14 @@ class Replica(nn.Module):
 
         Raises SandglassError if the checkpoint is missing or damaged, or if it has no such trained replica.
         """
-        from pipeline import checkpoints
+        from pipeline.store import checkpoints
 
         header = checkpoints.read(path)[1]
         try:
             entry, run = header["entry"], header["run"]
         except KeyError:
             raise SandglassError(f"checkpoint {path} does not say what was trained") from None
-        module = importlib.import_module(f"pipeline.models.{entry['model']}")
+        module = importlib.import_module("pipeline.models." + entry["model"].replace("/", "."))
         if not hasattr(module, "forward"):
             raise SandglassError(
                 f"run {run}: its model, pipeline/models/{entry['model']}.py, has no forward pass"

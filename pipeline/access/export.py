@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 
 from pipeline.errors import SandglassError
-from pipeline.models import transformer
+from pipeline.models.transformer import decoder as transformer
 
 if TYPE_CHECKING:
-    from pipeline.replica import Replica
+    from pipeline.access.replica import Replica
 
 CONTEXT = 512  # the longest sequences of the studies have 501 positions
 

@@ -21,8 +21,8 @@ import polars as pl
 import vl_convert
 from PIL import Image
 
-from pipeline import tables
 from pipeline.errors import SandglassError
+from pipeline.store import tables
 
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 YELLOW, BLUE, VERMILLION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"

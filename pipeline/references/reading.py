@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline import graph, tables
+from pipeline.engine import graph
 from pipeline.errors import SandglassError
 from pipeline.report.files import Files
+from pipeline.store import tables
 from schemas.claims import NOT_TESTED, Claims
 from schemas.theory import Theory
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from pipeline import graph, tables
+from pipeline.engine import graph
+from pipeline.store import tables
 from schemas.theory import Theory
 
 

@@ -39,8 +39,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from pipeline import checkpoints
 from pipeline.errors import SandglassError
+from pipeline.store import checkpoints
 
 if TYPE_CHECKING:
     from jaxtyping import Float

@@ -27,17 +27,18 @@ from typing import TYPE_CHECKING
 import polars as pl
 import polars.selectors as cs
 
-from pipeline import graph, tables
 from pipeline import params as parameters
+from pipeline.engine import graph
 from pipeline.errors import SandglassError
 from pipeline.params import Params
-from pipeline.report.reference import stranger
+from pipeline.references.reading import stranger
+from pipeline.store import tables
 from schemas.claims import Claims
 from schemas.curves import Curves
 from schemas.theory import Theory
 
 if TYPE_CHECKING:
-    from pipeline.replica import Replica
+    from pipeline.access.replica import Replica
 
 SHARED = ("claims", "theory", "curves")  # kept for every study, beside its result tables and datasets
 
@@ -116,12 +117,12 @@ def load_run(run: str, replica: int = 0, *, root: Path | str | None = None, devi
     """Replica number ``replica`` (from 0) of ``run``, trained, as a ``torch.nn.Module`` in eval mode.
 
     ``model(ids)`` gives logits (B, T, outputs); ``model.config`` says what was trained; see
-    `pipeline.replica.Replica` for its inputs, attention patterns and activations.
+    `pipeline.access.replica.Replica` for its inputs, attention patterns and activations.
 
     Raises SandglassError if there is no such run or replica, if the replica diverged in training, or if the
     checkpoint is missing or damaged.
     """
-    from pipeline.replica import Replica  # torch takes seconds to import, and tables do without
+    from pipeline.access.replica import Replica  # torch takes seconds to import, and tables do without
 
     tree = _work_tree(root)
     params = _load_params(tree)

@@ -27,11 +27,11 @@ from typing import Any, TextIO
 
 import psutil
 
-from pipeline import graph
 from pipeline import params as parameters
+from pipeline.engine import graph
+from pipeline.engine.software import check_software
 from pipeline.errors import SandglassError
 from pipeline.params import Params
-from pipeline.software import check_software
 
 ORPHAN_POLL_SECONDS = 0.5
 
@@ -75,7 +75,8 @@ def run_step(step: str, key: str, root: Path = Path()) -> None:
     job = _find(params, step, key)
     overridden = check_software(root)
     if "DVC_ROOT" in os.environ:  # `dvc repro` has no start of its own: its first step prepares the work tree
-        from pipeline import engines, lockfile
+        from pipeline.engine import lockfile
+        from pipeline.engine import snakemake as engines
 
         lockfile.keep(root)
         engines.prune(root, params)

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from pipeline.errors import SandglassError
-from pipeline.streams import one_thread, stream
+from pipeline.kit.streams import one_thread, stream
 
 Array = NDArray[np.float64]
 Matrix = Any  # an array or a scipy.sparse one: pruned layers keep few of very many weights

@@ -30,8 +30,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pipeline import checkpoints
 from pipeline.errors import SandglassError
+from pipeline.store import checkpoints
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int

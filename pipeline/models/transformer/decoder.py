@@ -41,8 +41,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from pipeline import checkpoints
 from pipeline.errors import SandglassError
+from pipeline.store import checkpoints
 
 if TYPE_CHECKING:
     import numpy as np

@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline import graph
+from pipeline.engine import graph
 from pipeline.errors import SandglassError
 from pipeline.params import Params
 

@@ -19,7 +19,7 @@ from pipeline.errors import SandglassError
 from pipeline.params import Params
 
 DATA = Path("data")
-REFERENCE = DATA / "reference"  # one folder per frozen set of results (`pipeline.audit.reference`)
+REFERENCE = DATA / "reference"  # one folder per frozen set of results (`pipeline.references.importing`)
 STATE = Path(".sandglass")  # parameter files and locks of this work tree, git-ignored
 LOGS = Path("logs")
 WORK = Path(".work")  # resume checkpoints, git-ignored
@@ -39,27 +39,27 @@ _STUDY_FIELDS = {
 # Code is an input, as single modules: a neighbour's edit must not rerun a step. What ends in / stands for all
 # files of that folder. {fields} are those of the job's entry in params.yaml. dvc.yaml states the same (a test
 # compares), and another test compares with what each step really imports.
-_EVERY = "requirements.txt pipeline/scales.py pipeline/steps/{step}.py "
+_EVERY = "requirements.txt pipeline/params/scales.py pipeline/steps/{step}.py "
 _CODE = {
-    "dataset": """pipeline/streams.py pipeline/tables.py pipeline/languages/{language}.py
+    "dataset": """pipeline/kit/streams.py pipeline/store/tables.py pipeline/languages/{language}.py
         pipeline/studies/{study}/datasets.py schemas/{study}/datasets.py""",
-    "train": """pipeline/streams.py pipeline/tables.py pipeline/checkpoints.py pipeline/languages/{language}.py
+    "train": """pipeline/kit/streams.py pipeline/store/tables.py pipeline/store/checkpoints.py pipeline/languages/{language}.py
         pipeline/models/{model}.py pipeline/training/objectives/{objective}.py
         pipeline/training/core.py pipeline/training/packing.py pipeline/training/ensemble.py
         pipeline/studies/{study}/runs.py schemas/{study}/datasets.py schemas/curves.py""",
-    "theory": """pipeline/streams.py pipeline/tables.py pipeline/stats.py schemas/theory.py
-        pipeline/languages/{language}.py pipeline/models/{model}.py pipeline/checkpoints.py
+    "theory": """pipeline/kit/streams.py pipeline/store/tables.py pipeline/kit/stats.py schemas/theory.py
+        pipeline/languages/{language}.py pipeline/models/{model}.py pipeline/store/checkpoints.py
         pipeline/studies/{study}/constructions.py pipeline/studies/{study}/theory/{module}.py""",
-    "analyse": """pipeline/streams.py pipeline/tables.py pipeline/checkpoints.py pipeline/stats.py schemas/curves.py
+    "analyse": """pipeline/kit/streams.py pipeline/store/tables.py pipeline/store/checkpoints.py pipeline/kit/stats.py schemas/curves.py
         pipeline/languages/{language}.py pipeline/models/ pipeline/studies/{study}/analysis/
         schemas/{study}/datasets.py schemas/{study}/tables.py""",
-    "figures": """pipeline/tables.py pipeline/charts.py pipeline/results.py
+    "figures": """pipeline/store/tables.py pipeline/kit/charts.py pipeline/kit/results.py
         pipeline/studies/{study}/figures/ schemas/{study}/tables.py schemas/theory.py""",
-    "claims": """pipeline/tables.py pipeline/results.py pipeline/verdicts.py schemas/claims.py
+    "claims": """pipeline/store/tables.py pipeline/kit/results.py pipeline/kit/verdicts.py schemas/claims.py
         pipeline/studies/{study}/claims/ schemas/{study}/tables.py schemas/theory.py""",
     # It prints the md5 of all code, so it depends on all of it.
-    "report": """pipeline/charts.py pipeline/checkpoints.py pipeline/results.py pipeline/stats.py
-        pipeline/streams.py pipeline/tables.py pipeline/verdicts.py accepted.jsonl
+    "report": """pipeline/kit/charts.py pipeline/store/checkpoints.py pipeline/kit/results.py pipeline/kit/stats.py
+        pipeline/kit/streams.py pipeline/store/tables.py pipeline/kit/verdicts.py accepted.jsonl
         pipeline/languages/ pipeline/models/ pipeline/report/ pipeline/steps/ pipeline/studies/ pipeline/training/
         schemas/""",
 }

@@ -26,7 +26,7 @@ from dvc.utils.serialize import dump_yaml, parse_yaml_for_update
 from dvc_data.hashfile.build import build
 from dvc_data.hashfile.tree import Tree
 
-from pipeline import graph, lockfile
+from pipeline.engine import graph, lockfile
 from pipeline.errors import SandglassError
 
 logging.getLogger("dvc").setLevel(logging.ERROR)  # its notes would mix with Snakemake's

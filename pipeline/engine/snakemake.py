@@ -21,14 +21,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from pipeline import freshness, graph
 from pipeline import params as parameters
+from pipeline.engine import freshness, graph
+from pipeline.engine.software import check_software
 from pipeline.errors import SandglassError
 from pipeline.params import Params
-from pipeline.software import check_software
 
 if TYPE_CHECKING:
-    from pipeline.repository import Repository
+    from pipeline.engine.repository import Repository
 
 KINDS = ("datasets", "runs", "tables", "theory", "figures", "claims")
 # Options with which Snakemake builds no graph, and those with which it builds one but runs nothing.
@@ -136,7 +136,7 @@ def alone() -> Iterator[Repository]:
 
 def at_work() -> str | None:
     """The Snakemake that runs in this folder, in words; found without its lock, which a start might want."""
-    from pipeline.repository import alive
+    from pipeline.engine.repository import alive
 
     file = graph.STATE / "lock"
     try:
@@ -156,7 +156,7 @@ class _Run:
     @classmethod
     def start(cls) -> _Run:
         """Take the locks, or raise SandglassError naming who holds them."""
-        from pipeline.repository import Repository  # half a second that job processes can do without
+        from pipeline.engine.repository import Repository  # half a second that job processes can do without
 
         lock = _only_snakemake()
         repository = Repository(Path())
@@ -268,7 +268,7 @@ def _forget_stages(root: Path, stages: set[str]) -> None:
     except FileNotFoundError:
         return
     if set(re.findall(r"^  ([^\s:]+):$", text, re.MULTILINE)) - stages:
-        from pipeline.repository import forget_stages
+        from pipeline.engine.repository import forget_stages
 
         forget_stages(root, stages)
 

@@ -25,8 +25,8 @@ from pydantic import (
 )
 
 from pipeline.errors import SandglassError
-from pipeline.reading import FILE, read, shown
-from pipeline.scales import SCALES, is_per_scale, resolve
+from pipeline.params.reading import FILE, read, shown
+from pipeline.params.scales import SCALES, is_per_scale, resolve
 
 ROOT = Path(__file__).resolve().parent.parent
 

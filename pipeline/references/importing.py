@@ -20,11 +20,12 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from pipeline import engines, graph
 from pipeline import params as parameters
 from pipeline.audit.lineage import step_log
+from pipeline.engine import graph
+from pipeline.engine import snakemake as engines
 from pipeline.errors import SandglassError
-from pipeline.report.reference import RECORD, stranger
+from pipeline.references.reading import RECORD, stranger
 
 KEPT = ("theory", "analyse", "claims")  # steps whose files make up a set
 

@@ -18,8 +18,8 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
+from pipeline.kit.streams import one_thread
 from pipeline.languages.exponential_families import mean_optimum, mean_points
-from pipeline.streams import one_thread
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.bool_]

@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from pipeline import graph, params
+from pipeline import params
+from pipeline.engine import graph
 from pipeline.params import Params
 
 

@@ -11,7 +11,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from pipeline import graph
+from pipeline.engine import graph
 
 NAME = "dvc.lock"
 

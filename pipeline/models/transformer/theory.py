@@ -33,8 +33,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from pipeline import checkpoints
 from pipeline.errors import SandglassError
+from pipeline.store import checkpoints
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,6 +1,6 @@
 """Statistics shared by all studies: bootstrap intervals over replicas, paired and over pairs; rank correlation.
 
-Every random number comes from a generator that the caller names (`pipeline.streams`), so an interval is as
+Every random number comes from a generator that the caller names (`pipeline.kit.streams`), so an interval is as
 reproducible as the table that holds it. Intervals are percentile bootstrap intervals.
 """
 

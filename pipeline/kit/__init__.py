@@ -1,0 +1,1 @@
+"""What the studies share, a module per purpose, so that each step names just what it uses."""

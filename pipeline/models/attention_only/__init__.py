@@ -1,0 +1,1 @@
+"""Attention-only Transformers with ReLU or softmax scores."""

@@ -1,0 +1,1 @@
+"""Models of a log density ratio: exponential families and a residual network."""

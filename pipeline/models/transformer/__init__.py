@@ -1,0 +1,1 @@
+"""Causal Transformers: the decoder, the layer of the theory, and pruning."""

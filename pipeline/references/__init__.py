@@ -1,0 +1,1 @@
+"""Frozen reference sets: how one is made, and how its results are read."""

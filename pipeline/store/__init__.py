@@ -1,0 +1,1 @@
+"""The only doors to the files of results: Parquet tables and safetensors checkpoints."""
