@@ -91,6 +91,25 @@ def check() -> None:
 
 
 @app.command()
+def params(
+    study: Annotated[str | None, typer.Argument(metavar="[STUDY]", help="a study of params.yaml")] = None,
+    scale: Annotated[
+        str | None, typer.Option(help="smoke, quick or paper; without it, that of params.yaml")
+    ] = None,
+    write: Annotated[
+        bool, typer.Option("--write", help="bring what is derived from them up to date")
+    ] = False,
+) -> None:
+    """Print all parameters, or a study's, resolved at a scale, as one YAML document."""
+    from pipeline.audit import specification
+
+    if write:
+        specification.write()
+    else:
+        sys.stdout.write(specification.document(study, scale))
+
+
+@app.command()
 def summary(
     status: Annotated[int, typer.Option(help="exit status of the engine that ran before")] = 0,
 ) -> None:

@@ -1,7 +1,8 @@
-"""The jobs that params.yaml asks for: their names, commands, tracked parameters and files.
+"""The jobs that the parameters ask for: their names, commands, tracked parameters and files.
 
-Snakefile and dvc.yaml state the same graph in their own languages (a test compares the two); this
-module is what the steps themselves, the start of an engine and the summaries know of it.
+Snakefile and dvc.yaml state the same graph in their own languages (a test compares the two); this module is what the
+steps themselves, the start of an engine and the summaries know of it. DVC, whose templates hold no lists of files,
+reads the edges from ``params/graph.json``, which `structure` states and every start keeps current.
 Paths are relative to the root of the repository.
 """
 
@@ -9,58 +10,61 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from pipeline.errors import SandglassError
-from pipeline.params import Params
+from pipeline.params import NAMES, Params, study_file
+from pipeline.params.entries import ANALYSIS_INPUTS, FIGURE_INPUTS, RUN_INPUTS
+from pipeline.store import paths
+from pipeline.store.paths import DATA, FIGURE_SUFFIXES, REFERENCE
 
-DATA = Path("data")
-REFERENCE = DATA / "reference"  # one folder per frozen set of results (`pipeline.references.importing`)
 STATE = Path(".sandglass")  # parameter files and locks of this work tree, git-ignored
 LOGS = Path("logs")
-WORK = Path(".work")  # resume checkpoints, git-ignored
-FIGURE_SUFFIXES = ("vl.json", "parquet", "svg", "png")
-RUN_FILES = ("model.safetensors", "curves.parquet", "curves.json")
 ACCEPTED = Path("accepted.jsonl")  # cosmetic edits of code, declared harmless; part of the report
+STRUCTURE = Path("params/graph.json")
+SOFTWARE = Path("requirements.txt")
 
-_SECTION = {"dataset": "datasets", "train": "runs", "theory": "theory"}
-# Lists are tracked so that a job runs again when something it consumed is removed.
-_STUDY_FIELDS = {
-    "analyse": ("analysis", "datasets", "language", "model", "runs", "tables"),
-    "figures": ("figures", "tables", "theory"),
-    "claims": ("claims", "tables", "theory"),
+STEPS = ("dataset", "train", "theory", "analyse", "figures", "claims", "report")
+_SECTION = {
+    "dataset": "datasets",
+    "train": "runs",
+    "theory": "theory",
+    "analyse": "experiments",
+    "figures": "experiments",
 }
 
-
 # Code is an input, as single modules: a neighbour's edit must not rerun a step. What ends in / stands for all
-# files of that folder. {fields} are those of the job's entry in params.yaml. dvc.yaml states the same (a test
-# compares), and another test compares with what each step really imports.
-_EVERY = "requirements.txt pipeline/params/scales.py pipeline/steps/{step}.py "
+# files of that folder. {fields} are those of the job's entry. dvc.yaml states the same (a test compares), and
+# another test compares with what each step really imports.
+_EVERY = f"{SOFTWARE} pipeline/params/scales.py pipeline/store/paths.py pipeline/steps/{{step}}.py "
 _CODE = {
     "dataset": """pipeline/kit/streams.py pipeline/store/tables.py pipeline/languages/{language}.py
         pipeline/studies/{study}/datasets.py schemas/{study}/datasets.py""",
-    "train": """pipeline/kit/streams.py pipeline/store/tables.py pipeline/store/checkpoints.py pipeline/languages/{language}.py
-        pipeline/models/{model}.py pipeline/training/objectives/{objective}.py
+    "train": """pipeline/kit/streams.py pipeline/store/tables.py pipeline/store/checkpoints.py
+        pipeline/languages/{language}.py pipeline/models/{model}.py pipeline/training/objectives/{objective}.py
         pipeline/training/core.py pipeline/training/packing.py pipeline/training/ensemble.py
         pipeline/studies/{study}/runs.py schemas/{study}/datasets.py schemas/curves.py""",
-    "theory": """pipeline/kit/streams.py pipeline/store/tables.py pipeline/kit/stats.py schemas/theory.py
-        pipeline/languages/{language}.py pipeline/models/{model}.py pipeline/store/checkpoints.py
+    "theory": """pipeline/kit/streams.py pipeline/kit/stats.py pipeline/kit/extremes.py pipeline/store/tables.py
+        pipeline/store/checkpoints.py schemas/theory.py pipeline/languages/{language}.py pipeline/models/{model}.py
         pipeline/studies/{study}/constructions.py pipeline/studies/{study}/theory/{module}.py""",
-    "analyse": """pipeline/kit/streams.py pipeline/store/tables.py pipeline/store/checkpoints.py pipeline/kit/stats.py schemas/curves.py
-        pipeline/languages/{language}.py pipeline/models/ pipeline/studies/{study}/analysis/
+    "analyse": """pipeline/kit/streams.py pipeline/kit/stats.py pipeline/kit/extremes.py pipeline/kit/inputs.py
+        pipeline/kit/results.py pipeline/store/tables.py pipeline/store/checkpoints.py schemas/curves.py schemas/theory.py
+        pipeline/languages/{language}.py pipeline/models/{family}/ pipeline/studies/{study}/names.py
+        pipeline/studies/{study}/measures/ pipeline/studies/{study}/analysis/{module}.py
         schemas/{study}/datasets.py schemas/{study}/tables.py""",
-    "figures": """pipeline/store/tables.py pipeline/kit/charts.py pipeline/kit/results.py
-        pipeline/studies/{study}/figures/ schemas/{study}/tables.py schemas/theory.py""",
-    "claims": """pipeline/store/tables.py pipeline/kit/results.py pipeline/kit/verdicts.py schemas/claims.py
-        pipeline/studies/{study}/claims/ schemas/{study}/tables.py schemas/theory.py""",
+    "figures": """pipeline/kit/charts.py pipeline/kit/extremes.py pipeline/kit/results.py pipeline/store/tables.py
+        schemas/theory.py schemas/{study}/tables.py
+        pipeline/studies/{study}/names.py pipeline/studies/{study}/figures/common.py
+        pipeline/studies/{study}/figures/{module}.py""",
+    "claims": """pipeline/kit/evidence.py pipeline/kit/extremes.py pipeline/kit/results.py pipeline/kit/verdicts.py
+        pipeline/store/tables.py schemas/claims.py schemas/theory.py schemas/{study}/tables.py
+        pipeline/studies/{study}/names.py pipeline/studies/{study}/claims/""",
     # It prints the md5 of all code, so it depends on all of it.
-    "report": """pipeline/kit/charts.py pipeline/store/checkpoints.py pipeline/kit/results.py pipeline/kit/stats.py
-        pipeline/kit/streams.py pipeline/store/tables.py pipeline/kit/verdicts.py accepted.jsonl
-        pipeline/languages/ pipeline/models/ pipeline/report/ pipeline/steps/ pipeline/studies/ pipeline/training/
+    "report": """accepted.jsonl params/graph.json pipeline/access/ pipeline/kit/ pipeline/languages/ pipeline/models/
+        pipeline/references/ pipeline/report/ pipeline/steps/ pipeline/store/ pipeline/studies/ pipeline/training/
         schemas/""",
 }
 
@@ -75,136 +79,276 @@ class Job:
 
     @property
     def name(self) -> str:
-        """For file names and messages: ``train-dyck-standard``."""
+        """Return its name in files and messages: ``train-dyck-standard``."""
         return f"{self.step}-{self.id}"
 
     @property
+    def command(self) -> str:
+        """Return the command line that both engines call."""
+        return f"python -m pipeline {self.step}" + ("" if self.step == "report" else f" {self.id}")
+
+    @property
     def stage(self) -> str:
-        """Its name in dvc.yaml: ``train@dyck-standard``."""
+        """Return its name in dvc.yaml: ``train@dyck-standard``."""
         return self.step if self.step == "report" else f"{self.step}@{self.id}"
 
     @property
     def tracked(self) -> tuple[str, ...]:
-        """Dotted paths of the parameters that decide its result; nothing else of params.yaml reaches it."""
-        if self.step in _SECTION:
-            return ("scale", "seed", f"{_SECTION[self.step]}.{self.id}")
+        """Return the parameters that decide its result, as `Params.value` takes them; nothing else reaches it."""
         if self.step == "report":
             return ("scale", "seed", "studies")  # other files name their parameters: `params_hash`
-        fields = _STUDY_FIELDS[self.step]
-        return ("scale", "seed", *(f"studies.{self.id}.{field}" for field in fields))
+        file = study_file(self.study)
+        if self.step == "claims":
+            return ("scale", "seed", f"{file}:claims")
+        own = f"{file}:{_SECTION[self.step]}.{self.id}"
+        shared = (f"{file}:analysis",) if self.step in ("analyse", "figures") else ()
+        return ("scale", "seed", own, *shared)
 
     def tracked_text(self, params: Params) -> str:
-        """Its tracked parameters as they stand in params.yaml, by path, as JSON."""
+        """Return its tracked parameters as they stand in the files, by path, as JSON."""
         return json.dumps({path: params.value(path) for path in self.tracked}, sort_keys=True)
 
     def params_hash(self, params: Params) -> str:
-        """md5 of ``tracked_text``: what a step says it read, and what an engine compares with today's."""
+        """Return the md5 of ``tracked_text``: what a step says it read, and what an engine compares with today's."""
         return hashlib.md5(self.tracked_text(params).encode()).hexdigest()
 
-    @property
-    def study_fields(self) -> tuple[str, ...]:
-        """The fields of its study's entry that it may read: the tracked ones."""
-        return _STUDY_FIELDS.get(self.step, ())
+
+class Graph:
+    """The jobs of ``params`` with their files, worked out once."""
+
+    def __init__(self, params: Params) -> None:
+        self.jobs = _jobs(params)
+        self.by_name = {(job.step, job.id): job for job in self.jobs}
+        self.outputs = {job: _outputs(job, params) for job in self.jobs}
+        self.maker = {path: job for job, made in self.outputs.items() for path in made}
+        self.inside: dict[Path, list[Path]] = {}  # by folder, the files made in it
+        for path in self.maker:
+            for folder in path.parents:
+                self.inside.setdefault(folder, []).append(path)
+        self.rank = {job: place for place, job in enumerate(self.jobs)}
+        self.data: dict[Job, list[Path]] = {}
+        self.parents: dict[Job, list[Job]] = {}
 
 
-def jobs(params: Params) -> Iterator[Job]:
-    """Every job, each after the jobs it depends on."""
-    for step, section in _SECTION.items():
-        for key, entry in getattr(params, section).items():
-            yield Job(step, key, entry.study)
-    for step in ("analyse", "figures", "claims"):
-        for study in params.studies:
-            yield Job(step, study, study)
-    yield Job("report", "all", "all")
+def of(params: Params) -> Graph:
+    """Return the graph of ``params``; the second call costs nothing."""
+    if "graph" not in params.memo:
+        params.memo["graph"] = Graph(params)
+    found: Graph = params.memo["graph"]
+    return found
 
 
-def dataset_path(study: str, dataset: str) -> Path:
-    """One file per dataset."""
-    return DATA / "datasets" / study / f"{dataset}.parquet"
+def jobs(params: Params) -> list[Job]:
+    """Return every job, each after the jobs it depends on."""
+    return of(params).jobs
 
 
-def run_folder(study: str, run: str) -> Path:
-    """Holds ``model.safetensors`` (parameters of all replicas), ``curves.parquet`` and, for ``dvc plots``,
-    ``curves.json`` (medians over replicas)."""
-    return DATA / "runs" / study / run
-
-
-def theory_path(study: str, check: str) -> Path:
-    """One file per theory entry."""
-    return DATA / "theory" / study / f"{check}.parquet"
-
-
-def table_path(study: str, table: str) -> Path:
-    """One file per result table."""
-    return DATA / "tables" / study / f"{table}.parquet"
-
-
-def figure_path(study: str, figure: str, suffix: str) -> Path:
-    """The specification, its data, SVG and PNG of a figure (`FIGURE_SUFFIXES`)."""
-    return DATA / "figures" / study / f"{figure}.{suffix}"
-
-
-def claims_path(study: str, suffix: str) -> Path:
-    """``parquet`` or, for ``dvc metrics``, ``json``."""
-    return DATA / "claims" / study / f"claims.{suffix}"
+def job(step: str, key: str, params: Params) -> Job:
+    """Return one job. Raises KeyError if the parameters ask for no such job."""
+    return of(params).by_name[step, key]
 
 
 def outputs(job: Job, params: Params) -> list[Path]:
-    """The files that ``job`` makes."""
-    if job.step == "dataset":
-        return [dataset_path(job.study, job.id)]
-    if job.step == "train":
-        return [run_folder(job.study, job.id) / name for name in RUN_FILES]
-    if job.step == "theory":
-        return [theory_path(job.study, job.id)]
-    if job.step == "analyse":
-        return [table_path(job.study, name) for name in params.studies[job.study].tables]
-    if job.step == "figures":
-        names = params.studies[job.study].figures
-        return [figure_path(job.study, name, suffix) for name in names for suffix in FIGURE_SUFFIXES]
-    if job.step == "claims":
-        return [claims_path(job.study, suffix) for suffix in ("parquet", "json")]
-    return [DATA / "report" / "index.html"]
+    """Return the files that ``job`` makes."""
+    return of(params).outputs[job]
 
 
-def entry(job: Job, params: Params) -> Any:
-    """The entry of ``job`` in params.yaml, resolved at its scale; of the report, an empty one."""
-    section = _SECTION.get(job.step, "studies")
-    return getattr(params, section).get(job.id, SimpleNamespace())
-
-
-def code(job: Job, params: Params) -> list[Path]:
-    """The files of code that decide the result of ``job``, the pinned software among them."""
-    fields = vars(entry(job, params)) | {"step": job.step, "study": job.study}
-    words = [word.format_map(fields) for word in (_EVERY + _CODE[job.step]).split()]
-    files = [path for word in words for path in (_files(Path(word)) if word.endswith("/") else [Path(word)])]
-    return list(dict.fromkeys(files))
+def maker(path: Path, params: Params) -> Job | None:
+    """Return the job that makes the file ``path``, or None."""
+    return of(params).maker.get(path)
 
 
 def data(job: Job, params: Params) -> list[Path]:
-    """The files which ``job`` reads that other jobs make; for the report, the reference sets as well."""
-    if job.step in ("dataset", "theory"):
-        return []
-    if job.step == "train":
-        return [dataset_path(job.study, params.runs[job.id].dataset)]
-    kinds = {
-        "analyse": ("dataset", "train"),
-        "figures": ("analyse", "theory"),
-        "claims": ("analyse", "theory"),
-    }
-    made = [
-        path
-        for other in jobs(params)
-        if (job.step == "report" and other != job)
-        or (other.study == job.study and other.step in kinds.get(job.step, ()))
-        for path in outputs(other, params)
+    """Return the files which ``job`` reads that other jobs make; for the report, the reference sets as well."""
+    graph = of(params)
+    if job not in graph.data:
+        graph.data[job] = _data(job, params)
+    return graph.data[job]
+
+
+def parents(job: Job, params: Params) -> list[Job]:
+    """Return the jobs that make what ``job`` reads, in the order of ``jobs``."""
+    graph = of(params)
+    if job not in graph.parents:
+        makers = {graph.maker[path] for path in data(job, params) if path in graph.maker}
+        graph.parents[job] = sorted(makers, key=graph.rank.__getitem__)
+    return graph.parents[job]
+
+
+def entry(job: Job, params: Params) -> Any:
+    """Return the entry of ``job`` in the parameters, resolved at its scale; of claims, the ids of its theory checks."""
+    if job.step in _SECTION:
+        return getattr(params, _SECTION[job.step])[job.id]
+    if job.step == "claims":
+        return SimpleNamespace(study=job.study, theory=list(params.of_study("theory", job.study)))
+    return SimpleNamespace()
+
+
+def settings(job: Job, params: Params) -> Any:
+    """Return what the study says for all jobs of this kind: section ``claims`` for claims, else ``analysis``."""
+    study = params.studies.get(job.study)
+    return None if study is None else study.claims if job.step == "claims" else study.analysis
+
+
+def experiments(job: Job, params: Params) -> list[str]:
+    """Return the experiments whose tables ``job`` reads: of figures its own and those beside it, of claims all."""
+    known = params.of_study("experiments", job.study)
+    named = [job.id, *known[job.id].beside] if job.step == "figures" else list(known)
+    return [key for key in named if known[key].tables]
+
+
+def code(job: Job, params: Params) -> list[Path]:
+    """Return the files of code that decide the result of ``job``, the pinned software among them."""
+    words = code_words(job.step)
+    own = entry(job, params)
+    fields = _fields(job, own)
+    expanded = [word.format_map(fields) for word in words]
+    files = [
+        path for word in expanded for path in (_files(Path(word)) if word.endswith("/") else [Path(word)])
     ]
-    return made + (_files(REFERENCE) if job.step == "report" else [])
+    return list(dict.fromkeys(files))
+
+
+def _fields(job: Job, own: Any) -> dict[str, str]:
+    """Return the study and those fields of an entry that name code inputs of its step."""
+    used = [name for name in NAMES if any(f"{{{name}}}" in word for word in code_words(job.step))]
+    return {"study": job.study} | {name: getattr(own, name) for name in used}
+
+
+def code_words(step: str) -> list[str]:
+    """Return the code inputs of a step as dvc.yaml states them, with fields in braces; folders end in /."""
+    return [word.replace("{step}", step) for word in (_EVERY + _CODE[step]).split()]
+
+
+def _jobs(params: Params) -> list[Job]:
+    found = [
+        Job(step, key, own.study)
+        for step in ("dataset", "train", "theory")
+        for key, own in getattr(params, _SECTION[step]).items()
+    ]
+    experiments = params.experiments.items()
+    found += [Job("analyse", key, own.study) for key, own in experiments if own.tables]
+    found += [Job("figures", key, own.study) for key, own in experiments if own.figures]
+    found += [Job("claims", study, study) for study in params.studies]
+    return [*found, Job("report", "all", "all")]
+
+
+def _outputs(job: Job, params: Params) -> list[Path]:
+    study, key = job.study, job.id
+    if job.step == "dataset":
+        return [paths.dataset_path(study, key, member) for member in params.datasets[key].members]
+    if job.step == "train":
+        models = [paths.checkpoint_path(study, key, member) for member in params.runs[key].members]
+        return [*models, paths.curves_path(study, key), paths.plot_path(study, key)]
+    if job.step == "theory":
+        return [paths.theory_path(study, key)]
+    if job.step == "analyse":
+        return [paths.table_path(study, key, name) for name in params.experiments[key].tables]
+    if job.step == "figures":
+        figures = params.experiments[key].figures
+        return [paths.figure_path(study, key, name, suffix) for name in figures for suffix in FIGURE_SUFFIXES]
+    if job.step == "claims":
+        return [paths.claims_path(study, suffix) for suffix in ("parquet", "json")]
+    return [paths.REPORT / "index.html"]
+
+
+def inputs(job: Job, params: Params) -> list[Path]:
+    """Return the files and folders below data/ that ``job`` reads, as dvc.yaml names them; of a run, no checkpoint."""
+    study = job.study
+    if job.step == "train":
+        return [_dataset(member, params) for member in params.runs[job.id].datasets]
+    if job.step == "analyse":
+        own = params.experiments[job.id]
+        runs = [paths.run_folder(study, key) for key in own.runs]
+        return runs + [paths.dataset_folder(study, key) for key in own.datasets]
+    if job.step == "figures":
+        tables = [paths.table_folder(study, key) for key in experiments(job, params)]
+        return tables + [paths.theory_path(study, key) for key in params.experiments[job.id].theory]
+    if job.step == "claims":
+        return [DATA / "tables" / study, DATA / "theory" / study]
+    if job.step == "report":
+        return [DATA / kind for kind in ("datasets", "runs", "theory", "tables", "figures", "claims")] + [
+            REFERENCE
+        ]
+    return []
+
+
+def _data(job: Job, params: Params) -> list[Path]:
+    graph = of(params)
+    found: list[Path] = []
+    for path in inputs(job, params):
+        if path == REFERENCE:
+            found += _files(REFERENCE)
+        elif path in graph.maker:
+            found.append(path)
+        else:
+            found += graph.inside.get(path, [])
+    return found
+
+
+def _dataset(member: str, params: Params) -> Path:
+    owner = params.owner("datasets", member)
+    return paths.dataset_path(owner.study, owner.id, member)
+
+
+# --- what DVC is told -----------------------------------------------------------------------------
+
+_PLACES = {"train": RUN_INPUTS, "analyse": ANALYSIS_INPUTS, "figures": FIGURE_INPUTS}
+
+
+def structure(params: Params) -> dict[str, dict[str, Any]]:
+    """Return the graph as dvc.yaml's templates read it: by step and id, what a stage's paths are made of.
+
+    Lists of inputs have a fixed length in a template: what is left over names requirements.txt, which is an input anyway.
+    """
+    found: dict[str, dict[str, Any]] = {step: {} for step in STEPS[:-1]}
+    for job in jobs(params):
+        if job.step == "report":
+            continue
+        own = entry(job, params)
+        stated: dict[str, Any] = _fields(job, own)
+        if job.step in _PLACES:
+            named = [str(path) for path in inputs(job, params)]
+            stated["inputs"] = named + [str(SOFTWARE)] * (_PLACES[job.step] - len(named))
+        found[job.step][job.id] = stated
+    found["sources"] = {
+        key: {"title": study.title, "source": study.source} for key, study in params.studies.items()
+    }
+    return found
+
+
+def structure_text(params: Params) -> str:
+    """Return the content of ``params/graph.json``."""
+    return json.dumps(structure(params), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def write_structure(params: Params, root: Path = Path()) -> bool:
+    """Bring ``params/graph.json`` up to date; return whether it had to change."""
+    file, text = root / STRUCTURE, structure_text(params)
+    if file.is_file() and file.read_text(encoding="utf-8") == text:
+        return False
+    temporary = file.with_name(f".{file.name}.tmp")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(file)
+    return True
+
+
+def check_structure(params: Params, root: Path = Path()) -> None:
+    """Raise SandglassError if DVC runs on a graph that the parameters no longer ask for."""
+    file = root / STRUCTURE
+    if not file.is_file() or file.read_text(encoding="utf-8") != structure_text(params):
+        raise SandglassError(
+            f"{STRUCTURE} is not what the parameters ask for, so DVC would build another graph: run "
+            "`python -m pipeline params --write`, then the same command again"
+        )
+
+
+# --- files beside the graph -----------------------------------------------------------------------
 
 
 def accepted() -> list[dict[str, Any]]:
-    """The edits of code that were declared harmless: ``job``, ``files`` (path, old, new), ``reason``, ``author``,
-    ``diff``. A line without a job is a comment.
+    """Return the edits of code that were declared harmless: ``job``, ``files`` (path, old, new), ``reason``,
+    ``author``, ``diff``. A line without a job is a comment.
 
     Raises SandglassError if a line is anything else.
     """
@@ -221,12 +365,6 @@ def accepted() -> list[dict[str, Any]]:
 
 
 def _files(folder: Path) -> list[Path]:
-    """Sorted, as they lie there now; without Python's caches, which .dvcignore names as well."""
+    """Return the files in ``folder``, sorted, as they lie there now; without Python's caches, which .dvcignore names too."""
     found = (path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
     return sorted(found)
-
-
-def parents(job: Job, params: Params) -> list[Job]:
-    """The jobs that make what ``job`` reads, in the order of ``jobs``."""
-    read = set(data(job, params))
-    return [other for other in jobs(params) if read & set(outputs(other, params))]

@@ -22,7 +22,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, TextIO
 
 import psutil
@@ -47,6 +46,9 @@ class Job:
     seed: int
     params_hash: str
     entry: Any
+    settings: Any  # what the study says for all jobs of this kind; None for steps that read none
+    experiments: list[str]  # of figures and claims: the experiments whose tables they read
+    inputs: list[Path]  # below data/: files, or folders of them
     params: Params | None  # of the report only
     staging: Path
     log: TextIO
@@ -78,6 +80,8 @@ def run_step(step: str, key: str, root: Path = Path()) -> None:
         from pipeline.engine import lockfile
         from pipeline.engine import snakemake as engines
 
+        graph.check_structure(params, root)
+
         lockfile.keep(root)
         engines.prune(root, params)
         if missing := engines.missing_references(root):
@@ -94,7 +98,7 @@ def _find(params: Params, step: str, key: str) -> graph.Job:
         if job.id == key:
             return job
     names = ", ".join(job.id for job in known)
-    raise SandglassError(f"{step} {key}: no such id in params.yaml; {step} knows: {names}")
+    raise SandglassError(f"{step} {key}: no such id in the parameters; {step} knows: {names}")
 
 
 def _run(job: graph.Job, params: Params, log: TextIO, overridden: list[str]) -> None:
@@ -120,9 +124,7 @@ def _run(job: graph.Job, params: Params, log: TextIO, overridden: list[str]) -> 
 
 def _context(job: graph.Job, params: Params, staging: Path, log: TextIO) -> Job:
     """What the step may see: a step that read more than its job tracks could go stale unseen."""
-    entry = graph.entry(job, params)
-    if job.study_fields:
-        entry = SimpleNamespace(**{field: getattr(entry, field) for field in job.study_fields})
+    reads_settings = job.step in ("analyse", "figures", "claims")
     return Job(
         step=job.step,
         id=job.id,
@@ -130,7 +132,10 @@ def _context(job: graph.Job, params: Params, staging: Path, log: TextIO) -> Job:
         scale=params.scale,
         seed=params.seed,
         params_hash=job.params_hash(params),
-        entry=entry,
+        entry=graph.entry(job, params),
+        settings=graph.settings(job, params) if reads_settings else None,
+        experiments=graph.experiments(job, params) if job.step in ("figures", "claims") else [],
+        inputs=graph.inputs(job, params),
         params=_without_device(params) if job.step == "report" else None,
         staging=staging,
         log=log,
@@ -140,8 +145,8 @@ def _context(job: graph.Job, params: Params, staging: Path, log: TextIO) -> Job:
 
 def _without_device(params: Params) -> Params:
     """All that may decide a result. What the report does not track itself, files that it reads name by a hash."""
-    raw = {section: value for section, value in params.raw.items() if section != "device"}
-    return replace(params, raw=raw, device="")
+    main = {key: value for key, value in params.raw[parameters.FILE].items() if key != "device"}
+    return replace(params, raw=params.raw | {parameters.FILE: main}, device="", memo={})
 
 
 def _reason(error: BaseException) -> str:

@@ -30,7 +30,7 @@ from pipeline.params import Params
 if TYPE_CHECKING:
     from pipeline.engine.repository import Repository
 
-KINDS = ("datasets", "runs", "tables", "theory", "figures", "claims")
+KINDS = ("datasets", "runs", "tables", "theory", "figures", "claims")  # folders of data/ that jobs fill
 # Options with which Snakemake builds no graph, and those with which it builds one but runs nothing.
 NO_GRAPH = {"--lint", "--list", "--list-rules", "-l", "--list-target-rules", "--lt", "--print-compilation"}
 NO_RUN = {"--dag", "--rulegraph", "--filegraph", "--d3dag", "--unlock"} | {
@@ -46,12 +46,13 @@ def begin(workflow: Any, config: dict[str, Any]) -> Params:
     try:
         if config:
             raise SandglassError(
-                "--config and --configfile are refused: results are built from params.yaml alone; "
-                "edit it, or use dvc exp run -S scale=paper"
+                "--config and --configfile are refused: results are built from the parameter files alone; "
+                "edit them, or use dvc exp run -S scale=paper"
             )
         params = parameters.load()
         if workflow.is_main_process and not NO_GRAPH & set(sys.argv):
             check_software(Path())
+            graph.write_structure(params)
             run = _Run.start()
             run.reconcile(params, looks_only=workflow.output_settings.dryrun or bool(NO_RUN & set(sys.argv)))
             workflow.onstart(lambda log: _refuse_touch(workflow))
@@ -72,36 +73,61 @@ def _refuse_touch(workflow: Any) -> None:
         )
 
 
-class Made:
-    """``made("train", "dyck")``: the files which that step makes for that study; without arguments, all.
-
-    ``made.code("train", "dyck-standard")``: the code and the tracked parameters of a job, as files.
-    """
+class Jobs:
+    """The jobs of each step as the Snakefile states them."""
 
     def __init__(self, params: Params) -> None:
-        """The jobs of ``params``; ``ids`` is a pattern that matches exactly their ids."""
         self._params = params
-        self._files = {job: [str(path) for path in graph.outputs(job, params)] for job in graph.jobs(params)}
-        self.ids = "|".join(sorted({re.escape(job.id) for job in self._files}))
 
-    def __call__(self, step: str | None = None, study: str | None = None) -> list[str]:
-        """In the order of params.yaml."""
-        wanted = [
-            files
-            for job, files in self._files.items()
-            if step in (None, job.step) and study in (None, job.study)
-        ]
-        return [file for files in wanted for file in files]
+    def __call__(self, step: str) -> list[Rule]:
+        """Return the jobs of ``step``."""
+        return [Rule(job, self._params) for job in graph.jobs(self._params) if job.step == step]
 
-    def code(self, step: str, key: str) -> list[str]:
-        """What decides the job's result besides data."""
-        job = next(job for job in self._files if (job.step, job.id) == (step, key))
-        return [str(path) for path in (*graph.code(job, self._params), freshness.tracked_file(job))]
+    def made(self, study: str | None = None) -> list[str]:
+        """Return all files that jobs make, or the claims, figures and tables of one study; the report apart."""
+        wanted = ("analyse", "figures", "claims") if study else graph.STEPS[:-1]
+        jobs = [job for job in graph.jobs(self._params) if study in (None, job.study) and job.step in wanted]
+        return [str(path) for job in jobs for path in graph.outputs(job, self._params)]
 
 
-def references() -> list[str]:
-    """The files of data/reference, on which the report depends."""
-    return sorted(str(path) for path in graph.REFERENCE.rglob("*") if path.is_file())
+@dataclass(frozen=True)
+class Rule:
+    """What the Snakefile says of one job."""
+
+    job: graph.Job
+    params: Params
+
+    @property
+    def name(self) -> str:
+        """Return the name of the rule: ``train-dyck-standard`` with underscores."""
+        return self.job.name.replace("-", "_")
+
+    @property
+    def input(self) -> list[str]:
+        """Return what decides the result: data, code and the tracked parameters, as files."""
+        files = (*graph.data(self.job, self.params), *graph.code(self.job, self.params))
+        return [str(path) for path in (*files, freshness.tracked_file(self.job))]
+
+    @property
+    def output(self) -> list[str]:
+        """Return the files that the job makes."""
+        return [str(path) for path in graph.outputs(self.job, self.params)]
+
+    @property
+    def log(self) -> str:
+        """Return the file that the step writes its log to."""
+        return str(graph.LOGS / f"{self.job.name}.log")
+
+    @property
+    def command(self) -> str:
+        """Return the command line, the same as in dvc.yaml."""
+        return self.job.command
+
+    @property
+    def size(self) -> int:
+        """Return a measure of how long a training takes, so that the longest begin first: optimiser steps of all models."""
+        members = self.params.runs[self.job.id].members.values()
+        return sum(m.replicas * m.steps * (len(m.lr) if isinstance(m.lr, list) else 1) for m in members)
 
 
 def missing_references(root: Path) -> list[Path]:

@@ -1,33 +1,56 @@
-"""Reading the results of a study: what figures and claims are made from."""
+"""What figures and claims may read: the tables and theory checks of their study, each validated as it is opened."""
 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
-from pipeline.engine import graph
-from pipeline.store import tables
+from pipeline.errors import SandglassError
+from pipeline.store import paths, tables
 from schemas.theory import Theory
 
 
 @dataclass(frozen=True)
-class Results:
-    """The tables of one study, each validated as it is opened; ``entry`` is its section of params.yaml."""
+class Context:
+    """What every step on results knows: its study, its settings and where its random streams start.
+
+    ``entry`` is the experiment's entry of ``params/<study>.yaml``, with the fields of its own; ``settings`` are those
+    that all experiments of the study share (section ``analysis``) or, for claims, the section ``claims``.
+    """
 
     study: str
+    experiment: str  # its id; of claims, the study
     entry: Any
+    settings: Any
     scale: str
     seed: int
     params_hash: str
 
+
+@dataclass(frozen=True)
+class Results(Context):
+    """What figures and claims read: tables of their experiment and of those beside it, and theory checks."""
+
+    experiments: Sequence[str] = ()
+
     def table(self, name: str) -> pl.DataFrame:
-        """The result table ``name``."""
+        """Return the rows of a result table of all experiments that have one of this name, in their order.
+
+        Raises SandglassError if none has.
+        """
         schema = importlib.import_module(f"schemas.{self.study}.tables").SCHEMAS[name]
-        return tables.read(graph.table_path(self.study, name), schema)
+        files = [paths.table_path(self.study, experiment, name) for experiment in self.experiments]
+        there = [path for path in files if path.is_file()]
+        if not there:
+            raise SandglassError(
+                f"{self.experiment}: no experiment among {', '.join(self.experiments)} has a table {name!r}"
+            )
+        return pl.concat([tables.read(path, schema) for path in there])
 
     def theory(self) -> pl.DataFrame:
-        """All theory rows."""
-        return pl.concat(tables.read(graph.theory_path(self.study, key), Theory) for key in self.entry.theory)
+        """Return the theory rows that the experiment names; for claims, all of the study."""
+        return pl.concat(tables.read(paths.theory_path(self.study, key), Theory) for key in self.entry.theory)

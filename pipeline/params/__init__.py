@@ -1,370 +1,335 @@
-"""Typed access to params.yaml: what it says is validated, never changed.
+"""Typed access to params.yaml and params/<study>.yaml: what they say is validated, never changed.
 
-No model here has a default and none converts a type, so this module can refuse a file but cannot
-alter a result; that is why it is not a code input of any step (the scale rule, which can, lives in
-``scales.py``). It imports neither torch nor polars: the Snakefile reads it at every start.
+It imports neither torch nor polars: the Snakefile reads it at every start.
 """
 
 from __future__ import annotations
 
-import difflib
-import functools
 import importlib
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin
+from typing import Any
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    StringConstraints,
-    TypeAdapter,
-    ValidationError,
-    model_validator,
+from pipeline.params.checking import File, nearest
+from pipeline.params.entries import (
+    RUN_INPUTS,
+    DatasetEntry,
+    Ensemble,
+    ExperimentEntry,
+    GridRunEntry,
+    Header,
+    Id,
+    Module,
+    Positive,
+    Probability,
+    RunEntry,
+    Strict,
+    TheoryEntry,
 )
+from pipeline.params.reading import FILE, shown
+from pipeline.params.scales import SCALES
 
-from pipeline.errors import SandglassError
-from pipeline.params.reading import FILE, read, shown
-from pipeline.params.scales import SCALES, is_per_scale, resolve
+__all__ = [
+    "FILE", "ROOT", "SECTIONS", "DatasetEntry", "Ensemble", "ExperimentEntry", "GridRunEntry", "Group", "Id", "Module",
+    "Params", "Positive", "Probability", "RunEntry", "Strict", "Study", "TheoryEntry", "load", "study_file",
+]  # fmt: skip
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parent.parent.parent
 
-# Both become file names. DVC splits paths at dots.
-Id = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=80)]
-Module = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=80)]
-Positive = Annotated[int, Field(ge=1)]
-Probability = Annotated[float, Field(ge=0, le=1)]
-
-
-class Strict(BaseModel):
-    """Refuses unknown keys, converts nothing, cannot be changed."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, protected_namespaces=())
-
-
-class DatasetEntry(Strict):
-    """What every dataset names; a study adds the parameters of its generator."""
-
-    study: Id
-    language: Module = Field(description="the module of pipeline/languages/ that generates it")
+# Section of params/<study>.yaml -> name of the type that validates its entries, in the study's own params module.
+SECTIONS = {"datasets": "Dataset", "runs": "Run", "theory": "Theory", "experiments": "Experiment"}
+SETTINGS = {"analysis": "Analysis", "claims": "Claims"}
+WITH_VARIANTS = ("datasets", "runs")
+# The same in all variants of an entry, and at every scale: the graph names code and files by them.
+NAMES = ("language", "model", "objective", "dataset", "module", "family")
+FIXED = ("language", "model", "objective")
+LISTS = ("runs", "datasets", "theory", "beside", "tables", "figures")
 
 
-class Ensemble(Strict):
-    """What every run (an ensemble of replicas of one model) names; a study adds its own fields."""
+@dataclass(frozen=True)
+class Group:
+    """An entry of ``datasets`` or ``runs``: one job, and the members that it makes (its variants, or itself)."""
 
-    study: Id
-    dataset: Id
-    language: Module
-    model: Module = Field(description="the module of pipeline/models/")
-    objective: Module = Field(description="the module of pipeline/training/objectives/")
-    stream: Id = Field(description="runs that name the same stream share initialisation and data order")
-    replicas: Annotated[int, Field(ge=0, description="models; 0 = none are trained at this scale")]
-    steps: Positive = Field(description="optimiser steps")
-    batch: Positive = Field(description="sequences per step")
-    schedule: Literal["constant", "cosine"] = Field(description="of the learning rate, to 0 over all steps")
-    clip: float = Field(ge=0, description="bound on a replica's gradient norm; 0 = none")
-    precision: Literal["fp32", "tf32", "bf16"]
-    log_every: Positive = Field(description="steps between two points of the curves")
+    id: str
+    study: str
+    members: dict[str, Any]
 
+    def __getattr__(self, name: str) -> Any:
+        """Return a field that all members share: language, model, objective."""
+        if name not in FIXED:
+            raise AttributeError(name)
+        return getattr(next(iter(self.members.values())), name)
 
-class RunEntry(Ensemble):
-    """A run at one learning rate, with Adam."""
-
-    lr: float = Field(gt=0, description="peak learning rate")
-    betas: list[Probability] = Field(min_length=2, max_length=2, description="of Adam")
-    eps: float = Field(gt=0, description="of Adam")
+    @property
+    def datasets(self) -> list[str]:
+        """The datasets that members of a run train on, each once."""
+        return list(dict.fromkeys(member.dataset for member in self.members.values()))
 
 
-class GridRunEntry(Ensemble):
-    """A run over a grid of learning rates: ``replicas`` models for each, which share initial weights and data
-    order with those of the other rates."""
-
-    lr: list[Annotated[float, Field(gt=0)]] = Field(min_length=1, description="peak learning rates")
-    optimizer: Literal["adam", "sgd", "normalised_sgd"]
-    betas: Annotated[list[Probability], Field(min_length=2, max_length=2)] | None = Field(
-        None, description="of Adam; of no other optimizer"
-    )
-    eps: Annotated[float, Field(gt=0)] | None = Field(None, description="of Adam; of no other optimizer")
-
-    @model_validator(mode="after")
-    def _settings_of_adam(self) -> Self:
-        if not ((self.optimizer == "adam") == (self.betas is not None) == (self.eps is not None)):
-            raise ValueError("betas and eps must be there exactly for optimizer 'adam'")
-        if len(set(self.lr)) < len(self.lr):
-            raise ValueError("lr lists a rate twice")
-        return self
-
-
-class TheoryEntry(Strict):
-    """What every theory check names; a study adds its sizes."""
-
-    study: Id
-    language: Module
-    model: Module = Field(description="the module of pipeline/models/ that its constructions run on")
-    module: Module = Field(description="the module of pipeline/studies/<study>/theory/")
-
-
-class StudyEntry(Strict):
-    """A study: the lists decide what exists, ``analysis`` and ``claims`` how it is read."""
+@dataclass(frozen=True)
+class Study:
+    """What ``params/<study>.yaml`` says beside its entries."""
 
     title: str
     source: str
-    language: Module
-    model: Module
-    datasets: list[Id] = Field(min_length=1)
-    runs: list[Id] = Field(min_length=1)
-    theory: list[Id] = Field(min_length=1)
-    tables: list[Module] = Field(min_length=1)
-    figures: list[Module] = Field(min_length=1)
-    analysis: Any
-    claims: Any
-
-
-class Header(Strict):
-    """The scalars at the top of params.yaml."""
-
-    scale: Literal["smoke", "quick", "paper"]
-    seed: int = Field(ge=0, description="root of all random streams")
-    device: Literal["auto", "cpu", "cuda"] = Field(description="where training runs; not part of a result")
+    analysis: Any  # settings that all experiments share
+    claims: Any  # settings of claims
 
 
 @dataclass(frozen=True)
 class Params:
-    """params.yaml, validated and resolved at its scale. ``raw`` is the file as it stands."""
+    """All parameters, validated and resolved at one scale. ``raw`` holds each file as it stands, by its path."""
 
-    raw: dict[str, Any]
+    raw: dict[str, dict[str, Any]]
     scale: str
     seed: int
     device: str
-    datasets: dict[str, Any]
-    runs: dict[str, Any]
+    studies: dict[str, Study]
+    datasets: dict[str, Group]
+    runs: dict[str, Group]
     theory: dict[str, Any]
-    studies: dict[str, StudyEntry]
+    experiments: dict[str, Any]
+    memo: dict[str, Any] = field(
+        default_factory=dict, compare=False, repr=False
+    )  # of what is derived from this
 
     def value(self, path: str) -> Any:
-        """The raw value at a dotted path such as ``runs.dyck-standard``."""
-        value: Any = self.raw
-        for key in path.split("."):
+        """Return the raw value at ``scale`` (of params.yaml) or ``params/dyck.yaml:runs.dyck-standard``."""
+        file, colon, keys = path.rpartition(":")
+        value: Any = self.raw[file if colon else FILE]
+        for key in keys.split("."):
             value = value[key]
         return value
 
+    def members(self, section: str, study: str | None = None) -> dict[str, Any]:
+        """Return the typed entries of all members of ``datasets`` or ``runs``, of one study or of all."""
+        groups = getattr(self, section).values()
+        return {
+            key: entry
+            for group in groups
+            if study in (None, group.study)
+            for key, entry in group.members.items()
+        }
 
-# DVC, which knows no scales, reads these off the file as it stands: dvc.yaml names code and data by them.
-NAMES = ("study", "language", "model", "objective", "dataset", "module")
+    def owner(self, section: str, member: str) -> Group:
+        """Return the entry of ``datasets`` or ``runs`` that makes ``member``. Raises KeyError if none does."""
+        key = f"owner of {section}"
+        if key not in self.memo:
+            self.memo[key] = {m: group for group in getattr(self, section).values() for m in group.members}
+        found: Group = self.memo[key][member]
+        return found
 
-# Section of params.yaml -> name of the type that validates its entries, in the study's own params module.
-SECTIONS = {"datasets": "Dataset", "runs": "Run", "theory": "Theory"}
+    def of_study(self, section: str, study: str) -> dict[str, Any]:
+        """Return the entries of a section that belong to ``study``."""
+        return {key: entry for key, entry in getattr(self, section).items() if entry.study == study}
+
+
+def study_file(study: str) -> str:
+    """Return the path of a study's parameters from the root of the repository, as both engines name it."""
+    return f"params/{study}.yaml"
 
 
 def load(root: Path = Path(), scale: str | None = None) -> Params:
-    """Read and validate ``root/params.yaml`` at every scale; return it resolved at its own (or ``scale``).
+    """Read and validate all parameter files at every scale; return them resolved at their own (or ``scale``).
 
-    Raises SandglassError: one line with the path of the value, what was expected and the nearest valid key.
+    Raises SandglassError: one line with the file and the path of the value, what was expected and the nearest valid key.
     """
-    raw = read(root / FILE)
-    _known_keys(raw, [*Header.model_fields, *SECTIONS, "studies"], "")
-    _validate(Header, {key: raw[key] for key in Header.model_fields}, "")
-    built = {each: _build(raw, each) for each in SCALES}
-    return built[scale or raw["scale"]]
+    main = File(FILE)
+    header = main.validate(Header, main.read(root), "")
+    if len(set(header.studies)) < len(header.studies):
+        main.refuse("studies", "lists a study twice")
+    raw: dict[str, dict[str, Any]] = {FILE: main.values}
+    files = {}
+    for study in header.studies:
+        file = files[study] = File(study_file(study))
+        _check_package(main, study, root)
+        raw[file.name] = file.read(root)
+        file.known_keys([*("title", "source"), *SECTIONS, *SETTINGS])
+    built = {each: _build(raw, header, files, each) for each in SCALES}
+    return built[scale or header.scale]
 
 
-def _build(raw: dict[str, Any], scale: str) -> Params:
-    for section in (*SECTIONS, "studies"):
-        if not isinstance(raw[section], dict) or not raw[section]:
-            raise SandglassError(
-                f"{FILE}: {section}: expected a mapping of at least one id, got {shown(raw[section])}"
-            )
-    known = list(raw["studies"])
-    studies = {key: _study(raw["studies"][key], key, scale) for key in known}
-    sections = {
-        name: {key: _entry(name, key, entry, known, scale) for key, entry in raw[name].items()}
-        for name in SECTIONS
-    }
-    params = Params(raw, scale, raw["seed"], raw["device"], studies=studies, **sections)
-    _cross_check(params)
+def _check_package(main: File, study: str, root: Path) -> None:
+    package = ROOT / "pipeline" / "studies" / study
+    if not (package / "params.py").is_file():
+        near = nearest(study, [p.parent.name for p in package.parent.glob("*/params.py")])
+        main.refuse("studies", f"there is no package pipeline/studies/{study}{near}")
+    if not (root / study_file(study)).is_file():
+        main.refuse("studies", f"there is no file {study_file(study)}")
+
+
+def _build(raw: dict[str, Any], header: Header, files: dict[str, File], scale: str) -> Params:
+    params = Params(raw, scale, header.seed, header.device, {}, {}, {}, {}, {})
+    for study, file in files.items():
+        _read_study(params, study, file)
+    for study, file in files.items():
+        _CrossCheck(params, study, file).run()
     return params
 
 
-def _study(entry: Any, key: str, scale: str) -> StudyEntry:
-    path = f"studies.{key}"
-    _validate(Id, key, f"{path} (the id)")
-    package = ROOT / "pipeline" / "studies" / key
-    if not (package / "params.py").is_file():
-        near = _nearest(key, [p.parent.name for p in package.parent.glob("*/params.py")])
-        raise SandglassError(f"{FILE}: {path}: there is no package pipeline/studies/{key}{near}")
-    resolved = _resolve(entry, path, scale)
-    study = _validate(StudyEntry, resolved, path)
-    types = _types(key)
-    parts = {
-        part: _validate(types[part.capitalize()], resolved[part], f"{path}.{part}")
-        for part in ("analysis", "claims")
+def _read_study(params: Params, study: str, file: File) -> None:
+    types = vars(importlib.import_module(f"pipeline.studies.{study}.params"))
+    settings = {
+        name: file.validate(types[kind], file.resolve(file.values[name], name, params.scale), name)
+        for name, kind in SETTINGS.items()
     }
-    return study.model_copy(update=parts)
+    texts = {name: file.validate(str, file.values[name], name) for name in ("title", "source")}
+    params.studies[study] = Study(**texts, **settings)
+    for section, kind in SECTIONS.items():
+        entries = file.values[section]
+        if not isinstance(entries, dict) or not entries:
+            file.refuse(section, f"expected a mapping of at least one id, got {shown(entries)}")
+        known = getattr(params, section)
+        for key, entry in entries.items():
+            path = f"{section}.{key}"
+            _check_id(file, study, key, path)
+            if key in known:
+                file.refuse(path, f"{key!r} is there already, in {study_file(known[key].study)}")
+            members = {
+                member: file.validate(types[kind], file.resolve(value, where, params.scale, NAMES), where)
+                for member, value, where in _members(file, study, section, key, entry)
+            }
+            known[key] = Group(key, study, members) if section in WITH_VARIANTS else members[key]
 
 
-def _entry(section: str, key: str, entry: Any, studies: list[str], scale: str) -> Any:
+def _check_id(file: File, study: str, key: Any, path: str) -> None:
+    file.validate(Id, key, f"{path} (the id)")
+    if not str(key).startswith(f"{study}-"):
+        file.refuse(path, f"ids of this study begin with '{study}-'")
+
+
+def _members(
+    file: File, study: str, section: str, key: str, entry: Any
+) -> Iterator[tuple[str, dict[str, Any], str]]:
+    """Yield id, value and path of each member of an entry: its variants on top of the rest of it, or itself."""
     path = f"{section}.{key}"
-    _validate(Id, key, f"{path} (the id)")
-    resolved = _resolve(entry, path, scale)
-    if not isinstance(resolved, dict):
-        raise SandglassError(f"{FILE}: {path}: expected a mapping, got {shown(resolved)}")
-    study = resolved.get("study")
-    if study not in studies:
-        hint = _nearest(str(study), studies)
-        raise SandglassError(f"{FILE}: {path}.study: expected one of {studies}, got {shown(study)}{hint}")
-    return _validate(_types(study)[SECTIONS[section]], resolved, path)
+    if not isinstance(entry, dict):
+        file.refuse(path, f"expected a mapping, got {shown(entry)}")
+    if "study" in entry:
+        file.refuse(f"{path}.study", f"is {study!r} for all that stands in this file: leave it out")
+    if "variants" not in entry or section not in WITH_VARIANTS:
+        yield key, entry | {"study": study}, path
+        return
+    base = {name: value for name, value in entry.items() if name != "variants"} | {"study": study}
+    variants = entry["variants"]
+    if not isinstance(variants, dict) or not variants:
+        file.refuse(f"{path}.variants", f"expected a mapping of at least one id, got {shown(variants)}")
+    for member, overrides in variants.items():
+        where = f"{path}.variants.{member}"
+        _check_id(file, study, member, where)
+        if not isinstance(overrides, dict):
+            file.refuse(where, f"expected a mapping, got {shown(overrides)}")
+        for name in (*FIXED, "study"):
+            if name in overrides:
+                file.refuse(f"{where}.{name}", f"is the same for all variants of {path}: set it there")
+        yield member, base | overrides, where
 
 
-def _types(study: str) -> dict[str, Any]:
-    return vars(importlib.import_module(f"pipeline.studies.{study}.params"))
+class _CrossCheck:
+    """What must fit together between the entries of one study, and between them and the code."""
 
+    def __init__(self, params: Params, study: str, file: File) -> None:
+        self.params, self.study, self.file = params, study, file
 
-def _resolve(entry: Any, path: str, scale: str) -> Any:
-    for where, value in ((path, entry), *((f"{path}.{name}", _get(entry, name)) for name in NAMES)):
-        if is_per_scale(value):
-            raise SandglassError(f"{FILE}: {where}: must be the same at every scale, got {shown(value)}")
-    try:
-        return resolve(entry, scale)
-    except KeyError as error:
-        where, value = next(_per_scale(entry, path))
-        near = _nearest(str(error.args[0]), SCALES)
-        raise SandglassError(
-            f"{FILE}: {where}: expected exactly the keys {', '.join(SCALES)}, got {', '.join(map(str, value))}{near}"
-        ) from None
+    def run(self) -> None:
+        self._members_are_unique()
+        for key, group in self.params.of_study("datasets", self.study).items():
+            self._module(f"datasets.{key}.language", group.language, "pipeline/languages")
+        for key, group in self.params.of_study("runs", self.study).items():
+            self._run(key, group)
+        for key, check in self.params.of_study("theory", self.study).items():
+            self._module(f"theory.{key}.language", check.language, "pipeline/languages")
+            self._module(f"theory.{key}.model", check.model, "pipeline/models")
+            self._module(f"theory.{key}.module", check.module, f"pipeline/studies/{self.study}/theory")
+        for key, experiment in self.params.of_study("experiments", self.study).items():
+            self._experiment(key, experiment)
+        self._experiments_together()
+        self._named_in_code()
 
-
-def _get(entry: Any, name: str) -> Any:
-    return entry.get(name) if isinstance(entry, dict) else None
-
-
-def _per_scale(value: Any, path: str):  # type: ignore[no-untyped-def]
-    """Paths of the per-scale mappings below ``value`` that do not name exactly the scales."""
-    if is_per_scale(value) and set(value) != set(SCALES):
-        yield path, value
-    children = (
-        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    )
-    for key, child in children:
-        yield from _per_scale(child, f"{path}.{key}")
-
-
-def _cross_check(params: Params) -> None:
-    def refuse(path: str, text: str) -> None:
-        raise SandglassError(f"{FILE}: {path}: {text}")
-
-    def module(path: str, name: str, folder: str) -> None:
+    def _module(self, path: str, name: str, folder: str) -> None:
         if not (ROOT / folder / f"{name}.py").is_file():
-            near = _nearest(name, [p.stem for p in (ROOT / folder).glob("[a-z]*.py")])
-            refuse(path, f"there is no module {folder}/{name}.py{near}")
+            known = [
+                str(p.relative_to(ROOT / folder).with_suffix("")) for p in (ROOT / folder).rglob("[a-z]*.py")
+            ]
+            self.file.refuse(path, f"there is no module {folder}/{name}.py{nearest(name, known)}")
 
-    for key, run in params.runs.items():
-        dataset = params.datasets.get(run.dataset)
-        if dataset is None:
-            refuse(
-                f"runs.{key}.dataset",
-                f"no such dataset {run.dataset!r}{_nearest(run.dataset, params.datasets)}",
+    def _members_are_unique(self) -> None:
+        for section in WITH_VARIANTS:
+            seen: dict[str, str] = {}
+            for key, group in getattr(self.params, section).items():
+                for member in group.members:
+                    if member in seen and group.study == self.study:
+                        self.file.refuse(
+                            f"{section}.{key}.variants", f"{member!r} is a variant of {seen[member]} already"
+                        )
+                    seen[member] = key
+
+    def _run(self, key: str, group: Group) -> None:
+        path = f"runs.{key}"
+        self._module(f"{path}.language", group.language, "pipeline/languages")
+        self._module(f"{path}.model", group.model, "pipeline/models")
+        self._module(f"{path}.objective", group.objective, "pipeline/training/objectives")
+        known = self.params.members("datasets")
+        for member, entry in group.members.items():
+            where = f"{path}.dataset" if member == key else f"{path}.variants.{member}.dataset"
+            if entry.dataset not in known:
+                self.file.refuse(where, f"no such dataset {entry.dataset!r}{nearest(entry.dataset, known)}")
+            if known[entry.dataset].study != self.study:
+                self.file.refuse(where, f"{entry.dataset!r} belongs to study {known[entry.dataset].study!r}")
+        if len(group.datasets) > RUN_INPUTS:
+            self.file.refuse(
+                path, f"its variants use {len(group.datasets)} datasets, dvc.yaml has places for {RUN_INPUTS}"
             )
-        elif dataset.study != run.study:
-            refuse(f"runs.{key}.dataset", f"{run.dataset!r} belongs to study {dataset.study!r}")
-        module(f"runs.{key}.language", run.language, "pipeline/languages")
-        module(f"runs.{key}.model", run.model, "pipeline/models")
-        module(f"runs.{key}.objective", run.objective, "pipeline/training/objectives")
-    for key, dataset in params.datasets.items():
-        module(f"datasets.{key}.language", dataset.language, "pipeline/languages")
-    for key, check in params.theory.items():
-        module(f"theory.{key}.language", check.language, "pipeline/languages")
-        module(f"theory.{key}.model", check.model, "pipeline/models")
-        module(f"theory.{key}.module", check.module, f"pipeline/studies/{check.study}/theory")
-    for key, study in params.studies.items():
-        module(f"studies.{key}.language", study.language, "pipeline/languages")
-        module(f"studies.{key}.model", study.model, "pipeline/models")
-        for section in SECTIONS:
-            listed, owned = (
-                getattr(study, section),
-                [i for i, e in getattr(params, section).items() if e.study == key],
+
+    def _experiment(self, key: str, experiment: Any) -> None:
+        path = f"experiments.{key}"
+        self._module(f"{path}.language", experiment.language, "pipeline/languages")
+        if not (ROOT / "pipeline/models" / experiment.family).is_dir():
+            families = [p.name for p in (ROOT / "pipeline/models").glob("[a-z]*/")]
+            self.file.refuse(
+                f"{path}.family",
+                f"there is no folder pipeline/models/{experiment.family}{nearest(experiment.family, families)}",
             )
-            if len(set(listed)) != len(listed) or set(listed) != set(owned):
-                odd = sorted(set(listed) ^ set(owned)) or sorted({i for i in listed if listed.count(i) > 1})
-                refuse(
-                    f"studies.{key}.{section}",
-                    f"must list exactly the {section} whose study is {key!r}, each once; look at {', '.join(odd)}",
-                )
-        for name in ("tables", "figures"):
-            values = getattr(study, name)
-            if len(set(values)) != len(values):
-                refuse(f"studies.{key}.{name}", "lists a name twice")
+        for part, made in (("analysis", experiment.tables), ("figures", experiment.figures)):
+            if made:
+                self._module(f"{path}.module", experiment.module, f"pipeline/studies/{self.study}/{part}")
+        sections = {"runs": "runs", "datasets": "datasets", "theory": "theory", "beside": "experiments"}
+        for name, section in sections.items():
+            known = self.params.of_study(section, self.study)
+            for listed in getattr(experiment, name):
+                if listed not in known:
+                    self.file.refuse(
+                        f"{path}.{name}", f"no such entry of {section}: {listed!r}{nearest(listed, known)}"
+                    )
+        for listed in experiment.beside:
+            if listed == key or not self.params.experiments[listed].tables:
+                self.file.refuse(f"{path}.beside", f"{listed!r} is not another experiment with tables")
 
+    def _experiments_together(self) -> None:
+        experiments = self.params.of_study("experiments", self.study)
+        drawn: dict[str, str] = {}
+        for key, experiment in experiments.items():
+            for figure in experiment.figures:
+                if figure in drawn:
+                    self.file.refuse(
+                        f"experiments.{key}.figures", f"{figure!r} is a figure of {drawn[figure]} already"
+                    )
+                drawn[figure] = key
+        if not any(experiment.tables for experiment in experiments.values()):
+            self.file.refuse("experiments", "at least one experiment must make a table, for the claims")
 
-def _known_keys(raw: dict[str, Any], valid: list[str], path: str) -> None:
-    for key in raw:
-        if key not in valid:
-            raise SandglassError(
-                f"{FILE}: {path}{key}: unknown key{_nearest(str(key), valid)}; valid: {', '.join(valid)}"
+    def _named_in_code(self) -> None:
+        """A run that claims or figures name and no file holds would leave gates without a reason."""
+        names = importlib.import_module(f"pipeline.studies.{self.study}.names")
+        for constant, section in (("RUNS", "runs"), ("DATASETS", "datasets"), ("THEORY", "theory")):
+            known = (
+                self.params.of_study("theory", self.study)
+                if section == "theory"
+                else self.params.members(section)
             )
-    for key in valid:
-        if key not in raw:
-            raise SandglassError(f"{FILE}: {path}{key}: missing")
-
-
-_adapter = functools.cache(TypeAdapter)  # to build one takes longer than to use it
-
-
-def _validate(kind: Any, value: Any, path: str) -> Any:
-    try:
-        return _adapter(kind).validate_python(value)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        loc, valid = _locate(kind, value, first["loc"])
-        full = ".".join(str(part) for part in ([path] if path else []) + loc)
-        if first["type"] == "extra_forbidden":
-            text = f"unknown key{_nearest(str(loc[-1]), valid)}; valid: {', '.join(valid)}"
-        elif first["type"] == "missing":
-            text = "missing"
-        elif first["type"] == "union_tag_invalid":  # pydantic's message holds all of the tag, however long
-            tag = first["ctx"]["discriminator"].strip("'")
-            full, text = f"{full}.{tag}", f"expected one of {first['ctx']['expected_tags']}"
-            text += f", got {shown(first['input'][tag])}"
-        else:
-            reason = first["msg"].removeprefix("Value error, ")
-            got = "" if isinstance(first["input"], dict) else f", got {shown(first['input'])}"
-            text = f"{reason[0].lower()}{reason[1:]}{got}"
-        raise SandglassError(f"{FILE}: {full}: {text}") from None
-
-
-def _locate(kind: Any, value: Any, loc: tuple[int | str, ...]) -> tuple[list[int | str], list[str]]:
-    """The path of an error without the tags pydantic adds for unions, and the keys valid at its parent."""
-    path: list[int | str] = []
-    fields: list[str] = []
-    for i, part in enumerate(loc):
-        tagged, kind = kind, _unwrap(kind, value)
-        last = i == len(loc) - 1
-        if isinstance(kind, type) and issubclass(kind, BaseModel):
-            fields = list(kind.model_fields)
-        if kind is not tagged and isinstance(value, dict) and part in value.values():
-            continue  # the tag by which pydantic found the member of a union
-        path.append(part)
-        if isinstance(kind, type) and issubclass(kind, BaseModel) and part in kind.model_fields:
-            kind = kind.model_fields[str(part)].annotation
-        elif get_origin(kind) is list:
-            (kind,) = get_args(kind)
-        if isinstance(value, (dict, list)) and not last:
-            value = value[part]  # type: ignore[index]
-    return path, fields
-
-
-def _unwrap(kind: Any, value: Any) -> Any:
-    """The member of an annotated (discriminated) union that fits ``value``, else ``kind`` itself."""
-    if get_origin(kind) is Annotated:
-        kind = get_args(kind)[0]
-    if get_origin(kind) in (Union, __import__("types").UnionType) and isinstance(value, dict):
-        for member in get_args(kind):
-            for name, field in getattr(member, "model_fields", {}).items():
-                if get_origin(field.annotation) is Literal and value.get(name) in get_args(field.annotation):
-                    return member
-    return kind
-
-
-def _nearest(word: str, valid: Any) -> str:
-    close = difflib.get_close_matches(word, list(valid), n=1, cutoff=0.5)
-    return f" (did you mean {close[0]!r}?)" if close else ""
+            for name in getattr(names, constant):
+                if name not in known:
+                    self.file.refuse(
+                        section, f"{name!r} is missing, which pipeline/studies/{self.study}/ names"
+                    )

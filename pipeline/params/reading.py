@@ -1,4 +1,4 @@
-"""params.yaml as a tree of plain values, or one line that says what is wrong with it.
+"""A parameter file as a tree of plain values, or one line that says what is wrong with it.
 
 What passes here can be tracked, hashed and handed to DVC and JSON without a surprise: mappings with
 keys of text, lists, text, booleans, numbers of 64 bits, null.
@@ -22,25 +22,25 @@ MAX_VALUES = 100_000  # aliases of aliases multiply: nine lines can ask for a bi
 SHOWN = 80
 
 
-def read(path: Path) -> dict[str, Any]:
-    """The mapping in the YAML file at ``path``.
+def read(root: Path, name: str) -> dict[str, Any]:
+    """Return the mapping in the YAML file ``name`` below ``root``.
 
     Raises SandglassError naming the line (of what is not YAML) or the path (of what is no plain value).
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = (root / name).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise SandglassError(f"{FILE}: cannot be read: {error}") from None
+        raise SandglassError(f"{name}: cannot be read: {error}") from None
     try:
-        _refuse_deep(text)
+        _refuse_deep(text, name)
         raw = YAML(typ="safe").load(text)
     except SandglassError:
         raise
     except Exception as error:  # values with explicit tags make the constructors raise anything
-        raise SandglassError(f"{FILE}:{_where(error)} not valid YAML: {_problem(error)}") from None
+        raise SandglassError(f"{name}:{_where(error)} not valid YAML: {_problem(error)}") from None
     if not isinstance(raw, dict):
-        raise SandglassError(f"{FILE}: expected a mapping at the top, got {type(raw).__name__}")
-    _Walk().check(raw, [])
+        raise SandglassError(f"{name}: expected a mapping at the top, got {type(raw).__name__}")
+    _Walk(name).check(raw, [])
     return raw
 
 
@@ -50,13 +50,13 @@ def shown(value: Any) -> str:
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
 
-def _refuse_deep(text: str) -> None:
+def _refuse_deep(text: str, name: str) -> None:
     depth = 0
     for event in YAML(typ="safe").parse(text):
         depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
         if depth > MAX_DEPTH:
             line = event.start_mark.line + 1
-            raise SandglassError(f"{FILE}: line {line}: nested deeper than {MAX_DEPTH} levels")
+            raise SandglassError(f"{name}: line {line}: nested deeper than {MAX_DEPTH} levels")
 
 
 def _where(error: Exception) -> str:
@@ -75,19 +75,20 @@ def _problem(error: Exception) -> str:
 class _Walk:
     """Visits every value as often as aliases repeat it, up to a bound."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self._name = name
         self._count = 0
 
     def check(self, value: Any, path: list[str]) -> None:
         self._count += 1
         if self._count > MAX_VALUES:
-            _refuse(path[:2], f"more than {MAX_VALUES} values, aliases counted each time")
+            self._refuse(path[:2], f"more than {MAX_VALUES} values, aliases counted each time")
         if len(path) > MAX_DEPTH:
-            _refuse(path[:2], f"nested deeper than {MAX_DEPTH} levels, or contains itself")
+            self._refuse(path[:2], f"nested deeper than {MAX_DEPTH} levels, or contains itself")
         if isinstance(value, dict):
             for key, child in value.items():
                 if not isinstance(key, str) or not key or not key.isprintable() or len(key) > SHOWN:
-                    _refuse(path, f"expected keys of text on one line, got {shown(key)}")
+                    self._refuse(path, f"expected keys of text on one line, got {shown(key)}")
                 self.check(child, [*path, key])
         elif isinstance(value, list):
             for index, child in enumerate(value):
@@ -98,16 +99,16 @@ class _Walk:
     def _check_scalar(self, value: Any, path: list[str]) -> None:
         if isinstance(value, str):
             if any("\ud800" <= char <= "\udfff" for char in value):
-                _refuse(path, f"expected text, got half a character: {shown(value)}")
+                self._refuse(path, f"expected text, got half a character: {shown(value)}")
         elif isinstance(value, float):
             if not math.isfinite(value):
-                _refuse(path, f"expected a finite number, got {value}")
+                self._refuse(path, f"expected a finite number, got {value}")
         elif isinstance(value, int):
             if not -(2**63) <= value < 2**63:
-                _refuse(path, "expected an integer of 64 bits, got a larger one")
+                self._refuse(path, "expected an integer of 64 bits, got a larger one")
         elif value is not None:
-            _refuse(path, f"expected text, a number, a list or a mapping, got {type(value).__name__}")
+            self._refuse(path, f"expected text, a number, a list or a mapping, got {type(value).__name__}")
 
 
-def _refuse(path: list[str], text: str) -> None:
+def _refuse(self, path: list[str], text: str) -> None:
     raise SandglassError(f"{FILE}: {'.'.join(path) or 'the top'}: {text}")

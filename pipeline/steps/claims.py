@@ -6,10 +6,9 @@ import importlib
 import json
 from typing import TYPE_CHECKING
 
-from pipeline.engine import graph
 from pipeline.kit import verdicts
 from pipeline.kit.results import Results
-from pipeline.store import tables
+from pipeline.store import paths, tables
 from schemas.claims import Claims
 
 if TYPE_CHECKING:
@@ -19,11 +18,15 @@ if TYPE_CHECKING:
 def run(job: Job) -> None:
     """Make the claims table and the same as JSON, for ``dvc metrics``."""
     module = importlib.import_module(f"pipeline.studies.{job.study}.claims")
-    frame = module.judge(Results(job.study, job.entry, job.scale, job.seed, job.params_hash))
-    tables.write(frame, job.out(graph.claims_path(job.study, "parquet")), Claims)
+    frame = module.judge(
+        Results(
+            job.study, job.id, job.entry, job.settings, job.scale, job.seed, job.params_hash, job.experiments
+        )
+    )
+    tables.write(frame, job.out(paths.claims_path(job.study, "parquet")), Claims)
     text = json.dumps(
         verdicts.as_metrics(frame), indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False
     )
-    job.out(graph.claims_path(job.study, "json")).write_text(text + "\n", encoding="utf-8")
+    job.out(paths.claims_path(job.study, "json")).write_text(text + "\n", encoding="utf-8")
     counts = frame["verdict"].value_counts(sort=True).iter_rows()
     job.say("; ".join(f"{count} {verdict}" for verdict, count in counts))

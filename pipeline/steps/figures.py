@@ -5,25 +5,27 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from pipeline.engine import graph
 from pipeline.errors import SandglassError
 from pipeline.kit import charts
 from pipeline.kit.results import Results
+from pipeline.store import paths
 
 if TYPE_CHECKING:
     from pipeline.engine.runner import Job
 
 
 def run(job: Job) -> None:
-    """Draw every figure that ``studies.<id>.figures`` lists."""
-    module = importlib.import_module(f"pipeline.studies.{job.study}.figures")
-    context = Results(job.study, job.entry, job.scale, job.seed, job.params_hash)
+    """Draw every figure that ``experiments.<id>.figures`` lists."""
+    module = importlib.import_module(f"pipeline.studies.{job.study}.figures.{job.entry.module}")
+    context = Results(
+        job.study, job.id, job.entry, job.settings, job.scale, job.seed, job.params_hash, job.experiments
+    )
     for name in job.entry.figures:
-        if name not in module.FIGURES:
-            known = ", ".join(module.FIGURES)
+        draw = getattr(module, name, None)
+        if draw is None:
             raise SandglassError(
-                f"params.yaml: studies.{job.study}.figures: no figure {name!r}; known: {known}"
+                f"params/{job.study}.yaml: experiments.{job.id}.figures: no function {name} in {module.__name__}"
             )
-        chart, data = module.FIGURES[name](context)
-        charts.save(chart, data, job.out(graph.figure_path(job.study, name, "svg")).parent, name)
+        chart, data = draw(context)
+        charts.save(chart, data, job.out(paths.figure_path(job.study, job.id, name, "svg")).parent, name)
         job.say(name)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from pipeline.engine import graph
-from pipeline.store import tables
+from pipeline.store import paths, tables
 from schemas.theory import Theory
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ def run(job: Job) -> None:
     """Make ``data/theory/<study>/<id>.parquet`` from the module's ``check``."""
     module = importlib.import_module(f"pipeline.studies.{job.study}.theory.{job.entry.module}")
     frame = module.check(job.entry, job.id, job.seed)
-    path = job.out(graph.theory_path(job.study, job.id))
+    path = job.out(paths.theory_path(job.study, job.id))
     tables.write(frame, path, Theory, {"params_hash": job.params_hash})
     failed = frame.filter(~frame["passed"])["check"].to_list()
     job.say(

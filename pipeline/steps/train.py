@@ -1,8 +1,8 @@
-"""Step ``train``: all replicas of a run, to a checkpoint and a table of curves.
+"""Step ``train``: all members of a run with all their replicas, to checkpoints and a table of curves.
 
-Resume state lives in ``.work/<study>/<run>/``, outside the declared outputs (both engines delete
-those before a step starts), keyed by the content of the job: other parameters, data or code of the
-preparation start afresh.
+Resume state lives in ``.work/<study>/<run>/<member>/``, outside the declared outputs (both engines delete those before
+a step starts), keyed by the content of the job: other parameters, data or code of the preparation start afresh. Members
+are prepared and stored one by one, so a member's weights do not depend on its company.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from pipeline.engine import graph
-from pipeline.store import checkpoints, tables
+from pipeline.store import checkpoints, paths, tables
 from pipeline.training import core, ensemble
 from schemas.curves import Curves
 
@@ -26,59 +25,70 @@ if TYPE_CHECKING:
 
 
 def run(job: Job) -> None:
-    """Make ``model.safetensors``, ``curves.parquet`` and, for ``dvc plots``, ``curves.json`` of the run.
+    """Make the checkpoint of each member, ``curves.parquet`` and, for ``dvc plots``, medians over replicas.
 
-    A run without replicas at this scale leaves these files without a model.
+    A member without replicas at this scale gets a checkpoint without a model.
     """
-    if not job.entry.replicas:
-        job.say("no replicas at this scale")
-        _write(job, {}, {}, {}, Curves.empty())
-        return
+    members = {member: entry for member, entry in job.entry.members.items() if entry.replicas}
+    for member in job.entry.members.keys() - members.keys():
+        job.say(f"{member}: no replicas at this scale")
+    work = paths.WORK / job.study / job.id
+    prepared = {member: _prepare(job, entry, work / member) for member, entry in members.items()}
+    trained = _train(job, work, [path for path, _ in prepared.values()])
+    curves = []
+    for position, (member, entry) in enumerate(job.entry.members.items()):
+        header: dict[str, Any] = {
+            "run": member,
+            "job": job.id,
+            "position": position,
+            "entry": entry.model_dump(),
+        }
+        if member not in members:
+            _write(job, member, {}, header | {"diverged": {}})
+            continue
+        result, (path, models) = trained[list(members).index(member)], prepared[member]
+        for replica, step in result.diverged.items():
+            job.say(f"{member}: replica {replica} diverged at step {step} and was frozen there")
+        curves.append(_curve_table(member, range(len(models["lr"])), result.logged, result.curves))
+        diverged = {str(replica): step for replica, step in result.diverged.items()}
+        table = checkpoints.read(path)[0]["table"]
+        _write(job, member, result.params | {"table": table}, header | {"diverged": diverged} | models)
+    frame = pl.concat(curves, how="diagonal") if curves else Curves.empty()
+    tables.write(frame, job.out(paths.curves_path(job.study, job.id)), Curves)
+    medians = frame.group_by("run", "step", maintain_order=True).agg(pl.median("loss", "accuracy"))
+    text = json.dumps(medians.to_dicts(), indent=0) + "\n"
+    job.out(paths.plot_path(job.study, job.id)).write_text(text, encoding="utf-8")
+    shutil.rmtree(work, ignore_errors=True)
+
+
+def _prepare(job: Job, entry: Any, work: Path) -> tuple[Path, dict[str, Any]]:
+    """Write the job file of one member; return its path and what its checkpoint says of the models."""
     module = importlib.import_module(f"pipeline.studies.{job.study}.runs")
-    frame = tables.read(graph.dataset_path(job.study, job.entry.dataset), module.DATASET_SCHEMA)
-    header, data, table = module.prepare(job.entry, frame, job.seed)
-    work = graph.WORK / job.study / job.id
-    job_path = work / "job.safetensors"
-    ensemble.write_job(job_path, header, data, table)
+    dataset = next(path for path in job.inputs if path.stem == entry.dataset)
+    header, data, table = module.prepare(entry, tables.read(dataset, module.DATASET_SCHEMA), job.seed)
+    path = work / "job.safetensors"
+    ensemble.write_job(path, header, data, table)
+    return path, {"spec": header.spec, "lr": header.lr, "streams": header.streams}
+
+
+def _train(job: Job, work: Path, files: list[Path]) -> list[ensemble.Trained]:
+    if not files:
+        return []
     device = ensemble.pick_device(job.device)
     job.notes["device"] = device
 
-    def publish_curves(training: core.TrainingJob, folder: Path) -> None:
-        """The curves so far, for whoever watches: ``.work/<study>/<run>/curves.parquet``."""
-        curves = _curves_so_far(training, folder, job.id)
-        if curves.height:
-            tables.write(curves, work / "curves.parquet", Curves)
+    def publish_curves(jobs: list[core.TrainingJob]) -> None:
+        """Write the curves so far, for whoever watches: ``.work/<study>/<run>/curves.parquet``."""
+        curves = [frame for training in jobs if (frame := _curves_so_far(training)).height]
+        if curves:
+            tables.write(pl.concat(curves, how="diagonal"), work / "curves.parquet", Curves)
 
-    trained = ensemble.train(job_path, device, job.say, publish_curves)
-    for replica, step in trained.diverged.items():
-        job.say(f"replica {replica} diverged at step {step} and was frozen there")
-    curves = _curve_table(job.id, range(len(header.corpus)), trained.logged, trained.curves)
-    models = {"spec": header.spec, "lr": header.lr, "streams": header.streams}
-    _write(job, trained.params | {"table": table}, models, trained.diverged, curves)
-    shutil.rmtree(work)
+    return ensemble.train(files, device, job.say, publish_curves)
 
 
-def _write(
-    job: Job,
-    arrays: dict[str, np.ndarray],
-    models: dict[str, Any],
-    diverged: dict[int, int],
-    curves: pl.DataFrame,
-) -> None:
-    folder = graph.run_folder(job.study, job.id)
-    tables.write(curves, job.out(folder / "curves.parquet"), Curves)
-    medians = curves.group_by("step").agg(pl.median("loss", "accuracy")).sort("step")
-    text = json.dumps(medians.to_dicts(), indent=0) + "\n"
-    job.out(folder / "curves.json").write_text(text, encoding="utf-8")
-    about = {
-        "run": job.id,
-        "study": job.study,
-        "scale": job.scale,
-        "params_hash": job.params_hash,
-        "entry": job.entry.model_dump(),
-        "diverged": {str(replica): step for replica, step in diverged.items()},
-    } | models
-    checkpoints.write(job.out(folder / "model.safetensors"), arrays, about)
+def _write(job: Job, member: str, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:
+    about = {"study": job.study, "scale": job.scale, "params_hash": job.params_hash}
+    checkpoints.write(job.out(paths.checkpoint_path(job.study, job.id, member)), arrays, about | header)
 
 
 def _curve_table(run: str, replicas: Any, steps: np.ndarray, curves: dict[str, np.ndarray]) -> pl.DataFrame:
@@ -97,10 +107,10 @@ def _curve_table(run: str, replicas: Any, steps: np.ndarray, curves: dict[str, n
     )
 
 
-def _curves_so_far(training: core.TrainingJob, folder: Path, run: str) -> pl.DataFrame:
-    """What the checkpoints in ``folder`` hold; empty before the first."""
-    steps, found = ensemble.logged_steps(training.header), []
-    for path in sorted(folder.glob("*.safetensors")):
+def _curves_so_far(training: core.TrainingJob) -> pl.DataFrame:
+    """What the checkpoints of a job's chunks hold; empty before the first."""
+    steps, found, run = ensemble.logged_steps(training.header), [], training.path.parent.name
+    for path in sorted(training.folder.glob("*.safetensors")):
         state = core.read_state(path, training.digest)
         if state is None or any(f"curves.{metric}" not in state for metric in training.metrics):
             continue

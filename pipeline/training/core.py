@@ -1,8 +1,9 @@
 """The trainer of all studies: chunks of replicas, each chunk one ensemble with a leading replica axis.
 
 Imports torch, numpy and safetensors only (beside the model and objective it is told to use), so it
-runs on a bare GPU machine: ``python -m pipeline.training.core JOB FOLDER 0,1,2 3,4,5`` reads the
-job file, trains the chunks one after another and leaves ``FOLDER/<chunk>.safetensors``.
+runs on a bare GPU machine: ``python -m pipeline.training.core cuda JOB.safetensors 0,1,2 3,4,5`` reads the job
+file, trains the chunks one after another and leaves ``chunks/<chunk>.safetensors`` beside it. Several jobs may follow
+each other.
 
 A job is a file of `pipeline.store.checkpoints`: the objective's data, the embedding ``table``, and a JSON header
 (`Header`). Arrays named ``initial.<parameter>`` take the place of random initial weights, those named
@@ -121,6 +122,8 @@ class TrainingJob:
 
     def __init__(self, path: Path) -> None:
         data, header = checkpoints.read(path)
+        self.path = path
+        self.folder = path.parent / "chunks"  # where its chunks are left
         self.digest = hashlib.sha256(path.read_bytes()).hexdigest()
         self.header = Header(**header)
         self.table = data.pop("table")
@@ -382,12 +385,13 @@ def chunk_replicas(name: str) -> list[int]:
     return [r for end in ends for r in range(end[0], end[-1] + 1)]
 
 
-def train_to_file(job: TrainingJob, replicas: list[int], folder: Path, device: torch.device) -> None:
-    """Train a chunk and leave its final state in ``folder``; out of GPU memory, in two halves."""
+def train_to_file(job: TrainingJob, replicas: list[int], device: torch.device) -> None:
+    """Train a chunk and leave its final state in ``job.folder``; out of GPU memory, in two halves."""
+    folder, tell = job.folder, functools.partial(_tell, job=str(job.path))
     done = folder / f"{chunk_name(replicas)}.safetensors"
     partial = folder / f"{chunk_name(replicas)}.partial.safetensors"
     if (found := read_state(done, job.digest)) is not None and found["step"] == job.header.steps:
-        _tell(replicas=replicas, step=job.header.steps)
+        tell(replicas=replicas, step=job.header.steps)
         partial.unlink(missing_ok=True)  # killed between the two
         return
     reported = 0.0
@@ -396,7 +400,7 @@ def train_to_file(job: TrainingJob, replicas: list[int], folder: Path, device: t
         nonlocal reported
         if time.monotonic() - reported > REPORT_SECONDS or step == job.header.steps:
             reported = time.monotonic()
-            _tell(replicas=replicas, step=step)
+            tell(replicas=replicas, step=step)
 
     try:
         state = train_chunk(job, replicas, device, partial, progress)
@@ -407,9 +411,9 @@ def train_to_file(job: TrainingJob, replicas: list[int], folder: Path, device: t
     if state is None:  # outside the handler, so that the failed attempt's tensors are gone
         torch.cuda.empty_cache()
         half = len(replicas) // 2
-        _tell(replicas=replicas, split=[replicas[:half], replicas[half:]])
-        train_to_file(job, replicas[:half], folder, device)
-        train_to_file(job, replicas[half:], folder, device)
+        tell(replicas=replicas, split=[replicas[:half], replicas[half:]])
+        train_to_file(job, replicas[:half], device)
+        train_to_file(job, replicas[half:], device)
         return
     save(done, job, state)
     partial.unlink(missing_ok=True)
@@ -431,14 +435,18 @@ def _end_with_parent() -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """``core.py JOB FOLDER DEVICE CHUNK...`` where a chunk is ``0,1,2``."""
-    job_path, folder, device, *chunks = arguments
+    """Run ``core.py DEVICE JOB CHUNK... JOB CHUNK...`` where a job is a file and a chunk is ``0,1,2``."""
+    device, *jobs = arguments
     _end_with_parent()
     if device == "cpu":
         torch.set_num_threads(1)
-    job = TrainingJob(Path(job_path))
-    for chunk in chunks:
-        train_to_file(job, [int(r) for r in chunk.split(",")], Path(folder), torch.device(device))
+    job: TrainingJob | None = None
+    for word in jobs:
+        if word.endswith(".safetensors"):
+            job = TrainingJob(Path(word))
+            continue
+        assert job is not None, "a chunk belongs to the job before it"
+        train_to_file(job, [int(r) for r in word.split(",")], torch.device(device))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Hands the replicas of a run to worker processes and gathers what they return.
+"""Hands the replicas of a run's members to worker processes and gathers what they return.
 
 On a CPU every replica is a chunk of its own (stacking gains nothing there, and a replica's result
 is then bit for bit independent of its company); on a GPU all replicas are one chunk. Workers share
@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,8 @@ from pipeline.store import checkpoints
 from pipeline.training.core import Header, TrainingJob, chunk_name
 
 LINE_SECONDS = 10.0
+
+Chunk = tuple[TrainingJob, list[int]]  # replicas of a job that train together
 
 
 @dataclass(frozen=True)
@@ -72,44 +74,56 @@ def write_job(path: Path, header: Header, data: dict[str, np.ndarray], table: np
 
 
 def train(
-    job_path: Path, device: str, say: Callable[[str], None], on_progress: Callable[[TrainingJob, Path], None]
-) -> Trained:
-    """Train every replica of the job; resumes from what an interrupted call left beside ``job_path``.
+    job_paths: Sequence[Path],
+    device: str,
+    say: Callable[[str], None],
+    on_progress: Callable[[list[TrainingJob]], None],
+) -> list[Trained]:
+    """Train every replica of all jobs, as one pool of chunks; return their results in the order of the jobs.
 
-    ``on_progress`` is called now and then, so that the caller can publish curves while it runs.
-    Raises SandglassError if a worker dies or every replica diverges.
+    It goes on from what an interrupted call left in the folder ``chunks`` beside each job file. ``on_progress`` is
+    called now and then, so that the caller can publish curves while it runs.
+    Raises SandglassError if a worker dies or every replica of a job diverges.
     """
-    job = TrainingJob(job_path)
-    folder = job_path.parent / "chunks"
-    folder.mkdir(exist_ok=True)
-    replicas = list(range(len(job.header.corpus)))
-    chunks = [replicas] if device == "cuda" else [[r] for r in replicas]
+    jobs = [TrainingJob(path) for path in job_paths]
+    chunks: list[Chunk] = []
+    for job in jobs:
+        job.folder.mkdir(exist_ok=True)
+        replicas = list(range(len(job.header.corpus)))
+        chunks += [(job, piece) for piece in ([replicas] if device == "cuda" else [[r] for r in replicas])]
     workers = 1 if device == "cuda" else min(cores(), len(chunks))
-    say(_estimate(job, len(replicas), workers, device))
-    pieces = _run_workers(job, job_path, folder, device, chunks, workers, say, on_progress)
-    return _gather(job, folder, pieces)
+    for job in jobs:
+        say(_estimate(job, workers, device))
+    pieces = _run_workers(jobs, device, chunks, workers, say, on_progress)
+    return [_gather(job, [piece for of, piece in pieces if of is job]) for job in jobs]
 
 
-def _estimate(job: TrainingJob, replicas: int, workers: int, device: str) -> str:
+def _estimate(job: TrainingJob, workers: int, device: str) -> str:
     weights = sum(int(np.prod(shape)) for shape in job.shapes.values())
+    replicas = len(job.header.corpus)
     disk = replicas * weights * 4 * 3 / 2**20
     return (
-        f"{replicas} replicas x {job.header.steps} steps of batch {job.header.batch}, {weights} weights each, "
-        f"on {device} with {workers} worker process{'es' if workers > 1 else ''}; checkpoints {disk:.1f} MiB"
+        f"{_name(job)}: {replicas} replicas x {job.header.steps} steps of batch {job.header.batch}, {weights} weights "
+        f"each, on {device} with {workers} worker process{'es' if workers > 1 else ''}; checkpoints {disk:.1f} MiB"
     )
 
 
+def _name(job: TrainingJob) -> str:
+    """Return the member that is trained: job files lie in a folder of its name."""
+    return job.path.parent.name
+
+
 def _run_workers(
-    job: TrainingJob, job_path: Path, folder: Path, device: str, chunks: list[list[int]], workers: int,
-    say: Callable[[str], None], on_progress: Callable[[TrainingJob, Path], None],
-) -> list[list[int]]:  # fmt: skip
-    """Run the chunks to their ends; returns them as they were finished (a chunk may have been split)."""
+    jobs: list[TrainingJob], device: str, chunks: list[Chunk], workers: int,
+    say: Callable[[str], None], on_progress: Callable[[list[TrainingJob]], None],
+) -> list[Chunk]:  # fmt: skip
+    """Run the chunks to their ends; return them as they were finished (a chunk may have been split)."""
     messages: queue.Queue[dict[str, Any]] = queue.Queue()
     started: list[_Worker] = []
     try:
         for w in range(workers):
-            started.append(_Worker(job_path, folder, device, chunks[w::workers], messages))
-        return _follow(job, folder, chunks, len(started), messages, say, on_progress)
+            started.append(_Worker(device, chunks[w::workers], messages))
+        return _follow(jobs, chunks, len(started), messages, say, on_progress)
     finally:
         for worker in started:
             worker.end()
@@ -118,24 +132,13 @@ def _run_workers(
 class _Worker:
     """A process that trains some chunks; what it prints, and its end, go to ``messages``."""
 
-    def __init__(
-        self,
-        job_path: Path,
-        folder: Path,
-        device: str,
-        chunks: list[list[int]],
-        messages: queue.Queue[dict[str, Any]],
-    ) -> None:
-        listed = [",".join(map(str, chunk)) for chunk in chunks]
-        command = [
-            sys.executable,
-            "-m",
-            "pipeline.training.core",
-            str(job_path),
-            str(folder),
-            device,
-            *listed,
-        ]
+    def __init__(self, device: str, chunks: list[Chunk], messages: queue.Queue[dict[str, Any]]) -> None:
+        words: list[str] = []
+        for place, (job, replicas) in enumerate(chunks):
+            if place == 0 or chunks[place - 1][0] is not job:
+                words.append(str(job.path))
+            words.append(",".join(map(str, replicas)))
+        command = [sys.executable, "-m", "pipeline.training.core", device, *words]
         single = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"} if device == "cpu" else {}
         self.process = subprocess.Popen(
             command,
@@ -175,26 +178,27 @@ class _Worker:
 
 
 def _follow(
-    job: TrainingJob, folder: Path, chunks: list[list[int]], running: int,
-    messages: queue.Queue[dict[str, Any]], say: Callable[[str], None],
-    on_progress: Callable[[TrainingJob, Path], None],
-) -> list[list[int]]:  # fmt: skip
+    jobs: list[TrainingJob], chunks: list[Chunk], running: int, messages: queue.Queue[dict[str, Any]],
+    say: Callable[[str], None], on_progress: Callable[[list[TrainingJob]], None],
+) -> list[Chunk]:  # fmt: skip
     pieces = list(chunks)
-    at = {r: 0 for chunk in chunks for r in chunk}
+    by_path = {str(job.path): job for job in jobs}
+    at = {(str(job.path), r): 0 for job, replicas in chunks for r in replicas}
     first: int | None = None
     started = last_line = time.monotonic()
-    bar = _Bar(len(at) * job.header.steps)
+    bar = _Bar(sum(len(job.header.corpus) * job.header.steps for job in jobs))
     while running:
         try:
             message = messages.get(timeout=1.0)
         except queue.Empty:
             message = {}
         if "step" in message:
-            at |= dict.fromkeys(message["replicas"], message["step"])
+            at |= {(message["job"], r): message["step"] for r in message["replicas"]}
         elif "split" in message:
             say(f"out of memory with {len(message['replicas'])} replicas at once; going on with half")
-            pieces.remove(message["replicas"])
-            pieces += message["split"]
+            job = by_path[message["job"]]
+            pieces.remove((job, message["replicas"]))
+            pieces += [(job, half) for half in message["split"]]
         elif "exit" in message:
             running -= 1
             if message["exit"]:
@@ -211,7 +215,7 @@ def _follow(
             bar.update(done, (done - first) / elapsed)
         if time.monotonic() - last_line > LINE_SECONDS:
             last_line = time.monotonic()
-            on_progress(job, folder)
+            on_progress(jobs)
             if not bar.shown and first is not None:
                 say(bar.line(done, (done - first) / elapsed))
     bar.close()
@@ -242,13 +246,13 @@ class _Bar:
             print(file=sys.stderr)
 
 
-def _gather(job: TrainingJob, folder: Path, pieces: list[list[int]]) -> Trained:
+def _gather(job: TrainingJob, pieces: list[list[int]]) -> Trained:
     """Put the chunks together in the order of the replicas."""
     flat: dict[int, np.ndarray] = {}
     curves: dict[int, dict[str, np.ndarray]] = {}
     diverged: dict[int, int] = {}
     for replicas in pieces:
-        saved, _ = checkpoints.read(folder / f"{chunk_name(replicas)}.safetensors")
+        saved, _ = checkpoints.read(job.folder / f"{chunk_name(replicas)}.safetensors")
         for i, r in enumerate(replicas):
             flat[r] = saved["flat"][i]
             curves[r] = {metric: saved[f"curves.{metric}"][:, i] for metric in job.metrics}
@@ -257,7 +261,9 @@ def _gather(job: TrainingJob, folder: Path, pieces: list[list[int]]) -> Trained:
     order = sorted(flat)
     if len(diverged) == len(order):
         where = ", ".join(f"{r} at step {step}" for r, step in sorted(diverged.items()))
-        raise SandglassError(f"every replica diverged (replica {where}); lower lr or set clip in params.yaml")
+        raise SandglassError(
+            f"{_name(job)}: every replica diverged (replica {where}); lower lr or set clip in its parameters"
+        )
     parts = np.split(np.stack([flat[r] for r in order]), np.cumsum(_sizes(job))[:-1], axis=1)
     named = zip(job.shapes.items(), parts, strict=True)
     params = {name: part.reshape(len(order), *shape) for (name, shape), part in named}

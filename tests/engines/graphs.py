@@ -45,11 +45,17 @@ def of_dvc() -> dict[str, Any]:
                 "name": stage.addressing,
                 "inputs": sorted(dep.def_path for dep in stage.deps if not hasattr(dep, "params")),
                 "outputs": sorted(out.def_path for out in stage.outs),
-                "tracked": sorted(p for dep in stage.deps for p in getattr(dep, "params", ())),
+                "tracked": sorted(
+                    _tracked(dep.def_path, p) for dep in stage.deps for p in getattr(dep, "params", ())
+                ),
             }
             for stage in repo.index.stages
             if stage.cmd  # not a reference set
         }
+
+
+def _tracked(file: str, name: str) -> str:
+    return name if file == "params.yaml" else f"{file}:{name}"
 
 
 def of_code() -> dict[str, Any]:
@@ -59,7 +65,7 @@ def of_code() -> dict[str, Any]:
 
     loaded = params.load()
     return {
-        "python -m pipeline " + ("report" if job.step == "report" else f"{job.step} {job.id}"): {
+        job.command: {
             "name": job.name,
             "stage": job.stage,
             "tracked": sorted(job.tracked),

@@ -19,7 +19,10 @@ GRAPHS = Path(__file__).parent / "graphs.py"
 def workspace(request: pytest.FixtureRequest, tmp_path: Path) -> Workspace:
     laid_out = lay_out(tmp_path / "tree")
     if request.param == "real":
-        shutil.copy(REPOSITORY / "params.yaml", laid_out.path / "params.yaml")
+        for name in ("params.yaml", "params"):
+            shutil.copytree(REPOSITORY / name, laid_out.path / name, dirs_exist_ok=True) if (
+                REPOSITORY / name
+            ).is_dir() else shutil.copy(REPOSITORY / name, laid_out.path / name)
     return laid_out
 
 

@@ -104,9 +104,9 @@ class Workspace:
         assert done.status == 0, done.output
         return done.output
 
-    def change(self, edit: Callable[[dict[str, Any]], None]) -> None:
-        """Edit params.yaml as a user does: load, change, write."""
-        file = self.path / "params.yaml"
+    def change(self, edit: Callable[[dict[str, Any]], None], name: str = "params.yaml") -> None:
+        """Edit a parameter file as a user does: load, change, write."""
+        file = self.path / name
         yaml = YAML(typ="safe")
         params = yaml.load(file.read_text())
         edit(params)
@@ -117,7 +117,7 @@ class Workspace:
         def edit(params: dict[str, Any]) -> None:
             params["runs"][run]["lr"] = lr
 
-        self.change(edit)
+        self.change(edit, "params/toy.yaml")
 
     def edit(self, file: str, text: str = "# edited\n") -> None:
         """Append ``text`` to a file of the code."""
@@ -158,7 +158,7 @@ def environment() -> dict[str, str]:
 
 def lay_out(path: Path, toy: bool = True) -> Workspace:
     """The repository's code with the toy study in place of its own, or as it is; under git, nothing built."""
-    for name in COPIED if toy else (*COPIED, "params.yaml"):
+    for name in COPIED if toy else (*COPIED, "params.yaml", "params"):
         source, target = REPOSITORY / name, path / name
         if source.is_dir():
             shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
@@ -168,6 +168,8 @@ def lay_out(path: Path, toy: bool = True) -> Workspace:
     if toy:
         shutil.copytree(TOY, path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
     workspace = Workspace(path)
+    done = workspace.run(sys.executable, "-m", "pipeline", "params", "--write")
+    assert done.status == 0, done.output
     workspace.git("init", "-q", "-b", "main", "--template=")
     workspace.git("add", "-A")
     workspace.git("commit", "-qm", "code")

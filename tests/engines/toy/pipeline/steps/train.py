@@ -13,35 +13,39 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.engine import graph
-from pipeline.store import checkpoints, tables
+from pipeline.store import checkpoints, paths, tables
 from schemas.curves import Curves
 
 
 def run(job: Any) -> None:
-    """Make ``model.safetensors``, ``curves.parquet`` and ``curves.json`` of the run."""
+    """Make the checkpoint of each member and the curves of the run."""
     module = importlib.import_module(f"pipeline.studies.{job.study}.runs")
-    frame = tables.read(graph.dataset_path(job.study, job.entry.dataset), module.DATASET_SCHEMA)
     slow, _, seconds = os.environ.get("TOY_SECONDS", "").partition(":")
     if job.id == slow:
         time.sleep(float(seconds))
     if job.id == os.environ.get("TOY_FAIL"):
         raise RuntimeError("told to fail")
-    folder = graph.run_folder(job.study, job.id)
-    weights = module.train(job.entry, frame["value"].to_numpy())
-    curves = pl.DataFrame(
-        {
-            "run": job.id,
-            "replica": range(job.entry.replicas),
-            "step": job.entry.steps,
-            "loss": job.entry.lr,
-            "accuracy": 1.0,
-            "regulariser": 0.0,
-        },
-        schema_overrides={"replica": pl.Int32, "step": pl.Int32},
-    )
-    tables.write(curves, job.out(folder / "curves.parquet"), Curves)
-    points = curves.select("step", "loss", "accuracy").to_dicts()
-    job.out(folder / "curves.json").write_text(json.dumps(points), encoding="utf-8")
-    about = {"run": job.id, "params_hash": job.params_hash, "entry": job.entry.model_dump()}
-    checkpoints.write(job.out(folder / "model.safetensors"), {"weights": weights}, about)
+    frames = []
+    for position, (member, entry) in enumerate(job.entry.members.items()):
+        dataset = next(path for path in job.inputs if path.stem == entry.dataset)
+        weights = module.train(entry, tables.read(dataset, module.DATASET_SCHEMA)["value"].to_numpy())
+        frames.append(
+            pl.DataFrame(
+                {
+                    "run": member,
+                    "replica": range(entry.replicas),
+                    "step": entry.steps,
+                    "loss": entry.lr,
+                    "accuracy": 1.0,
+                    "regulariser": 0.0,
+                },
+                schema_overrides={"replica": pl.Int32, "step": pl.Int32},
+            )
+        )
+        about = {"run": member, "job": job.id, "position": position, "params_hash": job.params_hash}
+        path = job.out(paths.checkpoint_path(job.study, job.id, member))
+        checkpoints.write(path, {"weights": weights}, about | {"entry": entry.model_dump(), "diverged": {}})
+    curves = pl.concat(frames)
+    tables.write(curves, job.out(paths.curves_path(job.study, job.id)), Curves)
+    points = curves.select("run", "step", "loss", "accuracy").to_dicts()
+    job.out(paths.plot_path(job.study, job.id)).write_text(json.dumps(points), encoding="utf-8")

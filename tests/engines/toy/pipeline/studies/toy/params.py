@@ -1,8 +1,8 @@
-"""What params.yaml may say of the toy study."""
+"""What params/toy.yaml may say."""
 
 from __future__ import annotations
 
-from pipeline.params import DatasetEntry, Positive, RunEntry, Strict, TheoryEntry
+from pipeline.params import DatasetEntry, ExperimentEntry, Positive, RunEntry, Strict, TheoryEntry
 
 
 class Dataset(DatasetEntry):
@@ -15,6 +15,9 @@ class Run(RunEntry):
 
 class Theory(TheoryEntry):
     size: Positive
+
+
+Experiment = ExperimentEntry
 
 
 class Analysis(Strict):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
 
 import polars as pl
 
 from pipeline.kit import verdicts
+from pipeline.kit.results import Results
 
 
-def judge(results: Any) -> pl.DataFrame:
+def judge(results: Results) -> pl.DataFrame:
     """One claim with one gate: the mean is near one half."""
     mean = results.table("means")["mean"].mean()
     gate = verdicts.Gate(
@@ -17,7 +17,7 @@ def judge(results: Any) -> pl.DataFrame:
         gate="mean",
         predicate="the mean is near one half",
         source="none",
-        conditions=verdicts.within(0.5, results.entry.claims.tolerance),
+        conditions=verdicts.within(0.5, results.settings.tolerance),
         measured=verdicts.Measured(mean, n=results.theory().height),
         scale_needed="smoke",
     )

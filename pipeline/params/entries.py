@@ -1,0 +1,141 @@
+"""The types of what ``params.yaml`` and ``params/<study>.yaml`` may say; a study adds its own fields to them.
+
+No model here has a default that decides a result and none converts a type, so this module can refuse a file but cannot
+alter a result; that is why it is not a code input of any step (the scale rule, which can, lives in ``scales.py``).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+# They become file names. DVC splits paths at dots.
+Id = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=80)]
+Module = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=80)]
+ModelName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*/[a-z][a-z0-9_]*$", max_length=120)]
+Positive = Annotated[int, Field(ge=1)]
+Probability = Annotated[float, Field(ge=0, le=1)]
+
+# dvc.yaml has so many places for what an experiment's analysis reads, what its figures read, and a run's datasets.
+ANALYSIS_INPUTS, FIGURE_INPUTS, RUN_INPUTS = 8, 8, 4
+
+
+class Strict(BaseModel):
+    """Refuses unknown keys, converts nothing, cannot be changed."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, protected_namespaces=())
+
+
+class Header(Strict):
+    """What ``params.yaml`` says: the run as a whole."""
+
+    scale: Literal["smoke", "quick", "paper"] = Field(
+        description="smoke: seconds, proves the wiring; quick: minutes on two cores; paper: as published"
+    )
+    seed: int = Field(ge=0, description="root of all random streams")
+    device: Literal["auto", "cpu", "cuda"] = Field(description="where training runs; not part of a result")
+    studies: list[Module] = Field(min_length=1, description="what is built: params/<study>.yaml for each")
+
+
+class DatasetEntry(Strict):
+    """What every dataset names; a study adds the parameters of its generator."""
+
+    study: Id = Field(description="filled in from the name of the file")
+    language: Module = Field(description="the module of pipeline/languages/ that generates it")
+
+
+class Ensemble(Strict):
+    """What every run (an ensemble of replicas of one model) names; a study adds its own fields."""
+
+    study: Id = Field(description="filled in from the name of the file")
+    dataset: Id
+    language: Module
+    model: ModelName = Field(
+        description="family and module of pipeline/models/, for instance transformer/decoder"
+    )
+    objective: Module = Field(description="the module of pipeline/training/objectives/")
+    stream: Id = Field(description="runs that name the same stream share initialisation and data order")
+    replicas: Annotated[int, Field(ge=0, description="models; 0 = none are trained at this scale")]
+    steps: Positive = Field(description="optimiser steps")
+    batch: Positive = Field(description="sequences per step")
+    schedule: Literal["constant", "cosine"] = Field(description="of the learning rate, to 0 over all steps")
+    clip: float = Field(ge=0, description="bound on a replica's gradient norm; 0 = none")
+    precision: Literal["fp32", "tf32", "bf16"]
+    log_every: Positive = Field(description="steps between two points of the curves")
+
+
+class RunEntry(Ensemble):
+    """A run at one learning rate, with Adam."""
+
+    lr: float = Field(gt=0, description="peak learning rate")
+    betas: list[Probability] = Field(min_length=2, max_length=2, description="of Adam")
+    eps: float = Field(gt=0, description="of Adam")
+
+
+class GridRunEntry(Ensemble):
+    """A run over a grid of learning rates: ``replicas`` models for each, which share initial weights and data
+    order with those of the other rates."""
+
+    lr: list[Annotated[float, Field(gt=0)]] = Field(min_length=1, description="peak learning rates")
+    optimizer: Literal["adam", "sgd", "normalised_sgd"]
+    betas: Annotated[list[Probability], Field(min_length=2, max_length=2)] | None = Field(
+        None, description="of Adam; of no other optimizer"
+    )
+    eps: Annotated[float, Field(gt=0)] | None = Field(None, description="of Adam; of no other optimizer")
+
+    @model_validator(mode="after")
+    def _settings_of_adam(self) -> Self:
+        if not ((self.optimizer == "adam") == (self.betas is not None) == (self.eps is not None)):
+            raise ValueError("betas and eps must be there exactly for optimizer 'adam'")
+        if len(set(self.lr)) < len(self.lr):
+            raise ValueError("lr lists a rate twice")
+        return self
+
+
+class TheoryEntry(Strict):
+    """What every theory check names; a study adds its sizes."""
+
+    study: Id = Field(description="filled in from the name of the file")
+    language: Module
+    model: ModelName = Field(
+        description="family and module of pipeline/models/ that its constructions run on"
+    )
+    module: Module = Field(description="the module of pipeline/studies/<study>/theory/")
+
+
+class ExperimentEntry(Strict):
+    """What every experiment names: what it reads, the module that analyses and draws it, and what it makes."""
+
+    study: Id = Field(description="filled in from the name of the file")
+    module: Module = Field(description="the module of the study's analysis/ and figures/")
+    language: Module = Field(description="the module of pipeline/languages/ that its analysis uses")
+    family: Module = Field(description="the folder of pipeline/models/ that its analysis uses")
+    runs: list[Id] = Field(description="entries of runs whose models are analysed")
+    datasets: list[Id] = Field(description="entries of datasets that the analysis reads")
+    theory: list[Id] = Field(description="theory entries that the figures read")
+    beside: list[Id] = Field(description="other experiments whose tables the figures read")
+    tables: list[Module] = Field(description="made by the analysis; none: there is no analysis")
+    figures: list[Module] = Field(description="functions of figures/<module>.py")
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        for name in ("runs", "datasets", "theory", "beside", "tables", "figures"):
+            listed = getattr(self, name)
+            if len(set(listed)) < len(listed):
+                raise ValueError(f"{name} lists a name twice")
+        if not self.tables and not self.figures:
+            raise ValueError("an experiment makes at least one table or figure")
+        if self.tables == [] and (self.runs or self.datasets):
+            raise ValueError("runs and datasets are read by an analysis, which needs tables")
+        if len(self.runs) + len(self.datasets) > ANALYSIS_INPUTS:
+            raise ValueError(
+                f"names {len(self.runs) + len(self.datasets)} runs and datasets, dvc.yaml has places for "
+                f"{ANALYSIS_INPUTS}: join some as variants of one entry"
+            )
+        if len(self.theory) + len(self.beside) + bool(self.tables) > FIGURE_INPUTS:
+            raise ValueError(
+                f"its figures read {len(self.theory) + len(self.beside)} theory entries and experiments, dvc.yaml "
+                f"has places for {FIGURE_INPUTS - 1}"
+            )
+        return self

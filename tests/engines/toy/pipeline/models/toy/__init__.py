@@ -1,0 +1,1 @@
+"""A model for tests of the pipeline."""

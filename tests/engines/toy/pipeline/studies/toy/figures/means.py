@@ -1,0 +1,11 @@
+"""Figure ``means``."""
+
+from __future__ import annotations
+
+from pipeline.kit.results import Results
+from pipeline.studies.toy.figures.common import Figure, bars
+
+
+def means(results: Results) -> Figure:
+    """Draw one bar per run."""
+    return bars(results.table("means"), "mean")

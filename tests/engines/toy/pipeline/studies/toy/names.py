@@ -1,0 +1,5 @@
+"""The ids that code of the toy study names."""
+
+RUNS = ("toy-a",)
+DATASETS = ("toy-numbers",)
+THEORY = ("toy-identity",)
