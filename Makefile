@@ -20,8 +20,7 @@ $(VENV)/.stamp: requirements.txt requirements-dev.txt constraints.txt pyproject.
 	touch $@
 
 reproduce: env  ## rebuild every result at the scale of params.yaml, record it with DVC, summarise
-	@status=0; snakemake --cores all --quiet host progress reason rules || status=$$?; \
-	python -m pipeline summary --status $$status; exit $$status
+	@python -m pipeline build $(STUDY)
 
 lint: env  ## formatters, linters and types
 	ruff format --check .
@@ -30,8 +29,8 @@ lint: env  ## formatters, linters and types
 	snakefmt --check Snakefile
 	snakemake --lint
 
-test: env lint  ## environment, linters, tests
-	pytest -n 2 --dist worksteal
+test: env lint  ## environment, linters, tests; STUDY=dyck: the tests of one study
+	pytest -n 2 --dist worksteal $(if $(STUDY),--study $(STUDY))
 
 bench: env  ## speed beside the plainest way to do the same; writes benchmarks/RESULTS.md
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r requirements-bench.txt

@@ -45,6 +45,7 @@ for step in ("dataset", "theory", "figures", "claims", "report"):
                 job.log,
             params:
                 command=job.command,
+            priority: job.priority
             shell:
                 "{params.command}"
 
@@ -60,7 +61,7 @@ for job in jobs("train"):
             job.output,
         log:
             job.log,
-        priority: job.size
+        priority: job.priority
         threads: max(1, workflow.cores // 2)  # two at a time: one starts or ends while the other works
         resources:
             gpu=1,

@@ -18,9 +18,9 @@ app = typer.Typer(
     help="Sandglass: reproduce the sandbox studies of how Transformers learn. "
     "`snakemake --cores all` runs every step below in order; by hand they run one at a time.",
 )
-Key = Annotated[str, typer.Argument(metavar="ID", help="an id of params.yaml")]
+Key = Annotated[str, typer.Argument(metavar="ID", help="an id of params/<study>.yaml")]
 
-WHAT = "a figure, table, claim, id, study, stage or file"
+WHAT = "a figure, table, claim, id, study, stage or file (see trace)"
 AsJson = Annotated[bool, typer.Option("--json", help="for programs")]
 
 
@@ -38,13 +38,13 @@ def _step(name: str, key: str) -> None:
 
 @app.command()
 def dataset(key: Key) -> None:
-    """Generate a dataset (Parquet)."""
+    """Generate a dataset and its variants (Parquet)."""
     _step("dataset", key)
 
 
 @app.command()
 def train(key: Key) -> None:
-    """Train a run: all replicas of one model. Resumes where a killed one stopped."""
+    """Train a run: all variants with all their replicas. Resumes where a killed one stopped."""
     _step("train", key)
 
 
@@ -56,13 +56,13 @@ def theory(key: Key) -> None:
 
 @app.command()
 def analyse(key: Key) -> None:
-    """Turn the runs of a study into result tables."""
+    """Turn the runs of an experiment into result tables."""
     _step("analyse", key)
 
 
 @app.command()
 def figures(key: Key) -> None:
-    """Draw the figures of a study."""
+    """Draw the figures of an experiment."""
     _step("figures", key)
 
 
@@ -73,21 +73,42 @@ def claims(key: Key) -> None:
 
 
 @app.command()
-def report() -> None:
+def report(
+    from_store: Annotated[
+        bool, typer.Option("--from-store", help="from what lies here, after `dvc pull --allow-missing`")
+    ] = False,
+) -> None:
     """Render the report."""
-    _step("report", "all")
+    if not from_store:
+        return _step("report", "all")
+    from pipeline import params
+    from pipeline.report import site
+
+    pages = site.build_from_store(params.load())
+    print(f"{pages} pages: open data/report/index.html")
+
+
+@app.command()
+def picture(
+    figure: Annotated[Path, typer.Argument(metavar="FIGURE", help="data/figures/…/NAME.vl.json")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="where to write the PNG")],
+) -> None:
+    """Draw a figure as a PNG: its files are a specification, data and SVG."""
+    from pipeline.report import figures
+
+    figures.picture(figure, file)
 
 
 @app.command()
 def check() -> None:
-    """Validate params.yaml at every scale and the installed software; write nothing."""
+    """Validate the parameter files at every scale and the installed software; write nothing."""
     from pipeline import params
     from pipeline.engine import graph
     from pipeline.engine.software import check_software
 
     loaded = params.load()
     check_software(Path())
-    print(f"params.yaml is valid: scale {loaded.scale}, {len(list(graph.jobs(loaded)))} jobs")
+    print(f"{', '.join(loaded.raw)}: valid; scale {loaded.scale}, {len(graph.jobs(loaded))} jobs")
 
 
 @app.command()
@@ -110,6 +131,35 @@ def params(
 
 
 @app.command()
+def new(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="small letters and digits, for instance copy2")],
+) -> None:
+    """Make a new study that builds at once: language, dataset, run, theory check, table, figure, claim, page, tests."""
+    from pipeline.audit import specification
+    from pipeline.scaffold.new import create
+
+    for path in create(name):
+        print(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+    specification.write()
+    print(f"now: snakemake --cores all {name} (at scale smoke in seconds), and pytest tests/{name}")
+
+
+@app.command()
+def build(
+    study: Annotated[
+        str | None, typer.Argument(metavar="[STUDY]", help="build this one, with its page")
+    ] = None,
+) -> None:
+    """Build everything that is not up to date with Snakemake, on one line of progress, and say how it ended."""
+    from pipeline.audit.summary import summarise
+    from pipeline.engine.build import build as run
+
+    status = run(study)
+    summarise(status)
+    raise typer.Exit(status)
+
+
+@app.command()
 def summary(
     status: Annotated[int, typer.Option(help="exit status of the engine that ran before")] = 0,
 ) -> None:
@@ -125,7 +175,7 @@ def why(
     json: AsJson = False,
     check: Annotated[bool, typer.Option(help="end with status 1 if X is not up to date")] = False,
 ) -> None:
-    """Why X would be built again: the parameter, file or code that changed, old → new."""
+    """Say why X would be built again: the parameter, file or code that changed, old → new."""
     from pipeline.audit.why import explain
 
     if not explain(name, as_json=json) and check:
@@ -138,7 +188,7 @@ def list_(
     every: Annotated[bool, typer.Option("--all", help="a line for every job")] = False,
     json: AsJson = False,
 ) -> None:
-    """What exists: fresh, stale, missing, reference sets; disk; what it costs to bring it up to date."""
+    """List what exists: fresh, stale, missing, reference sets; disk; what it costs to bring it up to date."""
     from pipeline.audit.listing import show
 
     show(study, every=every, as_json=json)
@@ -151,7 +201,7 @@ def prune(
     cache: Annotated[bool, typer.Option("--cache", help="what DVC keeps of older results too")] = False,
     json: AsJson = False,
 ) -> None:
-    """Disk used by old artifacts and caches; deletes nothing without --yes."""
+    """Show the disk that old artifacts and caches use; delete nothing without --yes."""
     from pipeline.audit.upkeep import prune as run
 
     run(delete=delete, work=work, cache=cache, as_json=json)
@@ -162,14 +212,20 @@ def accept(
     reason: Annotated[str, typer.Option(help="why the edit changes no result")],
     name: Annotated[str | None, typer.Argument(metavar="[X]", help=WHAT)] = None,
     every: Annotated[bool, typer.Option("--all", help="for all that was made by the edited code")] = False,
+    prove: Annotated[
+        bool,
+        typer.Option(
+            "--prove", help="run the jobs again in a scratch folder; accept what comes out identical"
+        ),
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="only show the edit")] = False,
 ) -> None:
-    """Declare that edits of code since X was built change no result of X; logged in accepted.jsonl."""
+    """Declare, or prove, that edits of code since X was built change no result of X; logged in accepted.jsonl."""
     from pipeline.audit.accept import accept as run
 
     if (name is None) != every:
         raise SandglassError("accept: name what the edit does not change, or say --all")
-    run(name, reason, dry_run=dry_run)
+    run(name, reason, dry_run=dry_run, proved=prove)
 
 
 @app.command()
@@ -194,6 +250,9 @@ def export(
     name: Annotated[
         str, typer.Argument(metavar="TABLE", help="a result table, claims, theory, curves, a dataset")
     ],
+    experiment: Annotated[
+        str | None, typer.Option(metavar="ID", help="its rows alone, where several make the table")
+    ] = None,
     csv: Annotated[
         Path | None, typer.Option(metavar="FILE", help="where to write; without it, stdout")
     ] = None,
@@ -201,7 +260,7 @@ def export(
     """Print a table as CSV, or write it to a file (in Python: pipeline.load_table)."""
     from pipeline import access
 
-    text = access.to_csv(access.load_table(study, name))
+    text = access.to_csv(access.load_table(study, name, experiment=experiment))
     if csv is None:
         sys.stdout.write(text)
     else:
@@ -214,7 +273,8 @@ def trace(
         list[str],
         typer.Argument(
             metavar="NAME...",
-            help="figures, tables (fig3; figures/dyck/fig3), claims (dyck:9), ids, studies, stages, report, files",
+            help="figures, tables (fig3; dyck/fig3; dyck/EXPERIMENT/fig3), claims (dyck:9), ids of entries and of "
+            "variants, studies, stages, report, files",
         ),
     ],
     verify: Annotated[bool, typer.Option("--verify", help="hash everything on the way again")] = False,
@@ -228,6 +288,9 @@ def trace(
         Path | None, typer.Option(help="with --rebuild: a folder that is kept, and continued next time")
     ] = None,
     code: Annotated[bool, typer.Option("--code", help="list the files of code, with md5s")] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="each job, file and parameter by itself, however many")
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="one JSON object (see pipeline/audit/trace.py)")
     ] = False,
@@ -253,7 +316,7 @@ def trace(
     try:
         status = trace(
             names, verified=verify, rebuilt=rebuild, keep_runs=keep_runs, workspace=workspace,
-            as_json=as_json, code=code,
+            as_json=as_json, code=code, full=full,
         )  # fmt: skip
     except SandglassError as error:
         print(f"sandglass: {error}", file=sys.stderr)

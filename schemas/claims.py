@@ -24,7 +24,11 @@ class Claims(pa.DataFrameModel):
     )
     predicate: pl.String = pa.Field(str_length={"min_value": 1})
     source: pl.String = pa.Field(str_length={"min_value": 1}, description="paper and section")
-    published: pl.Float64 = pa.Field(nullable=True)
+    published: pl.Float64 = pa.Field(
+        nullable=True, description="a number printed in the source; of a printed range the lower end"
+    )
+    published_high: pl.Float64 = pa.Field(nullable=True, description="of a printed range the upper end")
+    bound: pl.String = pa.Field(description="what the gate asks of value and interval")
     value: pl.Float64 = pa.Field(nullable=True, description="ours; null where it could not be measured")
     lo: pl.Float64 = pa.Field(nullable=True, description="bootstrap interval over replicas")
     hi: pl.Float64 = pa.Field(nullable=True)
@@ -53,6 +57,20 @@ class Claims(pa.DataFrameModel):
         measured = pl.col("value").is_not_null() & (rank["scale"] >= rank["scale_needed"])
         return data.lazyframe.select((pl.col("verdict") != REPRODUCED) | measured)
 
+    @pa.dataframe_check(name="a printed range has two ends")
+    def range_has_two_ends(cls, data: PolarsData) -> pl.LazyFrame:
+        return data.lazyframe.select(
+            pl.col("published_high").is_null()
+            | (pl.col("published").is_not_null() & (pl.col("published") < pl.col("published_high")))
+        )
+
     @pa.dataframe_check(name="what is excluded has a reason")
     def excluded_has_reason(cls, data: PolarsData) -> pl.LazyFrame:
         return data.lazyframe.select((pl.col("excluded") > 0) == (pl.col("excluded_reason") != ""))
+
+
+def upgraded(claims: pl.DataFrame) -> pl.DataFrame:
+    """Return a claims table of an older reference set with the columns that were added since, empty."""
+    added = {"published_high": pl.lit(None, pl.Float64), "bound": pl.lit("")}
+    missing = [value.alias(name) for name, value in added.items() if name not in claims.columns]
+    return claims.with_columns(missing).select(*Claims.to_schema().columns)

@@ -1,4 +1,8 @@
-"""Workspaces, each built once for the whole session and copied for each test that changes it."""
+"""Workspaces, each built once for the whole session and copied for each test that changes it.
+
+A study is built only where a test asks for it, so ``pytest tests/dyck`` builds no other. ``--study dyck`` runs the
+tests of one study: those in tests/dyck, and those elsewhere that run once for each study.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,41 @@ import fcntl
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 from forkserver import serving
-from workspace import REPOSITORY, Workspace, lay_out
+from workspace import STUDIES, Workspace, lay_out
 
 collect_ignore = ["engines/toy", "engines/graphs.py"]
+HERE = Path(__file__).parent
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--study", choices=STUDIES, help="only the tests of this study")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out the folders of other studies, which may not even be importable while they are written."""
+    study = config.getoption("--study")
+    others = {HERE / each for each in STUDIES if each != study}
+    return True if study and collection_path in others else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the tests of ``--study``."""
+    if study := config.getoption("--study"):
+        chosen = [item for item in items if _study(item) == study]
+        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+        items[:] = chosen
+
+
+def _study(item: pytest.Item) -> str | None:
+    """The study that a test is of: that of its folder, or the one that it is parametrized with."""
+    folder = item.path.relative_to(HERE).parts[0]
+    callspec = getattr(item, "callspec", None)
+    return folder if folder in STUDIES else callspec.params.get("study") if callspec else None
 
 
 def _once(factory: pytest.TempPathFactory, name: str, build: Callable[[Path], Workspace]) -> Path:
@@ -66,14 +98,14 @@ def empty(tmp_path: Path) -> Workspace:
 
 
 @pytest.fixture(scope="session")
-def smoke(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    """All of params.yaml at smoke scale, built by Snakemake; beside it what its steps imported."""
+def smoke_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Workspace]:
+    """One study of params.yaml at smoke scale, built by Snakemake when it is first asked for.
 
-    def build(path: Path) -> Workspace:
-        workspace = lay_out(path / "tree")
-        for name in ("params.yaml", "pipeline/steps/train.py", "pipeline/steps/report.py"):
-            shutil.copy2(REPOSITORY / name, workspace.path / name)  # the toy study brings its own
-        workspace.change(lambda params: params.update(scale="smoke"))
+    Beside the work tree lies what its steps imported (`forkserver`).
+    """
+
+    def build(study: str, path: Path) -> Workspace:
+        workspace = lay_out(path / "tree", [study])
         # One thread each, two at a time; `test_determinism` asks for the same bytes from two threads.
         options = ("--cores", "2", "--max-threads", "1", "--resources", "gpu=2")
         with serving(path) as env:
@@ -81,10 +113,36 @@ def smoke(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
         assert done.status == 0, done.output
         return workspace
 
-    return Workspace(_once(tmp_path_factory, "dyck-smoke", build) / "tree")
+    def smoke(study: str) -> Workspace:
+        return Workspace(_once(tmp_path_factory, f"smoke-{study}", partial(build, study)) / "tree")
+
+    return smoke
+
+
+@pytest.fixture(scope="session")
+def smoke(
+    tmp_path_factory: pytest.TempPathFactory,
+    smoke_of: Callable[[str], Workspace],
+    request: pytest.FixtureRequest,
+) -> Workspace:
+    """All studies in one work tree, or that of ``--study``: their builds side by side, and one report of them all."""
+    chosen = request.config.getoption("--study")
+    studies = [chosen] if chosen else STUDIES
+
+    def build(path: Path) -> Workspace:
+        workspace = lay_out(path / "tree", studies)
+        for study in studies:
+            smoke_of(study).give(workspace, study)
+        done = workspace.snakemake()
+        assert done.status == 0, done.output
+        assert done.ran == {"report"}, done.output
+        return workspace
+
+    return Workspace(_once(tmp_path_factory, "smoke", build) / "tree")
 
 
 @pytest.fixture
-def dyck(smoke: Workspace, tmp_path: Path) -> Workspace:
-    """A copy of the study at smoke scale, everything up to date."""
-    return Workspace(Path(shutil.copytree(smoke.path, tmp_path / "tree", symlinks=True)))
+def dyck(smoke_of: Callable[[str], Workspace], tmp_path: Path) -> Workspace:
+    """A copy of the study of Dyck languages at smoke scale, everything up to date."""
+    built = smoke_of("dyck").path
+    return Workspace(Path(shutil.copytree(built, tmp_path / "tree", symlinks=True)))

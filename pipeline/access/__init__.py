@@ -3,6 +3,7 @@
 >>> import pipeline
 >>> pipeline.list_tables("dyck")                              # doctest: +SKIP
 >>> frame = pipeline.load_table("dyck", "variation")          # doctest: +SKIP
+>>> part = pipeline.load_table("dyck", "variation", experiment="dyck-balance")  # doctest: +SKIP
 >>> frame.to_pandas(), frame.write_csv("variation.csv")       # doctest: +SKIP
 >>> model = pipeline.load_run("dyck-standard", replica=3)     # doctest: +SKIP
 >>> logits = model(model.encode("[[]]()"))                    # doctest: +SKIP
@@ -28,11 +29,10 @@ import polars as pl
 import polars.selectors as cs
 
 from pipeline import params as parameters
-from pipeline.engine import graph
 from pipeline.errors import SandglassError
 from pipeline.params import Params
-from pipeline.references.reading import stranger
-from pipeline.store import tables
+from pipeline.references import reading
+from pipeline.store import paths, tables
 from schemas.claims import Claims
 from schemas.curves import Curves
 from schemas.theory import Theory
@@ -40,31 +40,34 @@ from schemas.theory import Theory
 if TYPE_CHECKING:
     from pipeline.access.replica import Replica
 
-SHARED = ("claims", "theory", "curves")  # kept for every study, beside its result tables and datasets
-
 
 def list_tables(study: str, *, root: Path | str | None = None) -> list[str]:
-    """The names that ``load_table`` knows: result tables, ``claims``, ``theory``, ``curves``, datasets."""
+    """Return the names that ``load_table`` knows: datasets, ``claims``, ``theory``, ``curves``, result tables."""
     return list(_parts(study, _load_params(_work_tree(root))))
 
 
 def list_runs(study: str | None = None, *, root: Path | str | None = None) -> list[str]:
-    """The ids that ``load_run`` knows, of one study or of all."""
+    """Return the ids that ``load_run`` knows, of one study or of all: of a run with variants, each of them."""
     params = _load_params(_work_tree(root))
     if study is not None:
         _known("study", study, params.studies)
-    return [key for key, run in params.runs.items() if study in (None, run.study)]
+    return list(params.members("runs", study))
 
 
 def load_table(
-    study: str, name: str, *, root: Path | str | None = None, reference: bool | str = False
+    study: str,
+    name: str,
+    *,
+    experiment: str | None = None,
+    root: Path | str | None = None,
+    reference: bool | str = False,
 ) -> pl.DataFrame:
-    """A table of ``study``: a result table, ``claims``, or a dataset by its id.
+    """Return a table of ``study``: a result table, ``claims``, or a dataset by its id.
 
-    ``theory`` holds the rows of all theory checks, ``curves`` the training curves of all runs. With
-    ``reference`` the table is that of a frozen reference set (``data/reference/<set>/<kind>/``) instead of
-    what was built here: with its name, or with True of the one that is named after the study. Of ``theory`` and
-    ``curves`` it has those rows that are in the set.
+    A result table that several experiments make holds the rows of all of them, or of one ``experiment``. ``theory``
+    holds the rows of all theory checks, ``curves`` the training curves of all runs. With ``reference`` the table is
+    that of a frozen reference set (``data/reference/<set>/<kind>/``) instead of what was built here: with its name, or
+    with True of the one that is named after the study. It has those rows then that are in the set.
 
     Raises SandglassError if there is no such table (it lists those there are), or if its file is
     missing, damaged or breaks its schema.
@@ -73,23 +76,51 @@ def load_table(
     params = _load_params(tree)
     parts = _parts(study, params)
     _known(f"table of {study}", name, parts)
-    schema, paths = parts[name]
+    schema, files = parts[name]
+    if experiment is not None:
+        files = _of_experiment(study, name, experiment, params)
     if reference:
-        kept = study if reference is True else reference
-        if of := stranger(tree / graph.REFERENCE / kept, study, params.studies):
-            raise SandglassError(f"{graph.REFERENCE / kept} holds results of {of}, not of {study}")
-        paths = [_in_reference_set(kept, path) for path in paths]
-        paths = [path for path in paths if (tree / path).is_file()] or paths[:1]
-    for path in paths:
+        return _load_reference(study, study if reference is True else reference, files, schema, tree, params)
+    for path in files:
         if not (tree / path).is_file():
-            how = f"there is no such file in the reference set {kept}" if reference else _make(path)
-            raise SandglassError(f"{path} is missing in {tree.resolve()}: {how}")
+            raise SandglassError(f"{path} is missing in {tree.resolve()}: {_make(path)}")
     # Curves of runs with other objectives have other columns.
-    return pl.concat((tables.read(tree / path, schema) for path in paths), how="diagonal")
+    return pl.concat((tables.read(tree / path, schema) for path in files), how="diagonal")
+
+
+def _of_experiment(study: str, name: str, experiment: str, params: Params) -> list[Path]:
+    """Return the file of a result table that one experiment makes.
+
+    Raises SandglassError if there is no such experiment, or if it makes no such table (it names those that do).
+    """
+    own = params.of_study("experiments", study)
+    _known(f"experiment of {study}", experiment, own)
+    if name not in own[experiment].tables:
+        makers = ", ".join(key for key, each in own.items() if name in each.tables)
+        raise SandglassError(
+            f"experiment {experiment} makes no table {name!r}: "
+            + (f"{makers} make one" if makers else "it is one of the whole study")
+        )
+    return [paths.table_path(study, experiment, name)]
+
+
+def _load_reference(
+    study: str, kept: str, files: list[Path], schema: tables.Schemas, tree: Path, params: Params
+) -> pl.DataFrame:
+    """Return the rows that the reference set ``kept`` has of what lies in ``files`` of a work tree."""
+    folder = paths.REFERENCE / kept
+    if of := reading.stranger(tree / folder, study, params.studies):
+        raise SandglassError(f"{folder} holds results of {of}, not of {study}")
+    there = reading.table_files(kept, files, tree)
+    if not there:
+        raise SandglassError(
+            f"{files[0]} is missing in {tree.resolve()}: there is no such file in the reference set {kept}"
+        )
+    return pl.concat((reading.read_table(tree / path, schema) for path in there), how="diagonal")
 
 
 def to_csv(frame: pl.DataFrame) -> str:
-    """``frame`` as CSV; a list becomes its values with spaces between, null an empty field.
+    """Return ``frame`` as CSV; a list becomes its values with spaces between, null an empty field.
 
     >>> to_csv(pl.DataFrame({"seq_id": [0, 1], "tokens": [[1, 2], [3, 4]]}))
     'seq_id,tokens\\n0,1 2\\n1,3 4\\n'
@@ -114,9 +145,10 @@ def write_text(path: Path, text: str) -> None:
 
 
 def load_run(run: str, replica: int = 0, *, root: Path | str | None = None, device: str = "cpu") -> Replica:
-    """Replica number ``replica`` (from 0) of ``run``, trained, as a ``torch.nn.Module`` in eval mode.
+    """Return replica number ``replica`` (from 0) of ``run``, trained, as a ``torch.nn.Module`` in eval mode.
 
-    ``model(ids)`` gives logits (B, T, outputs); ``model.config`` says what was trained; see
+    ``run`` is an id of a run or of one of its variants (`list_runs`). ``model(model.encode(…))`` gives what the model
+    gives for strings or images, logits (B, T, outputs) of a sequence model; ``model.config`` says what was trained; see
     `pipeline.access.replica.Replica` for its inputs, attention patterns and activations.
 
     Raises SandglassError if there is no such run or replica, if the replica diverged in training, or if the
@@ -126,9 +158,12 @@ def load_run(run: str, replica: int = 0, *, root: Path | str | None = None, devi
 
     tree = _work_tree(root)
     params = _load_params(tree)
-    _known("run", run, params.runs)
-    entry = params.runs[run]
-    path = graph.run_folder(entry.study, run) / "model.safetensors"
+    members = params.members("runs")
+    if run in params.runs and run not in members:
+        raise SandglassError(f"run {run!r} trains several models; load one: {', '.join(params.runs[run].members)}")
+    _known("run", run, members)
+    group = params.owner("runs", run)
+    path = paths.checkpoint_path(group.study, group.id, run)
     if not (tree / path).is_file():
         raise SandglassError(f"{path} is missing in {tree.resolve()}: {_make(path)}")
     return Replica.load(tree / path, replica).to(device)
@@ -159,26 +194,21 @@ def _load_params(tree: Path) -> Params:
 
 
 def _parts(study: str, params: Params) -> dict[str, tuple[tables.Schemas, list[Path]]]:
-    """By name, the schema of a table and the files that make it up, relative to the work tree."""
+    """Return, by name, the schema of a table and the files that make it up, relative to the work tree."""
     _known("study", study, params.studies)
-    entry = params.studies[study]
     dataset = importlib.import_module(f"schemas.{study}.datasets").SCHEMA
-    results = importlib.import_module(f"schemas.{study}.tables").SCHEMAS
-    curves = [graph.run_folder(study, run) / "curves.parquet" for run in entry.runs]
-    datasets = {key: (dataset, [graph.dataset_path(study, key)]) for key in entry.datasets}
-    shared = {
-        "claims": (Claims, [graph.claims_path(study, "parquet")]),
-        "theory": (Theory, [graph.theory_path(study, key) for key in entry.theory]),
-        "curves": (Curves, curves),
-    }
-    made = {name: (results[name], [graph.table_path(study, name)]) for name in entry.tables}
-    return datasets | shared | made
-
-
-def _in_reference_set(name: str, path: Path) -> Path:
-    """``data/tables/dyck/runs.parquet`` -> ``data/reference/<name>/tables/runs.parquet``."""
-    kind, _, *rest = path.relative_to(graph.DATA).parts
-    return graph.REFERENCE / name / Path(kind, *rest)
+    schemas = importlib.import_module(f"schemas.{study}.tables").SCHEMAS
+    parts: dict[str, tuple[tables.Schemas, list[Path]]] = {}
+    for key, group in params.of_study("datasets", study).items():
+        parts |= {member: (dataset, [paths.dataset_path(study, key, member)]) for member in group.members}
+    parts["claims"] = Claims, [paths.claims_path(study, "parquet")]
+    parts["theory"] = Theory, [paths.theory_path(study, key) for key in params.of_study("theory", study)]
+    parts["curves"] = Curves, [paths.curves_path(study, key) for key in params.of_study("runs", study)]
+    made: dict[str, list[Path]] = {}
+    for key, experiment in params.of_study("experiments", study).items():
+        for name in experiment.tables:
+            made.setdefault(name, []).append(paths.table_path(study, key, name))
+    return parts | {name: (schemas[name], files) for name, files in made.items()}
 
 
 def _known(kind: str, name: str, known: Iterable[str]) -> None:

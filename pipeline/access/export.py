@@ -21,7 +21,7 @@ CONTEXT = 512  # the longest sequences of the studies have 501 positions
 
 
 def to_hooked_transformer(model: Replica, n_ctx: int = CONTEXT) -> Any:
-    """``model`` as a `transformer_lens.HookedTransformer` with the same logits and attention patterns.
+    """Return ``model`` as a `transformer_lens.HookedTransformer` with the same logits and attention patterns.
 
     Exact for block ``gpt``. TransformerLens' block has no normalisation before attention, like that one,
     when its config says ``normalization_type=None``; the one before the MLP stands at ``blocks.<l>.ln2``.
@@ -66,7 +66,7 @@ def to_hooked_transformer(model: Replica, n_ctx: int = CONTEXT) -> Any:
 
 
 def _weights(spec: transformer.Spec, p: dict[str, Tensor], table: Tensor, n_ctx: int) -> dict[str, Tensor]:
-    """The weights under TransformerLens' names: heads on an axis of their own, biases everywhere."""
+    """Return the weights under TransformerLens' names: heads on an axis of their own, biases everywhere."""
     heads = (spec.heads, spec.width // spec.heads)
     positions = torch.zeros(n_ctx, spec.width, dtype=table.dtype, device=table.device)
     if spec.position == "linear":

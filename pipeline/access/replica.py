@@ -20,17 +20,20 @@ if TYPE_CHECKING:
 class Replica(nn.Module):
     """A model whose shape is ``spec`` and whose weights carry the names of its model module.
 
-    ``model(ids)`` gives the logits (B, T, outputs) for the symbol after every position, or for the symbol at it
-    where the run copies; ``model.labels`` says what each output stands for. ``ids`` (B, T) are integers below
-    ``spec.inputs``: the study's numbering, 0 the start token, which every training sequence begins with;
-    ``model.encode`` makes them from strings. Rows of different length are filled up at the end, with 0: models
-    are causal.
+    A sequence model reads ``ids`` (B, T), integers below ``spec.inputs``: the study's numbering, 0 the start token,
+    which every training sequence begins with. ``model(ids)`` gives logits (B, T, outputs) for the symbol after every
+    position, or for the symbol at it where the run copies. Rows of different length are filled up at the end, with 0:
+    models are causal. A model of another kind reads what the study's ``inputs.encode`` makes, for instance images as
+    real numbers (B, D), and gives one value for each.
+
+    ``model.encode`` makes its input, from strings or images as the study says, and ``model.labels`` says what each
+    output stands for.
 
     ``config`` holds what was trained, from the checkpoint: ``run``, ``replica``, ``study``, ``scale``,
-    ``params_hash``, ``entry`` (its entry in params.yaml, resolved at that scale) and ``spec``.
+    ``params_hash``, ``entry`` (its entry in params/<study>.yaml, resolved at that scale) and ``spec``.
 
-    Parameters have no replica axis here and can be trained further; the embedding ``table``
-    (inputs, width) is a buffer, frozen as in the studies.
+    Parameters have no replica axis here and can be trained further; the ``table`` (of a sequence model the embedding,
+    (inputs, width)) is a buffer, frozen as in the studies.
     """
 
     table: Tensor
@@ -51,7 +54,7 @@ class Replica(nn.Module):
 
     @classmethod
     def load(cls, path: Path, replica: int) -> Replica:
-        """The replica number ``replica`` of the checkpoint at ``path``.
+        """Return replica number ``replica`` of the checkpoint at ``path``.
 
         Raises SandglassError if the checkpoint is missing or damaged, or if it has no such trained replica.
         """
@@ -70,7 +73,7 @@ class Replica(nn.Module):
         count = len(header.get("lr", []))  # of a grid: the replicas of its first learning rate come first
         if not count:
             raise SandglassError(
-                f"run {run} has no replicas at this scale: see replicas of runs.{run} in params.yaml"
+                f"run {run} has no replicas at this scale: see its replicas in params/{header['study']}.yaml"
             )
         if isinstance(replica, bool) or not isinstance(replica, Integral) or not 0 <= replica < count:
             raise SandglassError(f"run {run} has replicas 0 to {count - 1}, not {replica!r}")
@@ -85,47 +88,64 @@ class Replica(nn.Module):
         weights = {name: value[replica] for name, value in ensemble.params.items()}
         return cls(config | {"replica": replica}, ensemble.spec, weights, ensemble.table)
 
-    def forward(self, ids: Int[Tensor, "B T"]) -> Float[Tensor, "B T O"]:
-        """Logits for the symbol after every position.
+    def forward(self, inputs: Int[Tensor, "B T"] | Float[Tensor, "B D"]) -> Float[Tensor, B * outputs]:
+        """Return what the model gives: of a sequence model, logits for the symbol after every position.
 
-        Raises SandglassError if ``ids`` are not (B, T) integers that the model knows.
+        Raises SandglassError if ``inputs`` are not what the model reads.
         """
-        return self.record(ids, ())[0]
+        return self.record(inputs, ())[0]
 
     def record(
-        self, ids: Int[Tensor, "B T"], names: Collection[str]
-    ) -> tuple[Float[Tensor, "B T O"], dict[str, Tensor]]:
-        """Logits, and the activations of these names, with B as their first axis.
+        self, inputs: Int[Tensor, "B T"] | Float[Tensor, "B D"], names: Collection[str]
+    ) -> tuple[Float[Tensor, B * outputs], dict[str, Tensor]]:
+        """Return what ``forward`` does, and the activations of these names, with B as their first axis.
 
         Raises SandglassError as ``forward`` does, and for a name that the model does not have (it lists them).
         """
-        ids = self._checked(ids)
+        inputs = self._checked(inputs)
         weights = {name: value[None] for name, value in self.named_parameters()}
-        logits, recorded = self._module.forward(self.spec, weights, self.table, ids[None], record=names)
-        return logits[0], {name: value[0] for name, value in recorded.items()}
+        outputs, recorded = self._module.forward(self.spec, weights, self.table, inputs[None], record=names)
+        return outputs[0], {name: value[0] for name, value in recorded.items()}
 
     def attention_patterns(self, ids: Int[Tensor, "B T"]) -> list[Float[Tensor, "B H T T"]]:
-        """The attention of every layer: rows are queries and sum to 1, columns are keys."""
+        """Return the attention of every layer: rows are queries and sum to 1, columns are keys.
+
+        Raises SandglassError as ``forward`` does, and if the model has no attention.
+        """
+        if not hasattr(self.spec, "layers"):
+            raise SandglassError(
+                f"run {self.config['run']}: its model, {self.config['entry']['model']}, has no attention"
+            )
         names = [f"blocks.{layer}.attn.pattern" for layer in range(self.spec.layers)]
         recorded = self.record(ids, names)[1]
         return [recorded[name] for name in names]
 
-    def encode(self, *strings: str) -> Int[Tensor, "B T"]:
-        """What the model reads for these strings, by the study's ``inputs.encode``, on the model's device.
+    def encode(self, *items: Any) -> Int[Tensor, "B T"] | Float[Tensor, "B D"]:
+        """Return what the model reads for these strings or images, by the study's ``inputs.encode``, on its device.
 
-        Raises SandglassError for a string outside the study's alphabet or language.
+        Raises SandglassError for what is no input of the run: it says what is, or that there is no such way.
         """
-        return torch.from_numpy(self._inputs().encode(self.config["entry"], *strings)).to(self.table.device)
+        encode = getattr(self._inputs(), "encode", None)
+        if encode is None:
+            raise SandglassError(
+                f"study {self.config['study']} has no encode: give its models rows of dataset "
+                f"{self.config['entry'].get('dataset')}"
+            )
+        return torch.from_numpy(encode(self.config["entry"], *items)).to(self.table.device)
 
     @property
     def labels(self) -> list[str]:
-        """What each output stands for."""
-        return list(self._inputs().labels(self.config["entry"], self.spec.outputs))
+        """Return what each output stands for."""
+        return list(self._inputs().labels(self.config["entry"], getattr(self.spec, "outputs", 1)))
 
     def _inputs(self) -> Any:
         return importlib.import_module(f"pipeline.studies.{self.config['study']}.inputs")
 
     def _checked(self, ids: Tensor) -> Tensor:
+        """Return ``ids`` as the model reads them; a study whose models are no sequence models checks its own inputs."""
+        if checked := getattr(self._inputs(), "checked", None):
+            found: Tensor = checked(self.spec, ids)
+            return found
         if ids.ndim != 2 or ids.is_floating_point() or ids.dtype == torch.bool:
             raise SandglassError(
                 f"ids must be integers of shape (B, T), got {ids.dtype} of shape {tuple(ids.shape)}"

@@ -1,7 +1,8 @@
 """``python -m pipeline accept X``: a cosmetic edit of code is declared harmless for X, and signed.
 
 dvc.lock then names the edited code as what X was built from, and accepted.jsonl, which git tracks and the
-report shows, says who declared it and why. Nothing is run.
+report shows, says who declared it and why. Nothing is run, and the declaration is shown as unproved; with ``--prove``
+the jobs run again in a scratch folder, and only what comes out identical is accepted, with the md5s as ``proof``.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from pipeline import params as parameters
 from pipeline.audit import changes, hashing, history, provenance
 from pipeline.audit.causes import Cause, names
 from pipeline.audit.changes import Change, Changes
+from pipeline.audit.prove import Proof, prove
 from pipeline.engine import graph
 from pipeline.engine import snakemake as engines
 from pipeline.engine.repository import record_code
@@ -40,10 +42,13 @@ class _Edit:
     diff: str | None
 
 
-def accept(name: str | None, reason: str, *, dry_run: bool = False) -> None:
+def accept(name: str | None, reason: str, *, dry_run: bool = False, proved: bool = False) -> None:
     """Record for the jobs of ``name`` (None: for all) that edits of code since dvc.lock change no result.
 
-    Raises SandglassError, before anything is written, if anything but code differs for one of these jobs.
+    With ``proved`` the jobs are built again with the edited code, and accepted only if every byte is the same.
+
+    Raises SandglassError, before anything is written, if anything but code differs for one of these jobs, or if the
+    proof fails.
     """
     params = parameters.load()
     reason = " ".join(reason.split())
@@ -58,17 +63,27 @@ def accept(name: str | None, reason: str, *, dry_run: bool = False) -> None:
         if dry_run:
             print(f"would accept this for {names(edits)}")
             return
+        proofs = _proofs(edits, params) if proved else {}
         # In this order: a kill in between leaves an entry without effect, never an effect without entry.
-        _log(edits, reason)
+        _log(edits, reason, proofs)
         lock = provenance.read_lock()
         record_code(Path(), {job.stage: _entries(lock[job.stage], of) for job, of in edits.items()})
         left = changes.find(view, params).jobs
-    print(f"accepted for {names(edits)}; logged in {graph.ACCEPTED}")
+    how = "proved identical, and accepted" if proved else "accepted, unproved,"
+    print(f"{how} for {names(edits)}; logged in {graph.ACCEPTED}")
     print(f"left to build: {names(left)} (python -m pipeline why)")
 
 
+def _proofs(edits: dict[graph.Job, list[_Edit]], params: Params) -> dict[graph.Job, Proof]:
+    code = {edit.path: edit.new for of in edits.values() for edit in of}
+    try:
+        return prove(edits, params, code)
+    except SandglassError as error:
+        raise SandglassError(f"accept: nothing was accepted, because {error}") from None
+
+
 def _only_code(found: Changes, name: str | None, params: Params) -> dict[graph.Job, Change]:
-    """The jobs to accept: those of ``name`` for which code differs, and nothing else."""
+    """Return the jobs to accept: those of ``name`` for which code differs, and nothing else."""
     jobs = list(graph.jobs(params)) if name is None else changes.jobs_of(name, params)
     if name is not None and any(job.step == "report" for job in jobs):
         raise SandglassError("accept report: it prints the md5 of all code, so it is simply built again")
@@ -108,7 +123,7 @@ def _edit(cause: Cause, seen: dict[tuple[str, str], _Edit]) -> _Edit:
 
 
 def _entries(stage: provenance.Stage, edits: list[_Edit]) -> dict[str, dict[str, Any]]:
-    """What dvc.lock is to say of the edited files and of the folders of code that hold them."""
+    """Return what dvc.lock is to say of the edited files and of the folders of code that hold them."""
     found: dict[str, dict[str, Any]] = {
         str(edit.path): {"md5": edit.new, "size": len(edit.content)} for edit in edits
     }
@@ -136,7 +151,7 @@ def _show(edits: list[_Edit]) -> None:
         console.print(edit.diff or unknown, end="", markup=False)
 
 
-def _log(edits: dict[graph.Job, list[_Edit]], reason: str) -> None:
+def _log(edits: dict[graph.Job, list[_Edit]], reason: str, proofs: dict[graph.Job, Proof]) -> None:
     lines = graph.ACCEPTED.read_text(encoding="utf-8").splitlines() if graph.ACCEPTED.is_file() else []
     author = history.author() or _login()
     for job, of in edits.items():
@@ -150,6 +165,7 @@ def _log(edits: dict[graph.Job, list[_Edit]], reason: str) -> None:
             "reason": reason,
             "author": author,
             "diff": known,
+            "proof": proofs.get(job),
         }
         line = json.dumps(entry, sort_keys=True, ensure_ascii=False)
         if line not in lines[-len(edits) :]:  # of an acceptance that was killed before dvc.lock was written

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 from pipeline.audit import hashing, history, provenance
-from pipeline.audit.provenance import Stage
+from pipeline.audit.provenance import Entry, Stage
 from pipeline.engine import graph
 from pipeline.engine import snakemake as engines
 from pipeline.engine.repository import Difference, View
 from pipeline.engine.software import REQUIREMENTS
 from pipeline.params import Params
 from pipeline.params.scales import SCALES
+from pipeline.store.paths import DATA
 
 SHOWN = 60  # characters of a value
 SHOWN_JOBS = 4
@@ -29,14 +30,14 @@ class Cause:
     """One thing that differs: a parameter's value, or the md5 of a file (None where there is or was none)."""
 
     kind: str  # never built, command, parameter, code, software, data, output
-    what: str  # a dotted path of params.yaml, a file (and a package), a stage
+    what: str  # a path of a parameter, a file (and a package), a stage
     old: Any = None
     new: Any = None
     note: str = ""
     makers: tuple[graph.Job, ...] = ()  # of data: the jobs it comes from
 
     def __str__(self) -> str:
-        """One line, old → new."""
+        """Return one line, old → new."""
         if self.kind == "never built":
             return "never built: dvc.lock has no record of it"
         text = f"{self.kind} {self.what}"
@@ -59,7 +60,7 @@ class Cause:
 
 
 def names(jobs: Iterable[graph.Job]) -> str:
-    """The stages of ``jobs``, the first few if they are many."""
+    """Return the stages of ``jobs``, the first few if they are many."""
     stages = [job.stage for job in jobs]
     more = len(stages) - SHOWN_JOBS
     return ", ".join(stages[:SHOWN_JOBS]) + (f" and {more} more" if more > 0 else "")
@@ -75,14 +76,14 @@ def _value(value: Any) -> str:
 class Search:
     """Looks for the causes behind DVC's judgement. Nothing in the work tree changes."""
 
-    def __init__(self, view: View, params: Params, lock: dict[str, Stage]) -> None:
+    def __init__(self, view: View, params: Params, lock: Mapping[str, Stage]) -> None:
         """``lock`` is dvc.lock, by stage."""
-        self._view, self._params, self._lock = view, params, lock
-        self._makers = {path: job for job in graph.jobs(params) for path in graph.outputs(job, params)}
-        self._committed: dict[str, Stage] | None = None
+        self._params, self._lock = params, lock
+        self._md5s = cache(view.md5s)  # many jobs read the same folder
+        self._listing = cache(self._find_listing)
 
     def causes(self, job: graph.Job, found: Difference) -> Iterator[Cause]:
-        """What of ``job`` differs from dvc.lock, where DVC found ``found``."""
+        """Yield what of ``job`` differs from dvc.lock, where DVC found ``found``."""
         stage = self._lock.get(job.stage)
         if stage is None:
             yield Cause("never built", job.stage)
@@ -108,7 +109,7 @@ class Search:
             yield Cause("parameter", path, old, new, "tracked, though of another scale" if other else "")
 
     def _input(self, path: Path, stage: Stage) -> Iterator[Cause]:
-        old, now = stage.deps.get(path), self._view.md5s(path)
+        old, now = stage.deps.get(path), self._md5s(path)
         if old is None:
             yield Cause(_kind(path), str(path), None, now.get(path), "newly read", self._from(path))
         elif not old.is_folder:
@@ -130,18 +131,19 @@ class Search:
             yield from lines
         else:
             note = f"git diff {version.commit} -- {path}" if version else ""
-            if kind == "data" and path not in self._makers and path.parts[1] in engines.KINDS:
+            if kind == "data" and graph.maker(path, self._params) is None and path.parts[1] in engines.KINDS:
                 note = STRAY if new else "no job makes it any more"
             yield Cause(kind, str(path), old, new, note, self._from(path))
 
     def _from(self, path: Path) -> tuple[graph.Job, ...]:
-        """The jobs that make ``path`` or, of a folder, what lies in it; of a stray, its neighbours."""
-        made = [job for file, job in self._makers.items() if path == file or path in file.parents]
-        made = made or [job for file, job in self._makers.items() if path.parent == file.parent]
-        return tuple(dict.fromkeys(made))
+        """Return the jobs that make ``path`` or, of a folder, what lies in it; of a stray, its neighbours."""
+        known = graph.of(self._params)
+        neighbours = [file for file in known.inside.get(path.parent, ()) if file.parent == path.parent]
+        files = [path] if path in known.maker else known.inside.get(path) or neighbours
+        return tuple(dict.fromkeys(known.maker[file] for file in files))
 
     def _output(self, path: Path, word: str, stage: Stage) -> Iterator[Cause]:
-        recorded, now = stage.outs.get(path), self._view.md5s(path)
+        recorded, now = stage.outs.get(path), self._md5s(path)
         if recorded is None:
             yield Cause("output", str(path), None, now.get(path), "dvc.lock does not know it")
             return
@@ -157,35 +159,42 @@ class Search:
             before = listed
         differing = [file for file in sorted({*before, *now}) if before.get(file) != now.get(file)]
         for file in differing:
-            note = _output_note(before.get(file), now.get(file), file, file in self._makers)
+            note = _output_note(
+                before.get(file), now.get(file), file, graph.maker(file, self._params) is not None
+            )
             yield Cause("output", str(file), before.get(file), now.get(file), note)
         if not differing:
             yield Cause("output", str(path), recorded.md5, recorded.md5, word)
 
-    def _listing(self, folder: Path, md5: str) -> dict[Path, str] | None:
-        """The files that a folder with this md5 held: as dvc.lock, its committed version, or git knows them."""
-        known = (self._made(lock(), folder) for lock in (lambda: self._lock, self._committed_lock))
-        candidates = chain(known, history.listings(folder))
+    def _find_listing(self, folder: Path, md5: str) -> dict[Path, str] | None:
+        """Return the files that a folder with this md5 held, as DVC, dvc.lock, the committed one or git knows them."""
+        if (stored := _stored(folder, md5)) is not None:
+            return stored
+        if _kind(folder) == "data":
+            locks = (lambda: self._recorded, lambda: self._committed)
+            candidates: Iterator[dict[Path, str]] = (self._made(below, folder) for below in locks)
+        else:
+            candidates = history.listings(folder)
         return next((files for files in candidates if _folder_md5(folder, files) == md5), None)
 
-    def _made(self, lock: dict[str, Stage], folder: Path) -> dict[Path, str]:
+    def _made(self, below: Callable[[], dict[Path, list[Entry]]], folder: Path) -> dict[Path, str]:
         files: dict[Path, str] = {}
-        for stage in lock.values():
-            for path, entry in stage.outs.items():
-                if folder == path or folder in path.parents:
-                    listed = _stored(path, entry.md5) if entry.is_folder else {path: entry.md5}
-                    files |= listed or {}
+        for entry in below().get(folder, ()):
+            files |= (_stored(entry.path, entry.md5) if entry.is_folder else {entry.path: entry.md5}) or {}
         return files
 
-    def _committed_lock(self) -> dict[str, Stage]:
-        if self._committed is None:
-            text = history.committed(provenance.LOCK)
-            self._committed = provenance.parse_lock(text, "the committed dvc.lock") if text else {}
-        return self._committed
+    @cached_property
+    def _recorded(self) -> dict[Path, list[Entry]]:
+        return provenance.outs_below(self._lock)
+
+    @cached_property
+    def _committed(self) -> dict[Path, list[Entry]]:
+        text = history.committed(provenance.LOCK)
+        return provenance.outs_below(provenance.Lock(text or "", "the committed dvc.lock"))
 
 
 def _stored(folder: Path, md5: str) -> dict[Path, str] | None:
-    """The files that a folder with this md5 held, if DVC's cache or a remote in a folder has the list."""
+    """Return the files that a folder with this md5 held, if DVC's cache or a remote in a folder has the list."""
     listing = hashing.stored_listing(md5)
     return None if listing is None else {folder / name: md5 for name, md5 in listing.items()}
 
@@ -197,11 +206,11 @@ def _folder_md5(folder: Path, files: dict[Path, str]) -> str:
 def _kind(path: Path) -> str:
     if path == Path(REQUIREMENTS):
         return "software"
-    return "data" if graph.DATA in path.parents else "code"
+    return "data" if DATA in path.parents else "code"
 
 
 def requirements(old: bytes, path: Path) -> list[Cause]:
-    """The requirements that differ from ``old``, by package."""
+    """Return the requirements that differ from ``old``, by package."""
     before, after = _pins(old.decode("utf-8", "replace")), _pins(path.read_text(encoding="utf-8"))
     names = sorted(name for name in {**before, **after} if before.get(name) != after.get(name))
     return [Cause("software", f"{path}: {name}", before.get(name), after.get(name)) for name in names]

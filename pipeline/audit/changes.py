@@ -1,7 +1,8 @@
 """What differs from dvc.lock, job by job, and which jobs would run again because of it.
 
-DVC judges, by content; this module says in the words of params.yaml and of the code what it judged by.
-Nothing here changes the work tree.
+DVC judges, by content; this module says in the words of the parameter files and of the code what it judged by.
+Nothing here changes the work tree, but for params/graph.json: DVC knows its stages from there, so it is brought up to
+date first, as at every start of an engine.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pipeline.audit import provenance
 from pipeline.audit.causes import Cause, Search
 from pipeline.engine import freshness, graph
 from pipeline.engine import snakemake as engines
-from pipeline.engine.repository import Difference, View
+from pipeline.engine.repository import Difference, Repository, View
 from pipeline.params import Params
 
 
@@ -29,7 +30,7 @@ class Change:
 
     @property
     def certain(self) -> bool:
-        """Whether DVC runs it whatever its parents make; otherwise it stops where they make the same bytes."""
+        """Return whether DVC runs it whatever its parents make; otherwise it stops where they make the same bytes."""
         return not self.because or any(not set(cause.makers) & set(self.because) for cause in self.causes)
 
 
@@ -39,15 +40,17 @@ class Changes:
 
     jobs: dict[graph.Job, Change] = field(default_factory=dict)
     unrecorded: list[graph.Job] = field(default_factory=list)  # made by a killed Snakemake
-    gone: list[str] = field(default_factory=list)  # stages of dvc.lock that params.yaml no longer asks for
+    gone: list[str] = field(default_factory=list)  # stages of dvc.lock that the parameters no longer ask for
     differences: dict[str, Difference] = field(default_factory=dict)  # by stage
 
 
 def find(view: View, params: Params) -> Changes:
-    """Compare the work tree with dvc.lock."""
+    """Compare the work tree with dvc.lock and return what differs."""
+    if isinstance(view, Repository) or at_work(view) is None:
+        graph.write_structure(params)
     lock = provenance.read_lock()
     found = Changes(differences=view.differences())
-    jobs = list(graph.jobs(params))
+    jobs = graph.jobs(params)
     found.gone = sorted(set(lock) - {job.stage for job in jobs})
     finished = _finished(params)
     search = Search(view, params, lock)
@@ -64,7 +67,7 @@ def find(view: View, params: Params) -> Changes:
 
 
 def _finished(params: Params) -> set[graph.Job]:
-    """What a killed Snakemake had finished with the parameters of today; its next start records it."""
+    """Return what a killed Snakemake had finished with the parameters of today; its next start records it."""
     current = {job for job, current in freshness.finished(params).items() if current}
     files = {job: freshness.tracked_file(job) for job in current}
     return {
@@ -76,7 +79,7 @@ def _finished(params: Params) -> set[graph.Job]:
 
 @contextmanager
 def looking() -> Iterator[View]:
-    """A view of the repository here; it needs no lock, so that one can look while an engine works."""
+    """Give a view of the repository here; it needs no lock, so that one can look while an engine works."""
     view = View(Path())
     try:
         yield view
@@ -85,19 +88,19 @@ def looking() -> Iterator[View]:
 
 
 def at_work(view: View) -> str | None:
-    """The engine that is at work here, in words."""
+    """Return the engine that is at work here, in words; None if none is."""
     return engines.at_work() or view.at_work()
 
 
 def jobs_of(name: str, params: Params) -> list[graph.Job]:
-    """The jobs that ``name`` stands for: all jobs of a study, else those that make the artifacts it names."""
+    """Return the jobs that ``name`` stands for: all jobs of a study, else those that make the artifacts it names."""
     if name in params.studies:
         return [job for job in graph.jobs(params) if job.study == name]
     return list(dict.fromkeys(each.job for each in provenance.resolve(name, params) if each.job))
 
 
 def with_ancestors(jobs: Iterable[graph.Job], params: Params) -> set[graph.Job]:
-    """``jobs`` and all jobs that they depend on."""
+    """Return ``jobs`` and all jobs that they depend on."""
     found: set[graph.Job] = set()
     todo = list(jobs)
     while todo:

@@ -70,7 +70,7 @@ class _UnlikeError(Exception):
 def compare(
     path: Path, ours: Path, rebuilt: Path, tolerance: Tolerance, recorded: str | None = None
 ) -> Comparison:
-    """The artifact ``path``, as it lies below the folder ``ours`` and as made again below ``rebuilt``.
+    """Compare the artifact ``path``, as it lies below the folder ``ours``, with that made again below ``rebuilt``.
 
     ``recorded`` is its md5 in dvc.lock: a picture that differs is judged by its data only if it is the
     picture that was recorded.
@@ -103,7 +103,7 @@ def _judge(path: Path, shares: Shares, tolerance: Tolerance) -> Comparison:
 
 
 def _share(name: str, here: np.ndarray, there: np.ndarray, beside: float | None = None) -> float:
-    """The largest difference, as a share of the value that it is in, or of the value ``beside``."""
+    """Return the largest difference, as a share of the value that it is in, or of the value ``beside``."""
     if here.shape != there.shape:
         raise _UnlikeError(f"{name} has the shape {here.shape} here, {there.shape} rebuilt")
     odd = ~np.isfinite(here) | ~np.isfinite(there)
@@ -124,7 +124,7 @@ def _table(here: Path, there: Path) -> Shares:
     ours, rebuilt = pl.read_parquet(here), pl.read_parquet(there)
     if ours.schema != rebuilt.schema:
         odd = {name for name, _ in set(ours.schema.items()) ^ set(rebuilt.schema.items())}
-        raise _UnlikeError(f"the columns differ: {_told(', '.join(sorted(odd)))}")
+        raise _UnlikeError(f"the columns differ: {_shortened(', '.join(sorted(odd)))}")
     if ours.height != rebuilt.height:
         raise _UnlikeError(f"{ours.height} rows here, {rebuilt.height} rebuilt")
     # What has to be equal first: a difference there is the better explanation.
@@ -153,7 +153,7 @@ def _equal(name: str, here: Any, there: Any) -> None:
     if isinstance(here, list) and len(here) == len(there):
         row = next(i for i, pair in enumerate(zip(here, there, strict=True)) if pair[0] != pair[1])
         raise _UnlikeError(f"{name} differs, first in row {row}: {here[row]!r} here, {there[row]!r} rebuilt")
-    raise _UnlikeError(f"{name} differs: {_told(here)} here, {_told(there)} rebuilt")
+    raise _UnlikeError(f"{name} differs: {_shortened(here)} here, {_shortened(there)} rebuilt")
 
 
 def _checkpoint(here: Path, there: Path) -> Shares:
@@ -161,7 +161,9 @@ def _checkpoint(here: Path, there: Path) -> Shares:
     for name in sorted({*header, *header_rebuilt}):
         _equal(name, header.get(name), header_rebuilt.get(name))
     if ours.keys() != rebuilt.keys():
-        raise _UnlikeError(f"the arrays differ: {_told(', '.join(sorted(ours.keys() ^ rebuilt.keys())))}")
+        raise _UnlikeError(
+            f"the arrays differ: {_shortened(', '.join(sorted(ours.keys() ^ rebuilt.keys())))}"
+        )
     exact = [name for name, array in ours.items() if not np.issubdtype(array.dtype, np.floating)]
     for name in exact:
         if not np.array_equal(ours[name], rebuilt[name]):
@@ -183,7 +185,7 @@ def _json(here: Path, there: Path) -> Shares:
 
 
 def _parse(path: Path) -> Any:
-    """The JSON at ``path``, data sets numbered in place of altair's hashes of their rows."""
+    """Return the JSON at ``path``, data sets numbered in place of altair's hashes of their rows."""
     text = path.read_text(encoding="utf-8")
     value = json.loads(text)
     if isinstance(value, dict) and "datasets" in value:
@@ -199,7 +201,7 @@ def _walk(name: str, here: Any, there: Any, pairs: dict[str, list[tuple[float, f
     if isinstance(here, dict) and isinstance(there, dict):
         if here.keys() != there.keys():
             odd = ", ".join(sorted(here.keys() ^ there.keys()))
-            raise _UnlikeError(f"{name or 'the file'} differs in its keys: {_told(odd)}")
+            raise _UnlikeError(f"{name or 'the file'} differs in its keys: {_shortened(odd)}")
         for key in here:
             _walk(f"{name}.{key}".lstrip("."), here[key], there[key], pairs)
     elif isinstance(here, list) and isinstance(there, list) and len(here) == len(there):
@@ -207,7 +209,7 @@ def _walk(name: str, here: Any, there: Any, pairs: dict[str, list[tuple[float, f
             _walk(name, ours, rebuilt, pairs)
     elif isinstance(here, float) or isinstance(there, float):
         if not isinstance(here, (int, float)) or not isinstance(there, (int, float)):
-            raise _UnlikeError(f"{name} is {_told(here)} here, {_told(there)} rebuilt")
+            raise _UnlikeError(f"{name} is {_shortened(here)} here, {_shortened(there)} rebuilt")
         pairs[name].append((here, there))
     else:
         _equal(name, here, there)
@@ -221,7 +223,7 @@ _READERS: dict[str, Callable[[Path, Path], Shares]] = {
 
 
 def _picture(path: Path, ours: Path, rebuilt: Path, tolerance: Tolerance, recorded: str | None) -> Comparison:
-    """Pixels and strokes are not compared: what they show is, and that this is the recorded picture."""
+    """Compare not pixels or strokes but what they show, and check that this is the recorded picture."""
     if hashing.md5(ours / path) != recorded:
         return Comparison(str(path), DIFFERENT, "other bytes, and not the picture that dvc.lock records")
     shown = [path.with_name(f"{path.name.split('.')[0]}.{suffix}") for suffix in ("parquet", "vl.json")]
@@ -238,6 +240,6 @@ def _picture(path: Path, ours: Path, rebuilt: Path, tolerance: Tolerance, record
     )
 
 
-def _told(value: Any, length: int = 60) -> str:
+def _shortened(value: Any, length: int = 60) -> str:
     text = str(value)
     return text if len(text) <= length else f"{text[:length]}…"

@@ -19,43 +19,61 @@ Listing = dict[str, str]  # path below the folder -> md5
 
 
 def md5(path: Path) -> str:
-    """Of the bytes of the file at ``path``."""
+    """Return the md5 of the bytes of the file at ``path``."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "md5").hexdigest()
 
 
 def files_in(folder: Path) -> list[Path]:
-    """Those that DVC counts, sorted; Python's caches are in .dvcignore."""
+    """Return the files that DVC counts in ``folder``, sorted; Python's caches are in .dvcignore."""
     found = (path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
     return sorted(found)
 
 
 def listing(folder: Path) -> Listing:
-    """Of the files that lie in ``folder`` now."""
+    """Return the md5s of the files that lie in ``folder`` now."""
     return {path.relative_to(folder).as_posix(): md5(path) for path in files_in(folder)}
 
 
 def digest(files: Listing) -> str:
-    """What dvc.lock says of a folder with these files.
+    """Return what dvc.lock says of a folder with these files.
 
     >>> digest({})
     'd751713988987e9331980363e24189ce.dir'
     """
+    return f"{hashlib.md5(listing_text(files).encode()).hexdigest()}.dir"
+
+
+def listing_text(files: Listing) -> str:
+    """Return the list of files as DVC stores it, whose md5 is that of the folder."""
     entries = [{"md5": files[path], "relpath": path} for path in sorted(files)]
-    return f"{hashlib.md5(json.dumps(entries, sort_keys=True).encode()).hexdigest()}.dir"
+    return json.dumps(entries, sort_keys=True)
 
 
 def stored_listing(folder_md5: str, root: Path = Path()) -> Listing | None:
-    """The list of files behind the md5 of a folder, where DVC's cache or a remote that is a folder holds it."""
-    for store in _stores(root):
+    """Return the list of files behind the md5 of a folder, where DVC's cache or a remote that is a folder holds it."""
+    for content in _stored(folder_md5, root):
         try:
-            text = (store / "files" / "md5" / folder_md5[:2] / folder_md5[2:]).read_text(encoding="utf-8")
-            found = {entry["relpath"]: entry["md5"] for entry in json.loads(text)}
-        except (OSError, ValueError, KeyError, TypeError):
+            found = {entry["relpath"]: entry["md5"] for entry in json.loads(content)}
+        except (ValueError, KeyError, TypeError):
             continue
         if digest(found) == folder_md5:  # a damaged object proves nothing
             return found
     return None
+
+
+def stored_file(file_md5: str, root: Path = Path()) -> bytes | None:
+    """Return the content of a file, where DVC's cache or a remote that is a folder holds it undamaged."""
+    contents = _stored(file_md5, root)
+    return next((each for each in contents if hashlib.md5(each).hexdigest() == file_md5), None)
+
+
+def _stored(md5: str, root: Path) -> Iterator[bytes]:
+    for store in _stores(root):
+        try:
+            yield (store / "files" / "md5" / md5[:2] / md5[2:]).read_bytes()
+        except OSError:
+            continue
 
 
 def _stores(root: Path) -> Iterator[Path]:

@@ -24,47 +24,58 @@ class Version:
 
 @cache
 def find(path: Path, md5: str) -> Version | None:
-    """The newest version of ``path`` with this md5 in the history of the current commit."""
+    """Return the newest version of ``path`` with this md5 in the history of the current commit."""
     lines = _git("log", f"-{COMMITS}", "--format=%H", "--raw", "--no-abbrev", "--no-renames", "--", str(path))
-    commit = ""
+    versions, commit = [], ""
     for line in lines.splitlines():
         if not line.startswith(":"):
             commit = line[:10] or commit
-        elif (version := _blob(line.split()[3])) is not None and hashlib.md5(version).hexdigest() == md5:
-            return Version(commit, version)
+        else:
+            versions.append((commit, line.split()[3]))
+    contents = _blobs([name for _, name in versions])
+    for commit, name in versions:
+        if name in contents and hashlib.md5(contents[name]).hexdigest() == md5:
+            return Version(commit, contents[name])
     return None
 
 
 def listings(folder: Path) -> Iterator[dict[Path, str]]:
-    """The files of ``folder`` with their md5s, in each commit that changed it, newest first."""
+    """Yield the files of ``folder`` with their md5s, in each commit that changed it, newest first."""
     for commit in _git("log", f"-{COMMITS}", "--format=%H", "--", str(folder)).split():
-        files = {}
-        for line in _git("ls-tree", "-r", "-z", commit, "--", str(folder)).split("\0"):
-            if line:
-                details, name = line.split("\t", 1)
-                files[Path(name)] = hashlib.md5(_blob(details.split()[2]) or b"").hexdigest()
-        yield files
+        lines = _git("ls-tree", "-r", "-z", commit, "--", str(folder)).split("\0")
+        details = [line.split("\t", 1) for line in lines if line]
+        names = {Path(path): words.split()[2] for words, path in details}
+        contents = _blobs(list(names.values()))
+        yield {path: hashlib.md5(contents.get(name, b"")).hexdigest() for path, name in names.items()}
 
 
 def committed(path: Path) -> str | None:
-    """The text of ``path`` in the current commit."""
+    """Return the text of ``path`` in the current commit."""
     return _git("show", f"HEAD:./{path}", quiet=True) or None
 
 
 def author() -> str | None:
-    """``Name <email>`` as git is told to sign commits here; None where it is not."""
+    """Return ``Name <email>`` as git is told to sign commits here; None where it is not told."""
     name, email = (_git("config", f"user.{field}", quiet=True).strip() for field in ("name", "email"))
     return f"{name} <{email}>" if name and email else name or email or None
 
 
-@cache
-def _blob(name: str) -> bytes | None:
-    done = subprocess.run(["git", "cat-file", "blob", name], capture_output=True, check=False)
-    return done.stdout if done.returncode == 0 else None
+def _blobs(names: list[str]) -> dict[str, bytes]:
+    """Return the content of git's objects of these names, without those that there are not."""
+    asked = "".join(f"{name}\n" for name in dict.fromkeys(names)).encode()
+    done = subprocess.run(["git", "cat-file", "--batch"], input=asked, capture_output=True, check=False)
+    found, rest = {}, done.stdout
+    while rest:
+        line, _, rest = rest.partition(b"\n")  # "<name> blob <bytes>", or "<name> missing"
+        words = line.decode().split()
+        if words[1] == "blob":
+            size = int(words[2])
+            found[words[0]], rest = rest[:size], rest[size + 1 :]
+    return found
 
 
 def _git(*arguments: str, quiet: bool = False) -> str:
-    """What a git command prints; with ``quiet``, nothing where it fails."""
+    """Return what a git command prints; with ``quiet``, nothing where it fails."""
     try:
         done = subprocess.run(
             ["git", *arguments], capture_output=True, check=False, text=True, errors="replace"

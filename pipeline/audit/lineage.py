@@ -1,24 +1,23 @@
 """The chain of jobs behind some artifacts, with what dvc.lock recorded of each.
 
-``Chain`` joins three statements of the same thing: the graph as params.yaml asks for it now
+``Chain`` joins three statements of the same thing: the graph as the parameters ask for it now
 (`pipeline.engine.graph`), the record of what was built (`pipeline.audit.provenance`) and the files that lie here.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 from pipeline.audit import hashing
 from pipeline.audit.hashing import Listing
-from pipeline.audit.provenance import Artifact, Entry, Stage, read_lock
+from pipeline.audit.provenance import Artifact, Entry, Stage, outs_below, read_lock
 from pipeline.engine import graph
 from pipeline.params import Params, scales
+from pipeline.store.paths import DATA
 
 
 @dataclass(frozen=True)
@@ -46,27 +45,38 @@ class Chain:
                 self.parents[job] = graph.parents(job, params)
                 ahead += self.parents[job]
         self.jobs = [job for job in graph.jobs(params) if job in self.parents]
+        self._read = {parent for parents in self.parents.values() for parent in parents}
+        self._asked: dict[graph.Job | None, dict[Path, None]] = {}  # in order, each path once
+        for artifact in self.artifacts:
+            self._asked.setdefault(artifact.job, {})[artifact.path] = None
         # Each file and each list is asked for many times.
         self.md5 = cache(hashing.md5)
         self.contents = cache(self._contents)
 
+    @cached_property
+    def made(self) -> dict[Path, Entry]:
+        """Return what all stages recorded as theirs, by path."""
+        return {path: out for stage in self.lock.values() for path, out in stage.outs.items()}
+
+    @cached_property
+    def _made_below(self) -> dict[Path, list[Entry]]:
+        return outs_below(self.lock)
+
     def stage(self, job: graph.Job) -> Stage | None:
-        """The record of ``job``."""
+        """Return the record of ``job``."""
         return self.lock.get(job.stage)
 
     def wanted(self, job: graph.Job) -> list[Path]:
-        """The outputs that were asked for; of a job whose results others on the chain read, all."""
-        if any(job in parents for parents in self.parents.values()):
-            return graph.outputs(job, self.params)
-        return list(dict.fromkeys(artifact.path for artifact in self.artifacts if artifact.job == job))
+        """Return the outputs that were asked for; of a job whose results others on the chain read, all."""
+        return graph.outputs(job, self.params) if job in self._read else list(self._asked[job])
 
     def outputs(self, job: graph.Job) -> list[File]:
-        """The wanted outputs, as recorded."""
+        """Return the wanted outputs, as recorded."""
         stage = self.stage(job)
         return [self.recorded(stage.outs if stage else {}, path) for path in self.wanted(job)]
 
     def code(self, job: graph.Job) -> list[File]:
-        """The code that the job read when its outputs were recorded; a folder whose list is lost as one."""
+        """Return the code that the job read when its outputs were recorded; a folder whose list is lost as one."""
         stage = self.stage(job)
         found: list[File] = []
         for entry in stage.deps.values() if stage else ():
@@ -80,12 +90,12 @@ class Chain:
         return sorted(found, key=lambda file: file.path)
 
     def data(self, job: graph.Job) -> list[Entry]:
-        """The data that the job read when its outputs were recorded: files and folders."""
+        """Return the data that the job read when its outputs were recorded: files and folders."""
         stage = self.stage(job)
         return [entry for entry in stage.deps.values() if is_data(entry.path)] if stage else []
 
     def recorded(self, entries: dict[Path, Entry], path: Path) -> File:
-        """``path`` among ``entries``: itself, or in the list of a folder."""
+        """Return what ``entries`` say of ``path``: itself, or in the list of a folder."""
         entry = covering(entries, path)
         if entry is None or not entry.is_folder:
             return File(path, entry.md5, entry.size) if entry else File(path, None, None)
@@ -94,7 +104,7 @@ class Chain:
         return File(path, found, size)
 
     def _contents(self, entry: Entry) -> Listing | None:
-        """The files of a recorded folder. Whoever proposes them, their list must have the recorded md5."""
+        """Return the files of a recorded folder. Whoever proposes them, their list must have the recorded md5."""
         proposals = (
             lambda: hashing.stored_listing(entry.md5),
             lambda: self.made_in(entry.path),
@@ -110,48 +120,42 @@ class Chain:
         return None
 
     def made_in(self, folder: Path) -> Listing | None:
-        """The files below ``folder`` that stages recorded as theirs; None if that of one of them is lost."""
+        """Return the files below ``folder`` that stages recorded as theirs; None if that of one of them is lost."""
         found: Listing = {}
-        for stage in self.lock.values():
-            for out in stage.outs.values():
-                if folder not in out.path.parents:
-                    continue
-                below = out.path.relative_to(folder)
-                if not out.is_folder:
-                    found[below.as_posix()] = out.md5
-                elif (listing := self.contents(out)) is not None:
-                    found |= {(below / name).as_posix(): each for name, each in listing.items()}
-                else:
-                    return None
+        for out in self._made_below.get(folder, ()):
+            if out.path == folder:
+                continue
+            below = out.path.relative_to(folder)
+            if not out.is_folder:
+                found[below.as_posix()] = out.md5
+            elif (listing := self.contents(out)) is not None:
+                found |= {(below / name).as_posix(): each for name, each in listing.items()}
+            else:
+                return None
         return found
 
 
 def is_data(path: Path) -> bool:
-    """Whether it lies in data/, where jobs and reference sets have their files."""
-    return graph.DATA in path.parents
+    """Return whether it lies in data/, where jobs and reference sets have their files."""
+    return DATA in path.parents
 
 
 def covering(entries: dict[Path, Entry], path: Path) -> Entry | None:
-    """The entry of ``path``, or of a folder that holds it."""
+    """Return the entry of ``path``, or of a folder that holds it."""
     return next((entries[each] for each in (path, *path.parents) if each in entries), None)
-
-
-def command(job: graph.Job) -> str:
-    """What both engines run for it."""
-    return f"python -m pipeline {job.step}" + ("" if job.step == "report" else f" {job.id}")
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A value that decided a result: as written in params.yaml, and at its scale."""
+    """A value that decided a result: as written in the parameter files, and at its scale."""
 
-    name: str  # dotted
+    name: str  # path, as `Params.value` takes it
     written: Any
     value: Any
 
 
 def parameters(stage: Stage) -> list[Parameter]:
-    """Every single value that the job tracked, when its outputs were recorded."""
+    """Return every single value that the job tracked, when its outputs were recorded."""
     scale = stage.params.get("scale")
     leaves = (leaf for name, value in stage.params.items() for leaf in _leaves(name, value))
     return [Parameter(name, value, scales.resolve(value, str(scale))) for name, value in leaves]
@@ -166,7 +170,7 @@ def _leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def accepted_for(chain: Chain, job: graph.Job, edits: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Those by which a file of code came into the record of ``job`` that was not there when it ran."""
+    """Return those edits by which a file of code came into the record of ``job`` that was not there when it ran."""
     recorded = {str(file.path): file.md5 for file in chain.code(job)}
     return [
         edit
@@ -174,14 +178,3 @@ def accepted_for(chain: Chain, job: graph.Job, edits: list[dict[str, Any]]) -> l
         if edit["job"] == job.stage
         and any(recorded.get(file.get("path")) == file.get("new") for file in edit["files"])
     ]
-
-
-def step_log(job: graph.Job, params: dict[str, Any], root: Path = Path()) -> dict[str, Any]:
-    """What the step noted of its device and software, if it was run in ``root`` with the recorded ``params``."""
-    try:
-        noted = json.loads((root / graph.LOGS / "steps" / f"{job.name}.json").read_text(encoding="utf-8"))
-        tracked = json.dumps({path: params.get(path) for path in job.tracked}, sort_keys=True)
-        current = noted["params_hash"] == hashlib.md5(tracked.encode()).hexdigest()
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}
-    return noted if current and noted.get("status") == "done" else {}

@@ -21,7 +21,8 @@ from pipeline.engine import graph
 from pipeline.engine.repository import Difference
 from pipeline.errors import SandglassError
 from pipeline.params import Params
-from pipeline.references.reading import RECORD
+from pipeline.references.record import RECORD
+from pipeline.store.paths import REFERENCE, REPORT
 
 FOLDED = 5  # jobs of one step and state beyond which they share a row
 COLOURS = {"fresh": "green", "recorded": "cyan", "not pulled": "cyan", "stale": "yellow", "missing": "red"}
@@ -63,7 +64,7 @@ def show(study: str | None, *, every: bool = False, as_json: bool = False) -> No
     if study is not None and study not in params.studies:
         near = difflib.get_close_matches(study, params.studies, n=1)
         hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(params.studies)}"
-        raise SandglassError(f"list {study}: no such study in params.yaml; {hint}")
+        raise SandglassError(f"list {study}: no such study in {parameters.FILE}; {hint}")
     with changes.looking() as view:
         busy, found = changes.at_work(view), changes.find(view, params)
     states = _states(found)
@@ -101,11 +102,11 @@ def _row(job: graph.Job, state: str, params: Params) -> Row:
 
 
 def _files(job: graph.Job, params: Params) -> list[Path]:
-    return list((graph.DATA / "report").rglob("*")) if job.step == "report" else graph.outputs(job, params)
+    return list(REPORT.rglob("*")) if job.step == "report" else graph.outputs(job, params)
 
 
 def _states(found: Changes) -> dict[graph.Job, str]:
-    """Of the jobs that would run; ``missing`` goes before ``stale``: there is nothing to look at."""
+    """Return the states of the jobs that would run; ``missing`` goes before ``stale``: there is nothing to look at."""
     states: dict[graph.Job, str] = {}
     outdated: set[graph.Job] = set()
     for job, change in found.jobs.items():
@@ -126,7 +127,7 @@ def _states(found: Changes) -> dict[graph.Job, str]:
 
 
 def _can_come_back(difference: Difference) -> bool:
-    """Whether DVC can bring all outputs: what its cache holds it calls deleted, the rest the remote may have."""
+    """Return whether DVC can bring all outputs: its cache holds what it calls deleted, the remote may have the rest."""
     return all(word == "deleted" or path in difference.pullable for path, word in difference.outs.items())
 
 
@@ -139,7 +140,7 @@ def _seconds(job: graph.Job) -> float | None:
 
 
 def _cost(rows: Iterable[Row]) -> dict[str, Any]:
-    """Of running these jobs one after another, by what each took last."""
+    """Return the cost of running these jobs one after another, by what each took last."""
     known = [row.seconds for row in rows]
     return {
         "jobs": len(known),
@@ -149,7 +150,7 @@ def _cost(rows: Iterable[Row]) -> dict[str, Any]:
 
 
 def _reference_sets(found: Changes) -> list[ReferenceSet]:
-    folder = graph.REFERENCE
+    folder = REFERENCE
     names = {path.stem for path in folder.glob("*.dvc")} | {path.name for path in folder.glob("*/")}
     sets = []
     for name in sorted(names):
@@ -174,7 +175,7 @@ def _reference_sets(found: Changes) -> list[ReferenceSet]:
 
 
 def _made_from(record: dict[str, Any]) -> str | None:
-    """How many jobs, on which devices, by the record that lies in the set."""
+    """Return how many jobs, on which devices, by the record that lies in the set."""
     jobs = record.get("jobs", {})
     devices = sorted({str(job["device"]) for job in jobs.values() if job.get("device")})
     return f"{len(jobs)} jobs{' on ' if devices else ''}{', '.join(devices)}" if jobs else None
@@ -189,7 +190,7 @@ def _json(path: Path) -> dict[str, Any]:
 
 
 def size(count: int) -> str:
-    """Bytes as people read them: ``1.2 MB``."""
+    """Return bytes as people read them: ``1.2 MB``."""
     if count < 1000:
         return f"{count} B"
     power = min(len(str(count)) - 1, 9) // 3
@@ -220,7 +221,7 @@ def _table(title: str, rows: list[Row], every: bool) -> Table:
 
 
 def _groups(rows: list[Row], every: bool) -> dict[str, list[Row]]:
-    """The rows to print: one for each job, but one together for many jobs of a step in the same state."""
+    """Return the rows to print: one for each job, but one together for many jobs of a step in the same state."""
     groups: dict[str, list[Row]] = {}
     alike = Counter((row.step, row.state) for row in rows)
     for row in rows:

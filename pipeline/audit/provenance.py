@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,13 @@ from ruamel.yaml.error import YAMLError
 from pipeline.engine import graph
 from pipeline.errors import SandglassError
 from pipeline.params import Params
+from pipeline.references.record import lock_parameters
+from pipeline.store import paths
+from pipeline.store.paths import DATA, REFERENCE
 
 LOCK = Path("dvc.lock")
-REFERENCE = graph.DATA / "reference"
 SHOWN_NAMES = 8
+KINDS = {"figures": "figures", "tables": "analyse"}  # what has a short name, and the step that makes it
 
 _CLAIM = re.compile(r"(?:(?P<study>[a-z0-9-]+):|claim[ -]?)(?P<claim>[0-9]+[a-z]?)")
 
@@ -42,7 +45,7 @@ class Entry:
 
     @property
     def is_folder(self) -> bool:
-        """Whether ``md5`` is that of a list of files."""
+        """Return whether ``md5`` is that of a list of files."""
         return self.md5.endswith(".dir")
 
 
@@ -53,36 +56,83 @@ class Stage:
     cmd: str
     deps: dict[Path, Entry]
     outs: dict[Path, Entry]
-    params: dict[str, Any]  # raw values by dotted path, as they stood in params.yaml
+    params: dict[str, Any]  # raw values by path (`Params.value`), as they stood in the parameter files
 
 
-def read_lock(root: Path = Path()) -> dict[str, Stage]:
-    """The stages of ``root/dvc.lock`` by name (``train@dyck-standard``); none if there is no such file.
+class Lock(Mapping[str, Stage]):
+    """The stages of a dvc.lock by name. Each is parsed when it is asked for: all of them take a second and more."""
+
+    def __init__(self, text: str, name: str) -> None:
+        """Raises SandglassError, with ``name`` for the file, if ``text`` is not what DVC writes."""
+        self.text, self._name = text, name
+        blocks = _blocks(text)
+        self._parsed = self._parse(text) if blocks is None else {}
+        self._blocks = dict.fromkeys(self._parsed, "") if blocks is None else blocks
+
+    def __getitem__(self, key: str) -> Stage:
+        """Return one stage. Raises KeyError if there is none, SandglassError if it is not what DVC writes."""
+        if key not in self._parsed:
+            block = self._blocks[key]
+            self._parsed |= self._parse(f"stages:\n{block}")
+        return self._parsed[key]
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the names of the stages."""
+        return iter(self._blocks)
+
+    def __len__(self) -> int:
+        """Return the number of stages."""
+        return len(self._blocks)
+
+    def _parse(self, text: str) -> dict[str, Stage]:
+        try:
+            raw = YAML(typ="safe").load(text) or {}
+            return {key: _stage(entry) for key, entry in raw.get("stages", {}).items()}
+        except (YAMLError, AttributeError, KeyError, TypeError, ValueError) as error:
+            reason = " ".join(str(error).split())
+            raise SandglassError(
+                f"{self._name} is not a lock file of DVC ({reason}); git checkout {LOCK}"
+            ) from None
+
+
+def _blocks(text: str) -> dict[str, str] | None:
+    """Return the lines of each stage in the text of a dvc.lock; None if DVC did not lay it out so."""
+    head, *lines = text.removeprefix("schema: '2.0'\n").splitlines(keepends=True) or [""]
+    if head != "stages:\n" or not all(line.startswith("  ") for line in lines):
+        return None
+    parts = re.split(r"^  ([\w@.-]+):\n", "".join(lines), flags=re.MULTILINE)
+    if parts[0] or any(re.search(r"^  \S", part, re.MULTILINE) for part in parts[2::2]):
+        return None
+    return {name: f"  {name}:\n{part}" for name, part in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def read_lock(root: Path = Path()) -> Lock:
+    """Return the stages of ``root/dvc.lock`` by name (``train@dyck-standard``); none if there is no such file.
 
     Raises SandglassError if the file is not what DVC writes.
     """
     try:
         text = (root / LOCK).read_text(encoding="utf-8")
     except FileNotFoundError:
-        return {}
+        text = ""
     except (OSError, UnicodeDecodeError) as error:
         raise SandglassError(f"{LOCK}: cannot be read: {error}") from None
-    return parse_lock(text, str(LOCK))
+    return Lock(text, str(LOCK))
 
 
-def parse_lock(text: str, name: str) -> dict[str, Stage]:
-    """The stages in the text of a dvc.lock; ``name`` says in messages which one it is."""
-    try:
-        raw = YAML(typ="safe").load(text) or {}
-        return {key: _stage(entry) for key, entry in raw.get("stages", {}).items()}
-    except (YAMLError, AttributeError, KeyError, TypeError, ValueError) as error:
-        reason = " ".join(str(error).split())
-        raise SandglassError(f"{name} is not a lock file of DVC ({reason}); git checkout {LOCK}") from None
+def outs_below(lock: Mapping[str, Stage]) -> dict[Path, list[Entry]]:
+    """Return, by path, the recorded outputs that are this path or lie below it."""
+    found: dict[Path, list[Entry]] = {}
+    for stage in lock.values():
+        for path, out in stage.outs.items():
+            for folder in (path, *path.parents):
+                found.setdefault(folder, []).append(out)
+    return found
 
 
 def _stage(raw: dict[str, Any]) -> Stage:
     deps, outs = ({e.path: e for e in map(_entry, raw.get(kind, []))} for kind in ("deps", "outs"))
-    return Stage(raw["cmd"], deps, outs, dict(raw.get("params", {}).get("params.yaml", {})))
+    return Stage(raw["cmd"], deps, outs, lock_parameters(raw))
 
 
 def _entry(raw: dict[str, Any]) -> Entry:
@@ -90,7 +140,7 @@ def _entry(raw: dict[str, Any]) -> Entry:
 
 
 def reference_set(path: Path) -> Entry | None:
-    """What ``data/reference/<set>.dvc`` says of the reference set that holds ``path``; None without such a file."""
+    """Return what ``data/reference/<set>.dvc`` says of the set that holds ``path``; None without such a file."""
     name = path.relative_to(REFERENCE).parts[0]
     try:
         raw = YAML(typ="safe").load((REFERENCE / f"{name}.dvc").read_text(encoding="utf-8"))
@@ -116,75 +166,110 @@ class Artifact:
 
 
 def resolve(name: str, params: Params) -> list[Artifact]:
-    """The artifacts that ``name`` stands for, in the order of the graph.
+    """Return the artifacts that ``name`` stands for, in the order of the graph.
 
-    A name is a path below data/ (file or folder), a figure or a table (``fig3``, ``dyck/fig3``,
-    ``figures/dyck/fig3``), an id of params.yaml, a study (its figures and claims), a stage of dvc.yaml
-    (``train@dyck-standard``), ``report``, or a claim (``dyck:9``; ``claim 9``). A figure and a table of one
-    study may share a name: it stands for both then (`shared_name`).
+    A name is a path below data/ (file or folder), a figure or a table (``fig3``, ``dyck/fig3``; exactly
+    ``dyck/<experiment>/fig3``, ``figures/dyck/<experiment>/fig3``), an id of the parameter files (of an entry or of one
+    of its variants), a study (its figures and claims), a stage of dvc.yaml (``train@dyck-standard``), ``report``, or a
+    claim (``dyck:9``; ``claim 9``). A name that several results of one study share stands for all of them
+    (`shared_name`): a table that several experiments make, an experiment and a run of one id, or a figure and the
+    table of that name that its experiment makes.
 
     Raises SandglassError if it stands for nothing, with the nearest names, or for things of several studies.
     """
-    precise, short = _precise(params), _short(params)
-    if found := precise.get(name):
+    known = _names(params)
+    if found := known.precise.get(name):
         return found
     if name in params.studies:
-        return precise[f"figures@{name}"] + precise[f"claims@{name}"]
+        return [artifact for artifact in known.of_study[name] if _is_shown(artifact)]
     if claim := _CLAIM.fullmatch(name.strip().lower()):
         return [_claim(claim["study"], claim["claim"], params)]
-    if found := _below(_inside(name), precise, params):
+    if found := _below(_inside(name), params):
         return found
-    meant = short.get(name, [])
-    if len(meant) > 1 and not shared_name(name, params):
+    meant = known.short.get(name, [])
+    artifacts = [artifact for each in meant for artifact in known.precise[each]]
+    if len({artifact.job.study for artifact in artifacts if artifact.job}) > 1:
         raise SandglassError(f"{name!r} is ambiguous; say which: {', '.join(meant)}")
-    if meant:
-        return [artifact for each in meant for artifact in precise[each]]
-    near = difflib.get_close_matches(name, [*short, *precise], n=3, cutoff=0.5)
-    known = [*params.studies, *(key for key in short if "/" not in key)][:SHOWN_NAMES]
-    hint = f"did you mean {', '.join(near)}?" if near else f"known are {', '.join(known)}, …"
+    if artifacts:
+        return artifacts
+    near = difflib.get_close_matches(name, [*known.short, *known.precise], n=3, cutoff=0.5)
+    some = [*params.studies, *(key for key in known.short if "/" not in key)][:SHOWN_NAMES]
+    hint = f"did you mean {', '.join(near)}?" if near else f"known are {', '.join(some)}, …"
     raise SandglassError(f"nothing made by the pipeline is called {name!r}; {hint}")
 
 
 def shared_name(name: str, params: Params) -> list[str]:
-    """The precise names behind ``name``, if a figure and a table of one study have it in common; else none."""
-    meant = _short(params).get(name, [])
-    pairs = [
-        [f"{kind}/{study}/{name.split('/')[-1]}" for kind in ("figures", "tables")]
-        for study in params.studies
-    ]
-    return meant if meant in pairs else []
+    """Return the precise names behind ``name`` if several results of one study share it; else none."""
+    known = _names(params)
+    meant = [] if name in known.precise else known.short.get(name, [])
+    return meant if len(meant) > 1 else []
 
 
-def _precise(params: Params) -> dict[str, list[Artifact]]:
-    """Names that only one thing can have: stages, paths (with and without ``data/``), ``figures/<study>/<name>``."""
-    found: dict[str, list[Artifact]] = {}
+@dataclass(frozen=True)
+class _Names:
+    """What can be named. ``short`` gives, by short name, the precise names that it may stand for."""
+
+    precise: dict[str, list[Artifact]]
+    short: dict[str, list[str]]
+    of_study: dict[str, list[Artifact]]
+
+
+def _names(params: Params) -> _Names:
+    if "names of artifacts" not in params.memo:
+        params.memo["names of artifacts"] = _all_names(params)
+    found: _Names = params.memo["names of artifacts"]
+    return found
+
+
+def _all_names(params: Params) -> _Names:
+    """Collect names in one walk over the jobs.
+
+    Precise are stages, paths (with and without ``data/``), ``figures/<study>/<experiment>/<figure>`` and the report.
+    """
+    names = _Names({}, {}, {study: [] for study in params.studies})
     for job in graph.jobs(params):
         artifacts = [Artifact(path, job) for path in graph.outputs(job, params)]
-        found[job.stage] = artifacts
+        names.precise[job.stage] = artifacts
+        names.of_study.get(job.study, []).extend(artifacts)
         for artifact in artifacts:
-            path = artifact.path.relative_to(graph.DATA)
-            found[str(artifact.path)] = found[str(path)] = [artifact]
-            if job.step in ("analyse", "figures"):
-                found.setdefault(str(path.parent / path.name.split(".")[0]), []).append(artifact)
-    return found
-
-
-def _short(params: Params) -> dict[str, list[str]]:
-    """By short name, the precise names that it may stand for."""
-    found: dict[str, list[str]] = {}
-    for study, entry in params.studies.items():
-        for kind in ("figures", "tables"):
-            for name in getattr(entry, kind):
-                for short in (name, f"{study}/{name}"):
-                    found.setdefault(short, []).append(f"{kind}/{study}/{name}")
+            path = artifact.path.relative_to(DATA)
+            names.precise[str(artifact.path)] = names.precise[str(path)] = [artifact]
+            if job.step in KINDS.values():
+                stem = path.name.split(".")[0]
+                names.precise.setdefault(str(path.parent / stem), []).append(artifact)
+    for study in params.studies:
+        drawn: dict[str, str] = {}  # figure -> its experiment
+        for kind in KINDS:
+            for key, experiment in params.of_study("experiments", study).items():
+                for name in getattr(experiment, kind):
+                    shorts = [f"{study}/{key}/{name}"]
+                    if (
+                        drawn.get(name, key) == key
+                    ):  # a figure's name stands for no table of another experiment
+                        shorts += [name, f"{study}/{name}"]
+                    for short in shorts:
+                        names.short.setdefault(short, []).append(f"{kind}/{study}/{key}/{name}")
+                    if kind == "figures":
+                        drawn[name] = key
     for job in graph.jobs(params):
-        if job.step in ("dataset", "train", "theory"):
-            found.setdefault(job.id, []).append(job.stage)
-    return found
+        if job.step not in ("claims", "report"):
+            names.short.setdefault(job.id, []).append(job.stage)
+    for section, locate in (("datasets", paths.dataset_path), ("runs", paths.checkpoint_path)):
+        entries = getattr(params, section)
+        for key, group in entries.items():
+            for member in group.members:
+                if member not in entries:  # the id of an entry stands for all that its job makes
+                    names.short.setdefault(member, []).append(str(locate(group.study, key, member)))
+    return names
+
+
+def _is_shown(artifact: Artifact) -> bool:
+    """Return whether a study's name stands for it: what its page shows first."""
+    return artifact.job is not None and artifact.job.step in ("figures", "claims")
 
 
 def _inside(name: str) -> Path:
-    """``name`` as a path relative to the root, where it is one."""
+    """Return ``name`` as a path relative to the root, where it is one."""
     path = Path(name)
     try:
         return path.resolve().relative_to(Path.cwd()) if path.is_absolute() else Path(*path.parts)
@@ -192,13 +277,16 @@ def _inside(name: str) -> Path:
         raise SandglassError(f"{name} lies outside this repository") from None
 
 
-def _below(path: Path, precise: dict[str, list[Artifact]], params: Params) -> list[Artifact]:
-    """What is at ``path`` or, in a folder, below it; of the report, files that exist; a reference set as a whole."""
-    if graph.DATA not in (path, *path.parents):
+def _below(path: Path, params: Params) -> list[Artifact]:
+    """Return what is at ``path`` or, in a folder, below it.
+
+    Of the report these are files that exist; a reference set is one artifact.
+    """
+    if DATA not in (path, *path.parents):
         return []
     if declared := list(_declared(path, params)):
         return declared
-    owner = precise["report"][0].job if graph.DATA / "report" in path.parents else None
+    owner = graph.job("report", "all", params) if paths.REPORT in path.parents else None
     if owner is None and path != REFERENCE and REFERENCE not in path.parents:
         return []
     if path.parent == REFERENCE and (REFERENCE / f"{path.name}.dvc").is_file():
@@ -215,7 +303,7 @@ def _declared(path: Path, params: Params) -> Iterator[Artifact]:
 
 
 def _claim(study: str | None, claim: str, params: Params) -> Artifact:
-    """The table with a claim; whose, if no study is named, is asked of the claims that were built."""
+    """Return the table with a claim; whose, if no study is named, is asked of the claims that were built."""
     if study is not None and study not in params.studies:
         raise SandglassError(f"no study is called {study!r}; known are {', '.join(params.studies)}")
     built = {key: claims_of(key) for key in ([study] if study else params.studies)}
@@ -226,12 +314,13 @@ def _claim(study: str | None, claim: str, params: Params) -> Artifact:
     if len(having) > 1:
         meant = ", ".join(f"{key}:{claim}" for key in having)
         raise SandglassError(f"'claim {claim}' is ambiguous; say which: {meant}")
-    return Artifact(graph.claims_path(having[0], "parquet"), graph.Job("claims", having[0], having[0]), claim)
+    owner = graph.job("claims", having[0], params)
+    return Artifact(paths.claims_path(having[0], "parquet"), owner, claim)
 
 
 def claims_of(study: str) -> list[str] | None:
-    """The claims that were judged for ``study``; None where none was built."""
+    """Return the numbers of the claims that were judged for ``study``; None where none was built."""
     try:
-        return list(json.loads(graph.claims_path(study, "json").read_text(encoding="utf-8")))
+        return list(json.loads(paths.claims_path(study, "json").read_text(encoding="utf-8")))
     except (OSError, ValueError):
         return None

@@ -21,14 +21,16 @@ import psutil
 from ruamel.yaml import YAML
 
 from pipeline import params
+from pipeline.audit import hashing
 from pipeline.audit.compare import DIFFERENT, NOT_COMPARED, ROUNDING, STATES, TRAINING, Comparison, compare
 from pipeline.audit.hashing import DVC
 from pipeline.audit.lineage import Chain
-from pipeline.audit.provenance import LOCK, REFERENCE, Artifact
+from pipeline.audit.provenance import LOCK, Artifact
 from pipeline.engine import graph
 from pipeline.errors import SandglassError
+from pipeline.store.paths import REFERENCE
 
-FOLDERS = (Path("pipeline"), Path("schemas"), Path("profiles"), REFERENCE)
+FOLDERS = (Path("pipeline"), Path("schemas"), Path("profiles"), Path("params"), REFERENCE)
 FILES = (
     *(Path("Snakefile"), Path("dvc.yaml"), Path("requirements.txt"), Path(".dvcignore"), DVC / "config"),
     *(Path(params.FILE), graph.ACCEPTED),
@@ -72,7 +74,7 @@ def rebuild(chain: Chain, workspace: Path | None, *, keep_runs: bool) -> Rebuilt
 
 
 def _prepare(folder: Path, mark: str) -> None:
-    """Lay out what builds; a second time, bring it up to date and leave what was built."""
+    """Lay out what builds in a folder that may be a former workspace, and note whether results are taken into it."""
     if folder in (Path.cwd(), *Path.cwd().parents):
         raise SandglassError(f"--workspace {folder} holds this work tree; name another folder")
     before = (folder / MARK).read_text(encoding="utf-8") if (folder / MARK).is_file() else None
@@ -82,6 +84,13 @@ def _prepare(folder: Path, mark: str) -> None:
         raise SandglassError(
             f"--workspace {folder} holds runs that were taken from here; add --keep-runs, or name another folder"
         )
+    lay_out(folder)
+    (folder / MARK).parent.mkdir(exist_ok=True)
+    (folder / MARK).write_text(mark or before or "", encoding="utf-8")
+
+
+def lay_out(folder: Path) -> None:
+    """Copy what builds to ``folder``; a second time, bring it up to date and leave what was built."""
     for name in FOLDERS:
         shutil.rmtree(folder / name, ignore_errors=True)
         if name.is_dir():
@@ -92,8 +101,6 @@ def _prepare(folder: Path, mark: str) -> None:
             shutil.copy2(name, folder / name)
     # A cache of its own, and no git: it may lie inside another repository.
     (folder / DVC / "config.local").write_text("[core]\n    no_scm = true\n[cache]\n    dir = cache\n")
-    (folder / MARK).parent.mkdir(exist_ok=True)
-    (folder / MARK).write_text(mark or before or "", encoding="utf-8")
 
 
 def _take(chain: Chain, folder: Path) -> None:
@@ -112,14 +119,25 @@ def _take(chain: Chain, folder: Path) -> None:
             continue
         md5s = {path: _recorded(chain, job, path) for path in files}
         if all(path.is_file() and chain.md5(path) == md5 for path, md5 in md5s.items()):
-            for path, md5 in md5s.items():
-                assert md5 is not None
-                for copy in (folder / path, folder / DVC / "cache" / "files" / "md5" / md5[:2] / md5[2:]):
-                    copy.parent.mkdir(parents=True, exist_ok=True)
-                    shutil.copyfile(path, copy)
+            for path in files:
+                content = path.read_bytes()
+                for copy in (folder / path, _cached(folder, chain.md5(path))):
+                    _write(copy, content)
+            for out in chain.lock[job.stage].outs.values():
+                if out.is_folder and (listing := chain.contents(out)) is not None:
+                    _write(_cached(folder, out.md5), hashing.listing_text(listing).encode())
             lock["stages"][job.stage] = records[job.stage]
     with target.open("w", encoding="utf-8") as file:
         yaml.dump(lock, file)
+
+
+def _cached(folder: Path, md5: str) -> Path:
+    return folder / DVC / "cache" / "files" / "md5" / md5[:2] / md5[2:]
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
 
 
 def _build(chain: Chain, folder: Path) -> None:
@@ -159,7 +177,7 @@ def _interrupt(process: subprocess.Popen[bytes]) -> None:
 
 
 def _targets(job: graph.Job, chain: Chain) -> list[Path]:
-    """What Snakemake is asked for: of the report only its page is declared."""
+    """Return what Snakemake is asked for: of the report only its page is declared."""
     asked = {artifact.path for artifact in chain.artifacts if artifact.job == job}
     declared = graph.outputs(job, chain.params)
     return [path for path in declared if path in asked] or (declared if asked else [])
@@ -174,7 +192,7 @@ def _compare(artifact: Artifact, chain: Chain, folder: Path) -> Comparison:
 
 
 def _behind(job: graph.Job, chain: Chain) -> set[graph.Job]:
-    """``job`` and all that it comes from."""
+    """Return ``job`` and all that it comes from."""
     return {job}.union(*(_behind(parent, chain) for parent in chain.parents[job]))
 
 
@@ -184,6 +202,6 @@ def _recorded(chain: Chain, job: graph.Job, path: Path) -> str | None:
 
 
 def _made(chain: Chain, folder: Path) -> tuple[list[str], list[str]]:
-    """The jobs on the chain that ran in the workspace, and those that did not have to."""
+    """Return the jobs on the chain that ran in the workspace, and those that did not have to."""
     ran = [job for job in chain.jobs if (folder / graph.LOGS / "steps" / f"{job.name}.json").is_file()]
     return [job.stage for job in ran], [job.stage for job in chain.jobs if job not in ran]

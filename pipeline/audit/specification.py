@@ -2,13 +2,90 @@
 
 from __future__ import annotations
 
+import difflib
+import io
+import json
 from pathlib import Path
+from typing import Any
+
+from pipeline import params as parameters
+from pipeline.engine import graph
+from pipeline.errors import SandglassError
+from pipeline.params import SECTIONS, SETTINGS, WITH_VARIANTS, Params, schema
+from pipeline.params.scales import SCALES, resolve
+
+
+def document(study: str | None = None, scale: str | None = None, root: Path = Path()) -> str:
+    """Return all parameters, or those of one study, resolved at ``scale`` (or their own), as one YAML document.
+
+    Entries with variants are shown as the members that they make, each with all its values.
+
+    Raises SandglassError for a scale or study that there is not.
+    """
+    if scale is not None and scale not in SCALES:
+        raise SandglassError(f"no scale {scale!r}; known: {', '.join(SCALES)}")
+    params = parameters.load(root, scale)
+    if study is not None and study not in params.studies:
+        close = difflib.get_close_matches(study, params.studies, n=1)
+        hint = f" (did you mean {close[0]!r}?)" if close else ""
+        known = ", ".join(params.studies)
+        raise SandglassError(f"params.yaml: no study {study[:80]!r}{hint}; it names: {known}")
+    chosen = [study] if study else list(params.studies)
+    main = {"scale": params.scale, "seed": params.seed, "device": params.device}
+    return _yaml(main | {"studies": {each: _resolved(each, params) for each in chosen}})
+
+
+def _resolved(study: str, params: Params) -> dict[str, Any]:
+    found: dict[str, Any] = {"title": params.studies[study].title, "source": params.studies[study].source}
+    for section in SECTIONS:
+        found[section] = {}
+        for key, entry in params.of_study(section, study).items():
+            if section in WITH_VARIANTS and list(entry.members) != [key]:
+                found[section][key] = {"variants": {name: _values(e) for name, e in entry.members.items()}}
+            else:
+                found[section][key] = _values(entry.members[key] if section in WITH_VARIANTS else entry)
+    raw = params.raw[parameters.study_file(study)]
+    return found | {name: resolve(raw[name], params.scale) for name in SETTINGS}
+
+
+def _values(entry: Any) -> dict[str, Any]:
+    """Return the fields of a typed entry, as its file could say them."""
+    return dict(entry.model_dump(exclude={"study"}, exclude_none=True))
+
+
+def _yaml(tree: dict[str, Any]) -> str:
+    from ruamel.yaml import YAML
+
+    yaml, text = YAML(), io.StringIO()
+    yaml.default_flow_style = None  # short lists on one line
+    yaml.width = 110
+    yaml.representer.ignore_aliases = lambda _: True  # each entry is to be read by itself
+    yaml.dump(tree, text)
+    return text.getvalue()
 
 
 def write(root: Path = Path()) -> None:
-    """Bring ``params/graph.json`` below ``root`` up to date, and say whether it was."""
-    from pipeline import params
-    from pipeline.engine import graph
+    """Bring what is derived from the parameters below ``root`` up to date, and say of each file whether it was.
 
-    changed = graph.write_structure(params.load(root), root)
-    print(f"{graph.STRUCTURE} is {'written' if changed else 'up to date'}")
+    These are ``params/graph.json``, which DVC reads, and ``params/schema/<study>.json``, which editors read.
+    """
+    loaded = parameters.load(root)
+    changed = {str(graph.STRUCTURE): graph.write_structure(loaded, root)}
+    for study in loaded.studies:
+        changed[schema.schema_file(study)] = _replace(root / schema.schema_file(study), schema_text(study))
+    for file, written in changed.items():
+        print(f"{file} is {'written' if written else 'up to date'}")
+
+
+def schema_text(study: str) -> str:
+    """Return the content of ``params/schema/<study>.json``."""
+    return json.dumps(schema.of_study(study), indent=1, ensure_ascii=False) + "\n"
+
+
+def _replace(file: Path, text: str) -> bool:
+    """Write ``text`` to ``file`` unless it is there; return whether it was not."""
+    if file.is_file() and file.read_text(encoding="utf-8") == text:
+        return False
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    return True

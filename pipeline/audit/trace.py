@@ -2,16 +2,16 @@
 
 With ``--json`` it prints one object with these keys, which stay:
 
-- ``names``: what was asked for; ``shared``: those of them that a figure and a table have in common, with
-  the precise names of both; ``artifacts``: each ``path``, ``job``, ``md5`` and ``size`` (bytes) as
+- ``names``: what was asked for; ``shared``: those of them that several results have in common, with
+  the precise names of each; ``artifacts``: each ``path``, ``job``, ``md5`` and ``size`` (bytes) as
   recorded (null where dvc.lock does not say), ``rebuild`` (the command that makes it alone), ``claim``.
 - ``claims``: the rows of the claims table that were asked for (columns of `schemas.claims`).
 - ``git``: ``commit`` (null without one) and ``edited``, the inputs on the chain that differ from it.
 - ``jobs``: the chain, parents first; each ``job`` (a stage of dvc.yaml), ``command``, ``parents``,
   ``recorded`` (whether dvc.lock has it), ``outputs`` and ``code`` (``path``, ``md5``, ``size``), ``data``
-  (files and folders that it read), ``parameters`` (``name``, ``written`` as in params.yaml, ``value`` at
-  its scale), ``accepted`` (edits of code declared harmless), and of the run that made it, if it was made
-  here, ``device`` and ``software_overridden``.
+  (files and folders that it read), ``parameters`` (``name``, ``written`` as in its file, ``value`` at its
+  scale), ``accepted`` (edits of code declared harmless; with ``proof``, shown to be by a rebuild), and of the
+  run that made it, if it was made here, ``device`` and ``software_overridden``.
 - ``checks``: each ``job``, ``kind`` (lock, inputs, code, parameter, data, output, seal), ``what``,
   ``state`` (match, mismatch, not checked), ``text``. The last three kinds only with ``--verify``.
 - ``verified``: null, or with ``--verify`` the worst state of all checks.
@@ -37,6 +37,7 @@ from pipeline.audit.lineage import Chain
 from pipeline.audit.provenance import Artifact
 from pipeline.audit.verify import Check
 from pipeline.engine import graph
+from pipeline.references.record import step_log
 
 VERIFIED = {verify.MATCH: 0, verify.MISMATCH: 1, verify.NOT_CHECKED: 3}
 REBUILT = {IDENTICAL: 0, DIFFERENT: 1, NOT_COMPARED: 3, WITHIN: 4}
@@ -52,8 +53,12 @@ def trace(
     workspace: Path | None,
     as_json: bool,
     code: bool,
+    full: bool = False,
 ) -> int:
-    """Print the lineage of ``names`` and return the exit status. Raises SandglassError if it cannot be told."""
+    """Print the lineage of ``names`` and return the exit status. Raises SandglassError if it cannot be told.
+
+    ``full`` prints each job and parameter by itself; without it, many of a kind are one line.
+    """
     loaded = params.load()
     asked = [artifact for name in names for artifact in provenance.resolve(name, loaded)]
     chain = Chain(dict.fromkeys(asked), loaded)
@@ -62,7 +67,7 @@ def trace(
         checks += [*verify.results(chain), *verify.references(chain)]
     found = document(names, chain, checks, verify.verdict(checks) if verified else None)
     if not as_json:
-        trace_text.show(found, code=code)
+        trace_text.show(found, code=code, full=full)
     if rebuilt:
         found["rebuilt"] = asdict(rebuild.rebuild(chain, workspace, keep_runs=keep_runs))
         if not as_json:
@@ -74,7 +79,7 @@ def trace(
 
 
 def status(found: dict[str, Any]) -> int:
-    """The worst of what verification and rebuild came to."""
+    """Return the worst of what verification and rebuild came to."""
     codes = {VERIFIED[found["verified"]]} if found["verified"] else set()
     if found["rebuilt"]:
         codes.add(REBUILT[found["rebuilt"]["state"]])
@@ -82,10 +87,10 @@ def status(found: dict[str, Any]) -> int:
 
 
 def document(names: list[str], chain: Chain, checks: list[Check], verdict: str | None) -> dict[str, Any]:
-    """What ``--json`` prints (see this module), and what the tree is drawn from."""
+    """Return what ``--json`` prints (see this module), and what the tree is drawn from."""
     edits = graph.accepted()
     inputs = {path for job in chain.jobs for path in graph.code(job, chain.params)}
-    watched = [Path(params.FILE), provenance.LOCK, *sorted(inputs)]
+    watched = [*map(Path, chain.params.raw), provenance.LOCK, *sorted(inputs)]
     commit = worktree.commit()
     return {
         "names": names,
@@ -135,10 +140,10 @@ def _claim_rows(artifact: Artifact) -> list[dict[str, Any]]:
 
 def _job(chain: Chain, job: graph.Job, edits: list[dict[str, Any]]) -> dict[str, Any]:
     stage = chain.stage(job)
-    log = lineage.step_log(job, stage.params) if stage else {}
+    log = step_log(job, stage.params) if stage else {}
     return {
         "job": job.stage,
-        "command": lineage.command(job),
+        "command": job.command,
         "parents": [parent.stage for parent in chain.parents[job]],
         "recorded": stage is not None,
         "outputs": [asdict(file) for file in chain.outputs(job)],

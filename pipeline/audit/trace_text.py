@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ from pipeline.audit import verify
 from pipeline.audit.compare import DIFFERENT, IDENTICAL, NOT_COMPARED, WITHIN
 
 SHOWN = 6  # of many names
+ALONE = 3  # jobs of one step that are drawn one by one
+LONGEST = 320  # characters of parameters, three lines
 PIPED_WIDTH = 120
 STATE = {verify.MISMATCH: "does not match:", verify.NOT_CHECKED: "not checked:"}
 COLOUR = {
@@ -24,17 +28,20 @@ COLOUR = {
 Json = dict[str, Any]
 
 
-def show(found: Json, *, code: bool) -> None:
-    """Print ``found`` (`pipeline.audit.trace.document`); with ``code``, every file of code by name."""
+def show(found: Json, *, code: bool, full: bool = False) -> None:
+    """Print ``found`` (`pipeline.audit.trace.document`); with ``code``, every file of code by name.
+
+    What is many of a kind is one line with their number; with ``full``, each is shown by itself.
+    """
     console = _console()
-    _header(console, found)
-    drawn: set[str] = set()
+    _header(console, found, full=full)
     jobs = {job["job"]: job for job in found["jobs"]}
-    for name in dict.fromkeys(artifact["job"] for artifact in found["artifacts"] if artifact["job"]):
-        if name not in drawn:
-            tree = Tree(_title(jobs[name]))
-            _branches(tree, jobs[name], jobs, drawn, code=code)
-            console.print(tree)
+    drawing = _Drawing(jobs, code=code, full=full)
+    asked = dict.fromkeys(artifact["job"] for artifact in found["artifacts"] if artifact["job"])
+    for tree in drawing.trees([jobs[name] for name in asked]):
+        console.print(tree)
+    if drawing.folded:
+        console.print("each by itself: --full")
     _checks(console, found)
 
 
@@ -73,23 +80,27 @@ def _console() -> Console:
 # --- header ---------------------------------------------------------------------------------------
 
 
-def _header(console: Console, found: Json) -> None:
-    for name, both in found["shared"].items():
+def _header(console: Console, found: Json, *, full: bool) -> None:
+    for name, meant in found["shared"].items():
         console.print(
-            f"{name!r} is ambiguous, a figure and a table: both follow; {' or '.join(both)} is one of them"
+            f"{name!r} stands for {len(meant)} results, which follow; each has a name: {', '.join(meant)}",
+            soft_wrap=True,
         )
-    for artifact in found["artifacts"]:
+    shown = found["artifacts"] if full else found["artifacts"][:SHOWN]
+    for artifact in shown:
         made = f"made by {artifact['job']}" if artifact["job"] else "of a reference set"
         console.print(f"[bold]{escape(artifact['path'])}[/]  {_file(artifact)}  {made}", soft_wrap=True)
+    if more := len(found["artifacts"]) - len(shown):
+        console.print(f"and {_count(more, 'file')} more")
     commands = {artifact["job"]: artifact["rebuild"] for artifact in reversed(found["artifacts"])}
-    for command in filter(None, commands.values()):
+    alone = list(filter(None, commands.values()))[::-1]
+    for command in alone if full else alone[:ALONE]:
         console.print(f"rebuild it alone: {command}", soft_wrap=True)
     for row in found["claims"]:
         interval = "" if row["lo"] is None else f" [{row['lo']:.4g}, {row['hi']:.4g}]"
         value = "not measured" if row["value"] is None else f"{row['value']:.4g}{interval}"
-        published = "" if row["published"] is None else f", published {row['published']:.4g}"
         console.print(
-            f"  claim {row['claim']}, {escape(row['gate'])}: {escape(row['predicate'])}: {value}{published}: "
+            f"  claim {row['claim']}, {escape(row['gate'])}: {escape(row['predicate'])}: {value}{_published(row)}: "
             f"[bold]{row['verdict']}[/] ({escape(row['reason'])})",
             soft_wrap=True,
         )
@@ -103,7 +114,190 @@ def _header(console: Console, found: Json) -> None:
         console.print(f"commit {git['commit']}; its inputs are as committed")
 
 
+def _published(row: Json) -> str:
+    """Return the published number of a gate, or its range, as part of a line."""
+    if row["published"] is None:
+        return ""
+    high = row.get("published_high")
+    return f", published {row['published']:.4g}" + ("" if high is None else f" to {high:.4g}")
+
+
 # --- tree -----------------------------------------------------------------------------------------
+
+
+class _Drawing:
+    """The tree of jobs; each is drawn once, and only named where it is met again."""
+
+    def __init__(self, jobs: dict[str, Json], *, code: bool, full: bool) -> None:
+        """``jobs`` are those of the chain, by name."""
+        self._jobs, self._code, self._full = jobs, code, full
+        self._drawn: set[str] = set()
+        self.folded = False  # whether anything was left out that ``full`` would show
+
+    def trees(self, asked: list[Json]) -> Iterator[Tree]:
+        """Yield a tree for each job that was asked for, or one for many of a step."""
+        for step, members in _by_step(asked).items():
+            members = [member for member in members if member["job"] not in self._drawn]
+            if self._is_many(members):
+                yield self._many(Tree(_heading(step, members)), members)
+                continue
+            for member in members:
+                if member["job"] not in self._drawn:
+                    yield self._one(Tree(_title(member)), member)
+
+    def _is_many(self, members: list[Json]) -> bool:
+        return not self._full and len(members) > ALONE
+
+    def _one(self, tree: Tree, job: Json) -> Tree:
+        """Add what made ``job`` below its title."""
+        self._drawn.add(job["job"])
+        tree.add(f"command: {job['command']}")
+        self._outputs(tree, [job])
+        self._parameters(tree, [job])
+        self._code_files(tree, [job])
+        self._parents(tree, [job])
+        return tree
+
+    def _many(self, tree: Tree, members: list[Json]) -> Tree:
+        """Add what many jobs of a step have in common; what is their own is left out."""
+        self.folded = True
+        self._drawn |= {member["job"] for member in members}
+        self._outputs(tree, members)
+        self._parameters(tree, members)
+        self._code_files(tree, members)
+        if other := [member["job"] for member in members if member["software_overridden"]]:
+            tree.add(f"[yellow]with other software[/]: {_names(other)}")
+        if unknown := [member["job"] for member in members if not member["recorded"]]:
+            tree.add(f"[yellow]dvc.lock has no record of[/] {_names(unknown)}")
+        self._parents(tree, members)
+        return tree
+
+    def _group(self, tree: Tree, step: str, members: list[Json]) -> None:
+        """Add jobs of one step: what they share once, then each with what is its own, then what made their inputs.
+
+        With ``full``, what made the inputs of each stands below it.
+        """
+        branch = tree.add(f"[bold]{len(members)} × {step}[/]")
+        branch.add(f"command: python -m pipeline {step} ID")
+        shared = self._parameters(branch, members)
+        self._code_files(branch, members)
+        for member in members:
+            self._drawn.add(member["job"])
+            above = [name for name in member["parents"] if name in self._drawn or not self._full]
+            leaf = branch.add(_title(member) + (f"  from {_names(above)}" if above else ""))
+            self._outputs(leaf, [member])
+            own = [each for each in member["parameters"] if _key(member, each) not in shared]
+            if texts := self._texts(member, own):
+                leaf.add(texts)
+            if self._full:
+                for name in member["parents"]:
+                    if name not in self._drawn:
+                        self._one(leaf.add(_title(self._jobs[name])), self._jobs[name])
+        if not self._full:
+            fresh = dict.fromkeys(name for member in members for name in member["parents"])
+            self._below(branch, [self._jobs[name] for name in fresh if name not in self._drawn])
+
+    def _parents(self, tree: Tree, members: list[Json]) -> None:
+        """Add the jobs whose results ``members`` read, by step; those that were drawn already are named."""
+        names = dict.fromkeys(name for member in members for name in member["parents"])
+        for parents in _by_step([self._jobs[name] for name in names]).values():
+            if above := [parent["job"] for parent in parents if parent["job"] in self._drawn]:
+                tree.add(f"from {_names(above)} (above)")
+            self._below(tree, [parent for parent in parents if parent["job"] not in self._drawn])
+
+    def _below(self, tree: Tree, jobs: list[Json]) -> None:
+        """Add ``jobs``, none of which is drawn yet, by step."""
+        for step, members in _by_step(jobs).items():
+            fresh = [
+                member for member in members if member["job"] not in self._drawn
+            ]  # by a step before this one
+            if self._is_many(fresh):
+                self._many(tree.add(_heading(step, fresh)), fresh)
+            elif len(fresh) > 1:
+                self._group(tree, step, fresh)
+            elif fresh:
+                self._one(tree.add(_title(fresh[0])), fresh[0])
+
+    def _outputs(self, tree: Tree, members: list[Json]) -> None:
+        """Add the files of each folder as one line; of many files, their number and size."""
+        files = [file for member in members for file in member["outputs"]]
+        if len(members) > 1:
+            self.folded = True
+            common = os.path.commonpath([Path(file["path"]).parent for file in files])
+            tree.add(f"{escape(common)}/: {_amount(files)}")
+            return
+        folders_of: dict[Path, list[Json]] = defaultdict(list)
+        for file in files:
+            folders_of[Path(file["path"]).parent].append(file)
+        for folder, inside in folders_of.items():
+            shown = inside if self._full or len(inside) <= SHOWN else inside[:2]
+            text = ", ".join(f"{escape(Path(file['path']).name)} {_recorded(file)}" for file in shown)
+            if len(shown) < len(inside):
+                self.folded = True
+                text += f" and {len(inside) - len(shown)} more: {_amount(inside)}"
+            tree.add(f"{escape(str(folder))}/: {text}")
+
+    def _parameters(self, tree: Tree, members: list[Json]) -> set[tuple[str, str]]:
+        """Add the parameters that all ``members`` have in common; return their names and values."""
+        keys = [{_key(member, each) for each in member["parameters"]} for member in members]
+        shared = set.intersection(*keys)
+        first = [each for each in members[0]["parameters"] if _key(members[0], each) in shared]
+        if first:
+            label = "parameters" if len(members) == 1 else "parameters in common"
+            tree.add(f"{label}: {self._texts(members[0], first)}")
+        return shared
+
+    def _texts(self, job: Json, parameters: list[Json]) -> str:
+        """Return parameters as text; the values of variants, and what is beyond some lines, only with ``full``."""
+        if self._full:
+            return escape(", ".join(_value(job, each) for each in parameters))
+        names = [_own(job, each).split(".") for each in parameters]
+        variants = list(dict.fromkeys(name[1] for name in names if name[0] == "variants" and len(name) > 1))
+        plain = [
+            each
+            for each, name in zip(parameters, names, strict=True)
+            if name[0] != "variants" and each["value"] != []  # an experiment without datasets, for instance
+        ]
+        text, left = "", len(plain)
+        for each in plain:
+            value = _value(job, each)
+            if text and len(text) + len(value) > LONGEST:
+                break
+            text, left = f"{text}, {value}" if text else value, left - 1
+        if left:
+            text += f" and {left} more"
+        if variants:
+            text += f"{', ' if text else ''}{_count(len(variants), 'variant')}: {_names(variants, shown=2)}"
+        self.folded |= bool(left or variants)
+        return escape(text)
+
+    def _code_files(self, tree: Tree, members: list[Json]) -> None:
+        """Add the files of code, the same for most jobs of a step; those that not all read, with who does."""
+        readers: dict[tuple[str, str | None], list[str]] = defaultdict(list)
+        for member in members:
+            for file in member["code"]:
+                readers[str(file["path"]), file["md5"]].append(member["job"])
+        hint = "" if self._code else " (list them: --code)"
+        branch = tree.add(f"code: {_count(len(readers), 'file')}{hint}")
+        if self._code:
+            for (path, md5), jobs in readers.items():
+                only = "" if len(jobs) == len(members) else f"  only {_names(jobs)}"
+                branch.add(f"{escape(path)}  md5 {md5}{only}")
+        for (how, text), jobs in _accepted(members).items():
+            branch.add(f"[yellow]edited after {_names(jobs)} ran, {how}[/]: {escape(text)}")
+
+
+def _by_step(jobs: list[Json]) -> dict[str, list[Json]]:
+    found: dict[str, list[Json]] = defaultdict(list)
+    for job in jobs:
+        found[job["job"].split("@")[0]].append(job)
+    return found
+
+
+def _heading(step: str, members: list[Json]) -> str:
+    devices = sorted({member["device"] for member in members if member["device"]})
+    place = f"  on {', '.join(devices)}" if devices else ""
+    return f"[bold]{len(members)} × {step}[/]: {_names([each['job'] for each in members], shown=4)}{place}"
 
 
 def _title(job: Json) -> str:
@@ -115,68 +309,15 @@ def _title(job: Json) -> str:
     return line if job["recorded"] else f"{line}  [yellow]dvc.lock has no record of it[/]"
 
 
-def _branches(tree: Tree, job: Json, jobs: dict[str, Json], drawn: set[str], *, code: bool) -> None:
-    """What made ``job``, below its title; a job that was drawn already is only named."""
-    drawn.add(job["job"])
-    tree.add(f"command: {job['command']}")
-    _outputs(tree, job)
-    _parameters(tree, [job])
-    _code(tree, [job], listed=code)
-    groups: dict[str, list[Json]] = defaultdict(list)
-    for name in job["parents"]:
-        groups[name.split("@")[0]].append(jobs[name])
-    for step, members in groups.items():
-        fresh = [member for member in members if member["job"] not in drawn]
-        if len(fresh) < len(members):
-            above = _names([member["job"] for member in members if member not in fresh])
-            tree.add(f"from {above} (above)")
-        if len(fresh) > 1:
-            _group(tree, step, fresh, jobs, drawn, code=code)
-        else:
-            for member in fresh:
-                _branches(tree.add(_title(member)), member, jobs, drawn, code=code)
-
-
-def _group(
-    tree: Tree, step: str, members: list[Json], jobs: dict[str, Json], drawn: set[str], *, code: bool
-) -> None:
-    """Jobs of one step: what they share once, then each with what is its own."""
-    branch = tree.add(f"[bold]{len(members)} × {step}[/]")
-    branch.add(f"command: python -m pipeline {step} ID")
-    shared = _parameters(branch, members)
-    _code(branch, members, listed=code)
+def _accepted(members: list[Json]) -> dict[tuple[str, str], list[str]]:
+    """Return jobs by the accepted edits that came into their records, each edit as text, and how it was accepted."""
+    found: dict[tuple[str, str], list[str]] = defaultdict(list)
     for member in members:
-        above = [name for name in member["parents"] if name in drawn]
-        leaf = branch.add(_title(member) + (f"  from {_names(above)} (above)" if above else ""))
-        drawn.add(member["job"])
-        _outputs(leaf, member)
-        if own := [each for each in member["parameters"] if _key(member, each) not in shared]:
-            leaf.add(", ".join(_value(member, each) for each in own))
-        for name in member["parents"]:
-            if name not in drawn:
-                _branches(leaf.add(_title(jobs[name])), jobs[name], jobs, drawn, code=code)
-
-
-def _outputs(tree: Tree, job: Json) -> None:
-    """The files of each folder on one line."""
-    folders: dict[Path, list[str]] = defaultdict(list)
-    for file in job["outputs"]:
-        told = "not in dvc.lock" if file["md5"] is None else f"[cyan]{file['md5'][:8]}[/]"
-        size = "" if file["size"] is None else f" {_size(file['size'])}"
-        folders[Path(file["path"]).parent].append(f"{escape(Path(file['path']).name)} {told}{size}")
-    for folder, files in folders.items():
-        tree.add(f"{escape(str(folder))}/: {', '.join(files)}")
-
-
-def _parameters(tree: Tree, members: list[Json]) -> set[tuple[str, str]]:
-    """Add the parameters that all ``members`` have in common; return their names and values."""
-    keys = [{_key(member, each) for each in member["parameters"]} for member in members]
-    shared = set.intersection(*keys)
-    first = [each for each in members[0]["parameters"] if _key(members[0], each) in shared]
-    if first:
-        label = "parameters" if len(members) == 1 else "parameters in common"
-        tree.add(f"{label}: " + ", ".join(_value(members[0], each) for each in first))
-    return shared
+        for edit in member["accepted"]:
+            paths = ", ".join(str(file.get("path")) for file in edit["files"])
+            how = "proved identical by a rebuild" if edit.get("proof") else "accepted as harmless, unproved"
+            found[how, f"{paths}: {edit.get('reason')} ({edit.get('author')})"].append(member["job"])
+    return found
 
 
 def _key(job: Json, parameter: Json) -> tuple[str, str]:
@@ -184,8 +325,8 @@ def _key(job: Json, parameter: Json) -> tuple[str, str]:
 
 
 def _own(job: Json, parameter: Json) -> str:
-    """The name of a parameter without the part that says whose it is."""
-    name, owner = str(parameter["name"]), job["job"].partition("@")[2]
+    """Return the name of a parameter without the part that says whose it is."""
+    name, owner = str(parameter["name"]).rpartition(":")[2], job["job"].partition("@")[2]
     return name.split(f".{owner}.", 1)[-1] if owner else name
 
 
@@ -193,7 +334,7 @@ def _value(job: Json, parameter: Json) -> str:
     text = f"{_own(job, parameter)} {_told(parameter['value'])}"
     if parameter["written"] != parameter["value"]:  # in the order of the scales
         text += f" of {'|'.join(_told(each) for each in parameter['written'].values())}"
-    return escape(text)
+    return text
 
 
 def _told(value: Any) -> str:
@@ -202,31 +343,22 @@ def _told(value: Any) -> str:
     return str(value).replace("'", "")
 
 
-def _code(tree: Tree, members: list[Json], *, listed: bool) -> None:
-    """The files of code, the same for most jobs of a step; those that not all read, with who does."""
-    readers: dict[tuple[str, str | None], list[str]] = defaultdict(list)
-    for member in members:
-        for file in member["code"]:
-            readers[str(file["path"]), file["md5"]].append(member["job"])
-    branch = tree.add(f"code: {_count(len(readers), 'file')}{'' if listed else ' (list them: --code)'}")
-    if listed:
-        for (path, md5), jobs in readers.items():
-            only = "" if len(jobs) == len(members) else f"  only {_names(jobs)}"
-            branch.add(f"{escape(path)}  md5 {md5}{only}")
-    for member in members:
-        for edit in member["accepted"]:
-            paths = ", ".join(str(file.get("path")) for file in edit["files"])
-            branch.add(
-                f"[yellow]edited after {member['job']} ran, accepted as harmless[/]: {escape(paths)}: "
-                f"{escape(str(edit.get('reason')))} ({escape(str(edit.get('author')))})"
-            )
+def _recorded(file: Json) -> str:
+    md5 = "not in dvc.lock" if file["md5"] is None else f"[cyan]{file['md5'][:8]}[/]"
+    return md5 if file["size"] is None else f"{md5} {_size(file['size'])}"
+
+
+def _amount(files: list[Json]) -> str:
+    known = [file["size"] for file in files if file["size"] is not None]
+    size = f", {_size(sum(known))}" if known and len(known) == len(files) else ""
+    return f"{_count(len(files), 'file')}{size}"
 
 
 # --- verdicts -------------------------------------------------------------------------------------
 
 
 def _checks(console: Console, found: Json) -> None:
-    """What does not match, each thing once with the jobs it concerns; with --verify also the counts."""
+    """Print what does not match, each thing once with the jobs it concerns; with --verify also the counts."""
     groups: dict[tuple[str, str, str], list[Json]] = defaultdict(list)
     for check in found["checks"]:
         if check["state"] != verify.MATCH:

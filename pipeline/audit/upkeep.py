@@ -27,9 +27,10 @@ from pipeline.engine import snakemake as engines
 from pipeline.engine.repository import Repository, View, alive
 from pipeline.errors import SandglassError
 from pipeline.params import Params
+from pipeline.store.paths import DATA, WORK
 
 SHOWN = 12  # paths of one kind
-STRAY, WORK, STAGING, CACHE = "files that no job makes", "resume checkpoints", "staging", "DVC's cache"
+STRAY, UNFINISHED, STAGING, CACHE = "files that no job makes", "resume checkpoints", "staging", "DVC's cache"
 SNAKEMAKE, STATE, LOGS = "Snakemake's notes", "state of the engines", "logs of former jobs"
 
 
@@ -87,18 +88,18 @@ def _leftovers(view: View, params: Params, work: bool, cache: bool) -> Iterator[
 
 def _checkpoints(found: Changes, params: Params, work: bool) -> Iterator[Leftover]:
     runs = {(job.study, job.id): job for job in graph.jobs(params) if job.step == "train"}
-    for study in _in(graph.WORK):
+    for study in _in(WORK):
         for folder in _in(study):
             job = runs.get((study.name, folder.name))
             kept = "" if work or job not in found.jobs else "its training is not finished; --work deletes it"
             if job and _runs(job.name):
                 kept = "its training is running"
-            yield Leftover(WORK, folder, _size(folder), kept)
+            yield Leftover(UNFINISHED, folder, _size(folder), kept)
 
 
 def _staging() -> Iterator[Leftover]:
-    """Folders in which steps write; a step that was killed with SIGKILL leaves its own."""
-    for folder in _in(graph.DATA / ".tmp"):
+    """Yield folders in which steps write; a step that was killed with SIGKILL leaves its own."""
+    for folder in _in(DATA / ".tmp"):
         owner, _, pid = folder.name.rpartition(".")
         kept = ""
         if not owner.endswith(f".{platform.node()}") or not pid.isdecimal():
@@ -109,7 +110,7 @@ def _staging() -> Iterator[Leftover]:
 
 
 def _notes(found: Changes) -> Iterator[Leftover]:
-    """What Snakemake and this work tree's engines keep; a start needs none of it, but for unrecorded work."""
+    """Yield what Snakemake and this work tree's engines keep; a start needs none of it, but for unrecorded work."""
     kept = (
         "a killed run's work is not recorded yet; the next start of snakemake does it"
         if found.unrecorded
@@ -123,7 +124,7 @@ def _notes(found: Changes) -> Iterator[Leftover]:
 
 
 def _runs(job: str) -> bool:
-    """Whether a process is at this job: one that an engine left behind, or that was started by hand."""
+    """Return whether a process is at this job: one that an engine left behind, or that was started by hand."""
     lock = graph.STATE / "jobs" / f"{job}.lock"
     try:
         return alive(int(lock.read_text()), lock.stat().st_mtime)

@@ -11,10 +11,11 @@ from typing import Any
 
 from pipeline.audit import hashing, worktree
 from pipeline.audit.lineage import Chain, covering
-from pipeline.audit.provenance import LOCK, REFERENCE, Entry, Stage, parse_lock, reference_set
+from pipeline.audit.provenance import LOCK, Entry, Lock, Stage, reference_set
 from pipeline.engine import graph
 from pipeline.errors import SandglassError
 from pipeline.store import checkpoints, tables
+from pipeline.store.paths import REFERENCE, REPORT
 
 MATCH, MISMATCH, NOT_CHECKED = "match", "mismatch", "not checked"
 NOT_HERE = "not here: never pushed, not pulled, or not built"
@@ -22,7 +23,7 @@ NOT_HERE = "not here: never pushed, not pulled, or not built"
 
 @dataclass(frozen=True)
 class Check:
-    """One comparison: of ``what`` (a path, or the dotted name of a parameter), on behalf of ``job``."""
+    """One comparison: of ``what`` (a path of a file or of a parameter), on behalf of ``job``."""
 
     job: str  # a stage of dvc.yaml; empty where it is no job's
     kind: str  # lock, inputs, code, parameter, data, output or seal
@@ -35,22 +36,23 @@ Maker = Callable[..., Check]  # (kind, what, state, text)
 
 
 def verdict(checks: list[Check]) -> str:
-    """The worst of them."""
+    """Return the worst state of all checks."""
     states = Counter(check.state for check in checks)
     return next((state for state in (MISMATCH, NOT_CHECKED) if states[state]), MATCH)
 
 
 def lock(chain: Chain) -> Iterator[Check]:
-    """dvc.lock beside the committed one: its record of every job and, if all records agree, its bytes."""
+    """Compare dvc.lock with the committed one: its record of every job and, if all records agree, its bytes."""
     text = worktree.committed(LOCK)
     if text is None:
         yield Check("", "lock", str(LOCK), NOT_CHECKED, "no commit holds one to compare it with")
-    committed = None if text is None else parse_lock(text, f"the committed {LOCK}")
-    if chain.lock == committed and worktree.edited([LOCK]):
+    committed = None if text is None else Lock(text, f"the committed {LOCK}")
+    edited = text != chain.lock.text
+    if committed is not None and edited and dict(chain.lock) == dict(committed):
         yield Check("", "lock", str(LOCK), MISMATCH, "says what the committed one says, but in other bytes")
     for job in chain.jobs:
         check, stage = partial(Check, job.stage, "lock", str(LOCK)), chain.stage(job)
-        if committed is not None and stage != committed.get(job.stage):
+        if committed is not None and edited and stage != committed.get(job.stage):
             yield check(MISMATCH, _unlike(stage, committed.get(job.stage)))
         elif stage is None:
             yield check(NOT_CHECKED, "has no record of this job")
@@ -59,7 +61,7 @@ def lock(chain: Chain) -> Iterator[Check]:
 
 
 def record(chain: Chain) -> Iterator[Check]:
-    """dvc.lock beside the committed one, and what it says of code and parameters beside those here."""
+    """Compare dvc.lock with the committed one, and what it says of code and parameters with those here."""
     yield from lock(chain)
     for job in chain.jobs:
         stage = chain.stage(job)
@@ -71,7 +73,7 @@ def record(chain: Chain) -> Iterator[Check]:
 
 
 def results(chain: Chain) -> Iterator[Check]:
-    """Every wanted output and reference file on the chain, hashed, and every link between two jobs."""
+    """Hash every wanted output and reference file on the chain, and compare every link between two jobs."""
     for job in chain.jobs:
         check, stage = partial(Check, job.stage), chain.stage(job)
         for entry in chain.data(job):
@@ -90,12 +92,12 @@ def results(chain: Chain) -> Iterator[Check]:
                 yield _file(chain, path, entry_of.md5, "output", check)
             yield from _seal(path, check)
         for entry, paths in whole.items():  # the page of the report stands for all files of the report
-            wanted = None if set(paths) == {graph.DATA / "report" / "index.html"} else paths
+            wanted = None if set(paths) == {REPORT / "index.html"} else paths
             yield from _folder(chain, entry, wanted, "output", check)
 
 
 def references(chain: Chain) -> Iterator[Check]:
-    """The files of reference sets that were asked for: `dvc add` keeps the md5 of a set beside it, git the rest."""
+    """Check the files of reference sets that were asked for, by the md5 that `dvc add` keeps beside a set or by git."""
     check = partial(Check, "")
     for path in (artifact.path for artifact in chain.artifacts if artifact.job is None):
         entry = reference_set(path)
@@ -129,7 +131,7 @@ def _unlike(stage: Stage | None, committed: Stage | None) -> str:
 
 
 def _inputs(chain: Chain, job: graph.Job, stage: Stage, check: Maker) -> Iterator[Check]:
-    """The sets, not only the values: an input that came or went is a difference as well."""
+    """Compare the sets of inputs, not only their content: an input that came or went is a difference as well."""
     named = [*graph.code(job, chain.params), *graph.data(job, chain.params)]
     new = [str(path) for path in named if covering(stage.deps, path) is None]
     around = {parent for path in named for parent in (path, *path.parents)}
@@ -173,17 +175,15 @@ def _differences(name: str, then: Any, now: Any) -> Iterator[tuple[str, str, str
             if then.get(key) != now.get(key):
                 yield from _differences(f"{name}.{key}", then.get(key), now.get(key))
     else:
-        yield name, MISMATCH, f"was {then}, is {now} in params.yaml"
+        yield name, MISMATCH, f"was {then}, is {now} now"
 
 
 # --- results --------------------------------------------------------------------------------------
 
 
 def _link(chain: Chain, entry: Entry, check: Maker) -> Check:
-    """Did the job read what its parents recorded? Told by dvc.lock alone, so also for files that are not here."""
-    made = covering(
-        {path: out for stage in chain.lock.values() for path, out in stage.outs.items()}, entry.path
-    )
+    """Check that the job read what its parents recorded: by dvc.lock alone, so also for files that are not here."""
+    made = covering(chain.made, entry.path)
     if made is not None and made.path == entry.path:
         found: str | None = made.md5
     elif made is not None:
@@ -208,7 +208,7 @@ def _file(chain: Chain, path: Path, recorded: str, kind: str, check: Maker) -> C
 
 
 def _folder(chain: Chain, entry: Entry, wanted: set[Path] | None, kind: str, check: Maker) -> Iterator[Check]:
-    """The ``wanted`` files (or all) of a recorded folder, and whether others lie there."""
+    """Check the ``wanted`` files (or all) of a recorded folder, and that no others lie there."""
     here = hashing.files_in(entry.path)
     listing = chain.contents(entry)
     if listing is None:
@@ -229,7 +229,7 @@ def _folder(chain: Chain, entry: Entry, wanted: set[Path] | None, kind: str, che
 
 
 def _seal(path: Path, check: Maker) -> Iterator[Check]:
-    """Tables and checkpoints hold a checksum of their own, whatever dvc.lock says."""
+    """Check the checksum that tables and checkpoints hold of themselves, whatever dvc.lock says."""
     reader = {".parquet": tables.read_metadata, ".safetensors": checkpoints.read}.get(path.suffix)
     if reader is None or not path.is_file():
         return

@@ -19,7 +19,7 @@ from pipeline.engine import graph
 def explain(name: str | None, *, as_json: bool = False) -> bool:
     """Print why ``name`` (anything that ``trace`` takes; None for everything) would be built again.
 
-    Returns whether it is up to date. Raises SandglassError if it stands for nothing.
+    Return whether it is up to date. Raise SandglassError if it stands for nothing.
     """
     params = parameters.load()
     jobs = None if name is None else changes.with_ancestors(changes.jobs_of(name, params), params)
@@ -57,7 +57,7 @@ def _print(console: Console, shown: list[Change], found: Changes, busy: str | No
             f"{job.stage}: made by a snakemake that was killed; its next start records it, dvc repro makes it again"
         )
     for stage in found.gone:
-        console.print(f"{stage}: no longer in params.yaml; the next start of an engine deletes its files")
+        console.print(f"{stage}: no longer in the parameters; the next start of an engine deletes its files")
     if not shown:
         console.print(f"nothing to do: {'everything' if name is None else escape(name)} is up to date")
         return
@@ -75,7 +75,7 @@ def _print(console: Console, shown: list[Change], found: Changes, busy: str | No
 
 
 def _groups(shown: list[Change]) -> Iterator[tuple[list[graph.Job], list[str]]]:
-    """Jobs with the same causes, and these; where only the id differs, a star is in its place."""
+    """Yield jobs with the same causes, and these; where only the id differs, a star is in its place."""
     groups: dict[tuple[str, ...], list[tuple[graph.Job, list[str]]]] = {}
     for change in shown:
         lines = list(_lines(change))

@@ -8,18 +8,18 @@ from pathlib import Path
 
 
 def commit() -> str | None:
-    """The short name of the commit that is checked out."""
+    """Return the short name of the commit that is checked out; None without one."""
     found = _git("rev-parse", "--short", "HEAD")
     return found.strip() if found else None
 
 
 def committed(path: Path) -> str | None:
-    """The text of ``path`` in that commit; None if it has none."""
+    """Return the text of ``path`` in that commit; None if it has none."""
     return _git("show", f"HEAD:./{path.as_posix()}")
 
 
 def edited(paths: Iterable[Path]) -> list[Path]:
-    """Those of ``paths`` (files or folders) that differ from the commit or are unknown to it."""
+    """Return the files among ``paths``, or in them, that differ from the commit or are unknown to it."""
     names = [path.as_posix() for path in paths]
     changed = _git("diff", "--name-only", "-z", "--relative", "HEAD", "--", *names) or ""
     unknown = _git("ls-files", "--others", "--exclude-standard", "-z", "--", *names) or ""

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from pipeline.errors import SandglassError
-from pipeline.params import NAMES, Params, study_file
+from pipeline.params import GRAPH, NAMES, Params, study_file
 from pipeline.params.entries import ANALYSIS_INPUTS, FIGURE_INPUTS, RUN_INPUTS
 from pipeline.store import paths
 from pipeline.store.paths import DATA, FIGURE_SUFFIXES, REFERENCE
@@ -24,8 +24,9 @@ from pipeline.store.paths import DATA, FIGURE_SUFFIXES, REFERENCE
 STATE = Path(".sandglass")  # parameter files and locks of this work tree, git-ignored
 LOGS = Path("logs")
 ACCEPTED = Path("accepted.jsonl")  # cosmetic edits of code, declared harmless; part of the report
-STRUCTURE = Path("params/graph.json")
+STRUCTURE = Path(GRAPH)
 SOFTWARE = Path("requirements.txt")
+REPORT_PAGE = paths.REPORT / "index.html"
 
 STEPS = ("dataset", "train", "theory", "analyse", "figures", "claims", "report")
 _SECTION = {
@@ -51,7 +52,8 @@ _CODE = {
         pipeline/store/checkpoints.py schemas/theory.py pipeline/languages/{language}.py pipeline/models/{model}.py
         pipeline/studies/{study}/constructions.py pipeline/studies/{study}/theory/{module}.py""",
     "analyse": """pipeline/kit/streams.py pipeline/kit/stats.py pipeline/kit/extremes.py pipeline/kit/inputs.py
-        pipeline/kit/results.py pipeline/store/tables.py pipeline/store/checkpoints.py schemas/curves.py schemas/theory.py
+        pipeline/kit/results.py pipeline/store/tables.py pipeline/store/checkpoints.py schemas/curves.py
+        schemas/theory.py
         pipeline/languages/{language}.py pipeline/models/{family}/ pipeline/studies/{study}/names.py
         pipeline/studies/{study}/measures/ pipeline/studies/{study}/analysis/{module}.py
         schemas/{study}/datasets.py schemas/{study}/tables.py""",
@@ -62,8 +64,9 @@ _CODE = {
     "claims": """pipeline/kit/evidence.py pipeline/kit/extremes.py pipeline/kit/results.py pipeline/kit/verdicts.py
         pipeline/store/tables.py schemas/claims.py schemas/theory.py schemas/{study}/tables.py
         pipeline/studies/{study}/names.py pipeline/studies/{study}/claims/""",
-    # It prints the md5 of all code, so it depends on all of it.
-    "report": """accepted.jsonl params/graph.json pipeline/access/ pipeline/kit/ pipeline/languages/ pipeline/models/
+    # It prints the md5 of all code, so it depends on all of it. It depends on the parameter files as such, too: where
+    # DVC runs on a graph that is out of date, at least this step starts, and says so.
+    "report": """accepted.jsonl params/ pipeline/access/ pipeline/kit/ pipeline/languages/ pipeline/models/
         pipeline/references/ pipeline/report/ pipeline/steps/ pipeline/store/ pipeline/studies/ pipeline/training/
         schemas/""",
 }
@@ -99,7 +102,8 @@ class Job:
             return ("scale", "seed", "studies")  # other files name their parameters: `params_hash`
         file = study_file(self.study)
         if self.step == "claims":
-            return ("scale", "seed", f"{file}:claims")
+            # They read whole folders, in which a table of a removed experiment may still lie.
+            return ("scale", "seed", f"{file}:claims", f"{GRAPH}:claims.{self.study}")
         own = f"{file}:{_SECTION[self.step]}.{self.id}"
         shared = (f"{file}:analysis",) if self.step in ("analyse", "figures") else ()
         return ("scale", "seed", own, *shared)
@@ -249,7 +253,7 @@ def _outputs(job: Job, params: Params) -> list[Path]:
         return [paths.figure_path(study, key, name, suffix) for name in figures for suffix in FIGURE_SUFFIXES]
     if job.step == "claims":
         return [paths.claims_path(study, suffix) for suffix in ("parquet", "json")]
-    return [paths.REPORT / "index.html"]
+    return [REPORT_PAGE]
 
 
 def inputs(job: Job, params: Params) -> list[Path]:
@@ -299,7 +303,7 @@ _PLACES = {"train": RUN_INPUTS, "analyse": ANALYSIS_INPUTS, "figures": FIGURE_IN
 def structure(params: Params) -> dict[str, dict[str, Any]]:
     """Return the graph as dvc.yaml's templates read it: by step and id, what a stage's paths are made of.
 
-    Lists of inputs have a fixed length in a template: what is left over names requirements.txt, which is an input anyway.
+    Lists of inputs have a fixed length in a template: what is left over names requirements.txt, an input anyway.
     """
     found: dict[str, dict[str, Any]] = {step: {} for step in STEPS[:-1]}
     for job in jobs(params):
@@ -307,6 +311,8 @@ def structure(params: Params) -> dict[str, dict[str, Any]]:
             continue
         own = entry(job, params)
         stated: dict[str, Any] = _fields(job, own)
+        if job.step == "claims":
+            stated = params.value(f"{GRAPH}:claims.{job.id}")
         if job.step in _PLACES:
             named = [str(path) for path in inputs(job, params)]
             stated["inputs"] = named + [str(SOFTWARE)] * (_PLACES[job.step] - len(named))
@@ -365,6 +371,6 @@ def accepted() -> list[dict[str, Any]]:
 
 
 def _files(folder: Path) -> list[Path]:
-    """Return the files in ``folder``, sorted, as they lie there now; without Python's caches, which .dvcignore names too."""
+    """Return the files in ``folder``, sorted, as they lie there now, without Python's caches (as in .dvcignore)."""
     found = (path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
     return sorted(found)

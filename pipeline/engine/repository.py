@@ -21,6 +21,7 @@ from dvc import dvcfile, rwlock
 from dvc.dependency import param
 from dvc.exceptions import DvcException
 from dvc.lock import LockError
+from dvc.output import Output
 from dvc.repo import Repo
 from dvc.utils.serialize import dump_yaml, parse_yaml_for_update
 from dvc_data.hashfile.build import build
@@ -66,7 +67,7 @@ class View:
 
     def differences(self) -> dict[str, Difference]:
         """By stage, what differs from dvc.lock; stages without a difference are left out."""
-        with _dvc():
+        with _dvc(), _hashed_once():
             self._repo._reset()
             found = {stage.addressing: self._difference(stage) for stage in self._repo.index.stages}
             return {name: difference for name, difference in found.items() if difference}
@@ -167,7 +168,7 @@ class Repository(View):
 
     def changed(self, among: set[str] | None = None) -> set[str]:
         """The stages (of those named) whose code, parameters, data, command or outputs differ from dvc.lock."""
-        with _dvc():
+        with _dvc(), _hashed_once():
             self._repo._reset()
             stages = [s for s in self._repo.index.stages if among is None or s.addressing in among]
             return {stage.addressing for stage in stages if stage.status()}
@@ -261,6 +262,24 @@ def _at(tree: Any, path: str, separator: str) -> Any:
             raise KeyError(path)
         tree = tree[key]
     return tree
+
+
+@contextmanager
+def _hashed_once() -> Iterator[None]:
+    """DVC asks for the hash of a file once for each stage that depends on it, a module of the code hundreds of times;
+    while nothing is written, one answer does."""
+    original, known = Output._get_hash_meta, dict[str, Any]()
+
+    def get_hash_meta(output: Output) -> Any:
+        if output.fs_path not in known:
+            known[output.fs_path] = original(output)
+        return known[output.fs_path]
+
+    Output._get_hash_meta = get_hash_meta
+    try:
+        yield
+    finally:
+        Output._get_hash_meta = original
 
 
 @contextmanager

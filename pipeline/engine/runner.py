@@ -74,18 +74,20 @@ def run_step(step: str, key: str, root: Path = Path()) -> None:
     Raises SandglassError on anything the user can act on; declared outputs are then left untouched.
     """
     params = parameters.load(root)
+    by_dvc = "DVC_ROOT" in os.environ
+    if by_dvc:
+        graph.check_structure(params, root)  # first: it may ask for a job that is no more
     job = _find(params, step, key)
     overridden = check_software(root)
-    if "DVC_ROOT" in os.environ:  # `dvc repro` has no start of its own: its first step prepares the work tree
+    if by_dvc:  # `dvc repro` has no start of its own: its first step prepares the work tree
         from pipeline.engine import lockfile
         from pipeline.engine import snakemake as engines
-
-        graph.check_structure(params, root)
 
         lockfile.keep(root)
         engines.prune(root, params)
         if missing := engines.missing_references(root):
             subprocess.run(["dvc", "pull", "--quiet", *map(str, missing)], check=False)  # names what it lacks
+    _check_inputs(job, params)
     graph.LOGS.mkdir(exist_ok=True)
     with _only_one(job), (graph.LOGS / f"{job.name}.log").open("w", encoding="utf-8") as log:
         _follow_engine()
@@ -99,6 +101,16 @@ def _find(params: Params, step: str, key: str) -> graph.Job:
             return job
     names = ", ".join(job.id for job in known)
     raise SandglassError(f"{step} {key}: no such id in the parameters; {step} knows: {names}")
+
+
+def _check_inputs(job: graph.Job, params: Params) -> None:
+    """Raise SandglassError if a file that ``job`` reads is not there: a step that looks into a folder would go without.
+
+    The report says itself what is missing.
+    """
+    for path in graph.data(job, params) if job.step != "report" else []:
+        if not path.is_file():
+            raise SandglassError(f"{job.step} {job.id}: {path} is missing; make it with: snakemake {path}")
 
 
 def _run(job: graph.Job, params: Params, log: TextIO, overridden: list[str]) -> None:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from pipeline import params as parameters
-from pipeline.engine import freshness, graph
+from pipeline.engine import build, freshness, graph
 from pipeline.engine.software import check_software
 from pipeline.errors import SandglassError
 from pipeline.params import Params
@@ -55,7 +55,7 @@ def begin(workflow: Any, config: dict[str, Any]) -> Params:
             graph.write_structure(params)
             run = _Run.start()
             run.reconcile(params, looks_only=workflow.output_settings.dryrun or bool(NO_RUN & set(sys.argv)))
-            workflow.onstart(lambda log: _refuse_touch(workflow))
+            workflow.onstart(lambda log: _started(workflow, params))
             workflow.onsuccess(lambda log: run.finish())
             workflow.onerror(lambda log: run.finish())
         return params
@@ -65,12 +65,22 @@ def begin(workflow: Any, config: dict[str, Any]) -> Params:
         raise SystemExit("sandglass: interrupted; run the same command again") from None
 
 
-def _refuse_touch(workflow: Any) -> None:
+def _started(workflow: Any, params: Params) -> None:
+    """Refuse ``--touch``, note what will run for whoever shows how far the build is, and spare Snakemake its timers.
+
+    With a limit on jobs per second, as by default, every look at the ready jobs starts a timer that makes it look
+    again, for ever: after a hundred jobs it looked a hundred times a second, at the size of every input of every
+    ready job, which took a quarter of a core. Jobs here take seconds, so there is nothing to limit. (A longer span of
+    the limit is no way out: Snakemake waits for its timers when it ends.)
+    """
     if workflow.touch:
         raise SystemExit(
             "sandglass: --touch is refused: it would pass stale results off as fresh; "
             "what is up to date by content is never built again anyway"
         )
+    known = {job.name.replace("-", "_"): job.name for job in graph.jobs(params)}
+    workflow.scheduler.job_rate_limiter = None
+    build.plan([known[job.rule.name] for job in workflow.dag.needrun_jobs() if job.rule.name in known])
 
 
 class Jobs:
@@ -124,8 +134,13 @@ class Rule:
         return self.job.command
 
     @property
-    def size(self) -> int:
-        """Return a measure of how long a training takes, so that the longest begin first: optimiser steps of all models."""
+    def priority(self) -> int:
+        """Return which job goes first of those that can: datasets, since trainings wait for them; then trainings, those
+        with most optimiser steps of all models first, so that no long one is left for the end; then the rest."""
+        if self.job.step == "dataset":
+            return 10**12
+        if self.job.step != "train":
+            return 0
         members = self.params.runs[self.job.id].members.values()
         return sum(m.replicas * m.steps * (len(m.lr) if isinstance(m.lr, list) else 1) for m in members)
 

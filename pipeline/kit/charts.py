@@ -1,6 +1,7 @@
-"""One look for every figure, and one way to save it: Vega-Lite with its data inside, SVG, PNG, data table.
+"""One look for every figure, and one way to save it: Vega-Lite with its data inside, SVG, data table.
 
-`script_bundle` draws the same specifications in a browser that is offline.
+`script_bundle` draws the same specifications in a browser that is offline, and `png` as a picture of pixels, which no
+job does: it takes as long as the rest, and what it gives can be drawn from the specification at any time.
 
 Colours are those of Okabe and Ito (2008), which readers with any colour vision can tell apart.
 """
@@ -75,7 +76,7 @@ CONFIG: dict[str, Any] = {
 
 
 def save(chart: alt.TopLevelMixin, data: pl.DataFrame, folder: Path, name: str) -> None:
-    """Write ``<name>.vl.json`` (data inlined), ``.svg``, ``.png`` and ``.parquet`` (``data``) into ``folder``.
+    """Write ``<name>.vl.json`` (data inlined), ``.svg`` and ``.parquet`` (``data``) into ``folder``.
 
     The same chart and data give the same bytes.
 
@@ -96,8 +97,13 @@ def save(chart: alt.TopLevelMixin, data: pl.DataFrame, folder: Path, name: str) 
             f"figure {name}: Liberation Sans has no {' '.join(absent)}: say it in other letters"
         )
     (folder / f"{name}.svg").write_text(svg, encoding="utf-8")
-    (folder / f"{name}.png").write_bytes(_small(vl_convert.vegalite_to_png(spec, scale=PNG_SCALE)))
     tables.store(data, folder / f"{name}.parquet")
+
+
+def png(spec: dict[str, Any]) -> bytes:
+    """Return the picture of a specification at twice its size in pixels; the same chart gives the same bytes."""
+    _set_up_fonts()
+    return _small(vl_convert.vegalite_to_png(spec, scale=PNG_SCALE))
 
 
 @cache
@@ -124,14 +130,14 @@ def _set_up_fonts() -> None:
 
 @cache
 def _drawn(letter: str) -> bytes:
-    """A letter as pixels."""
+    """Return a letter as pixels."""
     text = f'<text x="2" y="20" font-family="{FONT.split(",")[0]}" font-size="16">{letter}</text>'
     svg = f'<svg xmlns="http://www.w3.org/2000/svg" width="30" height="30">{text}</svg>'
     return bytes(vl_convert.svg_to_png(svg))
 
 
 def _small(png: bytes) -> bytes:
-    """The same pixels in a quarter of the bytes: the renderer hardly compresses, and the background is opaque."""
+    """Return the same pixels in a quarter of the bytes: the renderer hardly compresses, the background is opaque."""
     packed = io.BytesIO()
     with Image.open(io.BytesIO(png)) as image:
         image.convert("RGB").save(packed, "png", optimize=True, dpi=(72 * PNG_SCALE, 72 * PNG_SCALE))
@@ -139,26 +145,26 @@ def _small(png: bytes) -> bytes:
 
 
 def _numbered(svg: str) -> str:
-    """``svg`` with its gradients and clips counted from 0: the renderer counts all that it has drawn so far."""
+    """Return ``svg`` with its gradients and clips counted from 0: the renderer counts all that it has drawn so far."""
     found = dict.fromkeys(re.findall(r'id="((?:gradient|clip)_?)([0-9]+)"', svg))
     renamed = {f"{kind}{number}": f"{kind}{i}" for i, (kind, number) in enumerate(found)}
     return re.sub(r"\b(?:gradient|clip)_?[0-9]+\b", lambda hit: renamed.get(hit[0], hit[0]), svg)
 
 
 def script_bundle() -> str:
-    """Vega, Vega-Lite and vega-embed as one script that defines ``vegaEmbed`` and asks nothing of the network."""
+    """Return Vega, Vega-Lite and vega-embed as one script that defines ``vegaEmbed`` and needs no network."""
     return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
 
 
 def specification(chart: alt.TopLevelMixin) -> dict[str, Any]:
-    """The Vega-Lite specification of ``chart`` in the look of this module, all rows of its data inside."""
+    """Return the Vega-Lite specification of ``chart`` in the look of this module, all rows of its data inside."""
     with alt.data_transformers.enable("default", max_rows=None), alt.theme.enable("none"):
         spec = chart.to_dict()
     return spec | {"config": _merged(CONFIG, spec.get("config", {}))}
 
 
 def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
-    """``over`` on top of ``base``, section by section."""
+    """Return ``over`` on top of ``base``, section by section."""
     both = base | over
     for key in base.keys() & over.keys():
         if isinstance(base[key], dict) and isinstance(over[key], dict):

@@ -50,7 +50,7 @@ def checks(theory: pl.DataFrame, pattern: str, value: pl.Expr) -> Evidence:
     if not rows.height:
         return None, f"no theory check has a name like {pattern}"
     failed = rows.select((pl.col("measured").is_nan() | pl.col("measured").is_null()).any()).item()
-    return Measured(float("nan") if failed else rows.select(value).item(), n=rows.height), ""
+    return Measured(float("nan") if failed else rows.select(value).item()), ""
 
 
 def check_gate(

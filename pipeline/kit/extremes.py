@@ -7,6 +7,7 @@ holds. Everything here returns NaN as soon as one value is NaN.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -31,21 +32,25 @@ def smallest(*values: ArrayLike | Iterable[float]) -> float:
     return float(np.min(_flat(values)))
 
 
-def _flat(values: tuple[ArrayLike | Iterable[float], ...]) -> np.ndarray:
-    parts = [
+def _flat(values: tuple[Any, ...]) -> np.ndarray:
+    """Return all numbers in ``values``, which are numbers, arrays or anything that can be gone through."""
+    plain = [
         value if isinstance(value, (int, float, np.ndarray, np.generic)) else list(value) for value in values
-    ]  # type: ignore[arg-type]
-    return np.concatenate([np.asarray(part, float).ravel() for part in parts])
+    ]
+    return np.concatenate([np.asarray(part, float).ravel() for part in plain])
 
 
 def column_max(column: str | pl.Expr) -> pl.Expr:
-    """Return the expression for the largest value of a column: NaN if one is NaN, null if there is no value."""
-    return _expr(column).nan_max()
+    """Return the expression for the largest value of a column: NaN if one is NaN or null, null if there is no row.
+
+    Null counts as NaN because tables store a measurement that failed as null.
+    """
+    return _expr(column).fill_null(float("nan")).nan_max()
 
 
 def column_min(column: str | pl.Expr) -> pl.Expr:
-    """Return the expression for the smallest value of a column: NaN if one is NaN, null if there is no value."""
-    return _expr(column).nan_min()
+    """Return the expression for the smallest value of a column: NaN if one is NaN or null, null if there is no row."""
+    return _expr(column).fill_null(float("nan")).nan_min()
 
 
 def _expr(column: str | pl.Expr) -> pl.Expr:

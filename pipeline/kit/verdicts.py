@@ -18,6 +18,7 @@ import polars as pl
 
 from schemas.claims import NOT_REPRODUCED, NOT_TESTED, PARTLY, REPRODUCED, SCALES, Claims
 
+_NAMES = {"value": "value", "lo": "lower end", "hi": "upper end"}
 _OPERATORS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 
@@ -48,10 +49,15 @@ class Condition:
             number is not None and not math.isnan(number) and _OPERATORS[self.comparison](number, self.bound)
         )
 
+    @property
+    def text(self) -> str:
+        """Return the condition as the column ``bound`` shows it, for instance ``upper end < 0.5``."""
+        return f"{_NAMES[self.what]} {self.comparison} {self.bound:.4g}"
+
     def describe(self, measured: Measured) -> str:
         """What was found, for instance ``upper end 0.31 < 0.5`` or ``value 0.62, not < 0.5``."""
         number = getattr(measured, self.what)
-        name = {"value": "value", "lo": "lower end", "hi": "upper end"}[self.what]
+        name = _NAMES[self.what]
         if number is None or math.isnan(number):
             return f"{name} not defined"
         relation = f"{self.comparison} {self.bound:.4g}"
@@ -78,7 +84,8 @@ class Gate:
     conditions: tuple[Condition, ...]
     measured: Measured | None
     missing: str = ""
-    published: float | None = None
+    published: float | None = None  # printed in the source; of a printed range the lower end
+    published_high: float | None = None  # of a printed range the upper end
     scale_needed: str = "quick"
 
     def verdict(self, scale: str) -> tuple[str, str]:
@@ -98,12 +105,13 @@ def table(gates: Iterable[Gate], study: str, scale: str, params_hash: str) -> pl
     for gate in gates:
         measured = gate.measured or Measured(None)
         verdict, reason = gate.verdict(scale)
-        same = ("claim", "gate", "predicate", "source", "published", "scale_needed")
+        same = ("claim", "gate", "predicate", "source", "published", "published_high", "scale_needed")
         rows.append(
             {name: getattr(gate, name) for name in same}
             | {name: getattr(measured, name) for name in Measured.__dataclass_fields__}
             | {
                 "study": study,
+                "bound": " and ".join(condition.text for condition in gate.conditions),
                 "scale": scale,
                 "verdict": verdict,
                 "reason": reason,

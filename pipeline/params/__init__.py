@@ -36,14 +36,15 @@ __all__ = [
 ]  # fmt: skip
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+GRAPH = "params/graph.json"  # what follows from the other files, for DVC (`pipeline.engine.graph`)
 
 # Section of params/<study>.yaml -> name of the type that validates its entries, in the study's own params module.
 SECTIONS = {"datasets": "Dataset", "runs": "Run", "theory": "Theory", "experiments": "Experiment"}
 SETTINGS = {"analysis": "Analysis", "claims": "Claims"}
 WITH_VARIANTS = ("datasets", "runs")
-# The same in all variants of an entry, and at every scale: the graph names code and files by them.
+# The same at every scale: the graph names code and files by them, in experiments by their lists as well.
 NAMES = ("language", "model", "objective", "dataset", "module", "family")
-FIXED = ("language", "model", "objective")
+FIXED = ("language", "model", "objective")  # the same in all variants of an entry, too
 LISTS = ("runs", "datasets", "theory", "beside", "tables", "figures")
 
 
@@ -95,12 +96,28 @@ class Params:
     )  # of what is derived from this
 
     def value(self, path: str) -> Any:
-        """Return the raw value at ``scale`` (of params.yaml) or ``params/dyck.yaml:runs.dyck-standard``."""
+        """Return the raw value at ``scale`` (of params.yaml) or ``params/dyck.yaml:runs.dyck-standard``.
+
+        Of `GRAPH` there is ``claims.<study>``: the lists that follow from the study's file.
+        """
         file, colon, keys = path.rpartition(":")
-        value: Any = self.raw[file if colon else FILE]
+        value: Any = self._lists() if file == GRAPH else self.raw[file if colon else FILE]
         for key in keys.split("."):
             value = value[key]
         return value
+
+    def _lists(self) -> dict[str, Any]:
+        """Return of each study what its claims read: the experiments with tables, and the theory checks."""
+        return {
+            "claims": {
+                study: {
+                    "study": study,
+                    "tables": [key for key, own in self.of_study("experiments", study).items() if own.tables],
+                    "theory": list(self.of_study("theory", study)),
+                }
+                for study in self.studies
+            }
+        }
 
     def members(self, section: str, study: str | None = None) -> dict[str, Any]:
         """Return the typed entries of all members of ``datasets`` or ``runs``, of one study or of all."""
@@ -133,7 +150,7 @@ def study_file(study: str) -> str:
 def load(root: Path = Path(), scale: str | None = None) -> Params:
     """Read and validate all parameter files at every scale; return them resolved at their own (or ``scale``).
 
-    Raises SandglassError: one line with the file and the path of the value, what was expected and the nearest valid key.
+    Raises SandglassError: one line with the file and the path of the value, what was expected and the nearest key.
     """
     main = File(FILE)
     header = main.validate(Header, main.read(root), "")
@@ -181,13 +198,14 @@ def _read_study(params: Params, study: str, file: File) -> None:
         if not isinstance(entries, dict) or not entries:
             file.refuse(section, f"expected a mapping of at least one id, got {shown(entries)}")
         known = getattr(params, section)
+        names = NAMES + (LISTS if section == "experiments" else ())
         for key, entry in entries.items():
             path = f"{section}.{key}"
             _check_id(file, study, key, path)
             if key in known:
                 file.refuse(path, f"{key!r} is there already, in {study_file(known[key].study)}")
             members = {
-                member: file.validate(types[kind], file.resolve(value, where, params.scale, NAMES), where)
+                member: file.validate(types[kind], file.resolve(value, where, params.scale, names), where)
                 for member, value, where in _members(file, study, section, key, entry)
             }
             known[key] = Group(key, study, members) if section in WITH_VARIANTS else members[key]
@@ -271,8 +289,9 @@ class _CrossCheck:
         self._module(f"{path}.model", group.model, "pipeline/models")
         self._module(f"{path}.objective", group.objective, "pipeline/training/objectives")
         known = self.params.members("datasets")
+        alone = "variants" not in self.file.values["runs"][key]
         for member, entry in group.members.items():
-            where = f"{path}.dataset" if member == key else f"{path}.variants.{member}.dataset"
+            where = f"{path}.dataset" if alone else f"{path}.variants.{member}.dataset"
             if entry.dataset not in known:
                 self.file.refuse(where, f"no such dataset {entry.dataset!r}{nearest(entry.dataset, known)}")
             if known[entry.dataset].study != self.study:

@@ -109,6 +109,5 @@ class _Walk:
         elif value is not None:
             self._refuse(path, f"expected text, a number, a list or a mapping, got {type(value).__name__}")
 
-
-def _refuse(self, path: list[str], text: str) -> None:
-    raise SandglassError(f"{FILE}: {'.'.join(path) or 'the top'}: {text}")
+    def _refuse(self, path: list[str], text: str) -> None:
+        raise SandglassError(f"{self._name}: {'.'.join(path) or 'the top'}: {text}")

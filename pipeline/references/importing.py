@@ -1,8 +1,8 @@
 """Reference sets: the result tables of a long run, made in another clone, frozen in data/reference/<set>/.
 
-A set holds the tables, theory rows and claims of one study, and ``record.json``, which says for every job
-behind them what dvc.lock of that clone says: parameters, md5 of code, data and outputs (checkpoints among
-them, which stay behind), and the device it ran on. The report shows its claims in a column of their own.
+A set holds the tables, theory rows and claims of one study as ``<kind>/<experiment>/…``, and ``record.json``, which
+says for every job behind them what dvc.lock of that clone says: parameters, md5 of code, data and outputs (checkpoints
+among them, which stay behind), and the device it ran on. The report shows its claims in a column of their own.
 
 A study may have several, for instance where its runs were spread over machines that share no storage. Each stays
 what one clone built: nothing is merged, and a gate that needs runs of two sets is tested by neither.
@@ -21,19 +21,20 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from pipeline import params as parameters
-from pipeline.audit.lineage import step_log
 from pipeline.engine import graph
 from pipeline.engine import snakemake as engines
 from pipeline.errors import SandglassError
-from pipeline.references.reading import RECORD, stranger
+from pipeline.references.reading import stranger
+from pipeline.references.record import RECORD, kept_path, lock_parameters, step_log
+from pipeline.store.paths import DATA, REFERENCE
 
 KEPT = ("theory", "analyse", "claims")  # steps whose files make up a set
 
 
 def freeze(study: str, clone: Path, name: str | None = None) -> Path:
-    """Copy the results of ``study`` from the work tree ``clone`` to data/reference and ``dvc add`` them.
+    """Copy the results of ``study`` from the work tree ``clone`` to data/reference, ``dvc add`` and return the folder.
 
-    ``name`` is that of the set, without it that of the study; a set of that name is replaced.
+    ``name`` is the name of the set, which is that of the study without it; a set of that name is replaced.
 
     Raises SandglassError if they are not there, or are not what dvc.lock of ``clone`` says, if the name is no
     name of a folder or belongs to another study, or if an engine is at work here. The old set is in place then.
@@ -42,7 +43,7 @@ def freeze(study: str, clone: Path, name: str | None = None) -> Path:
     params = parameters.load(clone)
     if study not in params.studies:
         raise SandglassError(
-            f"{clone}/params.yaml knows no study {study!r}: it has {', '.join(params.studies)}"
+            f"{clone}/{parameters.FILE} knows no study {study!r}: it has {', '.join(params.studies)}"
         )
     _refuse_name(name, study, parameters.load())
     with engines.alone():  # `dvc add` below takes DVC's lock by itself
@@ -56,13 +57,11 @@ def freeze(study: str, clone: Path, name: str | None = None) -> Path:
         "jobs": {job.stage: _job(stages[job.stage], clone, job) for job in jobs if job.step != "figures"},
     }
     files = [path for job in jobs if job.step in KEPT for path in graph.outputs(job, params)]
-    staging, before = (
-        graph.DATA / ".tmp" / f"{kind}-{name}.{os.getpid()}" for kind in ("reference", "replaced")
-    )
-    target = graph.REFERENCE / name
+    staging, before = (DATA / ".tmp" / f"{kind}-{name}.{os.getpid()}" for kind in ("reference", "replaced"))
+    target = REFERENCE / name
     try:
         for path in files:
-            copy = staging / path.relative_to(graph.DATA).parts[0] / path.name
+            copy = staging / kept_path(name, path).relative_to(target)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(clone / path, copy)
         text = json.dumps(record, indent=1, sort_keys=True, ensure_ascii=False)
@@ -86,17 +85,15 @@ def _refuse_name(name: str, study: str, here: parameters.Params) -> None:
     if not re.fullmatch(r"[a-z0-9][a-z0-9-]*", name):
         raise SandglassError(f"{name!r} is no name of a set: small letters, digits and hyphens, please")
     try:
-        taken = stranger(graph.REFERENCE / name, study, here.studies)
+        taken = stranger(REFERENCE / name, study, here.studies)
     except SandglassError:  # damaged: to replace it mends it
         taken = None
     if taken:
-        raise SandglassError(
-            f"{graph.REFERENCE / name} is for results of {taken}: give the set another --name"
-        )
+        raise SandglassError(f"{REFERENCE / name} is for results of {taken}: give the set another --name")
 
 
 def _refuse_stale(clone: Path, jobs: list[graph.Job]) -> None:
-    """The clone's DVC must find nothing changed about these jobs."""
+    """Raise SandglassError if the clone's DVC finds anything changed about these jobs."""
     done = subprocess.run(["dvc", "status", "--json"], cwd=clone, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SandglassError(f"dvc status in {clone}: {' '.join(done.stderr.split())}")
@@ -109,10 +106,10 @@ def _refuse_stale(clone: Path, jobs: list[graph.Job]) -> None:
 
 
 def _job(stage: dict[str, Any], clone: Path, job: graph.Job) -> dict[str, Any]:
-    """What the lock file says of one job, and the device from its log."""
+    """Return what the lock file says of one job, and the device from its log."""
     deps = {dep["path"]: dep["md5"] for dep in stage.get("deps", [])}
-    params = stage.get("params", {}).get("params.yaml", {})
-    made = f"{graph.DATA}/"
+    params = lock_parameters(stage)
+    made = f"{DATA}/"
     noted = step_log(job, params, clone)
     return {
         "params": params,

@@ -1,4 +1,8 @@
-"""Reference sets as the report shows them: frozen results of longer runs, beside those built here."""
+"""Reference sets as they are read: frozen results of longer runs, beside those built here.
+
+A set keeps its files as ``data/reference/<set>/<kind>/<experiment>/…``. Sets that were frozen when a study had one
+analysis have all tables in ``tables/``; they are read as they are.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +11,26 @@ import json
 from collections.abc import Container
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from pipeline.engine import graph
-from pipeline.errors import SandglassError
-from pipeline.report.files import Files
+import polars as pl
+
+from pipeline.references.record import RECORD, kept_path, read_record
 from pipeline.store import tables
-from schemas.claims import NOT_TESTED, Claims
+from pipeline.store.paths import REFERENCE
+from schemas.claims import NOT_TESTED, Claims, upgraded
 from schemas.theory import Theory
 
+__all__ = ["RECORD", "Reference", "Row", "beside", "load", "owner", "read_table", "stranger", "table_files"]
+
 Row = dict[str, Any]
-RECORD = "record.json"
+
+
+class Files(Protocol):
+    """Whoever knows the md5 of files, each read once: for instance `pipeline.report.files.Files`."""
+
+    def md5(self, path: Path) -> str:
+        """Return the md5 of the bytes of the file at ``path``."""
 
 
 @dataclass(frozen=True)
@@ -33,17 +46,15 @@ class Reference:
 
     @property
     def page(self) -> str:
-        """Its page, from the root of the site."""
+        """Return the path of its page from the root of the site."""
         return f"reference/{self.name}.html"
 
     def verified(self, files: Files) -> dict[Path, bool]:
-        """Which files of the set are named in the record, alone or by their folder, and whether the md5 is that."""
+        """Return which files of the set the record names, alone or by their folder, and whether their md5 is that."""
         found: dict[Path, bool] = {}
         for job in self.record.get("jobs", {}).values():
             for output, md5 in job["outputs"].items():
-                # data/<kind>/<study>/… lies in data/reference/<set>/<kind>/…
-                _, kind, _, *rest = Path(output).parts
-                copy = graph.REFERENCE.joinpath(self.name, kind, *rest)
+                copy = kept_path(self.name, Path(output))
                 inside = [path for path in self.files if path == copy or copy in path.parents]
                 folder = md5.endswith(".dir")
                 now = _folder_md5(copy, inside, files) if folder else "".join(map(files.md5, inside))
@@ -52,24 +63,24 @@ class Reference:
 
 
 def load(study: str) -> list[Reference]:
-    """The sets of ``study``, that with its own name first.
+    """Return the sets of ``study``, the one with its own name first.
 
     Raises SandglassError if one is damaged.
     """
-    folders = sorted(graph.REFERENCE.glob("*/"), key=lambda folder: (folder.name != study, folder.name))
+    folders = sorted(REFERENCE.glob("*/"), key=lambda folder: (folder.name != study, folder.name))
     return [_load(folder) for folder in folders if owner(folder) == study and _files(folder)]
 
 
 def owner(folder: Path) -> str:
-    """The study whose results lie in ``folder``: as the record says, or without one its name.
+    """Return the study whose results lie in ``folder``: as the record says, or without a record the folder's name.
 
     Raises SandglassError if the record is damaged.
     """
-    return str(_record(folder).get("study", folder.name))
+    return str(read_record(folder).get("study", folder.name))
 
 
 def stranger(folder: Path, study: str, studies: Container[str]) -> str | None:
-    """The other study that the set ``folder`` is for, by its record or else by its name; None if there is none.
+    """Return the other study that the set ``folder`` is for, by its record or else by its name; None if there is none.
 
     Raises SandglassError if the record is damaged.
     """
@@ -78,7 +89,7 @@ def stranger(folder: Path, study: str, studies: Container[str]) -> str | None:
 
 
 def beside(references: list[Reference], claim: str, gate: str) -> list[tuple[Reference, Row]]:
-    """What the sets say of a gate: those that test it, or, if none does, the first that knows it."""
+    """Return what the sets say of a gate: those that test it, or, if none does, the first that knows it."""
     known = [
         (reference, reference.claims[claim, gate])
         for reference in references
@@ -87,11 +98,41 @@ def beside(references: list[Reference], claim: str, gate: str) -> list[tuple[Ref
     return [found for found in known if found[1]["verdict"] != NOT_TESTED] or known[:1]
 
 
+def table_files(name: str, paths: list[Path], root: Path = Path()) -> list[Path]:
+    """Return the files of the set ``name`` that hold what lies in ``paths`` of a work tree, those that exist.
+
+    In a set of the old layout one file holds the rows of all experiments.
+    """
+    copies = [kept_path(name, path) for path in paths]
+    flat = [REFERENCE / name / "tables" / path.name for path in paths if path.parts[1] == "tables"]
+    return [path for path in copies if (root / path).is_file()] or [
+        path for path in dict.fromkeys(flat) if (root / path).is_file()
+    ]
+
+
+def read_table(path: Path, schema: tables.Schemas) -> pl.DataFrame:
+    """Return a table of a set. What its schema has got since then is empty, in claims or where it may be null.
+
+    Raises SandglassError if the file is damaged or breaks the schema in another way.
+    """
+    model = tables.of_kind(schema, tables.read_metadata(path), path)
+    frame = pl.read_parquet(path)
+    if model is Claims:
+        frame = upgraded(frame)
+    columns = model.to_schema().columns
+    new = {key: each for key, each in columns.items() if key not in frame.columns and each.nullable}
+    frame = frame.with_columns(pl.lit(None, dtype=each.dtype.type).alias(key) for key, each in new.items())
+    order = [key for key in columns if key in frame.columns]
+    frame = frame.select(*order, *(key for key in frame.columns if key not in columns))
+    tables.validate(frame, model, str(path))
+    return frame
+
+
 def _load(folder: Path) -> Reference:
-    record, claims, theory = _record(folder), folder / "claims" / "claims.parquet", []
-    rows = tables.read(claims, Claims).to_dicts() if claims.is_file() else []
+    record, claims, theory = read_record(folder), folder / "claims" / "claims.parquet", []
+    rows = read_table(claims, Claims).to_dicts() if claims.is_file() else []
     for path in sorted((folder / "theory").glob("*.parquet")):
-        theory += tables.read(path, Theory).to_dicts()
+        theory += read_table(path, Theory).to_dicts()
     scale = record.get("scale") or (rows[0]["scale"] if rows else "unknown")
     by_gate = {(row["claim"], row["gate"]): row for row in rows}
     return Reference(folder.name, scale, record, _files(folder), by_gate, theory)
@@ -102,22 +143,6 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _folder_md5(folder: Path, inside: list[Path], files: Files) -> str:
-    """As DVC names the content of a folder."""
+    """Return the name that DVC gives to the content of a folder."""
     entries = [{"md5": files.md5(path), "relpath": str(path.relative_to(folder))} for path in inside]
     return hashlib.md5(json.dumps(entries, sort_keys=True).encode()).hexdigest() + ".dir"
-
-
-def _record(folder: Path) -> Row:
-    path = folder / RECORD
-    if not path.is_file():
-        return {}
-    try:
-        found: Row = json.loads(path.read_text(encoding="utf-8"))
-        for job in found["jobs"].values():
-            for part in ("params", "device", "code", "outputs"):
-                job[part]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise SandglassError(
-            f"{path} is no record of a reference set ({type(error).__name__}: {error})"
-        ) from None
-    return found

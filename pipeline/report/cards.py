@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandera.polars as pa
 import polars as pl
@@ -19,17 +19,16 @@ from pipeline.report import figures, sources, wording
 from pipeline.report.catalogue import Artifact
 from pipeline.report.lineage import Drawing
 from pipeline.report.results import Row
-from pipeline.store import checkpoints, tables
+from pipeline.report.shared import Site
+from pipeline.store import checkpoints, paths, tables
 from schemas.claims import Claims
 from schemas.curves import Curves
 from schemas.theory import Theory
 
-if TYPE_CHECKING:
-    from pipeline.report.site import Site
-
 FIRST_ROWS = 10
 SHOWN_TOKENS = 200  # of a decoded sequence
 TOKENS = "tokens"  # the list column of a dataset that its vocabulary names
+STUDIES = Path("pipeline/studies")
 Model = type[pa.DataFrameModel]
 Pairs = list[tuple[str, str]]
 
@@ -39,30 +38,46 @@ class _AsDrawn(pa.DataFrameModel):
 
 
 @dataclass
+class Member:
+    """One dataset of a job, or one ensemble of a run: what differs between it and the others, and what it holds."""
+
+    id: str
+    path: Path
+    own: Pairs = field(default_factory=list)  # the fields in which it differs
+    facts: Pairs = field(default_factory=list)
+    frame: pl.DataFrame | None = None
+    tensors: list[tuple[str, str, str]] = field(default_factory=list)
+
+
+@dataclass
 class Card:
     """The parts of the page that depend on the kind of the artifact, and those that all have."""
 
     what: Markup
-    drawing: Drawing
     source: sources.Source | None = None
     facts: Pairs = field(default_factory=list)
+    members: list[Member] = field(default_factory=list)
     schema: list[Row] = field(default_factory=list)
     rules: list[str] = field(default_factory=list)
     frame: pl.DataFrame | None = None
     rows: list[Row] = field(default_factory=list)
-    tensors: list[tuple[str, str, str]] = field(default_factory=list)
     figure: figures.Figure | None = None
+    drawing: Drawing | None = None
     parameters: list[tuple[str, str, str]] = field(default_factory=list)
     accepted: list[Row] = field(default_factory=list)
+    lacks: list[Path] = field(default_factory=list)
+    first_rows: int = FIRST_ROWS
 
 
 def card(site: Site, artifact: Artifact) -> Card:
-    """All that the page of ``artifact`` says.
+    """Return all that the page of ``artifact`` says; of what is not here, what code and parameters say of it.
 
     Raises SandglassError if one of its files is damaged or breaks its schema.
     """
     job = artifact.job
-    made = _KINDS[job.step](site, artifact, site.lineage.draw(job))
+    made = _KINDS[job.step](site, artifact)
+    made.lacks = site.lacks(artifact)
+    made.drawing = site.lineage.draw(job)
     made.parameters = list(parameters(site, job))
     code = {str(path): site.files.md5(path) for path in graph.code(job, site.params)}
     made.accepted = [
@@ -75,7 +90,7 @@ def card(site: Site, artifact: Artifact) -> Card:
 
 
 def parameters(site: Site, job: graph.Job) -> Iterator[tuple[str, str, str]]:
-    """Dotted path, value as it stands in params.yaml, and at the scale, of every parameter ``job`` tracks."""
+    """Yield path, value as it stands in its file, and at the scale, of every parameter that ``job`` tracks."""
     for path in job.tracked:
         for leaf, value in _leaves(path, site.params.value(path)):
             yield leaf, wording.as_json(value), wording.as_json(resolve(value, site.params.scale))
@@ -90,7 +105,7 @@ def _leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def columns(model: Model) -> tuple[list[Row], list[str]]:
-    """The columns that a schema asks for, and the rules that concern the table as a whole."""
+    """Return the columns that a schema asks for, and the rules that concern the table as a whole."""
     schema = model.to_schema()
     rows = [
         {
@@ -111,14 +126,48 @@ def _check(check: Any) -> str:
     return str(check.error or check.name).replace("_", " ")
 
 
-def _dataset(site: Site, artifact: Artifact, drawing: Drawing) -> Card:
-    job, (path,) = artifact.job, artifact.paths
-    metadata = tables.read_metadata(path)
-    model = tables.of_kind(importlib.import_module(f"schemas.{job.study}.datasets").SCHEMA, metadata, path)
-    frame = tables.read(path, model)
-    module = Path("pipeline/studies") / job.study / "datasets.py"
-    entry = graph.entry(job, site.params)
-    language = Path("pipeline/languages") / f"{entry.language}.py"
+def _members(site: Site, artifact: Artifact) -> list[tuple[Member, Any]]:
+    """Return the members of a dataset or run in the order of the parameters, with their entries."""
+    entries = graph.entry(artifact.job, site.params).members
+    fields = {key: dict(entry) for key, entry in entries.items()}
+    first = next(iter(fields.values()))
+    differing = [
+        name for name in first if any(other.get(name, other) != first[name] for other in fields.values())
+    ]
+    return [
+        (
+            Member(key, path, [(name, _plain(fields[key].get(name))) for name in differing]),
+            entries[key],
+        )
+        for key, path in artifact.members.items()
+    ]
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
+
+
+def _dataset(site: Site, artifact: Artifact) -> Card:
+    job = artifact.job
+    module = STUDIES / job.study / "datasets.py"
+    source = sources.defined(module, "generate")
+    schemas = importlib.import_module(f"schemas.{job.study}.datasets").SCHEMA
+    language = Path("pipeline/languages") / f"{graph.entry(job, site.params).language}.py"
+    facts = [("language", f"{language}: {wording.first_paragraph(sources.module_doc(language))}")]
+    model: Model | None = None if isinstance(schemas, dict) else schemas
+    members = _members(site, artifact)
+    for member, _ in members:
+        if site.is_here(member.path):
+            metadata = tables.read_metadata(member.path)
+            model = tables.of_kind(schemas, metadata, member.path)
+            member.frame = tables.read(member.path, model)
+            member.facts = _dataset_facts(member.frame, metadata)
+    what = _doc(model, source) if model else wording.prose(source.doc if source else "")
+    made = Card(what, source, facts, [member for member, _ in members])
+    return _with_schema(model, made) if model else made
+
+
+def _dataset_facts(frame: pl.DataFrame, metadata: dict[str, str]) -> Pairs:
     facts = [("rows", f"{frame.height:,}")]
     if TOKENS in frame.columns:
         facts.append(("tokens", f"{int(frame[TOKENS].list.len().sum()):,}"))
@@ -127,13 +176,11 @@ def _dataset(site: Site, artifact: Artifact, drawing: Drawing) -> Card:
         vocabulary = json.loads(metadata["vocabulary"])
         facts.append(("vocabulary", ", ".join(f"{i} = {word}" for i, word in enumerate(vocabulary))))
         facts += _example(frame, vocabulary)
-    facts.append(("language", f"{language}: {wording.first_paragraph(sources.module_doc(language))}"))
-    source = sources.defined(module, "generate")
-    return _with_schema(model, Card(_doc(model, source), drawing, source, facts, frame=frame))
+    return facts
 
 
 def _example(frame: pl.DataFrame, vocabulary: list[str]) -> Pairs:
-    """The longest of the first sequences, in the words of the vocabulary."""
+    """Return the longest of the first sequences, in the words of the vocabulary."""
     if TOKENS not in frame.columns or not frame.height:
         return []
     lengths = frame[TOKENS].head(FIRST_ROWS).list.len()
@@ -144,66 +191,79 @@ def _example(frame: pl.DataFrame, vocabulary: list[str]) -> Pairs:
     return [(f"row {row}, decoded", shown)]
 
 
+def _run(site: Site, artifact: Artifact) -> Card:
+    job = artifact.job
+    group = graph.entry(job, site.params)
+    model = Path("pipeline/models") / f"{group.model}.py"
+    facts = [
+        ("model", f"{model}: {wording.first_paragraph(sources.module_doc(model))}"),
+        ("objective", f"pipeline/training/objectives/{group.objective}.py"),
+    ]
+    members = _members(site, artifact)
+    for member, entry in members:
+        member.facts = [
+            ("replicas", _replicas(entry)),
+            ("dataset", entry.dataset),
+            ("steps", f"{entry.steps:,} of {entry.batch} sequences each"),
+        ]
+        if site.is_here(member.path):
+            arrays, header = checkpoints.read(member.path)
+            diverged = header.get("diverged") or {}
+            member.facts += [
+                ("numbers in the checkpoint", f"{sum(array.size for array in arrays.values()):,}"),
+                ("diverged", ", ".join(f"replica {r} at step {s}" for r, s in diverged.items()) or "none"),
+            ]
+            member.tensors = sorted(
+                (name, str(array.dtype), " × ".join(map(str, array.shape))) for name, array in arrays.items()
+            )
+    what = wording.prose(
+        "A run: ensembles of replicas of one model, trained alike. "
+        + ("Its members differ in what the table below says. " if len(members) > 1 else "")
+        + "The leading axis of the tensors is the replica, where a tensor differs between replicas."
+    )
+    source = sources.defined(STUDIES / job.study / "runs.py", "prepare")
+    curves = paths.curves_path(job.study, job.id)
+    frame = tables.read(curves, Curves) if site.is_here(curves) else None
+    return _with_schema(Curves, Card(what, source, facts, [member for member, _ in members], frame=frame))
+
+
 def _replicas(entry: Any) -> str:
-    """How many, and in a grid at which learning rates."""
+    """Return how many replicas there are, and in a grid at which learning rates."""
     if not isinstance(entry.lr, list):
         return str(entry.replicas)
     return f"{entry.replicas} at each learning rate: {', '.join(map(str, entry.lr))}"
 
 
-def _run(site: Site, artifact: Artifact, drawing: Drawing) -> Card:
-    job = artifact.job
-    entry = graph.entry(job, site.params)
-    checkpoint, curves = (graph.run_folder(job.study, job.id) / name for name in graph.RUN_FILES[:2])
-    arrays, header = checkpoints.read(checkpoint)
-    frame = tables.read(curves, Curves)
-    model = Path("pipeline/models") / f"{entry.model}.py"
-    diverged = header.get("diverged") or {}
-    numbers = sum(array.size for array in arrays.values())
-    facts = [
-        ("replicas", _replicas(entry)),
-        ("model", f"{model}: {wording.first_paragraph(sources.module_doc(model))}"),
-        ("objective", f"pipeline/training/objectives/{entry.objective}.py"),
-        ("dataset", entry.dataset),
-        ("steps", f"{entry.steps:,} of {entry.batch} sequences each"),
-        ("numbers in the checkpoint", f"{numbers:,}"),
-        ("diverged", ", ".join(f"replica {r} at step {s}" for r, s in diverged.items()) or "none"),
-    ]
-    what = wording.prose(
-        "A run: an ensemble of replicas of one model, trained alike. The leading axis of the tensors is the replica, "
-        "where a tensor differs between replicas."
-    )
-    source = sources.defined(Path("pipeline/studies") / job.study / "runs.py", "prepare")
-    tensors = [(name, str(array.dtype), " × ".join(map(str, array.shape))) for name, array in arrays.items()]
-    return _with_schema(Curves, Card(what, drawing, source, facts, frame=frame, tensors=sorted(tensors)))
-
-
-def _theory(site: Site, artifact: Artifact, drawing: Drawing) -> Card:
+def _theory(site: Site, artifact: Artifact) -> Card:
     job = artifact.job
     module = graph.entry(job, site.params).module
-    path = Path("pipeline/studies") / job.study / "theory" / f"{module}.py"
+    path = STUDIES / job.study / "theory" / f"{module}.py"
     rows = site.studies[job.study].theory[job.id]
-    holds = sum(row["passed"] for row in rows)
-    made = Card(wording.prose(sources.module_doc(path)), drawing, sources.defined(path, "check"), rows=rows)
-    made.facts = [("checks", f"{len(rows)}, of which {holds} hold")]
+    made = Card(wording.prose(sources.module_doc(path)), sources.defined(path, "check"), rows=rows)
+    if not site.lacks(artifact):
+        made.facts = [("checks", f"{len(rows)}, of which {sum(row['passed'] for row in rows)} hold")]
     return _with_schema(Theory, made)
 
 
-def _table(site: Site, artifact: Artifact, drawing: Drawing) -> Card:
-    job = artifact.job
-    frame, model = site.table(job.study, artifact.name)
-    source = sources.defined(Path("pipeline/studies") / job.study / "analysis" / "__init__.py", "analyse")
+def _table(site: Site, artifact: Artifact) -> Card:
+    job, source = artifact.job, site.source_of(artifact)
+    if site.lacks(artifact):
+        model = importlib.import_module(f"schemas.{job.study}.tables").SCHEMAS[artifact.name]
+        return _with_schema(model, Card(_doc(model, source), source))
+    frame, model = site.table(artifact)
     facts = [("rows", f"{frame.height:,}")]
-    return _with_schema(model, Card(_doc(model, source), drawing, source, facts, frame=frame))
+    if others := [each.job.id for each in site.tables(job.study, artifact.name) if each != artifact]:
+        facts.append(("more rows of this table", f"are made by {', '.join(others)}"))
+    return _with_schema(model, Card(_doc(model, source), source, facts, frame=frame))
 
 
-def _figure(site: Site, artifact: Artifact, drawing: Drawing) -> Card:
-    job, name = artifact.job, artifact.name
-    source = figures.source_of(job.study, name)
-    path = graph.figure_path(job.study, name, "parquet")
-    frame = tables.read(path, _AsDrawn)
-    made = Card(wording.prose(source.doc if source else ""), drawing, source, frame=frame)
-    made.figure = figures.load(site.studies[job.study], name)
+def _figure(site: Site, artifact: Artifact) -> Card:
+    job, name, source = artifact.job, artifact.name, site.source_of(artifact)
+    made = Card(wording.prose(source.doc if source else ""), source)
+    if site.lacks(artifact):
+        return made
+    made.frame = frame = tables.read(paths.figure_path(job.study, job.id, name, "parquet"), _AsDrawn)
+    made.figure = figures.load(site.studies[job.study], name, source)
     made.facts = [
         ("rows drawn", f"{frame.height:,}"),
         ("columns", ", ".join(f"{column} ({dtype})" for column, dtype in frame.schema.items())),
@@ -211,17 +271,18 @@ def _figure(site: Site, artifact: Artifact, drawing: Drawing) -> Card:
     return made
 
 
-def _claims(site: Site, artifact: Artifact, drawing: Drawing) -> Card:
-    job = artifact.job
-    source = sources.defined(Path("pipeline/studies") / job.study / "claims" / "__init__.py", "judge")
-    study = site.studies[job.study]
-    counts = ", ".join(f"{count} {verdict}" for verdict, count in study.counts)
-    facts = [("claims", f"{len(study.verdicts)}: {counts}"), ("gates", str(len(study.claims)))]
-    return _with_schema(Claims, Card(_doc(Claims, source), drawing, source, facts, rows=study.claims))
+def _claims(site: Site, artifact: Artifact) -> Card:
+    source = sources.defined(STUDIES / artifact.job.study / "claims" / "__init__.py", "judge")
+    study = site.studies[artifact.job.study]
+    made = Card(_doc(Claims, source), source, rows=study.claims)
+    if study.claims:
+        counts = ", ".join(f"{count} {verdict}" for verdict, count in study.counts)
+        made.facts = [("claims", f"{len(study.verdicts)}: {counts}"), ("gates", str(len(study.claims)))]
+    return _with_schema(Claims, made)
 
 
 def _doc(model: Model, source: sources.Source | None) -> Markup:
-    """What the schema says the table is, or else what the function says it makes."""
+    """Return what the schema says the table is, or else what the function says it makes."""
     return wording.prose(model.__doc__ or (source.doc if source else ""))
 
 

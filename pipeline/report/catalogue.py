@@ -17,11 +17,12 @@ KINDS = {
     "claims": "claims",
 }
 INDEX = "artifacts.html"
+SEVERAL = ("analyse", "figures")  # steps that make an artifact of each of their files' names
 
 
 @dataclass(frozen=True)
 class Artifact:
-    """What one page tells of: an output file, the files of a run, those of a figure, or those of claims."""
+    """What one page tells of: a table, the files of a figure, of claims, or of all members of a dataset or run."""
 
     job: graph.Job
     name: str
@@ -29,51 +30,67 @@ class Artifact:
 
     @property
     def kind(self) -> str:
-        """One of `KINDS`."""
+        """Return one of the values of `KINDS`."""
         return KINDS[self.job.step]
 
     @property
     def title(self) -> str:
-        """For instance ``table accuracy of dyck`` or ``run dyck-standard``."""
+        """Return its name in a sentence, for instance ``table accuracy of dyck-table1`` or ``run dyck-standard``."""
         if self.job.step == "claims":
             return f"claims of {self.name}"
-        return f"{self.kind} {self.name}" + (f" of {self.job.study}" if _in_study(self.job) else "")
+        return f"{self.kind} {self.name}" + (f" of {self.job.id}" if self.job.step in SEVERAL else "")
 
     @property
     def page(self) -> str:
-        """Its page, from the root of the site; ids hold no underscore and names no hyphen, so it is unique."""
-        study = f"{self.job.study}-" if _in_study(self.job) else ""
-        return f"artifact/{self.kind}-{study}{self.name}.html"
+        """Return the path of its page from the root of the site.
+
+        A figure's name is unique in its study, a table's in its experiment. Ids hold no underscore and names no
+        hyphen, so no two pages have the same name.
+        """
+        owner = {"analyse": f"{self.job.id}-", "figures": f"{self.job.study}-"}.get(self.job.step, "")
+        return f"artifact/{self.kind}-{owner}{self.name}.html"
 
     @property
     def target(self) -> Path:
-        """The file to ask an engine for."""
+        """Return the file to ask an engine for."""
         shown = [path for path in self.paths if path.suffix == ".svg"]
         return (shown or self.paths)[0]
 
+    def label(self, path: Path) -> str:
+        """Return what to call one of its files: the member of a dataset or run that it holds, else its own name."""
+        return path.stem if path in self.members.values() else self.name
 
-def _in_study(job: graph.Job) -> bool:
-    """Whether its artifacts have names that only their study makes unique."""
-    return job.step in ("analyse", "figures")
+    def place(self, path: Path) -> str:
+        """Return where its page speaks of one of its files: at the member that it holds, where there are several."""
+        several = len(self.members) > 1 and path in self.members.values()
+        return f"{self.page}#member-{path.stem}" if several else self.page
+
+    @property
+    def members(self) -> dict[str, Path]:
+        """Return the files of a dataset's or run's members by their ids; of other artifacts none."""
+        suffix = {"dataset": ".parquet", "train": ".safetensors"}.get(self.job.step)
+        return {path.stem: path for path in self.paths if path.suffix == suffix and path.stem != "curves"}
 
 
 def artifacts(params: Params) -> list[Artifact]:
-    """All of them, in the order of the jobs; the report itself is none."""
+    """Return all artifacts in the order of the jobs; the report itself is none."""
     found: dict[tuple[graph.Job, str], list[Path]] = {}
     for job in graph.jobs(params):
         if job.step in KINDS:
             for path in graph.outputs(job, params):
-                name = path.name.split(".")[0] if _in_study(job) else job.id
+                name = path.name.split(".")[0] if job.step in SEVERAL else job.id
                 found.setdefault((job, name), []).append(path)
     return [Artifact(job, name, tuple(paths)) for (job, name), paths in found.items()]
 
 
-def artifact_of(path: Path, known: list[Artifact]) -> Artifact | None:
-    """The artifact among ``known`` that the file at ``path`` belongs to."""
-    return next((artifact for artifact in known if path in artifact.paths), None)
+def by_path(known: list[Artifact]) -> dict[Path, Artifact]:
+    """Return the artifact that each file belongs to."""
+    return {path: artifact for artifact in known for path in artifact.paths}
 
 
-def link(job: graph.Job, known: list[Artifact]) -> str:
-    """Where to read of ``job``: the page of its only artifact, else its part of the list of all artifacts."""
-    own = [artifact for artifact in known if artifact.job == job]
-    return own[0].page if len(own) == 1 else f"{INDEX}#{job.name}"
+def links(known: list[Artifact]) -> dict[graph.Job, str]:
+    """Return where to read of each job: the page of its only artifact, else its part of the list of all artifacts."""
+    own: dict[graph.Job, list[Artifact]] = {}
+    for artifact in known:
+        own.setdefault(artifact.job, []).append(artifact)
+    return {job: made[0].page if len(made) == 1 else f"{INDEX}#{job.name}" for job, made in own.items()}

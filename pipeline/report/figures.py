@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline.engine import graph
+from pipeline.errors import SandglassError
+from pipeline.kit import charts
 from pipeline.report import sources
 from pipeline.report.results import Study
 from pipeline.report.wording import first_paragraph
+from pipeline.store.paths import FIGURE_SUFFIXES, figure_path
 
 # Of no use in an image, where nothing inside is read out, and more than half of a large one.
 _READ_OUT = re.compile(r' (?:aria-[a-z]+|role)="[^"]*"')
@@ -33,15 +35,14 @@ class Figure:
     base: str
 
     def alt(self, claims: list[str]) -> str:
-        """What the image shows, and the verdicts of the claims that the text around it speaks of."""
+        """Return what the image shows, and the verdicts of the claims that the text around it speaks of."""
         told = [f"claim {claim} {self.study.verdicts[claim]}" for claim in claims]
         return f"{self.description} Verdicts: {'; '.join(told)}." if told else self.description
 
 
-def load(study: Study, name: str) -> Figure:
-    """The figure ``name`` of ``study``, from its files; its caption is the docstring of the function that drew it."""
-    chart, image = _chart(study.id, name), _image(study.id, name)
-    source = source_of(study.id, name)
+def load(study: Study, name: str, source: sources.Source | None) -> Figure:
+    """Return the figure ``name`` of ``study`` from its files; the docstring of ``source`` is its caption."""
+    chart, image = _chart(study, name), _image(study, name)
     title = chart.get("title", "")
     words = title.get("text", "") if isinstance(title, dict) else title
     caption = first_paragraph(source.doc) if source else ""
@@ -53,19 +54,10 @@ def load(study: Study, name: str) -> Figure:
     )
 
 
-def source_of(study: str, name: str) -> sources.Source | None:
-    """The function that drew the figure."""
-    path = Path("pipeline/studies") / study / "figures" / "__init__.py"
-    return sources.entry_of(path, "FIGURES", name)
-
-
-def files(study: str, name: str) -> dict[str, bytes]:
-    """By name on the site: the figure's own files as they are, the image that pages show, the chart as a script."""
-    base = f"figures/{study}/{name}"
-    found = {
-        f"{base}.{suffix}": graph.figure_path(study, name, suffix).read_bytes()
-        for suffix in graph.FIGURE_SUFFIXES
-    }
+def files(study: Study, name: str) -> dict[str, bytes]:
+    """Return, by name on the site, the figure's own files, the image that pages show, and the chart as a script."""
+    base = f"figures/{study.id}/{name}"
+    found = {f"{base}.{suffix}": _path(study, name, suffix).read_bytes() for suffix in FIGURE_SUFFIXES}
     chart = {key: value for key, value in _chart(study, name).items() if key != "$schema"}
     text = json.dumps(chart, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     # Read from disk, a page may load scripts but no JSON.
@@ -74,22 +66,42 @@ def files(study: str, name: str) -> dict[str, bytes]:
     return found
 
 
+def picture(specification: Path, file: Path) -> None:
+    """Draw the figure whose specification is given as a PNG.
+
+    Raises SandglassError if it is none, or the PNG cannot be written.
+    """
+    try:
+        content = charts.png(json.loads(specification.read_text(encoding="utf-8")))
+    except (OSError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise SandglassError(f"{specification} is no specification of a figure: {reason}") from None
+    try:
+        file.write_bytes(content)
+    except OSError as error:
+        raise SandglassError(f"{file}: cannot be written: {error.strerror}") from None
+
+
 def _light(image: str) -> str:
-    """The image without what pages say beside it, its colours in fewer letters."""
+    """Return the image without what pages say beside it, its colours in fewer letters."""
     return _RGB.sub(
         lambda rgb: "#{:02x}{:02x}{:02x}".format(*map(int, rgb.groups())), _READ_OUT.sub("", image)
     )
 
 
-def _chart(study: str, name: str) -> dict[str, Any]:
-    chart: dict[str, Any] = json.loads(graph.figure_path(study, name, "vl.json").read_text(encoding="utf-8"))
+def _path(study: Study, name: str, suffix: str) -> Path:
+    return figure_path(study.id, study.figures[name], name, suffix)
+
+
+def _chart(study: Study, name: str) -> dict[str, Any]:
+    chart: dict[str, Any] = json.loads(_path(study, name, "vl.json").read_text(encoding="utf-8"))
     return chart
 
 
-def _image(study: str, name: str) -> str:
-    return graph.figure_path(study, name, "svg").read_text(encoding="utf-8")
+def _image(study: Study, name: str) -> str:
+    return _path(study, name, "svg").read_text(encoding="utf-8")
 
 
 def _line(words: Any) -> str:
-    """A title of Vega-Lite: a text, or its lines."""
+    """Return a title of Vega-Lite, which is a text or its lines, as one line."""
     return " ".join(words) if isinstance(words, list) else str(words)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pipeline.engine import graph
+from pipeline.errors import SandglassError
 from pipeline.params import Params
 
 
@@ -19,24 +19,27 @@ class Files:
     _known: dict[Path, tuple[str, int]] = field(default_factory=dict)
 
     def md5(self, path: Path) -> str:
-        """Of the bytes of the file at ``path``."""
+        """Return the md5 of the bytes of the file at ``path``."""
         return self._look(path)[0]
 
     def size(self, path: Path) -> int:
-        """In bytes."""
+        """Return the size of the file at ``path`` in bytes."""
         return self._look(path)[1]
 
     def _look(self, path: Path) -> tuple[str, int]:
         if path not in self._known:
-            content = path.read_bytes()
+            try:
+                content = path.read_bytes()
+            except FileNotFoundError:
+                raise SandglassError(f"{path} is missing; make it with: snakemake {path}") from None
             self._known[path] = hashlib.md5(content).hexdigest(), len(content)
         return self._known[path]
 
 
 def identity(params: Params, files: Files) -> str:
-    """md5 of all code inputs of all jobs and of the tracked parameters: neither a date nor a commit is in it."""
-    jobs = list(graph.jobs(params))
-    code: Iterable[Path] = {path for job in jobs for path in graph.code(job, params)}
+    """Return the md5 of all code inputs of all jobs and of the tracked parameters: without a date or a commit."""
+    jobs = graph.jobs(params)
+    code = {path for job in jobs for path in graph.code(job, params)}
     named = [[str(path), files.md5(path)] for path in sorted(code)]
     text = json.dumps([named, [job.tracked_text(params) for job in jobs]])
     return hashlib.md5(text.encode()).hexdigest()

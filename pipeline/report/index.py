@@ -7,10 +7,10 @@ from pathlib import Path
 
 from ruamel.yaml import YAML, YAMLError
 
-from pipeline.engine import graph
 from pipeline.errors import SandglassError
 from pipeline.report import sources
-from pipeline.report.catalogue import Artifact, artifact_of
+from pipeline.report.catalogue import Artifact
+from pipeline.store.paths import DATA
 
 INDEX = "index.yaml"
 
@@ -21,12 +21,12 @@ class Item:
 
     id: str
     what: str
-    artifacts: list[Artifact]
+    artifacts: list[tuple[Artifact, Path]]  # and the file that is named of each
     code: list[sources.Source]
 
 
-def load(study: str, artifacts: list[Artifact]) -> list[Item]:
-    """The items in the order of the file; none if there is no file. ``artifacts`` are all that exist.
+def load(study: str, artifacts: dict[Path, Artifact]) -> list[Item]:
+    """Return the items in the order of the file; none if there is no file. ``artifacts`` are all, by their files.
 
     Raises SandglassError for an artifact or a definition that does not exist.
     """
@@ -48,11 +48,11 @@ def load(study: str, artifacts: list[Artifact]) -> list[Item]:
         raise SandglassError(f"{path}: not an index: {' '.join(str(error).split())}") from None
 
 
-def _artifact(name: str, known: list[Artifact], where: str) -> Artifact:
-    found = artifact_of(graph.DATA / name, known)
-    if found is None:
-        raise SandglassError(f"{where}: nothing makes {graph.DATA / name}")
-    return found
+def _artifact(name: str, known: dict[Path, Artifact], where: str) -> tuple[Artifact, Path]:
+    path = DATA / name
+    if path not in known:
+        raise SandglassError(f"{where}: nothing makes {path}")
+    return known[path], path
 
 
 def _source(name: str, where: str) -> sources.Source:

@@ -41,10 +41,13 @@ class Lineage:
     def __init__(self, params: Params) -> None:
         jobs = [job for job in graph.jobs(params) if job.step != "report"]
         self.parents = {job: graph.parents(job, params) for job in jobs}
-        self.children = {job: [other for other in jobs if job in self.parents[other]] for job in jobs}
+        self.children: dict[graph.Job, list[graph.Job]] = {job: [] for job in jobs}
+        for job, parents in self.parents.items():
+            for parent in parents:
+                self.children[parent].append(job)
 
     def draw(self, job: graph.Job) -> Drawing:
-        """``job``, all that it descends from and all that descends from it, a column for each kind of step."""
+        """Draw ``job``, all that it descends from and all that descends from it, a column for each kind of step."""
         shown = {job} | _closure(job, self.parents) | _closure(job, self.children)
         columns: dict[int, list[graph.Job]] = {}
         for each in self.parents:  # in the order of the graph
@@ -83,7 +86,7 @@ def _label(job: graph.Job) -> str:
 
 
 def _curve(first: Node, second: Node) -> str:
-    """An SVG path from the right side of one box to the left side of another."""
+    """Return an SVG path from the right side of one box to the left side of another."""
     x0, y0 = first.x + first.width, first.y + HEIGHT / 2
     x1, y1 = second.x, second.y + HEIGHT / 2
     middle = (x0 + x1) / 2 if x1 - x0 < 2 * GAP else x1 - GAP / 2

@@ -53,12 +53,12 @@ class Text:
     marks: list[Mark] = field(default_factory=list)
 
     def mark(self, mark: Mark) -> str:
-        """The text that stands for ``mark``."""
+        """Return the text that stands for ``mark``."""
         self.marks.append(mark)
         return f"{_OPEN}{len(self.marks) - 1}{_CLOSE}"
 
     def html(self, text: str, taken: Iterable[str] = ()) -> tuple[Markup, list[Heading]]:
-        """The rendered text and its headings, whose ids avoid ``taken``.
+        """Return the rendered text and its headings, whose ids avoid ``taken``.
 
         Raises SandglassError where a mark stands that can take none: a block within a sentence, or an address.
         """
@@ -92,7 +92,7 @@ class Text:
         return "".join(parts)
 
     def _blocks(self, tokens: list[Token], claims: list[list[str]]) -> list[Token]:
-        """``tokens`` with what each block stands for in place of the paragraph that holds it."""
+        """Return ``tokens`` with what each block stands for in place of the paragraph that holds it."""
         done: list[Token] = []
         section = 0
         for token in tokens:
@@ -108,7 +108,7 @@ class Text:
         return done
 
     def _claims_by_section(self, tokens: list[Token]) -> list[list[str]]:
-        """For the text before the first heading and after each: the claims it speaks of."""
+        """Return, for the text before the first heading and after each, the claims it speaks of."""
         found: list[dict[str, None]] = [{}]
         for token in tokens:
             if token.type == "heading_open":
@@ -118,7 +118,7 @@ class Text:
         return [list(each) for each in found]
 
     def _headings(self, tokens: list[Token], taken: set[str]) -> list[Heading]:
-        """The headings, which get ids; a table is called by the heading that it stands under."""
+        """Return the headings, which get ids; a table is called by the heading that it stands under."""
         found: list[Heading] = []
         for opening, inline in pairwise(tokens):
             if opening.type == "heading_open":
@@ -138,7 +138,7 @@ class Text:
 
 
 def _table_open(tokens: list[Token], index: int, *_: Any) -> str:
-    """A wide table scrolls in a box of its own, by keyboard too."""
+    """Return the start of a table in a box of its own, which scrolls, by keyboard too."""
     label = f"Table: {tokens[index].meta.get('under', 'introduction')}"
     return f'<div class="scroll wide prose" tabindex="0" role="region" aria-label="{escape(label)}"><table>\n'
 
@@ -149,7 +149,7 @@ def _parser() -> MarkdownIt:
 
 
 def _demote(tokens: list[Token]) -> None:
-    """Headings start at the second level: the first is the title of the page."""
+    """Let headings start at the second level: the first is the title of the page."""
     levels = [int(token.tag[1]) for token in tokens if token.type == "heading_open"]
     if 1 in levels:
         for token in tokens:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from pipeline.engine import graph
+import polars as pl
+
 from pipeline.errors import SandglassError
 from pipeline.kit import verdicts
 from pipeline.params import Params
 from pipeline.references import reading as reference
 from pipeline.references.reading import Reference
-from pipeline.store import tables
+from pipeline.store import paths, tables
 from schemas.claims import NOT_REPRODUCED, NOT_TESTED, PARTLY, REPRODUCED, Claims
 from schemas.theory import Theory
 
@@ -21,10 +23,17 @@ VERDICTS = (REPRODUCED, PARTLY, NOT_REPRODUCED, NOT_TESTED)
 
 @dataclass(frozen=True)
 class Study:
-    """A study as it stands: its entry of params.yaml and its results."""
+    """A study as it stands: what its parameter file says of it, and its results.
+
+    ``tables`` names the experiments that make each table, ``figures`` the one that draws each. ``claims`` and
+    ``verdicts`` are empty, and a theory check has no rows, where their files are not here.
+    """
 
     id: str
-    entry: Any
+    title: str
+    source: str
+    figures: dict[str, str]
+    tables: dict[str, list[str]]
     claims: list[Row]
     verdicts: dict[str, str]
     theory: dict[str, list[Row]]
@@ -32,17 +41,17 @@ class Study:
 
     @property
     def page(self) -> str:
-        """Its page, from the root of the site."""
+        """Return the path of its page from the root of the site."""
         return f"study/{self.id}.html"
 
     @property
     def counts(self) -> list[tuple[str, int]]:
-        """How many of its claims have each verdict, those with none left out."""
+        """Return how many of its claims have each verdict, those with none left out."""
         found = list(self.verdicts.values())
         return [(verdict, found.count(verdict)) for verdict in VERDICTS if verdict in found]
 
     def gate(self, claim: str, gate: str) -> Row:
-        """One row of the claims table.
+        """Return one row of the claims table.
 
         Raises SandglassError naming the claims or gates that there are.
         """
@@ -54,23 +63,42 @@ class Study:
         return gates[gate]
 
 
-def load(params: Params) -> dict[str, Study]:
-    """Every study of params.yaml, by id."""
-    return {key: _study(key, entry) for key, entry in params.studies.items()}
+def load(params: Params, partial: bool = False) -> dict[str, Study]:
+    """Return every study of params.yaml by id; with ``partial``, without what is not here.
+
+    Raises SandglassError if a result is damaged or, without ``partial``, missing.
+    """
+    return {key: _study(params, key, partial) for key in params.studies}
 
 
-def _study(key: str, entry: Any) -> Study:
-    frame = tables.read(graph.claims_path(key, "parquet"), Claims)
+def _study(params: Params, key: str, partial: bool) -> Study:
+    about = params.studies[key]
+    figures: dict[str, str] = {}
+    made: dict[str, list[str]] = {}
+    for experiment, entry in params.of_study("experiments", key).items():
+        figures |= dict.fromkeys(entry.figures, experiment)
+        for table in entry.tables:
+            made.setdefault(table, []).append(experiment)
     references = reference.load(key)
+    frame = _read(paths.claims_path(key, "parquet"), Claims, partial)
     rows = [
         row | {"row": number, "references": reference.beside(references, row["claim"], row["gate"])}
-        for number, row in enumerate(frame.iter_rows(named=True))
+        for number, row in enumerate([] if frame is None else frame.iter_rows(named=True))
     ]
     rows.sort(key=lambda row: (int(row["claim"].rstrip("abcdefghijklmnopqrstuvwxyz")), row["claim"]))
-    whole = {row["claim"]: row["verdict"] for row in verdicts.summary(frame).iter_rows(named=True)}
-    theory = {check: tables.read(graph.theory_path(key, check), Theory).to_dicts() for check in entry.theory}
+    summary = [] if frame is None else verdicts.summary(frame).iter_rows(named=True)
+    whole = {row["claim"]: row["verdict"] for row in summary}
     ordered = {row["claim"]: whole[row["claim"]] for row in rows}
-    return Study(key, entry, rows, ordered, theory, references)
+    checks = {
+        check: _read(paths.theory_path(key, check), Theory, partial)
+        for check in params.of_study("theory", key)
+    }
+    theory = {check: [] if found is None else found.to_dicts() for check, found in checks.items()}
+    return Study(key, about.title, about.source, figures, made, rows, ordered, theory, references)
+
+
+def _read(path: Path, schema: tables.Schema, partial: bool) -> pl.DataFrame | None:
+    return None if partial and not path.is_file() else tables.read(path, schema)
 
 
 @dataclass(frozen=True)
@@ -84,13 +112,13 @@ class Erratum:
 
     @property
     def source(self) -> str:
-        """Where it is printed."""
+        """Return where it is printed."""
         rows = self.printed or self.corrected
         return "; ".join(dict.fromkeys(row["source"] for row in rows))
 
 
 def errata(study: Study) -> list[Erratum]:
-    """In the order of the theory checks that they come from."""
+    """Return the errata of ``study`` in the order of the theory checks that they come from."""
     rows = [row for checks in study.theory.values() for row in checks if row["erratum"]]
     return [
         Erratum(

@@ -1,7 +1,11 @@
-// Dark and light, tables that sort, charts that are loaded when they come into view. Every page works without.
+// Dark and light, tables that sort, charts on demand, the search of the overview. Every page works without.
 "use strict";
 
-const sandglass = { charts: {}, chart(name, specification) { this.charts[name] = specification; } };
+const sandglass = {
+  charts: {}, found: [],
+  chart(name, specification) { this.charts[name] = specification; },
+  items(found) { this.found = found; },
+};
 
 // --- dark and light: as the system says, until the reader says otherwise ---
 
@@ -85,7 +89,7 @@ async function draw(box) {
   await Promise.all([load("vega.js"), load(`${name}.js`)]);
   const chart = document.createElement("div");
   const refuse = () => Promise.reject(new Error("charts load nothing"));
-  await vegaEmbed(chart, sandglass.charts[name], {
+  const { view } = await vegaEmbed(chart, sandglass.charts[name], {
     mode: "vega-lite", renderer: "svg", actions: false, loader: { load: refuse, sanitize: refuse },
   });
   const svg = chart.querySelector("svg");
@@ -93,19 +97,97 @@ async function draw(box) {
   svg.setAttribute("aria-label", image.alt);
   image.replaceWith(chart);
   box.dataset.drawn = "";
+  return view;
+}
+
+// A picture of pixels, drawn here when somebody asks for it: it takes no room on disk.
+function addPictureLink(place, view) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.textContent = "PNG";
+  button.addEventListener("click", async () => {
+    const link = document.createElement("a");
+    link.href = await (await view()).toImageURL("png", 2);
+    link.download = `${place.closest("figure").querySelector("[data-chart]").dataset.chart.split("/").pop()}.png`;
+    link.click();
+    button.dataset.saved = link.download;
+  });
+  place.append(", ", button);
+}
+
+// --- the search of the overview ---
+
+const SHOWN = 50;
+
+function plain(text) {
+  return text.toLowerCase().normalize("NFKD").replace(/\p{M}/gu, "");
+}
+
+function rank(item, words) {
+  const title = plain(item.title);
+  return words.every((word) => title.includes(word)) ? 0 : 1;
+}
+
+function search(items, query, verdicts) {
+  const words = plain(query).split(/\s+/).filter(Boolean);
+  const wanted = items.filter((item) => {
+    if (verdicts.length && !verdicts.includes(item.verdict)) return false;
+    const text = plain(`${item.title} ${item.words} ${item.study} ${item.kind}`);
+    return words.every((word) => text.includes(word));
+  });
+  return wanted.map((item, i) => [rank(item, words), i, item]).sort(([a, i], [b, j]) => a - b || i - j)
+    .map(([, , item]) => item);
+}
+
+function line(item) {
+  const row = document.createElement("li"), link = document.createElement("a");
+  const about = document.createElement("span");
+  link.href = item.address;
+  link.textContent = item.title;
+  about.className = "note";
+  about.textContent = `${item.kind}, study ${item.study}`;
+  row.append(link, " ", about);
+  if (item.verdict) {
+    const badge = document.createElement("span");
+    badge.className = `badge ${item.verdict.replaceAll(" ", "-")}`;
+    badge.textContent = item.verdict;
+    row.append(" ", badge);
+  }
+  return row;
+}
+
+function addSearch(form) {
+  const query = form.querySelector("#query"), boxes = [...form.querySelectorAll("[name=verdict]")];
+  const list = form.querySelector("#found"), count = form.querySelector("#count");
+  const show = async () => {
+    const verdicts = boxes.filter((box) => box.checked).map((box) => box.value);
+    document.querySelectorAll("[data-verdict]").forEach((chip) => {
+      chip.hidden = verdicts.length > 0 && !verdicts.includes(chip.dataset.verdict);
+    });
+    await load("search.js");
+    const asked = query.value.trim() !== "" || verdicts.length > 0;
+    const items = asked ? search(sandglass.found, query.value, verdicts) : [];
+    list.replaceChildren(...items.slice(0, SHOWN).map(line));
+    const more = items.length > SHOWN ? `, the first ${SHOWN} of them here` : "";
+    count.textContent = asked ? `${items.length || "nothing"} found${more}` : "";
+  };
+  form.addEventListener("submit", (event) => event.preventDefault());
+  form.addEventListener("input", () => show().catch(console.error));
+  form.hidden = false;
+  if (query.value || boxes.some((box) => box.checked)) show().catch(console.error); // kept by the browser
 }
 
 document.addEventListener("DOMContentLoaded", () => {
   addThemeButton();
   document.querySelectorAll("table.sortable").forEach(makeSortable);
+  document.querySelectorAll("form#search").forEach(addSearch);
   // Not before somebody points at it or tabs to it: who only reads loads neither Vega nor the data of the charts.
   document.querySelectorAll("[data-chart]").forEach((box) => {
-    const begin = () => {
-      box.removeEventListener("pointerenter", begin);
-      box.removeEventListener("focusin", begin);
-      draw(box).catch(console.error);
-    };
-    box.addEventListener("pointerenter", begin);
-    box.addEventListener("focusin", begin);
+    let view;
+    const begin = () => view ??= draw(box);
+    const show = () => begin().catch(console.error);
+    box.addEventListener("pointerenter", show, { once: true });
+    box.addEventListener("focusin", show, { once: true });
+    box.closest("figure").querySelectorAll(".png").forEach((place) => addPictureLink(place, begin));
   });
 });

@@ -6,19 +6,20 @@ import difflib
 from collections.abc import Callable, Iterable
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jinja2
+import polars as pl
 from markupsafe import Markup
 
 from pipeline.errors import SandglassError
+from pipeline.params import FILE, WITH_VARIANTS, study_file
 from pipeline.params.scales import resolve
 from pipeline.report import figures, index, wording
+from pipeline.report.catalogue import Artifact
 from pipeline.report.markdown import Heading, Mark, Text
 from pipeline.report.results import Row, Study
-
-if TYPE_CHECKING:
-    from pipeline.report.site import Site
+from pipeline.report.shared import Site
 
 WORDS = "report.md.j2"
 DEFAULT = Path(__file__).parent / "study.md.j2"
@@ -39,7 +40,7 @@ class StudyText:
         self.shown: set[tuple[str, str]] = set()  # (kind, id) of what the text has shown
 
     def render(self) -> tuple[Markup, list[Heading]]:
-        """The text, then what it does not show, as HTML, and its headings.
+        """Return the text, then what it does not show, as HTML, and its headings.
 
         Raises SandglassError naming the template and what is wrong in it.
         """
@@ -52,13 +53,13 @@ class StudyText:
             line = f" line {error.lineno}" if isinstance(error, jinja2.TemplateSyntaxError) else ""
             raise SandglassError(f"{self.text.where}:{line} {error}") from None
         taken = {f"claim-{claim}" for claim in self.study.verdicts} | {"main", "top"}
-        taken |= {f"figure-{name}" for name in self.study.entry.figures}
+        taken |= {f"figure-{name}" for name in self.study.figures}
         taken |= {f"theory-{check}" for check in self.study.theory}
         return self.text.html(words + self._rest(), taken)
 
     def _rest(self) -> str:
-        """Figures, claims and theory checks that the text does not show: nothing is lost."""
-        left = [self.figure(name) for name in self._missing("figure", self.study.entry.figures)]
+        """Return figures, claims and theory checks that the text does not show: nothing is lost."""
+        left = [self.figure(name) for name in self._missing("figure", self.study.figures)]
         left += [self.claims(claim) for claim in self._missing("claim", self.study.verdicts)]
         left += [self.theory(check) for check in self._missing("theory", self.study.theory)]
         return "\n\n".join(["", "## Also measured", *left]) if left else ""
@@ -67,7 +68,7 @@ class StudyText:
         return [name for name in names if (kind, name) not in self.shown]
 
     def _named(self, name: str) -> Callable[..., str]:
-        """The function ``name``, its errors with the place and the call."""
+        """Return the function ``name``, its errors with the place and the call."""
         function = getattr(self, name)
 
         @wraps(function)
@@ -90,14 +91,26 @@ class StudyText:
     def _inline(self, call: str, content: Markup, claims: tuple[str, ...] = ()) -> str:
         return self.text.mark(Mark(call, False, lambda _: content, claims))
 
+    def _absent(self, call: str, what: str, artifacts: list[Artifact], anchor: str = "") -> str:
+        """Return a block that says what is not here, in its place."""
+        drawn = Markup(self.blocks.absent(what, artifacts, anchor))
+        return self._block(call, lambda _: drawn)
+
+    def _lacks_claims(self) -> bool:
+        """Return whether a page that is drawn from the store has no claims of this study to show."""
+        return self.site.from_store and not self.study.claims
+
     # --- what a text may call ---------------------------------------------------------------------
 
     def figure(self, name: str) -> str:
-        """A figure with caption, downloads, md5 and the command that rebuilds it."""
-        _known("figure", name, self.study.entry.figures)
-        shown = figures.load(self.study, name)
+        """Show a figure with caption, downloads, md5 and the command that rebuilds it."""
+        _known("figure", name, self.study.figures)
+        artifact = self.site.figure(self.study.id, name)
         first = self._first("figure", name)
-        artifact = self.site.artifact("figure", self.study.id, name)
+        if self.site.lacks(artifact):
+            anchor = f"figure-{name}" if first else ""
+            return self._absent(f'figure("{name}")', f"Figure {name}", [artifact], anchor)
+        shown = figures.load(self.study, name, self.site.source_of(artifact))
 
         def draw(claims: list[str]) -> Markup:
             return Markup(self.blocks.figure(shown, artifact, shown.alt(claims), first))
@@ -105,7 +118,10 @@ class StudyText:
         return self._block(f'figure("{name}")', draw)
 
     def claims(self, *names: str) -> str:
-        """The gates of claims, as a table."""
+        """Show the gates of claims as a table."""
+        if self._lacks_claims():
+            what = f"Claim {names[0]}" if len(names) == 1 else f"Claims {', '.join(names)}"
+            return self._absent(f"claims{names}", what, [])
         for name in names:
             _known("claim", name, self.study.verdicts)
         rows = [row for name in names for row in self.study.claims if row["claim"] == name]
@@ -114,29 +130,32 @@ class StudyText:
         return self._block(f"claims{names}", lambda _: drawn, names)
 
     def verdict(self, claim: str) -> str:
-        """The verdict of a whole claim."""
+        """Show the verdict of a whole claim."""
+        if self._lacks_claims():
+            return self._inline(f'verdict("{claim}")', Markup(self.blocks.not_here()))
         _known("claim", claim, self.study.verdicts)
         badge = Markup(self.blocks.badge(self.study.verdicts[claim]))
         return self._inline(f'verdict("{claim}")', badge, (claim,))
 
     def value(self, claim: str, gate: str) -> str:
-        """What was measured."""
-        row = self.study.gate(claim, gate)
-        return self._traced("value", row, wording.number(row["value"]))
+        """Show what was measured."""
+        return self._traced("value", claim, gate, lambda row: wording.number(row["value"]))
 
     def published(self, claim: str, gate: str) -> str:
-        """The published number."""
-        row = self.study.gate(claim, gate)
-        return self._traced("published", row, wording.number(row["published"]))
+        """Show the published number."""
+        return self._traced("published", claim, gate, wording.published)
 
     def interval(self, claim: str, gate: str) -> str:
-        """The interval of what was measured."""
-        row = self.study.gate(claim, gate)
-        return self._traced("interval", row, wording.interval(row["lo"], row["hi"]))
+        """Show the interval of what was measured."""
+        return self._traced("interval", claim, gate, lambda row: wording.interval(row["lo"], row["hi"]))
 
-    def _traced(self, column: str, row: Row, text: str) -> str:
-        drawn = Markup(self.blocks.traced(self.study.id, row, column, text or "not measured"))
-        return self._inline(f"{column}({row['claim']!r}, {row['gate']!r})", drawn)
+    def _traced(self, column: str, claim: str, gate: str, words: Callable[[Row], str]) -> str:
+        call = f"{column}({claim!r}, {gate!r})"
+        if self._lacks_claims():
+            return self._inline(call, Markup(self.blocks.not_here()))
+        row = self.study.gate(claim, gate)
+        text = words(row) or "not measured"
+        return self._inline(call, Markup(self.blocks.traced(self.study.id, row, column, text)))
 
     def table(
         self,
@@ -145,51 +164,76 @@ class StudyText:
         rows: int = ROWS,
         where: dict[str, Any] | None = None,
     ) -> str:
-        """The first rows of a result table, of those that have the values ``where``."""
-        _known("table", name, self.study.entry.tables)
-        artifact = self.site.artifact("table", self.study.id, name)
-        frame, _ = self.site.table(self.study.id, name)
+        """Show the first rows of a result table, of those that have the values ``where``."""
+        _known("table", name, self.study.tables)
+        artifacts = self.site.tables(self.study.id, name)
+        here = [artifact for artifact in artifacts if not self.site.lacks(artifact)]
+        if not here:
+            return self._absent(f'table("{name}")', f"Table {name}", artifacts)
+        frame = pl.concat([self.site.table(artifact)[0] for artifact in here])
         for column in [*(columns or []), *(where or {})]:
             _known("column", column, frame.columns)
         frame = frame.filter(**where) if where else frame
         shown = frame.select(columns) if columns else frame
-        drawn = Markup(self.blocks.table(artifact, shown.head(rows), frame.height))
+        drawn = Markup(self.blocks.table(name, artifacts, shown.head(rows), frame.height))
         return self._block(f'table("{name}")', lambda _: drawn)
 
     def theory(self, check: str) -> str:
-        """The rows of a theory entry."""
+        """Show the rows of a theory entry."""
         _known("theory entry", check, self.study.theory)
-        artifact = self.site.artifact("theory", self.study.id, check)
+        artifact = self.site.theory(check)
         first = self._first("theory", check)
+        if self.site.lacks(artifact):
+            anchor = f"theory-{check}" if first else ""
+            return self._absent(f'theory("{check}")', f"Theory check {check}", [artifact], anchor)
         drawn = Markup(self.blocks.theory(artifact, self.study.theory[check], first, fold=True))
         return self._block(f'theory("{check}")', lambda _: drawn)
 
     def param(self, path: str) -> str:
-        """A value of params.yaml, at the scale."""
-        value: Any = self.site.params.raw
-        for i, key in enumerate(path.split(".")):
+        """Show a value at the scale: of the study's own file, or ``scale`` and ``seed`` of params.yaml.
+
+        A run or dataset is named by its entry or by one of its variants.
+        """
+        keys = path.split(".")
+        file = study_file(self.study.id)
+        if keys[0] in self.site.params.raw[FILE]:
+            file = FILE
+        value: Any = self.site.params.raw[file]
+        for i, key in enumerate(keys):
+            if file != FILE and i == 1 and keys[0] in WITH_VARIANTS:
+                value = self._with_variants(keys[0])
             value = resolve(value, self.site.params.scale)
             if not isinstance(value, dict):
-                raise SandglassError(f"{'.'.join(path.split('.')[:i])} is a value, {value!r}")
+                raise SandglassError(f"{'.'.join(keys[:i])} is a value, {value!r}")
             _known("key", key, value)
             value = value[key]
         resolved = resolve(value, self.site.params.scale)
         shown = resolved if isinstance(resolved, str) else wording.as_json(resolved)
-        return self._inline(f'param("{path}")', Markup(self.blocks.param(path, shown)))
+        return self._inline(f'param("{path}")', Markup(self.blocks.param(f"{file}: {path}", shown)))
+
+    def _with_variants(self, section: str) -> dict[str, Any]:
+        """Return the entries of a section and all their variants by id, each with what it takes from its entry."""
+        found: dict[str, Any] = {}
+        for key, entry in self.site.params.raw[study_file(self.study.id)][section].items():
+            base = {name: value for name, value in entry.items() if name != "variants"}
+            found[key] = base
+            found |= {member: base | own for member, own in entry.get("variants", {}).items()}
+        return found
 
     def artifact(self, path: str, text: str) -> str:
-        """A link to the page of the file at ``path``."""
-        known = {str(each): artifact for artifact in self.site.artifacts for each in artifact.paths}
+        """Show a link to the page of the file at ``path``."""
+        known = {str(file): artifact for file, artifact in self.site.by_path.items()}
         _known("artifact", path, known)
-        return self._inline(f'artifact("{path}")', Markup(self.blocks.to(known[path].page, text)))
+        place = known[path].place(Path(path))
+        return self._inline(f'artifact("{path}")', Markup(self.blocks.to(place, text)))
 
     def index(self) -> str:
-        """Every item of the study's index (``index.yaml``): id, what it is, its artifacts and its code."""
-        drawn = Markup(self.blocks.index(index.load(self.study.id, self.site.artifacts)))
+        """Show every item of the study's index (``index.yaml``): id, what it is, its artifacts and its code."""
+        drawn = Markup(self.blocks.index(index.load(self.study.id, self.site.by_path)))
         return self._block("index()", lambda _: drawn)
 
     def _first(self, kind: str, name: str) -> bool:
-        """Whether this is the first time, so that an id stands once in a page."""
+        """Return whether this is the first time, so that an id stands once in a page."""
         first = (kind, name) not in self.shown
         self.shown.add((kind, name))
         return first

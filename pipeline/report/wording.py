@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from markdown_it import MarkdownIt
@@ -16,17 +17,23 @@ _PROSE = MarkdownIt("zero").enable("backticks")
 
 
 def number(value: float | None) -> str:
-    """Four significant digits; empty for None."""
+    """Return a number with four significant digits; empty for None."""
     return "" if value is None else f"{value:.4g}".replace("-", "−")
 
 
 def interval(lo: float | None, hi: float | None) -> str:
-    """``0.78 to 2.14``; empty where there is none."""
+    """Return an interval as ``0.78 to 2.14``; empty where there is none."""
     return "" if lo is None or hi is None else f"{number(lo)} to {number(hi)}"
 
 
+def published(row: Mapping[str, Any]) -> str:
+    """Return the published number of a gate, or the published range; empty where there is none."""
+    high = row.get("published_high")
+    return number(row["published"]) if high is None else interval(row["published"], high)
+
+
 def cell(value: Any) -> str:
-    """A value of a table: floats to four digits, lists by their first items."""
+    """Return a value of a table in words: floats to four digits, lists by their first items."""
     if isinstance(value, float):
         return number(value)
     if isinstance(value, list):
@@ -38,17 +45,17 @@ def cell(value: Any) -> str:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a cell is to be aligned and sorted as a number."""
+    """Return whether a cell is to be aligned and sorted as a number."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def as_json(value: Any) -> str:
-    """A parameter as it is written."""
+    """Return a parameter as it is written."""
     return json.dumps(value, ensure_ascii=False)
 
 
 def size(count: int) -> str:
-    """Bytes in the unit that leaves at most four digits: ``812 B``, ``17.3 kB``, ``2.1 MB``."""
+    """Return bytes in the unit that leaves at most four digits: ``812 B``, ``17.3 kB``, ``2.1 MB``."""
     for unit, scale in (("MB", 1_000_000), ("kB", 1_000)):
         if count >= scale:
             return f"{count / scale:.1f} {unit}"
@@ -56,15 +63,20 @@ def size(count: int) -> str:
 
 
 def prose(text: str) -> Markup:
-    """A docstring as paragraphs, with its `names` as code."""
+    """Return a docstring as paragraphs, with its `names` as code."""
     return Markup(_PROSE.render(re.sub(r"`{2}([^`]+)`{2}", r"`\1`", text)))
 
 
 def first_paragraph(text: str) -> str:
-    """Of a docstring, in one line."""
+    """Return the first paragraph of a docstring in one line."""
     return " ".join(text.split("\n\n")[0].split())
 
 
+def capital(text: str) -> str:
+    """Return ``text`` with a capital at its beginning."""
+    return text[:1].upper() + text[1:]
+
+
 def slug(text: str) -> str:
-    """For the id of an element: lower-case letters, digits and single hyphens."""
+    """Return ``text`` as the id of an element: lower-case letters, digits and single hyphens."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "section"

@@ -11,7 +11,7 @@ DATA = Path("data")
 REFERENCE = DATA / "reference"  # one folder per frozen set of results (`pipeline.references`)
 REPORT = DATA / "report"
 WORK = Path(".work")  # resume checkpoints, git-ignored
-FIGURE_SUFFIXES = ("vl.json", "parquet", "svg", "png")
+FIGURE_SUFFIXES = ("vl.json", "parquet", "svg")
 
 
 def dataset_folder(study: str, entry: str) -> Path:
@@ -65,7 +65,7 @@ def figure_folder(study: str, experiment: str) -> Path:
 
 
 def figure_path(study: str, experiment: str, figure: str, suffix: str) -> Path:
-    """Return the specification, the data, the SVG or the PNG of a figure (`FIGURE_SUFFIXES`)."""
+    """Return the specification, the data or the SVG of a figure (`FIGURE_SUFFIXES`)."""
     return figure_folder(study, experiment) / f"{figure}.{suffix}"
 
 

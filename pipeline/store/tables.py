@@ -73,9 +73,10 @@ def conform(frames: Iterable[pl.DataFrame], schema: Schema, **stamp: str) -> pl.
     own = [column for column in dtypes if column not in stamp]
     typed = [frame.select(pl.col(column).cast(dtypes[column]) for column in own) for frame in frames]
     frame = pl.concat([pl.DataFrame(schema={column: dtypes[column] for column in own}), *typed])
-    return frame.with_columns(pl.selectors.float().fill_nan(None)).with_columns(
+    stamped = frame.with_columns(pl.selectors.float().fill_nan(None)).with_columns(
         pl.lit(value).alias(key) for key, value in stamp.items()
     )
+    return stamped.select(*dtypes)
 
 
 def read(path: Path, schema: Schemas) -> pl.DataFrame:

@@ -1,6 +1,7 @@
 """Result tables of the Dyck study (chapter section 8, with the keys ``run`` and ``replica`` for run_id).
 
-A *run* is an ensemble of params.yaml, a *replica* one of its models. Values that are not defined are null.
+A *run* is an ensemble (a member of an entry of ``params/dyck.yaml``), a *replica* one of its models. Values that are
+not defined are null.
 """
 
 from __future__ import annotations
@@ -9,115 +10,10 @@ import pandera.polars as pa
 import polars as pl
 from pandera.api.polars.types import PolarsData
 
-# The runs that contrasts, figures and claims speak of.
-STANDARD = "dyck-standard"  # M1
-LINEAR = "dyck-linear-position"  # M2
-WIDE = "dyck-wide"  # M3
-MINIMAL = "dyck-minimal"  # M4, learning rate 1e-2
-MINIMAL_SLOW = "dyck-minimal-lr3e-3"  # M4, learning rate 3e-3
-MINIMAL_SUM = "dyck-minimal-sum"  # M5, eq. (16)
-MINIMAL_ANGLE = "dyck-minimal-angle"  # M6, eq. (17)
-PRUNING_TARGET = "dyck-theory-target"  # M9: what a random parent is pruned to (DYCK-TH6)
-UNIFORM = {"complete": "dyck-uniform-complete", "prefix": "dyck-uniform-prefix"}  # M7, by training data
-# Trained on prefixes (appendix D.2), with the loss at closing brackets or at all positions.
-PREFIX_STANDARD, PREFIX_STANDARD_ALL = "dyck-prefix-standard", "dyck-prefix-standard-all"  # M1
-PREFIX_LINEAR, PREFIX_LINEAR_ALL = "dyck-prefix-linear", "dyck-prefix-linear-all"  # M2
-PREFIX_MINIMAL = "dyck-prefix-minimal"  # M4
-PREFIX_MINIMAL_SUM = "dyck-prefix-minimal-sum"  # M5
-PREFIX_MINIMAL_ANGLE = "dyck-prefix-minimal-angle"  # M6
-COMPLETE, PREFIX = "complete", "prefix"
-ARMS = {  # of Figures 3 and 10, by training data
-    COMPLETE: {"standard": "dyck-minimal-own-corpus", "contrastive": "dyck-minimal-contrastive"},
-    PREFIX: {"standard": "dyck-prefix-own-corpus", "contrastive": "dyck-prefix-contrastive"},
-}
-ARM_OF = {run: (data, arm) for data, arms in ARMS.items() for arm, run in arms.items()}
-
-HEADS = "dyck-heads"  # M1 with four heads (DYCK-E11)
-# M10, by layers and heads, or by how the one layer lets tokens pass; the first are those of claim 21.
-COPY_DEEP, COPY_HEADS, COPY_SHALLOW = "dyck-copy-l4", "dyck-copy-l4-heads4", "dyck-copy-l1"
-COPY_NO_SKIP, COPY_STRIPPED = "dyck-copy-l1-no-skip", "dyck-copy-l1-stripped"
-
-MODELS = {
-    STANDARD: "M1",
-    LINEAR: "M2",
-    WIDE: "M3",
-    MINIMAL: "M4",
-    MINIMAL_SLOW: "M4, learning rate 0.003",
-    MINIMAL_SUM: "M5",
-    MINIMAL_ANGLE: "M6",
-}
-PREFIX_MODELS = {
-    PREFIX_STANDARD: "M1, closing brackets",
-    PREFIX_STANDARD_ALL: "M1, all positions",
-    PREFIX_LINEAR: "M2, closing brackets",
-    PREFIX_LINEAR_ALL: "M2, all positions",
-    PREFIX_MINIMAL: "M4",
-    PREFIX_MINIMAL_SUM: "M5",
-    PREFIX_MINIMAL_ANGLE: "M6",
-}
-PROBE = "probe16"  # D4
-TABLE_1_PROBE = "probe19"  # D5
-LONG_PROBE = "probe28"  # as long as the training data, for Figure 8
-START_SIGN = "·"  # the start token, where sequences are shown
-TARGET, PARENT, PRUNED = "target", "parent", "pruned"
-STACK_LIKE = 0.9  # DYCK-A4: a map is stack-like from this stack_argmax on
-# DYCK-A6: a map is interpretable if the lift of some bracket is beyond these; it misleads if uniform attention in
-# its place changes accuracy by less than a point.
-LIFTS_READ = (0.25, 2.0)
-MISLEADING_BELOW = 0.01
-UNIFORM_MODE = "uniform"
-ALL_QUERIES, CURRENT, SAME = "all", "current position", "same token"
-BRACKETS = ["[", "]", "(", ")", "{", "}", "<", ">"]
-
-# Attention variation on D4 over 40 initialisations (Wen et al. 2023, section 4.1). The published values for
-# random attention stand in the theory checks ``published-<N>``.
-PUBLISHED_VARIATION = {STANDARD: 2.27, LINEAR: 2.20, MINIMAL: 0.24}
-# The same for models trained on prefixes, on a sentence that is not stated (appendix D.2).
-PUBLISHED_PREFIX_VARIATION = {"M1": 14.51, "M2": 11.92, "M4": 0.34}
-
-# Table 1 (Wen et al. 2023; Li 2025, Table 2.6): variation on 40 sentences of length 19, mean and standard
-# deviation over the sentences, for each layer of the models of (k, D, layers); and that of random attention.
-PUBLISHED_TABLE_1 = {
-    (2, 4, 2): [(0.047, 0.006), (7.721, 0.908)],
-    (2, 4, 3): [(0.070, 0.013), (5.072, 0.645), (24.063, 1.166)],
-    (2, 8, 2): [(0.087, 0.012), (7.583, 0.961)],
-    (2, 8, 3): [(0.059, 0.011), (5.560, 0.714), (23.590, 0.829)],
-    (3, 4, 2): [(0.182, 0.024), (9.313, 0.815)],
-    (3, 4, 3): [(0.225, 0.032), (8.426, 0.877), (25.749, 0.897)],
-    (3, 8, 2): [(0.178, 0.028), (7.000, 0.884)],
-    (3, 8, 3): [(0.154, 0.036), (6.280, 0.711), (25.451, 0.871)],
-}
-PUBLISHED_TABLE_1_RANDOM = 3.33
-TABLE_1 = {cell: "dyck-table1-k{}-d{}-l{}".format(*cell) for cell in PUBLISHED_TABLE_1}  # M8
-TABLE_1_COMPLETE = {cell: f"{run}-complete" for cell, run in TABLE_1.items()}  # its second arm
-THREE_LAYERS = TABLE_1[2, 4, 3]  # Li 2025, Figure 2.18
-
-# The maps that figures show: run -> on which probes.
-MAPPED = (
-    dict.fromkeys([*MODELS, *PREFIX_MODELS], (PROBE,))
-    | {PREFIX_STANDARD_ALL: (PROBE, LONG_PROBE)}
-    | {THREE_LAYERS: (TABLE_1_PROBE,)}
-)
-
-# What the texts leave open: choice -> reading -> run, the recommended reading first (chapter sections 3 and 4).
-READINGS = {
-    "loss positions, M1": {"closing brackets": STANDARD, "all": "dyck-standard-all"},
-    "loss positions, M4": {"closing brackets": MINIMAL, "all": "dyck-minimal-all"},
-    "T_max of the position code, M2": {"6000": LINEAR, "28": "dyck-linear-position-t28"},
-    "width, M4": {"50": MINIMAL, "500": "dyck-minimal-width500"},
-    "corpora of the balance study": {"one per replica": ARMS[COMPLETE]["standard"], "shared": MINIMAL},
-    "prefix of the contrastive term": {
-        "nested pairs": ARMS[COMPLETE]["contrastive"],
-        "authors' release": "dyck-minimal-contrastive-release",
-    },
-    "objective, M9": {"cross-entropy": PRUNING_TARGET, "squared error": "dyck-theory-squared"},
-    "length of training, M1": {
-        "recommended": STANDARD,
-        "a quarter": "dyck-standard-quarter",
-        "half": "dyck-standard-half",
-        "double": "dyck-standard-double",
-    },
-}
+ARCHITECTURES = ["gpt", "gpt_pos", "gpt200", "uniform", "resln", "eq6", "mfl15", "mfl16", "mfl17", "copy"]
+DATA = ["complete", "prefix"]
+NETWORKS = ["target", "parent", "pruned"]
+TOKENS = ["start", "[", "]", "(", ")", "{", "}", "<", ">"]
 
 
 class _Result(pa.DataFrameModel):
@@ -126,8 +22,10 @@ class _Result(pa.DataFrameModel):
     scale: pl.String = pa.Field(isin=["smoke", "quick", "paper"])
     params_hash: pl.String = pa.Field(str_length={"min_value": 1})
 
+    class Config:
+        """No other columns; the tables say which rows there are."""
 
-ARCHITECTURES = ["gpt", "gpt_pos", "gpt200", "uniform", "resln", "eq6", "mfl15", "mfl16", "mfl17", "copy"]
+        strict = True
 
 
 class Runs(_Result):
@@ -157,7 +55,6 @@ class Runs(_Result):
     class Config:
         """One row per replica."""
 
-        strict = True
         unique = ["run", "replica"]
 
 
@@ -180,7 +77,6 @@ class Accuracy(_Result):
     class Config:
         """One row per replica and evaluation set."""
 
-        strict = True
         unique = ["run", "replica", "eval_split"]
 
 
@@ -206,7 +102,6 @@ class Attention(_Result):
     class Config:
         """One row per entry of each map."""
 
-        strict = True
         unique = [*_MAP, "query", "key"]
 
     @pa.dataframe_check(name="weights of a query sum to 1")
@@ -245,7 +140,6 @@ class Variation(_Result):
     class Config:
         """One row per run, probe, layer, head and convention."""
 
-        strict = True
         unique = ["run", "probe_split", "seq_id", "layer", "head", "start_included", "causal"]
 
     @pa.dataframe_check(name="variation is at most 2 per row")
@@ -264,7 +158,7 @@ class VariationTable1(_Result):
     run: pl.String
     lang_k: pl.Int8 = pa.Field(ge=1)
     lang_D: pl.Int8 = pa.Field(ge=1)
-    data: pl.String = pa.Field(isin=[COMPLETE, PREFIX], description="training data")
+    data: pl.String = pa.Field(isin=DATA, description="training data")
     n_layers: pl.Int8 = pa.Field(ge=1, le=4)
     layer: pl.Int8 = pa.Field(ge=1, le=4)
     mean: pl.Float64 = pa.Field(ge=0, nullable=True, description="null for fewer than two models")
@@ -284,7 +178,6 @@ class VariationTable1(_Result):
     class Config:
         """One row per run and layer."""
 
-        strict = True
         unique = ["run", "layer"]
 
     @pa.dataframe_check(name="what is excluded has a reason")
@@ -316,7 +209,6 @@ class StackScore(_Result):
     class Config:
         """One row per replica, layer and head."""
 
-        strict = True
         unique = ["run", "replica", "layer", "head"]
 
 
@@ -353,7 +245,6 @@ class Contrasts(_Result):
     class Config:
         """One row per comparison."""
 
-        strict = True
         unique = ["contrast", "statistic", "first", "second", "metric"]
 
     @pa.dataframe_check(name="the interval is ordered")
@@ -373,7 +264,6 @@ class Balance(_Result):
     class Config:
         """One row per replica."""
 
-        strict = True
         unique = ["run", "replica"]
 
 
@@ -395,7 +285,6 @@ class BalanceDetail(_Result):
     class Config:
         """One row per replica, query and pair."""
 
-        strict = True
         unique = ["run", "replica", "d", "dprime", "i", "j"]
 
 
@@ -404,8 +293,8 @@ class Fig3(_Result):
 
     run: pl.String
     replica: pl.Int32 = pa.Field(ge=0)
-    arm: pl.String = pa.Field(isin=list(ARMS[COMPLETE]))
-    data: pl.String = pa.Field(isin=list(ARMS))
+    arm: pl.String = pa.Field(isin=["standard", "contrastive"])
+    data: pl.String = pa.Field(isin=DATA)
     beta: pl.Float64 = pa.Field(ge=0)
     acc_close: pl.Float64 = pa.Field(ge=0, le=1)
     acc_thr80: pl.Float64 = pa.Field(ge=0, le=1)
@@ -414,14 +303,13 @@ class Fig3(_Result):
     class Config:
         """One row per replica."""
 
-        strict = True
         unique = ["run", "replica"]
 
 
 class Readings(_Result):
     """What an open choice does to the numbers: each reading of it by a run of its own, all else being equal."""
 
-    choice: pl.String = pa.Field(isin=list(READINGS))
+    choice: pl.String = pa.Field(str_length={"min_value": 1})
     reading: pl.String
     recommended: pl.Boolean
     run: pl.String
@@ -438,7 +326,6 @@ class Readings(_Result):
     class Config:
         """One row per reading and quantity."""
 
-        strict = True
         unique = ["choice", "reading", "quantity"]
 
 
@@ -449,7 +336,7 @@ class PruningDemo(_Result):
     """
 
     run: pl.String = pa.Field(description="the trained target")
-    network: pl.String = pa.Field(isin=[TARGET, PARENT, PRUNED])
+    network: pl.String = pa.Field(isin=NETWORKS)
     candidates: pl.Int8 = pa.Field(
         ge=1, nullable=True, description="per weight and sign; null for the target"
     )
@@ -472,14 +359,13 @@ class PruningDemo(_Result):
     class Config:
         """One row per network and number of candidates."""
 
-        strict = True
         unique = ["network", "candidates"]
 
 
 class PruningMaps(_Result):
     """Attention on D4 without start token, of the target and of the parent layers that it is pruned into."""
 
-    network: pl.String = pa.Field(isin=[TARGET, PARENT, PRUNED])
+    network: pl.String = pa.Field(isin=NETWORKS)
     candidates: pl.Int8 = pa.Field(ge=1, nullable=True)
     layer: pl.Int8 = pa.Field(ge=1, description="of the target")
     network_layer: pl.Int8 = pa.Field(ge=1, description="the layer of this network that the map is of")
@@ -490,7 +376,6 @@ class PruningMaps(_Result):
     class Config:
         """One row per entry of each map with key <= query."""
 
-        strict = True
         unique = ["network", "layer", "query", "key"]
 
     @pa.dataframe_check(name="weights of a query sum to 1")
@@ -510,8 +395,8 @@ class ClassLift(_Result):
     replica: pl.Int32 = pa.Field(ge=0)
     layer: pl.Int8 = pa.Field(ge=1, le=4)
     head: pl.Int8 = pa.Field(ge=0)
-    query_class: pl.String = pa.Field(isin=[ALL_QUERIES, "start", *BRACKETS])
-    key_class: pl.String = pa.Field(isin=["start", *BRACKETS, CURRENT, SAME])
+    query_class: pl.String = pa.Field(isin=["all", *TOKENS])
+    key_class: pl.String = pa.Field(isin=[*TOKENS, "current position", "same token"])
     mass: pl.Float64 = pa.Field(ge=0, le=1 + 1e-6, description="mean attention on the class")
     mass_uniform: pl.Float64 = pa.Field(gt=0, le=1, description="of uniform causal attention")
     lift: pl.Float64 = pa.Field(ge=0, description="mass over mass_uniform")
@@ -520,7 +405,6 @@ class ClassLift(_Result):
     class Config:
         """One row per head and pair of classes that meet."""
 
-        strict = True
         unique = ["run", "replica", "layer", "head", "query_class", "key_class"]
 
 
@@ -532,7 +416,7 @@ class Ablation(_Result):
     layer: pl.Int8 = pa.Field(ge=1, le=4)
     head: pl.Int8 = pa.Field(ge=0)
     mode: pl.String = pa.Field(
-        isin=[UNIFORM_MODE, "identity", "zero"],
+        isin=["uniform", "identity", "zero"],
         description="what stands in its place: a map, or no attention",
     )
     acc_before: pl.Float64 = pa.Field(ge=0, le=1)
@@ -544,7 +428,6 @@ class Ablation(_Result):
     class Config:
         """One row per head and mode."""
 
-        strict = True
         unique = ["run", "replica", "layer", "head", "mode"]
 
     @pa.dataframe_check(name="what misleads is interpretable")
@@ -561,14 +444,13 @@ class CopyMaps(_Result):
     head: pl.Int8 = pa.Field(ge=0)
     query: pl.Int16 = pa.Field(ge=0)
     key: pl.Int16 = pa.Field(ge=0)
-    query_token: pl.String = pa.Field(isin=["start", *BRACKETS])
-    key_token: pl.String = pa.Field(isin=["start", *BRACKETS])
+    query_token: pl.String = pa.Field(isin=TOKENS)
+    key_token: pl.String = pa.Field(isin=TOKENS)
     weight: pl.Float64 = pa.Field(ge=0, le=1)
 
     class Config:
         """One row per entry of each map with key <= query."""
 
-        strict = True
         unique = ["run", "replica", "layer", "head", "query", "key"]
 
     @pa.dataframe_check(name="weights of a query sum to 1")
@@ -599,7 +481,6 @@ class HeadImportance(_Result):
     class Config:
         """One row per head."""
 
-        strict = True
         unique = ["run", "replica", "layer", "head"]
 
 

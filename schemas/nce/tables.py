@@ -13,19 +13,13 @@ S_LOSS, S_DIST = SELECTIONS = ["s_loss", "s_dist"]
 S_AREA = "s_area"
 IMAGE_SELECTIONS = [S_AREA, S_LOSS]
 FULL, DIAG = NOISES = ["full", "diag"]
-DIGITS, MNIST = "nce-digits", "nce-mnist"
 AREA, BATCH_AREA, EARLY, FINAL_TEST = IMAGE_QUANTITIES = [
     "area",
     "batch_area",
     "early_loss",
     "final_test_loss",
 ]
-METHODS = {  # as figures and claims name them
-    "NCE-GD": (NCE, GD),
-    "NCE-NGD": (NCE, NGD),
-    "eNCE-GD": (ENCE, GD),
-    "eNCE-NGD": (ENCE, NGD),
-}
+METHODS = ["NCE-GD", "NCE-NGD", "eNCE-GD", "eNCE-NGD"]
 # Rules of the table of steps: step size 1/lambda_M; lambda_rho/lambda_M; delta/sqrt(2 kappa); that of Theorem 19.
 STANDARD, CONSERVATIVE, FIXED, THEOREM_19 = RULES = ["1/lambda_M", "lambda_rho/lambda_M", "N5a", "N5b"]
 TENTH, ONE, INVERSE = TARGETS = ["0.1R", "1", "1/R"]
@@ -284,8 +278,8 @@ class GaussContrasts(_Result):
     n: pl.Int32 = pa.Field(gt=0)
     matched: pl.String = pa.Field(isin=["eta", *SELECTIONS], description="what makes a pair")
     eta: pl.Float64 = pa.Field(gt=0, nullable=True)
-    first: pl.String = pa.Field(isin=list(METHODS))
-    second: pl.String = pa.Field(isin=list(METHODS))
+    first: pl.String = pa.Field(isin=METHODS)
+    second: pl.String = pa.Field(isin=METHODS)
     first_mean: pl.Float64
     second_mean: pl.Float64
     value: pl.Float64
@@ -362,7 +356,7 @@ _IMAGE_RUN = ["dataset", "q_kind", "loss", "optimizer", "eta", "seed"]
 class _ImageRun(_Result):
     """What every table of N7 about single models names."""
 
-    dataset: pl.String = pa.Field(description="id of the images in params.yaml")
+    dataset: pl.String = pa.Field(description="id of the images in params/nce.yaml")
     q_kind: pl.String = pa.Field(isin=NOISES)
     loss: pl.String = pa.Field(isin=LOSSES)
     optimizer: pl.String = pa.Field(isin=[GD, NGD])

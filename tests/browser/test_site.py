@@ -13,6 +13,7 @@ from workspace import Workspace
 
 WEIGHT = 2_000_000  # bytes of a page with all that it loads
 SECONDS = 30  # to build the site
+SHOWN = 50  # that the search lists at once (site.js)
 
 
 class Page(HTMLParser):
@@ -56,6 +57,31 @@ def test_every_link_arrives(smoke: Workspace) -> None:
             assert where.is_file() and where.is_relative_to(site.resolve()), f"{file}: {link}"
             if target.fragment:
                 assert target.fragment in known[where].ids, f"{file}: {link}"
+
+
+def searchable(site: Path) -> list[dict[str, str]]:
+    """Return what the search of the overview knows."""
+    text = (site / "search.js").read_text(encoding="utf-8")
+    found: list[dict[str, str]] = json.loads(text.removeprefix("sandglass.items(").removesuffix(");\n"))
+    return found
+
+
+def test_every_claim_and_figure_has_a_permalink_that_the_search_knows(smoke: Workspace) -> None:
+    site = smoke.path / "data/report"
+    items = searchable(site)
+    for item in items:
+        target = urlsplit(item["address"])
+        assert (site / target.path).is_file()
+        assert not target.fragment or target.fragment in Page(site / target.path).ids, item
+    addresses = {item["address"] for item in items}
+    for name in pages(site):
+        if name.startswith("study/"):
+            page = Page(site / name)
+            anchors = [each for each in page.ids if each.startswith(("claim-", "figure-"))]
+            assert len(anchors) > 10 and {f"{name}#{each}" for each in anchors} <= addresses
+            for anchor in anchors:
+                assert f"#{anchor}" in page.links or f"../{name}#{anchor}" in page.links, anchor
+    assert {item["kind"] for item in items} == {"claim", "figure", "dataset", "run", "table", "theory"}
 
 
 def test_every_page_is_quiet_asks_for_nothing_elsewhere_and_is_light(browser: Browser) -> None:
@@ -144,6 +170,52 @@ def test_tables_sort(browser: Browser) -> None:
     header.find_element("tag name", "button").send_keys("\n")
     assert header.get_attribute("aria-sort") == "descending"
     assert sizes() == sorted(first, reverse=True)
+
+
+def test_the_search_finds_claims_figures_and_artifacts(browser: Browser) -> None:
+    items = searchable(browser.site)
+    browser.open("index.html")
+    asked, _ = browser.requests()
+    assert not any("search.js" in url for url in asked)  # who does not search does not load it
+    query = browser.driver.find_element("id", "query")
+    results = "[...document.querySelectorAll('#found a')].map(a => a.getAttribute('href'))"
+    for kind in ("claim", "figure", "run", "table"):
+        item = next(each for each in items if each["kind"] == kind)
+        words = item["title"].removesuffix(" …").upper()
+        browser.js("arguments[0].value = ''", query)
+        query.send_keys(words)
+        browser.wait(f"return {results}.includes({json.dumps(item['address'])})", kind)
+    browser.js("arguments[0].value = ''", query)
+    query.send_keys("no such thing at all")
+    browser.wait("return document.querySelector('#count').textContent === 'nothing found'", "the count")
+    assert browser.js(f"return {results}") == []
+    assert browser.console() == []
+
+
+def test_claims_are_filtered_by_verdict(browser: Browser) -> None:
+    claims = [item for item in searchable(browser.site) if item["kind"] == "claim"]
+    browser.open("index.html")
+    chips = "[...document.querySelectorAll('.chips li')].filter(chip => chip.offsetParent !== null).length"
+    assert browser.js(f"return {chips}") == len(claims)
+    for verdict in ("reproduced", "partly", "not reproduced", "not tested at this scale"):
+        box = browser.driver.find_element("css selector", f"#search input[value='{verdict}']")
+        box.click()
+        expected = [item for item in claims if item["verdict"] == verdict]
+        said = f"{len(expected) or 'nothing'} found"
+        browser.wait(f"return document.querySelector('#count').textContent === {json.dumps(said)}", verdict)
+        shown = browser.js("return [...document.querySelectorAll('#found .badge')].map(b => b.textContent)")
+        assert shown == [verdict] * len(expected[:SHOWN]) and browser.js(f"return {chips}") == len(expected)
+        box.click()
+    browser.wait(f"return {chips} === {len(claims)}", "all of them again")
+
+
+def test_a_figure_becomes_a_png_where_it_is_read(browser: Browser) -> None:
+    browser.open(study(browser.site))
+    saved = "document.querySelector('.png button').dataset.saved"
+    browser.js("document.querySelector('.png button').click()")
+    name = browser.js("return document.querySelector('[data-chart]').dataset.chart.split('/').pop()")
+    assert browser.wait(f"return {saved}", "the picture") == f"{name}.png"
+    assert browser.console() == [] and not list(browser.site.rglob("*.png"))
 
 
 def test_by_keyboard(browser: Browser) -> None:

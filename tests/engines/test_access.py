@@ -5,23 +5,38 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 import torch
-from workspace import REPOSITORY, Workspace
+from workspace import REPOSITORY, STUDIES, Workspace
 
 import pipeline
 from pipeline import access
-from pipeline.engine import graph
+from pipeline import params as parameters
+from pipeline.access.replica import Replica
 from pipeline.errors import SandglassError
 from pipeline.languages import dyck as language
 from pipeline.models.transformer import decoder as transformer
-from pipeline.store import checkpoints
+from pipeline.store import checkpoints, paths, tables
 
 D4 = "[[[[]]]](((())))"
+SmokeOf = Callable[[str], Workspace]
+
+
+@pytest.fixture(scope="module")
+def of_dyck(smoke_of: SmokeOf) -> Workspace:
+    """The study of Dyck languages at smoke scale; nobody changes it."""
+    return smoke_of("dyck")
+
+
+def _checkpoint(workspace: Workspace, run: str) -> Path:
+    group = parameters.load(workspace.path).owner("runs", run)
+    return workspace.path / paths.checkpoint_path(group.study, group.id, run)
 
 
 def test_importing_the_package_imports_nothing_else() -> None:
@@ -42,34 +57,73 @@ def test_importing_the_package_imports_nothing_else() -> None:
         getattr(pipeline, "load_" + "tabel")
 
 
-def test_every_table_is_what_its_files_hold(smoke: Workspace) -> None:
-    data = smoke.path / "data"
-    names = pipeline.list_tables("dyck", root=smoke.path)
-    assert {"variation", "claims", "theory", "curves", "dyck-probe16"} <= set(names)
+def _rows(frame: pl.DataFrame) -> list[tuple[Any, ...]]:
+    """Its rows in an order that depends on nothing but them."""
+    return sorted(frame.select(sorted(frame.columns)).rows(), key=repr)
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_every_table_is_what_its_files_hold(study: str, smoke_of: SmokeOf) -> None:
+    root = smoke_of(study).path
+    names = pipeline.list_tables(study, root=root)
+    assert {"claims", "theory", "curves", *parameters.load(root).members("datasets", study)} <= set(names)
     for name in names:
-        frame = pipeline.load_table("dyck", name, root=smoke.path)
-        files = {
-            "claims": [data / "claims/dyck/claims.parquet"],
-            "theory": sorted((data / "theory/dyck").iterdir()),
-            "curves": sorted((data / "runs/dyck").glob("*/curves.parquet")),
-        }.get(name, [*data.glob(f"tables/dyck/{name}.parquet"), *data.glob(f"datasets/dyck/{name}.parquet")])
-        whole = pl.concat(map(pl.read_parquet, files))
-        assert frame.height == whole.height
-        assert frame.sort(frame.columns[:3]).equals(whole.sort(frame.columns[:3])) or name == "curves"
-        if name == "curves":
-            keys = ["run", "replica", "step"]
-            assert frame.sort(keys).equals(whole.sort(keys))
+        frame = pipeline.load_table(study, name, root=root)
+        places = {
+            "claims": f"claims/{study}/claims.parquet",
+            "theory": f"theory/{study}/*.parquet",
+            "curves": f"runs/{study}/*/curves.parquet",
+        }
+        files = [*(root / "data").glob(places.get(name, f"tables/{study}/*/{name}.parquet"))]
+        files = files or [*(root / "data").glob(f"datasets/{study}/*/{name}.parquet")]
+        whole = pl.concat(map(pl.read_parquet, files), how="diagonal")
+        assert _rows(frame) == _rows(whole), name
 
 
-def test_curves_of_runs_with_other_metrics_are_one_table(smoke: Workspace) -> None:
-    curves = pipeline.load_table("nce", "curves", root=smoke.path)
+@pytest.mark.parametrize("study", STUDIES)
+def test_a_table_of_several_experiments_is_read_whole_or_by_one(study: str, smoke_of: SmokeOf) -> None:
+    root = smoke_of(study).path
+    experiments = parameters.load(root).of_study("experiments", study)
+    for name in {name for each in experiments.values() for name in each.tables}:
+        makers = [key for key, each in experiments.items() if name in each.tables]
+        parts = [pipeline.load_table(study, name, experiment=key, root=root) for key in makers]
+        assert pl.concat(parts).equals(pipeline.load_table(study, name, root=root))
+        for key, part in zip(makers, parts, strict=True):
+            assert part.equals(pl.read_parquet(root / "data/tables" / study / key / f"{name}.parquet"))
+
+
+@pytest.mark.parametrize(
+    ("name", "experiment", "message"),
+    [
+        (
+            "readings",
+            "dyck-prefix",
+            "experiment dyck-prefix makes no table 'readings': dyck-readings make one",
+        ),
+        (
+            "claims",
+            "dyck-prefix",
+            "experiment dyck-prefix makes no table 'claims': it is one of the whole study",
+        ),
+        ("runs", "dyck-prefx", r"no experiment of dyck 'dyck-prefx' \(did you mean 'dyck-prefix'\?\)"),
+    ],
+)
+def test_an_experiment_without_the_table_is_one_line(
+    name: str, experiment: str, message: str, of_dyck: Workspace
+) -> None:
+    with pytest.raises(SandglassError, match=f"^{message}"):
+        pipeline.load_table("dyck", name, experiment=experiment, root=of_dyck.path)
+
+
+def test_curves_of_runs_with_other_metrics_are_one_table(smoke_of: SmokeOf) -> None:
+    curves = pipeline.load_table("nce", "curves", root=smoke_of("nce").path)
     assert {"nce-digits-full-nce-gd", "nce-digits-full-nce-ngd"} <= set(curves["run"])
     assert {"gradient_norm", "skipped"} <= set(curves.columns)
     assert curves.filter(pl.col("run").str.ends_with("-ngd"))["skipped"].null_count() == 0
 
 
-def test_the_work_tree_is_found_from_below_it(smoke: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(smoke.path / "data/tables/dyck")
+def test_the_work_tree_is_found_from_below_it(of_dyck: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(of_dyck.path / "data/tables/dyck")
     assert pipeline.load_table("dyck", "variation")["scale"].unique().to_list() == ["smoke"]
 
 
@@ -85,27 +139,47 @@ def test_without_a_work_tree_around_it_is_the_repository(
 def test_a_reference_set_is_read_in_place_of_what_was_built(dyck: Workspace) -> None:
     with pytest.raises(SandglassError, match="no such file in the reference set dyck"):
         pipeline.load_table("dyck", "variation", root=dyck.path, reference=True)
-    kept = dyck.path / "data/reference/dyck/tables/variation.parquet"
-    kept.parent.mkdir(parents=True)
-    shutil.move(dyck.path / "data/tables/dyck/variation.parquet", kept)
-    assert pipeline.load_table("dyck", "variation", root=dyck.path, reference=True).height
+    whole = pipeline.load_table("dyck", "variation", root=dyck.path)
+    own = parameters.load(dyck.path).of_study("experiments", "dyck")
+    for key in (key for key, each in own.items() if "variation" in each.tables):
+        kept = dyck.path / f"data/reference/dyck/tables/{key}/variation.parquet"
+        kept.parent.mkdir(parents=True)
+        shutil.move(dyck.path / f"data/tables/dyck/{key}/variation.parquet", kept)
+    assert pipeline.load_table("dyck", "variation", root=dyck.path, reference=True).equals(whole)
+    part = pl.read_parquet(kept)
+    (kept.parents[2] / "tables/variation.parquet").write_bytes(b"of no use beside these")
+    found = pipeline.load_table("dyck", "variation", root=dyck.path, reference=True, experiment=key)
+    assert found.equals(part)
     with pytest.raises(SandglassError, match="no such file in the reference set dyck-more"):
         pipeline.load_table("dyck", "variation", root=dyck.path, reference="dyck-more")
-    kept.parents[1].rename(dyck.path / "data/reference/dyck-more")
-    assert pipeline.load_table("dyck", "variation", root=dyck.path, reference="dyck-more").height
+    kept.parents[2].rename(dyck.path / "data/reference/dyck-more")
+    assert pipeline.load_table("dyck", "variation", root=dyck.path, reference="dyck-more").equals(whole)
     (dyck.path / "data/reference/dyck-more/record.json").write_text('{"study": "depth", "jobs": {}}')
     with pytest.raises(SandglassError, match="dyck-more holds results of depth, not of dyck"):
         pipeline.load_table("dyck", "variation", root=dyck.path, reference="dyck-more")
     with pytest.raises(
-        SandglassError, match=r"is missing in .*make it there with: snakemake data/tables/dyck/var"
+        SandglassError, match=r"is missing in .*make it there with: snakemake data/tables/dyck/dyck-.*/var"
     ):
         pipeline.load_table("dyck", "variation", root=dyck.path)
+
+
+def test_a_reference_set_of_the_old_layout_is_read(dyck: Workspace) -> None:
+    """One file holds the rows of all experiments; claims lack the columns that came later."""
+    whole = pipeline.load_table("dyck", "variation", root=dyck.path)
+    claims = pipeline.load_table("dyck", "claims", root=dyck.path)
+    folder = dyck.path / "data/reference/dyck"
+    tables.store(whole, folder / "tables/variation.parquet")
+    tables.store(claims.drop("bound", "published_high"), folder / "claims/claims.parquet")
+    assert pipeline.load_table("dyck", "variation", root=dyck.path, reference=True).equals(whole)
+    old = pipeline.load_table("dyck", "claims", root=dyck.path, reference=True)
+    assert old.columns == claims.columns and old["published_high"].null_count() == old.height
+    assert old.drop("bound", "published_high").equals(claims.drop("bound", "published_high"))
 
 
 @pytest.mark.parametrize(
     ("study", "name", "expected"),
     [
-        ("dykc", "variation", "no study 'dykc' (did you mean 'dyck'?); known: depth, dyck, nce"),
+        ("dykc", "variation", "no study 'dykc' (did you mean 'dyck'?); known: dyck"),
         (
             "dyck",
             "varation",
@@ -114,20 +188,20 @@ def test_a_reference_set_is_read_in_place_of_what_was_built(dyck: Workspace) -> 
     ],
 )
 def test_what_is_not_there_is_one_line_with_what_is(
-    smoke: Workspace, study: str, name: str, expected: str
+    of_dyck: Workspace, study: str, name: str, expected: str
 ) -> None:
     with pytest.raises(SandglassError) as error:
-        pipeline.load_table(study, name, root=smoke.path)
+        pipeline.load_table(study, name, root=of_dyck.path)
     assert str(error.value).startswith(expected)
     assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("name", ["variation", "dyck-probe16"])
-def test_a_table_is_csv_by_one_call(smoke: Workspace, name: str, tmp_path: Path) -> None:
+def test_a_table_is_csv_by_one_call(of_dyck: Workspace, name: str, tmp_path: Path) -> None:
     target = tmp_path / "out.csv"
-    done = smoke.run("python", "-m", "pipeline", "export", "dyck", name, "--csv", str(target))
+    done = of_dyck.run("python", "-m", "pipeline", "export", "dyck", name, "--csv", str(target))
     assert (done.status, done.output) == (0, "")
-    frame = pipeline.load_table("dyck", name, root=smoke.path)
+    frame = pipeline.load_table("dyck", name, root=of_dyck.path)
     lists = [column for column, dtype in frame.schema.items() if dtype == pl.List]
     assert bool(lists) == (name == "dyck-probe16")
     flat = dict.fromkeys(lists, pl.String)
@@ -136,32 +210,92 @@ def test_a_table_is_csv_by_one_call(smoke: Workspace, name: str, tmp_path: Path)
     assert back.equals(frame)
 
 
-def test_csv_goes_to_stdout_without_a_file(smoke: Workspace) -> None:
-    done = smoke.run("python", "-m", "pipeline", "export", "dyck", "fig3")
-    assert done.output == access.to_csv(pipeline.load_table("dyck", "fig3", root=smoke.path))
+def test_csv_goes_to_stdout_without_a_file(of_dyck: Workspace) -> None:
+    done = of_dyck.run("python", "-m", "pipeline", "export", "dyck", "fig3")
+    assert done.output == access.to_csv(pipeline.load_table("dyck", "fig3", root=of_dyck.path))
 
 
-def test_csv_into_no_folder_is_one_line(smoke: Workspace) -> None:
-    done = smoke.run("python", "-m", "pipeline", "export", "dyck", "variation", "--csv", "none/out.csv")
+def test_csv_into_no_folder_is_one_line(of_dyck: Workspace) -> None:
+    done = of_dyck.run("python", "-m", "pipeline", "export", "dyck", "variation", "--csv", "none/out.csv")
     assert (done.status, done.output) == (
         1,
         "sandglass: none/out.csv: cannot be written: No such file or directory\n",
     )
 
 
-def test_pandas_takes_a_table(smoke: Workspace) -> None:
+def test_pandas_takes_a_table(of_dyck: Workspace) -> None:
     pytest.importorskip("pandas", reason="pandas is optional: requirements-export.txt")
-    frame = pipeline.load_table("dyck", "variation", root=smoke.path)
+    frame = pipeline.load_table("dyck", "variation", root=of_dyck.path)
     assert frame.to_pandas().shape == frame.shape
 
 
-def test_a_replica_is_the_one_that_was_analysed(smoke: Workspace) -> None:
+def _read_by(model: Replica) -> torch.Tensor:
+    """Two inputs that the model reads, whatever its study."""
+    if hasattr(model.spec, "side"):
+        return model.encode(*np.zeros((2, model.spec.side**2), dtype=np.int64))
+    if hasattr(model.spec, "length"):
+        return torch.zeros(2, model.spec.length, dtype=torch.int64)
+    return model.encode("[]", "[[")
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_every_run_of_every_study_is_loaded_by_its_id(study: str, smoke_of: SmokeOf) -> None:
+    root = smoke_of(study).path
+    members = parameters.load(root).members("runs", study)
+    assert pipeline.list_runs(study, root=root) == list(members)
+    for run, entry in members.items():
+        if not entry.replicas:
+            with pytest.raises(SandglassError, match=f"run {run} has no replicas at this scale"):
+                pipeline.load_run(run, root=root)
+            continue
+        model = pipeline.load_run(run, root=root)
+        assert model.config["run"] == run
+        inputs = _read_by(model)
+        with torch.inference_mode():
+            outputs = model(inputs)
+        assert len(outputs) == 2 and bool(outputs.isfinite().all())
+        assert len(model.labels) == (1 if outputs.ndim == 1 else outputs.shape[-1])
+        with pytest.raises(SandglassError):
+            model(inputs[0])
+
+
+def test_a_model_of_images_says_what_it_reads(smoke_of: SmokeOf) -> None:
+    """It is no sequence model: what a user gives or asks for as of one is refused in one line that says what it is."""
+    root = smoke_of("nce").path
+    model = pipeline.load_run("nce-digits-full-nce-gd", root=root)
+    pixels = pipeline.load_table("nce", "nce-digits", root=root)["pixels"].head(3).to_numpy()
+    images = model.encode(*pixels)
+    log_ratios, recorded = model.record(images, ["features"])
+    assert images.shape == (3, 64) and log_ratios.shape == (3,)
+    assert recorded["features"].shape == (3, model.spec.features)
+    torch.testing.assert_close(model(images[1:2]), log_ratios[1:2])
+    assert model.labels == ["log-ratio of the densities of images and noise"]
+    for refused, message in (
+        (lambda: model.encode("[[]]"), r"cannot encode '\[\[\]\]': models of this run read images"),
+        (
+            lambda: model(torch.zeros(2, 5, dtype=torch.int64)),
+            r"images must be real numbers of shape \(B, 64\)",
+        ),
+        (lambda: model.attention_patterns(images), "its model, log_ratio/resnet, has no attention"),
+        (lambda: model.record(images, ["blocks.0"]), "no activation blocks.0; there is: features"),
+    ):
+        with pytest.raises(SandglassError, match=message):
+            refused()
+
+
+def test_a_model_that_reads_numbers_says_so(smoke_of: SmokeOf) -> None:
+    model = pipeline.load_run("depth-sc-l1", root=smoke_of("depth").path)
+    with pytest.raises(SandglassError, match="models of this study read numbers of tokens, not 'abc'"):
+        model.encode("abc")
+
+
+def test_a_replica_is_the_one_that_was_analysed(of_dyck: Workspace) -> None:
     """Its attention on D4 is what the analysis stored of that replica."""
-    stored = pipeline.load_table("dyck", "attention", root=smoke.path).filter(run="dyck-standard")
+    stored = pipeline.load_table("dyck", "attention", root=of_dyck.path).filter(run="dyck-standard")
     replicas = stored["replica"].unique().sort().to_list()
     assert replicas == [0, 1]
     for replica in replicas:
-        model = pipeline.load_run("dyck-standard", replica, root=smoke.path)
+        model = pipeline.load_run("dyck-standard", replica, root=of_dyck.path)
         patterns = model.attention_patterns(model.encode(D4))
         assert len(patterns) == 2
         for layer, pattern in enumerate(patterns, start=1):
@@ -176,12 +310,12 @@ def test_a_replica_is_the_one_that_was_analysed(smoke: Workspace) -> None:
 @pytest.mark.parametrize(
     "run", ["dyck-standard", "dyck-table1-k2-d4-l3", "dyck-minimal-angle", "dyck-copy-l1"]
 )
-def test_logits_are_those_of_the_ensemble(smoke: Workspace, run: str) -> None:
-    ensemble = transformer.load(smoke.path / graph.run_folder("dyck", run) / "model.safetensors")
+def test_logits_are_those_of_the_ensemble(of_dyck: Workspace, run: str) -> None:
+    ensemble = transformer.load(_checkpoint(of_dyck, run))
     tokens = language.sample_prefixes(np.random.default_rng(0), 6, 20, k=2, max_depth=4, q=0.5)
     names = language.vocabulary(2)
     strings = ["".join(names[token] for token in row) for row in tokens]
-    model = pipeline.load_run(run, replica=1, root=smoke.path)
+    model = pipeline.load_run(run, replica=1, root=of_dyck.path)
     ids = model.encode(*strings)
     read = tokens if model.config["entry"]["embedding"] == "token" else language.symbols(tokens, 4)
     assert ids.tolist() == language.with_start(read).tolist()
@@ -190,13 +324,13 @@ def test_logits_are_those_of_the_ensemble(smoke: Workspace, run: str) -> None:
     assert model(ids).shape == (6, 21, len(model.labels))
 
 
-def test_a_replica_says_what_it_is_and_can_be_trained(smoke: Workspace) -> None:
-    model = pipeline.load_run("dyck-standard", replica=1, root=smoke.path)
+def test_a_replica_says_what_it_is_and_can_be_trained(of_dyck: Workspace) -> None:
+    model = pipeline.load_run("dyck-standard", replica=1, root=of_dyck.path)
     assert model.config["run"] == "dyck-standard"
     assert model.config["replica"] == 1
     assert model.config["entry"]["replicas"] == 2
     assert model.labels == ["[", "]", "(", ")"]
-    copies = pipeline.load_run("dyck-copy-l1", replica=1, root=smoke.path)
+    copies = pipeline.load_run("dyck-copy-l1", replica=1, root=of_dyck.path)
     assert copies.labels == ["start", "[", "]", "(", ")"]
     assert set(model.state_dict()) == {"table", *transformer.shapes(model.spec)}
     model(model.encode("[]")).sum().backward()
@@ -206,8 +340,8 @@ def test_a_replica_says_what_it_is_and_can_be_trained(smoke: Workspace) -> None:
         model.record(model.encode("[]"), ["nothing"])
 
 
-def test_shorter_rows_are_filled_up_at_the_end(smoke: Workspace) -> None:
-    model = pipeline.load_run("dyck-minimal", root=smoke.path)
+def test_shorter_rows_are_filled_up_at_the_end(of_dyck: Workspace) -> None:
+    model = pipeline.load_run("dyck-minimal", root=of_dyck.path)
     both = model(model.encode("[()", "[(())]()"))
     torch.testing.assert_close(both[:1, :4], model(model.encode("[()")))
 
@@ -221,9 +355,9 @@ def test_shorter_rows_are_filled_up_at_the_end(smoke: Workspace) -> None:
         ([], "nothing to encode"),
     ],
 )
-def test_what_cannot_be_encoded_is_one_line(smoke: Workspace, strings: list[str], expected: str) -> None:
+def test_what_cannot_be_encoded_is_one_line(of_dyck: Workspace, strings: list[str], expected: str) -> None:
     with pytest.raises(SandglassError, match=expected):
-        pipeline.load_run("dyck-minimal", root=smoke.path).encode(*strings)
+        pipeline.load_run("dyck-minimal", root=of_dyck.path).encode(*strings)
 
 
 @pytest.mark.parametrize(
@@ -235,21 +369,23 @@ def test_what_cannot_be_encoded_is_one_line(smoke: Workspace, strings: list[str]
         (torch.zeros(1, 2), r"integers of shape \(B, T\), got torch.float32"),
     ],
 )
-def test_ids_that_mean_nothing_are_refused(smoke: Workspace, ids: torch.Tensor, expected: str) -> None:
+def test_ids_that_mean_nothing_are_refused(of_dyck: Workspace, ids: torch.Tensor, expected: str) -> None:
     with pytest.raises(SandglassError, match=expected):
-        pipeline.load_run("dyck-standard", root=smoke.path)(ids)
+        pipeline.load_run("dyck-standard", root=of_dyck.path)(ids)
 
 
 @pytest.mark.parametrize("replica", [-1, 2, True, 0.0])
-def test_a_replica_out_of_range_is_one_line(smoke: Workspace, replica: int) -> None:
+def test_a_replica_out_of_range_is_one_line(of_dyck: Workspace, replica: int) -> None:
     with pytest.raises(SandglassError, match=r"^run dyck-standard has replicas 0 to 1, not"):
-        pipeline.load_run("dyck-standard", replica, root=smoke.path)
+        pipeline.load_run("dyck-standard", replica, root=of_dyck.path)
 
 
 def test_a_run_that_is_not_there_is_one_line(dyck: Workspace) -> None:
+    with pytest.raises(SandglassError, match=r"'dyck-table1' trains several models; load one: dyck-table1-k2-d4-l2,"):
+        pipeline.load_run("dyck-table1", root=dyck.path)
     with pytest.raises(SandglassError, match=r"no run 'dyck-standrad' \(did you mean 'dyck-standard'\?\)"):
         pipeline.load_run("dyck-standrad", root=dyck.path)
-    path = dyck.path / graph.run_folder("dyck", "dyck-standard") / "model.safetensors"
+    path = _checkpoint(dyck, "dyck-standard")
     arrays, header = checkpoints.read(path)
     checkpoints.write(path, arrays, header | {"diverged": {"0": 7}})
     with pytest.raises(
@@ -271,9 +407,11 @@ def test_a_checkpoint_that_cannot_be_read_alone_is_one_line(
 ) -> None:
     with monkeypatch.context() as patch:
         patch.delattr(transformer, "forward")
-        with pytest.raises(SandglassError, match=r"pipeline/models/transformer\.py, has no forward pass"):
+        with pytest.raises(
+            SandglassError, match=r"pipeline/models/transformer/decoder\.py, has no forward pass"
+        ):
             pipeline.load_run("dyck-standard", root=dyck.path)
-    path = dyck.path / graph.run_folder("dyck", "dyck-standard") / "model.safetensors"
+    path = _checkpoint(dyck, "dyck-standard")
     checkpoints.write(path, checkpoints.read(path)[0], {})
     with pytest.raises(SandglassError, match="does not say what was trained"):
         pipeline.load_run("dyck-standard", root=dyck.path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -52,8 +53,9 @@ def call(arguments: list[str]) -> tuple[int, str]:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_nonsense_is_refused_by_every_command(
-    smoke: Workspace, command: str, monkeypatch: pytest.MonkeyPatch
+    smoke_of: Callable[[str], Workspace], command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    smoke = smoke_of("dyck")
     monkeypatch.chdir(smoke.path)
     before = smoke.artifacts()
     for word in NONSENSE:
@@ -67,24 +69,30 @@ def test_nonsense_is_refused_by_every_command(
     "arguments",
     [["trian", "dyck-standard"], ["train"], ["train", "dyck-standrad"], ["export", "dyck", "\udcff"]],
 )
-def test_the_real_command_line(smoke: Workspace, arguments: list[str]) -> None:
-    done = step(smoke, *arguments)
+def test_the_real_command_line(smoke_of: Callable[[str], Workspace], arguments: list[str]) -> None:
+    done = step(smoke_of("dyck"), *arguments)
     refused(done.status, done.output)
 
 
-SPOILED: dict[str, Callable[[str], str | bytes]] = {
-    "not YAML": lambda text: text.replace("runs:", "runs: ["),
-    "not UTF-8": lambda text: text.encode("utf-16"),
-    "deep": lambda text: text.replace("seed: ", "seed: " + "[" * 50_000),
-    "an id with dots": lambda text: text.replace("dyck-wide", "dyck.wide"),
-    "names by scale": lambda text: text.replace(
-        "    objective: next_token",
-        "    objective: {smoke: next_token, quick: next_token, paper: next_token}",
+SPOILED: dict[str, tuple[str, Callable[[str], str | bytes]]] = {
+    "not YAML": ("params/dyck.yaml", lambda text: text.replace("runs:", "runs: [")),
+    "not UTF-8": ("params/dyck.yaml", lambda text: text.encode("utf-16")),
+    "the main file not UTF-8": ("params.yaml", lambda text: text.encode("utf-16")),
+    "deep": ("params.yaml", lambda text: text.replace("seed: ", "seed: " + "[" * 50_000)),
+    "an id with dots": ("params/dyck.yaml", lambda text: text.replace("dyck-wide", "dyck.wide")),
+    "names by scale": (
+        "params/dyck.yaml",
+        lambda text: text.replace(
+            "    objective: next_token",
+            "    objective: {smoke: next_token, quick: next_token, paper: next_token}",
+        ),
     ),
-    "infinite": lambda text: text.replace("lr: 0.003", "lr: .inf", 1),
+    "infinite": ("params/dyck.yaml", lambda text: text.replace("lr: 0.003", "lr: .inf", 1)),
+    "a study that is not there": ("params.yaml", lambda text: text.replace("dyck", "dyk")),
 }
 WITH_PARAMS = [
     ["check"],
+    ["params"],
     ["summary"],
     ["export", "dyck", "variation"],
     ["trace", "dyck"],
@@ -92,9 +100,17 @@ WITH_PARAMS = [
 ]
 
 
-def spoil(folder: Path, name: str) -> None:
-    content = SPOILED[name]((REPOSITORY / "params.yaml").read_text(encoding="utf-8"))
-    (folder / "params.yaml").write_bytes(content if isinstance(content, bytes) else content.encode())
+def spoil(folder: Path, name: str) -> str:
+    """Damage one parameter file of the Dyck study in ``folder``; return its name."""
+    (folder / "params").mkdir(exist_ok=True)
+    (folder / "params.yaml").write_text("scale: smoke\nseed: 1\ndevice: cpu\nstudies: [dyck]\n")
+    shutil.copy(REPOSITORY / "params/dyck.yaml", folder / "params/dyck.yaml")
+    file, damage = SPOILED[name]
+    before = (folder / file).read_text(encoding="utf-8")
+    content = damage(before)
+    assert content != before
+    (folder / file).write_bytes(content if isinstance(content, bytes) else content.encode())
+    return file
 
 
 @pytest.mark.parametrize("name", SPOILED)
@@ -102,19 +118,19 @@ def test_spoiled_parameters_are_one_line_in_every_command(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    spoil(tmp_path, name)
+    file = spoil(tmp_path, name)
     (tmp_path / "dvc.yaml").touch()  # by which `export` knows a work tree
     for arguments in WITH_PARAMS:
         status, output = call(arguments)
         refused(status, output)
-        assert "params.yaml" in output
+        assert f"sandglass: {file}: " in output, (arguments, output[-500:])
 
 
 @pytest.mark.parametrize("name", ["deep", "names by scale"])
 def test_spoiled_parameters_are_one_line_in_a_shell(dyck: Workspace, name: str) -> None:
     """With the ends of processes as they are: the C parser would end them by a signal."""
-    spoil(dyck.path, name)
+    file = spoil(dyck.path, name)
     for command in (["python", "-m", "pipeline", "train", "dyck-standard"], ["snakemake", "-n"]):
         done = dyck.run(*command)
         refused(done.status, done.output)
-        assert "params.yaml" in done.output
+        assert f"sandglass: {file}: " in done.output

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from workspace import Done, Workspace
 
-MODEL = "data/runs/dyck/dyck-minimal/model.safetensors"
-DATASET = "data/datasets/dyck/dyck-train-complete.parquet"
+PARAMS = "params/dyck.yaml"
+MODEL = "data/runs/dyck/dyck-minimal/dyck-minimal.safetensors"
+DATASET = "data/datasets/dyck/dyck-train-complete/dyck-train-complete.parquet"
 
 
 def one_line(done: Done, *parts: str) -> None:
@@ -46,17 +47,18 @@ def test_a_damaged_dataset_stops_training_and_is_rebuilt(dyck: Workspace) -> Non
 
 def test_a_truncated_table_stops_the_figures_and_is_rebuilt(dyck: Workspace) -> None:
     before = dyck.artifacts()
-    table = dyck.path / "data/tables/dyck/variation.parquet"
+    table = dyck.path / "data/tables/dyck/dyck-attention/variation.parquet"
     table.write_bytes(table.read_bytes()[:300])
-    one_line(step(dyck, "figures", "dyck"), "variation.parquet", "truncated or damaged")
+    one_line(step(dyck, "figures", "dyck-attention"), "variation.parquet", "truncated or damaged")
     assert dyck.artifacts().keys() == before.keys()
     dyck.engine("dvc")
     assert dyck.artifacts() == before
 
 
 def test_a_missing_checkpoint_says_how_to_make_it(dyck: Workspace) -> None:
+    """An analysis of the models that are left would be another one."""
     (dyck.path / MODEL).unlink()
-    one_line(step(dyck, "analyse", "dyck"), f"checkpoint {MODEL} is missing; make it with: snakemake {MODEL}")
+    one_line(step(dyck, "analyse", "dyck-attention"), f"{MODEL} is missing; make it with: snakemake {MODEL}")
     assert dyck.snakemake(MODEL).status == 0
     dyck.assert_clean()
 
@@ -67,29 +69,39 @@ def test_a_missing_checkpoint_says_how_to_make_it(dyck: Workspace) -> None:
 def test_wrong_parameters_stop_every_command_before_it_writes(
     dyck: Workspace, command: tuple[str, ...]
 ) -> None:
-    dyck.change(lambda params: params["runs"]["dyck-minimal"].update(heads=3))
+    dyck.change(lambda params: params["runs"]["dyck-minimal"].update(heads=3), PARAMS)
     before = dyck.artifacts()
     done = dyck.run(*command)
     assert done.status != 0
     assert "Traceback" not in done.output
-    assert "sandglass: params.yaml: runs.dyck-minimal: width 50 must be a multiple of heads 3" in done.output
+    place = f"{PARAMS}: runs.dyck-minimal.variants.dyck-minimal"
+    assert f"sandglass: {place}: width 50 must be a multiple of heads 3" in done.output
     lost = before.keys() - dyck.artifacts().keys()
     # `dvc repro` deletes the outputs of a stage before it starts it; they are in its cache.
     assert lost <= (
-        {p for p in before if p.startswith("runs/dyck/dyck-minimal/")} if "dvc" in command else set()
+        {p for p in before if p.startswith(("runs/dyck/dyck-minimal/", "runs/dyck/dyck-minimal.json"))}
+        if "dvc" in command
+        else set()
     )
     assert not [path for path in (dyck.path / "data").rglob("*.tmp") if path.is_file()]
 
 
 def test_every_replica_diverging_is_one_line_and_leaves_no_output(dyck: Workspace) -> None:
-    dyck.change(lambda params: params["runs"]["dyck-minimal"].update(lr=1e30))
+    dyck.change(lambda params: params["runs"]["dyck-minimal"].update(lr=1e30), PARAMS)
     before = dyck.artifacts()
     one_line(step(dyck, "train", "dyck-minimal"), "every replica diverged (replica 0 at step")
     assert dyck.artifacts() == before
 
 
+TWO = "dyck-balance"  # a run of two variants, of two replicas each
+TWO_MODELS = [
+    f"data/runs/dyck/{TWO}/{member}.safetensors"
+    for member in ("dyck-minimal-own-corpus", "dyck-minimal-contrastive")
+]
+
+
 def long_run(dyck: Workspace) -> None:
-    dyck.change(lambda params: params["runs"]["dyck-minimal"].update(steps=400, log_every=1))
+    dyck.change(lambda params: params["runs"][TWO].update(steps=400, log_every=1), PARAMS)
 
 
 def wait_for(path: Path, pattern: str) -> None:
@@ -105,24 +117,28 @@ def test_an_interrupted_training_leaves_nothing_half_written_and_continues(dyck:
     for sent in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
         interrupt(dyck, sent)
         assert {p for p in dyck.artifacts() if not p.startswith(".tmp")} == before.keys()
-        done = step(dyck, "train", "dyck-minimal")
+        done = step(dyck, "train", TWO)
         assert done.status == 0, done.output
-        resumed.append((dyck.path / MODEL).read_bytes())
-        assert not (dyck.path / ".work/dyck/dyck-minimal").exists()
+        resumed.append(models(dyck))
+        assert not (dyck.path / ".work/dyck" / TWO).exists()
         assert not list((dyck.path / "data/.tmp").iterdir())
-    assert step(dyck, "train", "dyck-minimal").status == 0
-    assert resumed == [(dyck.path / MODEL).read_bytes()] * 3
+    assert step(dyck, "train", TWO).status == 0
+    assert resumed == [models(dyck)] * 3
+
+
+def models(dyck: Workspace) -> list[bytes]:
+    return [(dyck.path / path).read_bytes() for path in TWO_MODELS]
 
 
 def interrupt(dyck: Workspace, sent: signal.Signals) -> None:
-    chunks = dyck.path / ".work/dyck/dyck-minimal/chunks"
-    process = dyck.start("python", "-m", "pipeline", "train", "dyck-minimal", OMP_NUM_THREADS="1")
-    wait_for(chunks, "0.safetensors")  # one replica of two is done, the other at work
+    process = dyck.start("python", "-m", "pipeline", "train", TWO, OMP_NUM_THREADS="1")
+    # One replica of four is done, another at work.
+    wait_for(dyck.path / ".work/dyck" / TWO, "*/chunks/0.safetensors")
     os.kill(process.pid, sent)
     output, _ = process.communicate(timeout=30)
     if sent == signal.SIGKILL:
         assert process.returncode == -signal.SIGKILL
     else:
         assert process.returncode == 130
-        assert "sandglass: train dyck-minimal: interrupted; run the same command again to continue" in output
+        assert f"sandglass: train {TWO}: interrupted; run the same command again to continue" in output
         assert "Traceback" not in output

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -16,8 +15,10 @@ from workspace import Workspace
 
 from pipeline import params
 from pipeline.engine import graph
-from pipeline.steps.analyse import Context
-from pipeline.studies.dyck import analysis, datasets, runs
+from pipeline.kit.inputs import Inputs
+from pipeline.studies.dyck import datasets, runs
+from pipeline.studies.dyck.analysis import attention
+from pipeline.studies.dyck.measures import model
 from pipeline.training import core, ensemble
 
 REPOSITORY = Path(__file__).parents[2]
@@ -27,8 +28,8 @@ STEPS = (
     ("dataset", "dyck-train-complete"),
     ("train", "dyck-minimal"),
     ("theory", "dyck-random-attention"),
-    ("analyse", "dyck"),
-    ("figures", "dyck"),
+    ("analyse", "dyck-attention"),
+    ("figures", "dyck-attention"),
     ("claims", "dyck"),
     ("report", "all"),
 )
@@ -91,8 +92,9 @@ def test_a_chunk_on_two_threads_is_that_on_one_to_rounding(tmp_path: Path, run: 
     rounding, and Adam takes its sign for a direction.
     """
     loaded = params.load(REPOSITORY, "smoke")
-    entry = loaded.runs[run].model_copy(update={"replicas": 2})
-    frame, _ = datasets.generate(loaded.datasets[entry.dataset], entry.dataset, loaded.seed)
+    entry = loaded.members("runs")[run].model_copy(update={"replicas": 2})
+    source = loaded.members("datasets")[entry.dataset]
+    frame, _ = datasets.generate(source, entry.dataset, loaded.seed)
     header, data, table = runs.prepare(entry, frame, loaded.seed)
     ensemble.write_job(tmp_path / "job.safetensors", header, data, table)
     found, before = [], torch.get_num_threads()
@@ -122,19 +124,21 @@ ROUNDED |= dict.fromkeys(("stack_argmax", "stack_argmax_closers"), 2e-3)
 
 
 def test_the_batch_size_of_the_analysis_changes_only_what_is_said_here(
-    smoke: Workspace, monkeypatch: pytest.MonkeyPatch
+    smoke_of: Callable[[str], Workspace], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is a constant of the code, an input like any other, so no build meets this; another machine might."""
-    monkeypatch.chdir(smoke.path)
+    monkeypatch.chdir(smoke_of("dyck").path)
     loaded = params.load()
-    entry = loaded.studies["dyck"]
-    fields = {field: getattr(entry, field) for field in ("analysis", "datasets", "language", "model", "runs")}
-    context = Context("dyck", SimpleNamespace(**fields), loaded.scale, loaded.seed, "")
-    whole = analysis.analyse(context)
-    monkeypatch.setattr(
-        importlib.import_module("pipeline.studies.dyck.analysis.measure"), "MAX_NUMBERS", 2**17
-    )
-    parts = analysis.analyse(context)
+    entry, settings = loaded.experiments["dyck-attention"], loaded.studies["dyck"].analysis
+
+    def analysed() -> dict[str, pl.DataFrame]:
+        context = Inputs("dyck", "dyck-attention", entry, settings, loaded.scale, loaded.seed, "")
+        found = attention.analyse(context)
+        return {name: stacked(found[name]) for name in entry.tables}
+
+    whole = analysed()
+    monkeypatch.setattr(model, "MAX_NUMBERS", 2**17)
+    parts = analysed()
     scores, others = whole.pop("stack_score"), parts.pop("stack_score")
     assert not scores.equals(others)  # the batches were others
     for column, tolerance in ROUNDED.items():
@@ -145,3 +149,8 @@ def test_the_batch_size_of_the_analysis_changes_only_what_is_said_here(
     for tables in (whole, parts):
         tables["contrasts"] = tables["contrasts"].filter(pl.col("contrast") != "stack")
     assert [name for name, table in whole.items() if not table.equals(parts[name])] == []
+
+
+def stacked(found: pl.DataFrame | list[pl.DataFrame]) -> pl.DataFrame:
+    """A table as an analysis gives it: whole, or in parts."""
+    return pl.concat(found, how="diagonal_relaxed") if isinstance(found, list) else found

@@ -18,7 +18,11 @@ def limited(workspace: Workspace, kibibytes: int, *arguments: str):  # type: ign
 
 @pytest.mark.parametrize(
     ("arguments", "kibibytes"),
-    [(("dataset", "dyck-train-complete"), 1), (("train", "dyck-minimal"), 30), (("figures", "dyck"), 4)],
+    [
+        (("dataset", "dyck-train-complete"), 1),
+        (("train", "dyck-minimal"), 30),
+        (("figures", "dyck-attention"), 4),
+    ],
 )
 def test_a_full_disk_is_one_line_and_leaves_the_old_results(
     dyck: Workspace, arguments: tuple[str, str], kibibytes: int
@@ -35,10 +39,10 @@ def test_a_full_disk_is_one_line_and_leaves_the_old_results(
 def test_a_folder_that_cannot_be_written_is_one_line(dyck: Workspace) -> None:
     if os.geteuid() == 0:
         pytest.skip("root may write anywhere")
-    folder = dyck.path / "data/datasets/dyck"
+    folder = dyck.path / "data/datasets/dyck/dyck-evaluation"
     folder.chmod(0o555)
     try:
-        one_line(step(dyck, "dataset", "dyck-probe16"), "Permission denied", "dyck-probe16")
+        one_line(step(dyck, "dataset", "dyck-evaluation"), "Permission denied", "dyck-evaluation")
     finally:
         folder.chmod(0o755)
-    assert step(dyck, "dataset", "dyck-probe16").status == 0
+    assert step(dyck, "dataset", "dyck-evaluation").status == 0

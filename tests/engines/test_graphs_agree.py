@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from workspace import REPOSITORY, Workspace, environment, lay_out
+from workspace import REPOSITORY, STUDIES, Workspace, add_twin, environment, lay_out
 
 GRAPHS = Path(__file__).parent / "graphs.py"
 
 
-@pytest.fixture(params=["toy", "real"])
+@pytest.fixture(params=["toy", "twins", "real"])
 def workspace(request: pytest.FixtureRequest, tmp_path: Path) -> Workspace:
-    laid_out = lay_out(tmp_path / "tree")
-    if request.param == "real":
-        for name in ("params.yaml", "params"):
-            shutil.copytree(REPOSITORY / name, laid_out.path / name, dirs_exist_ok=True) if (
-                REPOSITORY / name
-            ).is_dir() else shutil.copy(REPOSITORY / name, laid_out.path / name)
+    laid_out = lay_out(tmp_path / "tree", STUDIES if request.param == "real" else ())
+    if request.param == "twins":
+        add_twin(laid_out)
+        assert laid_out.run(sys.executable, "-m", "pipeline", "params", "--write").status == 0
     return laid_out
 
 

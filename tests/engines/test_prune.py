@@ -1,28 +1,37 @@
-"""What params.yaml no longer asks for is gone before anything reads it."""
+"""What the parameters no longer ask for is gone before anything reads it."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from workspace import Workspace
+from workspace import BELOW_B, Workspace
 
 pytestmark = pytest.mark.forked
 
-RUN_FILES = ["data/runs/toy/toy-b/curves.parquet", "data/runs/toy/toy-b/model.safetensors"]
+TOY = "params/toy.yaml"
+RUN_FILES = [f"data/runs/toy/{name}" for name in (
+    "toy-b.json", "toy-b/curves.parquet", "toy-b/toy-b.safetensors", "toy-b/toy-c.safetensors",
+)]  # fmt: skip
 engines = pytest.mark.parametrize("engine", ["snakemake", "dvc"])
 
 
 def _without_b(params: dict[str, Any]) -> None:
     del params["runs"]["toy-b"]
-    params["studies"]["toy"]["runs"].remove("toy-b")
+    params["experiments"]["toy-means"]["runs"].remove("toy-b")
+
+
+def _derive(built: Workspace) -> None:
+    """Bring params/graph.json up to date, from which DVC reads the graph; a start of Snakemake does so as well."""
+    assert built.run("python", "-m", "pipeline", "params", "--write").status == 0
 
 
 @engines
 def test_removed_run(built: Workspace, engine: str) -> None:
-    built.change(_without_b)
+    built.change(_without_b, TOY)
+    _derive(built)
     done = built.engine(engine)
-    assert done.ran == {"analyse toy", "figures toy", "claims toy", "report"}
+    assert done.ran == BELOW_B
     assert not (built.path / "data/runs/toy/toy-b").exists()
     log = (built.path / "logs/prune.log").read_text()
     for file in RUN_FILES:
@@ -33,35 +42,62 @@ def test_removed_run(built: Workspace, engine: str) -> None:
 
 
 def test_removed_run_added_again(built: Workspace) -> None:
-    before, params = built.artifacts(), (built.path / "params.yaml").read_text()
-    built.change(_without_b)
+    before, params = built.artifacts(), (built.path / TOY).read_text()
+    built.change(_without_b, TOY)
+    _derive(built)
     built.engine("dvc")
-    (built.path / "params.yaml").write_text(params)
+    (built.path / TOY).write_text(params)
     built.engine("snakemake")
     assert built.artifacts() == before
     built.assert_clean()
 
 
+@engines
+def test_removed_variant(built: Workspace, engine: str) -> None:
+    """The run is made again without it, and its checkpoint is gone."""
+    built.change(lambda params: params["runs"]["toy-b"]["variants"].pop("toy-c"), TOY)
+    assert built.engine(engine).ran == BELOW_B | {"train toy-b"}
+    assert not (built.path / "data/runs/toy/toy-b/toy-c.safetensors").exists()
+    assert (built.path / "data/runs/toy/toy-b/toy-b.safetensors").exists()
+    built.assert_clean()
+
+
 def test_removed_table(built: Workspace) -> None:
-    built.change(lambda params: params["studies"]["toy"]["tables"].remove("losses"))
-    built.engine("snakemake")
-    assert not (built.path / "data/tables/toy/losses.parquet").exists()
+    def edit(params: dict[str, Any]) -> None:
+        params["experiments"]["toy-losses"] |= {"tables": [], "figures": []}
+
+    built.change(edit, TOY)
+    assert built.engine("snakemake").ran == {"claims toy", "report"}
+    assert not (built.path / "data/tables/toy/toy-losses").exists()
+    assert not (built.path / "data/figures/toy/toy-losses").exists()
     built.assert_clean()
 
 
 def test_renamed_theory_check(built: Workspace) -> None:
     def edit(params: dict[str, Any]) -> None:
         params["theory"]["toy-other"] = params["theory"].pop("toy-identity")
-        params["studies"]["toy"]["theory"] = ["toy-other"]
+        params["experiments"]["toy-losses"]["theory"] = ["toy-other"]
 
-    built.change(edit)
-    assert {"claims toy", "figures toy"} <= built.engine("dvc").ran
+    built.change(edit, TOY)
+    names = built.path / "pipeline/studies/toy/names.py"  # which the parameters must have
+    names.write_text(names.read_text().replace("toy-identity", "toy-other"))
+    _derive(built)
+    assert {"claims toy", "figures toy-losses"} <= built.engine("dvc").ran
     built.assert_clean()
 
 
-@pytest.mark.parametrize("name", ["tables/toy/stray.parquet", "runs/toy/toy-a/.Wq3_x.tmp", ".Wq3_x.tmp"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "tables/toy/toy-means/stray.parquet",
+        "tables/toy/stray/x.parquet",
+        "runs/toy/toy-a/.Wq3_x.tmp",
+        ".Wq3_x.tmp",
+    ],
+)
 def test_stray_file_is_removed_without_running_anything(built: Workspace, name: str) -> None:
     stray = built.path / "data" / name
+    stray.parent.mkdir(exist_ok=True)
     stray.write_bytes(b"stray")
     assert built.engine("snakemake").ran == set()
     assert not stray.exists()
@@ -70,7 +106,7 @@ def test_stray_file_is_removed_without_running_anything(built: Workspace, name: 
 
 @pytest.mark.parametrize("command", ["-n", "--dag", "--lint", "--summary", "--unlock"])
 def test_looking_deletes_nothing(built: Workspace, command: str) -> None:
-    built.change(_without_b)
+    built.change(_without_b, TOY)
     before = built.artifacts()
     built.run("snakemake", command)
     assert built.artifacts() == before

@@ -7,8 +7,15 @@ import json
 import shutil
 from pathlib import Path
 
+import pandera.polars as pa
+import polars as pl
 import pytest
 from workspace import Workspace
+
+from pipeline.audit import hashing
+from pipeline.errors import SandglassError
+from pipeline.references import reading
+from pipeline.store import tables
 
 CLAIMS = "data/reference/toy/claims/claims.parquet"
 
@@ -16,6 +23,10 @@ CLAIMS = "data/reference/toy/claims/claims.parquet"
 def freeze(workspace: Workspace, clone: Path, *options: str) -> str:
     done = workspace.run("python", "-m", "pipeline", "reference", "toy", str(clone), *options)
     return f"{done.status} {done.last_line}"
+
+
+def _files(workspace: Workspace) -> list[Path]:
+    return [path for path in (workspace.path / "data/reference/toy").rglob("*") if path.is_file()]
 
 
 def verify(workspace: Workspace) -> int:
@@ -39,11 +50,15 @@ def test_a_set_is_frozen_shown_and_fetched_again(built: Workspace, clone: Worksp
     record = json.loads((built.path / "data/reference/toy/record.json").read_text())
     assert record["scale"] == "quick"
     train = record["jobs"]["train@toy-a"]
-    assert (
-        train["params"]["runs.toy-a"]["lr"] == 0.5 and train["device"] is None
-    )  # noted by the trainer alone
+    assert train["params"]["params/toy.yaml:runs.toy-a"]["lr"] == 0.5
+    assert train["params"]["scale"] == "quick" and train["device"] is None  # noted by the trainer alone
     assert "pipeline/studies/toy/runs.py" in train["code"]
-    assert "data/datasets/toy/toy-numbers.parquet" in train["inputs"]
+    assert "data/datasets/toy/toy-numbers/toy-numbers.parquet" in train["inputs"]
+    kept = {str(path.relative_to(built.path / "data/reference/toy")) for path in _files(built)}
+    assert kept == {
+        "record.json", "claims/claims.parquet", "claims/claims.json", "theory/toy-identity.parquet",
+        "tables/toy-means/means.parquet", "tables/toy-losses/losses.parquet",
+    }  # fmt: skip
     assert (built.path / CLAIMS).read_bytes() == (clone.path / "data/claims/toy/claims.parquet").read_bytes()
     assert built.planned() == {"report"}
     built.engine("snakemake")
@@ -98,3 +113,61 @@ def test_what_cannot_be_fetched_is_named_and_the_rest_is_built(built: Workspace)
     done = built.snakemake()
     assert done.status == 0, done.output
     assert "the report goes without gone of data/reference" in done.output
+
+
+def test_a_set_of_the_old_layout_is_read(clone: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All tables beside each other, and a record that names one job for them; in both layouts it is verified."""
+    clone.engine("snakemake")
+    assert freeze(clone, clone.path).startswith("0 ")
+    folder = clone.path / "data/reference/toy"
+    monkeypatch.chdir(clone.path)
+    (new,) = reading.load("toy")
+    _all_verified(new)
+    record = json.loads((folder / "record.json").read_text())
+    jobs = record["jobs"]
+    jobs["analyse@toy"] = jobs.pop("analyse@toy-means")
+    del jobs["analyse@toy-losses"]
+    for file in [*folder.glob("tables/*/*.parquet")]:
+        file.rename(folder / "tables" / file.name)
+        file.parent.rmdir()
+    listing = {path.name: hashing.md5(path) for path in (folder / "tables").iterdir()}
+    jobs["analyse@toy"]["outputs"] = {"data/tables/toy": hashing.digest(listing)}
+    (folder / "record.json").write_text(json.dumps(record))
+    (old,) = reading.load("toy")
+    _all_verified(old)
+    assert old.claims == new.claims and old.theory == new.theory
+    read = [
+        reading.table_files("toy", [Path(f"data/tables/toy/{name}.parquet")])
+        for name in ("toy-means/means", "toy-other/means", "toy-means/none")
+    ]
+    means = Path("data/reference/toy/tables/means.parquet")
+    assert read == [[means], [means], []]
+    (folder / "tables/means.parquet").write_bytes(b"x")
+    assert not reading.load("toy")[0].verified(hashing)[means]
+
+
+def _all_verified(reference: reading.Reference) -> None:
+    verified = reference.verified(hashing)
+    assert set(verified) == {path for path in reference.files if path.name != "record.json"}
+    assert all(verified.values())
+
+
+def test_a_column_that_the_schema_got_since_is_empty(tmp_path: Path) -> None:
+    class Table(pa.DataFrameModel):
+        run: pl.String
+        new: pl.Float64 = pa.Field(nullable=True)
+        mean: pl.Float64
+
+        class Config:
+            strict = True
+            ordered = True
+
+    path = tmp_path / "t.parquet"
+    tables.store(pl.DataFrame({"run": ["a"], "mean": [1.0]}), path)
+    assert reading.read_table(path, Table).rows() == [("a", None, 1.0)]
+    tables.store(pl.DataFrame({"run": ["a"]}), path)  # that one may not be null
+    with pytest.raises(SandglassError, match="mean"):
+        reading.read_table(path, Table)
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(SandglassError, match="truncated or damaged"):
+        reading.read_table(path, Table)

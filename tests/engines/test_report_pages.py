@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -44,6 +47,7 @@ def toy(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wo
     path = tmp_path_factory.mktemp("report") / "tree"
     workspace = Workspace(Path(shutil.copytree(template, path, symlinks=True)))
     shutil.copy2(REPOSITORY / "pipeline/steps/report.py", path / "pipeline/steps/report.py")
+    workspace.git("commit", "-qam", "the real report")
     yield workspace
     shutil.rmtree(path)
 
@@ -61,12 +65,12 @@ def site(toy: Workspace) -> Path:
 
 def test_a_new_study_appears_without_an_edit(site: Path) -> None:
     text = (site / "study/toy.html").read_text()
-    assert "One bar per replica." in text and "the mean is near one half" in text and "x = x" in text
+    assert "Draw one bar per run." in text and "the mean is near one half" in text and "x = x" in text
     assert 'id="claim-1"' in text and 'id="figure-means"' in text
     pages = {path.stem for path in (site / "artifact").iterdir()}
     assert pages == {
-        "dataset-toy-numbers", "run-toy-a", "run-toy-b", "theory-toy-identity", "table-toy-means",
-        "table-toy-losses", "figure-toy-means", "claims-toy",
+        "dataset-toy-numbers", "run-toy-a", "run-toy-b", "theory-toy-identity", "table-toy-means-means",
+        "table-toy-losses-losses", "figure-toy-means", "figure-toy-losses", "claims-toy",
     }  # fmt: skip
     assert "study/toy.html" in (site / "index.html").read_text()
     assert "No erratum has been recorded" in (site / "errata.html").read_text()
@@ -74,18 +78,76 @@ def test_a_new_study_appears_without_an_edit(site: Path) -> None:
 
 
 def test_an_artifact_page_tells_where_it_comes_from(toy: Workspace, site: Path) -> None:
-    text = (site / "artifact/table-toy-means.html").read_text()
-    table = toy.path / "data/tables/toy/means.parquet"
-    code = toy.path / "pipeline/studies/toy/analysis/metrics.py"
-    for file in (table, code, toy.path / "data/datasets/toy/toy-numbers.parquet"):
+    text = (site / "artifact/table-toy-losses-losses.html").read_text()
+    table = toy.path / "data/tables/toy/toy-losses/losses.parquet"
+    code = toy.path / "pipeline/studies/toy/analysis/losses.py"
+    for file in (table, code, toy.path / "data/datasets/toy/toy-numbers/toy-numbers.parquet"):
         assert hashlib.md5(file.read_bytes()).hexdigest() in text
-    assert "snakemake data/tables/toy/means.parquet" in text
-    assert "python -m pipeline trace data/tables/toy/means.parquet" in text
-    assert "def analyse(context" in text and "studies.toy.analysis.offset" in text
+    assert "snakemake data/tables/toy/toy-losses/losses.parquet" in text
+    assert "python -m pipeline trace data/tables/toy/toy-losses/losses.parquet" in text
+    assert "def analyse(" in text and "params/toy.yaml:analysis.offset" in text
+    assert "toy-b.safetensors" not in text and "analysis/means.py" not in text  # of another experiment
     run = (site / "artifact/run-toy-a.html").read_text()
     assert (
         "{&#34;smoke&#34;: 10, &#34;quick&#34;: 20, &#34;paper&#34;: 30}" in run and "<code>10</code>" in run
     )
+
+
+def test_the_page_of_a_run_lists_its_members(toy: Workspace, site: Path) -> None:
+    text = (site / "artifact/run-toy-b.html").read_text()
+    for member in ("toy-b", "toy-c"):
+        file = toy.path / f"data/runs/toy/toy-b/{member}.safetensors"
+        assert f'id="member-{member}"' in text and f'href="#member-{member}"' in text
+        assert (
+            text.count(hashlib.md5(file.read_bytes()).hexdigest()) == 2
+        )  # among the files, and at the member
+    table = text[text.index("Table: members") : text.index("</table>", text.index("Table: members"))]
+    assert ">lr<" in table and ">0.25<" in table and ">0.125<" in table and "replicas" not in table
+    means = (site / "artifact/table-toy-means-means.html").read_text()
+    assert 'href="../artifact/run-toy-b.html#member-toy-c"' in means
+
+
+def test_lineage_follows_the_edges_of_the_experiment(site: Path) -> None:
+    def drawn(page: str) -> set[str]:
+        text = (site / "artifact" / page).read_text()
+        lineage = text[text.index('class="lineage"') : text.index('id="inputs"')]
+        return set(re.findall(r"<title>([^<]+)</title>", lineage))
+
+    assert drawn("figure-toy-means.html") == {
+        "dataset@toy-numbers", "train@toy-a", "train@toy-b", "analyse@toy-means", "figures@toy-means",
+    }  # fmt: skip
+    assert drawn("table-toy-losses-losses.html") == {
+        "dataset@toy-numbers", "train@toy-a", "analyse@toy-losses", "figures@toy-losses", "claims@toy",
+    }  # fmt: skip
+
+
+def test_an_edit_of_one_function_changes_only_pages_that_tell_of_it(toy: Workspace, tmp_path: Path) -> None:
+    def contents(site: Path) -> dict[str, bytes]:
+        return {str(path.relative_to(site)): path.read_bytes() for path in site.rglob("*") if path.is_file()}
+
+    workspace = Workspace(Path(shutil.copytree(toy.path, tmp_path / "tree", symlinks=True)))
+    before = contents(build(workspace))
+    workspace.edit("pipeline/studies/toy/figures/losses.py")
+    after = contents(build(workspace))
+    changed = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+    assert changed == {"index.html", "artifact/figure-toy-losses.html"}
+
+
+def test_the_search_knows_every_claim_figure_and_artifact(site: Path) -> None:
+    text = (site / "search.js").read_text()
+    items = json.loads(text.removeprefix("sandglass.items(").removesuffix(");\n"))
+    assert [(item["kind"], item["address"]) for item in items[:3]] == [
+        ("claim", "study/toy.html#claim-1"),
+        ("figure", "study/toy.html#figure-means"),
+        ("figure", "study/toy.html#figure-losses"),
+    ]
+    assert items[0]["verdict"] == REPRODUCED and "the mean is near one half" in items[0]["title"]
+    assert {item["address"] for item in items[3:]} == {
+        f"artifact/{path.name}"
+        for path in (site / "artifact").iterdir()
+        if not path.name.startswith(("figure-", "claims-"))
+    }
+    assert "toy-c" in next(item["words"] for item in items if item["address"].endswith("run-toy-b.html"))
 
 
 def test_the_same_inputs_give_the_same_bytes(toy: Workspace, site: Path) -> None:
@@ -104,17 +166,17 @@ def spoiled(toy: Workspace, tmp_path: Path) -> Workspace:
     workspace = Workspace(Path(shutil.copytree(toy.path, tmp_path / "tree", symlinks=True)))
 
     def edit(raw: dict[str, Any]) -> None:
-        raw["studies"]["toy"] |= {"title": HOSTILE, "source": HOSTILE}
+        raw |= {"title": HOSTILE, "source": HOSTILE}
 
-    workspace.change(edit)
+    workspace.change(edit, "params/toy.yaml")
     study = workspace.path / "pipeline/studies/toy"
     for file, old, new in [
         (
-            "figures/__init__.py",
+            "figures/common.py",
             "return alt.Chart(data)",
             f"return alt.Chart(data, title={HOSTILE!r}, description={HOSTILE!r})",
         ),
-        ("figures/__init__.py", '"""One bar per replica."""', f'"""{HOSTILE}"""'),
+        ("figures/means.py", '"""Draw one bar per run."""', f'"""{HOSTILE}"""'),
         ("claims/__init__.py", 'gate="mean"', f"gate={HOSTILE!r}"),
         ("claims/__init__.py", 'predicate="the mean is near one half"', f"predicate={HOSTILE!r}"),
     ]:
@@ -124,12 +186,13 @@ def spoiled(toy: Workspace, tmp_path: Path) -> Workspace:
     gate = json.dumps(HOSTILE)
     (study / "report.md.j2").write_text(
         f'# Own words {{{{ verdict("1") }}}}\n\nIt is {{{{ value("1", {gate}) }}}}, '
-        "{{ param('studies.toy.title') }}."
-        "\n\n{{ figure('means') }}\n{{ claims('1') }}\n{{ table('means', rows=1) }}\n{{ theory('toy-identity') }}\n\n"
-        f"{{{{ artifact('data/tables/toy/means.parquet', {gate}) }}}}\n"
+        "{{ param('title') }}."
+        "\n\n{{ figure('means') }}\n{{ figure('losses') }}\n{{ claims('1') }}\n"
+        "{{ table('means', rows=1) }}\n{{ theory('toy-identity') }}\n\n"
+        f"{{{{ artifact('data/tables/toy/toy-means/means.parquet', {gate}) }}}}\n"
     )
-    for step in ("figures", "claims"):
-        done = workspace.run("python", "-m", "pipeline", step, "toy")
+    for step, key in (("figures", "toy-means"), ("figures", "toy-losses"), ("claims", "toy")):
+        done = workspace.run("python", "-m", "pipeline", step, key)
         assert done.status == 0, done.output
     return workspace
 
@@ -186,12 +249,12 @@ def test_errata_reference_sets_and_accepted_edits_are_shown(toy: Workspace, tmp_
         frame = ours.with_columns(pl.lit(value, pl.Float64).alias("value"), verdict=pl.lit(verdict))
         tables.write(frame, another / "claims/claims.parquet", Claims)
         (another / "record.json").write_text(json.dumps(record | {"jobs": {}}))
-    code = "pipeline/studies/toy/analysis/__init__.py"
+    code = "pipeline/studies/toy/analysis/means.py"
     now = hashlib.md5((root / code).read_bytes()).hexdigest()
     edit = {"files": [{"path": code, "old": "1" * 32, "new": now}], "author": "A", "diff": "3" * 64}
     lines = [
-        edit | {"job": "analyse@toy", "reason": "a comma"},
-        edit | {"job": "analyse@toy", "reason": "long ago"},
+        edit | {"job": "analyse@toy-means", "reason": "a comma", "proof": {code: now}},
+        edit | {"job": "analyse@toy-means", "reason": "long ago"},
     ]
     lines[1]["files"] = [{"path": code, "old": "1" * 32, "new": "2" * 32}]
     (root / "accepted.jsonl").write_text(
@@ -208,7 +271,130 @@ def test_errata_reference_sets_and_accepted_edits_are_shown(toy: Workspace, tmp_
     assert study.count("../reference/toy-more.html") == 2 and study.count("../reference/toy-rest.html") == 1
     page = (site / "reference/toy.html").read_text()
     assert "NVIDIA" in page and md5 in page and page.count("yes</span>") == 1 and page.count("no</span>") == 2
-    table = (site / "artifact/table-toy-means.html").read_text()
+    table = (site / "artifact/table-toy-means-means.html").read_text()
     assert "a comma" in table and "long ago" not in table
+    assert "proved: built again" in table and "unproved" not in table
     assert "a comma" not in (site / "artifact/run-toy-a.html").read_text()
-    assert "long ago" in (site / "index.html").read_text()
+    index = (site / "index.html").read_text()
+    assert "long ago" in index and index.count("unproved: declared") == 1
+
+
+# From the store
+
+
+@pytest.fixture(scope="module")
+def clone(toy: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """A fresh clone of the toy study with the real report, in which only what was pushed is pulled."""
+    path = tmp_path_factory.mktemp("clone")
+    built = Workspace(Path(shutil.copytree(toy.path, path / "built", symlinks=True)))
+    built.engine("snakemake")
+    done = built.run("dvc", "push")
+    assert done.status == 0, done.output
+    built.git("add", "-A")
+    built.git("commit", "-qm", "results")
+    built.git("clone", "-q", str(built.path), str(path / "clone"))
+    workspace = Workspace(path / "clone")
+    done = workspace.run("dvc", "pull", "--allow-missing")
+    assert done.status == 0, done.output
+    return workspace
+
+
+def from_store(workspace: Workspace) -> Path:
+    done = workspace.run("python", "-m", "pipeline", "report", "--from-store")
+    assert done.status == 0, done.output
+    return workspace.path / "data/report"
+
+
+def test_a_fresh_clone_shows_what_the_store_holds(clone: Workspace, site: Path) -> None:
+    held = {str(path.parent.relative_to(clone.path / "data")) for path in clone.path.glob("data/*/*/*/*.*")}
+    assert held == {
+        "figures/toy/toy-losses",
+        "figures/toy/toy-means",
+        "tables/toy/toy-losses",
+        "tables/toy/toy-means",
+    }
+    drawn = from_store(clone)
+    assert {path.relative_to(drawn) for path in drawn.rglob("*")} == {
+        path.relative_to(site) for path in site.rglob("*")
+    }
+    for page in drawn.rglob("*.html"):
+        assert (
+            "Drawn from the store" in page.read_text()
+            and "Drawn from the store" not in (site / page.relative_to(drawn)).read_text()
+        )
+    study = (drawn / "study/toy.html").read_text()
+    assert "the mean is near one half" in study and "not here" not in study and study.count("<figure") == 2
+    run = (drawn / "artifact/run-toy-b.html").read_text()
+    assert "Part of it is not here" in run and "3 of its 4 files" in run and "toy-c" in run
+    numbers = (drawn / "artifact/dataset-toy-numbers.html").read_text()
+    assert (
+        "It is not here" in numbers
+        and "snakemake data/datasets/toy/toy-numbers/toy-numbers.parquet" in numbers
+    )
+    table = (drawn / "artifact/table-toy-means-means.html").read_text()
+    md5 = hashlib.md5((clone.path / "data/tables/toy/toy-means/means.parquet").read_bytes()).hexdigest()
+    assert md5 in table and "not here" in table[table.index("Table: data it was made from") :]
+
+
+def test_the_report_from_the_store_is_no_built_report(clone: Workspace) -> None:
+    from_store(clone)
+    assert "report" in clone.status() and "report" in clone.planned()
+    assert not clone.git("status", "--short")
+    done = clone.run("python", "-m", "pipeline", "report")  # a built one needs all that it shows
+    assert done.status == 1 and "is missing; make it with: snakemake data/" in done.last_line
+    assert "Drawn from the store" in (clone.path / "data/report/index.html").read_text()
+
+
+def test_it_is_drawn_beside_an_engine_and_over_a_built_report(toy: Workspace, tmp_path: Path) -> None:
+    workspace = Workspace(Path(shutil.copytree(toy.path, tmp_path / "tree", symlinks=True)))
+    build(workspace)
+    with contextlib.ExitStack() as held:  # the lock of the step, DVC's, and one of Snakemake's
+        for name in (".sandglass/jobs/report-all.lock", ".dvc/tmp/lock", ".snakemake/locks/0.input.lock"):
+            (workspace.path / name).parent.mkdir(parents=True, exist_ok=True)
+            fcntl.flock(held.enter_context((workspace.path / name).open("a+")), fcntl.LOCK_EX)
+        text = (from_store(workspace) / "index.html").read_text()
+    assert "Drawn from the store" in text
+    assert "not here" not in (workspace.path / "data/report/artifact/run-toy-a.html").read_text()
+    assert not list((workspace.path / "data/.tmp").glob("*from-store*"))
+
+
+@pytest.mark.parametrize("kind", ["claims", "theory", "figures", "tables"])
+def test_whatever_is_not_here_is_said(clone: Workspace, tmp_path: Path, kind: str) -> None:
+    workspace = Workspace(Path(shutil.copytree(clone.path, tmp_path / "tree", symlinks=True)))
+    shutil.rmtree(workspace.path / "data" / kind)
+    (workspace.path / "pipeline/studies/toy/report.md.j2").write_text(
+        "# Words {{ verdict('1') }}\n\n{{ value('1', 'mean') }}, {{ interval('1', 'mean') }}\n\n{{ claims('1') }}\n"
+        "{{ figure('means') }}\n{{ table('means') }}\n{{ theory('toy-identity') }}\n"
+    )
+    study = (from_store(workspace) / "study/toy.html").read_text()
+    said = {
+        "claims": "Claim 1 is not here",
+        "theory": "Theory check toy-identity is not here",
+        "figures": "Figure means is not here",
+        "tables": "Table means is not here",
+    }
+    assert [words for words in said.values() if words in study] == [said[kind]]
+    index = (workspace.path / "data/report/index.html").read_text()
+    assert ("Its claims are not here" in index) == (kind == "claims")
+
+
+def test_claims_of_other_parameters_are_marked(clone: Workspace, tmp_path: Path) -> None:
+    workspace = Workspace(Path(shutil.copytree(clone.path, tmp_path / "tree", symlinks=True)))
+    assert "judged with other parameters" not in (from_store(workspace) / "index.html").read_text()
+    workspace.change(lambda raw: raw["claims"].update(tolerance=0.25), "params/toy.yaml")
+    site = from_store(workspace)
+    for page in ("index.html", "study/toy.html"):
+        assert "judged with other parameters than those of today" in (site / page).read_text()
+
+
+def test_what_is_damaged_is_refused_from_the_store_too(clone: Workspace, tmp_path: Path) -> None:
+    workspace = Workspace(Path(shutil.copytree(clone.path, tmp_path / "tree", symlinks=True)))
+    table = workspace.path / "data/tables/toy/toy-means/means.parquet"
+    content = bytearray(table.read_bytes())
+    content[len(content) // 2] ^= 1
+    table.unlink()  # it may be a link into DVC's cache
+    table.write_bytes(content)
+    shutil.rmtree(workspace.path / "data/report", ignore_errors=True)
+    done = workspace.run("python", "-m", "pipeline", "report", "--from-store")
+    assert done.status == 1 and "means.parquet is truncated or damaged" in done.last_line
+    assert not (workspace.path / "data/report").exists()

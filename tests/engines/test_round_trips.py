@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import polars as pl
 import pytest
-from workspace import Workspace
+from safetensors.numpy import load as decode
+from workspace import BELOW_A_RUN, BELOW_B, Workspace, add_twin
 
 pytestmark = pytest.mark.forked
 
 OTHER = {"snakemake": "dvc", "dvc": "snakemake"}
-BELOW_A_RUN = {"analyse toy", "figures toy", "claims toy", "report"}
-MODEL_A = "data/runs/toy/toy-a/model.safetensors"
-FIGURE = "data/figures/toy/means.svg"
+MODEL_A = "data/runs/toy/toy-a/toy-a.safetensors"
+FIGURE = "data/figures/toy/toy-means/means.svg"
 
 
 def test_after_snakemake_dvc_skips_all(built: Workspace) -> None:
@@ -21,14 +25,14 @@ def test_after_snakemake_dvc_skips_all(built: Workspace) -> None:
 
 
 def test_dvc_alone_makes_the_same_bytes(template: Path, empty: Workspace) -> None:
-    assert len(empty.engine("dvc").ran) == 8
+    assert len(empty.engine("dvc").ran) == 10
     assert empty.artifacts() == Workspace(template).artifacts()
     empty.assert_clean()
 
 
 def test_artifacts_above_the_checksum_limit_take_part(built: Workspace) -> None:
     sizes = [len(content) for name, content in built.artifacts().items() if name.endswith(".safetensors")]
-    assert len(sizes) == 2 and min(sizes) > 1_000_000
+    assert len(sizes) == 3 and min(sizes) > 1_000_000
 
 
 @pytest.mark.parametrize("engine", OTHER)
@@ -60,7 +64,7 @@ def test_git_checkout_restores_the_old_results(built: Workspace) -> None:
 def test_plan_equals_run(built: Workspace) -> None:
     built.set_lr("toy-a", 0.75)
     assert built.planned() == {"train toy-a"} | BELOW_A_RUN
-    assert built.planned("data/runs/toy/toy-b/model.safetensors") == set()
+    assert built.planned("data/runs/toy/toy-b/toy-c.safetensors") == set()
 
 
 @pytest.mark.parametrize(
@@ -79,7 +83,7 @@ def test_failed_job_is_run_again_with_everything_below(built: Workspace, engine:
 def test_failed_job_leaves_no_target_fresh(built: Workspace) -> None:
     built.set_lr("toy-a", 0.75)
     assert built.snakemake(TOY_FAIL="toy-a").status != 0
-    assert built.planned(FIGURE) == {"train toy-a", "analyse toy", "figures toy"}
+    assert built.planned(FIGURE) == {"train toy-a", "analyse toy-means", "figures toy-means"}
 
 
 def test_failed_run_keeps_what_it_finished(built: Workspace) -> None:
@@ -104,7 +108,7 @@ def test_partial_target_records_only_its_own_stages(built: Workspace) -> None:
     built.set_lr("toy-a", 0.75)
     built.set_lr("toy-b", 0.75)
     assert built.snakemake(MODEL_A).ran == {"train toy-a"}
-    assert {"train@toy-b", "analyse@toy"} <= set(built.status())
+    assert {"train@toy-b", "analyse@toy-means"} <= set(built.status())
     assert "train@toy-a" not in built.status()
     assert built.planned() == {"train toy-b"} | BELOW_A_RUN
 
@@ -112,7 +116,14 @@ def test_partial_target_records_only_its_own_stages(built: Workspace) -> None:
 @pytest.mark.parametrize(
     ("file", "steps", "below"),
     [
-        ("pipeline/studies/toy/figures/__init__.py", {"figures toy"}, {"report"}),
+        ("pipeline/studies/toy/figures/means.py", {"figures toy-means"}, {"report"}),
+        ("pipeline/studies/toy/figures/common.py", {"figures toy-means", "figures toy-losses"}, {"report"}),
+        ("pipeline/studies/toy/analysis/means.py", {"analyse toy-means"}, BELOW_B - {"analyse toy-means"}),
+        (
+            "pipeline/studies/toy/measures/metrics.py",
+            {"analyse toy-means", "analyse toy-losses"},
+            BELOW_A_RUN - {"analyse toy-means", "analyse toy-losses"},
+        ),
         ("pipeline/studies/toy/runs.py", {"train toy-a", "train toy-b"}, BELOW_A_RUN),
         ("data/reference/README.md", {"report"}, set()),
     ],
@@ -129,14 +140,17 @@ def test_code_is_an_input(built: Workspace, file: str, steps: set[str], below: s
 
 
 def test_old_time_stamp_does_not_hide_an_edit(built: Workspace) -> None:
-    built.edit("pipeline/studies/toy/figures/__init__.py")
-    built.run("touch", "-d", "2001-01-01", "pipeline/studies/toy/figures/__init__.py")
-    assert built.planned() == {"figures toy", "report"}
+    built.edit("pipeline/studies/toy/figures/means.py")
+    built.run("touch", "-d", "2001-01-01", "pipeline/studies/toy/figures/means.py")
+    assert built.planned() == {"figures toy-means", "report"}
 
 
 def test_touched_code_is_not_an_edit(built: Workspace) -> None:
     built.run(
-        "touch", "pipeline/store/tables.py", "requirements.txt", "data/datasets/toy/toy-numbers.parquet"
+        "touch",
+        "pipeline/store/tables.py",
+        "requirements.txt",
+        "data/datasets/toy/toy-numbers/toy-numbers.parquet",
     )
     built.assert_clean()
 
@@ -150,7 +164,7 @@ def test_lost_records_do_not_matter(built: Workspace) -> None:
 
 def test_damaged_output_is_made_again(built: Workspace) -> None:
     before = built.artifacts()
-    file = built.path / "data/tables/toy/means.parquet"
+    file = built.path / "data/tables/toy/toy-means/means.parquet"
     file.write_bytes(file.read_bytes()[:-100])
     built.engine("snakemake")
     assert built.artifacts() == before
@@ -159,21 +173,23 @@ def test_damaged_output_is_made_again(built: Workspace) -> None:
 
 def test_deleted_output_is_planned_with_everything_below(built: Workspace) -> None:
     (built.path / "data/theory/toy/toy-identity.parquet").unlink()
-    assert built.planned() == {"theory toy-identity", "figures toy", "claims toy", "report"}
-    assert built.planned(FIGURE) == {"theory toy-identity", "figures toy"}
+    assert built.planned() == {"theory toy-identity", "figures toy-losses", "claims toy", "report"}
+    assert built.planned(FIGURE) == set()  # this figure reads no theory
+    losses = "data/figures/toy/toy-losses/losses.svg"
+    assert built.planned(losses) == {"theory toy-identity", "figures toy-losses"}
 
 
 def test_what_is_edited_while_a_step_runs_is_not_taken_for_what_ran(built: Workspace) -> None:
     built.set_lr("toy-a", 0.75)
     process = built.start("snakemake", FIGURE, TOY_SECONDS="toy-a:3")
     built.wait_for_step("train-toy-a")
-    built.edit("pipeline/studies/toy/figures/__init__.py")  # its step has not begun, so it reads this
+    built.edit("pipeline/studies/toy/figures/means.py")  # its step has not begun, so it reads this
     built.edit("pipeline/studies/toy/runs.py")
     output, _ = process.communicate()
     assert process.returncode == 0
     assert "edited while they ran, so the next start runs them again: train-toy-a\n" in output
     assert {"train@toy-a", "train@toy-b"} <= set(built.status())
-    assert "figures@toy" not in built.status()
+    assert "figures@toy-means" not in built.status()
     assert built.planned() == {"train toy-a", "train toy-b"} | BELOW_A_RUN
 
 
@@ -190,3 +206,145 @@ def test_parameters_edited_to_and_fro_while_steps_run(built: Workspace) -> None:
     assert built.artifacts() != before
     assert built.snakemake(MODEL_A).ran == {"train toy-a"}
     assert built.artifacts() == before
+
+
+# --- variants, removals, and other studies ---------------------------------------------------------------
+
+
+def _toy(workspace: Workspace, edit: Callable[[dict[str, Any]], object]) -> None:
+    workspace.change(edit, "params/toy.yaml")
+
+
+@pytest.mark.parametrize("engine", OTHER)
+def test_an_edit_of_a_variant_makes_its_run_and_what_uses_it(built: Workspace, engine: str) -> None:
+    """And only the file of that variant is another one."""
+    before = built.artifacts()
+    _toy(built, lambda params: params["runs"]["toy-b"]["variants"]["toy-c"].update(lr=0.75))
+    assert built.planned() == {"train toy-b"} | BELOW_B
+    assert built.engine(engine).ran == {"train toy-b"} | BELOW_B
+    after = built.artifacts()
+    runs = {name for name in before if name.startswith("runs/") and before[name] != after[name]}
+    assert "runs/toy/toy-b/toy-c.safetensors" in runs
+    weights = [checkpoints_of(files["runs/toy/toy-b/toy-b.safetensors"]) for files in (before, after)]
+    assert (weights[0] == weights[1]).all()
+    assert not any("toy-a" in name for name in runs)
+    built.assert_clean()
+
+
+def checkpoints_of(content: bytes) -> np.ndarray:
+    return decode(content)["weights"]
+
+
+@pytest.mark.parametrize("engine", OTHER)
+def test_a_variant_that_is_removed_leaves_no_file_and_no_row(built: Workspace, engine: str) -> None:
+    _toy(built, lambda params: params["runs"]["toy-b"]["variants"].pop("toy-c"))
+    planned = built.planned()  # writes the graph, which DVC reads
+    assert planned == {"train toy-b"} | BELOW_B
+    assert built.engine(engine).ran == planned
+    assert not [name for name in built.artifacts() if "toy-c" in name]
+    means = pl.read_parquet(built.path / "data/tables/toy/toy-means/means.parquet")
+    assert means["run"].unique().sort().to_list() == ["toy-a", "toy-b"]
+    built.assert_clean()
+
+
+@pytest.mark.parametrize("engine", OTHER)
+def test_a_run_that_is_removed_makes_its_readers_stale(built: Workspace, engine: str) -> None:
+    def remove(params: dict[str, Any]) -> None:
+        del params["runs"]["toy-b"]
+        params["experiments"]["toy-means"]["runs"].remove("toy-b")
+
+    _toy(built, remove)
+    assert built.planned() == BELOW_B
+    assert built.engine(engine).ran == BELOW_B
+    assert not [name for name in built.artifacts() if "toy-b" in name]
+    assert "toy-b" not in (built.path / "dvc.lock").read_text()
+    built.assert_clean()
+
+
+@pytest.mark.parametrize("engine", OTHER)
+def test_an_experiment_that_is_removed_makes_its_readers_stale(built: Workspace, engine: str) -> None:
+    _toy(built, lambda params: params["experiments"].pop("toy-losses"))
+    assert built.planned() == {"claims toy", "report"}
+    assert built.engine(engine).ran == {"claims toy", "report"}
+    assert not [name for name in built.artifacts() if "losses" in name]
+    built.assert_clean()
+
+
+@pytest.mark.parametrize("change", ["removed", "added"])
+def test_a_graph_that_is_out_of_date_stops_dvc_and_is_written_by_snakemake(
+    built: Workspace, change: str
+) -> None:
+    """DVC reads the edges from a file; the parameter files alone decide what they are."""
+
+    def edit(params: dict[str, Any]) -> None:
+        if change == "removed":
+            del params["theory"]["toy-identity"]
+            params["experiments"]["toy-losses"] |= {"theory": ["toy-other"]}
+        params["theory"]["toy-other"] = {
+            "language": "toy",
+            "model": "toy/toy",
+            "module": "identity",
+            "size": 9,
+        }
+
+    built.edit("pipeline/studies/toy/names.py", "THEORY = ()\n")
+    built.engine("snakemake")
+    _toy(built, edit)
+    before = (built.path / "params/graph.json").read_bytes()
+    done = built.repro()
+    assert done.status != 0 and "Traceback" not in done.output
+    if change == "removed":  # DVC itself asks for the parameters of the job
+        assert "Parameters 'theory.toy-identity' are missing from 'params/toy.yaml'" in done.output
+    else:
+        lines = [line for line in done.output.splitlines() if line.startswith("sandglass: ")]
+        assert len(lines) == 1 and "params/graph.json" in lines[0], done.output
+        assert "python -m pipeline params --write" in lines[0]
+    assert (built.path / "params/graph.json").read_bytes() == before
+    assert "theory toy-other" in built.planned()
+    assert (built.path / "params/graph.json").read_bytes() != before
+    assert "theory toy-other" in built.engine("dvc").ran
+    built.assert_clean()
+
+
+@pytest.mark.parametrize("engine", OTHER)
+def test_a_theory_check_that_is_removed_makes_its_readers_stale(built: Workspace, engine: str) -> None:
+    """Claims read a folder of them, figures name theirs."""
+    built.edit("pipeline/studies/toy/names.py", "THEORY = ()\n")
+    built.engine("snakemake")
+
+    def other(params: dict[str, Any]) -> None:
+        params["theory"]["toy-other"] = params["theory"]["toy-identity"]
+
+    _toy(built, other)
+    assert built.planned() == {"theory toy-other", "claims toy", "report"}
+    built.engine(engine)
+    _toy(built, lambda params: params["theory"].pop("toy-other"))
+    assert built.planned() == {"claims toy", "report"}
+    assert built.engine(engine).ran == {"claims toy", "report"}
+    assert not [name for name in built.artifacts() if "toy-other" in name]
+    built.assert_clean()
+
+
+@pytest.mark.parametrize("engine", OTHER)
+def test_an_edit_of_one_study_leaves_the_others_fresh(built: Workspace, engine: str) -> None:
+    """A second study is added without an edit of any file of the first, or of either graph."""
+    toy = {name: content for name, content in built.artifacts().items() if "/toy/" in name}
+    add_twin(built)
+    added = built.planned()
+    assert len(added) == 10 and not any(" toy" in command for command in added)
+    assert built.engine(engine).ran == added
+    assert toy.items() <= built.artifacts().items()
+    built.assert_clean()
+    built.change(lambda params: params["runs"]["twin-a"].update(lr=0.75), "params/twin.yaml")
+    below = {command.replace("toy", "twin") for command in BELOW_A_RUN}
+    assert built.planned() == {"train twin-a"} | below
+    assert built.engine(engine).ran == {"train twin-a"} | below
+    assert toy.items() <= built.artifacts().items()
+    built.assert_clean()
+    built.change(lambda params: params["claims"].update(tolerance=0.25), "params/twin.yaml")
+    assert built.planned() == {"claims twin", "report"}
+    built.change(lambda params: params["studies"].remove("twin"))
+    assert built.planned() == {"report"}
+    assert built.engine(engine).ran == {"report"}
+    assert not [name for name in built.artifacts() if "twin" in name]
+    built.assert_clean()

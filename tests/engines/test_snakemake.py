@@ -8,6 +8,8 @@ import sys
 import pytest
 from workspace import REPOSITORY, Workspace, environment
 
+RUNS = {"dataset toy-numbers", "train toy-a", "train toy-b"}
+
 
 def test_every_job_is_self_contained(empty: Workspace) -> None:
     """Each job in a process of its own, as on a cluster."""
@@ -19,12 +21,15 @@ def test_every_job_is_self_contained(empty: Workspace) -> None:
 @pytest.mark.parametrize(
     ("target", "steps"),
     [
-        ("toy", {"dataset toy-numbers", "train toy-a", "train toy-b", "theory toy-identity", "analyse toy"}
-            | {"figures toy", "claims toy"}),
-        ("data/figures/toy/means.svg", {"dataset toy-numbers", "train toy-a", "train toy-b"}
-            | {"theory toy-identity", "analyse toy", "figures toy"}),
-        ("data/runs/toy/toy-a/model.safetensors", {"dataset toy-numbers", "train toy-a"}),
-        ("data/datasets/toy/toy-numbers.parquet", {"dataset toy-numbers"}),
+        ("toy", {*RUNS, "theory toy-identity", "analyse toy-means", "analyse toy-losses", "figures toy-means"}
+            | {"figures toy-losses", "claims toy"}),
+        ("data/figures/toy/toy-means/means.svg", {*RUNS, "analyse toy-means", "figures toy-means"}),
+        ("data/figures/toy/toy-losses/losses.svg", {*RUNS, "theory toy-identity", "analyse toy-means"}
+            | {"analyse toy-losses", "figures toy-losses"}),
+        ("data/tables/toy/toy-losses/losses.parquet", {*RUNS, "analyse toy-losses"} - {"train toy-b"}),
+        ("data/runs/toy/toy-a/toy-a.safetensors", {"dataset toy-numbers", "train toy-a"}),
+        ("data/runs/toy/toy-b/toy-c.safetensors", {"dataset toy-numbers", "train toy-b"}),
+        ("data/datasets/toy/toy-numbers/toy-numbers.parquet", {"dataset toy-numbers"}),
     ],
 )  # fmt: skip
 def test_targets(empty: Workspace, target: str, steps: set[str]) -> None:
@@ -32,7 +37,7 @@ def test_targets(empty: Workspace, target: str, steps: set[str]) -> None:
 
 
 def test_unknown_target_is_one_clear_message(empty: Workspace) -> None:
-    done = empty.snakemake("-n", "data/runs/toy/toy-c/model.safetensors")
+    done = empty.snakemake("-n", "data/runs/toy/toy-d/toy-d.safetensors")
     assert done.status == 1
     assert "MissingRuleException" in done.output and "Traceback" not in done.output
 
@@ -55,15 +60,31 @@ def test_touch_is_refused(built: Workspace) -> None:
 
 
 def test_wrong_parameters_are_one_line(built: Workspace) -> None:
-    built.change(lambda params: params["runs"]["toy-a"].update(lr="fast"))
+    built.change(lambda params: params["runs"]["toy-a"].update(lr="fast"), "params/toy.yaml")
     before = built.artifacts()
     done = built.snakemake()
     assert done.status == 1
-    assert done.last_line.startswith("sandglass: params.yaml: runs.toy-a.lr")
+    assert done.last_line.startswith("sandglass: params/toy.yaml: runs.toy-a.lr")
     assert built.artifacts() == before
     done = built.repro()  # DVC deletes a stage's outputs before the step can look at anything
     assert done.status != 0
-    assert "sandglass: params.yaml: runs.toy-a.lr" in done.output and "Traceback" not in done.output
+    assert "sandglass: params/toy.yaml: runs.toy-a.lr" in done.output and "Traceback" not in done.output
+
+
+@pytest.mark.parametrize(
+    ("constant", "name", "section"),
+    [("RUNS", "toy-lost", "runs"), ("DATASETS", "toy-lost", "datasets"), ("THEORY", "toy-lost", "theory")],
+)
+def test_an_id_that_code_names_and_no_file_holds_is_one_line(
+    empty: Workspace, constant: str, name: str, section: str
+) -> None:
+    """Claims and figures would else say that it was not tested, for whatever reason."""
+    empty.edit("pipeline/studies/toy/names.py", f"{constant} += ({name!r},)\n")
+    for command in (["snakemake", "-n"], ["python", "-m", "pipeline", "check"]):
+        done = empty.run(*command)
+        assert done.status == 1
+        assert "Traceback" not in done.output
+        assert done.last_line.startswith(f"sandglass: params/toy.yaml: {section}: {name!r} is missing")
 
 
 def test_other_software_is_refused(built: Workspace) -> None:
@@ -90,7 +111,7 @@ def test_lint_and_format() -> None:
 
 
 def test_job_processes_start_light() -> None:
-    code = "import sys; from pipeline import engines; print({'torch', 'polars', 'dvc'} & set(sys.modules))"
+    code = "import sys; from pipeline.engine import snakemake; print({'torch', 'polars', 'dvc'} & set(sys.modules))"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True
     )
@@ -98,6 +119,6 @@ def test_job_processes_start_light() -> None:
 
 
 def test_experiment_with_other_parameters(built: Workspace) -> None:
-    done = built.run("dvc", "exp", "run", "-S", "runs.toy-a.lr=0.75")
+    done = built.run("dvc", "exp", "run", "-S", "params/toy.yaml:runs.toy-a.lr=0.75")
     assert done.status == 0, done.output
     built.assert_clean()

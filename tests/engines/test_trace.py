@@ -20,11 +20,12 @@ from pipeline.store import tables
 
 pytestmark = pytest.mark.forked
 
-MODEL = "data/runs/toy/toy-a/model.safetensors"
-MEANS = "data/tables/toy/means.parquet"
-SVG = "data/figures/toy/means.svg"
+MODEL = "data/runs/toy/toy-a/toy-a.safetensors"
+MEANS = "data/tables/toy/toy-means/means.parquet"
+SVG = "data/figures/toy/toy-means/means.svg"
 CODE = "pipeline/studies/toy/runs.py"
-CHAIN = ["dataset@toy-numbers", "train@toy-a", "train@toy-b", "theory@toy-identity", "analyse@toy"]
+DATA, A, B, IDENTITY = "dataset@toy-numbers", "train@toy-a", "train@toy-b", "theory@toy-identity"
+CHAIN = [DATA, A, B, "analyse@toy-means"]
 
 
 def trace(workspace: Workspace, *arguments: str) -> tuple[int, dict[str, Any]]:
@@ -49,10 +50,14 @@ def files(found: dict[str, Any], kind: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("name", "chain"),
     [
-        ("figures/toy/means", [*CHAIN, "figures@toy"]),
-        ("tables/toy/losses", [job for job in CHAIN if not job.startswith("theory")]),
-        ("toy:1", [*CHAIN, "claims@toy"]),
-        (MODEL, ["dataset@toy-numbers", "train@toy-a"]),
+        ("figures/toy/toy-means/means", [*CHAIN, "figures@toy-means"]),
+        ("tables/toy/toy-losses/losses", [DATA, A, "analyse@toy-losses"]),
+        (
+            "figures/toy/toy-losses/losses",
+            [DATA, A, B, IDENTITY, "analyse@toy-means", "analyse@toy-losses", "figures@toy-losses"],
+        ),
+        ("toy:1", [DATA, A, B, IDENTITY, "analyse@toy-means", "analyse@toy-losses", "claims@toy"]),
+        (MODEL, [DATA, A]),
     ],
 )
 def test_the_chain_with_its_md5s_parameters_and_code(built: Workspace, name: str, chain: list[str]) -> None:
@@ -64,7 +69,11 @@ def test_the_chain_with_its_md5s_parameters_and_code(built: Workspace, name: str
     train = next(job for job in found["jobs"] if job["job"] == "train@toy-a")
     assert train["parents"] == ["dataset@toy-numbers"]
     assert CODE in [file["path"] for file in train["code"]]
-    steps = {"name": "runs.toy-a.steps", "written": {"smoke": 10, "quick": 20, "paper": 30}, "value": 10}
+    steps = {
+        "name": "params/toy.yaml:runs.toy-a.steps",
+        "written": {"smoke": 10, "quick": 20, "paper": 30},
+        "value": 10,
+    }
     assert steps in train["parameters"]
     claims = [row["verdict"] for row in found["claims"]]
     assert claims == (["reproduced"] if name == "toy:1" else [])
@@ -74,19 +83,40 @@ def test_the_tree_for_people(built: Workspace) -> None:
     done = built.run("python", "-m", "pipeline", "trace", "means", "report", "--verify", "--code")
     assert done.status == 0, done.output
     for part in (
-        "'means' is ambiguous, a figure and a table: both follow; figures/toy/means or tables/toy/means is one",
+        "'means' stands for 2 results, which follow; each has a name: figures/toy/toy-means/means, "
+        "tables/toy/toy-means/means",
         f"{SVG}  md5 {hashing.md5(built.path / SVG)}",
+        "rebuild it alone: snakemake data/figures/toy/toy-means/means.",
         "rebuild it alone: snakemake data/report/index.html",
         "its inputs are as committed",
         "2 × train",
-        "parameters in common: study toy, dataset toy-numbers",
+        "parameters in common: scale smoke, seed 1, dataset toy-numbers",
+        "2 variants: toy-b, toy-c",
         "steps 10 of 10|20|30",
-        "lr 0.25",
         f"{CODE}  md5 {hashing.md5(built.path / CODE)}",
-        "train@toy-b  from dataset@toy-numbers (above)",
+        "train@toy-b  from dataset@toy-numbers",
         "verified: match",
     ):
         assert part in done.output, part
+
+
+def test_many_of_a_kind_are_one_line(built: Workspace) -> None:
+    """Unless each is asked for: six runs more, all of them read by the claims."""
+
+    def more(params: dict[str, Any]) -> None:
+        for number in range(6):
+            params["runs"][f"toy-more{number}"] = dict(params["runs"]["toy-a"])
+            params["experiments"]["toy-means"]["runs"].append(f"toy-more{number}")
+
+    built.change(more, "params/toy.yaml")
+    short, full = (
+        built.run("python", "-m", "pipeline", "trace", "toy:1", *option).output for option in ([], ["--full"])
+    )
+    assert "8 × train: train@toy-a, train@toy-b, train@toy-more0, train@toy-more1 and 4 more" in short
+    assert len(short.splitlines()) <= 45 < len(full.splitlines())
+    assert "each by itself: --full" in short and "--full" not in full
+    assert "train@toy-more5" not in short and "train@toy-more5" in full
+    assert "variants.toy-c.lr 0.125" in full and "variants.toy-c.lr" not in short
 
 
 @pytest.mark.parametrize(
@@ -108,18 +138,20 @@ def test_an_unknown_name_is_one_line(built: Workspace, name: str, text: str) -> 
 def forge_a_parameter(workspace: Workspace) -> None:
     """dvc.lock edited: as if toy-a had been built with another learning rate."""
     lock = workspace.path / "dvc.lock"
-    text = lock.read_text()
-    assert "lr: 0.5\n" in text
-    lock.write_text(text.replace("lr: 0.5\n", "lr: 0.75\n"))
+    above, below = lock.read_text().split("\n  train@toy-a:\n")
+    assert "lr: 0.5\n" in below
+    lock.write_text(above + "\n  train@toy-a:\n" + below.replace("lr: 0.5\n", "lr: 0.75\n", 1))
 
 
 def forge_the_lock(workspace: Workspace) -> None:
     """A checkpoint replaced, and its md5 in dvc.lock as well; but the analysis read another one."""
-    path = workspace.path / MODEL
-    before, size = hashing.md5(path), path.stat().st_size
-    path.write_bytes(bytes(size))
-    lock = workspace.path / "dvc.lock"
-    lock.write_text(lock.read_text().replace(before, hashing.md5(path)))
+    path, lock = workspace.path / MODEL, workspace.path / "dvc.lock"
+    before = hashing.digest(hashing.listing(path.parent))
+    path.write_bytes(bytes(path.stat().st_size))
+    after, train = hashing.digest(hashing.listing(path.parent)), "\n  train@toy-a:\n"
+    above, below = lock.read_text().split(train)
+    assert before in below
+    lock.write_text(above + train + below.replace(before, after, 1))  # what it made, not what others read
 
 
 @pytest.mark.parametrize(
@@ -128,11 +160,11 @@ def forge_the_lock(workspace: Workspace) -> None:
         (lambda w: flip(w.path / MEANS, 400), {("output", MEANS), ("seal", MEANS)}),
         (lambda w: flip(w.path / MODEL, 900_000), {("output", MODEL), ("seal", MODEL)}),
         (lambda w: w.edit(CODE), {("code", CODE)}),
-        (lambda w: w.set_lr("toy-a", 0.75), {("parameter", "runs.toy-a.lr")}),
-        (forge_a_parameter, {("lock", "dvc.lock"), ("parameter", "runs.toy-a.lr")}),
-        (forge_the_lock, {("lock", "dvc.lock"), ("data", "data/runs/toy"), ("seal", MODEL)}),
-        (lambda w: shutil.copy(w.path / MEANS, w.path / "data/tables/toy/more.parquet"),
-         {("output", "data/tables/toy/more.parquet")}),
+        (lambda w: w.set_lr("toy-a", 0.75), {("parameter", "params/toy.yaml:runs.toy-a.lr")}),
+        (forge_a_parameter, {("lock", "dvc.lock"), ("parameter", "params/toy.yaml:runs.toy-a.lr")}),
+        (forge_the_lock, {("lock", "dvc.lock"), ("data", "data/runs/toy/toy-a"), ("seal", MODEL)}),
+        (lambda w: shutil.copy(w.path / MEANS, w.path / "data/tables/toy/toy-means/more.parquet"),
+         {("output", "data/tables/toy/toy-means/more.parquet")}),
     ],
     ids=["table", "checkpoint", "code", "parameter", "lock", "forged", "surplus"],
 )  # fmt: skip
@@ -143,7 +175,7 @@ def test_verification_names_what_does_not_match(
     status, found = trace(built, SVG, "--verify")
     assert (status, found["verified"]) == (1, "mismatch")
     assert wrong(found) == expected
-    edited = {what for kind, what in expected if kind == "code"} or {"params.yaml", "dvc.lock"}
+    edited = {what for kind, what in expected if kind == "code"} or {"params/toy.yaml", "dvc.lock"}
     assert set(found["git"]["edited"]) <= edited
 
 
@@ -157,7 +189,7 @@ def test_what_is_not_here_is_not_checked(built: Workspace) -> None:
 
 def test_only_the_chain_is_verified(built: Workspace) -> None:
     flip(built.path / SVG, 400)
-    built.edit("pipeline/studies/toy/figures/__init__.py")
+    built.edit("pipeline/studies/toy/figures/means.py")
     assert trace(built, "toy:1", "--verify")[0] == 0
     assert trace(built, SVG, "--verify")[0] == 1
 
@@ -168,7 +200,7 @@ def test_without_the_list_of_a_folder_its_md5_still_tells(built: Workspace) -> N
     flip(built.path / MEANS, 400)
     status, found = trace(built, SVG, "--verify")
     assert status == 1
-    assert wrong(found) == {("output", "data/tables/toy"), ("seal", MEANS)}
+    assert wrong(found) == {("output", "data/tables/toy/toy-means"), ("seal", MEANS)}
 
 
 def test_without_git_the_lock_is_not_checked(built: Workspace) -> None:
@@ -192,7 +224,7 @@ def test_a_clone_with_what_was_pushed(built: Workspace, tmp_path: Path) -> None:
     assert wrong(found) == set()
     absent = {what for _, what in wrong(found, "not checked")}
     assert absent == {path for path in files(found, "outputs") if not (clone.path / path).is_file()}
-    assert {path.split("/")[1] for path in absent} == {"datasets", "runs"}
+    assert {path.split("/")[1] for path in absent} == {"datasets", "runs", "report"}
     flip(clone.path / MEANS, 400)
     assert trace(clone, "report", "--verify")[0] == 1
 
@@ -214,7 +246,12 @@ def test_an_accepted_edit_is_shown(built: Workspace) -> None:
     _, found = trace(built, "toy-a")
     assert wrong(found) == set()
     assert [edit["reason"] for job in found["jobs"] for edit in job["accepted"]] == ["a comment"]
-    assert "accepted as harmless" in built.run("python", "-m", "pipeline", "trace", "toy-a").output
+    assert "accepted as harmless, unproved" in built.run("python", "-m", "pipeline", "trace", "toy-a").output
+    text = (built.path / "accepted.jsonl").read_text()
+    (built.path / "accepted.jsonl").write_text(
+        text.replace('"author"', f'"proof": {{"{MODEL}": "x"}}, "author"')
+    )
+    assert "proved identical by a rebuild" in built.run("python", "-m", "pipeline", "trace", "toy-a").output
 
 
 # --- rebuild --------------------------------------------------------------------------------------
@@ -227,7 +264,10 @@ def nudge(path: Path, factor: float) -> None:
 
 
 def test_rebuild_compares(built: Workspace, tmp_path: Path) -> None:
-    scratch, names = str(tmp_path / "scratch"), ("tables/toy/means", "figures/toy/means", "toy:1")
+    scratch, names = (
+        str(tmp_path / "scratch"),
+        ("tables/toy/toy-means/means", "figures/toy/toy-means/means", "toy:1"),
+    )
     before = built.artifacts()
     again = ("--rebuild", "--workspace", scratch)
 
@@ -237,7 +277,9 @@ def test_rebuild_compares(built: Workspace, tmp_path: Path) -> None:
 
     status, found = trace(built, *names, *again)
     assert (status, found["rebuilt"]["state"]) == (0, "identical")
-    assert set(found["rebuilt"]["made"]) == {*CHAIN, "figures@toy", "claims@toy"}
+    assert set(found["rebuilt"]["made"]) == {
+        *CHAIN, IDENTITY, "analyse@toy-losses", "figures@toy-means", "claims@toy",
+    }  # fmt: skip
     assert found["rebuilt"]["kept"] == []
     assert built.artifacts() == before  # the work tree is not touched
 
@@ -272,7 +314,10 @@ def test_rebuild_with_the_runs_from_here(built: Workspace, tmp_path: Path) -> No
     assert done.status == 0, done.output
     assert "taken from here, not made again: dataset@toy-numbers, train@toy-a" in done.output
     assert "training was not repeated for 1 run" in done.output
-    assert "built again: train@toy-b, theory@toy-identity, analyse@toy, claims@toy" in done.output
+    assert (
+        "built again: train@toy-b, theory@toy-identity, analyse@toy-means, analyse@toy-losses, claims@toy"
+        in done.output
+    )
     assert "rebuilt: identical" in done.output
     again = built.run("python", "-m", "pipeline", "trace", "toy:1", "--rebuild", "--workspace", scratch)
     assert again.status == 2
@@ -296,4 +341,4 @@ def test_a_rebuild_that_stops_keeps_its_workspace(
     assert process.returncode == (130 if interrupted else 2), output
     assert output.splitlines()[-1].endswith(f"go on with --workspace {folder}")
     assert "Traceback" not in output
-    assert (folder / "data/datasets/toy/toy-numbers.parquet").is_file()
+    assert (folder / "data/datasets/toy/toy-numbers/toy-numbers.parquet").is_file()

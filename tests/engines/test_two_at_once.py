@@ -9,10 +9,9 @@ import signal
 import subprocess
 
 import pytest
-from workspace import Workspace
+from workspace import BELOW_A_RUN, Workspace
 
 ENGINES = {"snakemake": ("snakemake",), "dvc": ("dvc", "repro")}
-BELOW_A_RUN = {"analyse toy", "figures toy", "claims toy", "report"}
 
 
 def _busy(workspace: Workspace, engine: str, seconds: int = 5) -> subprocess.Popen[str]:
@@ -84,7 +83,7 @@ def test_other_engine_continues_a_killed_run(built: Workspace, engine: str) -> N
 
 
 def test_what_a_killed_run_had_finished_is_kept(built: Workspace) -> None:
-    built.change(lambda params: params["datasets"]["toy-numbers"].update(rows=50))
+    built.change(lambda params: params["datasets"]["toy-numbers"].update(rows=50), "params/toy.yaml")
     process = _busy(built, "snakemake")  # the dataset is made before the training
     _kill_all(process)
     planned = built.planned()
@@ -92,14 +91,14 @@ def test_what_a_killed_run_had_finished_is_kept(built: Workspace) -> None:
     assert {"train toy-a"} | BELOW_A_RUN <= planned
     assert built.planned() == planned  # looking does not forget
     assert "dataset@toy-numbers" in built.status()
-    assert built.run("python", "-c", "from pipeline import engines; engines.record()").status == 0
+    assert built.run("python", "-c", "from pipeline.engine import snakemake; snakemake.record()").status == 0
     assert "dataset@toy-numbers" not in built.status()
     assert built.planned() == planned
 
 
 def test_a_record_does_not_vouch_for_what_the_other_engine_made(built: Workspace) -> None:
     def rows(count: int) -> None:
-        built.change(lambda params: params["datasets"]["toy-numbers"].update(rows=count))
+        built.change(lambda params: params["datasets"]["toy-numbers"].update(rows=count), "params/toy.yaml")
 
     rows(50)
     _kill_all(_busy(built, "snakemake"))  # Snakemake notes that it made the dataset of 50 rows
@@ -166,7 +165,7 @@ def test_a_kill_while_results_are_recorded_leaves_the_old_record(built: Workspac
     lock = built.path / "dvc.lock"
     before = lock.read_bytes()
     code = (
-        "import os; from pathlib import Path; from pipeline import repository\n"
+        "import os; from pathlib import Path; from pipeline.engine import repository\n"
         "def half(path, data):\n    Path(path).write_text('schema'); os._exit(9)\n"
         "repository.dump_yaml = half; repository.{}"
     )

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from workspace import Workspace
+from workspace import BELOW_A_RUN, BELOW_B, Workspace
 
 pytestmark = pytest.mark.forked
 
-BELOW_A_RUN = {"analyse toy", "figures toy", "claims toy", "report"}
 RUNS = "pipeline/studies/toy/runs.py"
-TRAINED = "data/runs/toy/toy-a/model.safetensors"
+TOY = "params/toy.yaml"
+TRAINED = "data/runs/toy/toy-a/toy-a.safetensors"
 
 
 def _pipeline(workspace: Workspace, *arguments: str, **env: str) -> str:
@@ -34,7 +34,7 @@ def _refused(workspace: Workspace, *arguments: str) -> str:
 
 
 def _why(workspace: Workspace, *arguments: str) -> dict[str, Any]:
-    """What ``why`` says, by command; everything else in the work tree is as it was."""
+    """What ``why`` says, by command; the work tree is as it was, but for what follows from the parameters."""
     before = _tree(workspace)
     found = json.loads(_pipeline(workspace, "why", "--json", *arguments))
     assert _tree(workspace) == before
@@ -44,12 +44,17 @@ def _why(workspace: Workspace, *arguments: str) -> dict[str, Any]:
 
 def _tree(workspace: Workspace) -> dict[str, Any]:
     apart = {"__pycache__", ".git", ".dvc"}
-    own = [p for p in workspace.path.rglob("*") if not apart & set(p.parts)]
+    own = [p for p in workspace.path.rglob("*") if not apart & set(p.parts) and p.name != "graph.json"]
     return {str(p): (p.lstat().st_mtime_ns, p.lstat().st_size) for p in own}
 
 
 def _causes(found: dict[str, Any], job: str) -> list[tuple[Any, ...]]:
     return [(c["kind"], c["what"], c["old"], c["new"]) for c in found["jobs"][job]["causes"]]
+
+
+def _set_lr_of_b(built: Workspace) -> None:
+    """Another learning rate for the first of the two models that the run toy-b trains."""
+    built.change(lambda params: params["runs"]["toy-b"]["variants"]["toy-b"].update(lr=0.75), TOY)
 
 
 def _md5(workspace: Workspace, file: str) -> str:
@@ -73,39 +78,45 @@ def _listed(workspace: Workspace) -> dict[str, str]:
 
 
 def test_why_two_changes_at_once_and_undone(built: Workspace) -> None:
-    params, old = (built.path / "params.yaml").read_text(), _md5(built, RUNS)
-    built.set_lr("toy-b", 0.75)
+    params, old = (built.path / TOY).read_text(), _md5(built, RUNS)
+    _set_lr_of_b(built)
     built.edit(RUNS)
     code = ("code", RUNS, old, _md5(built, RUNS))
     found = _why(built)
     assert set(found["jobs"]) == {"train toy-a", "train toy-b"} | BELOW_A_RUN
-    assert _causes(found, "train toy-b") == [("parameter", "runs.toy-b.lr", 0.25, 0.75), code]
+    assert _causes(found, "train toy-b") == [
+        ("parameter", f"{TOY}:runs.toy-b.variants.toy-b.lr", 0.25, 0.75), code,
+    ]  # fmt: skip
     assert _causes(found, "train toy-a") == [code]
-    assert _causes(found, "analyse toy") == []
-    assert found["jobs"]["analyse toy"]["because"] == ["train@toy-a", "train@toy-b"]
-    assert found["jobs"]["analyse toy"]["dvc"].startswith("runs if")
+    assert _causes(found, "analyse toy-means") == []
+    assert found["jobs"]["analyse toy-means"]["because"] == ["train@toy-a", "train@toy-b"]
+    assert found["jobs"]["analyse toy-losses"]["because"] == ["train@toy-a"]
+    assert found["jobs"]["analyse toy-means"]["dvc"].startswith("runs if")
     assert code in _causes(found, "report")  # of a folder that it depends on, the file
-    text = _pipeline(built, "why", "data/figures/toy/means.svg")
-    assert "  parameter runs.toy-b.lr: 0.25 → 0.75\n" in text
+    text = _pipeline(built, "why", "data/figures/toy/toy-means/means.svg")
+    assert f"  parameter {TOY}:runs.toy-b.variants.toy-b.lr: 0.25 → 0.75\n" in text
     hint = next(line for line in text.splitlines() if f"code {RUNS}" in line)
     commit = built.git("rev-parse", "HEAD~1")[:10]
     assert hint.endswith(f"md5 {old[:8]} → {code[3][:8]} (git diff {commit} -- {RUNS})")
     assert "report" not in text and "dvc repro runs train@toy-a, train@toy-b, the others only where" in text
     assert built.planned() == set(found["jobs"])
 
-    (built.path / "params.yaml").write_text(params)
+    (built.path / TOY).write_text(params)
     built.git("checkout", "-q", RUNS)
     assert _pipeline(built, "why", "--check") == "nothing to do: everything is up to date\n"
     assert built.planned() == set()
 
 
 def test_why_a_parameter_shared_by_an_anchor(built: Workspace) -> None:
-    file = built.path / "params.yaml"
+    file = built.path / TOY
     file.write_text(file.read_text().replace("steps: {smoke: 10, quick: 20", "steps: {smoke: 10, quick: 25"))
     found = _why(built)
     for run in ("toy-a", "toy-b"):
-        assert _causes(found, f"train {run}") == [("parameter", f"runs.{run}.steps.quick", 20, 25)]
-    lines = "train@toy-a, train@toy-b\n  parameter runs.*.steps.quick: 20 → 25 (tracked, though of another scale)\n"
+        assert _causes(found, f"train {run}") == [
+            ("parameter", f"{TOY}:runs.{run}.steps.quick", 20, 25),
+        ]  # fmt: skip
+    cause = f"parameter {TOY}:runs.*.steps.quick: 20 → 25 (tracked, though of another scale)"
+    lines = f"train@toy-a, train@toy-b\n  {cause}\n"
     assert lines in _pipeline(built, "why")
     assert built.planned() == set(found["jobs"])
     assert built.run("python", "-m", "pipeline", "why", "toy-b", "--check").status == 1
@@ -114,20 +125,33 @@ def test_why_a_parameter_shared_by_an_anchor(built: Workspace) -> None:
 def test_why_a_removed_run(built: Workspace) -> None:
     def remove(params: dict[str, Any]) -> None:
         del params["runs"]["toy-b"]
-        params["studies"]["toy"]["runs"].remove("toy-b")
+        params["experiments"]["toy-means"]["runs"].remove("toy-b")
 
-    built.change(remove)
+    built.change(remove, TOY)
     found = _why(built)
-    assert _causes(found, "analyse toy") == [
-        ("parameter", "studies.toy.runs", ["toy-a", "toy-b"], ["toy-a"]),
+    runs = f"{TOY}:experiments.toy-means.runs"
+    assert _causes(found, "analyse toy-means")[0] == ("parameter", runs, ["toy-a", "toy-b"], ["toy-a"])
+    assert ("data", "data/runs/toy/toy-b", None) in [
+        (kind, what, new) for kind, what, _, new in _causes(found, "analyse toy-means")
     ]
     assert found["no_longer_in_params"] == ["train@toy-b"]
-    assert 'parameter studies.toy.runs: without ["toy-b"]\n' in _pipeline(built, "why")
-    assert built.planned() == set(found["jobs"]) == BELOW_A_RUN
+    assert f'parameter {runs}: without ["toy-b"]\n' in _pipeline(built, "why")
+    assert built.planned() == set(found["jobs"]) == BELOW_B
+
+
+def test_why_is_right_while_the_graph_of_dvc_is_out_of_date(built: Workspace) -> None:
+    """A start wrote it from parameters that were taken back since."""
+    params = (built.path / TOY).read_text()
+    built.change(lambda params: params["experiments"]["toy-losses"].update(tables=[], figures=[]), TOY)
+    assert built.planned() == {"claims toy", "report"} == set(_why(built)["jobs"])
+    (built.path / TOY).write_text(params)
+    assert _pipeline(built, "why", "--check") == "nothing to do: everything is up to date\n"
+    assert built.git("status", "--porcelain") == ""
 
 
 def test_why_outputs_data_and_software(built: Workspace) -> None:
-    numbers, check = "data/datasets/toy/toy-numbers.parquet", "data/theory/toy/toy-identity.parquet"
+    numbers = "data/datasets/toy/toy-numbers/toy-numbers.parquet"
+    check = "data/theory/toy/toy-identity.parquet"
     old, gone = _md5(built, numbers), _md5(built, check)
     (built.path / numbers).write_bytes(b"damaged")
     (built.path / check).unlink()
@@ -155,7 +179,7 @@ def test_why_after_a_partial_run_names_the_file_and_its_maker(built: Workspace) 
     assert built.snakemake(TRAINED).status == 0
     found = _why(built, "toy")
     assert set(found["jobs"]) == BELOW_A_RUN - {"report"}
-    assert ("data", TRAINED, old, _md5(built, TRAINED)) in _causes(found, "analyse toy")
+    assert ("data", TRAINED, old, _md5(built, TRAINED)) in _causes(found, "analyse toy-means")
     assert f"data {TRAINED}: md5 {old[:8]} → {_md5(built, TRAINED)[:8]}, made by train@toy-a" in _pipeline(
         built, "why", "toy"
     )
@@ -193,13 +217,15 @@ def test_accepted_edit_leaves_only_the_report_to_build(built: Workspace) -> None
     assert "+# a remark" in _pipeline(built, "accept", "toy", "--reason", "a comment", "--dry-run")
     assert _tree(built) == tree
     output = _pipeline(built, "accept", "toy", "--reason", "a  comment")
-    assert "accepted for train@toy-a, train@toy-b; logged in accepted.jsonl\nleft to build: report" in output
+    told = "accepted, unproved, for train@toy-a, train@toy-b; logged in accepted.jsonl\nleft to build: report"
+    assert told in output
     entries = _accepted(built)
     diff = built.git("diff", "--no-color", RUNS).split("--- ", 1)[1]
     first = {
         "job": "train@toy-a",
         "files": [{"path": RUNS, "old": old, "new": _md5(built, RUNS)}],
         "reason": "a comment",
+        "proof": None,
     }
     assert [entry["job"] for entry in entries] == ["train@toy-a", "train@toy-b"]
     assert first.items() <= entries[0].items()
@@ -222,20 +248,78 @@ def test_accepted_edit_of_unknown_origin_has_no_diff(built: Workspace) -> None:
     assert built.planned() == {"report"}
 
 
+def test_a_proof_is_a_rebuild_that_comes_out_identical(built: Workspace, tmp_path: Path) -> None:
+    """Every job is run again with the edit; of those that others read, these others as well."""
+    before = built.artifacts()
+    built.edit(RUNS, "# a remark\n")
+    built.edit("pipeline/studies/toy/analysis/means.py", "# a remark\n")
+    env = {"TMPDIR": str(tmp_path)}
+    output = _pipeline(built, "accept", "toy", "--prove", "--reason", "a comment", **env)
+    assert (
+        "proved identical, and accepted for train@toy-a, train@toy-b, analyse@toy-means; logged in" in output
+    )
+    entries = {entry["job"]: entry for entry in _accepted(built)}
+    files = [f"data/runs/toy/{name}" for name in ("toy-b/toy-b.safetensors", "toy-b/toy-c.safetensors",
+                                                  "toy-b/curves.parquet", "toy-b.json")]  # fmt: skip
+    assert entries["train@toy-b"]["proof"] == {file: _md5(built, file) for file in files}
+    assert set(entries["analyse@toy-means"]["proof"]) == {"data/tables/toy/toy-means/means.parquet"}
+    assert built.planned() == {"report"} == set(built.status())
+    assert list(tmp_path.glob("sandglass-proof-*")) == []
+    assert built.artifacts() == before
+    text = _pipeline(built, "trace", "toy-a")
+    assert "edited after train@toy-a ran, proved identical by a rebuild" in text
+
+
+def test_what_comes_out_different_is_not_accepted(built: Workspace, tmp_path: Path) -> None:
+    code = "pipeline/studies/toy/analysis/means.py"
+    lock, log = ((built.path / name).read_bytes() for name in ("dvc.lock", "accepted.jsonl"))
+    env = {"TMPDIR": str(tmp_path)}
+
+    def refused() -> str:
+        done = built.run(
+            "python", "-m", "pipeline", "accept", "toy-means", "--prove", "--reason", "none", **env
+        )
+        assert done.status == 1, done.output
+        return done.last_line
+
+    double = "frame.with_columns(frame['mean'] * 2)"
+    built.edit(
+        code,
+        f"""
+before = analyse
+
+def analyse(context):
+    frame = before(context)["means"]
+    return {{"means": {double}}}
+""",
+    )
+    text = refused()
+    assert (
+        "nothing was accepted, because analyse@toy-means, run again with this code, makes data/tables/"
+        in text
+    )
+    assert "means.parquet different" in text
+    assert list(tmp_path.glob("sandglass-proof-*/data/tables/toy/toy-means/means.parquet"))
+    built.git("checkout", "-q", code)
+    built.edit(code, "raise RuntimeError\n")
+    assert "analyse@toy-means fails with this code: see " in refused()
+    assert lock == (built.path / "dvc.lock").read_bytes()
+    assert log == (built.path / "accepted.jsonl").read_bytes()
+
+
 def test_edit_in_a_folder_of_code_is_accepted(built: Workspace) -> None:
     before = built.artifacts()
-    built.edit("pipeline/studies/toy/analysis/metrics.py", "# one\n")
-    _pipeline(built, "accept", "analyse@toy", "--reason", "a comment")
-    assert [file["path"] for file in _accepted(built)[0]["files"]] == [
-        "pipeline/studies/toy/analysis/metrics.py"
-    ]
+    code = "pipeline/studies/toy/measures/metrics.py"
+    built.edit(code, "# one\n")
+    _pipeline(built, "accept", "analyse@toy-means", "--reason", "a comment")
+    assert [file["path"] for file in _accepted(built)[0]["files"]] == [code]
+    assert "analyse toy-means" not in built.planned()
+    _pipeline(built, "accept", "analyse@toy-losses", "--reason", "a comment")
     assert built.planned() == {"report"} == set(built.status())
-    built.edit(
-        "pipeline/studies/toy/analysis/metrics.py", "# two\n"
-    )  # of the folder as it was, no commit knows
-    refused = _refused(built, "accept", "analyse@toy", "--reason", "a comment")
-    assert "no commit holds what pipeline/studies/toy/analysis/ was for analyse@toy" in refused
-    assert built.engine("dvc").ran == {"analyse toy", "report"}
+    built.edit(code, "# two\n")  # of the folder as it was, no commit knows
+    refused = _refused(built, "accept", "analyse@toy-means", "--reason", "a comment")
+    assert "no commit holds what pipeline/studies/toy/measures/ was for analyse@toy-means" in refused
+    assert built.engine("dvc").ran == {"analyse toy-means", "analyse toy-losses", "report"}
     assert {name: content for name, content in built.artifacts().items() if "report/" not in name} == {
         name: content for name, content in before.items() if "report/" not in name
     }
@@ -246,10 +330,12 @@ def test_only_edits_of_code_are_accepted(built: Workspace) -> None:
     built.set_lr("toy-a", 0.75)
     lock, log = ((built.path / name).read_bytes() for name in ("dvc.lock", "accepted.jsonl"))
     refused = _refused(built, "accept", "--all", "--reason", "none")
-    assert "for train@toy-a not only code was edited: parameter runs.toy-a.lr: 0.5 → 0.75" in refused
+    assert (
+        "for train@toy-a not only code was edited: parameter params/toy.yaml:runs.toy-a.lr: 0.5 →" in refused
+    )
     assert "simply built again" in _refused(built, "accept", "report", "--reason", "none")
     assert "it waits for train@toy-a, train@toy-b" in _refused(
-        built, "accept", "analyse@toy", "--reason", "none"
+        built, "accept", "analyse@toy-means", "--reason", "none"
     )
     assert "it is up to date" in _refused(built, "accept", "toy-numbers", "--reason", "none")
     built.set_lr("toy-a", 0.5)
@@ -273,19 +359,19 @@ def test_list_states_and_costs(built: Workspace) -> None:
     built.set_lr("toy-a", 0.75)
     found = json.loads(_pipeline(built, "list", "toy", "--json"))
     states = {row["job"]: row["state"] for row in found["jobs"]}
-    stale = {"train@toy-a", "analyse@toy", "figures@toy", "claims@toy"}
+    stale = {"train@toy-a"} | {job.replace(" ", "@") for job in BELOW_A_RUN - {"report"}}
     assert states == {job: "stale" if job in stale else "fresh" for job in states}
-    assert len(states) == 7
+    assert len(states) == 9
     logs = [
         json.loads((built.path / f"logs/steps/{job.replace('@', '-')}.json").read_text()) for job in stale
     ]
     assert found["to_bring_up_to_date"] == {
-        "jobs": 4, "seconds": round(sum(log["seconds"] for log in logs), 2), "unknown": 0,
+        "jobs": 6, "seconds": round(sum(log["seconds"] for log in logs), 2), "unknown": 0,
     }  # fmt: skip
     (built.path / "logs/steps/train-toy-a.json").unlink()
     text = _pipeline(built, "list")
-    assert "3 fresh, 5 stale" in text
-    assert "to bring up to date: 5 jobs" in text and "and 1 that never ran here" in text
+    assert "3 fresh, 7 stale" in text
+    assert "to bring up to date: 7 jobs" in text and "and 1 that never ran here" in text
     assert "did you mean toy?" in _refused(built, "list", "tyo")
 
 
@@ -301,11 +387,11 @@ def test_list_after_a_clone_and_a_pull(built: Workspace) -> None:
               "data/figures", "data/claims", "data/report", str(folder))  # fmt: skip
     states = _listed(built)
     assert states["dataset@toy-numbers"] == states["train@toy-a"] == "missing"
-    assert states["analyse@toy"] == states["theory@toy-identity"] == "not pulled"
+    assert states["analyse@toy-means"] == states["theory@toy-identity"] == "not pulled"
     built.run("dvc", "pull", "-q", "--allow-missing")
     states = _listed(built)
     assert states["theory@toy-identity"] == "fresh"
-    assert states["analyse@toy"] == states["claims@toy"] == "recorded"
+    assert states["analyse@toy-means"] == states["claims@toy"] == "recorded"
     found = json.loads(_pipeline(built, "list", "toy", "--json"))["reference"]
     assert [{k: v for k, v in found[0].items() if k != "bytes"}] == [
         {
@@ -320,6 +406,12 @@ def test_list_after_a_clone_and_a_pull(built: Workspace) -> None:
     built.run("rm", "-rf", str(folder))
     text = _pipeline(built, "list", "toy")
     assert "not pulled" in text and "recorded: as dvc.lock has it" in text
+    # What a newcomer is told is how the claims stand, not that nothing of what made them has run here.
+    built.run("rm", "-rf", "logs")
+    text = _pipeline(built, "summary")
+    assert "claims of toy: 1 reproduced" in text and "not here: 1 dataset, 2 train, 1 report" in text
+    assert "has not run" not in text and "toy-a" not in text
+    assert "python -m pipeline report --from-store" in text
 
 
 # --- prune ----------------------------------------------------------------------------------------
@@ -327,15 +419,15 @@ def test_list_after_a_clone_and_a_pull(built: Workspace) -> None:
 
 def _leave(built: Workspace) -> dict[str, Path]:
     """One leftover of each kind."""
-    built.set_lr("toy-b", 0.75)
-    built.snakemake("data/runs/toy/toy-b/model.safetensors")  # DVC's cache holds what it was before
+    _set_lr_of_b(built)
+    built.snakemake("data/runs/toy/toy-b/toy-b.safetensors")  # DVC's cache holds what it was before
     built.git("commit", "-qam", "other rate")
     built.set_lr("toy-a", 0.75)  # unfinished
     node = os.uname().nodename
     left = {
-        "files that no job makes": "data/runs/toy/toy-c/model.safetensors",
+        "files that no job makes": "data/runs/toy/toy-d/toy-d.safetensors",
         "of a fresh run": ".work/toy/toy-b/step.safetensors",
-        "of a run that is gone": ".work/toy/toy-c/step.safetensors",
+        "of a run that is gone": ".work/toy/toy-c/toy-c/step.safetensors",
         "of an unfinished run": ".work/toy/toy-a/step.safetensors",
         "of a dead process": f"data/.tmp/train-toy-a.{node}.999999999/x",
         "of another machine": "data/.tmp/train-toy-a.elsewhere.1/x",
@@ -358,7 +450,7 @@ def test_prune_shows_first_and_deletes_then(built: Workspace) -> None:
     assert _tree(built) == before
     found = json.loads(_pipeline(built, "prune", "--json"))
     going = {entry["path"] for entry in found["leftovers"] if not entry["kept"]}
-    assert {"data/runs/toy/toy-c/model.safetensors", ".work/toy/toy-b", "logs/train-toy-c.log"} <= going
+    assert {"data/runs/toy/toy-d/toy-d.safetensors", ".work/toy/toy-b", "logs/train-toy-c.log"} <= going
     caches = [entry for entry in found["leftovers"] if entry["kind"] == "DVC's cache"]
     assert sum(entry["bytes"] for entry in caches) > 1_000_000 and all(entry["kept"] for entry in caches)
 
@@ -391,9 +483,9 @@ def test_what_is_wrong_is_one_line(built: Workspace) -> None:
     lock.unlink()
     assert "never built" in _refused(built, "accept", "--all", "--reason", "none")
     lock.write_text(content)
-    built.change(lambda params: params["runs"]["toy-a"].update(lr="fast"))
-    assert "params.yaml: runs.toy-a.lr" in _refused(built, "prune")
-    built.git("checkout", "-q", "params.yaml")
+    built.change(lambda params: params["runs"]["toy-a"].update(lr="fast"), TOY)
+    assert f"{TOY}: runs.toy-a.lr" in _refused(built, "prune")
+    built.git("checkout", "-q", TOY)
     built.run("rm", "-rf", ".git")
     assert "git" in _refused(built, "list")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
@@ -9,21 +10,30 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
 
+from pipeline import params
+
 REPOSITORY = Path(__file__).parents[2]
 TOY = Path(__file__).parent / "toy"
+KINDS = ("datasets", "runs", "theory", "tables", "figures", "claims")
 COPIED = (
     "Snakefile", "dvc.yaml", "requirements.txt", "pipeline", "schemas", "profiles",
     ".gitignore", ".dvcignore", ".dvc/config", ".dvc/.gitignore", "data/reference/README.md", "accepted.jsonl",
 )  # fmt: skip
+STUDIES = list(YAML(typ="safe").load((REPOSITORY / "params.yaml").read_text(encoding="utf-8"))["studies"])
 TIMEOUT = 900.0  # machines may be busy
+
+# What must be made again below a run of the toy study. The figures of toy-losses read the tables of both experiments.
+BELOW_B = {"analyse toy-means", "figures toy-means", "figures toy-losses", "claims toy", "report"}
+BELOW_A_RUN = BELOW_B | {"analyse toy-losses"}
 
 
 @dataclass
@@ -140,6 +150,37 @@ class Workspace:
         files = (p for p in data.rglob("*") if p.is_file() and p.relative_to(data).parts[0] != "reference")
         return {str(p.relative_to(data)): p.read_bytes() for p in files}
 
+    def give(self, other: Workspace, study: str) -> None:
+        """Put what is built of a study into another work tree, and record it there as DVC has recorded it here."""
+        ignore = shutil.ignore_patterns("__pycache__")
+        for folder in (f"data/{kind}/{study}" for kind in KINDS):
+            if (self.path / folder).is_dir():
+                shutil.copytree(self.path / folder, other.path / folder)
+        for folder in (".dvc/cache", "logs"):
+            shutil.copytree(self.path / folder, other.path / folder, dirs_exist_ok=True, ignore=ignore)
+        yaml, stages = YAML(), {}
+        for lock in (other.path / "dvc.lock", self.path / "dvc.lock"):
+            stages |= yaml.load(lock)["stages"] if lock.is_file() else {}
+        stages = {name: stage for name, stage in stages.items() if name != "report"}
+        yaml.dump({"schema": "2.0", "stages": stages}, other.path / "dvc.lock")
+
+
+@functools.cache
+def load_study(study: str, scale: str = "smoke") -> params.Params:
+    """The parameters of one study of this repository, and of no other."""
+    with tempfile.TemporaryDirectory() as folder:
+        write_study(Path(folder), study)
+        return params.load(Path(folder), scale)
+
+
+def write_study(root: Path, study: str) -> None:
+    """Write the parameter files of one study of this repository to the folder ``root``."""
+    seed = YAML(typ="safe").load((REPOSITORY / "params.yaml").read_text(encoding="utf-8"))["seed"]
+    header = f"scale: smoke\nseed: {seed}\ndevice: cpu\nstudies: [{study}]\n"
+    (root / "params.yaml").write_text(header, encoding="utf-8")
+    (root / "params").mkdir(exist_ok=True)
+    shutil.copy(REPOSITORY / f"params/{study}.yaml", root / f"params/{study}.yaml")
+
 
 def environment() -> dict[str, str]:
     """This interpreter's programs first; nothing of the machine's that could change a result."""
@@ -156,21 +197,40 @@ def environment() -> dict[str, str]:
     return kept | names | {"PATH": path, "DVC_NO_ANALYTICS": "1", "GIT_CONFIG_GLOBAL": os.devnull}
 
 
-def lay_out(path: Path, toy: bool = True) -> Workspace:
-    """The repository's code with the toy study in place of its own, or as it is; under git, nothing built."""
-    for name in COPIED if toy else (*COPIED, "params.yaml", "params"):
+def lay_out(path: Path, studies: Sequence[str] = ()) -> Workspace:
+    """The repository's code with ``studies`` at scale smoke, or else the toy study; under git, nothing built."""
+    for name in (*COPIED, "params.yaml", "params") if studies else COPIED:
         source, target = REPOSITORY / name, path / name
         if source.is_dir():
             shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, target)
-    if toy:
-        shutil.copytree(TOY, path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
     workspace = Workspace(path)
+    if studies:
+        seed = YAML(typ="safe").load((path / "params.yaml").read_text(encoding="utf-8"))["seed"]
+        header = f"scale: smoke\nseed: {seed}\ndevice: cpu\nstudies: [{', '.join(studies)}]\n"
+        (path / "params.yaml").write_text(header, encoding="utf-8")
+    else:
+        shutil.copytree(TOY, path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
     done = workspace.run(sys.executable, "-m", "pipeline", "params", "--write")
     assert done.status == 0, done.output
     workspace.git("init", "-q", "-b", "main", "--template=")
     workspace.git("add", "-A")
     workspace.git("commit", "-qm", "code")
     return workspace
+
+
+def add_twin(workspace: Workspace) -> None:
+    """Give the workspace a second study like the toy study, called twin, and commit it; nothing of it is built."""
+    root = workspace.path
+    for folder in ("pipeline/studies", "schemas"):
+        shutil.copytree(root / folder / "toy", root / folder / "twin")
+    shutil.copy(root / "params/toy.yaml", root / "params/twin.yaml")
+    files = [*(root / "pipeline/studies/twin").rglob("*.py"), *(root / "schemas/twin").rglob("*.py")]
+    for file in (*files, root / "params/twin.yaml"):
+        text = re.sub(r"\b(studies|schemas)\.toy\b", r"\1.twin", file.read_text(encoding="utf-8"))
+        file.write_text(re.sub(r"\btoy-", "twin-", text), encoding="utf-8")
+    workspace.change(lambda params: params["studies"].append("twin"))
+    workspace.git("add", "-A")
+    workspace.git("commit", "-qm", "a second study")

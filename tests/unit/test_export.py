@@ -29,7 +29,7 @@ def model(spec: transformer.Spec, std: float = 0.25) -> Replica:
     """Weights far from initialisation, so that attention is anything but flat."""
     rng = np.random.default_rng(5)
     weights = {name: rng.normal(0, std, shape) for name, shape in transformer.shapes(spec).items()}
-    entry = {"model": "transformer", "k": 2, "depth": 4, "embedding": "token"}
+    entry = {"model": "transformer/decoder", "k": 2, "depth": 4, "embedding": "token"}
     config = {"run": "random", "replica": 0, "study": "dyck", "entry": entry}
     tensors = {name: torch.from_numpy(value).float() for name, value in weights.items()}
     table = dyck.embedding_table("token", k=2, max_depth=4, width=spec.width)

@@ -8,6 +8,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from pipeline import params
+from pipeline.engine import graph
 from pipeline.errors import SandglassError
 from pipeline.report import catalogue, index
 
@@ -38,9 +39,9 @@ AIDS = {
 
 
 @pytest.fixture
-def artifacts(monkeypatch: pytest.MonkeyPatch) -> list[catalogue.Artifact]:
+def artifacts(monkeypatch: pytest.MonkeyPatch) -> dict[Path, catalogue.Artifact]:
     monkeypatch.chdir(ROOT)
-    return catalogue.artifacts(params.load())
+    return catalogue.by_path(catalogue.artifacts(params.load()))
 
 
 def test_every_study_has_an_index() -> None:
@@ -48,7 +49,7 @@ def test_every_study_has_an_index() -> None:
 
 
 @pytest.mark.parametrize("study", IDS)
-def test_every_item_has_artifacts_and_code(artifacts: list[catalogue.Artifact], study: str) -> None:
+def test_every_item_has_artifacts_and_code(artifacts: dict[Path, catalogue.Artifact], study: str) -> None:
     items = index.load(study, artifacts)
     assert all(item.what and item.artifacts and item.code for item in items)
     assert [item.id for item in items] == IDS[study]
@@ -56,10 +57,12 @@ def test_every_item_has_artifacts_and_code(artifacts: list[catalogue.Artifact], 
 
 @pytest.mark.parametrize("study", IDS)
 def test_every_table_figure_and_theory_check_is_in_the_index(
-    artifacts: list[catalogue.Artifact], study: str
+    artifacts: dict[Path, catalogue.Artifact], study: str
 ) -> None:
-    shown = {artifact for item in index.load(study, artifacts) for artifact in item.artifacts}
-    own = [a for a in artifacts if a.job.study == study and a.kind in ("table", "figure", "theory")]
+    shown = {artifact for item in index.load(study, artifacts) for artifact, _ in item.artifacts}
+    own = [
+        a for a in {*artifacts.values()} if a.job.study == study and a.kind in ("table", "figure", "theory")
+    ]
     assert own and {a.name for a in own if a not in shown} <= AIDS[study]
 
 
@@ -67,31 +70,34 @@ def test_every_table_figure_and_theory_check_is_in_the_index(
     ("change", "message"),
     [
         (
-            {"artifacts": ["tables/dyck/nothing.parquet"]},
-            "A1: nothing makes data/tables/dyck/nothing.parquet",
+            {"artifacts": ["tables/toy/toy-means/nothing.parquet"]},
+            "A1: nothing makes data/tables/toy/toy-means/nothing.parquet",
         ),
-        ({"code": ["stats:nothing"]}, "A1: pipeline/kit/stats.py has no nothing"),
+        ({"code": ["kit/stats:nothing"]}, "A1: pipeline/kit/stats.py has no nothing"),
         ({"code": ["nowhere:check"]}, "A1: pipeline/nowhere.py has no check"),
         ({"code": None}, "not an index"),
     ],
 )
 def test_what_does_not_exist_is_named(
-    artifacts: list[catalogue.Artifact],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    change: dict[str, list[str]],
-    message: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, list[str]], message: str
 ) -> None:
+    path = Path("data/tables/toy/toy-means/means.parquet")
+    known = {path: catalogue.Artifact(graph.Job("analyse", "toy-means", "toy"), "means", (path,))}
     entry = {
         "what": "accuracy",
-        "artifacts": ["tables/dyck/accuracy.parquet"],
-        "code": ["stats:median"],
-    } | change
-    folder = tmp_path / "pipeline/studies/dyck"
-    folder.mkdir(parents=True)
-    (tmp_path / "pipeline/kit/stats.py").write_text((ROOT / "pipeline/kit/stats.py").read_text())
-    with (folder / "index.yaml").open("w") as out:
-        YAML(typ="safe").dump({"A1": entry}, out)
+        "artifacts": ["tables/toy/toy-means/means.parquet"],
+        "code": ["kit/stats:median"],
+    }
     monkeypatch.chdir(tmp_path)
+    file = Path("pipeline/studies/toy/index.yaml")
+    file.parent.mkdir(parents=True)
+    stats = Path("pipeline/kit/stats.py")
+    stats.parent.mkdir()
+    stats.write_text((ROOT / stats).read_text())
+    with file.open("w") as out:
+        YAML(typ="safe").dump({"A1": entry}, out)
+    assert [item.id for item in index.load("toy", known)] == ["A1"]
+    with file.open("w") as out:
+        YAML(typ="safe").dump({"A1": entry | change}, out)
     with pytest.raises(SandglassError, match=message):
-        index.load("dyck", artifacts)
+        index.load("toy", known)

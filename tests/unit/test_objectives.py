@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from test_training import ROOT, open_job
+from test_training import open_job
+from workspace import load_study
 
-from pipeline import params
 from pipeline.languages import dyck
 from pipeline.models.transformer import theory as theory_transformer
 from pipeline.studies.dyck.params import Run
@@ -80,6 +80,6 @@ def test_prefixes_of_the_release_are_the_probe_with_one_pair_inserted(k: int, de
     ],
 )
 def test_impossible_objectives_are_refused(changes: dict[str, Any], message: str) -> None:
-    entry = params.load(ROOT, "smoke").runs["dyck-minimal"].model_dump()
+    entry = load_study("dyck").members("runs")["dyck-minimal"].model_dump()
     with pytest.raises(ValueError, match=message):
         Run(**entry | changes)

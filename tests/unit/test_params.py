@@ -9,27 +9,46 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jsonschema
 import pytest
 from pydantic import BaseModel
 from ruamel.yaml import YAML
+from workspace import STUDIES, load_study, write_study
 
 from pipeline import params
+from pipeline.audit import specification
 from pipeline.errors import SandglassError
+from pipeline.params import schema
 from pipeline.params.scales import SCALES, resolve
 
 ROOT = Path(__file__).parents[2]
 
 
-def raw() -> dict:
-    return copy.deepcopy(params.load(ROOT).raw)
+DYCK = "params/dyck.yaml"
+RUN = "runs/dyck-standard"
+VARIANT = "runs.dyck-standard.variants.dyck-standard"  # the first of this run's members, where it is refused
+MAIN = (
+    "scale",
+    "seed",
+    "device",
+    "studies",
+    "seeed",
+)  # keys of params.yaml; all others are of the study's file
 
 
-def load(tmp_path: Path, tree: dict | str) -> params.Params:
+def raw(path: str) -> tuple[str, dict]:
+    """The file in which ``path`` stands, and what it says."""
+    file = "params.yaml" if path.split("/")[0] in MAIN else DYCK
+    return file, copy.deepcopy(load_study("dyck").raw[file])
+
+
+def load(tmp_path: Path, file: str, tree: dict | str) -> params.Params:
+    write_study(tmp_path, "dyck")
     if isinstance(tree, dict):
         text = io.StringIO()
         YAML().dump(tree, text)
         tree = text.getvalue()
-    (tmp_path / "params.yaml").write_text(tree, encoding="utf-8")
+    (tmp_path / file).write_text(tree, encoding="utf-8")
     return params.load(tmp_path)
 
 
@@ -40,11 +59,16 @@ def put(tree: dict, path: str, value: object) -> None:
     tree[last] = value
 
 
-def test_the_file_is_valid_at_every_scale() -> None:
+@pytest.mark.parametrize("study", STUDIES)
+def test_the_files_are_valid_at_every_scale(study: str) -> None:
     for scale in SCALES:
-        loaded = params.load(ROOT, scale)
-        assert loaded.scale == scale
-        assert loaded.runs["dyck-standard"].replicas == {"smoke": 2, "quick": 10, "paper": 40}[scale]
+        assert load_study(study, scale).scale == scale
+    assert params.load(ROOT).studies.keys() == set(STUDIES)
+
+
+def test_values_are_those_of_the_scale() -> None:
+    for scale, replicas in (("smoke", 2), ("quick", 10), ("paper", 40)):
+        assert load_study("dyck", scale).members("runs")["dyck-standard"].replicas == replicas
 
 
 # path -> new value, and what the line must say
@@ -54,46 +78,73 @@ MUTATIONS = [
     ("seed", -1, ["seed:", "greater than or equal to 0", "-1"]),
     ("seed", "7", ["seed:", "valid integer", "'7'"]),
     ("device", "gpu", ["device:", "'cpu'"]),
+    ("studies", [], ["studies:", "at least 1 item"]),
+    ("studies", ["dyck", "dyck"], ["studies: lists a study twice"]),
+    ("studies", ["dykc"], ["studies: there is no package pipeline/studies/dykc", "did you mean 'dyck'"]),
+    ("studies", ["depth"], ["studies: there is no file params/depth.yaml"]),
+    ("studdies", {}, ["studdies: unknown key", "valid: title, source, datasets, runs"]),
     ("datasets", [], ["datasets: expected a mapping"]),
-    ("runs/dyck-standard/widht", 50, ["runs.dyck-standard.widht: unknown key", "did you mean 'width'"]),
-    ("runs/dyck-standard/lr", "fast", ["runs.dyck-standard.lr:", "valid number", "'fast'"]),
-    ("runs/dyck-standard/lr", -0.1, ["runs.dyck-standard.lr:", "greater than 0", "-0.1"]),
-    ("runs/dyck-standard/heads", 3, ["runs.dyck-standard:", "multiple of heads"]),
+    (f"{RUN}/widht", 50, [f"{VARIANT}.widht: unknown key", "did you mean 'width'"]),
+    (f"{RUN}/lr", "fast", [f"{VARIANT}.lr:", "valid number", "'fast'"]),
+    (f"{RUN}/lr", -0.1, [f"{VARIANT}.lr:", "greater than 0", "-0.1"]),
+    (f"{RUN}/heads", 3, [f"{VARIANT}:", "multiple of heads"]),
+    (f"{RUN}/block", "gtp", [f"{VARIANT}.block:", "'gpt', 'resln', 'stripped', 'no_skip' or 'eq6'"]),
+    (f"{RUN}/study", "dyck", ["runs.dyck-standard.study: is 'dyck' for all", "leave it out"]),
     (
-        "runs/dyck-standard/block",
-        "gtp",
-        ["runs.dyck-standard.block:", "'gpt', 'resln', 'stripped', 'no_skip' or 'eq6'"],
+        f"{RUN}/model",
+        "transformer/decodr",
+        ["runs.dyck-standard.model: there is no module", "did you mean 'transformer/decoder'"],
     ),
-    ("runs/dyck-standard/study", "dyk", ["runs.dyck-standard.study:", "'dyk'", "did you mean 'dyck'"]),
-    ("runs/dyck-standard/model", "transfomer", ["runs.dyck-standard.model:", "did you mean 'transformer'"]),
+    (f"{RUN}/model", "transformer", [f"{VARIANT}.model:", "match pattern"]),
     (
-        "runs/dyck-standard/dataset",
+        f"{RUN}/dataset",
         "dyck-train-complet",
-        ["runs.dyck-standard.dataset: no such dataset", "did you mean 'dyck-train-complete'"],
+        [f"{VARIANT}", "dataset: no such dataset", "did you mean 'dyck-train-complete'"],
     ),
     (
-        "runs/dyck-standard/steps",
+        f"{RUN}/steps",
         {"smoke": 1, "quik": 2, "paper": 3},
-        ["runs.dyck-standard.steps: expected exactly the keys smoke, quick, paper", "did you mean 'quick'"],
+        ["steps: expected exactly the keys smoke, quick, paper", "did you mean 'quick'"],
     ),
     # An impossible value at a scale that is not in use is found all the same.
     (
-        "runs/dyck-standard/steps",
+        f"{RUN}/steps",
         {"smoke": 1, "quick": 2, "paper": 0},
-        ["runs.dyck-standard.steps:", "greater than or equal to 1"],
+        [f"{VARIANT}.steps:", "greater than or equal to 1"],
+    ),
+    (f"{RUN}/variants", {}, ["runs.dyck-standard.variants: expected a mapping of at least one id"]),
+    (f"{RUN}/variants", ["dyck-standard"], ["runs.dyck-standard.variants: expected a mapping"]),
+    (f"{RUN}/variants/dyck-standard", 3, [f"{VARIANT}: expected a mapping, got 3"]),
+    (f"{RUN}/variants/dyck-standard", {"widht": 50}, [f"{VARIANT}.widht: unknown key"]),
+    (
+        f"{RUN}/variants/dyck-standard",
+        {"model": "transformer/theory"},
+        [f"{VARIANT}.model: is the same for all variants of runs.dyck-standard"],
+    ),
+    (f"{RUN}/variants/standard", {}, ["ids of this study begin with 'dyck-'"]),
+    (f"{RUN}/variants/dyck-minimal", {}, ["'dyck-minimal' is a variant of dyck-"]),
+    (f"{RUN}/variants/Dyck", {}, ["variants.Dyck (the id):", "match pattern"]),
+    (
+        "runs/dyck-table1/variants",
+        {"dyck-table1-k2-d4-l2": {}},
+        ["runs: 'dyck-table1-k2-d4-l3' is missing, which pipeline/studies/dyck/ names"],
     ),
     ("datasets/dyck-train-complete/q", 1.5, ["datasets.dyck-train-complete.q:", "less than 1", "1.5"]),
     ("datasets/dyck-train-complete/min_length", 3, ["datasets.dyck-train-complete.min_length: unknown key"]),
-    ("datasets/dyck-probe16/grammars", [], ["datasets.dyck-probe16.grammars:", "at least 1 item"]),
     (
-        "datasets/dyck-probe16/grammars",
-        [{"k": 2, "depth": 4, "dept": 4}],
-        ["datasets.dyck-probe16.grammars.0.dept", "unknown key", "'depth'"],
+        "datasets/dyck-train-complete/grammars",
+        [],
+        ["datasets.dyck-train-complete.grammars:", "at least 1 item"],
     ),
     (
-        "datasets/dyck-probe16/grammars",
+        "datasets/dyck-train-complete/grammars",
+        [{"k": 2, "depth": 4, "dept": 4}],
+        ["datasets.dyck-train-complete.grammars.0.dept", "unknown key", "'depth'"],
+    ),
+    (
+        "datasets/dyck-train-complete/grammars",
         [{"k": 2, "depth": 4}] * 2,
-        ["datasets.dyck-probe16:", "lists a grammar twice"],
+        ["datasets.dyck-train-complete:", "lists a grammar twice"],
     ),
     (
         "datasets/dyck-train-complete/sampler",
@@ -110,22 +161,57 @@ MUTATIONS = [
         ],
     ),
     (
-        "datasets/dyck-length-generalisation/min_length",
+        "datasets/dyck-evaluation/variants/dyck-length-generalisation/min_length",
         600,
-        ["datasets.dyck-length-generalisation:", "exceed"],
+        ["datasets.dyck-evaluation.variants.dyck-length-generalisation:", "exceed"],
     ),
     ("theory/dyck-sampler/module", "smapler", ["theory.dyck-sampler", "'sampler'"]),
     (
-        "studies/dyck/runs",
-        ["dyck-standard"],
-        ["studies.dyck.runs: must list exactly the runs", "dyck-minimal"],
+        "experiments/dyck-balance/runs",
+        ["dyck-balanse"],
+        ["experiments.dyck-balance.runs: no such entry of runs", "did you mean 'dyck-balance'"],
     ),
-    ("studies/dyck/figures", ["fig3", "fig3"], ["studies.dyck.figures: lists a name twice"]),
-    ("studies/dyck/analysis/resamples", True, ["studies.dyck.analysis.resamples:", "valid integer"]),
-    ("studies/dyck/analysis/confidnce", 1, ["studies.dyck.analysis.confidnce: unknown key", "'confidence'"]),
-    ("studies/dykc", {}, ["studies.dykc: there is no package pipeline/studies/dykc", "did you mean 'dyck'"]),
+    (
+        "experiments/dyck-balance/runs",
+        {"smoke": ["dyck-balance"], "quick": ["dyck-balance"], "paper": ["dyck-balance"]},
+        ["experiments.dyck-balance.runs: must be the same at every scale"],
+    ),
+    (
+        "experiments/dyck-balance/theory",
+        ["dyck-nothing"],
+        ["experiments.dyck-balance.theory: no such entry of theory: 'dyck-nothing'"],
+    ),
+    (
+        "experiments/dyck-balance/beside",
+        ["dyck-balance"],
+        ["experiments.dyck-balance.beside: 'dyck-balance' is not another experiment with tables"],
+    ),
+    (
+        "experiments/dyck-balance/module",
+        "balanse",
+        ["experiments.dyck-balance", "balanse"],
+    ),
+    (
+        "experiments/dyck-balance/family",
+        "transfomer",
+        ["experiments.dyck-balance.family: there is no folder pipeline/models/transfomer", "'transformer'"],
+    ),
+    (
+        "experiments/dyck-balance/figures",
+        ["fig3", "fig3"],
+        ["experiments.dyck-balance", "lists a name twice"],
+    ),
+    ("experiments/dyck-balance/figures", ["fig1"], ["'fig1' is a figure of dyck-attention already"]),
+    (
+        "experiments/dyck-balance/datasets",
+        [f"dyck-{number}" for number in range(9)],
+        ["experiments.dyck-balance", "dvc.yaml has places for 8"],
+    ),
+    ("analysis/resamples", True, ["analysis.resamples:", "valid integer"]),
+    ("analysis/confidnce", 1, ["analysis.confidnce: unknown key", "'confidence'"]),
     ("runs/Dyck_Standard", {}, ["runs.Dyck_Standard (the id):", "match pattern"]),
     ("runs/dyck.standard", {}, ["runs.dyck.standard (the id):", "match pattern"]),
+    ("runs/depth-standard", {}, ["runs.depth-standard: ids of this study begin with 'dyck-'"]),
 ]
 
 
@@ -133,27 +219,29 @@ MUTATIONS = [
 def test_a_wrong_value_is_one_line_that_names_it(
     tmp_path: Path, path: str, value: object, expected: list[str]
 ) -> None:
-    tree = raw()
+    file, tree = raw(path)
     put(tree, path, value)
     with pytest.raises(SandglassError) as error:
-        load(tmp_path, tree)
+        load(tmp_path, file, tree)
     text = str(error.value)
-    assert text.startswith("params.yaml: ")
+    assert text.startswith(f"{file}: ")
     assert "\n" not in text
     for part in expected:
         assert part in text, text
 
 
-@pytest.mark.parametrize("path", ["seed", "runs/dyck-standard/lr", "studies/dyck/claims", "studies/dyck"])
+@pytest.mark.parametrize(
+    "path", ["seed", "studies", "runs/dyck-standard/lr", "claims", "experiments", "title"]
+)
 def test_a_missing_value_is_named(tmp_path: Path, path: str) -> None:
-    tree = raw()
+    file, tree = raw(path)
     *parents, last = path.split("/")
     owner = tree
     for key in parents:
         owner = owner[key]
     del owner[last]
     with pytest.raises(SandglassError, match=r"missing|expected"):
-        load(tmp_path, tree)
+        load(tmp_path, file, tree)
 
 
 @pytest.mark.parametrize(
@@ -167,10 +255,11 @@ def test_a_missing_value_is_named(tmp_path: Path, path: str) -> None:
         ("scale: !!python/object:os.system x\n", "not valid YAML"),
     ],
 )
-def test_what_is_not_yaml_is_one_line(tmp_path: Path, text: str, expected: str) -> None:
+@pytest.mark.parametrize("file", ["params.yaml", DYCK])
+def test_what_is_not_yaml_is_one_line(tmp_path: Path, text: str, expected: str, file: str) -> None:
     with pytest.raises(SandglassError) as error:
-        load(tmp_path, text)
-    assert expected in str(error.value)
+        load(tmp_path, file, text)
+    assert str(error.value).startswith(f"{file}: ") and expected in str(error.value)
     assert "\n" not in str(error.value)
 
 
@@ -184,7 +273,10 @@ def models(module: str) -> list[type[BaseModel]]:
     return [m for m in found if isinstance(m, type) and issubclass(m, params.Strict)]
 
 
-@pytest.mark.parametrize("module", ["pipeline.params", "pipeline.studies.dyck.params"])
+MODULES = ["pipeline.params.entries", *(f"pipeline.studies.{study}.params" for study in STUDIES)]
+
+
+@pytest.mark.parametrize("module", MODULES)
 def test_no_parameter_has_a_default(module: str) -> None:
     """Else a change of the default would change results that no tracked parameter explains.
 
@@ -196,20 +288,107 @@ def test_no_parameter_has_a_default(module: str) -> None:
             assert field.is_required() or field.default is None, f"{model.__name__}.{name}"
 
 
-def test_validation_changes_nothing() -> None:
-    loaded = params.load(ROOT)
-    for section in ("datasets", "runs", "theory"):
+@pytest.mark.parametrize("study", STUDIES)
+def test_validation_changes_nothing(study: str) -> None:
+    loaded = load_study(study)
+    file = loaded.raw[params.study_file(study)]
+    for section in ("datasets", "runs"):
+        for key, group in getattr(loaded, section).items():
+            base = {name: value for name, value in file[section][key].items() if name != "variants"}
+            for member, own in file[section][key].get("variants", {key: {}}).items():
+                expected = resolve(base | own, loaded.scale) | {"study": study}
+                assert group.members[member].model_dump(exclude_none=True) == expected
+    for section in ("theory", "experiments"):
         for key, entry in getattr(loaded, section).items():
-            assert entry.model_dump(exclude_none=True) == resolve(loaded.raw[section][key], loaded.scale)
+            expected = resolve(file[section][key], loaded.scale) | {"study": study}
+            assert entry.model_dump(exclude_none=True) == expected
 
 
 def test_reading_parameters_is_light() -> None:
-    code = "import sys; from pipeline import params, graph; params.load(); print(*sys.modules)"
+    code = (
+        "import sys; from pipeline import params; from pipeline.engine import graph; "
+        "graph.jobs(params.load()); print(*sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert not {"torch", "polars", "pandera", "numpy"} & set(done.stdout.split())
 
 
-def test_a_dotted_path_leads_to_the_raw_value() -> None:
-    loaded = params.load(ROOT)
-    assert loaded.value("scale") == loaded.scale
-    assert loaded.value("runs.dyck-standard.steps") == {"smoke": 10, "quick": 1200, "paper": 4240}
+def test_a_path_leads_to_the_raw_value() -> None:
+    loaded = load_study("dyck", "quick")
+    assert loaded.value("scale") == "smoke" and loaded.scale == "quick"
+    steps = loaded.value(f"{DYCK}:runs.dyck-standard.steps")
+    assert steps == {"smoke": 10, "quick": 1200, "paper": 4240}
+
+
+# --- what is derived: one document, and schemas for editors ----------------------------------------------
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_the_document_holds_every_member_with_all_its_values(
+    study: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_study(tmp_path, study)
+    monkeypatch.chdir(tmp_path)
+    for scale in SCALES:
+        loaded, tree = params.load(scale=scale), YAML(typ="safe").load(specification.document(study, scale))
+        assert tree["scale"] == scale and list(tree["studies"]) == [study]
+        found = tree["studies"][study]
+        for section in ("datasets", "runs"):
+            members = {}
+            for key, entry in found[section].items():
+                members |= entry.get("variants", {key: entry})
+            typed = loaded.members(section)
+            assert list(members) == list(typed)
+            for key, values in members.items():
+                assert typed[key].model_dump(exclude={"study"}, exclude_none=True) == values
+        assert found["experiments"].keys() == loaded.experiments.keys()
+
+
+def test_unknown_studies_and_scales_are_one_line(tmp_path: Path) -> None:
+    write_study(tmp_path, "dyck")
+    with pytest.raises(SandglassError, match=r"no study 'dykc' \(did you mean 'dyck'\?\)"):
+        specification.document("dykc", root=tmp_path)
+    with pytest.raises(SandglassError, match="no scale 'papr'; known: smoke, quick, paper"):
+        specification.document("dyck", "papr", tmp_path)
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_the_schema_is_current_and_named_by_the_file(study: str) -> None:
+    """If this fails: python -m pipeline params --write."""
+    committed = (ROOT / schema.schema_file(study)).read_text(encoding="utf-8")
+    assert committed == specification.schema_text(study)
+    first = (ROOT / params.study_file(study)).read_text(encoding="utf-8").splitlines()[0]
+    assert first == f"# yaml-language-server: $schema=schema/{study}.json"
+
+
+@pytest.fixture(scope="module")
+def dyck_schema() -> jsonschema.Draft7Validator:
+    jsonschema.Draft7Validator.check_schema(schema.of_study("dyck"))
+    return jsonschema.Draft7Validator(schema.of_study("dyck"))
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_the_schema_takes_the_file(study: str) -> None:
+    tree = load_study(study).raw[params.study_file(study)]
+    assert [
+        error.message for error in jsonschema.Draft7Validator(schema.of_study(study)).iter_errors(tree)
+    ] == []
+
+
+@pytest.mark.parametrize(("path", "value", "expected"), MUTATIONS, ids=[f"{m[0]}={m[1]}" for m in MUTATIONS])
+def test_the_schema_refuses_what_it_can_know(
+    dyck_schema: jsonschema.Draft7Validator, path: str, value: object, expected: list[str]
+) -> None:
+    file, tree = raw(path)
+    put(tree, path, value)
+    known = (
+        "unknown key",
+        "valid",
+        "greater than",
+        "less than",
+        "'gpt'",
+        "expected one of",
+        "expected a mapping",
+    )
+    if file == DYCK and any(word in " ".join(expected) for word in known):
+        assert not dyck_schema.is_valid(tree)

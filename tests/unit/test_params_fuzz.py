@@ -1,26 +1,30 @@
-"""Whatever stands in params.yaml: a graph that makes sense, or one line that names the place."""
+"""Whatever stands in params.yaml or in a study's file: a graph that makes sense, or one line that names the place."""
 
 from __future__ import annotations
 
 import copy
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, example, given, note, settings
 from hypothesis import strategies as st
+from workspace import load_study, write_study
 
 from pipeline import params
 from pipeline.engine import graph
 from pipeline.errors import SandglassError
 from pipeline.params.scales import SCALES
+from pipeline.studies.dyck import names
 
 ROOT = Path(__file__).parents[2]
-TEXT = (ROOT / "params.yaml").read_text(encoding="utf-8")
-TREE = params.load(ROOT).raw
-TOP = ["scale", "seed", "device", "datasets", "runs", "theory", "studies"]
+MAIN, DYCK = "params.yaml", "params/dyck.yaml"
+FILES = load_study("dyck").raw  # what each file says
+TEXT = (ROOT / DYCK).read_text(encoding="utf-8")
+TOP = ["title", "source", "datasets", "runs", "theory", "experiments", "analysis", "claims"]
 MAX_LINE = 700
 
 fuzz = settings(
@@ -33,13 +37,18 @@ fuzz = settings(
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("params")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where the files are written. No id must be there for the code's sake: any other could then not be renamed."""
+    with pytest.MonkeyPatch.context() as patch:
+        for constant in ("RUNS", "DATASETS", "THEORY"):
+            patch.setattr(names, constant, ())
+        yield tmp_path_factory.mktemp("params")
 
 
-def judge(folder: Path, content: bytes) -> params.Params | None:
-    """What the file gives; None if it was refused as it should be."""
-    (folder / "params.yaml").write_bytes(content)
+def judge(folder: Path, content: bytes, file: str = DYCK) -> params.Params | None:
+    """What the files give, one of them with this content; None if that was refused as it should be."""
+    write_study(folder, "dyck")
+    (folder / file).write_bytes(content)
     try:
         loaded = params.load(folder)
     except SandglassError as error:
@@ -55,7 +64,12 @@ def assert_one_line_that_names_the_place(text: str) -> None:
     assert len(text) <= MAX_LINE
     line = r"( line \d+)?: (not valid YAML: .|line \d+: |cannot be read: .|expected a mapping at the top)"
     place = r": .+?: ."  # an id that is refused may hold colons
-    assert re.match(rf"params\.yaml({line}|{place})", text), text
+    assert re.match(rf"params(/dyck)?\.yaml({line}|{place})", text), text
+
+
+SECTION = {
+    "dataset": "datasets", "train": "runs", "theory": "theory", "analyse": "experiments", "figures": "experiments"
+}  # fmt: skip
 
 
 def assert_a_graph(loaded: params.Params) -> None:
@@ -74,10 +88,16 @@ def assert_a_graph(loaded: params.Params) -> None:
             assert [path for path in graph.code(job, loaded) if not (ROOT / path).is_file()] == []
             # DVC names files by the file as it stands, without resolving scales.
             fields = (name for name in params.NAMES if hasattr(graph.entry(job, loaded), name))
-            section = {"dataset": "datasets", "train": "runs", "theory": "theory"}.get(job.step, "studies")
             for name in fields:
-                raw = loaded.value(f"{section}.{job.id}.{name}")
+                raw = loaded.value(f"{DYCK}:{SECTION[job.step]}.{job.id}.{name}")
                 assert raw == getattr(graph.entry(job, loaded), name)
+    stated = json.loads(graph.structure_text(loaded), parse_constant=pytest.fail)
+    assert {(job.step, job.id) for job in jobs[:-1]} == {
+        (step, key) for step, entries in stated.items() if step in graph.STEPS for key in entries
+    }
+
+
+IDS = sorted({*load_study("dyck").runs, *load_study("dyck").members("runs"), *load_study("dyck").experiments})
 
 
 class Content(bytes):
@@ -117,21 +137,22 @@ def places(tree: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [place for key, child in items for place in ((*path, key), *places(child, (*path, key)))]
 
 
-PLACES = places(TREE)
+PLACES = {file: places(tree) for file, tree in FILES.items()}
 
 
 @st.composite
-def trees(draw: st.DrawFn) -> Content:
-    tree = copy.deepcopy(TREE)
+def trees(draw: st.DrawFn) -> tuple[str, Content]:
+    file = draw(st.sampled_from([DYCK] * 9 + [MAIN]))
+    tree = copy.deepcopy(FILES[file])
     for _ in range(draw(st.integers(1, 2))):
-        mutate(draw, tree)
+        mutate(draw, tree, PLACES[file])
     # JSON is YAML, up to the names of three numbers.
     text = json.dumps(tree).replace("NaN", ".nan").replace("Infinity", ".inf")
-    return Content(text.encode())
+    return file, Content(text.encode())
 
 
-def mutate(draw: st.DrawFn, tree: dict[str, Any]) -> None:
-    path = draw(st.sampled_from(PLACES))
+def mutate(draw: st.DrawFn, tree: dict[str, Any], known: list[tuple[Any, ...]]) -> None:
+    path = draw(st.sampled_from(known))
     owner: Any = tree
     try:
         for key in path[:-1]:
@@ -157,12 +178,12 @@ def mutate(draw: st.DrawFn, tree: dict[str, Any]) -> None:
     elif kind == "scale":
         owner[key] = {scale: copy.deepcopy(old) for scale in SCALES}
     elif kind == "move":
-        owner[key] = copy.deepcopy(draw(st.sampled_from([tree[top] for top in TOP if top in tree])))
+        owner[key] = copy.deepcopy(draw(st.sampled_from([tree[top] for top in TOP if top in tree] or [None])))
     elif kind == "deep":
         for _ in range(draw(st.sampled_from([3, 30, 300]))):
             owner[key] = [owner[key]]
     elif kind == "id":
-        rename_everywhere(tree, draw(st.sampled_from(sorted(TREE["runs"]))), draw(st.sampled_from(NASTY)))
+        rename_everywhere(tree, draw(st.sampled_from(IDS)), draw(st.sampled_from(NASTY)))
 
 
 def rename_everywhere(tree: Any, old: str, new: str) -> None:
@@ -183,9 +204,10 @@ def test_any_tree_is_a_graph_or_one_line(folder: Path) -> None:
     found: list[bool] = []
 
     @fuzz
-    @given(content=trees())
-    def run(content: Content) -> None:
-        found.append(judge(folder, content) is not None)
+    @given(spoiled=trees())
+    def run(spoiled: tuple[str, Content]) -> None:
+        file, content = spoiled
+        found.append(judge(folder, content, file) is not None)
 
     run()
     assert 0.05 < sum(found) / len(found) < 0.95  # else it would test one end only

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
+import graphlib
 import json
 import re
 from collections.abc import Callable
@@ -13,6 +15,7 @@ import altair as alt
 import polars as pl
 import pytest
 from markupsafe import Markup, escape
+from PIL import Image
 
 from pipeline import params
 from pipeline.engine import graph
@@ -127,33 +130,40 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], tupl
         {"row": i, "claim": claim, "gate": gate, "value": value, "published": 1.0, "lo": 0.25, "hi": None}
         for i, (claim, gate, value) in enumerate(gates)
     ]
-    entry = SimpleNamespace(figures=["fig", "other"], tables=["t"])
     verdict = {"1": "reproduced", "2": "partly"}
-    study = results.Study("s", entry, rows, verdict, {"check": []}, None)
+    figure, table = {"fig": "s-one", "other": "s-two"}, {"t": ["s-one", "s-two"]}
+    study = results.Study("s", "Title", "Source", figure, table, rows, verdict, {"check": []}, [])
     blocks = SimpleNamespace(
         figure=lambda figure, artifact, alt, first: f"<figure>{figure.name}: {escape(alt)}</figure>",
         claims=lambda study, rows, names, anchors: f"<table>{','.join(row['gate'] for row in rows)}</table>",
         theory=lambda artifact, rows, first, fold: "<table>theory</table>",
-        table=lambda artifact, shown, height: (
-            f"<table>{','.join(shown.columns)} {shown.height}/{height}</table>"
+        table=lambda name, artifacts, shown, height: (
+            f"<table>{name} {','.join(shown.columns)} {shown.height}/{height} of {len(artifacts)}</table>"
         ),
         badge=lambda verdict: f"<b>{verdict}</b>",
         traced=lambda study, row, column, text: f"<a>{text}</a>",
-        param=lambda path, text: escape(text),
+        param=lambda path, text: Markup(f'<i title="{escape(path)}">{escape(text)}</i>'),
         to=lambda page, text: f'<a href="{page}">{escape(text)}</a>',
     )
-    artifact = SimpleNamespace(paths=[Path("data/tables/s/t.parquet")], page="p.html")
+    path = Path("data/tables/s/s-one/t.parquet")
+    artifact = SimpleNamespace(paths=[path], place=lambda path: "p.html")
+    run = {"steps": {"smoke": 1, "quick": 2, "paper": 3}, "width": 8, "variants": {"s-b": {"width": 16}}}
+    raw = {"params.yaml": {"scale": "quick"}, "params/s.yaml": {"runs": {"s-a": run}, "analysis": {"n": 7}}}
+    frame = pl.DataFrame({"x": [1, 2, 3], "y": [4, 5, 6]})
     site = SimpleNamespace(
-        params=SimpleNamespace(
-            raw={"runs": {"r": {"steps": {"smoke": 1, "quick": 2, "paper": 3}}}}, scale="quick"
-        ),
+        from_store=False,
+        params=SimpleNamespace(raw=raw, scale="quick"),
         blocks=lambda page: blocks,
-        artifact=lambda *key: artifact,
-        artifacts=[artifact],
-        table=lambda study, name: (pl.DataFrame({"x": [1, 2, 3], "y": [4, 5, 6]}), None),
+        figure=lambda study, name: artifact,
+        theory=lambda check: artifact,
+        tables=lambda study, name: [artifact, artifact],
+        by_path={path: artifact},
+        lacks=lambda artifact: [],
+        source_of=lambda artifact: None,
+        table=lambda artifact: (frame, None),
     )
     monkeypatch.setattr(
-        figures, "load", lambda study, name: figures.Figure(study, name, "", "", "Told.", 1, 1, "")
+        figures, "load", lambda study, name, source: figures.Figure(study, name, "", "", "Told.", 1, 1, "")
     )
     file = Path("pipeline/studies/s/report.md.j2")
     file.parent.mkdir(parents=True)
@@ -169,16 +179,19 @@ def test_a_text_of_a_study(ask: Callable[[str], tuple[str, list[Heading]]]) -> N
     html, headings = ask(
         """## One {{ verdict("1") }}
 {{ value("2", "b") }} {{ value("2", "a") }} {{ published("1", "mean") }} {{ interval("1", "mean") }}
-{{ param("runs.r.steps") }} {{ artifact("data/tables/s/t.parquet", "<t>") }}
+{{ param("runs.s-b.steps") }} {{ artifact("data/tables/s/s-one/t.parquet", "<t>") }}
+{{ param("runs.s-a.width") }} {{ param("runs.s-b.width") }} {{ param("analysis.n") }} {{ param("scale") }}
 {{ figure("fig") }}
 {{ claims("2") }}
 {{ table("t", columns=["y"], rows=2) }}
 """
     )
     assert "<a>−0.25</a> <a>not measured</a> <a>1</a> <a>not measured</a>" in html
-    assert '2 <a href="p.html">&lt;t&gt;</a>' in html
+    assert '<i title="params/s.yaml: runs.s-b.steps">2</i> <a href="p.html">&lt;t&gt;</a>' in html
+    assert re.findall(r"<i title=[^>]+>(\w+)</i>", html) == ["2", "8", "16", "7", "quick"]
+    assert 'title="params.yaml: scale"' in html
     assert "<figure>fig: Told. Verdicts: claim 1 reproduced; claim 2 partly.</figure>" in html
-    assert "<table>a,b</table>" in html and "<table>y 2/3</table>" in html
+    assert "<table>a,b</table>" in html and "<table>t y 2/6 of 2</table>" in html
     rest = html[html.index("Also measured") :]
     assert "<figure>other: Told. Verdicts: claim 1 reproduced.</figure>" in rest  # shown beside claim 1
     assert "<table>mean</table>" in rest and "theory" in rest
@@ -195,9 +208,13 @@ def test_a_text_of_a_study(ask: Callable[[str], tuple[str, list[Heading]]]) -> N
         ("{{ value('2', 'nix') }}", "value('2', 'nix'): claim 2 has no gate 'nix'; known: 'a', 'b'"),
         ("{{ table('t', columns=['nix']) }}", "table('t', columns=['nix']): no column 'nix'; known: x, y"),
         ("{{ theory('nix') }}", "theory('nix'): no theory entry 'nix'; known: check"),
-        ("{{ param('runs.r.nix') }}", "param('runs.r.nix'): no key 'nix'; known: steps"),
-        ("{{ param('runs.r.steps.quick') }}", "param('runs.r.steps.quick'): runs.r.steps is a value, 2"),
-        ("{{ artifact('nix', 'x') }}", "no artifact 'nix'; known: data/tables/s/t.parquet"),
+        ("{{ param('runs.s-a.nix') }}", "param('runs.s-a.nix'): no key 'nix'; known: steps, width"),
+        ("{{ param('runs.r.steps') }}", "param('runs.r.steps'): no key 'r'; known: s-a, s-b"),
+        (
+            "{{ param('runs.s-b.steps.quick') }}",
+            "param('runs.s-b.steps.quick'): runs.s-b.steps is a value, 2",
+        ),
+        ("{{ artifact('nix', 'x') }}", "no artifact 'nix'; known: data/tables/s/s-one/t.parquet"),
         ("{{ verdict() }}", "verdict() missing 1 required positional argument"),
         ("a\n{{ nix }}", "'nix' is undefined"),
         ("a\n{{ nix", "line 2 "),
@@ -235,13 +252,21 @@ def test_sources_are_read_without_running_them(tmp_path: Path) -> None:
     file.write_text(
         '"""Doc."""\nimport nowhere\n\n\ndef f():\n    """What f draws."""\n\n\nFIGURES: dict = {"one": f}\n'
     )
-    found = sources.entry_of(file, "FIGURES", "one")
+    found = sources.defined(file, "f")
     assert found is not None and (found.name, found.line, found.doc) == ("f", 5, "What f draws.")
     assert found.text.startswith("def f") and sources.module_doc(file) == "Doc."
-    assert sources.entry_of(file, "FIGURES", "two") is None
-    for study in sorted(Path("pipeline/studies").glob("*/figures/__init__.py")):  # as studies really write it
-        names = re.findall(r'^    "(\w+)": \w+,$', study.read_text().split("FIGURES")[-1], re.M)
-        assert all(sources.entry_of(study, "FIGURES", name) for name in names)
+    assert sources.defined(file, "one") is None
+
+
+def test_every_figure_and_table_names_the_function_that_makes_it(loaded: Params) -> None:
+    for job in graph.jobs(loaded):
+        if job.step in ("figures", "analyse"):
+            entry = graph.entry(job, loaded)
+            folder, names = ("figures", entry.figures) if job.step == "figures" else ("analysis", ["analyse"])
+            module = Path("pipeline/studies") / job.study / folder / f"{entry.module}.py"
+            for name in names:
+                found = sources.defined(module, name)
+                assert found is not None and found.doc, f"{module} has no documented {name}"
 
 
 # Figures
@@ -251,22 +276,22 @@ def test_a_figure_is_an_image_and_a_script_with_the_same_chart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    code = Path("pipeline/studies/study/figures/__init__.py")
+    code = Path("pipeline/studies/study/figures/charts.py")
     code.parent.mkdir(parents=True)
-    code.write_text('def fig(context):\n    """What is drawn."""\n\n\nFIGURES = {"fig": fig}\n')
+    code.write_text('def fig(context):\n    """What is drawn."""\n')
     data = pl.DataFrame({"x": [1, 2], "label": [NASTY, "b"]})
     chart = alt.Chart(data, description=NASTY).mark_point().encode(x="x", y="label")
-    charts.save(chart, data, Path("data/figures/study"), "fig")
-    study = results.Study("study", None, [], {"5": "partly"}, {}, None)
-    found, files = figures.load(study, "fig"), figures.files("study", "fig")
+    charts.save(chart, data, Path("data/figures/study/study-one"), "fig")
+    study = results.Study("study", "", "", {"fig": "study-one"}, {}, [], {"5": "partly"}, {}, [])
+    found, files = figures.load(study, "fig", sources.defined(code, "fig")), figures.files(study, "fig")
     assert (found.caption, found.description) == ("What is drawn.", NASTY)
     assert found.alt(["5"]) == f"{NASTY} Verdicts: claim 5 partly."
-    assert files["figures/study/fig.svg"] == Path("data/figures/study/fig.svg").read_bytes()
+    assert files["figures/study/fig.svg"] == Path("data/figures/study/study-one/fig.svg").read_bytes()
     shown = files["figures/study/fig.view.svg"].decode()
     assert "aria-" not in shown and shown.count("<path") == files["figures/study/fig.svg"].count(b"<path")
     name, _, spec = files["figures/study/fig.js"].decode().partition(",")
     assert name == 'sandglass.chart("figures/study/fig"'
-    saved = json.loads(Path("data/figures/study/fig.vl.json").read_text())
+    saved = json.loads(Path("data/figures/study/study-one/fig.vl.json").read_text())
     assert json.loads(spec.removesuffix(");\n")) == {k: v for k, v in saved.items() if k != "$schema"}
 
 
@@ -274,6 +299,20 @@ def test_the_script_bundle_is_a_plain_script() -> None:
     script = charts.script_bundle()
     assert "window.vegaEmbed=" in script.replace(" ", "")
     assert not re.search(r"^\s*(import|export)\b", script, re.M)  # so that file:// may load it
+
+
+def test_a_picture_is_drawn_from_the_specification(tmp_path: Path) -> None:
+    data = pl.DataFrame({"x": [1, 2]})
+    charts.save(alt.Chart(data).mark_point().encode(x="x"), data, tmp_path, "fig")
+    figures.picture(tmp_path / "fig.vl.json", tmp_path / "fig.png")
+    with Image.open(tmp_path / "fig.png") as image:
+        size = re.search(r'width="([0-9.]+)"', (tmp_path / "fig.svg").read_text())
+        assert size is not None and abs(image.width - charts.PNG_SCALE * float(size[1])) <= 2
+    for name, reason in (("fig.svg", "Expecting value"), ("nix", "No such file")):
+        with pytest.raises(SandglassError, match=f"{name} is no specification of a figure: .*{reason}"):
+            figures.picture(tmp_path / name, tmp_path / "other.png")
+    with pytest.raises(SandglassError, match="cannot be written: No such file"):
+        figures.picture(tmp_path / "fig.vl.json", tmp_path / "nix" / "fig.png")
 
 
 # Graph
@@ -291,35 +330,86 @@ def test_every_output_has_exactly_one_page(loaded: Params) -> None:
 def test_lineage_draws_all_ancestors_and_descendants(loaded: Params) -> None:
     lineage = Lineage(loaded)
     study = next(iter(loaded.studies))
-    run = graph.Job("train", loaded.studies[study].runs[0], study)
-    drawn = lineage.draw(run)
-    steps = [(node.job.step, node.own) for node in drawn.nodes]
-    assert steps == [
-        ("dataset", False),
-        ("train", True),
-        ("analyse", False),
-        ("figures", False),
-        ("claims", False),
-    ]
-    assert len(drawn.edges) == 5  # dataset to train and to analyse, and on
-    own = [job for job in graph.jobs(loaded) if job.study == study and job.step != "claims"]
-    assert {node.job for node in lineage.draw(graph.Job("figures", study, study)).nodes} == set(own)
-    for node in drawn.nodes:
-        assert 0 <= node.x <= drawn.width - node.width and 0 <= node.y <= drawn.height
+    own = [job for job in graph.jobs(loaded) if job.study == study]
+    for job in own:
+        drawn = lineage.draw(job)
+        shown = [node.job for node in drawn.nodes]
+        assert [node.job for node in drawn.nodes if node.own] == [job]
+        assert len(shown) == len(set(shown))
+        inside = [parent for each in shown for parent in graph.parents(each, loaded) if parent in shown]
+        assert len(drawn.edges) == len(inside)
+        for node in drawn.nodes:
+            assert 0 <= node.x <= drawn.width - node.width and 0 <= node.y <= drawn.height
+        assert {*graph.parents(job, loaded)} <= {*shown} and {*lineage.children[job]} <= {*shown}
+    claims = graph.job("claims", study, loaded)
+    assert {node.job for node in lineage.draw(claims).nodes} == {
+        job for job in own if job.step != "figures" and _leads_to(job, claims, lineage)
+    } | {claims}
+    train = next(job for job in own if job.step == "train")
+    steps = [node.job.step for node in lineage.draw(train).nodes]
+    assert steps == sorted(steps, key=graph.STEPS.index) and {"dataset", "train", "analyse", "claims"} <= {
+        *steps
+    }
+    other = next(
+        job for job in own if job.step == "train" and job not in lineage.children[train] and job != train
+    )
+    assert other not in [node.job for node in lineage.draw(train).nodes]
+
+
+def _leads_to(job: graph.Job, target: graph.Job, lineage: Lineage) -> bool:
+    return any(child == target or _leads_to(child, target, lineage) for child in lineage.children[job])
 
 
 def test_the_build_is_named_by_code_and_parameters_and_nothing_else(loaded: Params) -> None:
     before = identity(loaded, Files())
     assert re.fullmatch("[0-9a-f]{32}", before) and before == identity(loaded, Files())
-    assert (
-        identity(dataclasses.replace(loaded, device="cuda", raw=loaded.raw | {"device": "cuda"}), Files())
-        == before
-    )
-    assert identity(dataclasses.replace(loaded, raw=loaded.raw | {"seed": 1}), Files()) != before
+
+    def changed(**values: object) -> Params:
+        main = loaded.raw[params.FILE] | values
+        return dataclasses.replace(loaded, raw=loaded.raw | {params.FILE: main}, memo={})
+
+    assert identity(changed(device="cuda"), Files()) == before
+    assert identity(changed(seed=1), Files()) != before
     files = Files()
     files.md5(Path("pipeline/kit/stats.py"))
     files._known[Path("pipeline/kit/stats.py")] = ("0" * 32, 0)
     assert identity(loaded, files) != before
+
+
+def test_members_of_a_run_share_its_page(loaded: Params) -> None:
+    known = catalogue.by_path(catalogue.artifacts(loaded))
+    for section, kind in (("datasets", ".parquet"), ("runs", ".safetensors")):
+        for member in loaded.members(section):
+            owner = loaded.owner(section, member)
+            artifact = next(
+                each for each in known.values() if each.job.id == owner.id and member in each.members
+            )
+            path = artifact.members[member]
+            assert path.suffix == kind and artifact.label(path) == member
+            several = len(owner.members) > 1
+            assert artifact.place(path) == artifact.page + (f"#member-{member}" if several else "")
+
+
+# Imports
+
+
+def test_imports_of_the_report_run_one_way() -> None:
+    """Also those that are there for types alone."""
+    imports: dict[str, set[str]] = {}
+    for file in sorted(Path("pipeline/report").glob("*.py")):
+        found = imports[file.stem] = set()
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pipeline."):
+                _, room, *rest = node.module.split(".")  # type: ignore[union-attr]
+                if room == "report":
+                    found |= {*rest} or {alias.name for alias in node.names}
+                else:
+                    assert room in {"errors", "engine", "kit", "params", "references", "store"}, (
+                        file,
+                        node.module,
+                    )
+    order = list(graphlib.TopologicalSorter(imports).static_order())  # raises where there is a cycle
+    assert order[-1] == "site"
 
 
 # Colours

@@ -20,8 +20,8 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from workspace import load_study
 
-from pipeline import params
 from pipeline.errors import SandglassError
 from pipeline.models.transformer import decoder as transformer
 from pipeline.steps import train
@@ -38,14 +38,19 @@ CPU = torch.device("cpu")
 
 def write_job(folder: Path, run: str = "dyck-standard", **changes: Any) -> Path:
     """A job file of one of the study's runs at smoke scale, with some header fields changed."""
-    loaded = params.load(ROOT, "smoke")
-    entry = loaded.runs[run].model_copy(update={"replicas": changes.pop("replicas", 3)})
-    source = loaded.datasets[entry.dataset].model_copy(update={"corpora": 3})
+    loaded = load_study("dyck")
+    entry = loaded.members("runs")[run].model_copy(update={"replicas": changes.pop("replicas", 3)})
+    source = loaded.members("datasets")[entry.dataset].model_copy(update={"corpora": 3})
     frame, _ = datasets.generate(source, entry.dataset, loaded.seed)
     header, data, table = runs.prepare(entry, frame, loaded.seed)
     path = folder / "job.safetensors"
     ensemble.write_job(path, dataclasses.replace(header, **changes), data, table)
     return path
+
+
+def trained(paths: list[Path]) -> list[ensemble.Trained]:
+    """What all jobs come to, on the CPU."""
+    return ensemble.train(paths, "cpu", lambda _: None, lambda *_: None)
 
 
 def open_job(folder: Path, run: str = "dyck-standard", **changes: Any) -> core.TrainingJob:
@@ -211,10 +216,64 @@ def test_on_a_cpu_the_number_of_workers_changes_no_bit(
         monkeypatch.setenv("OMP_NUM_THREADS", cores)
         folder = tmp_path / cores
         folder.mkdir()
-        found.append(ensemble.train(write_job(folder), "cpu", lambda _: None, lambda *_: None))
+        found += trained([write_job(folder)])
     for name in found[0].params:
         assert np.array_equal(found[0].params[name], found[1].params[name])
     assert found[0].curves.keys() == {"loss", "accuracy", "regulariser"}
+
+
+def same(one: np.ndarray, other: np.ndarray) -> bool:
+    """Bit for bit, but for the NaNs that a diverged replica has in its curves."""
+    return np.array_equal(one, other, equal_nan=True)
+
+
+def test_the_members_of_a_run_are_what_each_is_alone(tmp_path: Path) -> None:
+    """One pool of chunks for all of them: shapes, lengths and numbers of replicas may differ."""
+
+    def paths(*names: str) -> list[Path]:
+        found = []
+        for name, changes in MEMBERS.items():
+            if name in names:
+                folder = tmp_path / "-".join(names) / name
+                folder.mkdir(parents=True)
+                found.append(write_job(folder, name, **changes))
+        return found
+
+    together = trained(paths(*MEMBERS))
+    for name, found in zip(MEMBERS, together, strict=True):
+        (alone,) = trained(paths(name))
+        assert found.params.keys() == alone.params.keys()
+        assert all(same(found.params[key], alone.params[key]) for key in found.params)
+        assert found.logged.tolist() == alone.logged.tolist()
+        assert all(same(found.curves[key], alone.curves[key]) for key in found.curves)
+
+
+MEMBERS = {
+    "dyck-standard": {"replicas": 2},
+    "dyck-minimal": {"replicas": 3, "steps": 7, "lr": [0.003, 1e30, 0.003]},  # one of them diverges
+    "dyck-table1-k3-d8-l3": {"replicas": 1},
+}
+
+
+def test_an_interrupted_run_goes_on_with_what_its_members_have_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And one whose parameters have changed since starts afresh, alone."""
+    folders = {name: tmp_path / name for name in MEMBERS}
+    for folder in folders.values():
+        folder.mkdir()
+    paths = [write_job(folder, name) for name, folder in folders.items()]
+    whole = trained(paths)
+    first, second = (folders[name] / "chunks/0.safetensors" for name in list(MEMBERS)[:2])
+    untouched = first.stat().st_mtime_ns
+    (folders["dyck-table1-k3-d8-l3"] / "chunks/1.safetensors").unlink()
+    paths[1] = write_job(folders["dyck-minimal"], "dyck-minimal", steps=8)
+    before = second.read_bytes()
+    again = trained(paths)
+    assert first.stat().st_mtime_ns == untouched and second.read_bytes() != before
+    for place in (0, 2):
+        assert all(same(again[place].params[key], whole[place].params[key]) for key in again[place].params)
+    assert again[1].logged.max() == 8
 
 
 def test_runs_with_the_same_stream_start_from_the_same_weights(tmp_path: Path) -> None:
@@ -365,7 +424,7 @@ def test_a_replica_that_diverges_is_frozen_and_the_others_go_on(tmp_path: Path) 
 
 def test_every_replica_diverging_stops_the_run_with_their_names(tmp_path: Path) -> None:
     with pytest.raises(SandglassError, match=r"every replica diverged \(replica 0 at step \d+, 1 at step"):
-        ensemble.train(write_job(tmp_path, lr=[1e30] * 3), "cpu", lambda _: None, lambda *_: None)
+        trained([write_job(tmp_path, lr=[1e30] * 3)])
 
 
 def test_out_of_memory_goes_on_with_half_the_replicas(
@@ -381,11 +440,12 @@ def test_out_of_memory_goes_on_with_half_the_replicas(
         return train_chunk(job, replicas, *rest)
 
     monkeypatch.setattr(core, "train_chunk", small_device)
-    core.train_to_file(job, [0, 1, 2], tmp_path, CPU)
+    job.folder.mkdir()
+    core.train_to_file(job, [0, 1, 2], CPU)
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [m["split"] for m in told if "split" in m] == [[[0], [1, 2]], [[1], [2]]]
     for r in range(3):
-        saved = core.read_state(tmp_path / f"{r}.safetensors", job.digest)
+        saved = core.read_state(job.folder / f"{r}.safetensors", job.digest)
         assert saved is not None
         torch.testing.assert_close(saved["flat"][0], whole[r], atol=1e-5, rtol=0)
 
@@ -401,17 +461,20 @@ def test_the_name_of_a_chunk_of_many_replicas_is_short_enough_for_a_file() -> No
 
 def test_what_another_device_left_shows_each_replica_once(tmp_path: Path) -> None:
     """One chunk on a GPU, one for each replica on a CPU, of one job."""
-    job, chunks = open_job(tmp_path, log_every=5), tmp_path / "chunks"
+    job = open_job(tmp_path, log_every=5)
+    chunks = job.folder
+    assert chunks == tmp_path / "chunks"
+    assert train._curves_so_far(job).is_empty()
     chunks.mkdir()
     for replicas, name in (([0, 1], "0to1.partial"), ([1], "1"), ([2], "2.partial")):
         core.save(chunks / f"{name}.safetensors", job, core.train_chunk(job, replicas, CPU))
-    curves = train._curves_so_far(job, chunks, "r")
+    curves = train._curves_so_far(job)
+    assert set(curves["run"]) == {tmp_path.name}  # job files lie in a folder of the member's name
     assert Curves.validate(curves).height == 3 * len(ensemble.logged_steps(job.header))
     assert set(curves["replica"]) == {0, 1, 2}
     (chunks / "2.safetensors").write_bytes((chunks / "2.partial.safetensors").read_bytes())
-    core.train_to_file(job, [2], chunks, CPU)
+    core.train_to_file(job, [2], CPU)
     assert not (chunks / "2.partial.safetensors").exists()
-    assert train._curves_so_far(job, tmp_path / "none", "r").is_empty()
 
 
 def test_a_worker_that_dies_is_one_line_and_the_next_call_goes_on(
@@ -429,21 +492,21 @@ def test_a_worker_that_dies_is_one_line_and_the_next_call_goes_on(
         with pytest.raises(
             SandglassError, match=r"ended with status -9 .*run the same command again"
         ) as error:
-            ensemble.train(path, "cpu", lambda _: None, lambda *_: None)
+            trained([path])
         assert "\n" not in str(error.value)
-    assert ensemble.train(path, "cpu", lambda _: None, lambda *_: None).diverged == {}
+    assert trained([path])[0].diverged == {}
 
 
-def worker(path: Path, folder: Path) -> subprocess.Popen[bytes]:
-    """A real training process that saves at every logged step."""
-    code = "from pipeline.training import core; core.CHECKPOINT_SECONDS = 0.0; core.main(%r)"
-    arguments = [str(path), str(folder), "cpu", "0,1,2"]
-    code = "import functools\n" + code.replace(
-        "core.main",
-        "core.train_chunk = functools.partial(core.train_chunk, checkpoint_seconds=0.0); core.main",
+def worker(path: Path) -> subprocess.Popen[bytes]:
+    """A real training process that saves at every logged step, beside its job file."""
+    (path.parent / "chunks").mkdir(exist_ok=True)
+    code = (
+        "import functools\nfrom pipeline.training import core\n"
+        "core.train_chunk = functools.partial(core.train_chunk, checkpoint_seconds=0.0)\n"
+        f"core.main({['cpu', str(path), '0,1,2']!r})"
     )
     return subprocess.Popen(
-        [sys.executable, "-c", code % (arguments,)], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-c", code], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
 
 
@@ -457,14 +520,16 @@ def finish(process: subprocess.Popen[bytes]) -> list[bytes]:
 
 
 def test_a_killed_run_resumes_to_the_same_bytes(tmp_path: Path) -> None:
-    path = write_job(tmp_path, steps=150, log_every=1)
-    whole, broken = tmp_path / "whole", tmp_path / "broken"
-    whole.mkdir()
-    broken.mkdir()
-    finish(worker(path, whole))
-    process = worker(path, broken)
-    partial = broken / "0to2.partial.safetensors"
-    digest = core.TrainingJob(path).digest
+    jobs = []
+    for name in ("whole", "broken"):
+        (tmp_path / name).mkdir()
+        jobs.append(core.TrainingJob(write_job(tmp_path / name, steps=150, log_every=1)))
+    whole, broken = jobs
+    assert whole.digest == broken.digest
+    finish(worker(whole.path))
+    process = worker(broken.path)
+    partial = broken.folder / "0to2.partial.safetensors"
+    digest = broken.digest
     deadline = time.monotonic() + 60
     while (state := core.read_state(partial, digest)) is None or state["step"] < 20:
         assert time.monotonic() < deadline
@@ -474,14 +539,16 @@ def test_a_killed_run_resumes_to_the_same_bytes(tmp_path: Path) -> None:
     resumed_from = core.read_state(partial, digest)
     assert resumed_from is not None
     assert 20 <= resumed_from["step"] < 150
-    first = json.loads(finish(worker(path, broken))[0])
+    first = json.loads(finish(worker(broken.path))[0])
     assert first["step"] > resumed_from["step"]
-    assert (broken / "0to2.safetensors").read_bytes() == (whole / "0to2.safetensors").read_bytes()
+    assert (broken.folder / "0to2.safetensors").read_bytes() == (
+        whole.folder / "0to2.safetensors"
+    ).read_bytes()
     assert not partial.exists()
 
 
 def test_a_worker_ends_with_its_parent(tmp_path: Path) -> None:
-    process = worker(write_job(tmp_path, steps=100_000), tmp_path)
+    process = worker(write_job(tmp_path, steps=100_000))
     assert process.stdout is not None
     process.stdout.readline()
     assert process.stdin is not None
@@ -527,9 +594,10 @@ def test_the_core_needs_only_torch_numpy_and_safetensors() -> None:
 
 
 def test_a_run_reads_its_own_grammar_and_says_what_is_missing() -> None:
-    loaded = params.load(ROOT, "smoke")
-    entry = loaded.runs["dyck-table1-k3-d8-l3"]
-    frame, _ = datasets.generate(loaded.datasets[entry.dataset], entry.dataset, loaded.seed)
+    loaded = load_study("dyck")
+    entry = loaded.members("runs")["dyck-table1-k3-d8-l3"]
+    source = loaded.members("datasets")[entry.dataset]
+    frame, _ = datasets.generate(source, entry.dataset, loaded.seed)
     header, data, table = runs.prepare(entry, frame, loaded.seed)
     own = frame.filter(lang_k=3, lang_D=8)
     assert data["ids"].shape == (1, own.height, 28) and header.spec["outputs"] == 6 and len(table) == 7
@@ -539,9 +607,10 @@ def test_a_run_reads_its_own_grammar_and_says_what_is_missing() -> None:
 
 
 def test_a_run_on_the_split_copy_has_its_input_as_its_target(tmp_path: Path) -> None:
-    loaded = params.load(ROOT, "smoke")
-    entry = loaded.runs["dyck-copy-l1"]
-    frame, _ = datasets.generate(loaded.datasets[entry.dataset], entry.dataset, loaded.seed)
+    loaded = load_study("dyck")
+    entry = loaded.members("runs")["dyck-copy-l1"]
+    source = loaded.members("datasets")[entry.dataset]
+    frame, _ = datasets.generate(source, entry.dataset, loaded.seed)
     header, data, _ = runs.prepare(entry, frame, loaded.seed)
     strings = [[0, *row] for row in frame["tokens"].to_list()]
     assert data["ids"].tolist() == data["targets"].tolist() == [strings]
@@ -561,14 +630,12 @@ def test_a_run_on_the_split_copy_has_its_input_as_its_target(tmp_path: Path) -> 
 
 def test_paper_size_builds_and_takes_steps(tmp_path: Path) -> None:
     """The full-size configuration of every run of the first study: data, shapes, one step at the published batch."""
-    loaded = params.load(ROOT, "paper")
+    loaded = load_study("dyck", "paper")
     frames: dict[str, Any] = {}
     stepped = set()
-    for run, entry in loaded.runs.items():
-        if entry.study != "dyck":
-            continue
+    for run, entry in loaded.members("runs").items():
         small = entry.model_copy(update={"replicas": 2})
-        source = loaded.datasets[entry.dataset]
+        source = loaded.members("datasets")[entry.dataset]
         if entry.dataset not in frames:
             frames[entry.dataset] = datasets.generate(
                 source.model_copy(update={"corpora": 2}), entry.dataset, loaded.seed
@@ -588,9 +655,7 @@ def test_paper_size_builds_and_takes_steps(tmp_path: Path) -> None:
 def test_paper_size_is_the_published_one() -> None:
     # Ours: one model each; no number is published of those that copy, and of those with heads.
     published = {"dyck-theory-target": 1, "dyck-theory-squared": 1, "dyck-heads": 10}
-    for run, entry in params.load(ROOT, "paper").runs.items():
-        if entry.study != "dyck":
-            continue
+    for run, entry in load_study("dyck", "paper").members("runs").items():
         prefix = 30 if run.startswith("dyck-prefix-minimal") else 4 if "copy" in run else 40
         assert entry.replicas == published.get(run, 10 if entry.attention == "uniform" else prefix)
 
@@ -606,6 +671,6 @@ def test_a_worker_that_ends_at_once_is_heard(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(threading.Thread, "start", slowly)
     monkeypatch.setattr(sys, "executable", shutil.which("false"))
     heard: queue.Queue[dict[str, Any]] = queue.Queue()
-    worker = ensemble._Worker(tmp_path / "no-job", tmp_path, "cpu", [], heard)
+    worker = ensemble._Worker("cpu", [], heard)
     assert heard.get(timeout=10) == {"exit": 1, "errors": ""}
     worker.end()

@@ -2,9 +2,8 @@
 the linear program that looks for a classifier.
 
 Source: Chen and Zou 2024, Theorems 1, 3, 5, 6 with sections 10, 12 to 15, and section 7, repaired where the printed
-form fails: each function says where. Everything here runs through `pipeline.models.attention_only.network.forward`, like a
-trained model, in float64. Rows of H are numbered from 0: tokens, then positions, then spare ones; patterns have indices
-(key, query).
+form fails: each function says where. Everything here runs through `network.forward`, like a trained model, in float64.
+Rows of H are numbered from 0: tokens, then positions, then spare ones; patterns have indices (key, query).
 """
 
 from __future__ import annotations
@@ -50,8 +49,10 @@ class Model:
 
 
 def accuracy(outputs: NDArray[np.float64], labels: NDArray) -> float:
-    """Share of (R, N, C) outputs in which the label's is larger than every other: a tie is wrong."""
-    return float((margin(outputs, labels) > 0).mean())
+    """Return the share of (R, N, C) outputs in which the label's is larger than every other: a tie is wrong. NaN if one
+    output is NaN."""
+    margins = margin(outputs, labels)
+    return float(np.where(np.isnan(margins), np.nan, margins > 0).mean())
 
 
 def margin(outputs: NDArray[np.float64], labels: NDArray) -> NDArray[np.float64]:

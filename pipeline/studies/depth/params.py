@@ -1,4 +1,4 @@
-"""What params.yaml may say of the depth study."""
+"""What params/depth.yaml may say."""
 
 from __future__ import annotations
 
@@ -6,7 +6,15 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from pipeline.params import DatasetEntry, GridRunEntry, Positive, Probability, Strict, TheoryEntry
+from pipeline.params import (
+    DatasetEntry,
+    ExperimentEntry,
+    GridRunEntry,
+    Positive,
+    Probability,
+    Strict,
+    TheoryEntry,
+)
 
 Tokens = Annotated[int, Field(ge=2, le=2000)]
 Length = Annotated[int, Field(ge=2, le=6, description="tokens of a template, l")]
@@ -196,18 +204,42 @@ Theory = Annotated[
 ]
 
 
+# Experiments (chapter section 4)
+
+
+class Examples(ExperimentEntry):
+    """DEP-F1: what the tasks look like."""
+
+    module: Literal["examples"]
+    shown: Positive = Field(description="sequences of each task")
+
+
+class Attention(ExperimentEntry):
+    """EXP-4: attention maps."""
+
+    module: Literal["attention"]
+    stored: Positive = Field(description="models of a run whose maps are kept for figures")
+
+
+class Trained(ExperimentEntry):
+    """EXP-1 to 3, 5 and 6: how training ends."""
+
+    module: Literal["layers", "heads", "contextual", "random_start", "nested"]
+
+
+Experiment = Annotated[Examples | Attention | Trained, Field(discriminator="module")]
+
+
 class Analysis(Strict):
-    """How runs become tables."""
+    """How runs become tables, in every experiment."""
 
     threshold: Probability = Field(description="accuracy whose first step is reported (steps_to_95)")
     solved: Probability = Field(description="final accuracy from which a model counts as one that learned")
     resamples: Annotated[int, Field(ge=100, description="bootstrap resamples")]
     confidence: Annotated[float, Field(gt=0.5, lt=1)]
-    examples: Positive = Field(description="sequences of each task that the example table shows")
     probes: Positive = Field(
         description="test sequences on which attention is compared with the construction"
     )
-    stored: Positive = Field(description="models of a run whose maps are kept for figures")
 
 
 class Claims(Strict):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -12,10 +12,13 @@ from pipeline.kit.streams import stream
 from pipeline.languages import dyck
 from schemas.dyck.datasets import Sequences
 
+if TYPE_CHECKING:
+    from pipeline.studies.dyck.params import Dataset, Grammar
+
 SCHEMA = Sequences
 
 
-def generate(entry: Any, dataset_id: str, seed: int) -> tuple[pl.DataFrame, dict[str, str]]:
+def generate(entry: Dataset, dataset_id: str, seed: int) -> tuple[pl.DataFrame, dict[str, str]]:
     """The dataset of ``entry`` (`params.Complete`, `Prefix` or `Nested`) and the metadata of its file.
 
     Every corpus has a random stream of its own, so corpus c of a grammar is the same whatever else there is.
@@ -34,7 +37,7 @@ def generate(entry: Any, dataset_id: str, seed: int) -> tuple[pl.DataFrame, dict
     return frame, metadata
 
 
-def _corpus(entry: Any, grammar: Any, rng: np.random.Generator) -> np.ndarray:
+def _corpus(entry: Dataset, grammar: Grammar, rng: np.random.Generator) -> np.ndarray:
     k, depth = grammar.k, grammar.depth
     if entry.sampler == "complete":
         return dyck.sample_complete(rng, entry.sequences, k, depth, entry.q, entry.p_stop, entry.max_length)
@@ -44,7 +47,7 @@ def _corpus(entry: Any, grammar: Any, rng: np.random.Generator) -> np.ndarray:
     return dyck.nested_probe(k, depth)
 
 
-def _frame(entry: Any, grammar: Any, corpus: int, tokens: np.ndarray) -> pl.DataFrame:
+def _frame(entry: Dataset, grammar: Grammar, corpus: int, tokens: np.ndarray) -> pl.DataFrame:
     n, real = len(tokens), tokens != dyck.PADDING
     length = real.sum(1)
     return pl.DataFrame(

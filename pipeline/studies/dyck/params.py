@@ -1,4 +1,4 @@
-"""What params.yaml may say of the Dyck study."""
+"""What params/dyck.yaml may say."""
 
 from __future__ import annotations
 
@@ -6,7 +6,16 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from pipeline.params import DatasetEntry, Positive, Probability, RunEntry, Strict, TheoryEntry
+from pipeline.params import (
+    DatasetEntry,
+    ExperimentEntry,
+    Id,
+    Positive,
+    Probability,
+    RunEntry,
+    Strict,
+    TheoryEntry,
+)
 
 
 class Grammar(Strict):
@@ -234,21 +243,60 @@ Theory = Annotated[
 ]
 
 
+class PlainExperiment(ExperimentEntry):
+    """An experiment without settings of its own."""
+
+    module: Literal["attention", "table1", "stack", "balance", "prefix", "copying", "constructions"]
+
+
+class ReadingsExperiment(ExperimentEntry):
+    """What the choices do that the texts leave open: models of other experiments are measured again beside others."""
+
+    module: Literal["readings"]
+    repeated: list[Id] = Field(
+        description="entries of runs that other experiments measure: here only for the comparison"
+    )
+
+    @model_validator(mode="after")
+    def _repeats_runs(self) -> ReadingsExperiment:
+        if not set(self.repeated) <= set(self.runs):
+            raise ValueError("repeated must be among runs")
+        return self
+
+
+class HeadsExperiment(ExperimentEntry):
+    """DYCK-E11: models trained further without one of their heads."""
+
+    module: Literal["heads"]
+    finetune_dataset: Id = Field(description="what they are trained on further, one of datasets")
+    finetune_steps: Positive = Field(description="training steps after a head is zeroed")
+    finetune_rate: Annotated[float, Field(gt=0, description="their peak learning rate, in those of the run")]
+
+
+class PruningExperiment(ExperimentEntry):
+    """DYCK-TH6 on a trained target."""
+
+    module: Literal["pruning"]
+    candidates: Annotated[list[Candidates], Field(min_length=1)] = Field(
+        description="candidates per weight: a random parent for each"
+    )
+    strings: Positive = Field(description="held-out strings on which the networks are compared")
+
+
+Experiment = Annotated[
+    PlainExperiment | ReadingsExperiment | HeadsExperiment | PruningExperiment, Field(discriminator="module")
+]
+
+
 class Analysis(Strict):
-    """How runs become tables."""
+    """What all experiments share on the way from runs to tables."""
 
     min_accuracy: Probability = Field(
         description="in-distribution acc_close below which a replica is excluded"
     )
     resamples: Annotated[int, Field(ge=100, description="bootstrap resamples")]
     confidence: Annotated[float, Field(gt=0.5, lt=1)]
-    stored_maps: Positive = Field(description="maps on D4 kept for figures: of the first replicas that count")
-    pruning_candidates: Annotated[list[Candidates], Field(min_length=1)] = Field(
-        description="DYCK-TH6 on the trained target: a random parent for each"
-    )
-    pruning_strings: Positive = Field(description="held-out strings on which these networks are compared")
-    finetune_steps: Positive = Field(description="DYCK-E11: training steps after a head is zeroed")
-    finetune_rate: Annotated[float, Field(gt=0, description="their peak learning rate, in those of the run")]
+    stored_maps: Positive = Field(description="maps kept for figures: of the first replicas that count")
 
 
 class Claims(Strict):

@@ -17,7 +17,7 @@ SOURCE = "Liu 2024, {}"
 def row(
     check: str, statement: str, size: str, measured: float, comparison: str, bound: float, **more: Any
 ) -> dict[str, Any]:
-    """One row of `schemas.theory.rows`."""
+    """Return one row of `schemas.theory.rows`."""
     return {
         "check": check,
         "statement": statement,
@@ -30,25 +30,26 @@ def row(
 
 
 def grid(means: Array | list[float]) -> str:
-    """How a row names its R: ``R = 0, 0.5, .., 20``."""
+    """Return how a row names its R: ``R = 0, 0.5, .., 20``."""
     shown = [f"{mean:g}" for mean in means]
     return "R = " + ", ".join(shown if len(shown) <= 5 else [*shown[:2], "..", shown[-1]])
 
 
 def near_segment(rng: np.random.Generator, mean: float, count: int, spread: float = 0.5) -> Array:
-    """Random delta (1, K, 2) near the segment from tau_q to tau_*."""
+    """Return random delta (1, K, 2) near the segment from tau_q to tau_*."""
     along = rng.uniform(0, 1, (1, count, 1)) * mean_optimum(mean)
     return along + spread * rng.standard_normal((1, count, 2))
 
 
 def unit_vectors(rng: np.random.Generator, count: int, dimension: int = 2) -> Array:
-    """Uniform on the sphere, (K, D)."""
+    """Return vectors uniform on the sphere, (K, D)."""
     drawn = rng.standard_normal((count, dimension))
     return drawn / np.linalg.norm(drawn, axis=-1, keepdims=True)
 
 
 def path(loss: str, mean: float, optimizer: str, eta: float, radius: float, cap: int) -> Array:
-    """All iterates (T + 1, 2) from tau_q, as delta, to the first within ``radius`` of tau_*; at most ``cap`` steps."""
+    """Return all iterates (T + 1, 2) from tau_q, as delta, to the first within ``radius`` of tau_*; at most ``cap``
+    steps."""
     problem, optimum = log_ratio.mean_problem(loss, mean), mean_optimum(mean)
     rule, rate = log_ratio.RULES[optimizer], np.full((1, 1, 1), eta)
     found = [0 * optimum]
@@ -57,6 +58,16 @@ def path(loss: str, mean: float, optimizer: str, eta: float, radius: float, cap:
     return np.concatenate(found)[:, 0]
 
 
+def count(path_Tx2: Array) -> float:
+    """Return the number of steps of a path; NaN if it was lost on the way, for it did not arrive then."""
+    return float(len(path_Tx2) - 1) if np.isfinite(path_Tx2).all() else float("nan")
+
+
+def slope(x: Array, y: Array) -> float:
+    """Return the slope of the least-squares line; NaN if a number is NaN or infinite, where numpy would raise."""
+    return float(np.polyfit(x, y, 1)[0]) if np.isfinite([x, y]).all() else float("nan")
+
+
 def distances(mean: float, path_Tx2: Array) -> Array:
-    """To tau_*, (T,)."""
+    """Return the distances of a path from tau_*, (T,)."""
     return np.linalg.norm(path_Tx2 - mean_optimum(mean)[0], axis=-1)

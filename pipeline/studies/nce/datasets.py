@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -12,17 +14,20 @@ from pipeline.errors import SandglassError
 from pipeline.kit.streams import stream
 from schemas.nce.datasets import DIMENSION, GAUSS, SCHEMA
 
+if TYPE_CHECKING:
+    from pipeline.studies.nce.params import Gauss, Images, MnistFiles
+
 __all__ = ["SCHEMA", "generate"]
 
 
-def generate(entry: Any, dataset_id: str, seed: int) -> tuple[pl.DataFrame, dict[str, str]]:
-    """The dataset of ``entry`` (`params.Dataset`) and the metadata of its file, ``kind`` among them."""
-    frame = gauss(entry, dataset_id, seed) if entry.kind == GAUSS else images(entry, dataset_id)
+def generate(entry: Gauss | Images, dataset_id: str, seed: int) -> tuple[pl.DataFrame, dict[str, str]]:
+    """Return the dataset of ``entry`` and the metadata of its file, ``kind`` among them."""
+    frame = gauss(entry, dataset_id, seed) if entry.kind == "gauss" else images(entry, dataset_id)
     return frame, {"kind": entry.kind}
 
 
-def gauss(entry: Any, dataset_id: str, seed: int) -> pl.DataFrame:
-    """NCE-D1, D16: parameters of P* and Q. The variances of the 16-dimensional P* are drawn anew for every seed."""
+def gauss(entry: Gauss, dataset_id: str, seed: int) -> pl.DataFrame:
+    """Return parameters of P* and Q (NCE-D1, D16); every seed draws the variances of the 16-dimensional P* anew."""
     from pipeline.languages import exponential_families as families  # each kind has a language of its own
 
     rows = []
@@ -54,10 +59,10 @@ def _row(dim: int, seed: int, variances: np.ndarray, points_2xD: np.ndarray) -> 
     }
 
 
-def images(entry: Any, dataset_id: str) -> pl.DataFrame:
-    """NCE-DIG, NCE-MNIST: pixels and labels of the source; no rows for MNIST without a path.
+def images(entry: Images, dataset_id: str) -> pl.DataFrame:
+    """Return pixels and labels of the source (NCE-DIG, NCE-MNIST); no rows for MNIST without a path.
 
-    Raises SandglassError if MNIST's files are not there, or damaged.
+    Raises SandglassError if MNIST's files are not there, damaged, or others than ``entry.md5`` says.
     """
     from pipeline.languages import digits
 
@@ -69,10 +74,11 @@ def images(entry: Any, dataset_id: str) -> pl.DataFrame:
         folder = Path(entry.path).expanduser()
         if not folder.is_dir():
             raise SandglassError(
-                f"params.yaml: datasets.{dataset_id}.path: {entry.path!r} is no folder here; name the one that holds "
-                "MNIST's files, or take path out"
+                f"params/nce.yaml: datasets.{dataset_id}.path: {entry.path!r} is no folder here; name the one that "
+                "holds MNIST's files, or take path out"
             )
-        found = {part: digits.mnist(folder, part) for part in ("train", "test")}
+        found = {part: digits.mnist(folder, part) for part in digits.MNIST_FILES}
+        _check_files(folder, entry.md5, dataset_id)
     frames = [
         pl.DataFrame({"label": labels, "pixels": list(pixels)}).with_columns(pl.lit(part).alias("part"))
         for part, (pixels, labels) in found.items()
@@ -82,3 +88,19 @@ def images(entry: Any, dataset_id: str) -> pl.DataFrame:
     levels = pl.lit(digits.LEVELS[entry.source], pl.Int16).alias("levels")
     index = pl.int_range(pl.len(), dtype=pl.Int32).alias("index")
     return frame.select(index, "label", "part", levels, "pixels")
+
+
+def _check_files(folder: Path, expected: MnistFiles | None, dataset_id: str) -> None:
+    """Raise SandglassError unless MNIST's files, unpacked, have the md5 that the parameters name."""
+    from pipeline.languages import digits
+
+    for part, names in digits.MNIST_FILES.items():
+        for what, name in zip(("images", "labels"), names, strict=True):
+            plain, packed = folder / name, folder / f"{name}.gz"
+            content = plain.read_bytes() if plain.is_file() else gzip.decompress(packed.read_bytes())
+            md5 = hashlib.md5(content, usedforsecurity=False).hexdigest()
+            if md5 != getattr(expected, f"{part}_{what}"):
+                raise SandglassError(
+                    f"params/nce.yaml: datasets.{dataset_id}.md5.{part}_{what}: the file {name} in {folder} is another "
+                    f"one, with md5 {md5}"
+                )

@@ -1,19 +1,27 @@
-"""What params.yaml may say of the NCE study."""
+"""What params/nce.yaml may say."""
 
 from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from pipeline.params import DatasetEntry, GridRunEntry, Id, Positive, Strict, TheoryEntry
+from pipeline.params import DatasetEntry, ExperimentEntry, GridRunEntry, Id, Positive, Strict, TheoryEntry
 
 Mean = Annotated[float, Field(ge=0, le=30, description="R: P* = N(R, 1), Q = N(0, 1)")]
 Means = Annotated[list[Mean], Field(min_length=1)]
 Distances = Annotated[list[Annotated[float, Field(ge=1, le=30)]], Field(min_length=1)]
 Rate = Annotated[float, Field(gt=0)]
-Rates = Annotated[list[Rate], Field(min_length=1)]
-Range = Annotated[list[Rate], Field(min_length=2, max_length=2)]
+StepSizes = Annotated[list[Rate], Field(min_length=1)]
+
+
+def _in_order(ends: list[float]) -> list[float]:
+    if not ends[0] < ends[1]:
+        raise ValueError(f"must be a range, got {ends}")
+    return ends
+
+
+Range = Annotated[list[Rate], Field(min_length=2, max_length=2), AfterValidator(_in_order)]
 Radii = Annotated[list[Annotated[float, Field(gt=0, lt=0.5)]], Field(min_length=1)]
 
 
@@ -34,6 +42,18 @@ class Gauss(DatasetEntry):
         return self
 
 
+Md5 = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
+
+
+class MnistFiles(Strict):
+    """The md5 of each of MNIST's files, unpacked."""
+
+    train_images: Md5
+    train_labels: Md5
+    test_images: Md5
+    test_labels: Md5
+
+
 class Images(DatasetEntry):
     """NCE-DIG, NCE-MNIST: images of handwritten digits."""
 
@@ -43,11 +63,16 @@ class Images(DatasetEntry):
         None,
         description="the folder with MNIST's four IDX files; only for source mnist, without it no images",
     )
+    md5: MnistFiles | None = Field(
+        None, description="what these files must be, so that other files are another dataset; needed for path"
+    )
 
     @model_validator(mode="after")
-    def _path_of_mnist(self) -> Images:
-        if self.source == "bundled" and self.path is not None:
-            raise ValueError("path is not for source 'bundled', which comes with scikit-learn")
+    def _files_of_mnist(self) -> Images:
+        if self.source == "bundled" and (self.path is not None or self.md5 is not None):
+            raise ValueError("path and md5 are not for source 'bundled', which comes with scikit-learn")
+        if self.path is not None and self.md5 is None:
+            raise ValueError("md5 must be there where path is: the md5 of each file, unpacked")
         return self
 
 
@@ -102,7 +127,7 @@ class FlatnessCheck(TheoryEntry):
     module: Literal["flatness"]
     means: Means
     around: Distances
-    radii: Rates
+    radii: StepSizes
     directions: Annotated[int, Field(ge=8)]
 
 
@@ -174,24 +199,30 @@ Theory = Annotated[
 ]
 
 
-class Landscape(Strict):
+class Landscape(ExperimentEntry):
     """N1."""
 
+    module: Literal["landscape"]
     means: Means
     points: Annotated[int, Field(ge=801, description="of the trapezoid rule")]
+    fitted: Range = Field(
+        description="R over which loss, eigenvalues and condition number at tau_* are fitted, against log R"
+    )
 
 
-class Annulus(Strict):
+class Annulus(ExperimentEntry):
     """N2."""
 
+    module: Literal["annulus"]
     means: Distances
     radii: Radii
     angles: Annotated[int, Field(ge=8)]
 
 
-class Steps(Strict):
+class Steps(ExperimentEntry):
     """N3, N4, N5: means for each rule, and where paths are censored."""
 
+    module: Literal["steps"]
     gd: Distances
     newton_nce: Distances
     newton_ence: Distances
@@ -202,21 +233,33 @@ class Steps(Strict):
     cap: Positive = Field(description="updates after which a path is censored")
     full_newton: Distances = Field(description="R of the ablation with step size 1")
     full_newton_steps: Positive
+    fitted_ngd: Range = Field(description="R over which steps of NGD are fitted, against log R")
+    fitted_exponential: Range = Field(
+        description="R over which steps of GD and Newton's method are fitted, against R^2"
+    )
 
 
-class Sampled(Strict):
+class Rates(ExperimentEntry):
+    """The fits of N1 and N3 to N5, side by side."""
+
+    module: Literal["rates"]
+
+
+class Sampled(ExperimentEntry):
     """N6."""
 
-    etas: Rates
+    module: Literal["gauss"]
+    etas: StepSizes
     samples: Annotated[list[Positive], Field(min_length=1, description="n data and n noise per update")]
     updates: Positive
     fresh: Positive = Field(description="samples on which the loss after the last update is measured")
-    population_etas: Rates
+    population_etas: StepSizes
 
 
-class ImageRuns(Strict):
+class ImageRuns(ExperimentEntry):
     """N7."""
 
+    module: Literal["images"]
     area_until: dict[Id, Positive] = Field(
         description="by dataset, the update up to which the area under the loss is taken; of others, the last"
     )
@@ -226,30 +269,14 @@ class ImageRuns(Strict):
     )
 
 
-class Fits(Strict):
-    """The first and the last R over which rates are fitted."""
-
-    landscape: Range = Field(description="loss, eigenvalues and condition number at tau_*, against log R")
-    ngd: Range = Field(description="steps of NGD, against log R")
-    exponential: Range = Field(description="steps of GD and Newton's method, against R^2")
-
-    @model_validator(mode="after")
-    def _ordered(self) -> Fits:
-        for name, (first, last) in self:
-            if not first < last:
-                raise ValueError(f"{name} must be a range, got {[first, last]}")
-        return self
+Experiment = Annotated[
+    Landscape | Annulus | Steps | Rates | Sampled | ImageRuns, Field(discriminator="module")
+]
 
 
 class Analysis(Strict):
-    """How the tables are made."""
+    """How the tables of all experiments are made."""
 
-    landscape: Landscape
-    annulus: Annulus
-    steps: Steps
-    fits: Fits
-    gauss: Sampled
-    images: ImageRuns
     resamples: Annotated[int, Field(ge=100, description="bootstrap resamples")]
     confidence: Annotated[float, Field(gt=0.5, lt=1)]
 

@@ -21,7 +21,7 @@ __all__ = ["DATASET_SCHEMA", "prepare"]
 
 
 def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[str, np.ndarray], np.ndarray]:
-    """What training needs: the header, each seed's images and noise (float32), and the table that makes g a density.
+    """Return what training needs: the header, each seed's images and noise (float32), the table that makes g a density.
 
     Seed r has a split, a dequantisation, a fitted noise and fixed draws for evaluation of its own, which all runs on
     one dataset share, whatever they minimise and at whatever rate.
@@ -51,7 +51,7 @@ def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[st
 def _seed(
     entry: Run, pixels: np.ndarray, parts: np.ndarray, levels: int, seed: int, replica: int
 ) -> dict[str, np.ndarray]:
-    """The images and noise of one seed, as `pipeline.training.objectives.noise_contrastive` names them."""
+    """Return the images and noise of one seed, as `pipeline.training.objectives.noise_contrastive` names them."""
     rng = stream(seed, entry.study, entry.dataset, "images", replica)
     train, test = digits.corpus(pixels, parts, entry.held_out, levels, entry.logit_alpha, rng)
     noise = digits.fit(train, entry.q_kind)

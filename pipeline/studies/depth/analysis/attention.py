@@ -1,4 +1,4 @@
-"""What attention does: heads that died, agreement with the constructions (DEP-A1), maps of probes (DEP-F3)."""
+"""EXP-4: attention maps of fixed probes, trained and constructed (Figure 3, section 6.2; DEP-F3, F3b)."""
 
 from __future__ import annotations
 
@@ -10,166 +10,48 @@ import polars as pl
 import torch
 from numpy.typing import NDArray
 
+from pipeline.kit.inputs import Inputs
+from pipeline.kit.streams import one_thread
 from pipeline.languages import sequence_tasks as tasks
-from pipeline.studies.depth.analysis import measure, text
-from schemas.depth.tables import CONSTRUCTED, PROBES, TRAINED
-
-Floats = NDArray[np.float64]
+from pipeline.studies.depth.measures import attention, runs
+from pipeline.studies.depth.names import CONSTRUCTED, PROBES, TRAINED
 
 
-def models(context: Any, run: measure.Run) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Per model of ``run``: columns of the summary on dead heads, and per head rows of the agreement table."""
-    ensemble, silent, rows = context.model(run.name), [], []
-    with torch.inference_mode():
-        for model in run.models:
-            weights = {name: value[model : model + 1] for name, value in ensemble.params.items()}
-            corpus = run.corpus(model)
-            maps = measure.patterns(run, weights, ensemble.table, corpus.ids_BxT)
-            silent.append(_silence(maps))
-            if run.chosen[model] and model not in run.diverged and run.task != "sc":
-                start = measure.patterns(
-                    run, measure.initial(context, run, model), ensemble.table, corpus.ids_BxT
-                )
-                about = run.about(corpus) | {"lr": run.lr[model], "replica": run.replica[model]}
-                rows += [about | row for row in _agreement(run, corpus, maps, start)]
-    return silent, rows
-
-
-def _silence(maps: list[Floats]) -> dict[str, Any]:
-    alive = [read(pattern, layer, len(maps)) > 0 for layer, pattern in enumerate(maps)]
-    return {
-        "heads_total": sum(part.shape[1] for part in alive),
-        "heads_dead": sum(int((~part.any((0, 2, 3))).sum()) for part in alive),
-        "zero_share": float(1 - alive[-1].mean()),
-    }
-
-
-def read(pattern_BxHxTxT: Floats, layer: int, layers: int) -> Floats:
-    """The part of a map that reaches the output: of the last layer (counted from 0) only the last query."""
-    return pattern_BxHxTxT[..., -1:] if layer == layers - 1 else pattern_BxHxTxT
-
-
-def _agreement(
-    run: measure.Run, corpus: measure.Corpus, maps: list[Floats], start: list[Floats]
-) -> Iterator[dict[str, Any]]:
-    built = constructed(run.task, run.shape["k"], run.shape["l"], run.spec.layers, corpus.ids_BxT)
-    block_T = tasks.blocks(run.task, run.shape["k"], run.shape["l"])
-    context_T = block_T < block_T[-1]
-    for layer, pattern in enumerate(maps):
-        last = layer == run.spec.layers - 1
-        target = built[layer]
-        for head in range(pattern.shape[1]):
-            row: dict[str, Any] = {
-                "layer": layer + 1,
-                "head": head,
-                "last_layer": last,
-                "n_sequences": len(pattern),
-            }
-            for name, source in (("cosine", pattern), ("cosine_start", start[layer])):
-                ours = read(source, layer, run.spec.layers)[:, head]
-                row[name] = None if target is None else _cosine(ours, read(target, layer, run.spec.layers))
-            row |= {"right_example": None, "right_example_all": None}
-            if last and run.task != "tm":
-                weight_BxT = pattern[:, head, :, -1]
-                for name, keys in (
-                    ("right_example", context_T),
-                    ("right_example_all", np.full_like(context_T, True)),
-                ):
-                    seen = np.where(keys, weight_BxT, -1.0)
-                    hit = (block_T[seen.argmax(1)] == corpus.right_B) & (seen.max(1) > 0)
-                    row[name] = float(hit.mean())
-            yield row
-
-
-def _cosine(ours_BxTxQ: Floats, target_BxTxQ: Floats) -> float | None:
-    """Mean over sequences of the cosine between two maps, 0 where ours is 0; None if the target is 0 in all of them."""
-    product = (ours_BxTxQ * target_BxTxQ).sum((1, 2))
-    scale = np.sqrt((ours_BxTxQ**2).sum((1, 2)) * (target_BxTxQ**2).sum((1, 2)))
-    if not target_BxTxQ.any():
-        return None
-    return float(np.divide(product, scale, out=np.zeros_like(product), where=scale > 0).mean())
-
-
-def constructed(
-    task: str, k: int, l: int, layers: int, ids_BxT: NDArray[np.int64]  # noqa: E741
-) -> list[Floats | None]:  # fmt: skip
-    """Attention (B, T, T), indices (key, query), of the construction of the task in every layer; None where there is
-    none. Those of the last layer are right at the last query only.
-
-    Reasoning (Theorem 3): layer 1 copies within each pair; in layer 2 the query reads what holds its question.
-    Generalization (Theorem 5, corrected): layer 1 reads equal tokens; layer 2 weighs positions by M w, where w are
-    the powers of 3 and M_ij = 1[same token] + 1[i = j].
-    Contextual generalization (Theorem 6): layer 1 reads equal tokens of the block, layer 2 is `_exchange`; layer 3 has
-    2 l heads that look for differences, which no single head can be compared with.
-    """
-    B, T = ids_BxT.shape
-    block = tasks.blocks(task, k, l)[:T]
-    same_block = block[:, None] == block
-    question = ids_BxT != ids_BxT[:, -1:]
-    equal = (ids_BxT[:, :, None] == ids_BxT[:, None]) & question[:, :, None] & same_block
-    found: list[Floats | None] = [None] * layers
-    if task == "ic_qa":
-        found[0] = np.broadcast_to(tasks.copying(task, k, l)[:T, :T], (B, T, T))
-        if layers == 2:
-            asked = ids_BxT[:, 3 * block] == ids_BxT[:, -2:-1]
-            found[1] = np.repeat(asked[:, :, None], T, 2) * 1.0
-    if task in ("tm", "ic_tm"):
-        found[0] = _no_answers(equal, task, l, block) * 1.0
-    if task == "tm" and layers == 2:
-        weights = np.append(3.0 ** np.arange(l - 1, -1, -1), 0.0)
-        found[1] = np.repeat((equal @ weights + weights)[:, :, None], T, 2)
-    if task == "ic_tm" and layers >= 3:
-        found[1] = np.broadcast_to(_exchange(k, l), (B, T, T))
-    return found
-
-
-def _no_answers(equal_BxTxT: NDArray[np.bool_], task: str, l: int, block_T: NDArray[np.int64]) -> Any:  # noqa: E741
-    """Without the answers, which are equal to themselves but no question tokens."""
-    within = np.arange(len(block_T)) - np.searchsorted(block_T, block_T)
-    return equal_BxTxT & (within < l if task == "ic_tm" else np.full(len(block_T), True))
-
-
-def _exchange(k: int, l: int) -> Floats:  # noqa: E741
-    """(T, T) layer 2 of Theorem 6: every answer goes to the other columns of its example and to the last column,
-    column r of the query to column r of every example."""
-    n, size = tasks.length("ic_tm", k, l), l + 2
-    found = np.zeros((n, n))
-    for example in range(k):
-        columns, answer = example * size + np.arange(l + 1), example * size + l + 1
-        found[answer, columns] = 1
-        found[k * size + np.arange(l + 1), columns] = 1
-        found[answer, n - 1] = 1
-    return found
-
-
-def probes(context: Any, runs: dict[str, measure.Run]) -> Iterator[pl.DataFrame]:
-    """Maps of the probes of Figure 3, section 6.2, on the first models of their runs, and of the constructions.
+def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
+    """Return maps of the probes of Figure 3, section 6.2, on the first models of their runs, and of the constructions.
 
     Letters become questions and digits answers, as many as the run knows; a probe that its run cannot read is left
     out.
     """
+    there = [run for run in context.runs() if run in PROBES.values()]
+    with one_thread():
+        found = list(_maps(context, runs.read(context, there)))
+    return {"attention": found}
+
+
+def _maps(context: Inputs, known: dict[str, runs.Run]) -> Iterator[pl.DataFrame]:
     for probe, name in PROBES.items():
-        run = runs.get(name)
-        ids = None if run is None else text.encode(probe, run.shape)
+        run = known.get(name)
+        ids = None if run is None else encode(probe, run.shape)
         if run is None or ids is None:
             continue
         ensemble = context.model(name)
         good = [m for m in run.models if run.chosen[m] and m not in run.diverged]
         with torch.inference_mode():
-            for model in good[: context.entry.analysis.stored]:
+            for model in good[: context.entry.stored]:
                 weights = {key: value[model : model + 1] for key, value in ensemble.params.items()}
-                for layer, pattern in enumerate(measure.patterns(run, weights, ensemble.table, ids)):
-                    shown = read(pattern, layer, run.spec.layers)[0]
+                for layer, pattern in enumerate(runs.patterns(run, weights, ensemble.table, ids)):
+                    shown = attention.read(pattern, layer, run.spec.layers)[0]
                     yield from _entries(probe, run, TRAINED, run.replica[model], layer, shown)
-        built = constructed(run.task, run.shape["k"], run.shape["l"], run.spec.layers, ids)
+        built = attention.constructed(run.task, run.shape["k"], run.shape["l"], run.spec.layers, ids)
         for layer, target in enumerate(built):
             if target is not None:
-                shown = read(target[:, None], layer, run.spec.layers)[0]
+                shown = attention.read(target[:, None], layer, run.spec.layers)[0]
                 yield from _entries(probe, run, CONSTRUCTED, None, layer, shown)
 
 
 def _entries(
-    probe: str, run: measure.Run, source: str, replica: int | None, layer: int, map_HxTxQ: Floats
+    probe: str, run: runs.Run, source: str, replica: int | None, layer: int, map_HxTxQ: NDArray[np.float64]
 ) -> Iterator[pl.DataFrame]:
     T, Q = map_HxTxQ.shape[1:]
     tokens = np.array(list(probe))
@@ -190,3 +72,14 @@ def _entries(
                 ("replica", replica, pl.Int32), ("layer", layer + 1, pl.Int8), ("head", head, pl.Int8),
             )
         )  # fmt: skip
+
+
+def encode(probe: str, shape: dict[str, Any]) -> NDArray[np.int64] | None:
+    """Return (1, T) the tokens of ``probe``, or None if the task has too few, or no sequences of that form."""
+    d1, d2 = shape["d1"], shape["d2"]
+    ids = [ord(c) - ord("A") if c.isalpha() else d1 if c == "=" else d1 + int(c) for c in probe]
+    known = all(0 <= t <= d1 + d2 for t in ids) and all(
+        t < d1 for t, c in zip(ids, probe, strict=True) if c.isalpha()
+    )
+    fits = len(ids) == tasks.length(shape["task"], shape["k"], shape["l"])
+    return np.array([ids]) if known and fits else None

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import polars as pl
 
 from pipeline.kit import verdicts
+from pipeline.kit.results import Results
 from pipeline.studies.depth.claims import theory, training
 
 
-def judge(context: Any) -> pl.DataFrame:
-    """The claims table (`schemas.claims.Claims`) from the tables and theory rows of the study.
+def judge(context: Results) -> pl.DataFrame:
+    """Return the claims table (`schemas.claims.Claims`) from the tables and theory rows of the study.
 
-    What params.yaml does not list, or does not train at this scale, leaves a gate that is not tested; its reason says
-    what is missing.
+    What is not trained at this scale leaves a gate that is not tested; its reason says what is missing.
     """
-    checks, accuracy, contrasts = context.theory(), context.table("accuracy"), context.table("contrasts")
+    checks = context.theory()
+    accuracy, contrasts = (
+        training.with_exclusions(context.table(name)) for name in ("accuracy", "contrasts")
+    )
     gates = [
         *training.memorization(accuracy),
         *training.reasoning(accuracy),
         *training.generalization(accuracy),
         *training.contextual(accuracy),
         *training.speed(accuracy, contrasts),
-        *training.heads(contrasts, context.entry.claims.close),
+        *training.heads(contrasts, context.settings.close),
         *theory.constructions(checks),
         *theory.impossibility(checks),
         *training.attention(context.table("agreement")),

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from pipeline.kit.verdicts import Condition, Gate, Measured
+from pipeline.kit import evidence
+from pipeline.kit.verdicts import Condition, Gate
 
 RESIDUAL_BELOW = 1e-9
 # By theorem: what its construction does, where it is stated, and the checks that run it.
@@ -33,23 +34,19 @@ IMPOSSIBLE = {
 def constructions(checks: pl.DataFrame) -> Iterator[Gate]:
     """Claim 7: constructions are right on all inputs, exhaustive where small and at least 1,000 random ones."""
     for theorem, (what, where, pattern) in CONSTRUCTIONS.items():
-        measured, missing = _measured(checks, pattern, pl.col("measured").min())
         yield Gate(
             "7",
             theorem,
             f"the construction by which {what} is right on every input",
             f"Chen and Zou 2024, {where}",
             (Condition("value", ">=", 1.0),),
-            measured,
-            missing,
-            published=1.0,
+            *evidence.checks(checks, pattern, pl.col("measured").min()),
         )
 
 
 def impossibility(checks: pl.DataFrame) -> Iterator[Gate]:
     """Claim 8: outputs of one layer are dependent, and no classifier tells the labels apart."""
     for theorem, (task, where, residuals, programs) in IMPOSSIBLE.items():
-        measured, missing = _measured(checks, residuals, pl.col("measured").max())
         yield Gate(
             "8",
             f"{theorem}, residual",
@@ -57,11 +54,8 @@ def impossibility(checks: pl.DataFrame) -> Iterator[Gate]:
             f"{RESIDUAL_BELOW:g}",
             f"Chen and Zou 2024, {where}",
             (Condition("value", "<", RESIDUAL_BELOW),),
-            measured,
-            missing,
-            published=0.0,
+            *evidence.checks(checks, residuals, pl.col("measured").max()),
         )
-        measured, missing = _measured(checks, programs, pl.col("measured").sum())
         yield Gate(
             "8",
             f"{theorem}, classifiers",
@@ -69,15 +63,5 @@ def impossibility(checks: pl.DataFrame) -> Iterator[Gate]:
             "which there are to be none",
             f"Chen and Zou 2024, {where}",
             (Condition("value", "<=", 0.0),),
-            measured,
-            missing,
-            published=0.0,
+            *evidence.checks(checks, programs, pl.col("measured").sum()),
         )
-
-
-def _measured(checks: pl.DataFrame, pattern: str, summary: pl.Expr) -> tuple[Measured | None, str]:
-    """What ``summary`` makes of the checks whose names fit; or None, and what is missing."""
-    found = checks.filter(pl.col("check").str.contains(pattern))
-    if not found.height:
-        return None, "its theory check is not in params.yaml"
-    return Measured(found.select(summary).item()), ""

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import polars as pl
 
-from pipeline.kit.verdicts import Condition, Gate, Measured
-from schemas.depth.tables import CONTEXTUAL, GENERALIZATION, JUDGED, MEMORIZATION, ONE_LAYER, REASONING
+from pipeline.kit import evidence
+from pipeline.kit.evidence import Evidence
+from pipeline.kit.verdicts import Condition, Gate, within
+from pipeline.studies.depth.names import (
+    CONTEXTUAL,
+    GENERALIZATION,
+    JUDGED,
+    MEMORIZATION,
+    ONE_LAYER,
+    REASONING,
+)
 
 LEARNED, LEARNED_IN_CONTEXT = 0.99, 0.95
 NEAR_CHANCE, NEAR_CHANCE_IN_CONTEXT = 0.05, 0.1
@@ -23,22 +31,35 @@ FIGURES_4_6 = "Chen and Zou 2024, Figures 4 to 6 and section 9.2"
 FIGURE_7 = "Chen and Zou 2024, Figure 7 and section 9.3"
 FIGURE_3 = "Chen and Zou 2024, Figure 3 and section 6.2"
 
-Row = dict[str, Any]
+
+@dataclass(frozen=True)
+class Final:
+    """Final accuracy of a run on a split; ``chance``, ``l`` and ``k`` are None if it trains nothing at this scale."""
+
+    evidence: Evidence
+    chance: float | None = None
+    l: int | None = None  # noqa: E741 (the paper's letter)
+    k: int | None = None
+
+
+def with_exclusions(table: pl.DataFrame) -> pl.DataFrame:
+    """Return ``table`` with models that diverged in the columns that evidence is read from."""
+    why = pl.when(pl.col("n_diverged") > 0).then(pl.lit("diverged")).otherwise(pl.lit(""))
+    return table.with_columns(n_excluded="n_diverged", excluded_reason=why)
 
 
 def memorization(accuracy: pl.DataFrame) -> Iterator[Gate]:
     """Claim 1: one layer memorizes."""
-    row = _final(accuracy, MEMORIZATION[1], JUDGED["sc"], OUTPUTS)
-    yield _learned("1", "L=1", "training accuracy of one layer", row, MEMORIZATION[1])
+    final = _final(accuracy, MEMORIZATION[1], JUDGED["sc"], OUTPUTS)
+    yield _learned("1", "L=1", "training accuracy of one layer", final)
 
 
 def reasoning(accuracy: pl.DataFrame) -> Iterator[Gate]:
     """Claim 2: two layers reason, one picks an answer of the context at random."""
-    row = _final(accuracy, REASONING[2], JUDGED["ic_qa"], OUTPUTS)
-    yield _learned("2", "L=2", "accuracy of two layers on fresh questions", row, REASONING[2])
+    final = _final(accuracy, REASONING[2], JUDGED["ic_qa"], OUTPUTS)
+    yield _learned("2", "L=2", "accuracy of two layers on fresh questions", final)
     for gate, run in (("L=1", REASONING[1]), (UNIFORM, ONE_LAYER["ic_qa"])):
-        row = _final(accuracy, run, JUDGED["ic_qa"], CONTEXT)
-        yield _guesses("2", gate, row, run, NEAR_CHANCE)
+        yield _guesses("2", gate, _final(accuracy, run, JUDGED["ic_qa"], CONTEXT), NEAR_CHANCE)
 
 
 def generalization(accuracy: pl.DataFrame) -> Iterator[Gate]:
@@ -46,27 +67,17 @@ def generalization(accuracy: pl.DataFrame) -> Iterator[Gate]:
 
     A combination may be of one token: those of the template AAA have a gate of their own.
     """
-    row = _final(accuracy, GENERALIZATION[2], JUDGED["tm"], OUTPUTS)
-    yield _learned("3", "L=2", "accuracy of two layers on unseen combinations", row, GENERALIZATION[2])
-    row = _final(accuracy, GENERALIZATION[2], "unseen_repetition", OUTPUTS)
+    final = _final(accuracy, GENERALIZATION[2], JUDGED["tm"], OUTPUTS)
+    yield _learned("3", "L=2", "accuracy of two layers on unseen combinations", final)
+    final = _final(accuracy, GENERALIZATION[2], "unseen_repetition", OUTPUTS)
     what = "accuracy of two layers on AAA of tokens seen in other templates alone"
-    yield _learned("3", "L=2, one token", what, row, GENERALIZATION[2])
+    yield _learned("3", "L=2, one token", what, final)
     for gate, run in (("L=1", GENERALIZATION[1]), (UNIFORM, ONE_LAYER["tm"])):
-        row = _final(accuracy, run, JUDGED["tm"], OUTPUTS)
-        chance = row["chance"] if row else None
-        about = chance or 0.0
-        yield Gate(
-            "3",
-            gate,
-            f"median accuracy of one layer is within {NEAR_CHANCE} of chance, 1/templates of that split",
-            FIGURE_2,
-            (
-                Condition("value", ">=", about - NEAR_CHANCE),
-                Condition("value", "<=", about + NEAR_CHANCE),
-            ),
-            *_measured(row, run),
-            published=_published(gate, chance),
+        final = _final(accuracy, run, JUDGED["tm"], OUTPUTS)
+        predicate = (
+            f"median accuracy of one layer is within {NEAR_CHANCE} of chance, 1/templates of that split"
         )
+        yield Gate("3", gate, predicate, FIGURE_2, within(final.chance or 0.0, NEAR_CHANCE), *final.evidence)
 
 
 def contextual(accuracy: pl.DataFrame) -> Iterator[Gate]:
@@ -76,12 +87,12 @@ def contextual(accuracy: pl.DataFrame) -> Iterator[Gate]:
     """
     split = JUDGED["ic_tm"]
     for prefix, scale, here in _settings(accuracy):
-        row = _final(accuracy, CONTEXTUAL[3], split, OUTPUTS)
+        final = _final(accuracy, CONTEXTUAL[3], split, OUTPUTS)
         what = f"accuracy of three layers on fresh contexts{prefix and ', l=3, k=2'}"
-        gates = [_learned("4", f"{prefix}L=3", what, row, CONTEXTUAL[3], LEARNED_IN_CONTEXT, scale)]
+        gates = [_learned("4", f"{prefix}L=3", what, final, LEARNED_IN_CONTEXT, scale)]
         for gate, run in (("L=1", CONTEXTUAL[1]), (UNIFORM, ONE_LAYER["ic_tm"]), ("L=2", CONTEXTUAL[2])):
-            row = _final(accuracy, run, split, CONTEXT)
-            gates.append(_guesses("4", prefix + gate, row, run, NEAR_CHANCE_IN_CONTEXT, scale))
+            final = _final(accuracy, run, split, CONTEXT)
+            gates.append(_guesses("4", prefix + gate, final, NEAR_CHANCE_IN_CONTEXT, scale))
         yield from (gate if here else _elsewhere(gate) for gate in gates)
 
 
@@ -101,15 +112,15 @@ def speed(accuracy: pl.DataFrame, contrasts: pl.DataFrame) -> Iterator[Gate]:
 
 
 def _settings(accuracy: pl.DataFrame) -> Iterator[tuple[str, str, bool]]:
-    """What gates of a setting are called, the scale that they need, and whether the runs here have that setting."""
-    row = _final(accuracy, CONTEXTUAL[3], JUDGED["ic_tm"], OUTPUTS)
-    middle = row is not None and (row["l"], row["k"]) == MIDDLE
-    yield "middle setting, ", "quick", row is None or middle
-    yield "", "paper", row is None or not middle
+    """Yield how gates of a setting are called, the scale that they need, and whether runs here have that setting."""
+    final = _final(accuracy, CONTEXTUAL[3], JUDGED["ic_tm"], OUTPUTS)
+    unknown, middle = final.l is None, (final.l, final.k) == MIDDLE
+    yield "middle setting, ", "quick", unknown or middle
+    yield "", "paper", unknown or not middle
 
 
 def _elsewhere(gate: Gate) -> Gate:
-    """``gate`` where the runs have the other setting."""
+    """Return ``gate`` where the runs have the other setting."""
     missing = "the runs at this scale have the other setting of l and k"
     return replace(gate, measured=None, missing=missing)
 
@@ -122,7 +133,11 @@ def heads(contrasts: pl.DataFrame, close: float) -> Iterator[Gate]:
     yield Gate("6", "SC, steps", predicate, FIGURES_4_6, fewer, *_compared(contrasts, name))
     predicate = f"the p-value of that correlation, 1 where it is not negative, is below {SIGNIFICANT}"
     significant = (Condition("value", "<", SIGNIFICANT),)
-    yield Gate("6", "SC, p", predicate, FIGURES_4_6, significant, *_compared(contrasts, name, "p"))
+    one_sided = contrasts.with_columns(
+        value=pl.when(pl.col("value") >= 0).then(1.0).otherwise(pl.col("p")),
+        **dict.fromkeys(("lo", "hi"), pl.lit(None, pl.Float64)),
+    )
+    yield Gate("6", "SC, p", predicate, FIGURES_4_6, significant, *_compared(one_sided, name))
     for label, task in (("IC-QA", "ic_qa"), ("TM", "tm")):
         yield Gate(
             "6",
@@ -136,8 +151,12 @@ def heads(contrasts: pl.DataFrame, close: float) -> Iterator[Gate]:
 
 def attention(agreement: pl.DataFrame) -> Iterator[Gate]:
     """Claim 9: in the last layer of reasoning models the query attends to the right pair."""
-    run = REASONING[2]
-    shares = agreement.filter(pl.col("last_layer"), run=run, head=0)["right_example"].drop_nulls().to_list()
+    run, share = REASONING[2], pl.col("right_example")
+    rows = agreement.filter(pl.col("last_layer"), run=run, head=0)
+    failed = (share.is_null() | share.is_nan()).any()  # the median would pass over these
+    measured, missing = evidence.reduced(
+        rows, pl.when(failed).then(pl.lit(float("nan"))).otherwise(share.median()), _not_trained(run)
+    )
     yield Gate(
         "9",
         "layer 2",
@@ -145,60 +164,41 @@ def attention(agreement: pl.DataFrame) -> Iterator[Gate]:
         f"{RIGHT_PAIR}",
         FIGURE_3,
         (Condition("value", ">=", RIGHT_PAIR),),
-        Measured(pl.Series(shares, dtype=pl.Float64).median(), n=len(shares)) if shares else None,  # type: ignore[arg-type]
-        "" if shares else _not_there(run),
+        measured and replace(measured, n=rows.height),
+        missing,
     )
 
 
-def _final(accuracy: pl.DataFrame, run: str, split: str, among: str) -> Row | None:
+def _final(accuracy: pl.DataFrame, run: str, split: str, among: str) -> Final:
     rows = accuracy.filter(run=run, split=split, among=among)
-    return rows.row(0, named=True) if rows.height else None
+    found = evidence.one_row(rows, _not_trained(run))
+    return Final(found, *rows.select("chance", "l", "k").row(0)) if rows.height else Final(found)
 
 
-def _measured(row: Row | None, run: str) -> tuple[Measured | None, str]:
-    if row is None:
-        return None, _not_there(run)
-    lost = row["n_diverged"]
-    return Measured(row["value"], row["lo"], row["hi"], row["n"], lost, "diverged" if lost else ""), ""
-
-
-def _not_there(run: str) -> str:
-    return f"{run} is not in params.yaml, or trains nothing at this scale"
+def _not_trained(run: str) -> str:
+    return f"{run} trains nothing at this scale"
 
 
 def _learned(
-    claim: str, gate: str, what: str, row: Row | None, run: str, bound: float = LEARNED, scale: str = "quick"
+    claim: str, gate: str, what: str, final: Final, bound: float = LEARNED, scale: str = "quick"
 ) -> Gate:
     predicate, enough = f"median {what} is at least {bound}", (Condition("value", ">=", bound),)
-    measured, missing = _measured(row, run)
-    return Gate(claim, gate, predicate, FIGURE_2, enough, measured, missing, 1.0, scale)
+    return Gate(claim, gate, predicate, FIGURE_2, enough, *final.evidence, scale_needed=scale)
 
 
-def _guesses(claim: str, gate: str, row: Row | None, run: str, margin: float, scale: str = "quick") -> Gate:
-    """At most chance among the k answers of the context, and a margin."""
-    chance = row["chance"] if row else None
+def _guesses(claim: str, gate: str, final: Final, margin: float, scale: str = "quick") -> Gate:
+    """Return the gate for at most chance among the k answers of the context, and a margin."""
     layers = "one layer" if "L=1" in gate else "two layers"
     predicate = f"median accuracy of {layers} among the context's k answers is at most 1/k + {margin}"
-    conditions = (Condition("value", "<=", (chance or 0.0) + margin),)
-    measured, missing = _measured(row, run)
-    published = _published(gate, chance)
-    return Gate(claim, gate, predicate, FIGURE_2, conditions, measured, missing, published, scale)
+    conditions = (Condition("value", "<=", (final.chance or 0.0) + margin),)
+    return Gate(claim, gate, predicate, FIGURE_2, conditions, *final.evidence, scale_needed=scale)
 
 
-def _published(gate: str, chance: float | None) -> float | None:
-    """Chance, but for our own control."""
-    return None if gate.endswith(UNIFORM) else chance
-
-
-def _compared(contrasts: pl.DataFrame, name: str, column: str = "value") -> tuple[Measured | None, str]:
-    """A contrast, or its p-value against a value that is not negative; or None, and what is missing."""
+def _compared(contrasts: pl.DataFrame, name: str) -> Evidence:
+    """Return a contrast, or what is missing."""
     rows = contrasts.filter(contrast=name)
-    if not rows.height:
-        return None, f"{name}: its runs are not in params.yaml, or train nothing at this scale"
-    row = rows.row(0, named=True)
-    if row[column] is None or row["value"] is None:
-        return None, f"{name}: not defined, {row['n_censored']} of {row['n']} models never got to 95%"
-    lost = row["n_diverged"]
-    lo, hi = (row["lo"], row["hi"]) if column == "value" else (None, None)
-    value = 1.0 if column == "p" and row["value"] >= 0 else row[column]
-    return Measured(value, lo, hi, row["n"], lost, "diverged" if lost else ""), ""
+    if rows.height and rows["value"][0] is None:
+        row = rows.row(0, named=True)
+        why = f", {row['n_censored']} of {row['n']} models never got to 95%" if row["n_censored"] else ""
+        return None, f"{name}: not defined{why}"
+    return evidence.one_row(rows, f"{name}: its runs train nothing at this scale")

@@ -1,13 +1,15 @@
-"""What figures of this study share."""
+"""What figures of this study share: names of tasks and depths, and curves against steps of training."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import altair as alt
 import polars as pl
 
 from pipeline.kit import charts
+from pipeline.studies.depth.names import JUDGED
 
 Figure = tuple[alt.TopLevelMixin, pl.DataFrame]
 
@@ -30,22 +32,31 @@ DEPTHS: dict[int, tuple[str, list[int]]] = {
     8: (charts.GREY, [6, 4]),
 }
 UNIT = [0, 0.2, 0.4, 0.6, 0.8, 1]  # ticks of shares
+JUDGED_SPLIT = pl.col("split") == pl.col("task").replace_strict(JUDGED)
+ACCURACY, LOSS = "accuracy", "loss"  # columns of curves
+STEPS = "steps of training"
+HIGHEST = 1.3  # loss that is drawn, in that of a guess: the first steps can be far above
+BANDS = [
+    "Lines: medians over models at the learning rate with the lowest training loss; bands: from least to most",
+    "Grey: chance among all answers (dashed), among those of the context (dotted)",
+]
+CHANCE, CHANCE_CONTEXT = "chance, all answers", "chance, the context's answers"
 
 
 def layers(number: int) -> str:
-    """``1 layer``, ``2 layers``."""
+    """Return ``1 layer``, ``2 layers``."""
     return f"{number} layer{'' if number == 1 else 's'}"
 
 
 def shape_name(about: dict[str, Any]) -> str:
-    """``reasoning [1, 1]``, and where it does not start from its construction with SGD, what else."""
+    """Return ``reasoning [1, 1]``, and where it does not start from its construction with SGD, what else."""
     start = ", random start" if about["init"] == "random" else ""
     optimizer = "" if about["optimizer"] == "sgd" else ", Adam"
     return f"{TASKS[about['task']]} [{about['heads']}]{start}{optimizer}"
 
 
 def scales(labels: dict[str, int]) -> tuple[alt.Scale, alt.Scale]:
-    """Colours and dashes of labels, each with the number whose look in `DEPTHS` it takes."""
+    """Return colours and dashes of labels, each with the number whose look in `DEPTHS` it takes."""
     looks = [DEPTHS[number] for number in labels.values()]
     names = list(labels)
     return alt.Scale(domain=names, range=[colour for colour, _ in looks]), alt.Scale(
@@ -54,12 +65,12 @@ def scales(labels: dict[str, int]) -> tuple[alt.Scale, alt.Scale]:
 
 
 def number(value: float | None, digits: int = 2) -> str:
-    """``value`` as figures print it; an en dash where it is not defined."""
+    """Return ``value`` as figures print it; an en dash where it is not defined."""
     return "–" if value is None else f"{value:.{digits}f}".replace("-", "−")
 
 
 def empty(title: str, why: str) -> Figure:
-    """A figure that says why there is nothing to show."""
+    """Return a figure that says why there is nothing to show."""
     data = pl.DataFrame({"why": [why]})
     chart: Any = (
         alt.Chart(data).mark_text(align="left", color=charts.INK).encode(text="why:N", x=alt.value(0))
@@ -67,8 +78,113 @@ def empty(title: str, why: str) -> Figure:
     return chart.properties(width=600, height=40, title=title, description=f"{title}: {why}."), data
 
 
-def facet(chart: Any, column: str, columns: int = 1) -> Any:
-    """``chart`` once for each value of ``column``, in the order of the tasks, each with its own vertical axis."""
-    header = alt.Header(labelFontWeight="bold", labelAnchor="start", labelFontSize=14)
-    field = alt.Facet(f"{column}:N", title=None, sort=list(TASKS.values()), header=header)
-    return chart.facet(field, columns=columns).resolve_scale(y="independent", yOffset="independent")
+def shared(chart: Any, title: alt.TitleParams, description: str) -> alt.TopLevelMixin:
+    """Return ``chart`` with one legend for all panels."""
+    named: alt.TopLevelMixin = chart.resolve_scale(color="shared", strokeDash="shared").properties(
+        title=title, description=description
+    )
+    return named
+
+
+def medians(curves: pl.DataFrame, names: dict[str, str]) -> pl.DataFrame:
+    """Return median, least and most of accuracy and loss over models at the chosen rates, on the judged split."""
+    found = curves.filter(pl.col("chosen") & JUDGED_SPLIT & pl.col("run").is_in(list(names)))
+    statistics = [
+        getattr(pl.col(column), statistic)().alias(f"{column}{suffix}")
+        for column in (ACCURACY, LOSS)
+        for statistic, suffix in (("median", ""), ("min", "_least"), ("max", "_most"))
+    ]
+    models = pl.col(ACCURACY).is_not_null().sum().alias("models")
+    by_step = (
+        found.group_by("run", "split", "lr", "step").agg(*statistics, models).filter(pl.col("models") > 0)
+    )
+    label = pl.col("run").replace_strict(names, return_dtype=pl.String).alias("label")
+    return by_step.with_columns(label).sort("label", "step")
+
+
+def chances(summary: pl.DataFrame) -> list[tuple[str, float]]:
+    """Return levels of guessing that the panels draw."""
+    levels = [(CHANCE, "chance"), (CHANCE_CONTEXT, "chance_context")]
+    return [
+        (name, value)
+        for name, column in levels
+        for value in summary[column].drop_nulls().unique().sort().to_list()
+    ]
+
+
+def sizes(summary: pl.DataFrame, runs: list[str]) -> list[str]:
+    """Return how many models there are, which task they have, and how many diverged."""
+    rows = summary.filter(pl.col("chosen") & pl.col("run").is_in(runs))
+    if not rows.height:
+        return ["nothing trained"]
+    counts = sorted(set(rows.group_by("run").len()["len"].to_list()))
+    models = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    first = rows.row(0, named=True)
+    size = (
+        f"{first['sequences']} sequences"
+        if first["task"] == "sc"
+        else f"length {first['l']}"
+        if first["l"]
+        else ""
+    )
+    shape = ", ".join(part for part in (f"k = {first['k']}" if first["k"] else "", size) if part)
+    plural = "model" if models == "1" else "models"
+    lost = rows["diverged_at"].is_not_null().sum()
+    return [f"{shape}; {models} {plural} of each shape" + (f", {lost} diverged" if lost else "")]
+
+
+def ends(data: pl.DataFrame, labels: dict[str, int]) -> str:
+    """Return where each curve ends, in words."""
+    last = data.filter(pl.col("step") == pl.col("step").max().over("run"))
+    found = {row["label"]: row[ACCURACY] for row in last.iter_rows(named=True)}
+    return ", ".join(f"{label} {number(found[label])}" for label in labels if label in found)
+
+
+def pair(data: pl.DataFrame, labels: dict[str, int], guesses: list[tuple[str, float]]) -> Any:
+    """Return accuracy, and beside it loss; a guess among n has the accuracy 1/n and the loss log n."""
+    losses = [(name, -math.log(value)) for name, value in guesses]
+    highest = HIGHEST * max((value for _, value in losses), default=1.0)
+    above = bool((data[LOSS] > highest).any())
+    return alt.hconcat(
+        _panel(data, ACCURACY, labels, guesses, 1.0, "accuracy"),
+        _panel(data, LOSS, labels, losses, highest, f"loss (nats{', cut' if above else ''})"),
+        spacing=36,
+    )
+
+
+def _panel(
+    data: pl.DataFrame, column: str, labels: dict[str, int], guesses: list[tuple[str, float]], highest: float, name: str
+) -> Any:  # fmt: skip
+    colours, dashes = scales(labels)
+    axis = alt.Axis(minExtent=30, **({"values": [0, 0.5, 1]} if column == ACCURACY else {"tickCount": 5}))
+    y = alt.Y(f"{column}:Q", title=name, scale=alt.Scale(domain=[0, highest], nice=False), axis=axis)
+    along = alt.Axis(tickCount=5, grid=False, format="~s")
+    x = alt.X("step:Q", title=STEPS, axis=along, scale=alt.Scale(nice=False))
+    columns = 4 if max(map(len, labels)) < 16 else 2
+    legend = alt.Legend(
+        orient="top",
+        symbolType="stroke",
+        symbolSize=500,
+        symbolStrokeWidth=2,
+        symbolOpacity=1,
+        columns=columns,
+    )
+    colour = alt.Color("label:N", title=None, sort=list(labels), scale=colours, legend=legend)
+    dash = alt.StrokeDash("label:N", title=None, sort=list(labels), scale=dashes, legend=legend)
+    base = alt.Chart(data).encode(x=x)
+    bands = base.mark_area(opacity=0.2, clip=True).encode(
+        y=alt.Y(f"{column}_least:Q", title=name), y2=f"{column}_most:Q", color=colour
+    )
+    lines = base.mark_line(strokeWidth=2, clip=True).encode(
+        y=y,
+        color=colour,
+        strokeDash=dash,
+        tooltip=["label:N", "step:Q", alt.Tooltip(f"{column}:Q", format=".3f")],
+    )
+    drawn: list[Any] = []
+    for what, value in guesses:
+        rule = alt.Chart(pl.DataFrame({"level": [value], "what": [what]})).mark_rule(
+            color=charts.GREY, strokeWidth=1.5, strokeDash=[6, 4] if what == CHANCE else [2, 2]
+        )
+        drawn.append(rule.encode(y=alt.Y("level:Q", title=name), tooltip=["what:N", "level:Q"]))
+    return alt.layer(*drawn, bands, lines).properties(width=240, height=140)

@@ -8,6 +8,7 @@ import altair as alt
 import polars as pl
 
 from pipeline.kit import charts
+from pipeline.kit.results import Results
 from pipeline.studies.depth.figures.common import TASKS, Figure, empty
 
 TILE, ROW = 22, 52  # pixels
@@ -15,14 +16,14 @@ WIDEST = 25  # tiles in a line, so that a figure is at most 660 pixels wide
 SIGN, ANSWER, TOKEN = "response sign", "answer", "question token"
 
 
-def fig1(context: Any) -> Figure:
+def fig1(context: Results) -> Figure:
     """DEP-F1: sequences of every task as tiles, with the label and why it is the label."""
     name = "Examples of the tasks (Table 1, Figure 1)"
     table = context.table("examples").sort(
         pl.col("task").replace_strict({t: i for i, t in enumerate(TASKS)}), "number"
     )
     if not table.height:
-        return empty(name, "no dataset is in params.yaml")
+        return empty(name, "no dataset was made")
     panels, parts, words = [], [], []
     for (task,), rows in table.group_by("task", maintain_order=True):
         frame = _tiles(rows)

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from pipeline.kit.extremes import largest
 from pipeline.kit.streams import stream
 from pipeline.languages import sequence_tasks as tasks
 from pipeline.studies.depth import constructions
@@ -130,7 +131,7 @@ def _errata(entry: Any, theory_id: str, seed: int) -> Iterator[dict[str, Any]]:
             if form == "printed"
             else "With V = -2l (l + 2) I on the answer rows it is: what is left of it, at most, beyond 0",
             "size": size,
-            "measured": max(float(left.max()), 0.0),
+            "measured": largest(left, 0.0),
             "comparison": "beyond" if form == "printed" else "within",
             "bound": 0.0,
             "tolerance": 0.0,

@@ -81,10 +81,10 @@ def _errata(length: int) -> Iterator[dict[str, Any]]:
     printed = constructions.generalizer(templates, tokens, "printed")
 
     rows = printed.run(ids, [FIRST_LAYER])[1][FIRST_LAYER][0, :, :, :tokens]
-    left = [float(np.abs(rows[labels == y]).max()) for y in range(len(templates))]
+    left = np.array([np.abs(rows[labels == y]).max() for y in range(len(templates))])
     read = constructions.last_columns(right, ids)[0][:, tokens + 1 : tokens + 1 + length]
-    apart = [np.ptp(read[labels == y], axis=0).max() for y in range(len(templates))]
-    for form, measured in (("printed", np.count_nonzero(left)), ("corrected", np.count_nonzero(apart))):
+    apart = np.array([np.ptp(read[labels == y], axis=0).max() for y in range(len(templates))])
+    for form, each in (("printed", left), ("corrected", apart)):
         yield {
             "check": f"values-{form}",
             "statement": "The value matrix of the first layer is to clear the token rows, but takes a token away as "
@@ -93,7 +93,7 @@ def _errata(length: int) -> Iterator[dict[str, Any]]:
             else "Token rows left as they are and not read, all sequences of a template look the same to the "
             "classifier: templates where they do not",
             "size": size,
-            "measured": float(measured),
+            "measured": np.nan if np.isnan(each).any() else float(np.count_nonzero(each)),
             "comparison": "beyond" if form == "printed" else "within",
             "bound": 0.0,
             "tolerance": 0.0,

@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from pipeline.kit.extremes import largest
 from pipeline.kit.streams import stream
 from pipeline.languages import sequence_tasks as tasks
 from pipeline.studies.depth import constructions
@@ -66,7 +67,7 @@ def _programs(columns_RxNxD: NDArray[np.float64]) -> dict[str, Any]:
         "measured": float(max(feasible, R - sum(each <= EXACT for each in left))),
         "detail": f"HiGHS: infeasible for {R - feasible} of {R}, with columns up to 1 and weights up to {LARGEST:.0e}; "
         f"{len(proofs)} certificates by which the four margins sum to 0, not to 1: {told}largest relative residual "
-        f"{max(left, default=np.inf):.2g}",
+        f"{largest(left) if left else np.inf:.2g}",
     }
 
 
@@ -118,7 +119,7 @@ def _reasoning(models: Model, heads: int) -> Iterator[dict[str, Any]]:
         "check": f"reasoning-share-h{heads}",
         "statement": "Of the four at most three can be right: the largest share that a classifier of any model reaches",
         "size": size,
-        "measured": max(_best_share(each) for each in columns),
+        "measured": largest(_best_share(each) for each in columns),
         "comparison": "<=",
         "bound": 0.75,
     }
@@ -149,13 +150,13 @@ def _pairs_separated(columns: NDArray[np.float64], sets: list[NDArray]) -> tuple
 
 def _templates(entry: Any, heads: int, theory_id: str, seed: int) -> Iterator[dict[str, Any]]:
     """Averages over all sequences of a template do not depend on the template (Lemma 7)."""
-    worst = 0.0
+    spreads = []
     for length in entry.lengths:
         sets = _sets(length, entry.tokens)
         ids = np.concatenate(sets)
         outputs = _random(entry, heads, ids, theory_id, seed).run(ids)[0]
         spread = np.ptp(_averages(outputs, sets), axis=1).max(-1) / np.abs(outputs).max((1, 2))
-        worst = max(worst, float(spread.max()))
+        spreads.append(spread)
     size = f"{entry.models} random models of {heads} head{'s' if heads > 1 else ''}, {entry.tokens} tokens"
     yield {
         "check": f"templates-residual-h{heads}",
@@ -163,7 +164,7 @@ def _templates(entry: Any, heads: int, theory_id: str, seed: int) -> Iterator[di
         "difference",
         "source": SECTION_14,
         "size": f"{size}, all templates of length {', '.join(map(str, entry.lengths))}",
-        "measured": worst,
+        "measured": largest(*spreads),
         "comparison": "<=",
         "bound": EXACT,
     }
@@ -198,7 +199,7 @@ def _occurrences(entry: Any) -> Iterator[dict[str, Any]]:
         "statement": "Every token stands at every position of n(t)/|X| sequences of a template: largest difference",
         "source": "Chen and Zou 2024, Lemma 5",
         "size": f"{len(sets)} templates, {entry.tokens} tokens",
-        "measured": float(max(each.max() for each in counts)),
+        "measured": largest(*counts),
         "comparison": "<=",
         "bound": 0.0,
     }
@@ -269,20 +270,20 @@ def _softmax(entry: Any, theory_id: str, seed: int) -> Iterator[dict[str, Any]]:
     ids = np.concatenate(sets)
     models = _random(entry, 1, ids, theory_id, seed, "softmax")
     outputs, normalisers = models.run(ids)[0], _normalisers(models, ids)
-    worst = 0.0
+    residuals = []
     for first, second in itertools.combinations(range(len(sets)), 2):
         side = np.concatenate(
             [np.full(len(each), (len(sets[second]) if i == first else -len(sets[first])) * (i in (first, second)))
              for i, each in enumerate(sets)]
         )  # fmt: skip
-        worst = max(worst, residual(side * normalisers, outputs))
+        residuals.append(residual(side * normalisers, outputs))
     yield {
         "check": "softmax-residual-templates",
         "statement": "With one softmax head so are those of all sequences of any two templates: largest relative "
         "residual",
         "source": SECTION_16,
         "size": f"{size}, templates of length {length}, {entry.tokens} tokens",
-        "measured": worst,
+        "measured": largest(residuals),
         "comparison": "<=",
         "bound": EXACT,
     }

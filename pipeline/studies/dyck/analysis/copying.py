@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -16,11 +16,22 @@ import torch
 from torch import Tensor
 
 from pipeline.kit import stats
+from pipeline.kit.streams import one_thread
 from pipeline.languages import dyck
 from pipeline.models.transformer import decoder as transformer
-from pipeline.studies.dyck.analysis import contrasts
-from pipeline.studies.dyck.analysis.measure import COPY, HELD_OUT_COPY, Model, inputs, padded, patterns
-from schemas.dyck.tables import (
+from pipeline.studies.dyck.measures import rows
+from pipeline.studies.dyck.measures.intervals import bootstrapped
+from pipeline.studies.dyck.measures.model import (
+    COPY,
+    HELD_OUT_COPY,
+    Model,
+    inputs,
+    measure,
+    of_language,
+    padded,
+    patterns,
+)
+from pipeline.studies.dyck.names import (
     ALL_QUERIES,
     CURRENT,
     LIFTS_READ,
@@ -34,6 +45,8 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
     from numpy.typing import NDArray
 
+    from pipeline.kit.inputs import Inputs
+
 Hooks = Mapping[str, transformer.Hook]
 # What stands in place of a map of N positions, (N, N).
 MODES: dict[str, Callable[[int], Tensor]] = {
@@ -43,13 +56,22 @@ MODES: dict[str, Callable[[int], Tensor]] = {
 }
 
 
-def analyse(context: Any, model: Model, datasets: dict[str, pl.DataFrame]) -> dict[str, list[pl.DataFrame]]:
-    """Rows of ``class_lift``, ``ablation``, ``copy_maps`` and ``contrasts`` of a run that copies, of all replicas
-    that did not diverge; none of other runs, and none without held-out strings of its language."""
+def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
+    """Return the tables of DYCK-E10."""
+    datasets = {key: context.dataset(key) for key in context.datasets()}
+    parts: list[rows.Rows] = []
+    with one_thread():
+        for run in context.runs():
+            model = measure(context, run, datasets)
+            parts += [rows.of_run(context, model), _of_run(context, model, datasets)]
+        return rows.tables_of(context, parts)
+
+
+def _of_run(context: Inputs, model: Model, datasets: dict[str, pl.DataFrame]) -> rows.Rows:
+    """Return rows of ``class_lift``, ``ablation``, ``copy_maps`` and ``contrasts`` of a run that copies, of all
+    replicas that did not diverge; none of other runs, and none without held-out strings of its language."""
     strings = {
-        frame["split"][0]: part.sort("seq_id")
-        for frame in datasets.values()
-        if (part := frame.filter(lang_k=model.k, lang_D=model.depth)).height
+        split: part.sort("seq_id") for split, part in of_language(datasets, model.k, model.depth).items()
     }
     if model.split != COPY or HELD_OUT_COPY not in strings:
         return {}
@@ -63,13 +85,8 @@ def analyse(context: Any, model: Model, datasets: dict[str, pl.DataFrame]) -> di
         ablation.filter(mode=UNIFORM_MODE).group_by("replica", maintain_order=True).first()["acc_before"]
     )
     about = ("copying", "median", "accuracy")
-    median = contrasts.of_one_run(context, model, about, stats.median, accuracy.to_numpy())
-    return {
-        "class_lift": [lifts],
-        "ablation": [ablation],
-        "copy_maps": maps,
-        "contrasts": [median],
-    }
+    median = bootstrapped(context, about, stats.median, [model], [accuracy.to_numpy()])
+    return {"class_lift": [lifts], "ablation": [ablation], "copy_maps": maps, "contrasts": [median]}
 
 
 # What attention looks at

@@ -9,19 +9,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 import torch
 from numpy.typing import NDArray
 
+from pipeline.kit.extremes import largest
+from pipeline.kit.streams import one_thread
 from pipeline.languages import dyck
 from pipeline.models.transformer import pruning
 from pipeline.models.transformer import theory as theory_transformer
-from pipeline.studies.dyck.analysis import metrics
-from pipeline.studies.dyck.analysis.measure import padded
-from schemas.dyck.tables import PARENT, PROBE, PRUNED, PRUNING_TARGET, TARGET
+from pipeline.studies.dyck.measures import metrics, rows
+from pipeline.studies.dyck.measures.model import measure, of_language, padded
+from pipeline.studies.dyck.names import PARENT, PROBE, PRUNED, PRUNING_TARGET, TARGET
+
+if TYPE_CHECKING:
+    from pipeline.kit.inputs import Inputs
 
 HELD_OUT = "dev_complete"
 ROOM = 3  # the parent's embedding over the target's: room for the values (Lemma 9)
@@ -29,22 +34,31 @@ ROOM = 3  # the parent's embedding over the target's: room for the values (Lemma
 Array = NDArray[np.float64]
 
 
-def analyse(context: Any, datasets: dict[str, pl.DataFrame]) -> dict[str, list[pl.DataFrame]]:
-    """The tables ``pruning_demo`` and ``pruning_maps``; no rows without the trained target or its data."""
-    splits = {frame["split"][0]: frame for frame in datasets.values()}
-    if PRUNING_TARGET not in context.runs() or not {HELD_OUT, PROBE} <= splits.keys():
-        return {"pruning_demo": [], "pruning_maps": []}
-    knobs, ensemble = context.entry.analysis, context.model(PRUNING_TARGET)
+def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
+    """Return the tables of DYCK-TH6 on a trained target."""
+    datasets = {key: context.dataset(key) for key in context.datasets()}
+    with one_thread():
+        parts = [rows.of_run(context, measure(context, run, datasets)) for run in context.runs()]
+        return rows.tables_of(context, [*parts, demonstration(context, datasets)])
+
+
+def demonstration(context: Inputs, datasets: dict[str, pl.DataFrame]) -> rows.Rows:
+    """Return rows of ``pruning_demo`` and ``pruning_maps``; none without the trained target or its data."""
+    if PRUNING_TARGET not in context.runs():
+        return {}
+    knobs, ensemble = context.entry, context.model(PRUNING_TARGET)
     entry = context.run_header(PRUNING_TARGET)["entry"]
-    own = {name: frame.filter(lang_k=entry["k"], lang_D=entry["depth"]) for name, frame in splits.items()}
-    held_out = own[HELD_OUT].sort("seq_id").head(knobs.pruning_strings)
+    own = of_language(datasets, entry["k"], entry["depth"])
+    if not {HELD_OUT, PROBE} <= own.keys():
+        return {}
+    held_out = own[HELD_OUT].sort("seq_id").head(knobs.strings)
     strings = [padded(part) for _, part in held_out.group_by("length", maintain_order=True)]
     probe = padded(own[PROBE].sort("seq_id").head(1))
     target = as_target(ensemble)
     wanted = _measure(target, target.layers, strings, probe)
     demo = [_row(TARGET, None, wanted, wanted) | _size(target.layers)]
     maps = _maps(TARGET, None, wanted.patterns, range(len(target.layers)))
-    for n in knobs.pruning_candidates:
+    for n in knobs.candidates:
         shape = target.shape(n)
         parent = pruning.Parent(shape, context.seed, ("dyck", "pruning-demo", n))
         pruned = pruning.prune(parent, target.layers)
@@ -59,7 +73,7 @@ def analyse(context: Any, datasets: dict[str, pl.DataFrame]) -> dict[str, list[p
         }
         demo += [_row(name, n, measured, wanted) | own_size[name] for name, measured in found.items()]
         demo[-1]["weight_error"] = pruned.worst
-        if n == max(knobs.pruning_candidates):
+        if n == max(knobs.candidates):
             hosts = range(1, 2 * len(target.layers), 2)
             maps += [row for name in found for row in _maps(name, n, found[name].patterns, hosts)]
     return {"pruning_demo": [pl.DataFrame(demo, infer_schema_length=None)], "pruning_maps": maps}
@@ -158,9 +172,7 @@ def _row(network: str, n: int | None, found: _Measured, wanted: _Measured) -> di
         "network": network,
         "candidates": n,
         "weight_error": None,
-        "logit_error": max(
-            float(np.abs(a - b).max()) for a, b in zip(found.logits, wanted.logits, strict=True)
-        ),
+        "logit_error": largest(*(abs(a - b) for a, b in zip(found.logits, wanted.logits, strict=True))),
         "map_distance": float(np.mean([((a - b) ** 2).sum() for a, b in pairs])),
         "n_sequences": sum(map(len, found.logits)),
         "n_close": found.accuracy.n_close,

@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from pipeline.kit import stats
-from pipeline.studies.dyck.analysis.measure import IN_DISTRIBUTION, LENGTH_GENERALISATION, Model
-from pipeline.studies.dyck.analysis.per_run import bootstrap_stream, pair_means
-from schemas.dyck.tables import MINIMAL, PROBE, PUBLISHED_VARIATION, READINGS
+from pipeline.kit.streams import one_thread
+from pipeline.studies.dyck.measures import rows
+from pipeline.studies.dyck.measures.intervals import bootstrap_stream, pair_means
+from pipeline.studies.dyck.measures.model import IN_DISTRIBUTION, LENGTH_GENERALISATION, Model, measure
+from pipeline.studies.dyck.names import MINIMAL, PROBE, PUBLISHED_VARIATION, READINGS
+
+if TYPE_CHECKING:
+    from pipeline.kit.inputs import Inputs
 
 
-def readings(context: Any, models: dict[str, Model]) -> list[pl.DataFrame]:
-    """The table ``readings``: for every choice that has two readings among ``models``, all that each gives."""
-    rows = []
+def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
+    """Return the table ``readings`` and, of the runs that no other experiment measures, those on single runs."""
+    datasets = {key: context.dataset(key) for key in context.datasets()}
+    own = [run for run in context.runs() if context.run_header(run)["job"] not in context.entry.repeated]
+    compared = {run for runs in READINGS.values() for run in runs.values()}
+    with one_thread():
+        models = {run: measure(context, run, datasets) for run in context.runs() if run in {*own, *compared}}
+        parts: list[rows.Rows] = [rows.of_run(context, models[run]) for run in own]
+        return rows.tables_of(context, [*parts, {"readings": _readings(context, models)}])
+
+
+def _readings(context: Inputs, models: dict[str, Model]) -> list[pl.DataFrame]:
+    """Return, for every choice that has two readings among ``models``, all that each gives."""
+    found = []
     for choice, runs in READINGS.items():
         there = {reading: models[run] for reading, run in runs.items() if run in models}
         if len(there) < 2:
@@ -24,17 +40,17 @@ def readings(context: Any, models: dict[str, Model]) -> list[pl.DataFrame]:
         for reading, model in there.items():
             about = {"choice": choice, "reading": reading, "recommended": reading == recommended}
             about |= {"run": model.run, "steps": model.entry["steps"]}
-            rows += [about | row for row in _quantities(context, model, runs[recommended])]
-    return [pl.DataFrame(rows, infer_schema_length=None)] if rows else []
+            found += [about | row for row in _quantities(context, model, runs[recommended])]
+    return [pl.DataFrame(found, infer_schema_length=None)] if found else []
 
 
-def _quantities(context: Any, model: Model, recommended: str) -> Iterator[dict[str, Any]]:
+def _quantities(context: Inputs, model: Model, recommended: str) -> Iterator[dict[str, Any]]:
     """Accuracy and variation, of models with a minimal first layer also balance and accuracy at length."""
     for start in (False, True):
         if (maps := model.layer(PROBE, start, model.entry["layers"])) is not None:
             mean_S, draws_SxB = pair_means(context, model, maps)
             interval = stats.Interval(
-                mean_S[0], *stats.percentiles(draws_SxB[0], context.entry.analysis.confidence)
+                mean_S[0], *stats.percentiles(draws_SxB[0], context.settings.confidence)
             )
             name = f"variation on D4, start token {'included' if start else 'omitted'}"
             # Whether the start token counts is open for M4 alone (claim 7); without it M1 comes out as published.
@@ -52,19 +68,18 @@ def _quantities(context: Any, model: Model, recommended: str) -> Iterator[dict[s
     for name, values in columns.items():
         if values is not None:
             rng = bootstrap_stream(context, "reading", model.run, name)
-            analysis = context.entry.analysis
-            how = {"resamples": analysis.resamples, "confidence": analysis.confidence}
+            how = {"resamples": context.settings.resamples, "confidence": context.settings.confidence}
             yield _row(context, model, name, stats.bootstrap(stats.mean, values[kept], rng=rng, **how))
 
 
 def _row(
-    context: Any, model: Model, quantity: str, interval: stats.Interval, accurate: bool = False
+    context: Inputs, model: Model, quantity: str, interval: stats.Interval, accurate: bool = False
 ) -> dict[str, Any]:
     kept, _ = model.kept(accurate)
     return {
         "quantity": quantity,
         **interval._asdict(),
-        "confidence": context.entry.analysis.confidence,
+        "confidence": context.settings.confidence,
         "n": len(kept),
         "n_excluded": model.replicas - len(kept),
         "published": None,

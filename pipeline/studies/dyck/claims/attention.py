@@ -7,17 +7,10 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.kit.verdicts import Condition, Gate, Measured, within
-from pipeline.studies.dyck.claims.common import (
-    APPENDIX_D_2,
-    PROBE_LENGTH,
-    RANDOM_MAPS,
-    SECTION_4_1,
-    contrast,
-    convention,
-)
+from pipeline.kit.verdicts import Condition, Gate, within
+from pipeline.studies.dyck.claims.common import APPENDIX_D_2, PROBE_LENGTH, RANDOM_MAPS, SECTION_4_1, measured
 from pipeline.studies.dyck.claims.table1 import cell_name
-from schemas.dyck.tables import (
+from pipeline.studies.dyck.names import (
     LINEAR,
     MINIMAL,
     MODELS,
@@ -25,7 +18,6 @@ from schemas.dyck.tables import (
     PREFIX_MODELS,
     PREFIX_STANDARD,
     PREFIX_STANDARD_ALL,
-    PROBE,
     PUBLISHED_PREFIX_VARIATION,
     PUBLISHED_VARIATION,
     STACK_LIKE,
@@ -33,6 +25,7 @@ from schemas.dyck.tables import (
     TABLE_1,
     UNIFORM,
     WIDE,
+    convention,
 )
 
 ACCURATE = 0.97  # required of every model (section 4.1, Figure 1, Table 1)
@@ -60,27 +53,27 @@ def uniform(contrasts: pl.DataFrame) -> Iterator[Gate]:
 
 
 def _accurate(claim: str, name: str, run: str, contrasts: pl.DataFrame, bound: float, source: str) -> Gate:
-    measured, missing = contrast(contrasts, contrast="in_distribution", first=run)
+    found, missing = measured(contrasts, contrast="in_distribution", first=run)
     predicate = f"median acc_close of {name} on data like its training data is at least {bound}"
     conditions = (Condition("value", ">=", bound),)
-    return Gate(claim, name, predicate, source, conditions, measured, missing, published=bound)
+    return Gate(claim, name, predicate, source, conditions, found, missing, published=bound)
 
 
 def stack_like(contrasts: pl.DataFrame) -> Iterator[Gate]:
     """Claim 4: attention of standard models is not stack-like."""
     for run in (STANDARD, LINEAR):
         name, where = MODELS[run], {"contrast": "stack", "first": run}
-        measured, missing = contrast(contrasts, statistic="stack-like share", **where)
+        found, missing = measured(contrasts, statistic="stack-like share", **where)
         predicate = (
             f"share of {name} replicas whose last-layer stack_argmax is at least {STACK_LIKE} "
             f"is below {STACK_LIKE_SHARE_BELOW}"
         )
         below = (Condition("value", "<", STACK_LIKE_SHARE_BELOW),)
-        yield Gate("4", f"{name}, stack-like share", predicate, SECTION_4_1, below, measured, missing)
-        measured, missing = contrast(contrasts, statistic="mean", **where)
+        yield Gate("4", f"{name}, stack-like share", predicate, SECTION_4_1, below, found, missing)
+        found, missing = measured(contrasts, statistic="mean", **where)
         predicate = f"mean last-layer stack_argmax of {name} has an interval below {STACK_LIKE}"
         below = (Condition("hi", "<", STACK_LIKE),)
-        yield Gate("4", f"{name}, mean", predicate, SECTION_4_1, below, measured, missing)
+        yield Gate("4", f"{name}, mean", predicate, SECTION_4_1, below, found, missing)
 
 
 def variation(variation: pl.DataFrame, tolerance: float) -> Iterator[Gate]:
@@ -90,14 +83,14 @@ def variation(variation: pl.DataFrame, tolerance: float) -> Iterator[Gate]:
         predicate = (
             f"variation of {MODELS[run]} on D4 (last layer, no start token) is {published} ± {tolerance}"
         )
-        measured, missing = _probe_variation(variation, run, start=False)
+        found, missing = measured(variation, run=run, start_included=False)
         yield Gate(
             "5",
             MODELS[run],
             predicate,
             SECTION_4_1,
             within(published, tolerance),
-            measured,
+            found,
             missing,
             published,
         )
@@ -109,7 +102,7 @@ def over_random(contrasts: pl.DataFrame, theory: dict[str, Any]) -> Iterator[Gat
     lowest, highest = OVER_RANDOM
     conditions = (Condition("value", ">=", lowest), Condition("value", "<=", highest))
     for run in (STANDARD, LINEAR):
-        measured, missing = contrast(
+        found, missing = measured(
             contrasts, contrast="variation_over_random", first=run, metric=convention(start=False)
         )
         yield Gate(
@@ -118,7 +111,7 @@ def over_random(contrasts: pl.DataFrame, theory: dict[str, Any]) -> Iterator[Gat
             f"variation of {MODELS[run]} over that of random causal maps is in [{lowest}, {highest}]",
             SECTION_4_1,
             conditions,
-            measured,
+            found,
             missing,
             published=PUBLISHED_VARIATION[run] / random["bound"] if random else None,
         )
@@ -129,18 +122,18 @@ def minimal(variation: pl.DataFrame, contrasts: pl.DataFrame) -> Iterator[Gate]:
     name, other = MODELS[MINIMAL], MODELS[STANDARD]
     for start in (False, True):
         told = f"start token {'included' if start else 'omitted'}"
-        measured, missing = _probe_variation(variation, MINIMAL, start)
+        found, missing = measured(variation, run=MINIMAL, start_included=start)
         yield Gate(
             "7",
             f"{name}, {told}",
             f"variation of {name} on D4 ({told}) is below {MINIMAL_BELOW}",
             SECTION_4_1,
             (Condition("value", "<", MINIMAL_BELOW),),
-            measured,
+            found,
             missing,
             published=PUBLISHED_VARIATION[MINIMAL],
         )
-        measured, missing = contrast(
+        found, missing = measured(
             contrasts, contrast="variation_ratio", first=MINIMAL, second=STANDARD, metric=convention(start)
         )
         yield Gate(
@@ -150,7 +143,7 @@ def minimal(variation: pl.DataFrame, contrasts: pl.DataFrame) -> Iterator[Gate]:
             f"its interval below {RATIO_INTERVAL_BELOW}",
             SECTION_4_1,
             (Condition("value", "<", RATIO_BELOW), Condition("hi", "<", RATIO_INTERVAL_BELOW)),
-            measured,
+            found,
             missing,
             published=PUBLISHED_VARIATION[MINIMAL] / PUBLISHED_VARIATION[STANDARD],
         )
@@ -160,7 +153,7 @@ def prefix_ratio(contrasts: pl.DataFrame) -> Iterator[Gate]:
     """Claim 22: trained on prefixes, standard models vary several times more than those with a minimal first layer."""
     for run in (PREFIX_STANDARD, PREFIX_STANDARD_ALL):
         for start in (False, True):
-            measured, missing = contrast(
+            found, missing = measured(
                 contrasts,
                 contrast="variation_ratio",
                 first=run,
@@ -175,25 +168,8 @@ def prefix_ratio(contrasts: pl.DataFrame) -> Iterator[Gate]:
                 f"is at least {PREFIX_RATIO:g}",
                 APPENDIX_D_2,
                 (Condition("value", ">=", PREFIX_RATIO),),
-                measured,
+                found,
                 missing,
                 published=PUBLISHED_PREFIX_VARIATION["M1"] / PUBLISHED_PREFIX_VARIATION["M4"],
                 scale_needed="paper",
             )
-
-
-def _probe_variation(variation: pl.DataFrame, run: str, start: bool) -> tuple[Measured | None, str]:
-    rows = variation.filter(
-        pl.col("last_layer"), run=run, probe_split=PROBE, seq_id=0, head=0, start_included=start, causal=True
-    )
-    if not rows.height:
-        return None, f"run {run} or probe {PROBE} is not in params.yaml"
-    row = rows.row(0, named=True)
-    return Measured(
-        row["variation_mean"],
-        row["ci_lo"],
-        row["ci_hi"],
-        row["n_models"],
-        row["n_excluded"],
-        row["excluded_reason"],
-    ), ""

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import polars as pl
 
 from pipeline.kit.verdicts import Condition, Gate
-from pipeline.studies.dyck.claims.common import APPENDIX_D_2, SECTION_4_2, contrast
-from schemas.dyck.tables import ARMS, COMPLETE, PREFIX
+from pipeline.studies.dyck.claims.common import APPENDIX_D_2, SECTION_4_2, measured
+from pipeline.studies.dyck.names import ARMS, COMPLETE, PREFIX
 
 BETA_RATIO_BELOW = 0.5
 POOLED_RANK_BELOW = -0.5
@@ -27,21 +27,21 @@ def balance(contrasts: pl.DataFrame, claim: str = "8", data: str = COMPLETE) -> 
             Condition("hi", "<", 0),
         ),
     ):
-        measured, missing = contrast(contrasts, contrast="beta", statistic=statistic, **_compared(data))
+        found, missing = measured(contrasts, contrast="beta", statistic=statistic, **_compared(data))
         predicate = f"median balance violation, {predicate}{_ON[data]}"
         gate = statistic if data == COMPLETE else f"balance, {statistic}"
-        yield Gate(claim, gate, predicate, SOURCES[data], (condition,), measured, missing)
+        yield Gate(claim, gate, predicate, SOURCES[data], (condition,), found, missing)
 
 
 def accuracy(contrasts: pl.DataFrame, claim: str = "9", data: str = COMPLETE) -> Iterator[Gate]:
     """Claim 9: it improves accuracy at length."""
     for name in ("acc_close", "acc_thr80"):
-        measured, missing = contrast(
+        found, missing = measured(
             contrasts, contrast="accuracy", statistic="difference of means", metric=name, **_compared(data)
         )
         predicate = f"mean {name} at length, contrastive minus standard, is positive, its interval too"
         conditions = (Condition("value", ">", 0), Condition("lo", ">", 0))
-        yield Gate(claim, name, f"{predicate}{_ON[data]}", SOURCES[data], conditions, measured, missing)
+        yield Gate(claim, name, f"{predicate}{_ON[data]}", SOURCES[data], conditions, found, missing)
 
 
 def on_prefixes(contrasts: pl.DataFrame) -> Iterator[Gate]:
@@ -57,13 +57,13 @@ def _compared(data: str) -> dict[str, str]:
 def rank(contrasts: pl.DataFrame) -> Iterator[Gate]:
     """Claim 10: violation and accuracy at length are anticorrelated."""
     metric = "beta, acc_thr80"
-    measured, missing = contrast(
+    found, missing = measured(
         contrasts, contrast="rank", statistic="spearman", first=ARMS[COMPLETE]["standard"], metric=metric
     )
     predicate = "Spearman(beta, acc_thr80 at length) over standard replicas is negative, its interval too"
     negative = (Condition("value", "<", 0), Condition("hi", "<", 0))
-    yield Gate("10", "standard", predicate, SECTION_4_2, negative, measured, missing, scale_needed="paper")
-    measured, missing = contrast(
+    yield Gate("10", "standard", predicate, SECTION_4_2, negative, found, missing, scale_needed="paper")
+    found, missing = measured(
         contrasts,
         contrast="rank",
         statistic="spearman of both arms pooled",
@@ -72,4 +72,4 @@ def rank(contrasts: pl.DataFrame) -> Iterator[Gate]:
     )
     predicate = f"Spearman(beta, acc_thr80 at length) over both arms pooled is below {POOLED_RANK_BELOW}"
     strong = (Condition("value", "<", POOLED_RANK_BELOW),)
-    yield Gate("10", "both arms", predicate, SECTION_4_2, strong, measured, missing)
+    yield Gate("10", "both arms", predicate, SECTION_4_2, strong, found, missing)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import polars as pl
 
-from pipeline.kit.verdicts import Condition, Gate, Measured
-from pipeline.studies.dyck.claims.common import contrast
-from schemas.dyck.tables import (
+from pipeline.kit import evidence
+from pipeline.kit.verdicts import Condition, Gate
+from pipeline.studies.dyck.claims import common
+from pipeline.studies.dyck.names import (
     COPY_DEEP,
     COPY_HEADS,
     COPY_NO_SKIP,
@@ -40,7 +42,7 @@ def accuracy(contrasts: pl.DataFrame) -> Iterator[Gate]:
         (SHALLOW, SHALLOW_ACCURATE, FIGURE_5),
     ):
         for run, name in models.items():
-            measured, missing = contrast(contrasts, contrast="copying", first=run)
+            measured, missing = common.measured(contrasts, contrast="copying", first=run)
             predicate = f"median accuracy of copying ({name}) on held-out strings is at least {bound}"
             reached = (Condition("value", ">=", bound),)
             yield Gate("21", f"accuracy, {name}", predicate, source, reached, measured, missing, bound)
@@ -49,21 +51,16 @@ def accuracy(contrasts: pl.DataFrame) -> Iterator[Gate]:
 def misleading(ablation: pl.DataFrame) -> Iterator[Gate]:
     """Some map seems to say what the model does, and hardly matters; which one is left to chance."""
     low, high = LIFTS_READ
+    accuracies = pl.col("acc_before", "acc_after")
+    undefined = pl.any_horizontal((accuracies.is_null() | accuracies.is_nan()).any())
+    count = pl.when(undefined).then(float("nan")).otherwise(pl.col("misleading").sum())
     for run, name in DEEP.items():
         maps = ablation.filter(run=run, mode=UNIFORM_MODE)
-        measured = Measured(float(maps["misleading"].sum()), n=maps["replica"].n_unique())
+        found, missing = evidence.reduced(maps, count, common.missing(run))
         predicate = (
             f"maps ({name}, all replicas) where the lift of some bracket is at most {low} or at least {high:g}, and "
             f"where uniform attention in their place changes accuracy by less than {MISLEADING_BELOW}: at least 1"
         )
-        missing = f"{run}, or the data it is measured on, are not in params.yaml"
         some = (Condition("value", ">=", 1),)
-        yield Gate(
-            "21",
-            f"misleading maps, {name}",
-            predicate,
-            FIGURES_4_6,
-            some,
-            measured if maps.height else None,
-            "" if maps.height else missing,
-        )
+        measured = replace(found, n=maps["replica"].n_unique()) if found else None
+        yield Gate("21", f"misleading maps, {name}", predicate, FIGURES_4_6, some, measured, missing)

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from pipeline.kit.verdicts import Condition, Gate, Measured, within
-from pipeline.studies.dyck.claims.common import contrast
-from schemas.dyck.tables import PUBLISHED_TABLE_1, TABLE_1
+from pipeline.kit.verdicts import Condition, Gate, within
+from pipeline.studies.dyck.claims.common import measured
+from pipeline.studies.dyck.names import PUBLISHED_TABLE_1, TABLE_1
 
 # Random causal maps of 19 and 20 rows vary by 3.2955 and 3.3860: below both, above both.
 BELOW_RANDOM, ABOVE_RANDOM = 3.30, 3.39
@@ -22,11 +22,21 @@ def table_1(table: pl.DataFrame, contrasts: pl.DataFrame) -> Iterator[Gate]:
     """Claim 13: every cell of Table 1 against random maps and the published value."""
     for cell, published in PUBLISHED_TABLE_1.items():
         for layer, (mean, _) in enumerate(published, start=1):
-            measured, missing = _table_1_cell(table, TABLE_1[cell], layer)
+            found, missing = measured(table, run=TABLE_1[cell], layer=layer)
             for suffix, rule, scale, conditions in _layer_rules(layer, mean):
                 gate = f"{cell_name(*cell)}: layer {layer}{suffix}"
                 predicate = f"variation of layer {layer} on D5 ({cell_name(*cell)}) is {rule}"
-                yield Gate("13", gate, predicate, TABLE_1_SOURCE, conditions, measured, missing, mean, scale)
+                yield Gate(
+                    "13",
+                    gate,
+                    predicate,
+                    TABLE_1_SOURCE,
+                    conditions,
+                    found,
+                    missing,
+                    mean,
+                    scale_needed=scale,
+                )
         if len(published) == 3:
             rule = f"variation of layer 3 on D5 ({cell_name(*cell)}) is larger than that of layer 2"
             yield _layer_ratio(
@@ -67,21 +77,14 @@ def _layer_ratio(
     bound: float,
     scale: str,
 ) -> Gate:
-    measured, missing = contrast(contrasts, contrast="layer_ratio", first=TABLE_1[cell])
+    found, missing = measured(contrasts, contrast="layer_ratio", first=TABLE_1[cell])
     _, (middle, _), (last, _) = PUBLISHED_TABLE_1[cell]
     above = (Condition("value", ">", bound),)
-    return Gate(claim, gate, predicate, TABLE_1_SOURCE, above, measured, missing, last / middle, scale)
+    return Gate(
+        claim, gate, predicate, TABLE_1_SOURCE, above, found, missing, last / middle, scale_needed=scale
+    )
 
 
 def cell_name(k: int, depth: int, layers: int) -> str:
     """A row of Table 1, as gates call it."""
     return f"k={k}, D={depth}, {layers} layers"
-
-
-def _table_1_cell(table: pl.DataFrame, run: str, layer: int) -> tuple[Measured | None, str]:
-    rows = table.filter(run=run, layer=layer)
-    if not rows.height:
-        return None, f"run {run} or its probe is not in params.yaml"
-    row = rows.row(0, named=True)
-    names = ("mean", "ci_lo", "ci_hi", "n_models", "n_excluded", "excluded_reason")
-    return Measured(*(row[name] for name in names)), ""

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from pipeline.kit.verdicts import Condition, Gate, Measured, within
+import polars as pl
+
+from pipeline.kit import evidence
+from pipeline.kit.evidence import check_gate
+from pipeline.kit.extremes import column_max
+from pipeline.kit.verdicts import Condition, Gate
 from pipeline.studies.dyck.claims.common import (
-    PROBE_LENGTH,
     RANDOM_MAPS,
     SECTION_2,
     SECTION_3,
     SECTION_4_1,
 )
 
+RANDOM_SIZES = (15, 16, 17, 19, 20)  # the probes with and without their last or start token
+PUBLISHED_SIZES = (16, 19)
 SAMPLER_CHECKS = {"prefix-chi2": "law of prefixes", "depth-zero": "depth 0 at length 28"}
 # Claims on the executable theory: claim -> theory check -> gate.
 CONSTRUCTIONS = {
@@ -45,81 +53,73 @@ THEOREM_2, COROLLARY_2 = "Wen et al. 2023, Theorem 2", "Wen et al. 2023, Corolla
 def sampler(theory: dict[str, Any]) -> Iterator[Gate]:
     """Claim 1: the sampler draws from the exact law."""
     for check, gate in SAMPLER_CHECKS.items():
-        yield _theory_gate("1", gate, theory, check, SECTION_2)
+        yield check_gate(theory, "1", gate, check, SECTION_2)
 
 
 def random_attention(theory: dict[str, Any]) -> Iterator[Gate]:
     """Claim 2: what the published variation of random maps was."""
-    sizes = sorted(
-        int(check.rpartition("-")[2]) for check in theory if check.startswith("causal-monte-carlo-")
-    )
-    for n in sizes or [PROBE_LENGTH]:
-        yield _theory_gate("2", f"random causal maps, N={n}", theory, f"causal-monte-carlo-{n}", SECTION_4_1)
-    for n in [n for n in sizes if RANDOM_MAPS.format(n) in theory]:
-        published = theory[RANDOM_MAPS.format(n)]["bound"]
-        yield _theory_gate(
-            "2", f"published value, N={n}", theory, RANDOM_MAPS.format(n), SECTION_4_1, published
-        )
-        yield _theory_gate("2", f"maps without mask, N={n}", theory, f"square-{n}", SECTION_4_1)
-
-
-def _theory_gate(
-    claim: str, gate: str, theory: dict[str, Any], check: str, source: str, published: float | None = None
-) -> Gate:
-    row = theory.get(check)
-    if row is None:
-        return Gate(claim, gate, check, source, (), None, f"theory check {check} is not in params.yaml")
-    if row["comparison"] == "within":
-        conditions: tuple[Condition, ...] = within(row["bound"], row["tolerance"])
-    else:
-        conditions = (Condition("value", row["comparison"], row["bound"]),)
-    return Gate(
-        claim,
-        gate,
-        row["statement"],
-        row["source"],
-        conditions,
-        Measured(row["measured"]),
-        published=published,
-    )
+    for n in RANDOM_SIZES:
+        yield check_gate(theory, "2", f"random causal maps, N={n}", f"causal-monte-carlo-{n}", SECTION_4_1)
+    for n in PUBLISHED_SIZES:
+        check = RANDOM_MAPS.format(n)
+        published = theory[check]["bound"] if check in theory else None
+        yield check_gate(theory, "2", f"published value, N={n}", check, SECTION_4_1, published)
+        yield check_gate(theory, "2", f"maps without mask, N={n}", f"square-{n}", SECTION_4_1)
 
 
 def constructions(theory: dict[str, Any]) -> Iterator[Gate]:
     """Claims 15 to 17 and 20: solvers that are built, and broken."""
     for claim, checks in CONSTRUCTIONS.items():
         for check, gate in checks.items():
-            yield _theory_gate(claim, gate, theory, check, SECTION_3)
+            yield check_gate(theory, claim, gate, check, SECTION_3)
 
 
-def pruning(theory: dict[str, Any]) -> Iterator[Gate]:
-    """Claim 18: pruning a random parent to a target."""
-    layers = sorted(check.rpartition("-l")[2] for check in theory if check.startswith("pruning-legal-l"))
+def pruning(theory: dict[str, Any], rows: pl.DataFrame) -> Iterator[Gate]:
+    """Claim 18: pruning a random parent to a target; ``rows`` are all theory checks."""
+    layers = sorted(
+        {found[1] for check in theory if (found := re.match(r"pruning-(?:legal|slope)-l(\d+)$", check))}
+    )
     for L in layers or ["1"]:
-        yield _theory_gate("18", f"masks, L={L}", theory, f"pruning-legal-l{L}", THEOREM_2)
-        gate = _theory_gate("18", f"slope, L={L}", theory, f"pruning-slope-l{L}", THEOREM_2)
-        if gate.measured is not None:
-            lo, hi = (theory[f"pruning-slope-{end}-l{L}"]["measured"] for end in ("low", "high"))
-            gate = replace(gate, measured=replace(gate.measured, lo=lo, hi=hi))
-        yield gate
-    errors = [row["measured"] for check, row in theory.items() if check.startswith(PRUNED_ERROR)]
+        yield check_gate(theory, "18", f"masks, L={L}", f"pruning-legal-l{L}", THEOREM_2)
+        yield _slope(theory, L)
+    measured, missing = evidence.checks(rows, f"^{PRUNED_ERROR}", column_max("measured"))
+    parents = sum(check.startswith(PRUNED_ERROR) for check in theory)
     yield Gate(
         "18",
         "error, L=1, n=16",
         f"largest error of random parents pruned with 16 candidates per weight, L=1, is at most {PRUNED_ERROR_AT_MOST}",
         THEOREM_2,
         (Condition("value", "<=", PRUNED_ERROR_AT_MOST),),
-        Measured(max(errors), n=len(errors)) if errors else None,
-        "" if errors else f"theory checks {PRUNED_ERROR}... are not in params.yaml",
+        replace(measured, n=parents) if measured else None,
+        missing,
     )
+
+
+def _slope(theory: dict[str, Any], L: str) -> Gate:
+    """Return the gate of a slope, with its interval; a slope without one, or with one of NaN, is no measurement."""
+    gate = check_gate(theory, "18", f"slope, L={L}", f"pruning-slope-l{L}", THEOREM_2)
+    ends = [f"pruning-slope-{end}-l{L}" for end in ("low", "high")]
+    if absent := [check for check in ends if check not in theory]:
+        return replace(gate, measured=None, missing=gate.missing or f"no theory check is named {absent[0]}")
+    if gate.measured is None:
+        return gate
+    lo, hi = (theory[check]["measured"] for check in ends)
+    value = gate.measured.value if all(map(defined, (lo, hi))) else None
+    return replace(gate, measured=replace(gate.measured, value=value, lo=lo, hi=hi))
+
+
+def defined(number: float | None) -> bool:
+    """Return whether a number is one."""
+    return number is not None and not math.isnan(number)
 
 
 def shared_matrix(theory: dict[str, Any]) -> Iterator[Gate]:
     """Claim 19: one matrix shared by two targets."""
     for layer in range(1, 5):
         check = f"shared-identical-{layer}"
-        yield _theory_gate("19", f"layer {layer} is the same", theory, check, COROLLARY_2)
+        yield check_gate(theory, "19", f"layer {layer} is the same", check, COROLLARY_2)
         for target in (1, 2):
             check = f"shared-error-{layer}-target-{target}"
             name = f"layer {layer} shared, target {target}"
-            yield _theory_gate("19", name, theory, check, COROLLARY_2)
-    yield _theory_gate("19", "targets differ", theory, "shared-distance", COROLLARY_2)
+            yield check_gate(theory, "19", name, check, COROLLARY_2)
+    yield check_gate(theory, "19", "targets differ", "shared-distance", COROLLARY_2)

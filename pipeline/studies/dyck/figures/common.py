@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import altair as alt
 import polars as pl
 
+from pipeline.kit import charts
+from pipeline.studies.dyck.names import ARMS, PROBE, START_SIGN
+
+if TYPE_CHECKING:
+    from pipeline.kit.results import Results
+
 UNIT = [0, 0.2, 0.4, 0.6, 0.8, 1]  # ticks of shares
+LOG_TITLE = "attention variation (log scale)"
+PROBE_TEXT = "[[[[]]]](((())))"  # D4: footnote 10
+CELL = 15  # pixels of one attention weight
+# One hue, ever darker; steep at small weights, where most are. Even 0 is not white: white is masked.
+WEIGHTS, BLUES = [0, 0.1, 0.3, 0.6, 1], ["#EEF4FA", "#C3DAEE", "#7FB2DA", "#2B74B3", "#06264D"]
+ARM_COLOURS = {"standard": charts.VERMILLION, "contrastive": charts.BLUE}
+ACCURACIES = {"acc_close": "share of closers predicted", "acc_thr80": "share of positions sure of the closer"}
 
 Figure = tuple[alt.TopLevelMixin, pl.DataFrame]
 
@@ -13,7 +28,8 @@ Figure = tuple[alt.TopLevelMixin, pl.DataFrame]
 def log_domain(
     data: pl.DataFrame, low: str, highs: list[str], least: tuple[float, float]
 ) -> tuple[float, float]:
-    """Ends of a logarithmic axis that ``least`` and every value fit on, with its interval down to a hundredth of it."""
+    """Return the ends of a logarithmic axis that ``least`` and every value fit on, with its interval down to a
+    hundredth of it."""
     value = pl.col("value")
     low_end = pl.max_horizontal(pl.coalesce(low, value), value / 100) / 1.2
     high_end = pl.max_horizontal(value, *highs) * 1.2
@@ -22,5 +38,208 @@ def log_domain(
 
 
 def number(value: float | None, digits: int = 2) -> str:
-    """``value`` as figures print it; an en dash where it is not defined."""
+    """Return ``value`` as figures print it; an en dash where it is not defined."""
     return "–" if value is None else f"{value:.{digits}f}".replace("-", "−")
+
+
+def theory_points(context: Results, pattern: str) -> pl.DataFrame:
+    """Return the theory rows whose check matches ``pattern``, its group ``x`` as a number and other groups as text."""
+    found = context.theory().select("check", "measured")
+    found = found.with_columns(pl.col("check").str.extract_groups(f"^{pattern}$")).unnest("check")
+    return found.drop_nulls("x").with_columns(pl.col("x").cast(pl.Float64))
+
+
+# Attention maps
+
+
+def maps(
+    context: Results,
+    panels: list[tuple[str, int, str]],
+    title: str,
+    probe: str = PROBE,
+    start: bool = False,
+    cell: int = CELL,
+) -> Figure:
+    """Return maps of the last layer, two in a row; without the start token, as in the published variation, or with
+    it."""
+    attention, accuracy, stack = (context.table(name) for name in ("attention", "accuracy", "stack_score"))
+    frames, charts_, words = [], [], []
+    text = ""
+    for letter, (run, which, label) in zip("abcd", panels, strict=False):
+        weights = attention.filter(run=run, probe_split=probe, start_included=start, head=0)
+        replicas = weights["replica"].unique().sort().to_list()
+        if which >= len(replicas):
+            continue
+        weights = weights.filter(pl.col("layer") == pl.col("layer").max(), replica=replicas[which])
+        text = weights["text"][0]
+        frame = map_data(weights, f"({letter}) {label}", text)
+        frames.append(frame)
+        scores = _map_scores(accuracy, stack, run, replicas[which])
+        charts_.append(map_panel(frame, scores, cell, text))
+        boxed = frame.filter("box").select(pl.col("weight").mean()).item()
+        words.append(f"{frame['panel'][0]}: {', '.join(scores)}, mean weight in the boxes {boxed:.2f}")
+    convention = f"start token, drawn as {START_SIGN}" if start else "without start token"
+    told = (
+        f"{title}, on {text}, {convention}: weight of every query (row) on every key (column). "
+        f"Boxes mark the last unmatched open bracket of each query. {'. '.join(words) or 'No model to show'}."
+    )
+    if not frames:
+        empty = pl.DataFrame(schema={"panel": pl.String, "weight": pl.Float64})
+        return alt.Chart(empty).mark_rect().properties(title=title, description=told), empty
+    subtitle = [
+        f"Probe {'with ' if start else ''}{convention}; boxes: the last unmatched open bracket of each query.",
+        "Stack score: share of queries of held-out strings with most weight on their box.",
+    ]
+    rows = [alt.hconcat(*charts_[i : i + 2], spacing=40) for i in range(0, len(charts_), 2)]
+    figure = alt.vconcat(*rows, spacing=26).resolve_scale(color="shared")
+    return figure.properties(title=alt.TitleParams(title, subtitle=subtitle), description=told), pl.concat(
+        frames
+    )
+
+
+def map_data(weights: pl.DataFrame, panel: str, text: str = PROBE_TEXT) -> pl.DataFrame:
+    """Return the rows that one map on ``text`` draws: weights of a map, with tokens, and where the boxes are."""
+    top = last_unmatched(text)
+    tokens = dict(enumerate(text))
+    position = {name: pl.col(name).cast(pl.Int32) for name in ("query", "key")}
+    return weights.sort("query", "key").select(
+        pl.lit(panel).alias("panel"),
+        "run",
+        "replica",
+        *position.values(),
+        *(column.replace_strict(tokens).alias(f"{name}_token") for name, column in position.items()),
+        "weight",
+        (position["query"].replace_strict(dict(enumerate(top))) == position["key"]).alias("box"),
+    )
+
+
+def last_unmatched(text: str) -> list[int]:
+    """Return the position of the last unmatched open bracket after each character, -1 where there is none."""
+    stack: list[int] = []
+    found = []
+    for i, char in enumerate(text):
+        stack = [*stack, i] if char in "[({<" else stack[:-1]
+        found.append(stack[-1] if stack else -1)
+    return found
+
+
+def _map_scores(accuracy: pl.DataFrame, stack: pl.DataFrame, run: str, replica: int) -> list[str]:
+    where = {"run": run, "replica": replica}
+    found = []
+    for row in accuracy.filter(**where).filter("in_distribution").iter_rows(named=True):
+        found.append(f"accuracy {row['acc_close']:.3f}")
+    last = stack.filter(**where).filter(pl.col("layer") == pl.col("layer").max(), head=0)
+    for row in last.iter_rows(named=True):
+        found.append(f"stack score {row['stack_argmax']:.2f}")
+    return found
+
+
+def map_panel(frame: pl.DataFrame, scores: list[str], cell: int = CELL, text: str = PROBE_TEXT) -> Any:
+    """Return one map, ``cell`` pixels per weight, boxes at the last unmatched open bracket."""
+    label = f"'{text}'[datum.value]"
+    axis: dict[str, Any] = {
+        "labelExpr": label,
+        "labelAngle": 0,
+        "ticks": False,
+        "domain": False,
+        "titlePadding": 4,
+        "labelFontSize": min(charts.SIZE, cell - 2),
+    }
+    order = list(range(len(text)))
+    x = alt.X("key:O", title="key", sort=order, axis=alt.Axis(**axis), scale=alt.Scale(domain=order))
+    y = alt.Y("query:O", title="query", sort=order, axis=alt.Axis(**axis), scale=alt.Scale(domain=order))
+    colour = alt.Color(
+        "weight:Q",
+        title="attention weight",
+        scale=alt.Scale(domain=WEIGHTS, range=BLUES),
+        legend=alt.Legend(orient="bottom", gradientLength=240, values=UNIT),
+    )
+    base = alt.Chart(frame).encode(
+        x=x,
+        y=y,
+        tooltip=[
+            alt.Tooltip("query:O"),
+            alt.Tooltip("query_token:N", title="query token"),
+            alt.Tooltip("key:O"),
+            alt.Tooltip("key_token:N", title="key token"),
+            alt.Tooltip("weight:Q", format=".3f"),
+        ],
+    )
+    weights = base.mark_rect().encode(color=colour)
+    boxes = base.transform_filter(alt.datum.box).mark_rect(
+        filled=False, stroke=charts.VERMILLION, strokeWidth=1.6
+    )
+    title = alt.TitleParams(frame["panel"][0], subtitle=", ".join(scores), fontSize=charts.SIZE, offset=6)
+    side = cell * len(text)
+    return alt.layer(weights, boxes).properties(width=side, height=side, title=title)
+
+
+# Balance against accuracy at length
+
+
+def scatter(context: Results, trained: str, told: str) -> Figure:
+    """Return balance violation against accuracy at length, one point per model, for both arms of one kind of data."""
+    runs = ARMS[trained]
+    data = context.table("fig3").filter(~pl.col("diverged"), data=trained).sort("arm", "replica")
+    contrasts = context.table("contrasts").filter(pl.col("first").is_in(list(runs.values())), contrast="rank")
+    lengths = context.table("accuracy").filter(pl.col("run").is_in(list(runs.values())), eval_split="lengen")
+    panels = [_scatter_panel(data, contrasts, name, runs) for name in ACCURACIES]
+    shortest, longest = lengths.select(pl.col("shortest").min(), pl.col("longest").max()).row(0)
+    span = f" at lengths {shortest} to {longest}" if lengths.height else ""
+    confidence = f", {contrasts['confidence'][0]:.0%} bootstrap interval" if contrasts.height else ""
+    title = alt.TitleParams(
+        f"Balance violation against accuracy{span}",
+        subtitle=[
+            f"One point per model, {told}; lines by least squares",
+            f"ρ: Spearman's rank correlation{confidence}",
+        ],
+    )
+    words = (
+        f"Length generalisation against balance violation, one point per model, {told}, for standard and contrastive "
+        f"training. {'. '.join(f'{name}: ' + '; '.join(_rank_lines(contrasts, name, runs)) for name in ACCURACIES)}."
+    )
+    return alt.hconcat(*panels, spacing=30).properties(title=title, description=words), data
+
+
+def _scatter_panel(data: pl.DataFrame, contrasts: pl.DataFrame, accuracy: str, runs: dict[str, str]) -> Any:
+    arms = list(runs)
+    colour = alt.Color(
+        "arm:N",
+        title="training",
+        scale=alt.Scale(domain=arms, range=[ARM_COLOURS[arm] for arm in arms]),
+        legend=alt.Legend(orient="bottom"),
+    )
+    shape = alt.Shape(
+        "arm:N", title="training", scale=alt.Scale(domain=arms, range=["circle", "triangle-up"])
+    )
+    x = alt.X(
+        "beta:Q",
+        title="balance violation β, mean |S| / P",
+        scale=alt.Scale(zero=True),
+        axis=alt.Axis(tickCount=4),
+    )
+    y = alt.Y(f"{accuracy}:Q", title=ACCURACIES[accuracy], scale=alt.Scale(zero=False, nice=True))
+    base = alt.Chart(data)
+    points = base.mark_point(filled=True, size=55, opacity=0.8).encode(x=x, y=y, color=colour, shape=shape)
+    lines = (
+        base.transform_regression("beta", accuracy, groupby=["arm"])
+        .mark_line(strokeWidth=2)
+        .encode(x=x, y=y, color=colour)
+    )
+    title = alt.TitleParams(
+        accuracy, subtitle=_rank_lines(contrasts, accuracy, runs), fontSize=charts.SIZE, offset=8
+    )
+    return alt.layer(points, lines).properties(width=235, height=235, title=title)
+
+
+def _rank_lines(contrasts: pl.DataFrame, accuracy: str, runs: dict[str, str]) -> list[str]:
+    """Return Spearman's correlation and its interval, per arm and pooled."""
+    rows = contrasts.filter(metric=f"beta, {accuracy}")
+    lines = []
+    for label, where in (
+        *((arm, {"statistic": "spearman", "first": run}) for arm, run in runs.items()),
+        ("both", {"statistic": "spearman of both arms pooled"}),
+    ):
+        for row in rows.filter(**where).iter_rows(named=True):
+            lines.append(f"{label}: ρ = {number(row['value'])} [{number(row['lo'])}, {number(row['hi'])}]")
+    return lines or ["no correlation measured"]

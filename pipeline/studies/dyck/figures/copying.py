@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import altair as alt
 import polars as pl
 
 from pipeline.kit import charts
-from pipeline.studies.dyck.figures.common import Figure, number
-from pipeline.studies.dyck.figures.maps import map_panel
-from schemas.dyck.tables import (
+from pipeline.studies.dyck.figures.common import Figure, map_panel, number
+from pipeline.studies.dyck.names import (
     ALL_QUERIES,
     BRACKETS,
     COPY_DEEP,
@@ -25,6 +24,9 @@ from schemas.dyck.tables import (
     UNIFORM_MODE,
 )
 
+if TYPE_CHECKING:
+    from pipeline.kit.results import Results
+
 CELL, LARGE_CELL = 10, 15  # pixels of one attention weight
 OPENING, CLOSING = "opening brackets", "closing brackets"
 ONE_LAYER = {
@@ -36,7 +38,7 @@ HEAD = ["run", "replica", "layer", "head"]
 Chosen = tuple[str, dict[str, Any]]  # what a panel is called, and which head it shows
 
 
-def fig4(context: Any) -> Figure:
+def fig4(context: Results) -> Figure:
     """Figure 4: layers 2 to 4 of the four-layer model with the most maps that can be read and mislead."""
     maps = _uniform(context).filter(run=COPY_DEEP)
     change = (pl.col("acc_after") - pl.col("acc_before")).abs().max()
@@ -57,7 +59,7 @@ def fig4(context: Any) -> Figure:
     return _figure(context, "Attention of a four-layer model that copies", rule, chosen, CELL)
 
 
-def fig5(context: Any) -> Figure:
+def fig5(context: Results) -> Figure:
     """Figure 5: the one layer of models that copy, with and without ways around attention."""
     lifts = _lifts(context).filter(pl.col("key_class").is_in(BRACKETS))
     spread = lifts.group_by(HEAD).agg((pl.col("lift").max() - pl.col("lift").min()).alias("spread"))
@@ -69,7 +71,7 @@ def fig5(context: Any) -> Figure:
     return _figure(context, "Attention of one-layer models that copy", rule, chosen, CELL)
 
 
-def fig6(context: Any) -> Figure:
+def fig6(context: Results) -> Figure:
     """Figure 6: two heads of one model with four layers of four heads, one that looks at one kind of bracket and one
     that looks at the current position."""
     own = (
@@ -100,7 +102,7 @@ def fig6(context: Any) -> Figure:
     )
 
 
-def _figure(context: Any, title: str, rule: str, chosen: list[Chosen], cell: int) -> Figure:
+def _figure(context: Results, title: str, rule: str, chosen: list[Chosen], cell: int) -> Figure:
     """The maps of the ``chosen`` heads side by side, each with its lifts and what ablation does."""
     table = context.table("copy_maps")
     panels, frames, words = [], [], []
@@ -157,7 +159,7 @@ def _map_data(weights: pl.DataFrame, panel: str) -> pl.DataFrame:
     )
 
 
-def _told(context: Any, head: dict[str, Any]) -> list[str]:
+def _told(context: Results, head: dict[str, Any]) -> list[str]:
     """What stands above a map: its largest and smallest lift, the change of accuracy, and what follows from them."""
     lifts = _lifts(context).filter(pl.col("key_class").is_in(BRACKETS), **head).sort("lift", "key_class")
     told = [
@@ -176,15 +178,15 @@ def _told(context: Any, head: dict[str, Any]) -> list[str]:
     return [*told, f"accuracy {row['acc_before']:.3f}", f"ablated: {number(points, 1)} points", found]
 
 
-def _lifts(context: Any) -> pl.DataFrame:
+def _lifts(context: Results) -> pl.DataFrame:
     return context.table("class_lift").filter(query_class=ALL_QUERIES)
 
 
-def _uniform(context: Any) -> pl.DataFrame:
+def _uniform(context: Results) -> pl.DataFrame:
     return context.table("ablation").filter(mode=UNIFORM_MODE)
 
 
-def _kinds(context: Any) -> pl.DataFrame:
+def _kinds(context: Results) -> pl.DataFrame:
     """Mean attention of every head on opening and on closing brackets, over all queries."""
     kind = {bracket: (CLOSING if i % 2 else OPENING) for i, bracket in enumerate(BRACKETS)}
     brackets = _lifts(context).filter(pl.col("key_class").is_in(BRACKETS))

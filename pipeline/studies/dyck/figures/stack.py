@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import altair as alt
 import polars as pl
 
 from pipeline.kit import charts
 from pipeline.studies.dyck.figures.common import UNIT, Figure
-from schemas.dyck.tables import (
+from pipeline.studies.dyck.names import (
     LINEAR,
     MINIMAL,
     MINIMAL_ANGLE,
@@ -20,6 +20,9 @@ from schemas.dyck.tables import (
     TABLE_1,
     WIDE,
 )
+
+if TYPE_CHECKING:
+    from pipeline.kit.results import Results
 
 STACK_LABELS = {
     STANDARD: "standard (M1)",
@@ -33,7 +36,7 @@ STACK_LABELS = {
 ONE_MODEL, EVEN, LIKE = "one model", "uniform attention", f"stack-like from {STACK_LIKE}"
 
 
-def stack_score(context: Any) -> Figure:
+def stack_score(context: Results) -> Figure:
     """DYCK-A4, evidence for claim 4: how often, and how much, attention looks at the last unmatched open bracket."""
     models = STACK_LABELS | {run: "k={}, D={}, {} layers (M8)".format(*cell) for cell, run in TABLE_1.items()}
     table = context.table("stack_score").filter(pl.col("run").is_in(list(models)), head=0)

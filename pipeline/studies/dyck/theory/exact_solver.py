@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.stats import bootstrap_pairs, causal_distance
 from pipeline.kit.streams import stream
 from pipeline.languages import dyck
 from pipeline.studies.dyck import constructions
 from pipeline.studies.dyck.constructions import Language, Solver, exact_solvers
 from schemas import theory
+
+if TYPE_CHECKING:
+    from pipeline.studies.dyck.params import ExactSolverCheck
 
 LANGUAGES = (Language(2, 4), Language(3, 4), Language(2, 8))
 SIGMAS = {0.0: 1e-9, 0.5: 1e-9, 1.0: 1e-9, 2.0: 1e-5}  # spread of the logits: accepted error
@@ -30,7 +34,7 @@ DEEPER = "Wen et al. 2023, appendix C.2"
 RANK, INDEX, OVERLAP = (f"dyck-theorem-1-{name}" for name in ("rank", "index", "overlap"))
 
 
-def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
+def check(entry: ExactSolverCheck, theory_id: str, seed: int) -> pl.DataFrame:
     """Rows of `schemas.theory.Theory`: ``entry.solvers`` random solvers on strings of ``entry.length`` tokens for
     each language and spread of logits, ``entry.maps`` for the variation of their attention on D4."""
     checks = [
@@ -50,7 +54,10 @@ def error(found: NDArray[np.float64], law: NDArray[np.float64]) -> float:
 
 
 def closer_accuracy(found: NDArray[np.float64], tokens: NDArray) -> float:
-    """Share of the closers in (..., T) that have the largest prediction (..., T + 1, 2k) among closers."""
+    """Return the share of the closers in (..., T) that have the largest prediction (..., T + 1, 2k) among closers; NaN
+    if a prediction is."""
+    if np.isnan(found).any():
+        return float("nan")
     best = found[..., :-1, 1::2].argmax(-1)
     asked = np.broadcast_to(dyck.is_close(tokens), best.shape)
     return float((best == tokens // 2 - 1)[asked].mean())
@@ -76,7 +83,7 @@ def _law(language: Language, tokens: NDArray) -> NDArray[np.float64]:
     return language.law(tokens[:, 0])[:, None]
 
 
-def _exact(entry: Any, theory_id: str, seed: int) -> Iterator[dict[str, Any]]:
+def _exact(entry: ExactSolverCheck, theory_id: str, seed: int) -> Iterator[dict[str, Any]]:
     accuracies = []
     for language in LANGUAGES:
         tokens = _strings(language, (entry.solvers, entry.length), theory_id, seed)
@@ -101,7 +108,7 @@ def _exact(entry: Any, theory_id: str, seed: int) -> Iterator[dict[str, Any]]:
         "check": "exact-accuracy",
         "statement": "Every one of these solvers predicts every closing bracket",
         "size": f"{len(accuracies) * entry.solvers} solvers, length {entry.length}",
-        "measured": min(accuracies),
+        "measured": smallest(accuracies),
         "comparison": ">=",
         "bound": 1.0,
     }
@@ -116,11 +123,11 @@ def _variation(maps: int, theory_id: str, seed: int) -> Iterator[dict[str, Any]]
         1.0: (">=", RANDOM_MAPS),
         2.0: (">=", 2 * RANDOM_MAPS),
     }
-    worst = 0.0
+    errors = []
     for sigma, (comparison, bound) in rules.items():
         solver = _solvers(PROBED, sigma, maps, theory_id, seed, "maps")
         found, recorded = solver.run(PROBE, ["blocks.0.attn.pattern"])
-        worst = max(worst, error(found, PROBED.law(PROBE)))
+        errors.append(error(found, PROBED.law(PROBE)))
         flat = recorded["blocks.0.attn.pattern"][:, 0, 0, 1:, 1:].reshape(maps, -1)
         distances = np.stack([((flat - row) ** 2).sum(1) for row in flat])
         rng = stream(seed, "dyck", theory_id, "resamples", str(sigma))
@@ -142,7 +149,7 @@ def _variation(maps: int, theory_id: str, seed: int) -> Iterator[dict[str, Any]]
         "check": "exact-variation-error",
         "statement": "The solvers whose attention is compared all predict the law: largest |p - p*|",
         "size": f"probe of {n} tokens, {len(rules) * maps} solvers",
-        "measured": worst,
+        "measured": largest(errors),
         "comparison": "<=",
         "bound": SIGMAS[2.0],
     }
@@ -181,7 +188,7 @@ def printed_index(language: Language) -> NDArray[np.int64]:
     return (np.arange(1, k + 1)[:, None] * D + np.arange(1, D + 1)).ravel()
 
 
-def _index(entry: Any, theory_id: str, seed: int) -> Iterator[dict[str, Any]]:
+def _index(entry: ExactSolverCheck, theory_id: str, seed: int) -> Iterator[dict[str, Any]]:
     """U' has kD rows, and tD + d runs to kD + D: what is stored for the last type is never read."""
     solver = _solvers(PROBED, 0.0, 1, theory_id, seed)
     tokens = _strings(PROBED, (1, entry.length), theory_id, seed)
@@ -219,7 +226,7 @@ def printed_basis(language: Language, rng: np.random.Generator) -> NDArray[np.fl
     return basis
 
 
-def _overlap(entry: Any, theory_id: str, seed: int) -> Iterator[dict[str, Any]]:
+def _overlap(entry: ExactSolverCheck, theory_id: str, seed: int) -> Iterator[dict[str, Any]]:
     """U'(LN(a) + X) is said to be 0 for absent pairs; but it holds U'e, and Lemma 16 does not make that 0."""
     scores = constructions.balanced_scores([stream(seed, "dyck", theory_id, "overlap")], PROBED, 0.0)
     right = exact_solvers(PROBED, scores)
@@ -248,7 +255,7 @@ def _overlap(entry: Any, theory_id: str, seed: int) -> Iterator[dict[str, Any]]:
         }
 
 
-def _independent_of_attention(entry: Any, theory_id: str, seed: int) -> Iterator[dict[str, Any]]:
+def _independent_of_attention(entry: ExactSolverCheck, theory_id: str, seed: int) -> Iterator[dict[str, Any]]:
     """TH9: a head of zeros, and layers that pass everything on."""
     solver = _solvers(PROBED, 1.0, entry.solvers, theory_id, seed)
     tokens = _strings(PROBED, (entry.solvers, entry.length), theory_id, seed)

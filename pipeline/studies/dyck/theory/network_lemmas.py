@@ -5,14 +5,18 @@ Each construction runs as it is printed and, where that is wrong, as it should r
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from pipeline.kit.extremes import largest
 from pipeline.kit.streams import stream
 from schemas import theory
+
+if TYPE_CHECKING:
+    from pipeline.studies.dyck.params import LemmaCheck
 
 Array = NDArray[np.float64]
 
@@ -26,7 +30,7 @@ ROUNDING, ROUNDING_15 = 1e-12, 1e-9  # Lemma 15 divides by the gap
 WRONG = 0.1  # far above rounding
 
 
-def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
+def check(entry: LemmaCheck, theory_id: str, seed: int) -> pl.DataFrame:
     """Rows of `schemas.theory.Theory`; every construction meets ``entry.draws`` random inputs."""
     lemmas = {15: _lemma_15, 16: _lemma_16, 17: _lemma_17, 18: _lemma_18, 19: _lemma_19, 20: _lemma_20}
     checks = [
@@ -107,7 +111,7 @@ def _lemma_16(draws: int, rng: np.random.Generator) -> list[dict[str, Any]]:
             "check": "lemma-16-basis",
             "statement": "There are n - 2 orthonormal vectors orthogonal to the vector of ones: largest deviation",
             "size": size,
-            "measured": float(max(gram, constant, missing)),
+            "measured": largest(gram, constant, missing),
             "comparison": "<=",
             "bound": ROUNDING,
         },
@@ -322,7 +326,7 @@ def _lemma_20(draws: int, rng: np.random.Generator) -> list[dict[str, Any]]:
             "check": "lemma-20-norms",
             "statement": "For |W| = 2 both matrices have spectral norms of at most 2 sqrt(2): the larger one",
             "size": f"n={ENTRIES}",
-            "measured": float(max(np.linalg.norm(first, 2), np.linalg.norm(second, 2))),
+            "measured": largest(np.linalg.norm(first, 2), np.linalg.norm(second, 2)),
             "comparison": "<=",
             "bound": 2 * 2**0.5 + ROUNDING,
         },

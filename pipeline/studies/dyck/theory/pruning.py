@@ -7,15 +7,19 @@ subsets would give the slope -log10(2) = -0.301.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 from scipy import stats
 
+from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.streams import stream
 from pipeline.models.transformer import pruning
 from schemas import theory
+
+if TYPE_CHECKING:
+    from pipeline.studies.dyck.params import PruningCheck
 
 # The target and the inputs of the checks; LN_C of target and parent.
 M, M_A, W = 4, 2, 8
@@ -31,7 +35,7 @@ SOURCE = "Wen et al. 2023, Theorem 2"
 ERRATUM = "dyck-lemma-4"
 
 
-def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
+def check(entry: PruningCheck, theory_id: str, seed: int) -> pl.DataFrame:
     """Rows of `schemas.theory.Theory`: for every number of ``entry.layers`` and ``entry.candidates``,
     ``entry.seeds`` parents, each pruned to a target of its own."""
     checks: list[dict[str, Any]] = []
@@ -77,7 +81,7 @@ def _error(
     }
 
 
-def _legal(layers: int, wrong: int, entry: Any) -> dict[str, Any]:
+def _legal(layers: int, wrong: int, entry: PruningCheck) -> dict[str, Any]:
     return {
         "check": f"pruning-legal-l{layers}",
         "statement": "Every weight is the parent's, bit for bit, or zero: number of weights that are not",
@@ -149,7 +153,7 @@ def _lemma_4(norms: list[float]) -> list[dict[str, Any]]:
             "check": "lemma-4-printed",
             "statement": "Lemma 4 asks for |W| <= 1, but Lemma 14 applies it to [I; W^-1 P W_V]: "
             "smallest spectral norm of this map",
-            "measured": min(norms),
+            "measured": smallest(norms),
             "comparison": ">=",
             "bound": 1.01,
             "form": "printed",
@@ -159,7 +163,7 @@ def _lemma_4(norms: list[float]) -> list[dict[str, Any]]:
             "check": "lemma-4-corrected",
             "statement": "With W = diag(w_i), |w_i| >= 1/2, and |W_V| <= 1 the map has a norm of at most "
             "sqrt(1 + 2^2): largest spectral norm",
-            "measured": max(norms),
+            "measured": largest(norms),
             "comparison": "<=",
             "bound": 5**0.5,
             "form": "corrected",

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from pipeline.kit.extremes import largest
 from pipeline.kit.streams import stream
 from pipeline.languages import dyck
 from pipeline.studies.dyck import constructions
 from pipeline.studies.dyck.constructions import Language, Scores, exact_solvers
 from schemas import theory
+
+if TYPE_CHECKING:
+    from pipeline.studies.dyck.params import PumpingCheck
 
 LANGUAGE = Language(2, 4)
 SIGMA = 0.5
@@ -33,7 +37,7 @@ SOURCE = "Wen et al. 2023, Theorem 1 (necessity), eqs (12) to (14)"
 QUERY = "dyck-necessity-query"
 
 
-def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
+def check(entry: PumpingCheck, theory_id: str, seed: int) -> pl.DataFrame:
     """Rows of `schemas.theory.Theory`: ``entry.solvers`` solvers, broken by noise, on prefixes with ``entry.pairs``
     inserted pairs, and on ``entry.strings`` strings cut to each of ``entry.lengths``."""
     rngs = [stream(seed, "dyck", theory_id, "scores", r) for r in range(entry.solvers)]
@@ -86,7 +90,7 @@ def ceiling(scores: Scores, pairs: int) -> NDArray[np.float64]:
         rest.append(one - inserted[-1])
     signal = pairs * np.linalg.norm(inserted[0], axis=-1)
     ratio = signal / np.maximum(*(np.linalg.norm(part, axis=-1) for part in rest))
-    return np.where(ratio > 3, 4 / np.maximum(ratio - 1, 1), 2.0)
+    return np.where(ratio <= 3, 2.0, 4 / np.maximum(ratio - 1, 1))  # NaN where the ratio is
 
 
 def _output(scores: Scores, tokens: NDArray) -> NDArray[np.float64]:
@@ -129,7 +133,7 @@ def _pump(scores: Scores, noise: NDArray[np.float64], counts: list[int]) -> Iter
                 + ("; no bound yet: unit vectors are never further apart" if rule["bound"] == 2 else ""),
             }
         if delta == 0:
-            change = max(float(np.abs(each / h[counts[0]] - 1).max()) for each in h.values())
+            change = largest(*(abs(each / h[counts[0]] - 1) for each in h.values()))
             yield {
                 "check": "pumped-balanced",
                 "statement": "In balance, inserted pairs change nothing: largest relative change of h",
@@ -194,7 +198,8 @@ def _accuracy(scores: Scores, tokens: NDArray[np.int8], lengths: list[int]) -> d
     hits = []
     for batch in np.array_split(tokens, max(1, len(tokens) // BATCH)):
         found, _ = solver.run(batch)
-        hits.append(found[..., :-1, 1::2].argmax(-1) == batch // 2 - 1)
+        best = found[..., :-1, 1::2]
+        hits.append(np.where(np.isnan(best).any(-1), np.nan, best.argmax(-1) == batch // 2 - 1))
     right, asked = np.concatenate(hits, 1), dyck.is_close(tokens)
     return {n: float(right[:, :, :n][:, asked[:, :n]].mean()) for n in lengths}
 

@@ -7,7 +7,7 @@ are checked here by simulation.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 from pipeline.kit.stats import causal_distance, simplex_distance
 from pipeline.kit.streams import stream
 from schemas import theory
+
+if TYPE_CHECKING:
+    from pipeline.studies.dyck.params import RandomAttentionCheck
 
 SIZES = (15, 16, 17, 19, 20)  # the probes with and without their last or start token
 PUBLISHED = {16: (2.85, "footnote 11"), 19: (3.33, "Table 1")}
@@ -27,7 +30,7 @@ SOURCE = "Wen et al. 2023, footnote 11"
 CLOSED_FORM = "4 H(N+1) - 2 H(N) - 4"
 
 
-def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
+def check(entry: RandomAttentionCheck, theory_id: str, seed: int) -> pl.DataFrame:
     """Rows of `schemas.theory.Theory`; averages over ``entry.matrices`` matrices and ``entry.repeats`` times 40."""
     checks: list[dict[str, Any]] = []
     for n in SIZES:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -13,6 +13,9 @@ from pipeline.languages import dyck
 from pipeline.studies.dyck.constructions import Language, Solver, exact_solvers, uniform_scores
 from schemas import theory
 
+if TYPE_CHECKING:
+    from pipeline.studies.dyck.params import ResidualOrderCheck
+
 LANGUAGE = Language(2, 4)
 COMPARED = (401, 1601)
 VARIES_BELOW = 0.05
@@ -21,7 +24,7 @@ NORMAL = "blocks.0.ln"
 SOURCE = "Wen et al. 2023, appendix C.7, eq. (52)"
 
 
-def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
+def check(entry: ResidualOrderCheck, theory_id: str, seed: int) -> pl.DataFrame:
     """Rows of `schemas.theory.Theory`: an open of either type and closed pairs, of each of ``entry.lengths``."""
     balanced = uniform_scores(LANGUAGE)
     checks = [

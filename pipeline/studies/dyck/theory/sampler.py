@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -12,6 +12,9 @@ from scipy.stats import chisquare
 from pipeline.kit.streams import stream
 from pipeline.languages import dyck
 from schemas import theory
+
+if TYPE_CHECKING:
+    from pipeline.studies.dyck.params import SamplerCheck
 
 # The language of the paper's experiments (section 4.1), and how long the strings are that are checked.
 K, DEPTH, Q = 2, 4, 0.5
@@ -24,7 +27,7 @@ P_VALUE = 1e-3  # a correct sampler fails a chi-squared test once in a thousand 
 DEPTH_TOLERANCE = 0.005
 
 
-def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
+def check(entry: SamplerCheck, theory_id: str, seed: int) -> pl.DataFrame:
     """Rows of `schemas.theory.Theory`; ``entry.samples`` strings are drawn for each frequency."""
     return theory.rows("dyck", theory_id, SOURCE, _checks(entry.samples, theory_id, seed))
 

@@ -6,7 +6,7 @@ neighbouring layers elsewhere host the target.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -14,6 +14,9 @@ import polars as pl
 from pipeline.kit.streams import stream
 from pipeline.models.transformer import pruning
 from schemas import theory
+
+if TYPE_CHECKING:
+    from pipeline.studies.dyck.params import SharedMatrixCheck
 
 # The targets, one layer each, and the inputs of the checks; LN_C of targets and parent.
 M, M_A, W, M_LARGE = 4, 2, 8, 24
@@ -27,7 +30,7 @@ SMALLEST_DISTANCE = 0.1
 SOURCE = "Wen et al. 2023, Corollary 2"
 
 
-def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
+def check(entry: SharedMatrixCheck, theory_id: str, seed: int) -> pl.DataFrame:
     """Rows of `schemas.theory.Theory`, with ``entry.candidates`` candidates per weight."""
     shape = pruning.Shape(M, M_A, W, 1, entry.candidates, M_LARGE)
     names = ("dyck", theory_id)

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 import torch
 from numpy.typing import NDArray
 
+from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.streams import stream
 from pipeline.languages import dyck
 from pipeline.models.transformer.theory import layer_norm
 from pipeline.studies.dyck import constructions
 from pipeline.studies.dyck.constructions import Language, Network, Solver, exact_solvers
 from schemas import theory
+
+if TYPE_CHECKING:
+    from pipeline.studies.dyck.params import UniformAttentionCheck
 
 LANGUAGES = (Language(2, 4), Language(3, 8))
 DIRECTIONS = 2000  # tried for Lemma 15; the one that keeps its inputs furthest apart is taken
@@ -30,7 +34,7 @@ FOOTNOTE_5 = "Wen et al. 2023, footnote 5"
 COUNTS = "dyck-eq-30"
 
 
-def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
+def check(entry: UniformAttentionCheck, theory_id: str, seed: int) -> pl.DataFrame:
     """Rows of `schemas.theory.Theory`: ``entry.strings`` prefixes of ``entry.length`` tokens for each language."""
     checks = [_width_two()]
     for language in LANGUAGES:
@@ -111,27 +115,27 @@ def _solves(solver: Solver, tokens: NDArray[np.int8], gap: float) -> Iterator[di
     language = solver.language
     k, D = language.k, language.depth
     wrong = closers = 0
-    symbol_error = law_error = 0.0
-    least = np.inf
+    symbol_errors, law_errors, least = [], [], []
     deepest = dyck.nested_probe(k, D)  # random strings need not close a bracket at depth D
     for batch in [deepest, *np.array_split(tokens, max(1, len(tokens) // BATCH))]:
         found, recorded = solver.run(batch, [SYMBOLS, NORMAL])
         ids = dyck.with_start(dyck.symbols(batch, D))
         onehot = np.eye(language.symbols, recorded[SYMBOLS].shape[-1])[ids]
-        symbol_error = max(symbol_error, float(np.abs(recorded[SYMBOLS][0] - onehot).max()))
-        law_error = max(law_error, float(np.abs(found[0] - language.law(batch)).max()))
+        symbol_errors.append(largest(abs(recorded[SYMBOLS][0] - onehot)))
+        law_errors.append(largest(abs(found[0] - language.law(batch))))
         asked = dyck.is_close(batch) & (dyck.depths(batch) > 0)
         coefficients = recorded[NORMAL][0][:, 1:][asked] @ solver.basis.T
         stacks = unmatched(batch, language)[asked]
-        wrong += int(((coefficients > 0.5 / np.sqrt(D)) != stacks).any(1).sum())
+        named = np.where(np.isnan(coefficients), ~stacks, coefficients > 0.5 / np.sqrt(D))
+        wrong += int((named != stacks).any(1).sum())
         closers += len(stacks)
-        least = min(least, float(coefficients[stacks].min()))
+        least.append(smallest(coefficients[stacks]))
     size = f"k={k}, D={D}, {len(tokens)} strings of length {tokens.shape[1]} and {deepest.shape[1]} nested brackets"
     yield {
         "check": f"symbols-k{k}-d{D}",
         "statement": "The first layer turns tokens into the one-hot of type and depth (15): largest error",
         "size": size,
-        "measured": symbol_error,
+        "measured": largest(symbol_errors),
         "comparison": "<=",
         "bound": 1e-10,
         "detail": f"smallest gap on the best of {DIRECTIONS} directions {gap:.4f}",
@@ -148,7 +152,7 @@ def _solves(solver: Solver, tokens: NDArray[np.int8], gap: float) -> Iterator[di
         "check": f"coefficient-k{k}-d{D}",
         "statement": "The smallest coefficient of an unmatched open is 1/sqrt(D-1)",
         "size": size,
-        "measured": least,
+        "measured": smallest(least),
         "comparison": "within",
         "bound": 1 / np.sqrt(D - 1),
         "tolerance": 1e-9,
@@ -157,7 +161,7 @@ def _solves(solver: Solver, tokens: NDArray[np.int8], gap: float) -> Iterator[di
         "check": f"uniform-k{k}-d{D}",
         "statement": "Two layers of uniform attention predict the law of the next token: largest |p - p*|",
         "size": size,
-        "measured": law_error,
+        "measured": largest(law_errors),
         "comparison": "<=",
         "bound": 1e-9,
     }

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
+from pipeline.kit.inputs import Inputs
 from pipeline.languages.exponential_families import mean_optimum
 from pipeline.models.log_ratio import exponential_family as log_ratio
 from pipeline.models.log_ratio.exponential_family import NCE
+from pipeline.studies.nce.measures.stamped import stamped
+
+if TYPE_CHECKING:
+    from pipeline.studies.nce.params import Annulus
 
 
-def analyse(context: Any) -> dict[str, pl.DataFrame]:
-    """Table ``annulus``."""
-    grid = context.entry.analysis.annulus
-    return {"annulus": pl.DataFrame([row for mean in grid.means for row in _circles(mean, grid)])}
+def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
+    """Return table ``annulus``."""
+    grid = context.entry
+    rows = [row for mean in grid.means for row in _circles(mean, grid)]
+    return stamped(context, {"annulus": pl.DataFrame(rows)})
 
 
-def _circles(mean: float, grid: Any) -> list[dict[str, float]]:
+def _circles(mean: float, grid: Annulus) -> list[dict[str, float]]:
     problem, unit = log_ratio.mean_problem(NCE, mean), log_ratio.circle(grid.angles)
     rows = []
     for r in grid.radii:

@@ -1,31 +1,42 @@
-"""N6: descent on fresh samples of two Gaussians, all methods, step sizes and seeds together (Liu 2024, Figure 4.2)."""
+"""N6: descent on fresh samples of two Gaussians, all methods, step sizes and seeds together; step sizes selected by two
+rules, and how far the methods then differ (Liu 2024, section 4.1.6, Figure 4.2)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
+from pipeline.kit import stats
+from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import stream
 from pipeline.languages import exponential_families as families
 from pipeline.models.log_ratio import exponential_family as log_ratio
 from pipeline.models.log_ratio.exponential_family import ENCE, NCE, Array
-from schemas.nce.tables import GD, NGD
+from pipeline.studies.nce.measures.stamped import stamped
+from pipeline.studies.nce.names import METHODS
+from schemas.nce.tables import GD, NGD, S_DIST, S_LOSS
+
+if TYPE_CHECKING:
+    from pipeline.studies.nce.params import Sampled
 
 Loss = log_ratio.Nce | log_ratio.Ence
 LOSSES: dict[str, type[Loss]] = {NCE: log_ratio.Nce, ENCE: log_ratio.Ence}
 OPTIMIZERS = (GD, NGD)
 LARGEST_BATCH = 4_000_000  # numbers in one array of log-ratios: 32 MB
+# What the source orders: the first of each pair comes closer.
+PAIRS = [("eNCE-NGD", "NCE-NGD"), ("NCE-NGD", "NCE-GD"), ("eNCE-NGD", "NCE-GD")]
+CRITERION = {S_LOSS: "fresh_loss", S_DIST: "mean_min_dist"}
 
 
-def analyse(context: Any) -> dict[str, pl.DataFrame]:
-    """Tables ``gauss_runs``, ``gauss_final``, ``gauss_without_means``, ``gauss_precision``, ``gauss_population``."""
-    settings, frames, rounded, without = context.entry.analysis.gauss, [], [], []
-    every = [frame for frame in map(context.dataset, context.entry.datasets) if "tau_star" in frame.columns]
+def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
+    """Return the tables of N6."""
+    settings, frames, rounded, without = context.entry, [], [], []
+    every = [context.dataset(key) for key in context.datasets()]
     for pairs in every:
         for n, (dim, seeds) in product(settings.samples, pairs.group_by("dim", maintain_order=True)):
             together = max(LARGEST_BATCH // (len(OPTIMIZERS) * len(settings.etas) * 2 * n), 1)
@@ -37,15 +48,21 @@ def analyse(context: Any) -> dict[str, pl.DataFrame]:
                     without.append(walk(_Pairs(part, n, context.seed, means=False), settings, LOSSES))
     runs = pl.concat(frames)
     ends = final(runs)
-    return {
+    chosen = selected(ends)
+    contrasts = [*_matched(context, ends), *_by_rule(context, ends, chosen)]
+    mean = distance(pl.concat(every))
+    found = {
         "gauss_runs": runs.drop("fresh_loss"),
         "gauss_final": ends,
         "gauss_without_means": final(pl.concat(without)),
-        "gauss_precision": precision(ends, final(pl.concat(rounded))),
-        "gauss_population": pl.concat(
-            population(loss, settings, distance(pl.concat(every))) for loss in LOSSES
+        "gauss_selected": chosen,
+        "gauss_contrasts": pl.DataFrame(
+            contrasts, schema_overrides={"eta": pl.Float64, "lo": pl.Float64, "hi": pl.Float64}
         ),
+        "gauss_precision": precision(ends, final(pl.concat(rounded))),
+        "gauss_population": pl.concat(population(loss, settings, mean) for loss in LOSSES),
     }
+    return stamped(context, found)
 
 
 @dataclass
@@ -72,7 +89,7 @@ class _Pairs:
         self.streams = [stream(self.root, "nce", "gauss", self.dim, self.n, s) for s in seeds]
 
     def sample(self, n: int) -> tuple[Array, Array, Array]:
-        """Statistics (P, D, 2n) of n points of P* and n of Q, and their weights (P, 2n)."""
+        """Return statistics (P, D, 2n) of n points of P* and n of Q, and their weights (P, 2n)."""
         x = np.stack([rng.standard_normal((2 * n, self.dim)) for rng in self.streams])
         x[:, :n] = self.mean_P[:, None, None] + self.scale_Pxd[:, None] * x[:, :n]
         weights = np.zeros((2, len(x), 2 * n))
@@ -89,8 +106,8 @@ class _Rounded(log_ratio.Nce):
         return 1 - negative, 1 - positive
 
 
-def walk(pairs: _Pairs, settings: Any, losses: Mapping[str, type[Loss]]) -> pl.DataFrame:
-    """Rows of ``gauss_runs`` for the seeds of ``pairs``, with ``fresh_loss`` at the last step.
+def walk(pairs: _Pairs, settings: Sampled, losses: Mapping[str, type[Loss]]) -> pl.DataFrame:
+    """Return rows of ``gauss_runs`` for the seeds of ``pairs``, with ``fresh_loss`` at the last step.
 
     All methods of a seed see the same samples. A path whose parameters are not finite any more has diverged.
     """
@@ -121,9 +138,9 @@ def walk(pairs: _Pairs, settings: Any, losses: Mapping[str, type[Loss]]) -> pl.D
 
 
 def _frame(
-    pairs: _Pairs, loss: str, settings: Any, dist: Array, batch: Array, skipped: Array, fresh: Array
+    pairs: _Pairs, loss: str, settings: Sampled, dist: Array, batch: Array, skipped: Array, fresh: Array
 ) -> pl.DataFrame:
-    """(T, P, K) to one row per seed, path and step."""
+    """Return (T, P, K) as one row per seed, path and step."""
     steps, seeds, paths = dist.shape
     dist, batch, skipped = (np.moveaxis(array, 0, -1).reshape(-1) for array in (dist, batch, skipped))
     known = np.where(np.isfinite(dist), dist, np.inf).reshape(seeds, paths, steps)
@@ -149,7 +166,7 @@ def _frame(
 
 
 def final(runs: pl.DataFrame) -> pl.DataFrame:
-    """Rows of ``gauss_final``."""
+    """Return rows of ``gauss_final``."""
     key = ["dim", "loss", "optimizer", "eta", "n", "seed"]
     last = pl.col("step").max() == pl.col("step")
     return runs.group_by(key, maintain_order=True).agg(
@@ -160,7 +177,7 @@ def final(runs: pl.DataFrame) -> pl.DataFrame:
 
 
 def precision(exact: pl.DataFrame, rounded: pl.DataFrame) -> pl.DataFrame:
-    """Rows of ``gauss_precision``: NCE-NGD on the same samples, with sigmoids to all digits and with rounded ones."""
+    """Return rows of ``gauss_precision``: NCE-NGD on the same samples, with sigmoids to all digits and rounded."""
     key = ["n", "eta", "seed"]
     parts = {"exact": exact.filter(dim=1, loss=NCE, optimizer=NGD), "rounded": rounded.filter(optimizer=NGD)}
     return pl.concat(
@@ -170,17 +187,17 @@ def precision(exact: pl.DataFrame, rounded: pl.DataFrame) -> pl.DataFrame:
 
 
 def distance(pairs: pl.DataFrame) -> float:
-    """R of the 1-d pairs, the same for every seed: at variance 1 the first coordinate of tau is the mean."""
+    """Return R of the 1-d pairs, the same for every seed: at variance 1 the first coordinate of tau is the mean."""
     rows = pairs.filter(dim=1)
     return float(rows["tau_star"][0][0] - rows["tau_q"][0][0])
 
 
-def population(loss: str, settings: Any, mean: float) -> pl.DataFrame:
-    """Rows of ``gauss_population``: 1-d, R = ``mean``, without samples."""
+def population(loss: str, settings: Sampled, mean: float) -> pl.DataFrame:
+    """Return rows of ``gauss_population``: 1-d, R = ``mean``, without samples."""
     return pl.DataFrame(list(_population(loss, settings, mean)))
 
 
-def _population(loss: str, settings: Any, mean: float) -> Iterator[dict[str, Any]]:
+def _population(loss: str, settings: Sampled, mean: float) -> Iterator[dict[str, Any]]:
     means = np.array([mean])
     problem, optimum = log_ratio.mean_problem(loss, means), families.mean_optimum(means)
     eta = np.array(settings.population_etas, float)[:, None]
@@ -200,3 +217,68 @@ def _population(loss: str, settings: Any, mean: float) -> Iterator[dict[str, Any
                 "min_dist": float(smallest),
                 "diverged": not np.isfinite(last),
             }
+
+
+# Which step size each rule selects, and how far the methods then differ
+
+
+def selected(final: pl.DataFrame) -> pl.DataFrame:
+    """Return rows of ``gauss_selected``: of the step sizes at which no seed diverged, the one with the lowest mean loss
+    on fresh samples after the last update (S-loss), or the lowest mean running-minimum distance (S-dist)."""
+    method = ["dim", "loss", "optimizer", "n"]
+    means = final.group_by([*method, "eta"], maintain_order=True).agg(
+        pl.col("diverged").any(),
+        pl.col("min_dist").mean().alias("mean_min_dist"),
+        pl.col("min_dist").std().alias("sd_min_dist"),
+        pl.col("fresh_loss").mean(),
+    )
+    usable = means.filter(~pl.col("diverged"), pl.col("fresh_loss").is_finite())
+    best = [
+        usable.sort(column, "eta", maintain_order=True)
+        .group_by(method, maintain_order=True)
+        .first()
+        .with_columns(rule=pl.lit(rule))
+        for rule, column in CRITERION.items()
+    ]
+    return pl.concat(best).sort(*method, "rule")
+
+
+def _matched(context: Inputs, final: pl.DataFrame) -> Iterator[dict[str, Any]]:
+    for dim, n, eta in final.select("dim", "n", "eta").unique(maintain_order=True).iter_rows():
+        same = final.filter(dim=dim, n=n, eta=eta)
+        for pair in PAIRS:
+            key = {"dim": dim, "n": n, "matched": "eta", "eta": eta}
+            yield key | _contrast(context, key, pair, [_distances(same, method) for method in pair])
+
+
+def _by_rule(context: Inputs, final: pl.DataFrame, chosen: pl.DataFrame) -> Iterator[dict[str, Any]]:
+    for dim, n, rule in chosen.select("dim", "n", "rule").unique(maintain_order=True).iter_rows():
+        same = final.filter(dim=dim, n=n).join(
+            chosen.filter(dim=dim, n=n, rule=rule).select("loss", "optimizer", "eta"),
+            on=["loss", "optimizer", "eta"],
+        )
+        for pair in PAIRS:
+            samples = [_distances(same, method) for method in pair]
+            if all(map(len, samples)):
+                key = {"dim": dim, "n": n, "matched": rule, "eta": None}
+                yield key | _contrast(context, key, pair, samples)
+
+
+def _distances(frame: pl.DataFrame, method: str) -> list[float]:
+    loss, optimizer = METHODS[method]
+    return frame.filter(loss=loss, optimizer=optimizer).sort("seed")["min_dist"].to_list()
+
+
+def _contrast(
+    context: Inputs, key: dict[str, Any], pair: tuple[str, str], samples: list[list[float]]
+) -> dict[str, Any]:
+    settings = context.settings
+    rng = stream(context.seed, "nce", "contrast", *map(str, key.values()), *pair, "bootstrap")
+    found = stats.bootstrap(
+        stats.mean_difference, *samples, rng=rng, resamples=settings.resamples, confidence=settings.confidence
+    )
+    means = [sum(sample) / len(sample) for sample in samples]
+    return {
+        "first": pair[0], "second": pair[1], "first_mean": means[0], "second_mean": means[1],
+        "value": found.value, "lo": found.lo, "hi": found.hi, "seeds": len(samples[0]),
+    }  # fmt: skip

@@ -2,34 +2,56 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 import polars as pl
 
+from pipeline.kit.inputs import Inputs
 from pipeline.languages import exponential_families as families
 from pipeline.models.log_ratio import exponential_family as log_ratio
 from pipeline.models.log_ratio.exponential_family import ENCE, NCE, Array, Problem
+from pipeline.studies.nce.measures.rates import LOG_R, Rate, Series, fitted
+from pipeline.studies.nce.measures.stamped import stamped
+
+RATES = [  # the factor exp(-R^2/8) taken out
+    Rate("loss_opt", NCE, LOG_R, -1.0),
+    Rate("sig_max", NCE, LOG_R, 1.0),
+    Rate("sig_max", ENCE, LOG_R, 2.0),
+    Rate("sig_min", NCE, LOG_R, -5.0, -1.0),
+    Rate("sig_min", ENCE, LOG_R, -2.0),
+    Rate("kappa", NCE, LOG_R, 6.0, 2.0),
+    Rate("kappa", ENCE, LOG_R, 4.0),
+]
 
 
-def analyse(context: Any) -> dict[str, pl.DataFrame]:
-    """Tables ``landscape`` and ``hessian_q``."""
-    grid = context.entry.analysis.landscape
+def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
+    """Return tables ``landscape``, ``hessian_q``, ``rates`` and ``rate_points``."""
+    grid = context.entry
     means = np.array(grid.means, float)
-    return {
-        "landscape": pl.concat(_landscape(loss, means, grid.points) for loss in (NCE, ENCE)),
-        "hessian_q": _hessian_q(means, grid.points),
-    }
+    landscape = pl.concat(_landscape(loss, means, grid.points) for loss in (NCE, ENCE))
+    found = {"landscape": landscape, "hessian_q": _hessian_q(means, grid.points)}
+    lines = fitted(series(landscape, grid.fitted), context.settings.confidence)
+    return stamped(context, {**found, **lines})
+
+
+def series(landscape: pl.DataFrame, fitted_R: list[float]) -> Iterator[Series]:
+    """Yield each rate with its points from the first to the last R of ``fitted_R``."""
+    first, last = fitted_R
+    for rate in RATES:
+        rows = landscape.filter(pl.col("R").is_between(first, last), loss=rate.loss).sort("R")
+        r, value = rows["R"].to_numpy(), rows[rate.quantity].to_numpy()
+        yield rate, r, np.log(value) + (0 if rate.quantity == "kappa" else r**2 / 8)
 
 
 def summary(problem: Problem, means: Array) -> tuple[Array, Array, Array]:
-    """At tau_*: the loss and the largest and smallest eigenvalue of its Hessian, (P,) each."""
+    """Return, at tau_*, the loss and the largest and smallest eigenvalue of its Hessian, (P,) each."""
     optimum = families.mean_optimum(means)
     return (problem.loss(optimum)[:, 0], *log_ratio.extremes(problem.hessian(optimum)[:, 0]))
 
 
 def asymptotics(loss: str, means: Array) -> tuple[Array, Array]:
-    """Limits for large R of the loss at tau_* and of kappa; nan at R = 0.
+    """Return limits for large R of the loss at tau_* and of kappa; nan at R = 0.
 
     NCE: sqrt(2 pi)/R e^(-R^2/8), and R^6/(16 pi^2) with the terms of lower order of the Hessian
     [[R^2/4 + pi^2/R^2, -R/2], [-R/2, 1]]. eNCE: e^(-R^2/8) is exact, kappa tends to R^4/16.

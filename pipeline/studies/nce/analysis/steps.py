@@ -6,22 +6,33 @@ All paths of one rule and loss run as one batch (`pipeline.models.log_ratio.expo
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
+from pipeline.kit.inputs import Inputs
 from pipeline.languages.exponential_families import mean_optimum
 from pipeline.models.log_ratio import exponential_family as log_ratio
 from pipeline.models.log_ratio.exponential_family import ENCE, NCE, Array
+from pipeline.studies.nce.measures.rates import LOG_R, R_SQUARED, Rate, Series, fitted
+from pipeline.studies.nce.measures.stamped import stamped
 from schemas.nce.tables import CONSERVATIVE, FIXED, GD, INVERSE, NEWTON, NGD, ONE, STANDARD, TENTH, THEOREM_19
 
+if TYPE_CHECKING:
+    from pipeline.studies.nce.params import Steps
+
 RING = (0.15, 0.1)
+RATES = {
+    (GD, TENTH): [Rate("GD steps", NCE, R_SQUARED, None)],
+    (NEWTON, TENTH): [Rate("Newton steps", loss, R_SQUARED, None) for loss in (NCE, ENCE)],
+    (NGD, INVERSE): [Rate("NGD steps", NCE, LOG_R, 6.0), Rate("NGD steps", ENCE, LOG_R, 5.0)],
+}
 
 
-def analyse(context: Any) -> dict[str, pl.DataFrame]:
-    """Tables ``steps``, ``crossings`` and ``full_newton``."""
-    grid = context.entry.analysis.steps
+def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
+    """Return tables ``steps``, ``crossings``, ``full_newton``, ``rates`` and ``rate_points``."""
+    grid = context.entry
     frames = [
         walk(NCE, GD, STANDARD, grid.gd, [TENTH, ONE], grid.cap),
         walk(NCE, NEWTON, CONSERVATIVE, grid.newton_nce, [TENTH], grid.cap),
@@ -29,15 +40,31 @@ def analyse(context: Any) -> dict[str, pl.DataFrame]:
         *(walk(loss, NGD, FIXED, grid.ngd, [INVERSE], grid.cap) for loss in (NCE, ENCE)),
         *(_bounded(loss, grid) for loss in (NCE, ENCE)),
     ]
-    return {
-        "steps": pl.concat(frames, how="diagonal"),
+    steps = pl.concat(frames, how="diagonal")
+    found = {
+        "steps": steps,
         "crossings": _crossings(grid),
         "full_newton": pl.concat(_full_newton(loss, grid) for loss in (NCE, ENCE)),
     }
+    lines = fitted(series(steps, grid.fitted_ngd, grid.fitted_exponential), context.settings.confidence)
+    return stamped(context, {**found, **lines})
+
+
+def series(steps: pl.DataFrame, ngd: list[float], exponential: list[float]) -> Iterator[Series]:
+    """Yield each rate with its points from the first to the last R of ``ngd`` or, for other rules, ``exponential``."""
+    for (optimizer, target), rates in RATES.items():
+        first, last = ngd if optimizer == NGD else exponential
+        inside = pl.col("R").is_between(first, last)
+        for rate in rates:
+            rows = steps.filter(
+                inside, pl.col("steps") > 0, pl.col("rule") != THEOREM_19,
+                loss=rate.loss, optimizer=optimizer, target=target,
+            ).sort("R")  # fmt: skip
+            yield rate, rows["R"].to_numpy(), np.log(rows["steps"].to_numpy())
 
 
 def step_sizes(loss: str, rule: str, means: Array) -> Array:
-    """eta of each rule that needs no measurement, (P,); delta = 1/R."""
+    """Return eta of each rule that needs no measurement, (P,); delta = 1/R."""
     at_noise, smallest, kappa = log_ratio.curvature(loss, means)
     return {STANDARD: 1 / at_noise, CONSERVATIVE: smallest / at_noise, FIXED: 1 / means / np.sqrt(2 * kappa)}[
         rule
@@ -45,7 +72,7 @@ def step_sizes(loss: str, rule: str, means: Array) -> Array:
 
 
 def radii(means: Array, targets: list[str]) -> Array:
-    """The distance that each target asks for, (P, M)."""
+    """Return the distance that each target asks for, (P, M)."""
     return np.stack(
         [{TENTH: 0.1 * means, ONE: np.ones_like(means), INVERSE: 1 / means}[t] for t in targets], 1
     )
@@ -54,7 +81,7 @@ def radii(means: Array, targets: list[str]) -> Array:
 def walk(
     loss: str, optimizer: str, rule: str, means: list[float], targets: list[str], cap: int, **bound: Array
 ) -> pl.DataFrame:
-    """Rows of ``steps``, R by R. ``bound`` gives eta and further columns, where the rule does not decide them."""
+    """Return rows of ``steps``, R by R; ``bound`` gives eta and further columns where the rule does not decide them."""
     r = np.array(means, float)
     eta = bound.pop("eta") if "eta" in bound else step_sizes(loss, rule, r)
     optimum = mean_optimum(r)
@@ -81,8 +108,8 @@ def walk(
     return pl.concat(frames).with_columns(**{name: pl.lit(value) for name, value in same.items()}, **typed)
 
 
-def _bounded(loss: str, grid: Any) -> pl.DataFrame:
-    """N5(b): the step size and the bound of Theorem 19 with measured beta_u, beta_l; delta = 1/beta_Z = 1/R."""
+def _bounded(loss: str, grid: Steps) -> pl.DataFrame:
+    """Return N5(b): the step size and the bound of Theorem 19 with measured beta_u, beta_l; delta = 1/beta_Z = 1/R."""
     means = np.array(grid.bounded, float)
     delta, kappa = 1 / means, log_ratio.curvature(loss, means)[2]
     upper, lower = log_ratio.stability(loss, means, delta, grid.radii, grid.angles)
@@ -96,8 +123,8 @@ def _bounded(loss: str, grid: Any) -> pl.DataFrame:
     )  # fmt: skip
 
 
-def _crossings(grid: Any) -> pl.DataFrame:
-    """N3: the ring between 0.15 R and 0.1 R, and the bound from the largest gradient along u in it."""
+def _crossings(grid: Steps) -> pl.DataFrame:
+    """Return N3: the ring between 0.15 R and 0.1 R, and the bound from the largest gradient along u in it."""
     r = np.array(grid.gd, float)
     problem, optimum = log_ratio.mean_problem(NCE, r), mean_optimum(r)
     eta = step_sizes(NCE, STANDARD, r)
@@ -116,8 +143,8 @@ def _crossings(grid: Any) -> pl.DataFrame:
     return pl.DataFrame({"R": r, "steps": crossed, "bound": 0.05 * r / (eta * largest)})
 
 
-def _full_newton(loss: str, grid: Any) -> pl.DataFrame:
-    """N4: Newton with step size 1 from tau_q."""
+def _full_newton(loss: str, grid: Steps) -> pl.DataFrame:
+    """Return N4: Newton with step size 1 from tau_q."""
     r = np.array(grid.full_newton, float)
     return pl.DataFrame(list(_full_newton_rows(loss, r, grid.full_newton_steps)))
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import polars as pl
 
 from pipeline.kit import verdicts
+from pipeline.kit.results import Results
 from pipeline.studies.nce.claims import gauss, images, landscape, steps, theory
 
 
-def judge(context: Any) -> pl.DataFrame:
-    """The claims table (`schemas.claims.Claims`) from the tables and theory rows of the study.
+def judge(context: Results) -> pl.DataFrame:
+    """Return the claims table (`schemas.claims.Claims`) from the tables and theory rows of the study.
 
     The printed forms of Proposition 7 and of Lemmas 47, 48, 49 and 60 have gates of their own, beside those of the
     forms which hold. Other misprints have rows of errata among the theory checks, and no gates.

@@ -11,12 +11,16 @@ from typing import Any
 
 import polars as pl
 
+from pipeline.kit import evidence
+from pipeline.kit.evidence import Evidence
+from pipeline.kit.extremes import column_min
+from pipeline.kit.results import Results
 from pipeline.kit.verdicts import Condition, Gate, Measured, within
-from pipeline.studies.nce.claims.common import SOURCE, read
+from pipeline.studies.nce.claims.common import SOURCE, defined
+from pipeline.studies.nce.names import SAMPLES
 from schemas.nce.tables import GD, NCE, NGD, S_DIST, S_LOSS
 
 FIGURE = SOURCE.format("Figure 4.2")
-SAMPLES = 1000
 ORDER = [("eNCE-NGD", "NCE-NGD"), ("NCE-NGD", "NCE-GD")]
 ONE, SIXTEEN = 1, 16
 MATCHED = {ONE: (0.3, 1.0, 3.0, 10.0), SIXTEEN: (0.1, 0.3, 1.0)}
@@ -25,7 +29,7 @@ _BELOW = Condition("value", "<", 0)
 _SURELY_BELOW = (_BELOW, Condition("hi", "<", 0))
 
 
-def matched(context: Any) -> Iterator[Gate]:
+def matched(context: Results) -> Iterator[Gate]:
     """Claims 10 and 12, first part: at each step size, eNCE-NGD comes closer than NCE-NGD, and that than NCE-GD."""
     for claim, dim in (("10", ONE), ("12", SIXTEEN)):
         for eta in MATCHED[dim]:
@@ -36,7 +40,7 @@ def matched(context: Any) -> Iterator[Gate]:
                            *_contrast(context, dim, "eta", pair, eta))  # fmt: skip
 
 
-def selected(context: Any) -> Iterator[Gate]:
+def selected(context: Results) -> Iterator[Gate]:
     """Claims 11, 12 and 14: the same for step sizes that a rule selects. Claim 14 is reported, not asked for: a
     loss on fresh samples is no distance, so this rule need not keep the published ordering."""
     for pair in ORDER:
@@ -50,7 +54,7 @@ def selected(context: Any) -> Iterator[Gate]:
         predicate = f"smallest distance in 16-d, eta by smallest distance, {first} minus NCE-GD, is below 0"
         yield Gate("12", f"smallest distances: {first} against NCE-GD", predicate, FIGURE, (_BELOW,),
                    *_contrast(context, SIXTEEN, S_DIST, (first, "NCE-GD")))  # fmt: skip
-    apart = context.entry.claims.comparable
+    apart = context.settings.comparable
     predicate = (
         f"smallest distances in 16-d, eta by smallest distance, eNCE-NGD minus NCE-NGD, within {apart} of 0"
     )
@@ -62,38 +66,37 @@ def selected(context: Any) -> Iterator[Gate]:
                *_contrast(context, SIXTEEN, S_LOSS, ORDER[1]))  # fmt: skip
 
 
-def standard_steps(context: Any) -> Iterator[Gate]:
+def standard_steps(context: Results) -> Iterator[Gate]:
     """Claim 13: at standard step sizes GD hardly moves in 16 dimensions."""
     final = context.table("gauss_final").filter(dim=SIXTEEN, loss=NCE, n=SAMPLES)
-    means = final.group_by("optimizer", "eta").agg(pl.col("min_dist").mean())
+    means = final.group_by("optimizer", "eta").agg(defined(pl.col("min_dist")).mean())
     slow = means.filter(pl.col("eta") <= STANDARD_STEP, optimizer=GD)
     source = SOURCE.format("section 4.1.6")
     yield Gate("13", f"NCE-GD, eta <= {STANDARD_STEP:g}", "mean smallest distance stays above 16.5: smallest", source,
                (Condition("value", ">", 16.5),),
-               *read(slow, pl.col("min_dist").min(), "no such step size in params.yaml"))  # fmt: skip
+               *evidence.reduced(slow, column_min("min_dist"), "no such step size in params/nce.yaml"))  # fmt: skip
     fast = means.filter(optimizer=NGD, eta=3.0)
     yield Gate("13", "NCE-NGD, eta = 3", "mean smallest distance is below 2.5", source,
                (Condition("value", "<", 2.5),),
-               *read(fast, pl.col("min_dist"), "eta = 3 is not in params.yaml"))  # fmt: skip
+               *evidence.reduced(fast, pl.col("min_dist"), "eta = 3 is not in params/nce.yaml"))  # fmt: skip
 
 
 def _contrast(
-    context: Any, dim: int, by: str, pair: tuple[str, str], eta: float | None = None
-) -> tuple[Measured | None, str]:
-    rows = context.table("gauss_contrasts").filter(
-        dim=dim, n=SAMPLES, matched=by, first=pair[0], second=pair[1]
-    )
-    rows = rows.filter(eta=eta) if eta is not None else rows
-    if not rows.height:
-        needed = f"n = {SAMPLES}" + (f" with eta = {eta:g}" if eta is not None else "")
-        return None, f"{needed} is not in params.yaml"
-    row = rows.row(0, named=True)
-    return Measured(row["value"], row["lo"], row["hi"], row["seeds"]), ""
+    context: Results, dim: int, by: str, pair: tuple[str, str], eta: float | None = None
+) -> Evidence:
+    rows = (
+        context.table("gauss_contrasts").filter(n=SAMPLES).with_columns(n="seeds")
+    )  # of a gate, n counts replicas
+    missing = f"n = {SAMPLES}" + (f" with eta = {eta:g}" if eta is not None else "")
+    same: dict[str, Any] = {"dim": dim, "matched": by, "first": pair[0], "second": pair[1]}
+    if eta is not None:
+        same["eta"] = eta
+    return evidence.one_row(rows, f"{missing} is not in params/nce.yaml", **same)
 
 
-def _ratio(context: Any) -> tuple[Measured | None, str]:
+def _ratio(context: Results) -> Evidence:
     chosen = context.table("gauss_selected").filter(dim=ONE, n=SAMPLES, rule=S_LOSS, loss=NCE)
-    found = dict(chosen.select("optimizer", "mean_min_dist").iter_rows())
+    found = dict(chosen.select("optimizer", defined(pl.col("mean_min_dist"))).iter_rows())
     if {GD, NGD} <= found.keys():
         return Measured(found[NGD] / found[GD]), ""
-    return None, f"n = {SAMPLES} is not in params.yaml"
+    return None, f"n = {SAMPLES} is not in params/nce.yaml"

@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import polars as pl
 
-from pipeline.kit.verdicts import Condition, Gate, Measured
-from schemas.nce.tables import AREA, DIAG, DIGITS, EARLY, ENCE, FULL, MNIST, NCE, S_AREA
+from pipeline.kit import evidence
+from pipeline.kit.evidence import Evidence
+from pipeline.kit.results import Results
+from pipeline.kit.verdicts import Condition, Gate
+from pipeline.studies.nce.claims.common import SOURCE
+from pipeline.studies.nce.names import DIGITS, IMAGE_NAMES, LOSS_NAMES, MNIST
+from schemas.nce.tables import AREA, DIAG, EARLY, FULL, S_AREA
 
-SOURCE = "Liu 2024, Figure 4.3"
-NAMES = {NCE: "NCE", ENCE: "eNCE"}
-# What is compared, on which noise, and at which scale it can be told.
-SETTINGS = {DIGITS: ("digits", (FULL, DIAG), "quick"), MNIST: ("MNIST", (FULL,), "paper")}
+# On which noise methods are compared, and at which scale it can be told
+SETTINGS = {DIGITS: ((FULL, DIAG), "quick"), MNIST: ((FULL,), "paper")}
 
 
-def faster(context: Any) -> Iterator[Gate]:
+def faster(context: Results) -> Iterator[Gate]:
     """Claim 15: the area under the training loss is smaller with NGD than with GD in every seed, each at its best step
     size, and the loss early in training is lower."""
     contrasts = context.table("digits_contrasts").filter(rule=S_AREA)
     final = context.table("digits_final")
     early = f"training loss after {final['early_step'][0]} updates" if final.height else "early training loss"
-    for dataset, (name, noises, scale) in SETTINGS.items():
+    for dataset, (noises, scale) in SETTINGS.items():
         for noise in noises:
-            for loss, shown in NAMES.items():
+            for loss, shown in LOSS_NAMES.items():
+                setting = f"{IMAGE_NAMES[dataset]}, {noise} noise, {shown}"
                 where = {"dataset": dataset, "q_kind": noise, "loss": loss}
                 for quantity, words in ((AREA, "area under the training loss"), (EARLY, early)):
                     measured, missing = _largest(
@@ -32,10 +35,10 @@ def faster(context: Any) -> Iterator[Gate]:
                     )
                     yield Gate(
                         "15",
-                        f"{name}, {noise} noise, {shown}: {'area' if quantity == AREA else 'early loss'}",
+                        f"{setting}: {'area' if quantity == AREA else 'early loss'}",
                         f"{words}, NGD minus GD, each at the step size with the smallest mean area: the largest "
                         "difference over seeds is below 0",
-                        SOURCE,
+                        SOURCE.format("Figure 4.3"),
                         (Condition("value", "<", 0),),
                         measured,
                         missing,
@@ -43,14 +46,12 @@ def faster(context: Any) -> Iterator[Gate]:
                     )
 
 
-def _largest(contrast: pl.DataFrame, final: pl.DataFrame) -> tuple[Measured | None, str]:
-    """The largest difference over seeds; or None, and why there is none."""
-    if contrast.height:
-        row = contrast.row(0, named=True)
-        return Measured(row["largest"], n=row["seeds"]), ""
+def _largest(contrast: pl.DataFrame, final: pl.DataFrame) -> Evidence:
+    """Return the largest difference over seeds, or why there is none."""
     if final.height:
-        return None, "every step size of a method diverged, or one of the methods was not run"
-    return (
-        None,
-        "no such models were trained: see the replicas of its runs, and for MNIST the path of its images",
-    )
+        missing = "every step size of a method diverged, or one of the methods was not run"
+    else:
+        missing = (
+            "no such models were trained: see the replicas of its runs, and for MNIST the path of its images"
+        )
+    return evidence.one_row(contrast.select("largest", n="seeds"), missing, value="largest")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import polars as pl
 
+from pipeline.kit.evidence import reduced
+from pipeline.kit.extremes import column_max, column_min
+from pipeline.kit.results import Results
 from pipeline.kit.verdicts import Condition, Gate, within
-from pipeline.studies.nce.claims.common import SOURCE, between, read, slope
+from pipeline.studies.nce.claims.common import NOT_THERE, SOURCE, between, defined, slope
+from pipeline.studies.nce.names import DECAY, LOSS_RANGE
 from schemas.nce.tables import ENCE, NCE
 
 PROPOSITION_7, LEMMA_49 = SOURCE.format("Proposition 7"), SOURCE.format("Lemma 49")
@@ -18,43 +21,47 @@ SCALED = pl.col("loss_opt") / pl.col("bc")  # L_* exp(R^2/8)
 AT = 20.0  # claim 6
 
 
-def loss_range(context: Any) -> Iterator[Gate]:
+def loss_range(context: Results) -> Iterator[Gate]:
     """Claim 1: log 2 at tau_q, exponentially small at tau_*."""
     rows = context.table("landscape").filter(loss=NCE).sort("R")
     far = rows.filter(pl.col("R") >= ASYMPTOTIC)
-    furthest = pl.col("loss_init").sort_by((pl.col("loss_init") - np.log(2)).abs()).last()
+    furthest = _last_by(pl.col("loss_init"), (pl.col("loss_init") - np.log(2)).abs())
     yield Gate("1", "loss at tau_q", "L(tau_q), furthest from log 2 over R, is within 1e-9 of it", PROPOSITION_7,
-               within(float(np.log(2)), 1e-9), *read(rows, furthest, "no R in params.yaml"),
+               within(float(np.log(2)), 1e-9), *reduced(rows, furthest, "no R in params/nce.yaml"),
                published=float(np.log(2)))  # fmt: skip
+    changes = pl.col("loss_opt").diff(null_behavior="drop")
     yield Gate("1", "loss at tau_* falls", "largest change of L_* from one R to the next is below 0", PROPOSITION_7,
                (Condition("value", "<", 0),),
-               *read(rows, pl.col("loss_opt").diff().max(), "fewer than two R", 2))  # fmt: skip
-    distance = (pl.col("loss_opt") / pl.col("asym_loss")).log().abs().max()
+               *reduced(rows, column_max(changes), "fewer than two R", 2))  # fmt: skip
+    distance = column_max((pl.col("loss_opt") / pl.col("asym_loss")).log().abs())
     yield Gate("1", f"asymptote, R >= {ASYMPTOTIC:g}", "largest |log(L_* exp(R^2/8) R/sqrt(2 pi))| is below 0.05",
                PROPOSITION_7, (Condition("value", "<", 0.05),),
-               *read(far, distance, "no such R in params.yaml"))  # fmt: skip
+               *reduced(far, distance, NOT_THERE))  # fmt: skip
     for name, part in (
         (f"published range, R <= {NEAR:g}", rows.filter(pl.col("R") <= NEAR)),
         (f"published range, R > {NEAR:g}", rows.filter(pl.col("R") > NEAR)),
     ):
         yield Gate("1", name, "L_* exp(R^2/8) lies in [1/2, 2]: the value furthest from 1 on a logarithmic scale",
-                   PROPOSITION_7, between(0.5, 2.0),
-                   *read(part, SCALED.sort_by(SCALED.log().abs()).last(), "no such R in params.yaml"),
-                   published=0.5)  # fmt: skip
+                   PROPOSITION_7, between(*LOSS_RANGE), *reduced(part, _last_by(SCALED, SCALED.log().abs()), NOT_THERE),
+                   published=LOSS_RANGE[0], published_high=LOSS_RANGE[1])  # fmt: skip
 
 
-def curvature(context: Any) -> Iterator[Gate]:
+def _last_by(value: pl.Expr, order: pl.Expr) -> pl.Expr:
+    """Return ``value`` where ``order`` is largest: where it is NaN or null, if it is so anywhere."""
+    return value.sort_by(defined(order)).last()
+
+
+def curvature(context: Results) -> Iterator[Gate]:
     """Claims 2 to 4: extreme eigenvalues and condition number at tau_*."""
     table, rates = context.table("landscape").sort("R"), context.table("rates")
     rows = table.filter(pl.col("R") >= 1, loss=NCE)
-    ratio = (pl.col("sig_max") / pl.col("lemma46_bound")).max()
+    ratio = column_max(pl.col("sig_max") / pl.col("lemma46_bound"))
     yield Gate("2", "sigma_max", "sigma_max(H_*) over R/sqrt(2 pi) exp(-R^2/8) is at most 1 for R >= 1: largest",
                SOURCE.format("Lemma 46"), (Condition("value", "<=", 1),),
-               *read(rows, ratio, "no R from 1 on in params.yaml"),
-               published=1.0)  # fmt: skip
+               *reduced(rows, ratio, "no R from 1 on in params/nce.yaml"))  # fmt: skip
     lemma_47 = SOURCE.format("Lemma 47")
     predicate = "slope of log(sigma_min(H_*) exp(R^2/8)) against log R"
-    first = rates.filter(quantity="kappa")["first_R"].min() or 0.0
+    first = min(rates.filter(quantity="kappa")["first_R"].to_list(), default=0.0)
     yield Gate("3", "rate", f"{predicate}, R >= {first:g}, is in [-5.1, -4.3]", lemma_47, between(-5.1, -4.3),
                *slope(rates, "sig_min", NCE))  # fmt: skip
     yield Gate("3", "published rate", f"{predicate} is the printed -1, within 0.5", lemma_47, within(-1, 0.5),
@@ -68,44 +75,43 @@ def curvature(context: Any) -> Iterator[Gate]:
     both = table.filter(pl.col("R") >= 0.5).pivot("loss", index="R", values="kappa")
     yield Gate("4", "NCE over eNCE", "kappa of NCE over that of eNCE is above 1 for every R >= 0.5: smallest", lemma_53,
                (Condition("value", ">", 1),),
-               *read(both, (pl.col(NCE) / pl.col(ENCE)).min(), "no such R in params.yaml"))  # fmt: skip
+               *reduced(both, column_min(pl.col(NCE) / pl.col(ENCE)), NOT_THERE))  # fmt: skip
 
 
-def at_noise(context: Any) -> Iterator[Gate]:
+def at_noise(context: Results) -> Iterator[Gate]:
     """Claim 5: the Hessian at tau_q."""
     rows = context.table("hessian_q").sort("R")
     source = SOURCE.format("Lemma 48")
-    error = pl.max_horizontal(
-        (pl.col("h11") - (pl.col("R") ** 2 + 2) / 8).abs(),
-        (pl.col("h12") + pl.col("R") / 8).abs(),
-        (pl.col("h22") - 0.25).abs(),
-    ).max()
+    exact = {"h11": (pl.col("R") ** 2 + 2) / 8, "h12": -pl.col("R") / 8, "h22": pl.lit(0.25)}
+    errors = [(pl.col(name) - value).abs() for name, value in exact.items()]
+    error = column_max(pl.concat_list(errors).explode())  # max_horizontal would skip NaN
     yield Gate("5", "entries", "the Hessian at tau_q is [[R^2 + 2, -R], [-R, 2]]/8: largest difference, at most 1e-9",
                SOURCE.format("Eq. 4.58"), (Condition("value", "<=", 1e-9),),
-               *read(rows, error, "no R in params.yaml"))  # fmt: skip
+               *reduced(rows, error, "no R in params/nce.yaml"))  # fmt: skip
     far, share = rows.filter(pl.col("R") >= 4), pl.col("sig_max") / pl.col("R") ** 2
-    for name, value in (("smallest", share.min()), ("largest", share.max())):
+    for name, value in (("smallest", column_min(share)), ("largest", column_max(share))):
         yield Gate("5", f"{name} ratio, R >= 4", f"{name} sigma_max/R^2 is in [0.12, 0.15]", source,
                    between(0.12, 0.15),
-                   *read(far, value, "no such R in params.yaml"))  # fmt: skip
+                   *reduced(far, value, NOT_THERE))  # fmt: skip
     yield Gate("5", "published bound", "smallest sigma_max/R^2, R >= 4, is at least the printed 1/2", source,
                (Condition("value", ">=", 0.5),),
-               *read(far, share.min(), "no such R in params.yaml"),
+               *reduced(far, column_min(share), NOT_THERE),
                published=0.5)  # fmt: skip
 
 
-def annulus(context: Any) -> Iterator[Gate]:
+def annulus(context: Results) -> Iterator[Gate]:
     """Claim 6: exponentially small gradients on the annulus."""
-    table = context.table("annulus").sort("R", "r")
+    table = context.table("annulus").sort("R", "r").with_columns(defined(pl.col("limit")))
     for r in table["r"].unique().sort().to_list():
         row = table.filter(R=AT, r=r)
         limit = table.filter(r=r)["limit"][0]
         yield Gate("6", f"decay at r = {r:g}, R = {AT:g}", f"kappa is within 0.03 of its limit {limit:.4f}", LEMMA_49,
                    within(limit, 0.03),
-                   *read(row, pl.col("kappa_min"), f"R = {AT:g} is not in params.yaml"))  # fmt: skip
+                   *reduced(row, pl.col("kappa_min"), f"R = {AT:g} is not in params/nce.yaml"))  # fmt: skip
     every = table.filter(pl.col("R") >= 4)
-    smallest = read(every, pl.col("kappa_min").min(), "no R from 4 on in params.yaml")
+    smallest = reduced(every, column_min("kappa_min"), "no R from 4 on in params/nce.yaml")
     yield Gate("6", "smallest decay", "kappa on all circles, R >= 4, is at least 1/2: smallest", LEMMA_49,
                (Condition("value", ">=", 0.5),), *smallest)  # fmt: skip
     yield Gate("6", "published range", "kappa on all circles is at least the printed 3/4: smallest", LEMMA_49,
-               (Condition("value", ">=", 0.75),), *smallest, published=0.75)  # fmt: skip
+               (Condition("value", ">=", DECAY[0]),), *smallest,
+               published=DECAY[0], published_high=DECAY[1])  # fmt: skip

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import polars as pl
 
+from pipeline.kit.evidence import reduced
+from pipeline.kit.extremes import column_max, column_min
+from pipeline.kit.results import Results
 from pipeline.kit.verdicts import Condition, Gate, Measured
-from pipeline.studies.nce.claims.common import SOURCE, between, read, slope
+from pipeline.studies.nce.claims.common import NOT_THERE, SOURCE, between, slope
+from pipeline.studies.nce.names import LOSS_NAMES
 from schemas.nce.tables import ENCE, FIXED, GD, INVERSE, NCE, NEWTON, NGD, TENTH, THEOREM_19
 
 THEOREM_17, THEOREM_18, THEOREM_19_SOURCE = (SOURCE.format(f"Theorem {number}") for number in (17, 18, 19))
-NAMES = {NCE: "NCE", ENCE: "eNCE"}
 COMPARED = 5.0  # R of the last gate of claim 8
 FEW = "no line was fitted to the steps of GD, or fewer than two neighbouring R of it have paths that end"
 
 
-def exponential(context: Any) -> Iterator[Gate]:
+def exponential(context: Results) -> Iterator[Gate]:
     """Claim 7: steps to 0.1 R of GD (eta = 1/lambda_M) and of Newton's method (eta = lambda_rho/lambda_M), both over
     the R of the line of GD."""
     rates = context.table("rates")
@@ -34,17 +36,17 @@ def exponential(context: Any) -> Iterator[Gate]:
         told = f"R = {found['R'][0]:g} to {found['R'][-1]:g}, " if found.height else ""
         predicate = f"steps of {name} on NCE at R + 1 over those at R are above 5: {told}smallest"
         yield Gate("7", f"{name}, growth", predicate, source, (Condition("value", ">", 5),),
-                   *read(found, pl.col("growth").min(), FEW))  # fmt: skip
+                   *reduced(found, column_min("growth"), FEW))  # fmt: skip
 
 
 def growth(rows: pl.DataFrame) -> pl.DataFrame:
-    """Steps at R over those at R - 1, where neither is censored, in column ``growth``."""
+    """Return steps at R over those at R - 1, where neither is censored, in column ``growth``."""
     before = rows.select(pl.col("R") + 1, pl.col("steps").alias("before"))
     both = rows.join(before, on="R").filter(pl.col("steps") > 0, pl.col("before") > 0)
     return both.select("R", (pl.col("steps") / pl.col("before")).alias("growth")).sort("R")
 
 
-def polynomial(context: Any) -> Iterator[Gate]:
+def polynomial(context: Results) -> Iterator[Gate]:
     """Claim 8: steps of NGD with eta = delta/sqrt(2 kappa_*), delta = 1/R."""
     rates, table = context.table("rates"), context.table("steps")
     fixed = table.filter(rule=FIXED, optimizer=NGD, target=INVERSE)
@@ -52,16 +54,17 @@ def polynomial(context: Any) -> Iterator[Gate]:
     for loss, limits in ((NCE, (4.8, 6.3)), (ENCE, (4.0, 5.3))):
         row = rates.filter(quantity="NGD steps", loss=loss)
         span = f", R = {row['first_R'][0]:g} to {row['last_R'][0]:g}," if row.height else ""
-        yield Gate("8", f"rate, {NAMES[loss]}", f"slope of log(steps of NGD) against log R{span} is in {list(limits)}",
-                   source, between(*limits), *slope(rates, "NGD steps", loss))  # fmt: skip
+        predicate = f"slope of log(steps of NGD) against log R{span} is in {list(limits)}"
+        yield Gate("8", f"rate, {LOSS_NAMES[loss]}", predicate, source, between(*limits),
+                   *slope(rates, "NGD steps", loss))  # fmt: skip
     # A censored path counts against the claim: on eNCE as one without end, on NCE as one that ends at its cap.
     censored = pl.when(loss=ENCE).then(float("inf")).otherwise("cap")
     counted = fixed.with_columns(counted=pl.when(pl.col("steps") < 0).then(censored).otherwise("steps"))
     both = counted.filter(pl.col("R") >= 2).pivot("loss", index="R", values="counted")
-    both = both.drop_nulls() if {NCE, ENCE} <= set(both.columns) else both.clear()
+    both = both if {NCE, ENCE} <= set(both.columns) else both.clear()
     yield Gate("8", "eNCE over NCE", "steps of NGD on eNCE over those on NCE are below 1 for every R >= 2: largest",
                source, (Condition("value", "<", 1),),
-               *read(both, (pl.col(ENCE) / pl.col(NCE)).max(), "no such R in params.yaml"))  # fmt: skip
+               *reduced(both, column_max(pl.col(ENCE) / pl.col(NCE)), NOT_THERE))  # fmt: skip
     gd = table.filter(optimizer=GD, target=TENTH, loss=NCE, R=COMPARED)
     ngd = fixed.filter(loss=NCE, R=COMPARED)
     ratio = None
@@ -70,16 +73,16 @@ def polynomial(context: Any) -> Iterator[Gate]:
         long = gd["steps"][0] if gd["steps"][0] > 0 else gd["cap"][0]
         ratio = Measured(long / (ngd["steps"][0] if ngd["steps"][0] > 0 else float("inf")))
     yield Gate("8", f"GD over NGD, R = {COMPARED:g}", "steps of GD to 0.1 R over those of NGD to 1/R are above 10",
-               source, (Condition("value", ">", 10),), ratio, f"R = {COMPARED:g} is not in params.yaml")  # fmt: skip
+               source, (Condition("value", ">", 10),), ratio,
+               f"R = {COMPARED:g} is not in params/nce.yaml")  # fmt: skip
 
 
-def bounded(context: Any) -> Iterator[Gate]:
+def bounded(context: Results) -> Iterator[Gate]:
     """Claim 9: the bound of Theorem 19 with measured constants."""
     table = context.table("steps").filter(rule=THEOREM_19)
-    for loss, name in NAMES.items():
+    for loss, name in LOSS_NAMES.items():
         rows = table.filter(loss=loss)
         share = pl.when(pl.col("steps") >= 0).then(pl.col("steps") / pl.col("bound")).otherwise(float("inf"))
         yield Gate("9", name, "steps of NGD over the bound are at most 1 for every R: largest", THEOREM_19_SOURCE,
                    (Condition("value", "<=", 1),),
-                   *read(rows, share.max(),
-                         "no R in params.yaml"))  # fmt: skip
+                   *reduced(rows, column_max(share), "no R in params/nce.yaml"))  # fmt: skip

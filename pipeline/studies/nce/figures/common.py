@@ -8,11 +8,10 @@ import altair as alt
 import polars as pl
 
 from pipeline.kit import charts
-from schemas.nce.tables import ENCE, NCE
+from pipeline.studies.nce.names import LOSS_NAMES
 
 Figure = tuple[alt.TopLevelMixin, pl.DataFrame]
 
-NAMES = {NCE: "NCE", ENCE: "eNCE"}
 LOSS_COLOURS = {"NCE": charts.VERMILLION, "eNCE": charts.BLUE}
 # As published where it says: NCE with GD black, with NGD yellow; eNCE with NGD blue.
 METHOD_COLOURS = {
@@ -27,41 +26,41 @@ DECADES = [10.0**e for e in range(-40, 41)]
 
 
 def number(value: float | None, digits: int = 2) -> str:
-    """``value`` as figures print it; an en dash where it is not defined."""
+    """Return ``value`` as figures print it; an en dash where it is not defined."""
     return "–" if value is None else f"{value:.{digits}f}".replace("-", "−")
 
 
 def largest(values: pl.Series, otherwise: float = 1.0) -> float:
-    """The largest of ``values``; ``otherwise`` if there is none."""
+    """Return the largest of ``values``; ``otherwise`` if there is none."""
     return float(values.to_numpy().max()) if len(values) else otherwise
 
 
 def interval(row: dict[str, Any], digits: int = 2) -> str:
-    """The slope of a row of ``rates`` with its interval."""
+    """Return the slope of a row of ``rates`` with its interval."""
     return f"{number(row['slope'], digits)} [{number(row['lo'], digits)}, {number(row['hi'], digits)}]"
 
 
 def loss_name() -> pl.Expr:
-    """The losses as readers know them, as column ``name``."""
-    return pl.col("loss").replace_strict(NAMES).alias("name")
+    """Return the losses as readers know them, as column ``name``."""
+    return pl.col("loss").replace_strict(LOSS_NAMES).alias("name")
 
 
 def method_name() -> pl.Expr:
-    """``eNCE-NGD`` and the like, as column ``method``."""
+    """Return ``eNCE-NGD`` and the like, as column ``method``."""
     name = pl.concat_str(
-        pl.col("loss").replace_strict(NAMES), pl.col("optimizer").str.to_uppercase(), separator="-"
+        pl.col("loss").replace_strict(LOSS_NAMES), pl.col("optimizer").str.to_uppercase(), separator="-"
     )
     return name.alias("method")
 
 
 def loss_colour(legend: alt.Legend | None = None) -> alt.Color:
-    """One colour for each loss."""
+    """Return one colour for each loss."""
     scale = alt.Scale(domain=list(LOSS_COLOURS), range=list(LOSS_COLOURS.values()))
     return alt.Color("name:N", title="loss", scale=scale, legend=legend or alt.Legend(orient="bottom"))
 
 
 def log_axis(values: list[float], every: int = 1) -> dict[str, Any]:
-    """Scale and axis of a logarithmic channel that spans ``values``, with a tick every so many decades."""
+    """Return scale and axis of a logarithmic channel that spans ``values``, with a tick every so many decades."""
     low, high = min(values), max(values)
     ticks = [tick for tick in DECADES[::every] if low / 1.01 <= tick <= high * 1.01]
     return {
@@ -71,11 +70,11 @@ def log_axis(values: list[float], every: int = 1) -> dict[str, Any]:
 
 
 def lines_legend(orient: Any = "bottom", **more: Any) -> alt.Legend:
-    """A legend whose symbols are strong lines, however faint some of the lines are."""
+    """Return a legend whose symbols are strong lines, however faint some of the lines are."""
     return alt.Legend(orient=orient, symbolType="stroke", symbolStrokeWidth=2.5, symbolOpacity=1, **more)
 
 
 def panel_title(text: str, lines: list[str] | None = None) -> alt.TitleParams:
-    """The title of one panel of a figure, aligned with its axes."""
+    """Return the title of one panel of a figure, aligned with its axes."""
     more: dict[str, Any] = {"subtitle": lines} if lines else {}
     return alt.TitleParams(text, fontSize=charts.SIZE, subtitleFontSize=12, offset=6, frame="group", **more)

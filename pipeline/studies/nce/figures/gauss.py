@@ -7,6 +7,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
+from pipeline.kit.results import Results
 from pipeline.studies.nce.figures.common import (
     CROSS,
     METHOD_COLOURS,
@@ -17,9 +18,9 @@ from pipeline.studies.nce.figures.common import (
     method_name,
     panel_title,
 )
-from schemas.nce.tables import METHODS, S_DIST, S_LOSS
+from pipeline.studies.nce.names import METHODS, SAMPLES
+from schemas.nce.tables import S_DIST, S_LOSS
 
-SAMPLES = 1000  # per update, in figures, where the tables have it
 RULES = {S_DIST: "η by smallest distance", S_LOSS: "η by lowest fresh loss"}
 DIMENSIONS = {1: "One dimension", 16: "16 dimensions"}
 VISIBLE = 0.02  # relative change from which rounding is shown
@@ -27,7 +28,7 @@ FAINT_EVERY = 5  # updates between two points of the lines that are not selected
 KEY = ["dim", "method", "eta", "step"]
 
 
-def fig42(context: Any) -> Figure:
+def fig42(context: Results) -> Figure:
     """Figure 4.2: smallest distance so far against updates; all step sizes faint, the selected ones strong."""
     runs = _shown(context.table("gauss_runs")).with_columns(method_name())
     seeds = runs["seed"].n_unique()
@@ -61,7 +62,7 @@ def fig42(context: Any) -> Figure:
 
 
 def _shown(frame: pl.DataFrame) -> pl.DataFrame:
-    """The rows with as many samples per update as published runs may have had."""
+    """Return the rows with ``SAMPLES`` per update, or with the fewest where there are none such."""
     counts = frame["n"].unique().sort().to_list()
     return frame.filter(n=SAMPLES if SAMPLES in counts or not counts else counts[0])
 
@@ -109,7 +110,7 @@ def _panel(data: pl.DataFrame, chosen: pl.DataFrame, dim: int, rule: str) -> Any
     return alt.layer(*layers).properties(width=256, height=175, title=title)
 
 
-def step_sizes(context: Any) -> Figure:
+def step_sizes(context: Results) -> Figure:
     """Smallest distance after all updates against the step size; in 1-d also without samples, and with rounding."""
     final = _shown(context.table("gauss_final")).with_columns(method_name())
     data = (
@@ -155,7 +156,7 @@ def step_sizes(context: Any) -> Figure:
             )
             layers += [chart.encode(x, hollow, colour) for chart in (marks, crosses)]
         panels.append(alt.layer(*layers).properties(width=262, height=270, title=panel_title(name)))
-    updates = context.table("gauss_runs")["step"].max()
+    updates = int(largest(context.table("gauss_runs")["step"], 0))
     title = alt.TitleParams(
         f"Smallest distance to τ* within {updates} updates, by step size",
         subtitle=[

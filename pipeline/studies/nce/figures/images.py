@@ -9,14 +9,15 @@ import altair as alt
 import polars as pl
 
 from pipeline.kit import charts
-from schemas.nce.tables import DIGITS, ENCE, GD, IMAGE_SELECTIONS, MNIST, NCE, NGD, S_AREA, S_LOSS
+from pipeline.kit.results import Results
+from pipeline.studies.nce.figures.common import Figure
+from pipeline.studies.nce.names import DIGITS, LOSS_NAMES, MNIST
+from schemas.nce.tables import ENCE, GD, IMAGE_SELECTIONS, NCE, NGD, S_AREA, S_LOSS
 
 # As published: GD black in both panels, NGD yellow for NCE and blue for eNCE.
 COLOURS = {NCE: {GD: charts.BLACK, NGD: charts.ORANGE}, ENCE: {GD: charts.BLACK, NGD: charts.BLUE}}
 METHODS = {
-    (loss, name): f"{shown}, {name.upper()}"
-    for loss, shown in ((NCE, "NCE"), (ENCE, "eNCE"))
-    for name in (GD, NGD)
+    (loss, name): f"{shown}, {name.upper()}" for loss, shown in LOSS_NAMES.items() for name in (GD, NGD)
 }
 IMAGES = {DIGITS: "8 × 8 digits", MNIST: "MNIST"}
 NOISES = {"full": "noise with the covariance of the images", "diag": "noise with its diagonal alone"}
@@ -25,7 +26,7 @@ CHANCE = {NCE: math.log(2), ENCE: 1.0}  # loss of a log-ratio of 0
 SMALLEST = 1e-8  # what is less is drawn there: a logarithmic axis has no 0
 
 
-def fig43(context: Any) -> tuple[alt.TopLevelMixin, pl.DataFrame]:
+def fig43(context: Results) -> Figure:
     """Figure 4.3: loss against updates, all step sizes faint, the selected one strong; rows by noise and rule."""
     data, selected = _lines(context), context.table("digits_selected")
     blocks = list(
@@ -59,8 +60,8 @@ def fig43(context: Any) -> tuple[alt.TopLevelMixin, pl.DataFrame]:
     return chart.properties(title=title, description=f"Training loss against updates. {told}."), data
 
 
-def _lines(context: Any) -> pl.DataFrame:
-    """Mean, least and largest training loss over the seeds of each method and step size, as long as none diverged."""
+def _lines(context: Results) -> pl.DataFrame:
+    """Return mean, least and largest training loss over seeds of each method and step size, while none diverged."""
     key = ["dataset", "q_kind", "loss", "optimizer", "eta", "step"]
     value = pl.col("train_loss").clip(SMALLEST)
     return (
@@ -134,7 +135,7 @@ def _panel(data: pl.DataFrame, selected: pl.DataFrame, loss: str) -> Any:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Round numbers of a logarithmic axis, more of them where it is short."""
+    """Return round numbers of a logarithmic axis, more of them where it is short."""
     digits = (1, 2, 3, 5, 7) if high / low < 10 else (1, 2, 5) if high / low < 300 else (1,)
     found = [round(digit * 10.0**power, 8) for power in range(-8, 7) for digit in digits]
     return [tick for tick in found if low <= tick <= high]

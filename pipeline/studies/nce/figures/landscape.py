@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import altair as alt
 import numpy as np
 import polars as pl
 
 from pipeline.kit import charts
+from pipeline.kit.results import Results
 from pipeline.studies.nce.figures.common import (
     LOSS_COLOURS,
-    NAMES,
     Figure,
     interval,
     largest,
@@ -20,6 +18,7 @@ from pipeline.studies.nce.figures.common import (
     loss_name,
     panel_title,
 )
+from pipeline.studies.nce.names import LOSS_NAMES
 from schemas.nce.tables import ENCE, NCE
 
 QUANTITIES = {"loss_opt": "loss L*", "sig_max": "σ_max(H*)", "sig_min": "σ_min(H*)"}
@@ -27,7 +26,7 @@ GUIDES = {NCE: (6, 1 / (16 * np.pi**2)), ENCE: (4, 1 / 16)}  # powers of R and t
 GUIDED_FROM = 4.0
 
 
-def landscape(context: Any) -> Figure:
+def landscape(context: Results) -> Figure:
     """Loss and curvature at the optimum against R², NCE and eNCE."""
     data = (
         context.table("landscape")
@@ -35,7 +34,7 @@ def landscape(context: Any) -> Figure:
         .with_columns((pl.col("R") ** 2).alias("R2"), pl.col("quantity").replace_strict(QUANTITIES))
         .sort("loss", "quantity", "R")
     )
-    span = [1.0, float(data["value"].min() or 1e-3)]
+    span = [1.0, min(data["value"].to_list(), default=1e-3)]
     scale = alt.Scale(domain=list(QUANTITIES.values()), range=[charts.BLACK, charts.VERMILLION, charts.BLUE])
     colour = alt.Color("quantity:N", title=None, scale=scale, legend=alt.Legend(orient="bottom"))
     shape = alt.Shape("quantity:N", title=None, scale=alt.Scale(domain=list(QUANTITIES.values())))
@@ -51,7 +50,7 @@ def landscape(context: Any) -> Figure:
                 alt.Chart(guide).mark_line(color=charts.GREY, strokeDash=[4, 3]).encode(x, y),
                 base.mark_line(strokeWidth=2).encode(x, y, colour),
                 base.mark_point(filled=True, size=35, opacity=1).encode(x, y, colour, shape),
-            ).properties(width=250, height=250, title=panel_title(NAMES[loss]))
+            ).properties(width=250, height=250, title=panel_title(LOSS_NAMES[loss]))
         )
     title = alt.TitleParams(
         "At the optimum everything is exponentially small",
@@ -68,7 +67,7 @@ def landscape(context: Any) -> Figure:
     return alt.hconcat(*panels, spacing=24).properties(title=title, description=f"{words}."), data
 
 
-def kappa(context: Any) -> Figure:
+def kappa(context: Results) -> Figure:
     """Condition number at the optimum against R with the slopes of theory, and the residuals of the fits."""
     data = context.table("landscape").filter(pl.col("R") > 0).sort("loss", "R").with_columns(loss_name())
     rates = {
@@ -100,7 +99,7 @@ def kappa(context: Any) -> Figure:
         alt.Chart(data).mark_point(filled=True, size=50, opacity=1).encode(x, y, colour, shape),
     ).properties(width=285, height=280, title=panel_title("Condition number"))
     lines = [
-        f"{NAMES[loss]}: slope {interval(rates[loss])}, for large R {rates[loss]['predicted']:g}"
+        f"{LOSS_NAMES[loss]}: slope {interval(rates[loss])}, for large R {rates[loss]['predicted']:g}"
         for loss in (NCE, ENCE)
         if loss in rates
     ]

@@ -1,16 +1,14 @@
-"""How many updates it takes (Liu 2024, Theorems 17 to 19), and how well straight lines describe it."""
+"""How many updates it takes (Liu 2024, Theorems 17 to 19)."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import altair as alt
 import numpy as np
 import polars as pl
 
 from pipeline.kit import charts
+from pipeline.kit.results import Results
 from pipeline.studies.nce.figures.common import (
-    NAMES,
     Figure,
     interval,
     largest,
@@ -20,6 +18,7 @@ from pipeline.studies.nce.figures.common import (
     loss_name,
     panel_title,
 )
+from pipeline.studies.nce.names import LOSS_NAMES
 from schemas.nce.tables import ENCE, GD, INVERSE, NCE, NEWTON, NGD, TENTH, THEOREM_19
 
 WALKS = {  # (loss, optimizer, target) -> name, colour
@@ -30,11 +29,10 @@ WALKS = {  # (loss, optimizer, target) -> name, colour
     (ENCE, NGD, INVERSE): ("eNCE, NGD, to 1/R", charts.BLUE),
 }
 FITTED = {GD: "GD steps", NEWTON: "Newton steps", NGD: "NGD steps"}
-WORDS = {"loss_opt": "L*", "sig_max": "σ_max(H*)", "sig_min": "σ_min(H*)", "kappa": "κ*"}
 MEANS = [2, 3, 4, 5, 6, 8, 10, 16]
 
 
-def steps(context: Any) -> Figure:
+def steps(context: Results) -> Figure:
     """Steps of GD and Newton's method against R², of NGD against R, with fitted lines (Theorems 17 to 19)."""
     table = context.table("steps").filter(pl.col("rule") != THEOREM_19, pl.col("steps") > 0)
     frames = [
@@ -84,8 +82,8 @@ def steps(context: Any) -> Figure:
     return alt.hconcat(*panels, spacing=24).properties(title=title, description=f"{words}."), data
 
 
-def _lines(context: Any) -> pl.DataFrame:
-    """The fitted lines, over the R of their points."""
+def _lines(context: Results) -> pl.DataFrame:
+    """Return the fitted lines, over the R of their points."""
     rates, found = context.table("rates"), []
     for (loss, optimizer, _), (name, _) in WALKS.items():
         for row in rates.filter(loss=loss, quantity=FITTED[optimizer]).iter_rows(named=True):
@@ -98,7 +96,7 @@ def _lines(context: Any) -> pl.DataFrame:
     return pl.concat([pl.DataFrame(schema=columns), *found])
 
 
-def bounds(context: Any) -> Figure:
+def bounds(context: Results) -> Figure:
     """Theorem 19: steps that NGD takes with the step size of the theorem, and the bound on them."""
     table = context.table("steps").filter(rule=THEOREM_19).sort("loss", "R").with_columns(loss_name())
     data = table.unpivot(
@@ -131,7 +129,7 @@ def bounds(context: Any) -> Figure:
     return chart.properties(width=380, height=260, title=title, description=f"{words}."), data
 
 
-def newton(context: Any) -> Figure:
+def newton(context: Results) -> Figure:
     """Newton's method with step size 1, which Theorem 18 does not cover."""
     data = context.table("full_newton").sort("loss", "R", "step").with_columns(loss_name())
     shown = data.filter(pl.col("dist") >= 1e-4).with_columns(pl.col("R").cast(pl.String).alias("mean"))
@@ -147,7 +145,7 @@ def newton(context: Any) -> Figure:
         alt.Chart(shown.filter(loss=loss))
         .mark_line(strokeWidth=2, point=alt.OverlayMarkDef(size=35))
         .encode(x, y if loss == NCE else alt.Y("dist:Q", title=None, **log_axis([1e-4, 20])), colour)
-        .properties(width=235, height=230, title=panel_title(NAMES[loss]))
+        .properties(width=235, height=230, title=panel_title(LOSS_NAMES[loss]))
         for loss in (NCE, ENCE)
     ]  # fmt: skip
     title = alt.TitleParams(
@@ -158,38 +156,3 @@ def newton(context: Any) -> Figure:
     )
     words = "Distance to the optimum after each Newton step of size 1, for NCE and eNCE and several R."
     return alt.hconcat(*panels, spacing=24).properties(title=title, description=words), data
-
-
-def residuals(context: Any) -> Figure:
-    """Residuals of every fitted rate."""
-    fits = context.table("rates").with_columns(loss_name())
-    told = {
-        (row["quantity"], row["loss"]): f"{WORDS.get(row['quantity'], row['quantity'])}, {row['name']}"
-        for row in fits.iter_rows(named=True)
-    }
-    data = context.table("rate_points").with_columns(loss_name()).sort("quantity", "loss", "R")
-    panels = []
-    for (quantity, loss), name in told.items():
-        rows = data.filter(quantity=quantity, loss=loss)
-        row = fits.filter(quantity=quantity, loss=loss).row(0, named=True)
-        spread = max(1.3 * row["largest_residual"], 1e-3)
-        against = "R²" if row["against"] == "R^2" else "log R"
-        panels.append(
-            alt.Chart(rows)
-            .mark_point(filled=True, size=40, opacity=1)
-            .encode(
-                alt.X("R:Q", title="R", axis=alt.Axis(tickCount=4), scale=alt.Scale(zero=False, padding=8)),
-                alt.Y("residual:Q", title=None, scale=alt.Scale(domain=[-spread, spread]), axis=alt.Axis(tickCount=3)),
-                loss_colour().legend(None),
-            )
-            .properties(width=150, height=90, title=panel_title(name, [f"{against}: {interval(row)}"]))
-        )  # fmt: skip
-    title = alt.TitleParams(
-        "Residuals of the fitted rates",
-        subtitle=["Natural logarithm minus its line; slope and 95 % interval"],
-    )
-    chart = alt.concat(*panels, columns=3, spacing=16) if panels else alt.Chart(data).mark_point()
-    words = "; ".join(
-        f"{told[row['quantity'], row['loss']]}: slope {interval(row)}" for row in fits.iter_rows(named=True)
-    )
-    return chart.properties(title=title, description=f"Residuals of fits. {words}."), data

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.streams import stream
 from pipeline.languages import exponential_families as families
 from pipeline.languages.exponential_families import Array, mean_optimum
 from pipeline.models.log_ratio import exponential_family as log_ratio
 from pipeline.models.log_ratio.exponential_family import NCE
-from pipeline.studies.nce.constructions import LOSSES, NAMES, SOURCE, distances, grid, path, row
+from pipeline.studies.nce.constructions import LOSSES, NAMES, SOURCE, count, distances, grid, path, row, slope
 from schemas import theory
 
 CAP = 400_000
@@ -38,14 +39,14 @@ def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
 
 
 def steepest(mean: float, r: float, angles: int, points: int | None = None) -> float:
-    """max |<gradient, u>| on the circle of radius r R around tau_*, by quadrature with ``points`` or its own rule."""
+    """Return max |<gradient, u>| on the circle of radius r R around tau_*, by quadrature with ``points`` if given."""
     unit = log_ratio.circle(angles)
     inner = log_ratio.mean_problem(NCE, mean, points).gradient(mean_optimum(mean) + r * mean * unit)[0] * unit
     return float(np.abs(inner.sum(-1)).max())
 
 
 def minimiser(mean: float) -> Array:
-    """tau (2,) at which Newton's method with eta = 1 ends from tau_q, which knows nothing of tau_*."""
+    """Return tau (2,) at which Newton's method with eta = 1 ends from tau_q, which knows nothing of tau_*."""
     problem, delta = log_ratio.mean_problem(NCE, mean), np.zeros((1, 1, 2))
     for _ in range(CONVERGED):
         delta = log_ratio.newton_step(problem, delta, np.ones((1, 1, 1)))
@@ -53,39 +54,41 @@ def minimiser(mean: float) -> Array:
     return found
 
 
-def jumps(mean: float, path_Tx2: Array) -> int:
-    """Steps of a path from outside 0.2 R to inside 0.15 R."""
+def jumps(mean: float, path_Tx2: Array) -> float:
+    """Return the number of steps of a path from outside 0.2 R to inside 0.15 R; NaN if it was lost on the way."""
     far = distances(mean, path_Tx2)
-    return int(((far[:-1] >= OUTER * mean) & (far[1:] <= LANDING * mean)).sum())
+    if not np.isfinite(far).all():
+        return float("nan")
+    return float(((far[:-1] >= OUTER * mean) & (far[1:] <= LANDING * mean)).sum())
 
 
 def _annulus(entry: Any) -> Iterator[dict[str, Any]]:
-    largest = {(mean, r): steepest(mean, r, entry.angles) for mean in entry.means for r in entry.radii}
-    found = {(mean, r): -8 * np.log(value) / mean**2 for (mean, r), value in largest.items()}
+    steep = {(mean, r): steepest(mean, r, entry.angles) for mean in entry.means for r in entry.radii}
+    found = {(mean, r): -8 * np.log(value) / mean**2 for (mean, r), value in steep.items()}
     size = f"{grid(entry.means)}, r = {', '.join(map(str, entry.radii))}, {entry.angles} angles"
     far = max(entry.means)
     for r in entry.radii:
-        near = [mean for mean in entry.means if mean == 20] or [far]
+        at = 20 if 20 in entry.means else far
         yield row(f"decay-{r:g}", "Decay of the gradient on the circle of radius rR, against its limit "
-                  "4((1/2 - r)/(1 - r))^2", f"R = {near[0]:g}, r = {r:g}", found[near[0], r], "within",
-                  float(log_ratio.decay_limit(r)), tolerance=0.03 if near[0] >= 20 else 0.1)  # fmt: skip
+                  "4((1/2 - r)/(1 - r))^2", f"R = {at:g}, r = {r:g}", found[at, r], "within",
+                  float(log_ratio.decay_limit(r)), tolerance=0.03 if at >= 20 else 0.1)  # fmt: skip
     # Relative: the gradients themselves are of size exp(-kappa R^2/8).
-    apart = [abs(value / steepest(*at, entry.angles, FINE) - 1) for at, value in largest.items()]
+    apart = [abs(value / steepest(*at, entry.angles, FINE) - 1) for at, value in steep.items()]
     yield row("circle-points", f"max |<gradient, u>| on a circle is the same with {FINE} points of quadrature: largest "
-              "relative difference", size, max(apart), "<=", 1e-9)  # fmt: skip
+              "relative difference", size, largest(apart), "<=", 1e-9)  # fmt: skip
     outer = max(entry.radii)
     about = {"erratum": "nce-lemma-49", "size": size}
     yield about | row("decay-printed", "kappa in [3/4, 5/4] fails near the outer rim: smallest kappa there",
                       f"R = {far:g}, r = {outer:g}", found[far, outer], "<=", 0.749, form="printed")  # fmt: skip
-    yield about | row("decay-corrected", "kappa >= 1/2 on the annulus: smallest", size, min(found.values()), ">=", 0.5,
-                      form="corrected")  # fmt: skip
-    smallest = float(min(entry.means))
-    lowest, centre = minimiser(smallest), np.array([smallest, smallest**2 / 2])
+    yield about | row("decay-corrected", "kappa >= 1/2 on the annulus: smallest", size,
+                      smallest(found.values()), ">=", 0.5, form="corrected")  # fmt: skip
+    near = float(min(entry.means))
+    lowest, centre = minimiser(near), np.array([near, near**2 / 2])
     printed, moved = (
-        float(np.linalg.norm(lowest - at)) / (INNER * smallest)
+        float(np.linalg.norm(lowest - at)) / (INNER * near)
         for at in (centre, centre + np.array([0, families.LOG_NORMALISER]))
     )
-    about = {"erratum": "nce-annulus-centre", "source": LEMMA_49, "size": f"R = {smallest:g}"}
+    about = {"erratum": "nce-annulus-centre", "source": LEMMA_49, "size": f"R = {near:g}"}
     statement = (
         "Distance of the minimiser, found by Newton's method from tau_q, from the centre of the annulus, over the "
         "radius 0.1 R that must hold it"
@@ -105,30 +108,30 @@ def _claim_6(entry: Any, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
         worst.append((np.linalg.norm(gradient, axis=-1) / np.maximum(mean, np.abs(b))).max())
     yield row("claim-6", "|gradient| <= 32 max(R, |b|): largest ratio of the left side to max(R, |b|)",
               f"{grid(entry.means)}, {entry.draws} parameters each, b in [-3R, 3R], c in [-R^2, 3R^2]",
-              max(worst), "<=", 32.0, source=SOURCE.format("Claim 6"))  # fmt: skip
+              largest(worst), "<=", 32.0, source=SOURCE.format("Claim 6"))  # fmt: skip
 
 
 def _descent(entry: Any) -> Iterator[dict[str, Any]]:
     """Along whole paths of GD with eta = 1/lambda_M."""
-    leaps, counts, bounds, progress = 0, [], [], []
+    leaps, counts, bounds, progress = 0.0, [], [], []
     for mean in entry.paths:
         eta = float(1 / log_ratio.curvature(NCE, np.array([mean]))[0][0])
         walked = path(NCE, mean, "gd", eta, INNER * mean, CAP)
         far = distances(mean, walked)
         leaps += jumps(mean, walked)
-        counts.append(len(walked) - 1)
+        counts.append(count(walked))
         ring = (steepest(mean, share, RING_ANGLES) for share in np.linspace(INNER, LANDING, 6))
-        bounds.append(0.05 * mean / (eta * max(ring)))
+        bounds.append(0.05 * mean / (eta * largest(ring)))
         progress.append((far[:-1] <= LANDING * mean).sum() / bounds[-1])
     size = f"{grid(entry.paths)}, eta = 1/lambda_M"
     yield row("no-jump", "GD does not step from outside 0.2 R to inside 0.15 R: number of such steps", size, leaps,
               "<=", 0.0, source=LEMMA_50)  # fmt: skip
     yield row("ring-steps", "GD needs at least 0.05 R/(eta max |<gradient, u>|) steps from 0.15 R to 0.1 R: smallest "
-              "ratio of steps to bound", size, min(progress), ">=", 1.0, source=THEOREM_17,
-              detail="steps " + ", ".join(map(str, counts)) + " from tau_q to 0.1 R")  # fmt: skip
+              "ratio of steps to bound", size, smallest(progress), ">=", 1.0, source=THEOREM_17,
+              detail="steps " + ", ".join(f"{c:.0f}" for c in counts) + " from tau_q to 0.1 R")  # fmt: skip
     means = np.array(entry.paths, float)
-    slope = np.polyfit(means**2, np.log(counts), 1)[0]
-    yield row("gd-exponential", "Slope of log(steps of GD to 0.1 R) against R^2", size, slope, ">=", 0.15,
+    yield row("gd-exponential", "Slope of log(steps of GD to 0.1 R) against R^2", size,
+              slope(means**2, np.log(counts)), ">=", 0.15,
               source=THEOREM_17)  # fmt: skip
 
 
@@ -138,8 +141,8 @@ def _newton(entry: Any) -> Iterator[dict[str, Any]]:
     size = f"{grid(means)}, eta = lambda_rho/lambda_M"
     for loss in LOSSES:
         problem, optimum = log_ratio.mean_problem(loss, means), mean_optimum(means)
-        at_noise, smallest, _ = log_ratio.curvature(loss, means)
-        eta = smallest / at_noise
+        at_noise, at_optimum, _ = log_ratio.curvature(loss, means)
+        eta = at_optimum / at_noise
         found = log_ratio.descend(
             problem, log_ratio.newton_step, 0 * optimum, optimum, eta, INNER * means[:, None], CAP
         )
@@ -161,5 +164,5 @@ def _newton(entry: Any) -> Iterator[dict[str, Any]]:
     last = float(means[-1])
     walked = path(NCE, last, "newton", 1.0, 0.01, 50)
     yield row("newton-full", "With eta = 1, which the theorem does not cover, Newton's method is fast: steps to a "
-              "distance of 0.01", f"R = {last:g}", len(walked) - 1, "<=", 20.0, source=SOURCE.format("section 4.1.2"),
+              "distance of 0.01", f"R = {last:g}", count(walked), "<=", 20.0, source=SOURCE.format("section 4.1.2"),
               detail="so the cost lies in the conservative step size")  # fmt: skip

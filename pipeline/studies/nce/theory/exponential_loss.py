@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.streams import stream
 from pipeline.languages import exponential_families as families
 from pipeline.languages.exponential_families import Array, mean_optimum
 from pipeline.models.log_ratio import exponential_family as log_ratio
 from pipeline.models.log_ratio.exponential_family import ENCE
-from pipeline.studies.nce.constructions import SOURCE, grid, path, row
+from pipeline.studies.nce.constructions import SOURCE, count, grid, path, row
 from schemas import theory
 
 DIMENSION, VARIANCES = 16, (6.0, 12.0)
@@ -78,7 +79,7 @@ def _sixteen(entry: Any, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
 
 
 def _products(t_DxN: Array) -> Array:
-    """Sums of products of rows, (D, D), by loops: BLAS would add in an order that depends on its threads."""
+    """Return sums of products of rows, (D, D), by loops: BLAS would add in an order that depends on its threads."""
     return np.einsum("in,jn->ij", t_DxN, t_DxN)
 
 
@@ -88,7 +89,7 @@ def _condition(variance: Array) -> float:
 
 
 def relative_eigenvalues(mean: float, angles: int) -> tuple[float, float]:
-    """Smallest and largest eigenvalue of H_*^-1 H(tau_* + c u) for c up to 1/beta_Z = 1/R."""
+    """Return the smallest and the largest eigenvalue of H_*^-1 H(tau_* + c u) for c up to 1/beta_Z = 1/R."""
     problem = log_ratio.mean_problem(ENCE, mean)
     hessian = problem.hessian(log_ratio.ball(np.array([mean]), np.array([1 / mean]), RADII, angles))[0]
     root = np.linalg.inv(np.linalg.cholesky(problem.hessian(mean_optimum(mean))[0, 0]))
@@ -97,11 +98,11 @@ def relative_eigenvalues(mean: float, angles: int) -> tuple[float, float]:
 
 
 def _ball(entry: Any) -> Iterator[dict[str, Any]]:
-    smallest, largest, allowed = [], [], []
+    lowest, highest, allowed = [], [], []
     for mean in entry.means:
         low, high = relative_eigenvalues(mean, entry.angles)
-        smallest.append(low)
-        largest.append(high)
+        lowest.append(low)
+        highest.append(high)
         allowed.append(2 * np.e * float(families.largest_moment(mean)) ** 2)
         if mean in BETA_U:
             yield row(f"stability-{mean:g}", "Largest eigenvalue of H_*^-1 H(tau_* + c u), c <= 1/beta_Z",
@@ -109,10 +110,10 @@ def _ball(entry: Any) -> Iterator[dict[str, Any]]:
                       tolerance=0.006 if entry.angles >= 48 else 0.05, source=LEMMA_54)  # fmt: skip
     size = f"{grid(entry.means)}, {RADII} radii, {entry.angles} angles"
     yield row("stability-upper", "beta_u = 2e lambda_max/lambda_min is enough: largest ratio of eigenvalue to it", size,
-              float(np.max(np.divide(largest, allowed))), "<=", 1.0, source=LEMMA_54,
+              largest(np.divide(highest, allowed)), "<=", 1.0, source=LEMMA_54,
               detail="2e alone would do")  # fmt: skip
     yield row("stability-lower", "The Hessian is nowhere below H_*, so beta_l = 1, stronger than the printed "
-              "lambda_min/(2e lambda_max): smallest eigenvalue", size, min(smallest), ">=", 1 - 1e-9,
+              "lambda_min/(2e lambda_max): smallest eigenvalue", size, smallest(lowest), ">=", 1 - 1e-9,
               source=LEMMA_54)  # fmt: skip
 
 
@@ -122,7 +123,7 @@ def _theorem_21(entry: Any) -> Iterator[dict[str, Any]]:
         ratio, delta = float(families.largest_moment(mean)) ** 2, 1 / mean
         eta = delta / (2 * np.e * ratio**1.5)  # kappa and beta_u/beta_l at their bounds
         bound = 4 * np.e**2 * ratio**3 * float((mean_optimum(mean) ** 2).sum()) / delta**2
-        steps = len(path(ENCE, mean, "ngd", eta, delta, int(bound) + 1)) - 1
+        steps = count(path(ENCE, mean, "ngd", eta, delta, int(bound) + 1))
         yield row(f"theorem-21-{mean:g}", "NGD on eNCE takes at most 4 e^2 (lambda_max/lambda_min)^3 "
                   "|tau_0 - tau_*|^2/delta^2 steps: steps over bound", f"R = {mean:g}, delta = 1/R", steps / bound,
-                  "<=", 1.0, source=THEOREM_21, detail=f"{steps} steps, bound {bound:.4g}")  # fmt: skip
+                  "<=", 1.0, source=THEOREM_21, detail=f"{steps:.0f} steps, bound {bound:.4g}")  # fmt: skip

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from pipeline.kit.extremes import largest, smallest
 from pipeline.languages import exponential_families as families
 from pipeline.languages.exponential_families import mean_optimum
 from pipeline.models.log_ratio import exponential_family as log_ratio
@@ -56,7 +57,7 @@ def _range(entry: Any) -> Iterator[dict[str, Any]]:
 
 
 def _around(entry: Any) -> Iterator[dict[str, Any]]:
-    unit, largest, smallest = log_ratio.circle(entry.directions), [], []
+    unit, highest, lowest = log_ratio.circle(entry.directions), [], []
     for mean in entry.around:
         problem, optimum = log_ratio.mean_problem(NCE, mean), mean_optimum(mean)
         scale = mean * families.mean_overlap(mean)
@@ -66,8 +67,8 @@ def _around(entry: Any) -> Iterator[dict[str, Any]]:
                 for radius in entry.radii
             ]
         )
-        largest.append(found.max())
-        smallest.append(found.min())
+        highest.append(found.max())
+        lowest.append(found.min())
         statement = "(L(tau) - L_*) / (R exp(-R^2/8) delta^2) is at most 1: largest over directions and delta"
         size = f"R = {mean:g}, {entry.directions} directions, delta = {', '.join(map(str, entry.radii))}"
         yield row(f"around-{mean:g}", statement, size, found.max(), "<=", 1.0, source=PROPOSITION_8)
@@ -75,9 +76,9 @@ def _around(entry: Any) -> Iterator[dict[str, Any]]:
     size = f"{grid(entry.around)}, {entry.directions} directions"
     yield about | row(
         "around-printed", "L(tau) - L_* = R exp(-R^2/8) delta^2 is no equality: smallest ratio of its sides", size,
-        min(smallest), "<=", 0.1, form="printed",
+        smallest(lowest), "<=", 0.1, form="printed",
     )  # fmt: skip
     yield about | row(
-        "around-corrected", "It is an upper bound: largest ratio of its sides", size, max(largest), "<=", 1.0,
+        "around-corrected", "It is an upper bound: largest ratio of its sides", size, largest(highest), "<=", 1.0,
         form="corrected",
     )  # fmt: skip

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from scipy import integrate
 
+from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.streams import stream
 from pipeline.languages import exponential_families as families
 from pipeline.languages.exponential_families import Array, mean_optimum
@@ -36,7 +37,7 @@ def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
 
 
 def differences(problem: Problem, delta_1xKxD: Array) -> tuple[float, float]:
-    """Largest relative error of the gradient and of the Hessian against central differences."""
+    """Return the largest relative error of the gradient and of the Hessian against central differences."""
     d = delta_1xKxD.shape[-1]
     steps = STEP * np.eye(d)
     ahead, back = ([problem.loss(delta_1xKxD + sign * e) for e in steps] for sign in (1, -1))
@@ -58,13 +59,13 @@ def _derivatives(entry: Any, rng: np.random.Generator) -> Iterator[dict[str, Any
         size = f"{grid(entry.means)}, {entry.points} parameters near the segment"
         for name, values in zip(("gradient", "hessian"), zip(*found, strict=True), strict=True):
             statement = f"The {name} of {NAMES[loss]} agrees with central differences: largest relative error"
-            yield row(f"{loss}-{name}", statement, size, max(values), "<=", 1e-6)
+            yield row(f"{loss}-{name}", statement, size, largest(values), "<=", 1e-6)
         first, second = differences(
             _sampled(loss, rng), 0.02 * rng.standard_normal((1, 5, 2 * DIMENSION + 1))
         )
         size = f"d = {DIMENSION}, {2 * DIMENSION + 1} coordinates, {SAMPLES} samples of each distribution"
         statement = f"So do those of {NAMES[loss]} on samples of diagonal Gaussians"
-        yield row(f"{loss}-sampled", statement, size, max(first, second), "<=", 1e-6)
+        yield row(f"{loss}-sampled", statement, size, largest(first, second), "<=", 1e-6)
 
 
 def _sampled(loss: str, rng: np.random.Generator) -> Problem:
@@ -90,9 +91,8 @@ def _two_ways(entry: Any) -> Iterator[dict[str, Any]]:
     )
     # The gradient vanishes at tau_*: there it is compared with the loss.
     size = [np.maximum(np.linalg.norm(one, axis=-1), exact[0][..., 0]) for one in exact]
-    worst = max(
-        float((np.linalg.norm(a - b, axis=-1) / scale).max())
-        for a, b, scale in zip(exact, found, size, strict=True)
+    worst = largest(
+        (np.linalg.norm(a - b, axis=-1) / scale).max() for a, b, scale in zip(exact, found, size, strict=True)
     )
     yield row(
         "ence-closed-form",
@@ -133,13 +133,13 @@ def _minimiser(entry: Any, rng: np.random.Generator) -> Iterator[dict[str, Any]]
             eigenvalues.append(log_ratio.extremes(problem.hessian(first))[1].min())
         name = NAMES[loss]
         yield row(f"{loss}-stationary", f"The gradient of {name} vanishes at tau_*: largest norm", grid(entry.means),
-                  max(gradients), "<=", 1e-12, source=MINIMISER)  # fmt: skip
-        yield row(f"{loss}-minimum", f"{name} is smallest at tau_*: smallest L(tau) - L(tau_*)", size, min(above), ">=",
-                  0.0, source=MINIMISER)  # fmt: skip
-        yield row(f"{loss}-convex", f"{name} is convex: largest L(midpoint) - average", size, max(convexity), "<=",
+                  largest(gradients), "<=", 1e-12, source=MINIMISER)  # fmt: skip
+        yield row(f"{loss}-minimum", f"{name} is smallest at tau_*: smallest L(tau) - L(tau_*)", size,
+                  smallest(above), ">=", 0.0, source=MINIMISER)  # fmt: skip
+        yield row(f"{loss}-convex", f"{name} is convex: largest L(midpoint) - average", size, largest(convexity), "<=",
                   1e-12, source=CONVEXITY)  # fmt: skip
         yield row(f"{loss}-positive", f"The Hessian of {name} is positive: smallest eigenvalue", size,
-                  min(eigenvalues), ">=", 0.0, source=CONVEXITY)  # fmt: skip
+                  smallest(eigenvalues), ">=", 0.0, source=CONVEXITY)  # fmt: skip
     same = log_ratio.mean_problem(NCE, 0.0).hessian(mean_optimum(0.0))[0, 0]
     yield row("nce-equal", "If P* = Q, the Hessian of NCE is E[T T^T]/4: largest difference", "R = 0",
               np.abs(same - families.mean_moments(0.0) / 4).max(), "<=", 1e-12)  # fmt: skip

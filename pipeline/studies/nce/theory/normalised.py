@@ -10,11 +10,23 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from pipeline.kit.extremes import largest
 from pipeline.kit.streams import stream
 from pipeline.languages.exponential_families import Array, mean_optimum
 from pipeline.models.log_ratio import exponential_family as log_ratio
 from pipeline.models.log_ratio.exponential_family import NCE
-from pipeline.studies.nce.constructions import LOSSES, NAMES, SOURCE, distances, grid, path, row, unit_vectors
+from pipeline.studies.nce.constructions import (
+    LOSSES,
+    NAMES,
+    SOURCE,
+    count,
+    distances,
+    grid,
+    path,
+    row,
+    slope,
+    unit_vectors,
+)
 from schemas import theory
 
 LEMMA_51, THEOREM_19, COROLLARY_2 = (SOURCE.format(at) for at in ("Lemma 51", "Theorem 19", "Corollary 2"))
@@ -64,21 +76,21 @@ def _setting(loss: str, mean: float, entry: Any) -> Setting:
 
 
 def outside(setting: Setting, rng: np.random.Generator, draws: int) -> Array:
-    """Random delta (1, K, 2) outside the ball of radius delta around tau_*, most of them near it."""
+    """Return random delta (1, K, 2) outside the ball of radius delta around tau_*, most of them near it."""
     far = setting.delta * (1 + rng.exponential(1.0, (draws, 1)))
     return mean_optimum(setting.mean) + far * unit_vectors(rng, draws)
 
 
 def _lemma(settings: list[Setting], draws: int, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
-    worst = 0.0
+    worst = []
     for setting in settings:
         problem = log_ratio.mean_problem(setting.loss, setting.mean)
         inside = mean_optimum(setting.mean) + setting.gamma * unit_vectors(rng, draws)
-        worst = max(worst, float((problem.loss(inside) / problem.loss(outside(setting, rng, draws))).max()))
+        worst.append((problem.loss(inside) / problem.loss(outside(setting, rng, draws))).max())
     name, first = NAMES[settings[0].loss], settings[0].loss
     yield row(f"{first}-lemma-51", f"L(tau_* + gamma u) <= L(tau) outside the delta ball, {name}: largest ratio",
-              f"{grid([s.mean for s in settings])}, {draws} unit vectors and parameters each", worst, "<=", 1.0,
-              source=LEMMA_51)  # fmt: skip
+              f"{grid([s.mean for s in settings])}, {draws} unit vectors and parameters each", largest(worst), "<=",
+              1.0, source=LEMMA_51)  # fmt: skip
 
 
 def _theorem(settings: list[Setting]) -> Iterator[dict[str, Any]]:
@@ -88,12 +100,12 @@ def _theorem(settings: list[Setting]) -> Iterator[dict[str, Any]]:
         walked = path(loss, mean, "ngd", setting.gamma, setting.delta, int(setting.bound) + 1)
         squared = distances(mean, walked) ** 2
         excess.append(float((np.diff(squared) + setting.gamma**2).max(initial=-np.inf)))
-        steps = len(walked) - 1
+        steps = count(walked)
         yield row(f"{loss}-steps-{mean:g}", f"NGD on {NAMES[loss]} with eta = gamma enters the delta ball within T "
                   "steps: steps over T", f"R = {mean:g}, delta = 1/R", steps / setting.bound, "<=", 1.0,
-                  detail=f"{steps} steps, T = {setting.bound:.4g}")  # fmt: skip
+                  detail=f"{steps:.0f} steps, T = {setting.bound:.4g}")  # fmt: skip
     yield row(f"{settings[0].loss}-progress", "Outside the delta ball every step brings the squared distance down by "
-              "gamma^2: largest excess", grid([s.mean for s in settings]), max(excess), "<=", 1e-12)  # fmt: skip
+              "gamma^2: largest excess", grid([s.mean for s in settings]), largest(excess), "<=", 1e-12)  # fmt: skip
 
 
 def _printed_lemma(settings: list[Setting], rng: np.random.Generator) -> Iterator[dict[str, Any]]:
@@ -121,7 +133,7 @@ def _printed_step(setting: Setting) -> Iterator[dict[str, Any]]:
         walked = path(NCE, setting.mean, "ngd", eta, setting.delta, 3 * int(setting.bound))
         step = f"eta = gamma/{factor}, allowed by eta <= gamma" if factor > 1 else "eta = gamma"
         yield about | row(f"theorem-19-{form}", f"NGD with {step}: steps over T", about["size"],
-                          (len(walked) - 1) / setting.bound, ">=" if factor > 1 else "<=", 1.0,
+                          count(walked) / setting.bound, ">=" if factor > 1 else "<=", 1.0,
                           form=form)  # fmt: skip
 
 
@@ -129,27 +141,27 @@ def _rate(setting: Setting) -> Iterator[dict[str, Any]]:
     """The distance delta that is met within k steps, against k: gamma is proportional to delta."""
     deltas = setting.delta / np.array([1, 4, 16, 64])
     counts = [
-        len(path(NCE, setting.mean, "ngd", setting.gamma * delta / setting.delta, float(delta), 100_000)) - 1
+        count(path(NCE, setting.mean, "ngd", setting.gamma * delta / setting.delta, float(delta), 100_000))
         for delta in deltas
     ]
-    slope = float(np.polyfit(np.log(counts), np.log(deltas), 1)[0])
+    exponent = slope(np.log(counts), np.log(deltas))
     about = {"erratum": "nce-rate", "source": SOURCE.format("section 4.1.2")}
     size = f"NCE, R = {setting.mean:g}, delta = {deltas[0]:g} to {deltas[-1]:g}"
     statement = "Exponent of k in the distance met within k steps, with the step size of Theorem 19"
-    yield about | row("rate-printed", f"{statement}: not the printed -2", size, slope, ">=", -1.9,
-                      detail="steps " + ", ".join(map(str, counts)), form="printed")  # fmt: skip
-    yield about | row("rate-corrected", f"{statement}: at most -1/2, which is the theorem's", size, slope, "<=", -0.5,
-                      form="corrected")  # fmt: skip
+    yield about | row("rate-printed", f"{statement}: not the printed -2", size, exponent, ">=", -1.9,
+                      detail="steps " + ", ".join(f"{c:.0f}" for c in counts), form="printed")  # fmt: skip
+    yield about | row("rate-corrected", f"{statement}: at most -1/2, which is the theorem's", size, exponent, "<=",
+                      -0.5, form="corrected")  # fmt: skip
 
 
 def _corollary() -> Iterator[dict[str, Any]]:
     """kappa |tau_0 - tau_*|^2 is the bound times delta^2, up to beta_u/beta_l = O(1)."""
     means = np.array(ASYMPTOTIC)
     squared = (mean_optimum(means)[:, 0] ** 2).sum(-1)
-    slope = np.polyfit(np.log(means), np.log(log_ratio.curvature(NCE, means)[2] * squared), 1)[0]
+    exponent = slope(np.log(means), np.log(log_ratio.curvature(NCE, means)[2] * squared))
     about = {"erratum": "nce-corollary-2", "source": COROLLARY_2, "size": grid(means)}
     statement = "Exponent of R in the bound of Theorem 19 times delta^2, NCE"
-    yield about | row("corollary-2-printed", f"{statement}: not the printed 6", about["size"], slope, "beyond", 6.0,
+    yield about | row("corollary-2-printed", f"{statement}: not the printed 6", about["size"], exponent, "beyond", 6.0,
                       tolerance=2.0, form="printed")  # fmt: skip
-    yield about | row("corollary-2-corrected", f"{statement}: on its way to 10 = 6 + 4", about["size"], slope,
+    yield about | row("corollary-2-corrected", f"{statement}: on its way to 10 = 6 + 4", about["size"], exponent,
                       "within", 9.7, tolerance=0.4, form="corrected")  # fmt: skip

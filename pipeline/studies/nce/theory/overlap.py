@@ -16,7 +16,7 @@ from pipeline.languages import exponential_families as families
 from pipeline.languages.exponential_families import Array, mean_optimum
 from pipeline.models.log_ratio import exponential_family as log_ratio
 from pipeline.models.log_ratio.exponential_family import NCE
-from pipeline.studies.nce.constructions import SOURCE, grid, path, row
+from pipeline.studies.nce.constructions import SOURCE, count, grid, path, row
 from schemas import theory
 
 LEMMA_52, LEMMA_60, LEMMA_61, THEOREM_20 = (
@@ -43,7 +43,7 @@ def _lemma_52() -> Iterator[dict[str, Any]]:
 
 
 def lemma_60(means: Array) -> tuple[Array, Array]:
-    """The printed bound lambda_max/(2 lambda_min BC) and the corrected 4 (lambda_max/lambda_min)^2/BC."""
+    """Return the printed bound lambda_max/(2 lambda_min BC) and the corrected 4 (lambda_max/lambda_min)^2/BC."""
     ratio, bc = families.largest_moment(means) ** 2, families.mean_overlap(means)
     return ratio / (2 * bc), 4 * ratio**2 / bc
 
@@ -92,7 +92,7 @@ def _theorem_20(means: Array) -> Iterator[dict[str, Any]]:
         ratio, bc = float(families.largest_moment(mean)) ** 2, float(families.mean_overlap(mean))
         constant = 18 * np.exp(2 / mean) * ratio**3 * 2 * ratio**2
         bound = constant / bc**3 * float((mean_optimum(mean) ** 2).sum()) * mean**2
-        steps = len(path(NCE, mean, "ngd", eta, 1 / mean, 100_000)) - 1
+        steps = count(path(NCE, mean, "ngd", eta, 1 / mean, 100_000))
         yield row(f"theorem-20-{mean:g}", "NGD needs at most C/BC^3 |tau_0 - tau_*|^2/delta^2 steps: steps over bound",
                   f"R = {mean:g}, delta = 1/R", steps / bound, "<=", 1.0, source=THEOREM_20,
-                  detail=f"{steps} steps, bound {bound:.4g}")  # fmt: skip
+                  detail=f"{steps:.0f} steps, bound {bound:.4g}")  # fmt: skip

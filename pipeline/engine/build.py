@@ -1,0 +1,202 @@
+"""One line for a whole build: jobs done of all, time elapsed, an estimate of what is left, and what is at work.
+
+Snakemake does the work, in a process of its own; its output goes to ``logs/build.log``. What each job took on the
+reference machine is in ``profiles/times.json``; the estimate scales it by what this machine has needed so far.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipeline import params
+from pipeline.engine import graph
+from pipeline.errors import SandglassError
+
+PLAN = graph.STATE / "plan.json"  # written by Snakemake's process when it knows what it will run
+LOG = graph.LOGS / "build.log"
+TIMES = Path("profiles/times.json")
+UNKNOWN_SECONDS = 5.0  # of a job that the reference machine never ran
+TERMINAL_SECONDS, LOG_SECONDS = 0.5, 30.0  # between two lines, on a terminal and elsewhere
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What a build took on the reference machine: seconds of each job, and from start to end."""
+
+    machine: str
+    elapsed: float
+    jobs: dict[str, float]
+
+    @classmethod
+    def load(cls, scale: str, root: Path = Path()) -> Reference:
+        """Return the times at ``scale``; without a record, none."""
+        try:
+            found = json.loads((root / TIMES).read_text(encoding="utf-8"))[scale]
+            return cls(found["machine"], found["elapsed"], found["jobs"])
+        except (OSError, ValueError, KeyError):
+            return cls("", 0.0, {})
+
+    def seconds(self, name: str) -> float:
+        """Return what a job took there."""
+        return self.jobs.get(name, UNKNOWN_SECONDS)
+
+
+def build(study: str | None = None) -> int:
+    """Run Snakemake for everything or for one study with its page; return its exit status.
+
+    Raises SandglassError for a study that params.yaml does not list.
+    """
+    loaded = params.load()
+    if study is not None and study not in loaded.studies:
+        raise SandglassError(f"no study is called {study!r}; params.yaml lists {', '.join(loaded.studies)}")
+    reference = Reference.load(loaded.scale)
+    count = len(graph.jobs(loaded))
+    if study is None and reference.elapsed:
+        took = duration(reference.elapsed)
+        _say(f"scale {loaded.scale}: {count} jobs; from nothing they took {took} on {reference.machine}")
+    graph.LOGS.mkdir(exist_ok=True)
+    PLAN.unlink(missing_ok=True)
+    targets = [] if study is None else [study, str(graph.REPORT_PAGE)]
+    command = ["snakemake", "--cores", "all", "--quiet", "host", "progress", "reason", "rules", *targets]
+    with LOG.open("w", encoding="utf-8") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+        try:
+            _follow(process, reference)
+        except KeyboardInterrupt:
+            process.wait()  # it got the signal as well, and ends its jobs in order
+            _say("interrupted; run the same command again to continue")
+            return 130
+    if process.returncode:
+        tail = LOG.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-15:]
+        print("\n".join(tail), file=sys.stderr)
+        _say(f"the build ended with status {process.returncode}; its whole log is {LOG}")
+    return process.returncode
+
+
+def record(machine: str, elapsed: float, root: Path = Path()) -> int:
+    """Write what the jobs of this work tree took to ``profiles/times.json``, at the scale of params.yaml.
+
+    Returns how many jobs have a record in logs/steps/.
+    """
+    loaded = params.load(root)
+    steps = {job.name: _step(job.name, root) for job in graph.jobs(loaded)}
+    jobs = {
+        name: round(found["seconds"], 1) for name, found in steps.items() if found.get("status") == "done"
+    }
+    file = root / TIMES
+    kept: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    kept[loaded.scale] = {"machine": machine, "elapsed": elapsed, "jobs": jobs}
+    file.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    return len(jobs)
+
+
+def plan(names: list[str]) -> None:
+    """Note the jobs that Snakemake is about to run, for whoever shows how far it is."""
+    graph.STATE.mkdir(exist_ok=True)
+    PLAN.write_text(json.dumps(names), encoding="utf-8")
+
+
+def duration(seconds: float) -> str:
+    """Return seconds as people say them.
+
+    >>> duration(42), duration(130), duration(7500)
+    ('42 s', '2:10 min', '2:05 h')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60}:{whole % 60:02d} min"
+    return f"{whole // 3600}:{whole // 60 % 60:02d} h"
+
+
+def _follow(process: subprocess.Popen[bytes], reference: Reference) -> None:
+    """Show how far the build is until its process ends; print what it says to the user."""
+    started, shown, read = time.time(), 0.0, 0
+    terminal = sys.stderr.isatty()
+    while process.poll() is None:
+        time.sleep(TERMINAL_SECONDS)
+        read = _pass_on(read)
+        if time.monotonic() - shown > (TERMINAL_SECONDS if terminal else LOG_SECONDS):
+            shown = time.monotonic()
+            if text := line(started, reference):
+                _show(text, terminal)
+    _pass_on(read)
+    if text := line(started, reference):
+        _show(text, terminal)
+    if terminal:
+        print(file=sys.stderr)
+
+
+def line(started: float, reference: Reference) -> str:
+    """Return the state of the build that began at ``started``; empty before it is known what will run."""
+    try:
+        names = json.loads(PLAN.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return ""
+    steps = {name: _step(name) for name in names}
+    done = {
+        name
+        for name, found in steps.items()
+        if found.get("finished", 0) > started and found["status"] == "done"
+    }
+    at_work = [name for name in names if name not in done and _began(name) > started]
+    elapsed = time.time() - started
+    planned, finished = (sum(map(reference.seconds, which)) for which in (names, done))
+    text = f"{len(done)} of {len(names)} jobs, {duration(elapsed)}"
+    if finished and len(done) < len(names):
+        text += f", about {duration(elapsed * (planned - finished) / finished)} left"
+    return text + (f": {', '.join(at_work)}" if at_work else "")
+
+
+def _step(name: str, root: Path = Path()) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = json.loads((root / graph.LOGS / "steps" / f"{name}.json").read_text())
+    except (OSError, ValueError):
+        return {}
+    return found
+
+
+def _began(name: str) -> float:
+    """Return when a job last wrote to its log; 0 if never."""
+    try:
+        return (graph.LOGS / f"{name}.log").stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _pass_on(read: int) -> int:
+    """Print what Snakemake's start said to the user since byte ``read`` of the log; return where the log ends."""
+    with LOG.open(encoding="utf-8", errors="replace") as log:
+        log.seek(read)
+        for text in log:
+            if text.startswith("sandglass: "):
+                print(f"\r{text}", end="", file=sys.stderr)
+        return log.tell()
+
+
+def _show(text: str, terminal: bool) -> None:
+    if terminal:
+        width = shutil.get_terminal_size().columns
+        print("\r" + text[: width - 1].ljust(width - 1), end="", file=sys.stderr, flush=True)
+    else:
+        _say(text)
+
+
+def _say(text: str) -> None:
+    print(f"sandglass: {text}", file=sys.stderr, flush=True)
+
+
+def machine() -> str:
+    """Return this machine in a few words: its cores and processor."""
+    model = platform.processor() or platform.machine()
+    return f"{os.cpu_count()} cores ({model})"

@@ -1,0 +1,146 @@
+"""The JSON schema of a study's parameter file, for completion and checking in editors.
+
+It says what `pipeline.params.load` accepts as far as a schema can: types, bounds, unknown keys. What must fit together,
+ids that must exist and numbers that must divide each other, only the loader knows. Nothing reads a schema when results
+are built.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, get_args
+
+from pydantic import BaseModel, TypeAdapter
+
+from pipeline.params import FIXED, LISTS, NAMES, SECTIONS, SETTINGS, WITH_VARIANTS, study_file
+from pipeline.params.scales import SCALES
+
+Schema = dict[str, Any]
+FOLDER = "params/schema"  # beside the files that name it in their first line
+REFERENCE = "#/definitions/"
+DIALECT = "http://json-schema.org/draft-07/schema#"  # the newest that editors know well
+
+
+def schema_file(study: str) -> str:
+    """Return the path of a study's schema from the root of the repository."""
+    return f"{FOLDER}/{study}.json"
+
+
+def of_study(study: str) -> Schema:
+    """Return the JSON schema of ``params/<study>.yaml``, from the types in the study's ``params`` module."""
+    types = vars(importlib.import_module(f"pipeline.studies.{study}.params"))
+    parts = _Parts()
+    properties: Schema = {
+        "title": {"type": "string", "description": "of the study, as its page shows it"},
+        "source": {"type": "string", "description": "the paper or chapter that it rebuilds"},
+    }
+    for section, kind in SECTIONS.items():
+        names = NAMES + (LISTS if section == "experiments" else ())
+        properties[section] = {
+            "type": "object",
+            "minProperties": 1,
+            "propertyNames": {"pattern": f"^{study}-[a-z0-9-]*$"},
+            "additionalProperties": parts.entry(types[kind], names, section in WITH_VARIANTS),
+        }
+    for section, kind in SETTINGS.items():
+        properties[section] = parts.model(types[kind], ())
+    return {
+        "$schema": DIALECT,
+        "title": study_file(study),
+        **_mapping(properties, list(properties)),
+        "definitions": dict(sorted(parts.definitions.items())),
+    }
+
+
+class _Parts:
+    """Schemas of entries; ``definitions`` collects those of the types that their fields name."""
+
+    def __init__(self) -> None:
+        self.definitions: dict[str, Schema] = {}
+
+    def entry(self, kind: Any, names: tuple[str, ...], variants: bool) -> Schema:
+        """Return the schema of an entry; with ``variants``, that of one which may be several."""
+        members = [self.model(member, names) for member in _members(kind)]
+        whole = members[0] if len(members) == 1 else {"anyOf": members}
+        if not variants:
+            return whole
+        fields = _merged([member["properties"] for member in members])
+        own = {name: schema for name, schema in fields.items() if name not in FIXED}
+        described = "members of this entry, each with what is different in it"
+        several = {
+            "type": "object",
+            "minProperties": 1,
+            "additionalProperties": _mapping(own, []),
+            "description": described,
+        }
+        return {
+            "if": {"type": "object", "required": ["variants"]},
+            "then": _mapping(fields | {"variants": several}, ["variants"]),
+            "else": whole,
+        }
+
+    def model(self, kind: type[BaseModel], names: tuple[str, ...]) -> Schema:
+        """Return the schema of a type, whose fields other than ``names`` may be given by scale."""
+        schema = TypeAdapter(kind).json_schema(ref_template=f"{REFERENCE}{{model}}")
+        for name, part in schema.pop("$defs", {}).items():
+            self.definitions[name] = _plain(part, ())
+        found = _plain(schema, names)
+        fields = {name: self._shared(kind, name, field) for name, field in found["properties"].items()}
+        return found | {"properties": fields}
+
+    def _shared(self, kind: type[BaseModel], name: str, field: Schema) -> Schema:
+        """Return a reference to the definition of a field, which other types and variants have as well."""
+        for key in (name, f"{kind.__name__}.{name}"):
+            if self.definitions.setdefault(key, field) == field:
+                return {"$ref": f"{REFERENCE}{key}"}
+        return field
+
+
+def _members(kind: Any) -> list[type[BaseModel]]:
+    """Return the types of a discriminated union, or the one type that ``kind`` is."""
+    if isinstance(kind, type):
+        return [kind]
+    return [member for part in get_args(kind) for member in _members(part)] or []
+
+
+def _plain(schema: Schema, names: tuple[str, ...]) -> Schema:
+    """Return pydantic's schema of a type without its titles and ``study``, and with values by scale."""
+    if "properties" not in schema:
+        return _untitled(schema)
+    fields = {name: _untitled(field) for name, field in schema["properties"].items() if name != "study"}
+    fields = {name: field if name in names else _by_scale(field) for name, field in fields.items()}
+    described = {"description": schema["description"]} if "description" in schema else {}
+    required = [name for name in schema.get("required", []) if name != "study"]
+    return described | _mapping(fields, required)
+
+
+def _untitled(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_untitled(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    left_out = ("title", "default", "discriminator")
+    return {key: _untitled(value) for key, value in schema.items() if key not in left_out}
+
+
+def _by_scale(field: Schema) -> Schema:
+    """Return the schema of a field that holds one value, or one for each scale."""
+    described = {"description": field["description"]} if "description" in field else {}
+    value = {key: part for key, part in field.items() if key != "description"}
+    return described | {"anyOf": [value, _mapping(dict.fromkeys(SCALES, value), list(SCALES))]}
+
+
+def _mapping(properties: Schema, required: list[str]) -> Schema:
+    found: Schema = {"type": "object", "properties": properties, "additionalProperties": False}
+    return found | ({"required": required} if required else {})
+
+
+def _merged(models: list[Schema]) -> Schema:
+    """Return the fields of all ``models``; where they differ in one, it may be as in any of them."""
+    found: Schema = {}
+    for name in dict.fromkeys(name for model in models for name in model):
+        kinds: list[Schema] = []
+        for schema in (model[name] for model in models if name in model):
+            kinds += [schema] if schema not in kinds else []
+        found[name] = kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
+    return found

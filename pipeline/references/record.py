@@ -1,0 +1,71 @@
+"""What a reference set says of itself in ``record.json``: for every job behind it, what dvc.lock said of that job."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from pipeline.engine import graph
+from pipeline.errors import SandglassError
+from pipeline.params import FILE
+from pipeline.store.paths import DATA, REFERENCE
+
+RECORD = "record.json"
+PARTS = ("params", "device", "code", "outputs")  # what a record says of each job, at least
+
+
+def kept_path(name: str, path: Path) -> Path:
+    """Return where the set ``name`` keeps the result ``path``: the same without the study.
+
+    >>> kept_path("dyck-wide", Path("data/tables/dyck/dyck-balance/fig3.parquet")).as_posix()
+    'data/reference/dyck-wide/tables/dyck-balance/fig3.parquet'
+    """
+    kind, _, *rest = path.relative_to(DATA).parts
+    return REFERENCE.joinpath(name, kind, *rest)
+
+
+def read_record(folder: Path) -> dict[str, Any]:
+    """Return the record of the set in ``folder``; an empty one where none came with it.
+
+    Raises SandglassError if it is damaged.
+    """
+    path = folder / RECORD
+    if not path.is_file():
+        return {}
+    try:
+        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        for job in record["jobs"].values():
+            for part in PARTS:
+                job[part]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise SandglassError(
+            f"{path} is no record of a reference set ({type(error).__name__}: {error})"
+        ) from None
+    return record
+
+
+def lock_parameters(stage: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a stage of dvc.lock by path, as `Params.value` takes it.
+
+    >>> lock_parameters({"params": {"params.yaml": {"scale": "smoke"}, "params/toy.yaml": {"runs.a": 1}}})
+    {'scale': 'smoke', 'params/toy.yaml:runs.a': 1}
+    """
+    files = stage.get("params", {})
+    return {
+        key if file == FILE else f"{file}:{key}": value
+        for file, values in files.items()
+        for key, value in values.items()
+    }
+
+
+def step_log(job: graph.Job, params: dict[str, Any], root: Path = Path()) -> dict[str, Any]:
+    """Return what the step noted of its device and software, if it ran in ``root`` with the recorded ``params``."""
+    try:
+        noted = json.loads((root / graph.LOGS / "steps" / f"{job.name}.json").read_text(encoding="utf-8"))
+        tracked = json.dumps({path: params.get(path) for path in job.tracked}, sort_keys=True)
+        current = noted["params_hash"] == hashlib.md5(tracked.encode()).hexdigest()
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+    return noted if current and noted.get("status") == "done" else {}

@@ -1,0 +1,60 @@
+"""What the search of the overview finds: claims, figures, theory checks and artifacts, as a script.
+
+A page that is read from disk may load scripts, but neither JSON nor other pages.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from pipeline.report import figures, wording
+from pipeline.report.results import Study
+from pipeline.report.shared import Site
+
+SCRIPT = "search.js"
+
+Item = dict[str, Any]
+
+
+def script(site: Site) -> str:
+    """Return the script that hands all items to ``site.js``."""
+    text = json.dumps(list(items(site)), ensure_ascii=False, separators=(",", ":"))
+    return f"sandglass.items({text});\n"
+
+
+def items(site: Site) -> Iterator[Item]:
+    """Yield what can be found: kind, title, address, study, verdict of a claim, and further words to find it by.
+
+    Claims come first, then figures, then the pages of all other artifacts.
+    """
+    for study in site.studies.values():
+        yield from _claims(study)
+    for artifact in site.artifacts:
+        if artifact.kind == "figure" and not site.lacks(artifact):
+            study = site.studies[artifact.job.study]
+            figure = figures.load(study, artifact.name, site.source_of(artifact))
+            words = " ".join([figure.caption, figure.description, artifact.job.id])
+            title = f"Figure {figure.name}" + (f": {figure.title}" if figure.title else "")
+            yield _item("figure", title, f"{study.page}#figure-{figure.name}", study.id, words)
+    for artifact in site.artifacts:
+        if artifact.kind not in ("figure", "claims"):
+            words = " ".join([artifact.job.id, *artifact.members, *map(str, artifact.paths)])
+            yield _item(
+                artifact.kind, wording.capital(artifact.title), artifact.page, artifact.job.study, words
+            )
+
+
+def _claims(study: Study) -> Iterator[Item]:
+    for claim, verdict in study.verdicts.items():
+        rows = [row for row in study.claims if row["claim"] == claim]
+        predicates = list(dict.fromkeys(row["predicate"] for row in rows))
+        words = [row[name] for row in rows for name in ("gate", "predicate", "source")]
+        title = f"Claim {claim}: {predicates[0]}" + (" …" if len(predicates) > 1 else "")
+        address = f"{study.page}#claim-{claim}"
+        yield _item("claim", title, address, study.id, " ".join(dict.fromkeys(words))) | {"verdict": verdict}
+
+
+def _item(kind: str, title: str, address: str, study: str, words: str) -> Item:
+    return {"kind": kind, "title": title, "address": address, "study": study, "words": words}

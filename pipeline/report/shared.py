@@ -1,0 +1,104 @@
+"""What all pages share: parameters, studies, artifacts, their lineage, and the templates."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import pandera.polars as pa
+import polars as pl
+
+from pipeline.engine import graph
+from pipeline.params import Params
+from pipeline.report import catalogue, results, sources, wording
+from pipeline.report.catalogue import Artifact
+from pipeline.report.files import Files, identity
+from pipeline.report.lineage import Lineage
+from pipeline.store import paths, tables
+
+TEMPLATES = Path(__file__).parent
+
+
+class Site:
+    """The work tree as pages show it. ``from_store`` says that they are drawn from what is here, however little."""
+
+    def __init__(self, params: Params, from_store: bool = False) -> None:
+        self.params, self.from_store = params, from_store
+        self.files = Files()
+        self.artifacts = catalogue.artifacts(params)
+        self.by_path = catalogue.by_path(self.artifacts)
+        self.by_name = {(each.kind, each.job.id, each.name): each for each in self.artifacts}
+        self.links = catalogue.links(self.artifacts)
+        self.lineage = Lineage(params)
+        self.studies = results.load(params, partial=from_store)
+        self.accepted = graph.accepted()
+        self.identity = identity(params, self.files)
+        self._environment = jinja2.Environment(
+            loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined,
+            trim_blocks=True, lstrip_blocks=True,
+        )  # fmt: skip
+        self._environment.globals |= {"site": self, "words": wording, "catalogue": catalogue}
+
+    def render(self, template: str, page: str, **values: Any) -> str:
+        """Return the page at ``page`` (from the root of the site)."""
+        return self._environment.get_template(template).render(root=_root(page), page=page, **values)
+
+    def blocks(self, page: str) -> Any:
+        """Return the macros of ``blocks.html.j2``, with links that are right on ``page``."""
+        return self._environment.get_template("blocks.html.j2").make_module({"root": _root(page)})
+
+    def is_here(self, path: Path) -> bool:
+        """Return whether the file at ``path`` can be shown. Of a built work tree all can: a missing one is an error."""
+        return not self.from_store or path.is_file()
+
+    def lacks(self, artifact: Artifact) -> list[Path]:
+        """Return the files of ``artifact`` that are not here."""
+        return [path for path in artifact.paths if not self.is_here(path)]
+
+    def is_outdated(self, study: str) -> bool:
+        """Return whether claims from the store were judged with other parameters than those of today."""
+        today = graph.job("claims", study, self.params).params_hash(self.params)
+        return self.from_store and any(row["params_hash"] != today for row in self.studies[study].claims)
+
+    def theory(self, check: str) -> Artifact:
+        """Return the artifact of a theory check."""
+        return self.by_name["theory", check, check]
+
+    def figure(self, study: str, name: str) -> Artifact:
+        """Return the artifact of a figure."""
+        return self.by_name["figure", self.studies[study].figures[name], name]
+
+    def tables(self, study: str, name: str) -> list[Artifact]:
+        """Return the artifacts of a result table, one for each experiment that makes it."""
+        return [self.by_name["table", experiment, name] for experiment in self.studies[study].tables[name]]
+
+    def source_of(self, artifact: Artifact) -> sources.Source | None:
+        """Return the function that draws a figure or makes a table."""
+        job, module = artifact.job, graph.entry(artifact.job, self.params).module
+        folder, name = {"figures": ("figures", artifact.name), "analyse": ("analysis", "analyse")}[job.step]
+        return sources.defined(Path("pipeline/studies") / job.study / folder / f"{module}.py", name)
+
+    def code(self, job: graph.Job) -> list[Path]:
+        """Return the files of code that decide the result of ``job``."""
+        return graph.code(job, self.params)
+
+    def data(self, job: graph.Job) -> list[Path]:
+        """Return the files that ``job`` reads and other jobs make."""
+        return graph.data(job, self.params)
+
+    def errata(self) -> list[results.Erratum]:
+        """Return the errata of all studies."""
+        return [erratum for study in self.studies.values() for erratum in results.errata(study)]
+
+    def table(self, artifact: Artifact) -> tuple[pl.DataFrame, type[pa.DataFrameModel]]:
+        """Return a result table of one experiment and its schema."""
+        schema = importlib.import_module(f"schemas.{artifact.job.study}.tables").SCHEMAS[artifact.name]
+        return tables.read(
+            paths.table_path(artifact.job.study, artifact.job.id, artifact.name), schema
+        ), schema
+
+
+def _root(page: str) -> str:
+    return "../" * page.count("/")

@@ -1,0 +1,39 @@
+"""EXP-3: heads, layers and the number of examples in contextual generalization (Figure 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from pipeline.kit import stats
+from pipeline.kit.inputs import Inputs
+from pipeline.studies.depth.measures import training
+from pipeline.studies.depth.measures.contrasts import STEPS, Parts, interval, row, steps_to
+from pipeline.studies.depth.measures.runs import read
+from pipeline.studies.depth.names import RATIOS
+
+
+def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
+    """Return the tables of the runs of this experiment, and contrasts between these and those of EXP-1."""
+    runs = read(context, context.runs())
+    own = [run for run in runs.values() if run.entry["experiment"] == "exp-3"]
+    parts = {name: training.endings(context, run).filter("chosen") for name, run in runs.items()}
+    ratios = [found for name, pair in RATIOS.items() for found in _ratio(context, parts, name, *pair)]
+    found = [pl.DataFrame(ratios, infer_schema_length=None)] if ratios else []
+    return training.tables(context, own) | {"contrasts": found}
+
+
+def _ratio(context: Inputs, known: Parts, name: str, first: str, second: str) -> Iterator[dict[str, Any]]:
+    """Yield the ratio of median steps to the threshold; null where half of either run never got there."""
+    if first not in known or second not in known:
+        return
+    parts = [known[first], known[second]]
+    steps, censored = zip(*map(steps_to, parts), strict=True)
+    if any(2 * count >= len(sample) for count, sample in zip(censored, steps, strict=True)):
+        found = stats.Interval(np.nan, np.nan, np.nan)
+    else:
+        found = interval(context, stats.median_ratio, *steps, names=("contrast", name))
+    yield row(context, name, STEPS, "median ratio", parts, found, censored=sum(censored))

@@ -1,0 +1,42 @@
+"""EXP-2: heads on memorization, reasoning and generalization (Chen and Zou 2024, Figures 4 to 6)."""
+
+from __future__ import annotations
+
+import altair as alt
+import polars as pl
+
+from pipeline.kit.results import Results
+from pipeline.studies.depth.figures import common
+from pipeline.studies.depth.figures.common import Figure
+from pipeline.studies.depth.names import GENERALIZATION, MEMORIZATION, REASONING
+
+
+def fig4(context: Results) -> Figure:
+    """Figure 4: heads on memorization."""
+    return _heads(context, "sc", MEMORIZATION[1], "Heads on memorization (Figure 4)", "one layer")
+
+
+def fig5(context: Results) -> Figure:
+    """Figure 5: heads on reasoning."""
+    return _heads(context, "ic_qa", REASONING[2], "Heads on reasoning (Figure 5)", "two layers")
+
+
+def fig6(context: Results) -> Figure:
+    """Figure 6: heads on generalization."""
+    return _heads(context, "tm", GENERALIZATION[2], "Heads on generalization (Figure 6)", "two layers")
+
+
+def _heads(context: Results, task: str, reference: str, name: str, depth: str) -> Figure:
+    """Return curves of the reference run and those of EXP-2 on the same task, a colour for each setting of heads."""
+    curves, summary = context.table("curves"), context.table("summary")
+    wanted = (pl.col("task") == task) & ((pl.col("run") == reference) | (pl.col("experiment") == "exp-2"))
+    shapes = curves.filter(wanted).select("run", "heads").unique().sort("heads")
+    if not shapes.height:
+        return common.empty(name, "no run of this figure was trained")
+    runs = dict(shapes.iter_rows())
+    labels = {f"[{heads}]": i + 1 for i, heads in enumerate(dict.fromkeys(runs.values()))}
+    data = common.medians(curves, {run: f"[{heads}]" for run, heads in runs.items()})
+    rows = summary.filter(pl.col("run").is_in(list(runs)))
+    title = alt.TitleParams(name, subtitle=[*common.BANDS, *common.sizes(summary, list(runs))])
+    description = f"{name}: accuracy and loss of {depth} by heads of each layer. {common.ends(data, labels)}."
+    return common.shared(common.pair(data, labels, common.chances(rows)), title, description), data

@@ -1,0 +1,224 @@
+"""EXP-1: every task at every depth (Chen and Zou 2024, Figure 2), where training ends, and at which rates (ours)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from pipeline.kit import charts
+from pipeline.kit.results import Results
+from pipeline.studies.depth.figures import common
+from pipeline.studies.depth.figures.common import Figure
+from pipeline.studies.depth.names import CONTEXTUAL, GENERALIZATION, MEMORIZATION, REASONING
+
+FIGURE_2 = {"sc": MEMORIZATION, "ic_qa": REASONING, "tm": GENERALIZATION, "ic_tm": CONTEXTUAL}
+OUTPUTS, CONTEXT = "all outputs", "the context's answers"
+OTHERS = {
+    "unseen_token": "all outputs, unseen tokens",
+    "unseen_repetition": "all outputs, AAA of other tokens",
+}
+LOOKS = {
+    OUTPUTS: (charts.BLUE, "circle"),
+    CONTEXT: (charts.VERMILLION, "triangle-up"),
+    OTHERS["unseen_token"]: (charts.GREEN, "diamond"),
+    OTHERS["unseen_repetition"]: (charts.PURPLE, "square"),
+}
+
+
+def fig2(context: Results) -> Figure:
+    """Figure 2: accuracy and loss by depth on the four tasks."""
+    curves, summary = context.table("curves"), context.table("summary")
+    parts, rows, words = [], [], []
+    depths = sorted({depth for runs in FIGURE_2.values() for depth in runs})
+    labels = {common.layers(depth): depth for depth in depths}
+    for task, runs in FIGURE_2.items():
+        frame = common.medians(curves, {run: common.layers(depth) for depth, run in runs.items()})
+        if not frame.height:
+            continue
+        parts.append(frame.with_columns(pl.lit(common.TASKS[task]).alias("task")))
+        guesses = common.chances(summary.filter(pl.col("run").is_in(list(runs.values()))))
+        title = alt.TitleParams(
+            common.TASKS[task], subtitle=common.sizes(summary, list(runs.values())), fontSize=14, offset=6
+        )
+        rows.append(common.pair(parts[-1], labels, guesses).properties(title=title))
+        words.append(f"{common.TASKS[task]}: {common.ends(parts[-1], labels)}")
+    if not parts:
+        return common.empty("Accuracy and loss by depth (Figure 2)", "no run of this figure was trained")
+    title = alt.TitleParams(
+        "Accuracy and loss by depth (Figure 2)",
+        subtitle=common.BANDS,
+    )
+    description = f"Accuracy and loss against steps of training, by number of layers. {'. '.join(words)}."
+    return common.shared(alt.vconcat(*rows, spacing=24), title, description), pl.concat(parts)
+
+
+def final_accuracy(context: Results) -> Figure:
+    """Final accuracy by task and depth, with intervals and both levels of chance (claims 1 to 4)."""
+    name = "Final accuracy by depth"
+    other = pl.col("split").is_in(list(OTHERS))
+    shown = pl.col("experiment").is_in(["exp-1", "control"])
+    table = context.table("accuracy").filter(common.JUDGED_SPLIT | other, pl.col("n") > 0, shown)
+    if not table.height:
+        return common.empty(name, "no run was trained")
+    among = (
+        pl.when(other).then(pl.col("split").replace(OTHERS))
+        .when(pl.col("among") == "context").then(pl.lit(CONTEXT))
+    )  # fmt: skip
+    depth = pl.col("layers").map_elements(common.layers, return_dtype=pl.String)
+    several = pl.len().over("task", "layers", "split", "among", "experiment") > 1  # of another k, l or N
+    size = (
+        pl.when(task="sc").then(pl.format("{}, N={}", depth, "sequences"))
+        .when(task="tm").then(pl.format("{}, l={}", depth, "l"))
+        .otherwise(pl.format("{}, k={}", depth, "k"))
+    )  # fmt: skip
+    row = (
+        pl.when(experiment="control").then(pl.format("{}, uniform start", depth))
+        .when(several).then(size).otherwise(depth)
+    )  # fmt: skip
+    data = table.select(
+        pl.col("task").replace_strict(common.TASKS),
+        *("run", "layers", "value", "lo", "hi", "n", "chance", "confidence"),
+        among.otherwise(pl.lit(OUTPUTS)).alias("among"),
+        row.alias("row"),
+    ).sort("task", "layers", "row", "among", "run")
+    data = data.unique(("task", "row", "among"), keep="first", maintain_order=True)
+    title = alt.TitleParams(
+        name,
+        subtitle=[
+            "On what training never showed; memorization on its training data. Grey ticks: chance",
+            f"Medians over models, with {data['confidence'][0]:.0%} bootstrap intervals",
+        ],
+    )
+    told = "; ".join(
+        f"{row['task']}, {row['row']}, {row['among']}: {common.number(row['value'])} "
+        f"(chance {common.number(row['chance'])})"
+        for row in data.iter_rows(named=True)
+    )
+    # Not facets of one chart: each task has rows of its own, and Vega-Lite warns of scales that differ so.
+    panels = [
+        _by_depth(data.filter(task=task)).properties(title=alt.TitleParams(task, fontSize=charts.SIZE))
+        for task in common.TASKS.values()
+        if task in data["task"]
+    ]
+    chart = alt.vconcat(*panels, spacing=14)
+    return chart.properties(title=title, description=f"{name}. {told}."), data
+
+
+def _by_depth(data: pl.DataFrame) -> Any:
+    colours = alt.Scale(domain=list(LOOKS), range=[colour for colour, _ in LOOKS.values()])
+    shapes = alt.Scale(domain=list(LOOKS), range=[shape for _, shape in LOOKS.values()])
+    axis, told = "accuracy", "largest score among"
+    colour = alt.Color("among:N", title=told, scale=colours, legend=alt.Legend(orient="top", columns=2))
+    x = alt.X("value:Q", title=axis, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(values=common.UNIT))
+    base = alt.Chart(data).encode(
+        y=alt.Y("row:N", title=None, sort=data["row"].to_list(), axis=alt.Axis(ticks=False, domain=False)),
+        yOffset=alt.YOffset(
+            "among:N", sort=list(LOOKS), scale=alt.Scale(domain=list(LOOKS), paddingOuter=0.5)
+        ),
+        tooltip=["task:N", "row:N", "among:N", alt.Tooltip("value:Q", format=".3f"), "n:Q"],
+    )
+    return alt.layer(
+        base.mark_tick(color=charts.GREY, thickness=2, size=12).encode(x=alt.X("chance:Q", title=axis)),
+        base.mark_rule(strokeWidth=1.5).encode(x=alt.X("lo:Q", title=axis), x2="hi:Q", color=colour),
+        base.mark_point(filled=True, size=60, opacity=1).encode(
+            x=x, color=colour, shape=alt.Shape("among:N", title=told, scale=shapes)
+        ),
+    ).properties(width=400, height=alt.Step(34, **{"for": "position"}))
+
+
+def learning_rates(context: Results) -> Figure:
+    """Training loss against the learning rate, by task and depth."""
+    name = "Training loss by learning rate"
+    table = context.table("learning_rates").filter(experiment="exp-1")
+    if not table.height:
+        return common.empty(name, "no run was trained")
+    data = table.select(
+        pl.col("task").replace_strict(common.TASKS),
+        *("run", "k", "l", "sequences", "layers", "lr", "n", "n_diverged", "training_loss", "chosen"),
+        pl.col("layers").map_elements(common.layers, return_dtype=pl.String).alias("depth"),
+    ).sort("task", "run", "lr")
+    panels = _by_task(_by_rate(data))
+    lost = int(data["n_diverged"].sum())
+    title = alt.TitleParams(
+        name,
+        subtitle=[
+            "Median over models at the end of training; rings: the chosen rate, by the same rule at every depth",
+            f"{lost} models diverged; a rate at which half of them did has no mark"
+            if lost
+            else "No model diverged",
+        ],
+    )
+    told = "; ".join(
+        f"{row['task']}, {row['depth']}: {row['lr']:g} (loss {common.number(row['training_loss'])})"
+        for row in data.filter("chosen").iter_rows(named=True)
+    )
+    return panels.properties(title=title, description=f"{name}. Chosen: {told}."), data
+
+
+def _by_rate(data: pl.DataFrame) -> Any:
+    depths = data.select("layers", "depth").unique().sort("layers")
+    looks = [common.DEPTHS[depth][0] for depth in depths["layers"].to_list()]
+    scale = alt.Scale(domain=depths["depth"].to_list(), range=looks)
+    rates = data["lr"].unique().sort().to_list()
+    base = alt.Chart(data).encode(
+        x=alt.X(
+            "lr:Q",
+            title="learning rate (log scale)",
+            scale=alt.Scale(type="log", nice=False, padding=16),
+            axis=alt.Axis(values=rates, format="~g", grid=False),
+        ),
+        y=alt.Y(
+            "training_loss:Q",
+            title="training loss (nats)",
+            scale=alt.Scale(zero=True),
+            axis=alt.Axis(minExtent=30, tickCount=5),
+        ),
+        color=alt.Color("depth:N", title=None, scale=scale, legend=alt.Legend(orient="top")),
+        detail=["run:N", "sequences:O"],
+        tooltip=[
+            "run:N",
+            "sequences:O",
+            "lr:Q",
+            alt.Tooltip("training_loss:Q", format=".3f"),
+            "n_diverged:Q",
+        ],
+    )
+    rings = base.transform_filter("datum.chosen").mark_point(filled=False, size=170, strokeWidth=2)
+    points = base.mark_point(filled=True, size=40, opacity=1)
+    return alt.layer(base.mark_line(strokeWidth=1.5), points, rings).properties(width=240, height=140)
+
+
+def _by_task(chart: Any) -> Any:
+    """Return ``chart`` once for each task, each with its own vertical axis."""
+    header = alt.Header(labelFontWeight="bold", labelAnchor="start", labelFontSize=14)
+    field = alt.Facet("task:N", title=None, sort=list(common.TASKS.values()), header=header)
+    return chart.facet(field, columns=2).resolve_scale(y="independent", yOffset="independent")
+
+
+def contextual_settings(context: Results) -> Figure:
+    """What contextual generalization took: two and three layers from other starts, and with Adam (ours)."""
+    name = "Contextual generalization under other settings"
+    curves, summary = context.table("curves"), context.table("summary")
+    here = (pl.col("experiment") == "ablation") | pl.col("run").is_in([CONTEXTUAL[2], CONTEXTUAL[3]])
+    known = context.table("runs").filter(here, task="ic_tm").sort("experiment", "optimizer", "run")
+    runs = {row["run"]: _setting(row) for row in known.iter_rows(named=True)}
+    data = common.medians(curves, runs)
+    if known.filter(experiment="ablation").height == 0 or not data.height:
+        return common.empty(name, "no run of this figure was trained")
+    # The two at the setting of Figure 2 look as they do there.
+    looks = {CONTEXTUAL[2]: 2, CONTEXTUAL[3]: 3}
+    others = (number for number in common.DEPTHS if number not in looks.values())
+    labels = {label: looks[run] if run in looks else next(others) for run, label in reversed(runs.items())}
+    rows = summary.filter(pl.col("run").is_in(list(runs)))
+    told = "classifier: upper end of its initial weights, 1 as published"
+    title = alt.TitleParams(name, subtitle=[*common.BANDS, told, *common.sizes(summary, list(runs))])
+    description = f"{name}: accuracy and loss of two and three layers. {common.ends(data, labels)}."
+    return common.shared(common.pair(data, labels, common.chances(rows)), title, description), data
+
+
+def _setting(row: dict[str, Any]) -> str:
+    """Return ``3 layers, SGD, classifier 0.01``."""
+    optimizer = {"sgd": "SGD", "adam": "Adam"}.get(row["optimizer"], row["optimizer"])
+    return f"{common.layers(row['layers'])}, {optimizer}, classifier {row['readout']:g}"

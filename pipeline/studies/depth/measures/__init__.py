@@ -1,0 +1,1 @@
+"""What is measured on one run, and what analyses of several experiments share."""

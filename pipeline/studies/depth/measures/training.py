@@ -1,0 +1,134 @@
+"""How training of runs ended: the tables that every experiment with runs of its own makes (chapter section 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from pipeline.kit import stats
+from pipeline.kit.inputs import Inputs
+from pipeline.kit.streams import one_thread
+from pipeline.studies.depth.measures import attention
+from pipeline.studies.depth.measures import runs as trained
+from pipeline.studies.depth.measures.contrasts import interval
+from pipeline.studies.depth.names import JUDGED
+from schemas.depth.tables import SPLITS
+
+
+def tables(context: Inputs, runs: Iterable[trained.Run] | None = None) -> dict[str, list[pl.DataFrame]]:
+    """Return the tables of ``runs``, of all of the experiment if these are not given: what was trained, curves, how
+    it ended, which rates are chosen, agreement with the constructions."""
+    found: dict[str, list[pl.DataFrame]] = {
+        name: [] for name in ("runs", "learning_rates", "curves", "summary", "agreement", "accuracy")
+    }
+    with one_thread():
+        for run in trained.read(context, context.runs()).values() if runs is None else runs:
+            found["runs"].append(_runs(run))
+            found["learning_rates"].append(run.rates)
+            found["curves"] += trained.curves(run)
+            silent, agreement = attention.models(context, run)
+            found["summary"].append(pl.concat([endings(context, run), _frame(silent)], how="horizontal"))
+            found["agreement"] += [_frame(agreement)] if agreement else []
+            found["accuracy"].append(_frame(list(accuracy(context, run))))
+    return found
+
+
+def _frame(found: list[dict[str, Any]]) -> pl.DataFrame:
+    return pl.DataFrame(found, infer_schema_length=None)
+
+
+def _runs(run: trained.Run) -> pl.DataFrame:
+    """Return what was trained, a row for each corpus."""
+    entry, spec = run.entry, run.spec
+    weights = sum(int(np.prod(shape)) for shape in trained.attention_only.shapes(spec).values())
+    same = ("dataset", "init", "readout", "later", "optimizer", "clip", "steps", "batch", "width")
+    about = {name: entry[name] for name in same} | {
+        "d1": run.shape["d1"],
+        "d2": run.shape["d2"],
+        "length": spec.length,
+        "outputs": spec.outputs,
+        "weights": weights,
+        "constructed": ", ".join(entry["constructed"] or []),
+        "rates": ", ".join(f"{rate:g}" for rate in entry["lr"]),
+    }
+    counts = [sum(run.corpus(m) is corpus for m in run.models) // len(entry["lr"]) for corpus in run.corpora]
+    return _frame(
+        [
+            run.about(corpus) | about | {"replicas": count}
+            for corpus, count in zip(run.corpora, counts, strict=True)
+        ]
+    )
+
+
+def endings(context: Inputs, run: trained.Run) -> pl.DataFrame:
+    """Return how training ended, a row for each model: the summary without what attention does.
+
+    Values that are not defined are null, as in the table.
+    """
+    judged = JUDGED[run.task]
+    final = {
+        "training_loss": run.last("loss", "train"),
+        "accuracy": run.last("accuracy", judged),
+        "context": run.last("context", judged),
+        "accuracy_unseen_repetition": run.last("accuracy", "unseen_repetition"),
+        "accuracy_unseen_token": run.last("accuracy", "unseen_token"),
+    }
+    reached = _first_step(run.curves, judged, context.settings.threshold)
+    found = []
+    for model in run.models:
+        corpus = run.corpus(model)
+        found.append(
+            run.about(corpus)
+            | {name: float(values[model]) for name, values in final.items()}
+            | {
+                "lr": run.lr[model],
+                "replica": run.replica[model],
+                "chosen": bool(run.chosen[model]),
+                "diverged_at": run.diverged.get(model),
+                "steps_to_95": reached.get(model),
+                "steps": run.entry["steps"],
+                "chance": run.chance(judged, corpus),
+                "chance_context": 1 / run.offered if run.offered else None,
+            }
+        )
+    types = dict.fromkeys(("steps", "steps_to_95", "diverged_at"), pl.Int32)
+    frame = pl.DataFrame(found, schema_overrides=types, infer_schema_length=None)
+    return frame.with_columns(pl.selectors.float().fill_nan(None))
+
+
+def _first_step(curves: pl.DataFrame, split: str, threshold: float) -> dict[int, int]:
+    """Return the first step at which a model's accuracy is at least ``threshold``, of those that get there."""
+    column = "accuracy" if split == "train" else f"accuracy_{split}"
+    there = curves.filter(pl.col(column) >= threshold)
+    return dict(there.group_by("replica").agg(pl.col("step").min()).iter_rows())
+
+
+def accuracy(context: Inputs, run: trained.Run) -> Iterator[dict[str, Any]]:
+    """Yield rows of the table of that name: final accuracy of the models at the chosen rates."""
+    for corpus in run.corpora:
+        models = [m for m in run.models if run.chosen[m] and run.corpus(m) is corpus]
+        kept = [m for m in models if m not in run.diverged]
+        for split in filter(run.has, SPLITS):
+            chances = {"accuracy": run.chance(split, corpus)}
+            chances |= {"context": 1 / run.offered} if run.offered else {}
+            for metric, chance in chances.items():
+                values = run.last(metric, split)[kept]
+                found = interval(context, stats.median, values, names=(run.name, split, metric))
+                yield run.about(corpus) | {
+                    "lr": run.lr[models[0]],
+                    "split": split,
+                    "among": "outputs" if metric == "accuracy" else metric,
+                    "value": found.value,
+                    "lo": found.lo,
+                    "hi": found.hi,
+                    "confidence": context.settings.confidence,
+                    "least": values.min() if kept else None,
+                    "most": values.max() if kept else None,
+                    "n": len(kept),
+                    "n_diverged": len(models) - len(kept),
+                    "n_solved": int((values >= context.settings.solved).sum()),
+                    "chance": chance,
+                }

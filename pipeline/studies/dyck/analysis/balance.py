@@ -1,0 +1,24 @@
+"""Balance violation against length generalisation, with and without the contrastive term (Wen et al. 2023, 4.2)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipeline.kit.streams import one_thread
+from pipeline.studies.dyck.measures import rows
+from pipeline.studies.dyck.measures.comparisons import arms
+from pipeline.studies.dyck.measures.model import measure
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from pipeline.kit.inputs import Inputs
+
+
+def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
+    """Return the tables of DYCK-E4."""
+    datasets = {key: context.dataset(key) for key in context.datasets()}
+    with one_thread():
+        models = {run: measure(context, run, datasets) for run in context.runs()}
+        parts: list[rows.Rows] = [rows.of_run(context, model) for model in models.values()]
+        return rows.tables_of(context, [*parts, arms(context, models)])

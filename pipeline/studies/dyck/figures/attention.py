@@ -1,0 +1,218 @@
+"""Maps of models trained on complete strings, and their variation (Wen et al. 2023, section 4.1)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import altair as alt
+import polars as pl
+
+from pipeline.kit import charts
+from pipeline.studies.dyck.figures.common import PROBE_TEXT, Figure, maps, number, theory_points
+from pipeline.studies.dyck.names import (
+    LINEAR,
+    MINIMAL,
+    MINIMAL_ANGLE,
+    MINIMAL_SLOW,
+    MINIMAL_SUM,
+    PROBE,
+    PUBLISHED_VARIATION,
+    STANDARD,
+    WIDE,
+)
+
+if TYPE_CHECKING:
+    from pipeline.kit.results import Results
+
+# Panels: run, which of its stored replicas, what it is.
+FIGURE_1 = [
+    (WIDE, 0, "width 200 (M3)"),
+    (STANDARD, 0, "width 50 (M1)"),
+    (STANDARD, 1, "width 50 (M1), another initialisation"),
+    (LINEAR, 0, "width 50, position code (M2)"),
+]
+FIGURE_2 = [
+    (MINIMAL, 0, "embedding (15), learning rate 0.01 (M4)"),
+    (MINIMAL_SLOW, 0, "embedding (15), learning rate 0.003 (M4)"),
+    (MINIMAL_ANGLE, 0, "embedding (17) (M6)"),
+    (MINIMAL_SUM, 0, "embedding (16) (M5)"),
+]
+MODEL_LABELS = {
+    STANDARD: "standard (M1)",
+    LINEAR: "linear position code (M2)",
+    MINIMAL: "minimal first layer (M4)",
+}
+RANDOM = "random causal maps"
+OURS, CLOSED_FORM, PUBLISHED = "this reproduction", "closed form", "published"
+ABOVE = -18  # pixels: published values stand above the bar they belong to
+PUBLISHED_RANDOM = "published-16"  # theory check that holds the published variation of random maps
+CLOSED_FORM_16 = "causal-closed-form-16"  # theory check that measures random maps of the probe's size
+EXACT, TRAINED = "exact by construction", "trained"
+
+
+def fig1(context: Results) -> Figure:
+    """Figure 1: last-layer maps of four standard models on D4, boxes at the last unmatched open bracket."""
+    return maps(context, FIGURE_1, "Attention of standard models, second layer")
+
+
+def fig2(context: Results) -> Figure:
+    """Figure 2: maps of models with a minimal first layer on D4."""
+    return maps(context, FIGURE_2, "Attention of models with a minimal first layer")
+
+
+def variation(context: Results) -> Figure:
+    """DYCK-E3: variation of last-layer attention on D4, both start conventions, beside the published values.
+
+    The paper does not say whether its maps include the start token: the published values stand in both panels.
+    """
+    table = context.table("variation").filter(
+        pl.col("last_layer"),
+        pl.col("run").is_in(list(MODEL_LABELS)),
+        probe_split=PROBE,
+        seq_id=0,
+        head=0,
+        causal=True,
+    )
+    theory = {row["check"]: row["bound"] for row in context.theory().iter_rows(named=True)}
+    data = _variation_data(table, theory.get(PUBLISHED_RANDOM))
+    order = [*MODEL_LABELS.values(), RANDOM]
+    x = alt.X("value:Q", title="attention variation, mean ‖A − B‖² over pairs of models")
+    y = alt.Y("model:N", sort=order, title=None, axis=alt.Axis(ticks=False, domain=False, labelLimit=200))
+    colour = alt.Color(
+        "source:N",
+        title=None,
+        scale=alt.Scale(domain=[OURS, CLOSED_FORM], range=[charts.SKY, charts.GREY]),
+        legend=alt.Legend(orient="bottom"),
+    )
+    diamond = alt.Shape(
+        "source:N",
+        title=None,
+        scale=alt.Scale(domain=[PUBLISHED], range=["diamond"]),
+        legend=alt.Legend(orient="bottom", symbolFillColor=charts.VERMILLION, symbolStrokeWidth=0),
+    )
+    base = alt.Chart(data).encode(y=y)
+    bars = base.transform_filter(alt.datum.source != PUBLISHED)
+    ours = base.transform_filter(alt.datum.source == OURS)
+    published = base.transform_filter(alt.datum.source == PUBLISHED).encode(x=x)
+    number = alt.Text("value:Q", format=".2f")
+    layers = alt.layer(
+        bars.mark_bar(height=20).encode(x=x, color=colour),
+        ours.mark_rule(strokeWidth=1.5).encode(x="lo:Q", x2="hi:Q"),
+        *(ours.mark_tick(size=9, thickness=1.5, color="black").encode(x=f"{end}:Q") for end in ("lo", "hi")),
+        bars.mark_text(align="left", dx=6).encode(x="label_at:Q", text=number),
+        published.mark_point(filled=True, opacity=1, size=80, yOffset=ABOVE, color=charts.VERMILLION).encode(
+            shape=diamond
+        ),
+        published.mark_text(align="left", dx=8, yOffset=ABOVE, color=charts.VERMILLION).encode(text=number),
+    )
+    header = alt.Header(labelFontWeight="bold", labelAnchor="start")
+    panels = layers.properties(width=400, height=alt.Step(50)).facet(
+        alt.Facet("panel:N", title=None, sort="descending", header=header), columns=1
+    )
+    return panels.properties(title=_variation_title(table), description=_variation_words(data)), data
+
+
+def _variation_data(table: pl.DataFrame, published_random: float | None) -> pl.DataFrame:
+    """One row per panel, model and source (ours, closed form, published)."""
+    rows: list[dict[str, Any]] = []
+    for row in table.sort("run", "start_included").iter_rows(named=True):
+        about = {"panel": _panel(row), "model": MODEL_LABELS[row["run"]]}
+        numbers = {
+            "value": row["variation_mean"],
+            "lo": row["ci_lo"],
+            "hi": row["ci_hi"],
+            "n": row["n_models"],
+        }
+        rows.append(about | numbers | {"source": OURS})
+        rows.append(about | {"value": PUBLISHED_VARIATION[row["run"]], "source": PUBLISHED})
+    for panel, baseline in {
+        _panel(row): row["random_baseline"] for row in table.iter_rows(named=True)
+    }.items():
+        rows.append({"panel": panel, "model": RANDOM, "value": baseline, "source": CLOSED_FORM})
+        if published_random is not None:
+            rows.append({"panel": panel, "model": RANDOM, "value": published_random, "source": PUBLISHED})
+    schema = {"panel": pl.String, "model": pl.String, "source": pl.String} | dict.fromkeys(
+        ("value", "lo", "hi"), pl.Float64
+    )
+    frame = pl.DataFrame(rows, schema=schema | {"n": pl.Int32})
+    return frame.with_columns(label_at=pl.coalesce("hi", "value")).sort("panel", "model", "source")
+
+
+def _variation_words(data: pl.DataFrame) -> str:
+    """The figure in words, for those who cannot see it."""
+    told = [
+        f"{panel[0]}: "
+        + ", ".join(f"{row['model']} {number(row['value'])}" for row in rows.iter_rows(named=True))
+        for panel, rows in data.filter(pl.col("source") != PUBLISHED).group_by("panel", maintain_order=True)
+    ]
+    return (
+        "Attention variation, the mean squared distance between the last-layer maps of two models trained "
+        f"from different initialisations. {'; '.join(told)}."
+    )
+
+
+def _panel(row: dict[str, Any]) -> str:
+    n = row["n_rows"]
+    return f"start token {'included' if row['start_included'] else 'omitted'} ({n} × {n})"
+
+
+def _variation_title(table: pl.DataFrame) -> alt.TitleParams:
+    subtitle = ["Last layer, probe [[[[]]]](((())))"]
+    if table.height:
+        subtitle[0] += f"; whiskers: {table['confidence'][0]:.0%} bootstrap interval over models"
+    models = {row["run"]: row for row in table.iter_rows(named=True)}
+    for run, label in MODEL_LABELS.items():
+        if run in models:
+            row = models[run]
+            without = f", without {row['excluded_reason']}" if row["n_excluded"] else ""
+            subtitle.append(f"{label}: {row['n_models']} models{without}")
+    return alt.TitleParams("How much attention maps vary between initialisations", subtitle=subtitle)
+
+
+def exact_solvers(context: Results) -> Figure:
+    """DYCK-F11 (ours): attention of solvers that are exact by construction, beside trained models and random maps."""
+    rows: list[dict[str, Any]] = []
+    for row in theory_points(context, r"exact-variation-sigma(?<x>[0-9.]+)").iter_rows(named=True):
+        rows.append({"what": f"exact, σ = {row['x']:g}", "value": row["measured"], "kind": EXACT})
+    table = context.table("variation").filter(
+        pl.col("last_layer"), probe_split=PROBE, seq_id=0, head=0, causal=True, start_included=False
+    )
+    for run, label in MODEL_LABELS.items():
+        for row in table.filter(pl.col("variation_mean").is_not_null(), run=run).iter_rows(named=True):
+            ends = {"lo": row["ci_lo"], "hi": row["ci_hi"]}
+            rows.append({"what": label, "value": row["variation_mean"], "kind": TRAINED} | ends)
+    for value in context.theory().filter(check=CLOSED_FORM_16)["measured"]:
+        rows.append({"what": RANDOM, "value": value, "kind": RANDOM})
+    data = pl.DataFrame(
+        rows, schema={"what": pl.String, "kind": pl.String} | dict.fromkeys(("value", "lo", "hi"), pl.Float64)
+    ).with_columns(label_at=pl.coalesce("hi", "value"))
+    y = alt.Y(
+        "what:N",
+        sort=data["what"].to_list(),
+        title=None,
+        axis=alt.Axis(ticks=False, domain=False, labelLimit=200),
+    )
+    x = alt.X("value:Q", title="attention variation, mean ‖A − B‖² over pairs of models")
+    kinds = alt.Scale(domain=[EXACT, TRAINED, RANDOM], range=[charts.GREEN, charts.SKY, charts.GREY])
+    base = alt.Chart(data).encode(x=x, y=y)
+    bars = base.mark_bar(height=18).encode(
+        color=alt.Color("kind:N", title=None, scale=kinds, legend=alt.Legend(orient="bottom"))
+    )
+    intervals = base.mark_rule(strokeWidth=1.5).encode(x="lo:Q", x2="hi:Q")
+    numbers = base.mark_text(align="left", dx=5).encode(
+        x="label_at:Q", text=alt.Text("value:Q", format=".2f")
+    )
+    title = alt.TitleParams(
+        "How much attention may vary among models that are never wrong",
+        subtitle=[
+            "Exact solvers of Theorem 1: logits of spread σ, balanced and else random; every prediction is exact",
+            f"Probe {PROBE_TEXT}; trained models without start token, solvers without its row and column",
+            "For comparison: trained models, with bootstrap intervals over models, and random causal maps",
+        ],
+    )
+    told = ", ".join(f"{row['what']} {number(row['value'])}" for row in data.iter_rows(named=True))
+    words = (
+        f"Attention variation of exact solvers, trained models and random maps: {told or 'none measured'}."
+    )
+    chart = alt.layer(bars, intervals, numbers).properties(width=400, height=alt.Step(28))
+    return chart.properties(title=title, description=words), data

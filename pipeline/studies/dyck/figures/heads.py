@@ -1,0 +1,73 @@
+"""Importance of heads (Wen et al. 2023, appendix B.2; DYCK-E11)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import altair as alt
+import polars as pl
+
+from pipeline.kit import charts
+from pipeline.studies.dyck.figures.common import Figure, number
+from pipeline.studies.dyck.names import HEADS
+
+if TYPE_CHECKING:
+    from pipeline.kit.results import Results
+
+SENSES = {"importance_fixed": "all else left as it is", "importance_adapt": "trained further without it"}
+LAYERS = ["layer 1", "layer 2"]
+
+
+def head_importance(context: Results) -> Figure:
+    """DYCK-E11: what accuracy a head is worth, in two senses, against its stack score."""
+    table = context.table("head_importance").filter(run=HEADS)
+    ranks = context.table("contrasts").filter(contrast="rank", first=HEADS)
+    parts, panels, words = [], [], []
+    for column, sense in SENSES.items():
+        part = table.select(
+            pl.lit(sense).alias("sense"),
+            "replica",
+            pl.format("layer {}", "layer").alias("layer"),
+            "head",
+            "stack_argmax",
+            (100 * pl.col(column)).alias("points"),
+        )
+        parts.append(part)
+        found = ranks.filter(metric=f"{column}, stack_argmax").rows(named=True)
+        told = [
+            f"Spearman {number(row['value'])} ({number(row['lo'])} to {number(row['hi'])})" for row in found
+        ]
+        words.append(f"{sense}: {', '.join(told) or 'no correlation'}")
+        panels.append(_panel(part, sense, told))
+    data = pl.concat(parts)
+    subtitle = ["One mark per head of M1 with four heads; interval: heads resampled"]
+    if table.height:
+        models, steps = table["replica"].n_unique(), table["finetune_steps"][0]
+        subtitle[0] += f", {models} models, {steps} steps of further training"
+    title = alt.TitleParams("What a head is worth, and how stack-like it is", subtitle=subtitle)
+    description = (
+        "Loss of bracket accuracy, in points, when a head is zeroed, against the share of queries whose largest weight "
+        f"in that head lies on the last unmatched open bracket. {'; '.join(words)}."
+    )
+    return alt.hconcat(*panels, spacing=80, bounds="flush").properties(
+        title=title, description=description
+    ), data
+
+
+def _panel(data: pl.DataFrame, sense: str, told: list[str]) -> alt.Chart:
+    colours = alt.Scale(domain=LAYERS, range=[charts.SKY, charts.VERMILLION])
+    shapes = alt.Scale(domain=LAYERS, range=["circle", "triangle-up"])
+    legend = alt.Legend(orient="bottom")
+    points = (
+        alt.Chart(data)
+        .mark_point(filled=True, size=70, opacity=1)
+        .encode(
+            x=alt.X("stack_argmax:Q", title="stack score of the head", scale=alt.Scale(zero=True)),
+            y=alt.Y("points:Q", title="loss of accuracy, points", scale=alt.Scale(nice=False, padding=10)),
+            color=alt.Color("layer:N", title=None, scale=colours, legend=legend),
+            shape=alt.Shape("layer:N", title=None, scale=shapes, legend=legend),
+            tooltip=["replica:O", "layer:N", "head:O", "stack_argmax:Q", "points:Q"],
+        )
+    )
+    title = alt.TitleParams(sense, subtitle=told, fontSize=charts.SIZE, offset=6)
+    return points.properties(width=250, height=220, title=title)

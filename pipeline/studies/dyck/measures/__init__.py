@@ -1,0 +1,1 @@
+"""What is measured on one model, and the rows that several experiments make of it."""

@@ -1,0 +1,275 @@
+"""One run, measured: accuracy, attention maps, stack scores, balance (chapter section 3.4: DYCK-A1 to A5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from pipeline.languages import dyck
+from pipeline.models.transformer import decoder as transformer
+from pipeline.models.transformer import theory as theory_transformer
+from pipeline.studies.dyck.measures import metrics
+from pipeline.studies.dyck.names import LONG_PROBE, MAPPED, PROBE, START_SIGN, TABLE_1_PROBE
+
+if TYPE_CHECKING:
+    from pipeline.kit.inputs import Inputs
+
+LENGTH_GENERALISATION = "lengen"
+IN_DISTRIBUTION = {"train_complete": "dev_complete", "train_prefix": "dev_prefix"}
+EVALUATION = (*IN_DISTRIBUTION.values(), LENGTH_GENERALISATION)
+COPY, HELD_OUT_COPY = "copy", "dev_copy"
+PROBES = (PROBE, TABLE_1_PROBE, LONG_PROBE)
+Ensemble = transformer.Ensemble | theory_transformer.Ensemble
+FORWARD: dict[type, Callable[..., Any]] = {
+    module.Ensemble: module.forward for module in (transformer, theory_transformer)
+}
+MAX_NUMBERS = 2**24  # in one tensor of a batch, attention weights or activations: 64 MB in float32
+LEAST = 1e-9  # probability
+WIDEST = 256  # activations per token, an upper bound for the models of the study
+
+
+@dataclass(frozen=True)
+class Maps:
+    """Attention of one layer and head on the S sequences of a probe, which have one length."""
+
+    probe: str
+    start: bool
+    layer: int
+    head: int
+    seq_ids: list[int]
+    text: str  # the first of the sequences
+    n_rows: int
+    distances_SxRxR: NDArray[np.float64]  # between replicas
+    pattern_SxRxNxN: Tensor | None  # where figures show it
+
+
+@dataclass(frozen=True)
+class Model:
+    """One run, measured."""
+
+    run: str
+    entry: dict[str, Any]
+    split: str  # of its training data
+    k: int
+    depth: int
+    min_accuracy: float
+    diverged: dict[int, int]
+    maps: list[Maps]
+    accuracy: list[pl.DataFrame]
+    stack: list[pl.DataFrame]
+    balance: list[pl.DataFrame]
+    balance_detail: list[pl.DataFrame]
+
+    @property
+    def replicas(self) -> int:
+        return int(self.entry["replicas"])
+
+    def column(self, split: str, name: str) -> NDArray[np.float64] | None:
+        """(R,) accuracy on an evaluation set, None if it was not measured there."""
+        found = [frame for frame in self.accuracy if frame["eval_split"][0] == split]
+        return found[0][name].to_numpy() if found else None
+
+    @property
+    def data(self) -> str:
+        """What it was trained on: ``complete`` or ``prefix``."""
+        return self.split.removeprefix("train_")
+
+    def layer(self, probe: str, start: bool, layer: int) -> Maps | None:
+        """Maps of the first head on a probe; None if it was not recorded."""
+        wanted = (probe, start, layer, 0)
+        found = [maps for maps in self.maps if (maps.probe, maps.start, maps.layer, maps.head) == wanted]
+        return found[0] if found else None
+
+    def last_stack(self, name: str) -> NDArray[np.float64] | None:
+        """(R,) a stack score of the first head of the last layer; None if it was not measured."""
+        found = [frame for frame in self.stack if frame["layer"][0] == self.entry["layers"]]
+        return found[0].filter(head=0)[name].to_numpy() if found else None
+
+    def kept(self, accurate: bool) -> tuple[NDArray[np.int64], str]:
+        """Replicas that did not diverge and, if only ``accurate`` ones count, are; and why the others are not."""
+        ok = ~np.isin(np.arange(self.replicas), list(self.diverged))
+        reasons = [f"{len(self.diverged)} diverged"] if self.diverged else []
+        accuracy = self.column(IN_DISTRIBUTION.get(self.split, ""), "acc_close")
+        if accurate and accuracy is not None:
+            low = ok & (accuracy < self.min_accuracy)
+            reasons += [f"{low.sum()} with acc_close below {self.min_accuracy:g}"] if low.any() else []
+            ok &= ~low
+        return np.flatnonzero(ok), ", ".join(reasons)
+
+
+def measure(context: Inputs, run: str, datasets: dict[str, pl.DataFrame]) -> Model:
+    """Return everything the tables need of ``run``, on the evaluation sets and probes of its own language; of a run
+    that copies only what it is, because all of this is about next tokens (`analysis.copying` measures it).
+
+    Raises SandglassError if it was trained on a dataset that the experiment does not name.
+    """
+    ensemble, header = context.model(run), context.run_header(run)
+    entry = header["entry"]
+    trained_on = (
+        datasets[entry["dataset"]] if entry["dataset"] in datasets else context.dataset(entry["dataset"])
+    )
+    k, depth, split = entry["k"], entry["depth"], trained_on["split"][0]
+    splits = of_language(datasets, k, depth)
+    diverged = {int(replica): step for replica, step in header["diverged"].items()}
+    about = (run, entry, split, k, depth, context.settings.min_accuracy, diverged)
+    if split == COPY:
+        return Model(*about, maps=[], accuracy=[], stack=[], balance=[], balance_detail=[])
+    accuracy, stack = [], []
+    with torch.inference_mode():
+        maps = [
+            part for name in PROBES if name in splits for part in _maps(ensemble, entry, run, splits[name])
+        ]
+        for name in EVALUATION:
+            if name in splits:
+                in_distribution = name == IN_DISTRIBUTION[split]
+                found, scores = _evaluate(ensemble, entry, splits[name], in_distribution)
+                accuracy.append(_accuracy(run, splits[name], in_distribution, found, entry["replicas"]))
+                stack += [
+                    _stack(run, entry, name, layer, score) for layer, score in enumerate(scores, start=1)
+                ]
+        balance, detail = _balance(ensemble, entry, run, k, depth)
+    return Model(*about, maps, accuracy, stack, balance, detail)
+
+
+def of_language(datasets: dict[str, pl.DataFrame], k: int, depth: int) -> dict[str, pl.DataFrame]:
+    """Return the strings of one language by the split of their dataset; of training data, those of the last one."""
+    own = (frame.filter(lang_k=k, lang_D=depth) for frame in datasets.values())
+    return {frame["split"][0]: frame for frame in own if frame.height}
+
+
+def inputs(tokens: NDArray[np.int8], entry: dict[str, Any], depth: int, start: bool) -> Tensor:
+    """(1, B, T) what the model reads: tokens or symbols, with the start token in front where asked.
+
+    Padding becomes the start token: it comes last, and causal attention never looks at it.
+    """
+    ids = tokens if entry["embedding"] == "token" else dyck.symbols(tokens, depth)
+    ids = np.where(ids == dyck.PADDING, dyck.START, ids)
+    return torch.from_numpy((dyck.with_start(ids) if start else ids).astype(np.int64))[None]
+
+
+def patterns(model: Any) -> list[str]:
+    """The names of the attention maps of ``model``, layer by layer."""
+    return [f"blocks.{layer}.attn.pattern" for layer in range(model.spec.layers)]
+
+
+def _forward(ensemble: Ensemble, ids: Tensor, record: list[str]) -> tuple[Tensor, dict[str, Tensor]]:
+    """Logits, and what is recorded, of the model that it is."""
+    forward = FORWARD[type(ensemble)]
+    return forward(ensemble.spec, ensemble.params, ensemble.table, ids, record=record)
+
+
+def padded(frame: pl.DataFrame) -> NDArray[np.int8]:
+    """(B, N) tokens of the sequences of a dataset, padded with -1."""
+    return dyck.padded(frame["length"].to_numpy(), frame["tokens"].explode().to_numpy())
+
+
+def _batches(frame: pl.DataFrame, replicas: int) -> Iterator[pl.DataFrame]:
+    """Sequences of similar length together, as many as fit in memory."""
+    ordered = frame.sort("length", "seq_id")
+    first = 0
+    for last, length in enumerate(ordered["length"].to_list()):
+        if last > first and (last + 1 - first) * replicas * length * max(length, WIDEST) > MAX_NUMBERS:
+            yield ordered[first:last]
+            first = last
+    yield ordered[first:]
+
+
+def _evaluate(
+    ensemble: Ensemble, entry: dict[str, Any], frame: pl.DataFrame, with_stack: bool
+) -> tuple[metrics.Accuracy, list[metrics.StackScore]]:
+    """A1 and, layer by layer, A4 on all sequences, start token included as in training."""
+    names = patterns(ensemble) if with_stack else []
+
+    def batch(sequences: pl.DataFrame) -> tuple[metrics.Accuracy, list[metrics.StackScore]]:
+        tokens = padded(sequences)
+        ids = inputs(tokens, entry, int(frame["lang_D"][0]), start=True)
+        logits, recorded = _forward(ensemble, ids, names)
+        top = torch.from_numpy(dyck.stack_top(tokens)).long()
+        if entry["objective"] == "squared_error":  # outputs estimate probabilities
+            logits = logits.clamp(min=LEAST).log()
+        before = logits[:, :, :-1]  # position i has read what is before target i
+        found = metrics.accuracy(before, torch.from_numpy(tokens).long(), top)
+        return found, [metrics.stack_score(recorded[name], tokens) for name in names]
+
+    accuracies, scores = zip(*map(batch, _batches(frame, entry["replicas"])), strict=True)
+    layers = [reduce(metrics.StackScore.add, parts) for parts in zip(*scores, strict=True)]
+    return reduce(metrics.Accuracy.add, accuracies), layers
+
+
+def _accuracy(
+    run: str, frame: pl.DataFrame, in_distribution: bool, found: metrics.Accuracy, replicas: int
+) -> pl.DataFrame:
+    return pl.DataFrame(
+        {
+            "run": run,
+            "replica": range(replicas),
+            "eval_split": frame["split"][0],
+            "in_distribution": in_distribution,
+            **{name: getattr(found, name).numpy() for name in ("acc_close", "acc_all", "acc_thr80")},
+            "n_sequences": frame.height,
+            "shortest": frame["length"].min(),
+            "longest": frame["length"].max(),
+            "n_close": found.n_close,
+            "n_open_stack": found.n_open_stack,
+        }
+    )
+
+
+def _stack(
+    run: str, entry: dict[str, Any], split: str, layer: int, score: metrics.StackScore
+) -> pl.DataFrame:
+    replica, head = (index.ravel() for index in np.indices(score.hits.shape))
+    names = ["stack_argmax", "stack_argmax_closers", "stack_mass", "same_depth_mass", "kl_uniform"]
+    shares = {name: getattr(score, name).numpy().ravel() for name in names}
+    if entry["block"] != "stripped":
+        shares["same_depth_mass"] = None  # other models do not read depths
+    about = {"run": run, "replica": replica, "layer": layer, "head": head, "eval_split": split}
+    same = {name: getattr(score, name) for name in ("stack_mass_uniform", "n_queries", "n_closers")}
+    return pl.DataFrame(about | shares | same)
+
+
+def _maps(ensemble: Ensemble, entry: dict[str, Any], run: str, frame: pl.DataFrame) -> Iterator[Maps]:
+    """Attention of every layer on all sequences of a probe, without and with the start token (A2)."""
+    frame = frame.sort("seq_id")
+    probe, seq_ids, k = frame["split"][0], frame["seq_id"].to_list(), int(frame["lang_k"][0])
+    # A sign each; there may be more types than kinds of bracket.
+    signs = [sign if len(sign) == 1 else "?" for sign in dyck.vocabulary(k)]
+    first = "".join(signs[token] for token in frame["tokens"][0])
+    names = patterns(ensemble)
+    for start in (False, True):
+        ids = inputs(padded(frame), entry, int(frame["lang_D"][0]), start)
+        _, recorded = _forward(ensemble, ids, names)
+        for layer, name in enumerate(names, start=1):
+            for head in range(ensemble.spec.heads):
+                pattern_SxRxNxN = recorded[name][:, :, head].transpose(0, 1)
+                distances = metrics.variation_distances(pattern_SxRxNxN).numpy()
+                kept = pattern_SxRxNxN if probe in MAPPED.get(run, ()) else None
+                text = f"{START_SIGN if start else ''}{first}"
+                yield Maps(probe, start, layer, head, seq_ids, text, ids.shape[-1], distances, kept)
+
+
+def _balance(
+    ensemble: Ensemble, entry: dict[str, Any], run: str, k: int, depth: int
+) -> tuple[list[pl.DataFrame], list[pl.DataFrame]]:
+    """A5, for models of one layer and one head on fixed symbols; no rows for others."""
+    spec = ensemble.spec
+    minimal = (spec.block, spec.layers, spec.heads) == ("stripped", 1, 1) and entry["embedding"] != "token"
+    if not minimal or min(k, depth) < 2:
+        return [], []
+    W_Q, W_K, W_V = ensemble.params["blocks.0.attn.W_QKV"].chunk(3, -1)
+    b_Q, b_K, b_V = ensemble.params["blocks.0.attn.b_QKV"].chunk(3, -1)
+    found = metrics.balance(ensemble.table, W_Q, b_Q, W_K, b_K, W_V, b_V, k, depth)
+    summary = {name: getattr(found, name).numpy() for name in ("beta", "beta_max", "qk_residual")}
+    replica, d, j, dprime, i = (index.ravel() for index in np.indices(found.s_norm.shape))
+    detail = {"run": run, "replica": replica, "d": d + 2, "dprime": dprime + 1, "i": i + 1, "j": j + 1}
+    norms = {"s_norm": found.s_norm.numpy().ravel(), "p_dj": found.p.numpy()[replica, d, j]}
+    replicas = {"run": run, "replica": range(entry["replicas"])}
+    return [pl.DataFrame(replicas | summary)], [pl.DataFrame(detail | norms)]

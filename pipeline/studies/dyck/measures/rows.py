@@ -1,0 +1,168 @@
+"""Tables with rows of one run each, which every experiment makes of its own runs; and how rows become tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from pipeline.kit import stats
+from pipeline.store import tables
+from pipeline.studies.dyck.measures.intervals import bootstrapped, pair_means
+from pipeline.studies.dyck.measures.model import COPY, IN_DISTRIBUTION, Maps, Model
+from pipeline.studies.dyck.names import STACK_LIKE
+from schemas.dyck.tables import SCHEMAS
+
+if TYPE_CHECKING:
+    from pipeline.kit.inputs import Inputs
+
+Rows = Mapping[str, Iterable[pl.DataFrame]]  # table -> parts of it
+
+
+def of_run(context: Inputs, model: Model) -> dict[str, list[pl.DataFrame]]:
+    """Return what every experiment's tables say of one of its own runs.
+
+    Replicas that diverged, or whose accuracy on data like their training data is below ``min_accuracy``, are left out
+    of the variation and counted.
+    """
+    return {
+        "runs": [_runs(context, model)],
+        "accuracy": model.accuracy,
+        "stack_score": model.stack,
+        "attention": list(_attention(context, model)),
+        "variation": [_variation(context, model, maps) for maps in model.maps],
+        "balance": model.balance,
+        "balance_detail": model.balance_detail,
+        "contrasts": [*_in_distribution(context, model), *_stack_like(context, model)],
+    }
+
+
+def tables_of(context: Inputs, parts: Iterable[Rows]) -> dict[str, pl.DataFrame]:
+    """Return the tables that the experiment names, of the rows in ``parts``."""
+    rows: dict[str, list[pl.DataFrame]] = {}
+    for part in parts:
+        for name, frames in part.items():
+            rows.setdefault(name, []).extend(frames)
+    stamp = {"scale": context.scale, "params_hash": context.params_hash}
+    return {name: tables.conform(rows.get(name, []), SCHEMAS[name], **stamp) for name in context.entry.tables}
+
+
+def _runs(context: Inputs, model: Model) -> pl.DataFrame:
+    """The models of a run: what they are and how their training ended."""
+    entry, replicas = model.entry, range(model.replicas)
+    last = context.curves(model.run).sort("step").group_by("replica").agg(pl.col("loss").last())
+    final_loss = dict(last.iter_rows())
+    same = ("width", "lr", "batch", "steps", "loss_positions", "stream")
+    return pl.DataFrame(
+        {
+            "run": model.run,
+            "replica": replicas,
+            "arch": _architecture(entry, model.split),
+            "n_layers": entry["layers"],
+            "n_heads": entry["heads"],
+            **{name: entry[name] for name in same},
+            "contrastive_lambda": entry["contrastive"],
+            "t_max": entry["t_max"] if entry["position"] == "linear" else None,
+            "train_dataset": entry["dataset"],
+            "train_split": model.split,
+            "lang_k": model.k,
+            "lang_D": model.depth,
+            "corpus": [replica if entry["corpus"] == "per_replica" else 0 for replica in replicas],
+            "final_loss": [final_loss.get(replica) for replica in replicas],
+            "diverged_at": [model.diverged.get(replica) for replica in replicas],
+        }
+    )
+
+
+def _architecture(entry: dict[str, Any], split: str) -> str:
+    """The chapter's name of the architecture."""
+    if split == COPY:
+        return "copy"
+    if entry["block"] == "stripped":
+        return {"pair": "mfl15", "sum": "mfl16", "angle": "mfl17"}[entry["embedding"]]
+    if entry["position"] == "linear":
+        return "gpt_pos"
+    if entry["attention"] == "uniform":
+        return "uniform"
+    if entry["block"] in ("resln", "eq6"):
+        return str(entry["block"])
+    return "gpt200" if entry["width"] == 200 else "gpt"
+
+
+def _attention(context: Inputs, model: Model) -> Iterator[pl.DataFrame]:
+    """The maps that figures show: on the first sequence of a probe, of the first replicas that count."""
+    kept, _ = model.kept(accurate=True)
+    shown = kept[: context.settings.stored_maps]
+    for maps in model.maps:
+        if maps.pattern_SxRxNxN is None:
+            continue
+        query, key = np.tril_indices(maps.n_rows)
+        weight = maps.pattern_SxRxNxN[0, shown].double().numpy()[..., query, key]
+        replica = np.repeat(np.arange(len(shown)), len(query))
+        entries = {"query": np.resize(query, len(replica)), "key": np.resize(key, len(replica))}
+        yield pl.DataFrame(
+            {
+                "run": model.run,
+                "replica": shown[replica],
+                "probe_split": maps.probe,
+                "seq_id": maps.seq_ids[0],
+                "layer": maps.layer,
+                "head": maps.head,
+                "start_included": maps.start,
+                "causal": True,
+                "text": maps.text,
+                **entries,
+                "weight": weight.ravel(),
+            }
+        )
+
+
+def _variation(context: Inputs, model: Model, maps: Maps) -> pl.DataFrame:
+    """DYCK-A2 with bootstrap intervals, a row per sequence of the probe."""
+    kept, reason = model.kept(accurate=True)
+    mean_S, draws_SxB = pair_means(context, model, maps)
+    intervals = [stats.percentiles(draws, context.settings.confidence) for draws in draws_SxB]
+    return pl.DataFrame(
+        {
+            "run": model.run,
+            "probe_split": maps.probe,
+            "seq_id": maps.seq_ids,
+            "layer": maps.layer,
+            "head": maps.head,
+            "last_layer": maps.layer == model.entry["layers"],
+            "start_included": maps.start,
+            "causal": True,
+            "n_models": len(kept),
+            "n_rows": maps.n_rows,
+            "variation_mean": mean_S,
+            "ci_lo": [lo for lo, _ in intervals],
+            "ci_hi": [hi for _, hi in intervals],
+            "confidence": context.settings.confidence,
+            "random_baseline": stats.causal_distance(maps.n_rows),
+            "n_excluded": model.replicas - len(kept),
+            "excluded_reason": reason,
+        }
+    )
+
+
+def _in_distribution(context: Inputs, model: Model) -> Iterator[pl.DataFrame]:
+    """Yield accuracy on data like the training data, of all replicas that did not diverge (claims 3 and 12)."""
+    values = model.column(IN_DISTRIBUTION.get(model.split, ""), "acc_close")
+    if values is not None:
+        kept, _ = model.kept(accurate=False)
+        about = ("in_distribution", "median", "acc_close")
+        yield bootstrapped(context, about, stats.median, [model], [values[kept]])
+
+
+def _stack_like(context: Inputs, model: Model) -> Iterator[pl.DataFrame]:
+    """Yield the stack score of the last layer, over replicas (claim 4)."""
+    scores = model.last_stack("stack_argmax")
+    if scores is None:
+        return
+    values = scores[model.kept(accurate=True)[0]]
+    share = (values >= STACK_LIKE).astype(float)
+    for statistic, each in (("mean", values), ("stack-like share", share)):
+        about = ("stack", statistic, "stack_argmax")
+        yield bootstrapped(context, about, stats.mean, [model], [each], accurate=True)

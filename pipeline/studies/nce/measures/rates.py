@@ -1,0 +1,74 @@
+"""Rates in R: straight lines through logarithms, with intervals (Liu 2024, Lemmas 46, 47, Theorems 17 to 19)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from scipy import stats
+
+LOG_R, R_SQUARED = "log R", "R^2"
+
+
+@dataclass(frozen=True)
+class Line:
+    """A least-squares line and the two-sided t interval of its slope."""
+
+    slope: float
+    lo: float
+    hi: float
+    intercept: float
+    residuals: np.ndarray
+
+
+def line(x: np.ndarray, y: np.ndarray, confidence: float) -> Line:
+    """Return the line through at least three points."""
+    fit = stats.linregress(x, y)
+    margin = fit.stderr * stats.t.ppf((1 + confidence) / 2, len(x) - 2)
+    residuals = y - fit.intercept - fit.slope * x
+    return Line(fit.slope, fit.slope - margin, fit.slope + margin, fit.intercept, residuals)
+
+
+@dataclass(frozen=True)
+class Rate:
+    """One quantity over R, and what theory predicts for its slope."""
+
+    quantity: str
+    loss: str
+    against: str
+    predicted: float | None
+    printed: float | None = None
+
+    def x(self, r: np.ndarray) -> np.ndarray:
+        """Return what the logarithm of the quantity is linear in."""
+        return np.log(r) if self.against == LOG_R else r**2
+
+
+Series = tuple[Rate, np.ndarray, np.ndarray]  # a rate, R and the logarithms of its quantity
+
+
+def fitted(series: Iterable[Series], confidence: float) -> dict[str, pl.DataFrame | None]:
+    """Return tables ``rates`` and ``rate_points``, without rates of fewer than three points; None if that is all."""
+    fits = [(rate, r, y, line(rate.x(r), y, confidence)) for rate, r, y in series if len(r) > 2]
+    if not fits:
+        return {"rates": None, "rate_points": None}
+    rows = [
+        {
+            "quantity": rate.quantity, "loss": rate.loss, "against": rate.against,
+            "first_R": r.min(), "last_R": r.max(), "points": len(r),
+            "slope": fit.slope, "lo": fit.lo, "hi": fit.hi, "intercept": fit.intercept,
+            "largest_residual": float(np.abs(fit.residuals).max()),
+            "predicted": rate.predicted, "printed": rate.printed,
+        }
+        for rate, r, _, fit in fits
+    ]  # fmt: skip
+    points = [
+        pl.DataFrame({"R": r, "x": rate.x(r), "y": y, "residual": fit.residuals}).with_columns(
+            quantity=pl.lit(rate.quantity), loss=pl.lit(rate.loss)
+        )
+        for rate, r, y, fit in fits
+    ]
+    optional = {"predicted": pl.Float64, "printed": pl.Float64}
+    return {"rates": pl.DataFrame(rows, schema_overrides=optional), "rate_points": pl.concat(points)}

@@ -1,0 +1,185 @@
+"""Analysis of the depth study: rates, agreement with the constructions, contrasts, letters."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+
+from pipeline.kit.streams import stream
+from pipeline.languages import sequence_tasks as tasks
+from pipeline.models.attention_only import network as attention_only
+from pipeline.studies.depth.analysis import attention as probes
+from pipeline.studies.depth.analysis import contextual, examples, heads
+from pipeline.studies.depth.measures import attention, contrasts, runs, training
+
+CONTEXT: Any = SimpleNamespace(
+    seed=1,
+    study="depth",
+    settings=SimpleNamespace(resamples=200, confidence=0.9, solved=0.99),
+)
+
+
+def run(losses: list[list[float]], diverged: dict[int, int], corpora: int = 1) -> runs.Run:
+    """A run with the final training losses ``losses``, a list per learning rate 0.1, 0.2, ..."""
+    replicas = len(losses[0])
+    flat = [loss for rate in losses for loss in rate]
+    curves = pl.DataFrame(
+        {
+            "replica": np.repeat(np.arange(len(flat), dtype=np.int32), 2),
+            "step": [1, 2] * len(flat),
+            "loss": [x for loss in flat for x in (0.0, loss)],
+            "accuracy": 0.5,
+        }
+    )
+    shape = {"task": "sc", "k": 0, "l": 2, "d1": 3, "d2": 0}
+    spec = attention_only.Spec(1, (1,), "relu", 7, 3, 4, 2, "memorization")
+    parts = [runs.Corpus(0, c + 1, np.zeros((1, 3), int), np.zeros(1, int)) for c in range(corpora)]
+    return runs.Run(
+        "run", {"experiment": "exp-1"}, spec, shape, 0, {}, parts,
+        [0.1 * (i + 1) for i in range(len(losses)) for _ in range(replicas)],
+        list(range(replicas)) * len(losses), diverged, curves, np.zeros(len(flat), bool), pl.DataFrame(),
+    )  # fmt: skip
+
+
+def test_the_rate_of_the_lowest_median_training_loss_is_chosen() -> None:
+    chosen, rates = runs._choose(run([[3.0, 3.0, 0.1], [2.0, 2.0, 9.0], [4.0, 4.0, 4.0]], {}))
+    assert chosen.tolist() == [False] * 3 + [True] * 3 + [False] * 3
+    assert rates["training_loss"].to_list() == [3.0, 2.0, 4.0]
+
+
+def test_models_that_diverged_count_as_infinite() -> None:
+    chosen, rates = runs._choose(run([[3.0, 3.0, 3.0], [1.0, 1.0, 1.0]], {3: 1, 4: 1}))
+    assert chosen.tolist() == [True] * 3 + [False] * 3
+    assert rates["training_loss"].to_list() == [3.0, None] and rates["n_diverged"].to_list() == [0, 2]
+
+
+def test_a_loss_that_is_not_finite_counts_as_infinite() -> None:
+    chosen, rates = runs._choose(run([[math.nan] * 3, [1.0, 1.0, 1.0]], {}))
+    assert chosen.tolist() == [False] * 3 + [True] * 3
+    assert rates["training_loss"].to_list() == [None, 1.0] and rates["n_diverged"].to_list() == [3, 0]
+
+
+def test_models_that_diverged_are_counted_but_have_no_accuracy() -> None:
+    one = run([[1.0, 1.0, 1.0]], {2: 1})
+    (row,) = training.accuracy(CONTEXT, runs.Run(**(vars(one) | {"chosen": np.full(3, True)})))
+    assert (row["n"], row["n_diverged"], row["n_solved"]) == (2, 1, 0)
+    assert row["value"] == 0.5 and row["chance"] == 1.0  # one sequence
+
+
+def test_every_corpus_chooses_its_rate() -> None:
+    chosen, _ = runs._choose(run([[1.0, 9.0], [2.0, 2.0]], {}, corpora=2))
+    assert chosen.tolist() == [True, False, False, True]
+
+
+def constructed_by_weights(task: str, k: int, l: int, d1: int, d2: int, ids: np.ndarray) -> list[np.ndarray]:  # noqa: E741
+    """Attention of the first two layers of a model with weights set as in Theorems 3 and 5."""
+    d, n = tasks.inputs(task, d1, d2), tasks.length(task, k, l)
+    spec = attention_only.Spec(2, (1, 1), "relu", d + n, n, d, d, "task")
+    W = np.zeros((2, d + n, d + n))
+    W[0] = tasks.start("copying" if task == "ic_qa" else "parsing", task, k, l, d1, d2, d + n)
+    if task == "ic_qa":
+        W[1, :d1, :d1] = np.eye(d1)
+    else:
+        W[0, d1, d1] = 1  # the sign is equal to itself
+    weights = {f"blocks.{i}.W": torch.from_numpy(W[i])[None, None] for i in range(2)}
+    weights |= {f"blocks.{i}.V": torch.eye(d + n).double()[None, None] for i in range(2)}
+    weights["head.W"] = torch.zeros(1, d + n, d).double()
+    names = [f"blocks.{i}.attn.pattern" for i in range(2)]
+    _, found = attention_only.forward(
+        spec,
+        weights,
+        torch.from_numpy(attention_only.embedding(spec)).double(),
+        torch.from_numpy(ids)[None],
+        names,
+    )
+    return [found[name][0, :, 0].numpy() for name in names]
+
+
+def test_constructed_reasoning_is_what_the_weights_of_theorem_3_do() -> None:
+    ids = tasks.question_answering(stream(1, "qa"), 40, 3, 5, 4).ids_NxT
+    first, second = constructed_by_weights("ic_qa", 3, 0, 5, 4, ids)
+    found = attention.constructed("ic_qa", 3, 0, 2, ids)
+    np.testing.assert_array_equal(found[0], first)
+    np.testing.assert_array_equal(found[1][..., -1], second[..., -1])
+
+
+def test_constructed_parsing_is_what_the_weights_of_theorem_5_do() -> None:
+    ids = tasks.template_matching(stream(1, "tm"), 40, 3, (0, 6), 6, None).ids_NxT
+    first, _ = constructed_by_weights("tm", 0, 3, 6, 0, ids)
+    found = attention.constructed("tm", 0, 3, 2, ids)
+    np.testing.assert_array_equal(found[0][:, :3, :3], first[:, :3, :3])
+    same = (ids[:, :3, None] == ids[:, None, :3]) + np.eye(3)
+    np.testing.assert_array_equal(found[1][:, :3, -1], same @ [9, 3, 1])
+
+
+def test_cosine_of_maps() -> None:
+    one = np.array([[[1.0, 0.0], [0.0, 1.0]]])
+    assert attention._cosine(3 * one, one) == pytest.approx(1.0)
+    assert attention._cosine(one, np.array([[[0.0, 1.0], [1.0, 0.0]]])) == 0.0
+    assert attention._cosine(0 * one, one) == 0.0
+    assert attention._cosine(one, 0 * one) is None
+    assert attention._cosine(one, np.ones((1, 2, 2))) == pytest.approx(2**-0.5)
+
+
+def test_dead_heads_are_silent_where_it_counts() -> None:
+    """A head of the last layer that answers every query but the last reaches no output."""
+    first, last = np.zeros((5, 2, 3, 3)), np.zeros((5, 2, 3, 3))
+    first[0, 0, 1, 1] = last[:, 0, :, :2] = last[:, 1, 0, 2] = 1
+    found = attention._silence([first, last])
+    assert found == {"heads_total": 4, "heads_dead": 2, "zero_share": pytest.approx(1 - 1 / 6)}
+
+
+def summary(run: str, heads: str, steps: list[int | None], accuracy: float) -> pl.DataFrame:
+    n = len(steps)
+    return pl.DataFrame(
+        {
+            "run": [run] * n, "heads": [heads] * n, "task": ["ic_qa"] * n, "steps": [100] * n,
+            "experiment": ["exp-2"] * n, "accuracy": [accuracy] * n, "chosen": [True] * n,
+        }
+    ).with_columns(
+        pl.Series("steps_to_95", steps, dtype=pl.Int32), pl.lit(None, pl.Int32).alias("diverged_at")
+    )  # fmt: skip
+
+
+def test_models_that_never_get_there_are_censored() -> None:
+    found, censored = contrasts.steps_to(summary("a", "1", [40, None, 60], 1.0))
+    assert found.tolist() == [40, 101, 60] and censored == 1
+
+
+def test_heads_and_steps_are_ranked_over_all_models() -> None:
+    parts = {str(h): summary(str(h), str(h), [80 // h, 80 // h + 1, 80 // h + 2], 1.0) for h in (1, 2, 4)}
+    (row,) = heads._rank(CONTEXT, parts, "heads", list(parts))
+    assert row["value"] < -0.9 and row["p"] < 0.001 and row["n"] == 9 and row["hi"] < 0
+
+
+def test_largest_difference_is_from_the_first() -> None:
+    parts = {
+        name: summary(name, "1", [1, 1, 1], value) for name, value in (("a", 0.9), ("b", 0.8), ("c", 1.0))
+    }
+    (row,) = heads._spread(CONTEXT, parts, "heads", ["a", "b", "c"])
+    assert row["value"] == pytest.approx(0.1) and row["n"] == 9
+
+
+def test_ratio_is_undefined_where_half_never_got_there() -> None:
+    fast, slow = summary("f", "1", [10, 20, 30], 1.0), summary("s", "1", [40, None, None], 0.5)
+    parts = {"f": fast, "s": slow, "t": summary("t", "1", [40, 40, None], 1.0)}
+    (row,) = contextual._ratio(CONTEXT, parts, "x", "f", "t")
+    assert row["value"] == 0.5 and row["n_censored"] == 1
+    (row,) = contextual._ratio(CONTEXT, parts, "x", "f", "s")
+    assert np.isnan(row["value"]) and row["n_censored"] == 2
+
+
+def test_letters() -> None:
+    assert examples.letters([7, 7, 3, 9, 12, 7, 9], 9) == "AAB=1A="
+    shape = {"task": "ic_qa", "k": 2, "l": 0, "d1": 5, "d2": 4}
+    ids = probes.encode("A=1B=2A=", shape)
+    assert ids is not None and ids.tolist() == [[0, 5, 6, 1, 5, 7, 0, 5]]
+    assert examples.letters(ids[0].tolist(), 5) == "A=1B=2A="
+    assert probes.encode("A=1B=2A=", shape | {"k": 3}) is None
+    assert probes.encode("A=1B=2A=", shape | {"d2": 1}) is None

@@ -1,0 +1,247 @@
+"""Claims of the depth study read the right rows, say what is missing, and fail where they should."""
+
+from __future__ import annotations
+
+import math
+import re
+from types import SimpleNamespace
+from typing import Any
+
+import depth_tables
+import polars as pl
+import pytest
+
+from pipeline.store import tables
+from pipeline.studies.depth import claims
+from pipeline.studies.depth.claims.theory import CONSTRUCTIONS, IMPOSSIBLE
+from pipeline.studies.depth.names import CONTEXTUAL, GENERALIZATION, MEMORIZATION, ONE_LAYER, REASONING
+from schemas.claims import NOT_REPRODUCED, NOT_TESTED, REPRODUCED, Claims
+
+TABLES = depth_tables.every()
+CHECKS = {
+    "memorize-all-3-4": 1.0, "memorize-100": 1.0, "copy-match-all": 1.0, "copy-match-column": 0.0, "copy-match-4": 1.0,
+    "parse-map-all-2": 1.0, "parse-copy-match-2-2": 1.0, "nested-all": 1.0, "nested-3": 1.0, "nested-3-merged": 0.5,
+    "reasoning-residual-h1": 1e-16, "reasoning-residual-h2": 1e-15, "reasoning-classifier-h1": 0.0,
+    "reasoning-share-h1": 0.75, "templates-residual-h1": 1e-16, "templates-classifier-h1": 0.0,
+    "softmax-residual-reasoning": 1e-15, "softmax-classifier-templates": 0.0, "softmax-solves-h2": 1.0,
+}  # fmt: skip
+
+
+def context(scale: str, checks: dict[str, float] | None = None, **replaced: pl.DataFrame) -> Any:
+    theory = pl.DataFrame({"check": list(checks or CHECKS), "measured": list((checks or CHECKS).values())})
+    return SimpleNamespace(
+        table=(TABLES | replaced).__getitem__, theory=lambda: theory, study="depth", scale=scale, params_hash="0" * 32,
+        settings=SimpleNamespace(close=0.02),
+    )  # fmt: skip
+
+
+def judge(
+    scale: str = "paper", checks: dict[str, float] | None = None, **replaced: pl.DataFrame
+) -> pl.DataFrame:
+    found = claims.judge(context(scale, checks, **replaced))
+    tables.validate(found, Claims, "claims")
+    return found
+
+
+def verdicts(found: pl.DataFrame) -> dict[tuple[str, str], str]:
+    return {(row["claim"], row["gate"]): row["verdict"] for row in found.iter_rows(named=True)}
+
+
+def changed(name: str, run: str, column: str, value: float, **where: str) -> dict[str, pl.DataFrame]:
+    """The table ``name`` with one measure of one run changed."""
+    rows = pl.all_horizontal(pl.col("run") == run, *(pl.col(key) == wanted for key, wanted in where.items()))
+    new = pl.when(rows).then(pl.lit(value)).otherwise(pl.col(column)).alias(column)
+    return {name: TABLES[name].with_columns(new)}
+
+
+def test_tables_are_those_of_the_study() -> None:
+    from schemas.depth.tables import SCHEMAS
+
+    for name, frame in TABLES.items():
+        tables.validate(frame, SCHEMAS[name], name)
+
+
+def test_everything_is_reproduced_where_everything_is() -> None:
+    """The tables here are at the middle setting of contextual generalization, l=3 and k=2."""
+    found = judge("quick")
+    assert found["claim"].unique(maintain_order=True).to_list() == [str(n) for n in range(1, 10)]
+    untested = found.filter(pl.col("verdict") != REPRODUCED)
+    assert set(untested["verdict"]) == {NOT_TESTED}
+    assert untested["gate"].to_list() == ["L=3", "L=1", "L=1, uniform start", "L=2", "L=4 over L=3"]
+    assert set(untested["reason"]) == {"the runs at this scale have the other setting of l and k"}
+
+
+def test_the_published_size_is_judged_at_paper_alone() -> None:
+    longer = TABLES["accuracy"].with_columns(l=pl.lit(5, pl.Int8))
+    for scale, verdict in (("quick", NOT_TESTED), ("paper", REPRODUCED)):
+        found = verdicts(judge(scale, accuracy=longer))
+        assert (
+            {found["4", gate] for gate in ("L=3", "L=1", "L=1, uniform start", "L=2")}
+            == {found["5", "L=4 over L=3"]}
+            == {verdict}
+        )
+        assert found["4", "middle setting, L=3"] == NOT_TESTED
+
+
+@pytest.mark.parametrize(
+    ("gate", "replaced"),
+    [
+        (("1", "L=1"), changed("accuracy", MEMORIZATION[1], "value", 0.98)),
+        (("2", "L=2"), changed("accuracy", REASONING[2], "value", 0.98, among="outputs")),
+        (("2", "L=1"), changed("accuracy", REASONING[1], "value", 0.31, among="context")),
+        (("3", "L=2"), changed("accuracy", GENERALIZATION[2], "value", 0.98, split="unseen_combination")),
+        (
+            ("3", "L=2, one token"),
+            changed("accuracy", GENERALIZATION[2], "value", 0.5, split="unseen_repetition"),
+        ),
+        (
+            ("2", "L=1, uniform start"),
+            changed("accuracy", ONE_LAYER["ic_qa"], "value", 0.31, among="context"),
+        ),
+        (
+            ("3", "L=1, uniform start"),
+            changed("accuracy", ONE_LAYER["tm"], "value", 0.26, split="unseen_combination"),
+        ),
+        (("3", "L=1"), changed("accuracy", GENERALIZATION[1], "value", 0.14, split="unseen_combination")),
+        (("4", "middle setting, L=3"), changed("accuracy", CONTEXTUAL[3], "value", 0.94, among="outputs")),
+        (("4", "middle setting, L=2"), changed("accuracy", CONTEXTUAL[2], "value", 0.61, among="context")),
+        (("9", "layer 2"), changed("agreement", REASONING[2], "right_example", 0.94)),
+    ],
+)
+def test_a_claim_fails_where_its_run_does(gate: tuple[str, str], replaced: dict[str, pl.DataFrame]) -> None:
+    found = verdicts(judge(**replaced))
+    assert [key for key, verdict in found.items() if verdict == NOT_REPRODUCED] == [gate]
+
+
+def test_unseen_tokens_have_no_threshold() -> None:
+    found = judge(**changed("accuracy", GENERALIZATION[2], "value", 0.1, split="unseen_token"))
+    assert NOT_REPRODUCED not in found["verdict"]
+
+
+def test_a_significant_correlation_of_the_wrong_sign_is_none() -> None:
+    opposite = TABLES["contrasts"].with_columns(value=-pl.col("value"))
+    found = verdicts(judge(contrasts=opposite))
+    assert found["6", "SC, steps"] == found["6", "SC, p"] == NOT_REPRODUCED
+
+
+@pytest.mark.parametrize(
+    ("contrast", "column", "value", "gate"),
+    [
+        ("heads of one layer", "p", 0.06, ("6", "SC, p")),
+        ("heads of two layers, ic_qa", "value", 0.03, ("6", "IC-QA, accuracy")),
+        ("heads of two layers, tm", "value", 0.03, ("6", "TM, accuracy")),
+        ("four layers against three", "value", 1.0, ("5", "middle setting, L=4 over L=3")),
+    ],
+)
+def test_comparisons_fail(contrast: str, column: str, value: float, gate: tuple[str, str]) -> None:
+    new = pl.when(pl.col("contrast") == contrast).then(pl.lit(value)).otherwise(pl.col(column)).alias(column)
+    found = verdicts(judge(contrasts=TABLES["contrasts"].with_columns(new)))
+    assert [key for key, verdict in found.items() if verdict == NOT_REPRODUCED] == [gate]
+
+
+@pytest.mark.parametrize(
+    ("name", "theorem"), [("memorize-100", "T1"), ("copy-match-4", "T3"), ("nested-3", "T9")]
+)
+def test_one_wrong_input_is_enough(name: str, theorem: str) -> None:
+    found = verdicts(judge(checks=CHECKS | {name: 0.999}))
+    assert [key for key, verdict in found.items() if verdict == NOT_REPRODUCED] == [("7", theorem)]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "gate"),
+    [
+        ("reasoning-residual-h2", 1e-8, "T2, residual"),
+        ("templates-classifier-h1", 1.0, "T4, classifiers"),
+        ("softmax-residual-reasoning", 1.0, "T8, residual"),
+    ],
+)
+def test_one_model_that_can_is_enough(name: str, value: float, gate: str) -> None:
+    found = verdicts(judge(checks=CHECKS | {name: value}))
+    assert [key for key, verdict in found.items() if verdict == NOT_REPRODUCED] == [("8", gate)]
+
+
+def test_what_is_missing_is_said() -> None:
+    nothing = {name: TABLES[name].clear() for name in ("accuracy", "contrasts", "agreement")}
+    found = judge(checks={"other": 0.0}, **nothing)
+    assert set(found["verdict"]) == {NOT_TESTED}
+    assert found.height == judge().height == 23 + len(CONSTRUCTIONS) + 2 * len(IMPOSSIBLE)
+    reasons = dict(found.select("gate", "reason").iter_rows())
+    assert reasons["L=3"] == "depth-ic-tm-l3 trains nothing at this scale"
+    assert reasons["T1"] == "no theory check has a name like ^memorize-"
+    undefined = TABLES["contrasts"].with_columns(value=pl.lit(None, pl.Float64), n_censored=8)
+    reasons = dict(judge(contrasts=undefined).select("gate", "reason").iter_rows())
+    assert reasons["middle setting, L=4 over L=3"].endswith("not defined, 8 of 8 models never got to 95%")
+    undefined = TABLES["contrasts"].with_columns(value=pl.lit(None, pl.Float64))
+    reasons = dict(judge(contrasts=undefined).select("gate", "reason").iter_rows())
+    assert reasons["IC-QA, accuracy"] == "heads of two layers, ic_qa: not defined"
+
+
+def test_nothing_is_published_in_numbers() -> None:
+    """The figures of the source show shapes; chance, our bounds and exactly 1 or 0 are no published numbers."""
+    assert judge()["published"].null_count() == judge().height
+
+
+# A NaN never passes. Which gates read a number is found out by changing it.
+
+READ = ("accuracy", "contrasts", "agreement")
+PUBLISHED_SIZE = (
+    TABLES["accuracy"].filter(pl.col("run").str.contains("-ic-tm-l")).with_columns(l=pl.lit(5, pl.Int8))
+)
+
+
+@pytest.mark.parametrize(("scale", "accuracy"), [("quick", TABLES["accuracy"]), ("paper", PUBLISHED_SIZE)])
+def test_a_nan_in_a_table_fails_every_gate_that_reads_it(scale: str, accuracy: pl.DataFrame) -> None:
+    given = {name: TABLES[name] for name in READ} | {"accuracy": accuracy}
+    before, read = by_gate(judge(scale, **given)), set()
+
+    def gates(name: str, column: str, rows: range, new: pl.Expr) -> dict[Any, dict[str, Any]]:
+        """The gates that are other ones with ``new`` in the cells."""
+        here = pl.int_range(pl.len()).is_between(rows.start, rows.stop - 1) & pl.col(column).is_not_null()
+        frame = given[name].with_columns(pl.when(here).then(new).otherwise(pl.col(column)).alias(column))
+        after = by_gate(claims.judge(context(scale, **given | {name: frame})))
+        return {gate: row for gate, row in after.items() if row != before[gate]}
+
+    def search(name: str, column: str, rows: range) -> None:
+        readers = gates(name, column, rows, -1 - pl.col(column))
+        if readers and len(rows) > 1:
+            middle = rows.start + len(rows) // 2
+            search(name, column, range(rows.start, middle))
+            search(name, column, range(middle, rows.stop))
+        elif readers:
+            read.update(readers)
+            after = gates(name, column, rows, pl.lit(math.nan))
+            assert set(after) >= set(readers), (column, given[name].row(rows[0], named=True))
+            assert REPRODUCED not in {row["verdict"] for row in after.values()}, (name, column, rows)
+
+    for name, frame in given.items():
+        for column in (column for column, dtype in frame.schema.items() if dtype == pl.Float64):
+            search(name, column, range(frame.height))
+    tested = {gate for gate, row in before.items() if row["verdict"] != NOT_TESTED and gate[0] not in "78"}
+    assert tested and tested <= read
+    assert {before[gate]["verdict"] for gate in tested} == {REPRODUCED}
+
+
+def by_gate(found: pl.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
+    """What is judged; an interval is only shown."""
+    return {(row["claim"], row["gate"]): row for row in found.drop("lo", "hi").iter_rows(named=True)}
+
+
+def test_a_model_without_a_share_fails_the_gate_on_attention() -> None:
+    """On writing a table NaN becomes null, and medians pass over it."""
+    ours = pl.col("last_layer") & (pl.col("run") == REASONING[2]) & (pl.col("replica") == 0)
+    lost = pl.when(ours).then(None).otherwise(pl.col("right_example")).alias("right_example")
+    found = judge(agreement=TABLES["agreement"].with_columns(lost))
+    assert verdicts(found)["9", "layer 2"] == NOT_REPRODUCED
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_a_nan_in_a_check_fails_every_gate_that_reads_it(name: str) -> None:
+    patterns = {("7", theorem): pattern for theorem, (_, _, pattern) in CONSTRUCTIONS.items()}
+    for theorem, (_, _, residuals, programs) in IMPOSSIBLE.items():
+        patterns["8", f"{theorem}, residual"] = residuals
+        patterns["8", f"{theorem}, classifiers"] = programs
+    readers = {gate for gate, pattern in patterns.items() if re.search(pattern, name)}
+    failed = verdicts(judge(checks=CHECKS | {name: math.nan}))
+    assert {gate for gate, verdict in failed.items() if verdict == NOT_REPRODUCED} == readers
+    covered = {gate for gate, pattern in patterns.items() if any(re.search(pattern, each) for each in CHECKS)}
+    assert covered == set(patterns)

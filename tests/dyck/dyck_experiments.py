@@ -1,0 +1,45 @@
+"""The experiments of params/dyck.yaml on models and data that a test makes up."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import polars as pl
+
+from pipeline import params
+from schemas.dyck.tables import SCHEMAS
+
+ROOT = Path(__file__).parents[2]
+LOADED = params.load(ROOT, "smoke")
+EXPERIMENTS = LOADED.of_study("experiments", "dyck")
+FIGURES = {
+    figure: getattr(importlib.import_module(f"pipeline.studies.dyck.figures.{entry.module}"), figure)
+    for entry in EXPERIMENTS.values()
+    for figure in entry.figures
+}
+
+
+def analyse(context: SimpleNamespace, **own: dict[str, Any]) -> dict[str, pl.DataFrame]:
+    """Return the tables of all experiments, those of one name below each other.
+
+    Each experiment sees those runs of ``context`` that it names; ``own`` changes its entry, by its module.
+    """
+    found: dict[str, list[pl.DataFrame]] = {name: [] for name in SCHEMAS}
+    for entry in EXPERIMENTS.values():
+        if entry.tables:
+            owner = {run: LOADED.owner("runs", run).id for run in context.runs()}
+            runs = [run for run in owner if owner[run] in entry.runs]
+            seen = vars(context) | {
+                "entry": entry.model_copy(update=own.get(entry.module, {})),
+                "runs": lambda runs=runs: runs,
+                "run_header": lambda run, owner=owner: context.run_header(run) | {"job": owner[run]},
+            }
+            module = importlib.import_module(f"pipeline.studies.dyck.analysis.{entry.module}")
+            made = module.analyse(SimpleNamespace(**seen))
+            assert list(made) == entry.tables
+            for name, frame in made.items():
+                found[name].append(frame)
+    return {name: pl.concat(frames) for name, frames in found.items()}

@@ -1,0 +1,607 @@
+"""Figures of the Dyck study: what is drawn is what the tables say, in the same bytes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import altair as alt
+import numpy as np
+import polars as pl
+import pytest
+import vl_convert
+from dyck_experiments import EXPERIMENTS, FIGURES
+
+from pipeline.kit import charts
+from pipeline.languages import dyck
+from pipeline.studies.dyck.figures import attention as complete
+from pipeline.studies.dyck.figures import prefix, table1
+from pipeline.studies.dyck.figures.common import PROBE_TEXT
+from pipeline.studies.dyck.names import (
+    ARM_OF,
+    ARMS,
+    COPY_DEEP,
+    COPY_HEADS,
+    COPY_NO_SKIP,
+    COPY_SHALLOW,
+    COPY_STRIPPED,
+    HEADS,
+    LINEAR,
+    LONG_PROBE,
+    MAPPED,
+    MINIMAL,
+    PARENT,
+    PREFIX_MINIMAL,
+    PREFIX_STANDARD_ALL,
+    PROBE,
+    PRUNED,
+    PUBLISHED_TABLE_1,
+    STANDARD,
+    TABLE_1,
+    TABLE_1_PROBE,
+    TARGET,
+    WIDE,
+)
+
+COMPLETE_ARMS = ARMS["complete"]
+TEXTS = {PROBE: "[[[[]]]](((())))", LONG_PROBE: "[()]" * 7, TABLE_1_PROBE: "[[]]" * 4 + "[()"}
+
+
+def variation() -> pl.DataFrame:
+    rows = []
+    for run, means in {STANDARD: (2.33, 6.25), LINEAR: (2.61, 6.4), MINIMAL: (0.08, 0.18)}.items():
+        excluded = int(run == LINEAR)
+        for start, mean in enumerate(means):
+            rows.append(
+                {"run": run, "probe_split": "probe16", "seq_id": 0, "layer": 2, "head": 0, "last_layer": True,
+                 "start_included": bool(start), "causal": True, "n_models": 10 - excluded, "n_rows": 16 + start,
+                 "variation_mean": mean, "ci_lo": mean * 0.8, "ci_hi": mean * 1.2, "confidence": 0.9,
+                 "random_baseline": 3.0 + start / 10, "n_excluded": excluded,
+                 "excluded_reason": "1 diverged" if excluded else ""}
+            )  # fmt: skip
+            rows.append(rows[-1] | {"last_layer": False, "layer": 1, "variation_mean": 99.0})
+    return pl.DataFrame(rows)
+
+
+def prefix_variation() -> pl.DataFrame:
+    """Of M4 on D4 and, of M1 trained on all positions, on two sentences of D5."""
+    about = variation().filter("last_layer").head(1)
+    return pl.concat(
+        about.with_columns(
+            run=pl.lit(run), probe_split=pl.lit(probe), seq_id=pl.lit(seq, pl.Int64), start_included=pl.lit(start),
+            variation_mean=pl.lit(value), ci_lo=pl.lit(value * 0.8), ci_hi=pl.lit(value * 1.2),
+        )
+        for run, probe, seq, start, value in (
+            (PREFIX_MINIMAL, PROBE, 0, False, 0.2),
+            (PREFIX_STANDARD_ALL, TABLE_1_PROBE, 0, True, 6.0),
+            (PREFIX_STANDARD_ALL, TABLE_1_PROBE, 1, True, 8.0),
+        )
+    )  # fmt: skip
+
+
+def readings() -> pl.DataFrame:
+    rows = [
+        {"choice": "length of training, M1", "reading": f"{steps}", "steps": steps, "quantity": quantity,
+         "value": steps / 1000, "lo": steps / 1100, "hi": steps / 900, "confidence": 0.9, "n": 4,
+         "published": 2.27 if "variation" in quantity else None}
+        for steps in (300, 1200, 2400)
+        for quantity in ("variation on D4, start token omitted", "acc_close in distribution", "stack_argmax")
+    ]  # fmt: skip
+    return pl.DataFrame([*rows, rows[0] | {"choice": "width, M4", "value": 99.0}])
+
+
+def fig3() -> pl.DataFrame:
+    rng = np.random.default_rng(0)
+    rows = []
+    for run, (data, arm) in ARM_OF.items():
+        for replica in range(6):
+            beta = rng.normal(0.23 if arm == "standard" else 0.05, 0.01)
+            rows.append({"run": run, "replica": replica, "arm": arm, "data": data, "beta": beta, "acc_close": 1 - beta,
+                         "acc_thr80": 1 - 2 * beta, "diverged": replica == 5})  # fmt: skip
+    return pl.DataFrame(rows)
+
+
+def contrasts() -> pl.DataFrame:
+    rows = []
+    for name in ("acc_close", "acc_thr80"):
+        metric = f"beta, {name}"
+        for statistic, run, value in (
+            ("spearman", COMPLETE_ARMS["standard"], -0.551), ("spearman", COMPLETE_ARMS["contrastive"], 0.124),
+            ("spearman of both arms pooled", COMPLETE_ARMS["contrastive"], None),
+            ("spearman", ARMS["prefix"]["standard"], 0.33),
+        ):  # fmt: skip
+            rows.append({"contrast": "rank", "statistic": statistic, "first": run, "metric": metric, "value": value,
+                         "lo": -0.8, "hi": 0.3, "confidence": 0.9})  # fmt: skip
+    for name, value in (("importance_fixed", 0.25), ("importance_adapt", -0.375)):
+        rows.append({"contrast": "rank", "statistic": "spearman over heads", "first": HEADS, "value": value,
+                     "metric": f"{name}, stack_argmax", "lo": -0.5, "hi": 0.5, "confidence": 0.9})  # fmt: skip
+    return pl.DataFrame(rows)
+
+
+# Run, layers, heads of models that copy; two replicas of each.
+COPYING = [
+    (COPY_DEEP, 4, 1),
+    (COPY_HEADS, 4, 4),
+    (COPY_SHALLOW, 1, 1),
+    (COPY_NO_SKIP, 1, 1),
+    (COPY_STRIPPED, 1, 1),
+]
+COPIED = [
+    {"run": run, "replica": replica, "layer": layer, "head": head}
+    for run, layers, heads in COPYING for replica in (1, 2)
+    for layer in range(1, layers + 1) for head in range(heads)
+]  # fmt: skip
+# What stands out: a head on opening brackets, one on the current position, and a one-layer model.
+SHARES = {
+    (COPY_HEADS, 2, 3, 1): {"[": 0.6, "]": 0.0, "(": 0.3, ")": 0.0, "current position": 0.2},
+    (COPY_HEADS, 2, 4, 2): {"[": 0.2, "]": 0.2, "(": 0.2, ")": 0.2, "current position": 0.5},
+    (COPY_STRIPPED, 2, 1, 0): {"[": 0.3, "]": 0.1, "(": 0.2, ")": 0.2, "current position": 0.1},
+}
+MISLEADING = {(COPY_DEEP, 2, 3, 0): True, (COPY_DEEP, 2, 4, 0): True, (COPY_DEEP, 1, 3, 0): True}
+
+
+def class_lift() -> pl.DataFrame:
+    even = {"[": 0.2, "]": 0.2, "(": 0.2, ")": 0.2, "current position": 0.1}
+    rows = [
+        head
+        | {"query_class": query, "key_class": key, "mass": mass if query == "all" else 1.0, "lift": 5 * mass}
+        for head in COPIED
+        for key, mass in SHARES.get(tuple(head.values()), even).items()
+        for query in ("all", "[")
+    ]
+    return pl.DataFrame(rows)
+
+
+def ablation() -> pl.DataFrame:
+    rows = [
+        head | {"mode": mode, "acc_before": 0.875, "acc_after": 0.75 if mode == "zero" else 0.875 - 0.25 * head["head"],
+                "misleading": MISLEADING.get(tuple(head.values()), False),
+                "interpretable": MISLEADING.get(tuple(head.values()), head["layer"] == 3)}
+        for head in COPIED for mode in ("uniform", "zero")
+    ]  # fmt: skip
+    return pl.DataFrame(rows)
+
+
+def copy_maps() -> pl.DataFrame:
+    """Everything looks evenly, on D4 with the start token."""
+    text = ["start", *"[[[[]]]](((())))"]
+    entries = pl.DataFrame(
+        {"query": query, "key": key, "query_token": text[query], "key_token": text[key], "weight": 1 / (query + 1)}
+        for query in range(17) for key in range(query + 1)
+    )  # fmt: skip
+    return pl.DataFrame(COPIED).join(entries, how="cross")
+
+
+def head_importance() -> pl.DataFrame:
+    return pl.DataFrame(
+        {"run": HEADS, "replica": replica, "layer": layer, "head": head, "stack_argmax": 0.1 * layer + 0.05 * head,
+         "importance_fixed": 0.02 * head, "importance_adapt": 0.01 * head, "finetune_steps": 50}
+        for replica in (0, 1) for layer in (1, 2) for head in range(4)
+    )  # fmt: skip
+
+
+def attention() -> pl.DataFrame:
+    """Replicas 3 and 5 of every run on its probes; the last layer of replica 3 looks at the stack, of 5 evenly."""
+    maps = [_map(probe, start) for probe in TEXTS for start in (False, True)]
+    runs = [
+        {"run": run, "probe_split": probe, "replica": replica, "layer": layer}
+        for run, probes in MAPPED.items() for probe in probes for replica in (3, 5) for layer in (1, 2)
+    ]  # fmt: skip
+    frame = pl.DataFrame(runs).join(pl.concat(maps), on="probe_split")
+    looks, evenly = pl.col("replica") == 3, 1 / (pl.col("query") + 1)
+    weight = pl.when(looks).then(0.7 * pl.col("box")).otherwise(evenly)
+    return frame.with_columns(weight=pl.when(pl.col("layer") == 2).then(weight).otherwise(1.0), head=0).drop(
+        "box"
+    )
+
+
+def _map(probe: str, start: bool) -> pl.DataFrame:
+    """Places of a map on a probe, and which are the last unmatched open bracket of their query."""
+    last = dyck.last_unmatched_open(dyck.parse(TEXTS[probe]))[0]
+    last = [-1, *(at + 1 if at >= 0 else -1 for at in last)] if start else list(last)
+    query, key = np.tril_indices(len(last))
+    about = {"probe_split": probe, "start_included": start, "text": ("·" if start else "") + TEXTS[probe]}
+    box = (np.array(last)[query] == key).astype(float)
+    return pl.DataFrame({"query": query, "key": key, "box": box}).with_columns(
+        **{k: pl.lit(v) for k, v in about.items()}
+    )
+
+
+def stack_scores() -> pl.DataFrame:
+    return pl.DataFrame(
+        {"run": run, "replica": replica, "layer": layer, "head": 0, "stack_argmax": 0.1 * layer + 0.01 * replica,
+         "stack_mass": 0.3, "stack_mass_uniform": 0.198}
+        for run in (*MAPPED, COMPLETE_ARMS["standard"]) for replica in (3, 5) for layer in (1, 2)
+    )  # fmt: skip
+
+
+def table_1() -> pl.DataFrame:
+    """Ours is twice what was published, on complete strings three times."""
+    return pl.DataFrame(
+        {"run": TABLE_1[cell], "data": data, "lang_k": cell[0], "lang_D": cell[1], "n_layers": cell[2], "layer": layer,
+         "mean": factor * mean, "sd_over_sentences": factor * sd, "n_sentences": 40, "n_rows": 20, "n_models": 3,
+         "n_excluded": 1, "random_baseline": 3.386, "published_mean": mean, "published_sd": sd,
+         "ci_lo": mean, "ci_hi": 3 * mean, "confidence": 0.9}
+        for cell, published in PUBLISHED_TABLE_1.items() for layer, (mean, sd) in enumerate(published, start=1)
+        for data, factor in (("prefix", 2), ("complete", 3))
+    )  # fmt: skip
+
+
+def pruning_maps() -> pl.DataFrame:
+    """Of two layers: the target and what is left of the parent look evenly, the parent at the first token."""
+    rows = [
+        {"network": network, "candidates": n, "layer": layer, "network_layer": layer if n is None else 2 * layer,
+         "query": query, "key": key, "weight": float(key == 0) if network == PARENT else 1 / (query + 1)}
+        for network, n in ((TARGET, None), (PARENT, 16), (PRUNED, 16)) for layer in (1, 2)
+        for query in range(16) for key in range(query + 1)
+    ]  # fmt: skip
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+PRUNING_DEMO = pl.DataFrame(
+    {"network": network, "candidates": n, "n_layers": 2 if n is None else 8, "weights": weights, "kept": kept,
+     "acc_close": accuracy, "map_distance": 4e-8, "n_sequences": 200}
+    for network, n, weights, kept, accuracy in (
+        (TARGET, None, 1062, 1062, 0.991), (PARENT, 8, 10**6, 10**6, 0.49), (PRUNED, 8, 10**6, 9000, 0.98),
+        (PARENT, 16, 90588168, 90588168, 0.495), (PRUNED, 16, 90588168, 19778, 0.9907),
+    )
+)  # fmt: skip
+ACCURACY = [
+    {"run": run, "replica": replica, "eval_split": "dev_complete", "in_distribution": True, "acc_close": 0.99,
+     "shortest": 2, "longest": 26}
+    for run in MAPPED for replica in (3, 5)
+]  # fmt: skip
+TABLES = {
+    "attention": attention(),
+    "stack_score": stack_scores(),
+    "variation_table1": table_1(),
+    "variation": pl.concat([variation(), prefix_variation()]),
+    "readings": readings(),
+    "fig3": fig3(),
+    "contrasts": contrasts(),
+    "pruning_maps": pruning_maps(),
+    "pruning_demo": PRUNING_DEMO,
+    "class_lift": class_lift(),
+    "ablation": ablation(),
+    "copy_maps": copy_maps(),
+    "head_importance": head_importance(),
+    "accuracy": pl.DataFrame(
+        [
+            *ACCURACY,
+            ACCURACY[0]
+            | {
+                "run": COMPLETE_ARMS["standard"],
+                "eval_split": "lengen",
+                "in_distribution": False,
+                "shortest": 403,
+                "longest": 498,
+            },
+        ]
+    ),
+}
+# Errors on the line 10^(-0.3 n), in which the second target has another slope and ten times the error.
+PRUNING = {
+    f"pruning-error-l{layers}-n{n}-seed{seed}": layers**3 * 10 ** (-0.3 * n)
+    for layers in (1, 2) for n in (8, 12, 16) for seed in (0, 1)
+} | {
+    f"pruning-slope{end}-l{layers}": slope / layers
+    for layers in (1, 2) for end, slope in (("", -0.3), ("-low", -0.32), ("-high", -0.28))
+}  # fmt: skip
+THEORY = pl.DataFrame(
+    [
+        ("published-16", 2.85, 3.0), ("other", 7.77, 0.0), ("causal-closed-form-16", 0.0, 3.003),
+        ("exact-variation-sigma0.5", 0.0, 0.871), ("exact-variation-sigma2", 0.0, 8.664),
+        ("exact-variation-error", 0.0, 5.55), ("pumped-balanced", 0.0, 5.55), ("pumped-decay-delta1", 0.0, 5.55),
+        *((f"pumped-delta{delta}-pairs{n}", 2.0, (1.0 + delta) / n) for delta in (0, 0.2, 1) for n in (1, 16)),
+        *((f"broken-delta{delta}-length{n}", 1.0, 1 - delta * n / 900) for delta in (0, 0.02) for n in (28, 450)),
+        *((check, 9.0, value) for check, value in PRUNING.items()),
+    ],
+    schema=["check", "bound", "measured"], orient="row",
+)  # fmt: skip
+
+
+def context(theory: pl.DataFrame = THEORY, **replaced: pl.DataFrame) -> Any:
+    return SimpleNamespace(table=(TABLES | replaced).__getitem__, theory=lambda: theory)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_reads_what_its_experiment_makes_or_names(name: str) -> None:
+    (entry,) = (each for each in EXPERIMENTS.values() if name in each.figures)
+    there = {*entry.tables, *(table for other in entry.beside for table in EXPERIMENTS[other].tables)}
+    tables = {table: frame for table, frame in TABLES.items() if table in there}
+    theory = (lambda: THEORY) if entry.theory else None
+    FIGURES[name](SimpleNamespace(table=tables.__getitem__, theory=theory))
+
+
+def texts(chart: alt.TopLevelMixin, folder: Path) -> list[str]:
+    """What is written in the rendered figure."""
+    charts.save(chart, pl.DataFrame({"x": [1]}), folder, "f")
+    return re.findall(r">([^<>]+)</t", (folder / "f.svg").read_text(encoding="utf-8"))
+
+
+def test_variation_shows_ours_published_and_random(tmp_path: Path) -> None:
+    chart, data = FIGURES["variation"](context())
+    assert data.height == 2 * (3 * 2 + 2) and 99.0 not in data["value"].to_list()
+    first = data.filter(panel="start token omitted (16 × 16)", model="standard (M1)").sort("source")
+    assert first.select("source", "value").rows() == [("published", 2.27), ("this reproduction", 2.33)]
+    found = texts(chart, tmp_path)
+    for text in ("2.33", "2.61", "0.08", "3.00", "2.27", "2.20", "0.24", "2.85", "6.25", "3.10"):
+        assert text in found, text
+    assert {"this reproduction", "published", "closed form"} <= set(found)
+    assert any("90% bootstrap interval" in text for text in found)
+    assert "linear position code (M2): 9 models, without 1 diverged" in found
+    assert found.index("start token omitted (16 × 16)") < found.index("start token included (17 × 17)")
+
+
+def test_fig3_shows_both_arms_and_their_correlations(tmp_path: Path) -> None:
+    chart, data = FIGURES["fig3"](context())
+    assert data.height == 10 and not data["diverged"].any()
+    found = texts(chart, tmp_path)
+    assert "Balance violation against accuracy at lengths 403 to 498" in found
+    assert found.count("standard: ρ = −0.55 [−0.80, 0.30]") == 2
+    assert found.count("contrastive: ρ = 0.12 [−0.80, 0.30]") == 2
+    assert found.count("both: ρ = – [−0.80, 0.30]") == 2
+    svg = (tmp_path / "f.svg").read_text(encoding="utf-8")
+    points = svg.count('aria-roledescription="point"') + svg.count('aria-roledescription="circle"')
+    assert points == 20  # ten models in each of two panels
+    assert svg.count('aria-roledescription="line mark"') == 4  # one line per arm and panel
+
+
+@pytest.mark.parametrize(("name", "panels"), [("fig1", complete.FIGURE_1), ("fig2", complete.FIGURE_2)])
+def test_maps_show_the_last_layer_and_box_the_last_unmatched_open(
+    name: str, panels: list[tuple[str, int, str]], tmp_path: Path
+) -> None:
+    chart, data = FIGURES[name](context())
+    last = dyck.last_unmatched_open(dyck.parse(PROBE_TEXT))[0]
+    assert data.height == 4 * 16 * 17 // 2
+    shown = data.group_by("panel", "run", "replica", maintain_order=True).agg("query", "key", "weight", "box")
+    for letter, (run, which, label), row in zip("abcd", panels, shown.iter_rows(named=True), strict=True):
+        assert (row["panel"], row["run"], row["replica"]) == (f"({letter}) {label}", run, (3, 5)[which])
+        boxes = {(q, k) for q, k, box in zip(row["query"], row["key"], row["box"], strict=True) if box}
+        assert boxes == {(i, at) for i, at in enumerate(last) if at >= 0} and len(boxes) == 14
+        weights = dict(zip(zip(row["query"], row["key"], strict=True), row["weight"], strict=True))
+        assert weights[9, 9] == (0.7, 0.1)[which]
+    tokens = data.filter(pl.col("panel").str.starts_with("(a)"), query=15).sort("key")["key_token"]
+    assert "".join(tokens) == PROBE_TEXT
+    found = texts(chart, tmp_path)
+    assert {f"({letter}) {label}" for letter, (_, _, label) in zip("abcd", panels, strict=True)} <= set(found)
+    assert found.count("attention weight") == 1  # one scale for all panels
+    assert (
+        found.count("[") == 4 * 2 * 4 and found.count(")") == 4 * 2 * 4
+    )  # tokens on both axes of each panel
+    assert f"accuracy 0.990, stack score {0.2 + 0.01 * 3:.2f}" in found
+    assert "mean weight in the boxes 0.70" in chart.to_dict()["description"]
+
+
+@pytest.mark.parametrize(
+    ("name", "panels", "text"),
+    [
+        ("fig7", prefix.FIGURE_7, TEXTS[PROBE]),
+        ("fig8", prefix.FIGURE_8, TEXTS[LONG_PROBE]),
+        ("fig9", prefix.FIGURE_9, TEXTS[PROBE]),
+        ("fig13", table1.FIGURE_13[:2], TEXTS[TABLE_1_PROBE]),
+    ],
+)
+def test_maps_with_the_start_token_box_the_last_unmatched_open(
+    name: str, panels: list[tuple[str, int, str]], text: str, tmp_path: Path
+) -> None:
+    chart, data = FIGURES[name](context())
+    last = [at + 1 if at >= 0 else -1 for at in dyck.last_unmatched_open(dyck.parse(text))[0]]
+    n = len(text) + 1
+    assert data.height == len(panels) * n * (n + 1) // 2
+    for letter, (run, which, label) in zip("abcd", panels, strict=False):
+        shown = data.filter(panel=f"({letter}) {label}")
+        assert set(shown["run"]) == {run} and set(shown["replica"]) == {(3, 5)[which]}
+        assert set(shown.filter("box").select("query", "key").rows()) == {
+            (i + 1, at) for i, at in enumerate(last) if at >= 0
+        }
+        assert "".join(shown.filter(query=n - 1).sort("key")["key_token"]) == f"·{text}"
+    assert texts(chart, tmp_path).count("·") == 2 * len(panels)
+
+
+def test_training_length_shows_variation_and_accuracy(tmp_path: Path) -> None:
+    chart, data = FIGURES["training_length"](context())
+    assert data["quantity"].value_counts(sort=True)["count"].to_list() == [3, 3]
+    found = texts(chart, tmp_path)
+    assert {"300", "1,200", "2,400"} <= set(found) and any("90% bootstrap interval" in text for text in found)
+    assert "300 steps: variation 0.30; 1200 steps: variation 1.20" in chart.to_dict()["description"]
+
+
+def test_prefix_variation_shows_every_reading(tmp_path: Path) -> None:
+    chart, data = FIGURES["prefix_variation"](context())
+    assert data.select("model", "loss", "where", "value", "published").rows() == [
+        ("M4", "closing brackets", "D4, start token omitted", 0.2, 0.34),
+        ("M1", "all positions", "D5, start token included", 7.0, 14.51),
+    ]
+    assert {"M1", "M4", "all positions", "D5, start token included"} <= set(texts(chart, tmp_path))
+
+
+def test_table_1_shows_every_cell_three_times(tmp_path: Path) -> None:
+    chart, data = FIGURES["table1"](context())
+    assert data.height == 3 * 20 and data["cell"].n_unique() == 8
+    found = texts(chart, tmp_path)
+    for text in (
+        "0.047 (0.006)",
+        "0.094 (0.012)",
+        "0.141 (0.018)",
+        "24.06 (1.17)",
+        "48.13 (2.33)",
+        "k=3, D=8, 3 layers",
+    ):
+        assert text in found, text
+    assert found.index("layer 1") < found.index("layer 2") < found.index("layer 3")
+    assert any(
+        "Models per row: 3 trained on complete strings and 3 trained on prefixes (16 of all rows excluded)"
+        in t
+        for t in found
+    )
+    assert "k=2, D=4, 2 layers: layer 1 0.094 (0.012), layer 2 15.44 (1.82)" in chart.to_dict()["description"]
+
+
+def test_no_value_of_table_1_is_beyond_its_axis() -> None:
+    faint = table_1().with_columns(mean=pl.col("mean") / 500, ci_lo=pl.lit(1e-9))
+    chart, data = FIGURES["table1"](context(variation_table1=faint))
+    points = next(
+        layer for layer in chart.to_dict()["hconcat"][1]["layer"] if layer["mark"]["type"] == "point"
+    )
+    low, high = points["encoding"]["x"]["scale"]["domain"]
+    assert low < data["value"].min() < data["value"].max() < high
+    assert low > 1e-6  # the end of an interval near 0 leaves room for the rest
+    assert "0.0002 (0.0120)" in data["text"].to_list()
+
+
+def test_stack_scores_are_those_of_the_last_layer(tmp_path: Path) -> None:
+    chart, data = FIGURES["stack_score"](context())
+    shown = {run for run in MAPPED if not run.startswith("dyck-prefix")}
+    assert set(data["layer"]) == {2} and data.height == 2 * len(shown)
+    assert COMPLETE_ARMS["standard"] not in set(data["model"])
+    found = texts(chart, tmp_path)
+    assert {
+        "standard (M1)",
+        "k=2, D=4, 3 layers (M8)",
+        "stack-like from 0.9",
+        "uniform attention",
+        "one model",
+    } <= set(found)
+    assert "standard (M1) 0.24, position code (M2) 0.24" in chart.to_dict()["description"]
+
+
+def test_exact_solvers_stand_beside_trained_models_and_random_maps(tmp_path: Path) -> None:
+    chart, data = FIGURES["exact_solvers"](context())
+    assert data.select("what", "value", "kind").rows() == [
+        ("exact, σ = 0.5", 0.871, "exact by construction"), ("exact, σ = 2", 8.664, "exact by construction"),
+        ("standard (M1)", 2.33, "trained"), ("linear position code (M2)", 2.61, "trained"),
+        ("minimal first layer (M4)", 0.08, "trained"), ("random causal maps", 3.003, "random causal maps"),
+    ]  # fmt: skip
+    found = texts(chart, tmp_path)
+    assert {"0.87", "8.66", "2.33", "3.00", "exact, σ = 2"} <= set(found)
+
+
+def test_broken_solvers_show_every_point_once(tmp_path: Path) -> None:
+    chart, data = FIGURES["broken_solvers"](context())
+    assert data["panel"].value_counts(sort=True).rows() == [("(a) inserted pairs", 6), ("(b) length", 4)]
+    assert data.filter(x=450.0).select("δ", "y").rows() == [("0", 1.0), ("0.02", 1 - 0.02 * 450 / 900)]
+    assert 5.55 not in data["y"].to_list()
+    texts(chart, tmp_path)
+    svg = (tmp_path / "f.svg").read_text(encoding="utf-8")
+    assert svg.count('aria-roledescription="line mark"') == 5
+
+
+def test_pruning_error_shows_every_parent_and_the_measured_slopes(tmp_path: Path) -> None:
+    chart, data = FIGURES["pruning_error"](context())
+    points = data.filter(pl.col("error").is_not_null())
+    assert points.height == 2 * 3 * 2
+    line = data.filter(pl.col("fitted").is_not_null(), layers=1).sort("candidates")
+    assert line["fitted"].to_list() == pytest.approx([10 ** (-0.3 * n) for n in (8, 12, 16)])
+    ends = data.filter(pl.col("fitted").is_not_null(), layers=2, candidates=8).row(0, named=True)
+    center = 8 * 10 ** (-0.3 * 12)
+    assert ends["low"] == pytest.approx(center * 10 ** (0.14 * 4))
+    assert ends["high"] == pytest.approx(center * 10 ** (0.16 * 4))
+    found = texts(chart, tmp_path)
+    assert "L = 1: −0.300 [−0.320, −0.280]; L = 2: −0.150 [−0.160, −0.140]" in found
+    assert any(text.startswith("2 random parents of 4L layers") for text in found)
+    svg = (tmp_path / "f.svg").read_text(encoding="utf-8")
+    assert svg.count('aria-roledescription="point"') == 12
+
+
+def test_pruning_maps_stand_side_by_side(tmp_path: Path) -> None:
+    chart, data = FIGURES["pruning_maps"](context())
+    assert data.height == 6 * 16 * 17 // 2
+    found = texts(chart, tmp_path)
+    panels = [f"{network}, layer {layer}" for network, layer in
+              ((TARGET, 1), (PARENT, 2), (PRUNED, 2), (TARGET, 2), (PARENT, 4), (PRUNED, 4))]  # fmt: skip
+    assert [text for text in found if text in panels] == panels
+    for text in ("bracket accuracy 0.991", "bracket accuracy 0.495", "Pruned: 19,778 of these"):
+        assert any(text in told for told in found), text
+    assert "target 0.991, parent 0.495, pruned 0.991" in chart.to_dict()["description"]
+
+
+def chosen(data: pl.DataFrame) -> list[tuple[Any, ...]]:
+    return data.select("run", "replica", "layer", "head").unique(maintain_order=True).rows()
+
+
+def test_maps_of_models_that_copy_are_chosen_by_rule(tmp_path: Path) -> None:
+    chart, data = FIGURES["fig4"](context())
+    assert chosen(data) == [(COPY_DEEP, 2, layer, 0) for layer in (2, 3, 4)]
+    assert data.height == 3 * 17 * 18 / 2 and data.filter(query=0)["query_token"].to_list() == ["·"] * 3
+    found = texts(chart, tmp_path)
+    assert {
+        "(a) layer 2",
+        "largest lift: ] 1.00",
+        "accuracy 0.875",
+        "ablated: 0.0 points",
+        "can be read, and misleads",
+    } <= set(found)
+    worse = ablation().with_columns(
+        acc_after=pl.when(run=COPY_DEEP, replica=2).then(0.5).otherwise("acc_after"),
+        misleading=pl.col("misleading")
+        & (pl.col("layer") != 4),  # now one map of each, and 2 pays for ablation
+    )
+    assert {row[1] for row in chosen(FIGURES["fig4"](context(ablation=worse))[1])} == {1}
+
+    _, data = FIGURES["fig5"](context())
+    assert chosen(data) == [(COPY_SHALLOW, 1, 1, 0), (COPY_NO_SKIP, 1, 1, 0), (COPY_STRIPPED, 2, 1, 0)]
+
+    chart, data = FIGURES["fig6"](context())
+    assert chosen(data) == [(COPY_HEADS, 2, 3, 1), (COPY_HEADS, 2, 4, 2)]
+    found = texts(chart, tmp_path)
+    assert "(a) layer 3, head 1: 90% on opening brackets" in found
+    assert "(b) layer 4, head 2: 50% on the current position" in found
+    assert {"largest lift: [ 3.00", "smallest lift: ) 0.00", "ablated: −25.0 points", "can be read"} <= set(
+        found
+    )
+
+
+def test_importance_stands_against_the_stack_score(tmp_path: Path) -> None:
+    chart, data = FIGURES["head_importance"](context())
+    assert data.height == 2 * 16 and data["points"].max() == pytest.approx(6.0)
+    found = texts(chart, tmp_path)
+    assert {
+        "Spearman 0.25 (−0.50 to 0.50)",
+        "Spearman −0.38 (−0.50 to 0.50)",
+        "trained further without it",
+    } <= set(found)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_figures_fit_a_text_column(name: str) -> None:
+    chart, _ = FIGURES[name](context())
+    width = re.search(r'width="([0-9.]+)"', vl_convert.vegalite_to_svg(charts.specification(chart)))
+    assert width and float(width[1]) <= 680
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_figures_survive_missing_runs(name: str, tmp_path: Path) -> None:
+    few = {
+        "variation": variation().filter(run=STANDARD),
+        "fig3": fig3().filter(arm="standard", data="complete"),
+        "contrasts": contrasts().filter(first=COMPLETE_ARMS["standard"]),
+        "attention": attention().filter(pl.col("run") != WIDE, replica=3),
+        "stack_score": stack_scores().filter(run=STANDARD),
+        "variation_table1": table_1().filter(n_layers=2),
+        "pruning_maps": pruning_maps().filter(pl.col("network") != PARENT),
+    }
+    none = {table: TABLES[table].clear() for table in TABLES}
+    undefined = {
+        "variation": variation().with_columns(variation_mean=pl.lit(None, pl.Float64)),
+        "variation_table1": table_1().with_columns(
+            mean=pl.lit(None, pl.Float64), sd_over_sentences=pl.lit(None, pl.Float64)
+        ),
+    }
+    drawn = [FIGURES[name](context(**replaced))[0] for replaced in (few, undefined)]
+    drawn.append(FIGURES[name](context(theory=THEORY.clear()))[0])
+    for chart in drawn:
+        assert vl_convert.vegalite_to_vega(charts.specification(chart))["marks"]
+    charts.save(*FIGURES[name](context(**none)), tmp_path, name)
+
+
+@pytest.mark.parametrize("name", ["fig1", "variation", "table1", "fig3"])  # one of each make
+def test_the_same_figure_has_the_same_bytes_whatever_was_drawn_before(name: str, tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        charts.save(*FIGURES[name](context()), tmp_path / folder, name)
+        alt.Chart(pl.DataFrame({"x": [1]})).mark_point().interactive().to_dict()  # moves altair's counters
+    for suffix in ("vl.json", "svg", "parquet"):
+        first, second = ((tmp_path / folder / f"{name}.{suffix}").read_bytes() for folder in "ab")
+        assert first == second and len(first) > 500, suffix

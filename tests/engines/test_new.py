@@ -1,0 +1,124 @@
+"""``python -m pipeline new NAME``: a study that builds at once, or one line that says why not."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pytest
+from forkserver import serving
+from workspace import REPOSITORY, Workspace
+
+from pipeline.errors import SandglassError
+from pipeline.scaffold.new import create, files
+
+NAME = "counting"
+
+
+def _new(workspace: Workspace) -> None:
+    done = workspace.run("python", "-m", "pipeline", "new", NAME)
+    assert done.status == 0, done.output
+    assert {str(path) for path in files(NAME)} <= set(done.output.splitlines())
+
+
+@pytest.mark.slow
+def test_a_new_study_builds_at_once(empty: Workspace, tmp_path: Path) -> None:
+    """With its data, models, table, figure, claim and page; both engines then have nothing to do."""
+    for step in ("train", "report"):  # the toy study brings its own
+        shutil.copy(REPOSITORY / f"pipeline/steps/{step}.py", empty.path / f"pipeline/steps/{step}.py")
+    _new(empty)
+    # `new` says so, and its words are the command: the study alone, without the rest of what lies here.
+    empty.change(lambda params: params.update(studies=[NAME]))
+    (tmp_path / "forks").mkdir()
+    with serving(tmp_path / "forks") as env:
+        done = empty.snakemake("--cores", "2", **env)
+        assert done.status == 0, done.output
+    assert done.ran == {
+        f"dataset {NAME}-sequences", f"train {NAME}-small", f"theory {NAME}-construction",
+        f"analyse {NAME}-accuracy", f"figures {NAME}-accuracy", f"claims {NAME}", "report",
+    }  # fmt: skip
+    empty.assert_clean()
+    data = empty.path / "data"
+    table = pl.read_parquet(data / f"tables/{NAME}/{NAME}-accuracy/accuracy.parquet")
+    assert table["run"].to_list() == [f"{NAME}-layers1", f"{NAME}-layers2"]
+    assert pl.read_parquet(data / f"theory/{NAME}/{NAME}-construction.parquet")["passed"].all()
+    claims = pl.read_parquet(data / f"claims/{NAME}/claims.parquet")
+    assert claims["claim"].unique().to_list() == ["1"] and claims.height == 3
+    page = (data / f"report/study/{NAME}.html").read_text(encoding="utf-8")
+    assert 'id="figure-accuracy"' in page and 'id="claim-1"' in page and "Also measured" not in page
+
+
+def test_a_new_study_is_in_order_for_editors_linters_and_its_own_tests(empty: Workspace) -> None:
+    before = (empty.path / "params.yaml").read_text()
+    _new(empty)
+    assert (empty.path / "params.yaml").read_text() == before.replace("[toy]", f"[toy, {NAME}]")
+    assert (empty.path / f"params/schema/{NAME}.json").is_file()
+    paths = [f"pipeline/studies/{NAME}", f"pipeline/languages/{NAME}.py", f"schemas/{NAME}", f"tests/{NAME}"]
+    config = ("--config", str(REPOSITORY / "pyproject.toml"))
+    for command in (("ruff", "check", *config), ("ruff", "format", "--check", *config)):
+        done = empty.run(*command, *paths)
+        assert done.status == 0, done.output
+    done = empty.run(
+        "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", f"tests/{NAME}", "-k", "not built",
+        PYTHONPATH=f"{empty.path}:{REPOSITORY / 'tests/engines'}",
+    )  # fmt: skip
+    assert done.status == 0 and "2 passed, 1 deselected" in done.output, done.output
+    assert empty.run("python", "-m", "pipeline", "check").status == 0
+    again = empty.run("python", "-m", "pipeline", "new", NAME)
+    assert (
+        again.status == 1 and again.last_line == f"sandglass: new: pipeline/studies/{NAME} is there already"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("", "'' is no name of a study: small letters and digits, a letter first"),
+        ("Counting", "is no name"),
+        ("two-words", "is no name"),
+        ("two_words", "is no name"),
+        ("2nd", "is no name"),
+        ("../../x", "is no name"),
+        ("x" * 5000, "x…' is no name"),
+        ("class", "'class' means something else already"),
+        ("all", "'all' means something else already"),
+        ("dyck", "new: pipeline/studies/dyck is there already"),
+        ("digits", "new: pipeline/languages/digits.py is there already"),
+        ("unit", "new: tests/unit is there already"),
+    ],
+)
+def test_a_name_that_cannot_be_is_one_line(name: str, message: str) -> None:
+    header = (REPOSITORY / "params.yaml").read_bytes()
+    with pytest.raises(SandglassError) as error:
+        create(name)
+    assert message in str(error.value) and "\n" not in str(error.value)
+    assert (REPOSITORY / "params.yaml").read_bytes() == header
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ("scale: smoke\nstudies:\n  - toy\n", "expected a line `studies: [...]`"),
+        ("scale: [\n", "params.yaml: cannot be read"),
+        ("scale: smoke\n", "params.yaml: cannot be read"),
+        ("studies: [toy, counting]\n", "params.yaml lists counting already, without params/counting.yaml"),
+    ],
+)
+def test_a_header_that_cannot_be_edited_is_left_as_it_is(tmp_path: Path, header: str, message: str) -> None:
+    (tmp_path / "params.yaml").write_text(header)
+    with pytest.raises(SandglassError) as error:
+        create(NAME, tmp_path)
+    assert message in str(error.value) and "\n" not in str(error.value)
+    assert [path.name for path in tmp_path.rglob("*")] == ["params.yaml"]
+    assert (tmp_path / "params.yaml").read_text() == header
+
+
+def test_the_header_keeps_its_words(tmp_path: Path) -> None:
+    header = (
+        "# what is built\nscale: quick  # smoke: seconds\nstudies: [toy, other]  # in this order\nseed: 1\n"
+    )
+    (tmp_path / "params.yaml").write_text(header)
+    made = create(NAME, tmp_path)
+    assert all(path.is_file() for path in made)
+    assert (tmp_path / "params.yaml").read_text() == header.replace("other]", f"other, {NAME}]")

@@ -1,0 +1,85 @@
+"""No NaN passes a reduction; evidence for gates says what is missing."""
+
+from __future__ import annotations
+
+import math
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.kit import evidence
+from pipeline.kit.extremes import column_max, column_min, largest, smallest
+from pipeline.kit.verdicts import Condition, Gate
+from schemas.claims import NOT_REPRODUCED, NOT_TESTED, REPRODUCED
+from schemas.theory import rows
+
+NUMBERS = st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=20)
+
+
+@settings(deadline=None)  # machines may be busy
+@given(NUMBERS, st.integers(0, 20))
+def test_one_nan_makes_every_extreme_nan(numbers: list[float], place: int) -> None:
+    assert largest(numbers) == max(numbers) and smallest(*numbers) == min(numbers)
+    spoilt = [*numbers[:place], math.nan, *numbers[place:]]
+    assert math.isnan(largest(spoilt)) and math.isnan(smallest(0.0, spoilt)) and math.isnan(largest(*spoilt))
+    for values in (spoilt, [None if math.isnan(v) else v for v in spoilt]):  # tables store NaN as null
+        frame = pl.DataFrame({"x": values}, schema={"x": pl.Float64})
+        assert all(math.isnan(frame.select(of("x")).item()) for of in (column_max, column_min))
+
+
+def test_extremes_of_nothing() -> None:
+    with pytest.raises(ValueError):
+        largest([])
+    assert pl.DataFrame({"x": []}, schema={"x": pl.Float64}).select(column_max("x")).item() is None
+
+
+def checks(*measured: float) -> pl.DataFrame:
+    return rows("s", "s-entry", "Theorem 1", [
+        {"check": f"error-{i}", "statement": "small", "size": "1", "measured": value, "comparison": "<=", "bound": 1.0}
+        for i, value in enumerate(measured)
+    ])  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "value", [pl.col("measured").max(), pl.col("measured").min(), pl.col("measured").sum()]
+)
+def test_a_failed_check_fails_its_gate_whatever_the_reduction(value: pl.Expr) -> None:
+    for spoilt, verdict in ((0.5, REPRODUCED), (math.nan, NOT_REPRODUCED)):
+        measured, missing = evidence.checks(checks(0.2, spoilt), "^error-", value)
+        gate = Gate("1", "g", "p", "s", (Condition("value", "<=", 1.0),), measured, missing)
+        assert gate.verdict("quick")[0] == verdict
+
+
+def test_missing_evidence_is_named() -> None:
+    measured, missing = evidence.checks(checks(0.2), "^other-", pl.col("measured").max())
+    assert measured is None and "^other-" in missing
+    gate = evidence.check_gate({}, "1", "g", "lemma-7", "s")
+    assert gate.verdict("quick") == (NOT_TESTED, "no theory check is named lemma-7")
+    assert evidence.failures(checks(0.2), "s-none") == (None, "there are no theory checks of s-none")
+    counted, _ = evidence.failures(checks(0.2, math.nan, 3.0), "s-entry")
+    assert counted is not None and counted.value == 2
+
+
+def test_one_row_takes_interval_and_counts_where_the_table_has_them() -> None:
+    table = pl.DataFrame(
+        {"run": ["a", "b"], "value": [1.0, 2.0], "lo": [0.5, 1.5], "hi": [1.5, 2.5], "n": [3, 4]}
+    )
+    measured, _ = evidence.one_row(table, "no such run", run="b")
+    assert measured is not None and (measured.value, measured.lo, measured.hi, measured.n) == (
+        2.0,
+        1.5,
+        2.5,
+        4,
+    )
+    assert evidence.one_row(table, "no such run", run="c") == (None, "no such run")
+
+
+def test_the_bound_of_a_gate_is_stated() -> None:
+    from pipeline.kit import verdicts
+
+    gate = Gate("1", "g", "p", "s", verdicts.within(2.0, 0.5), None, "why", published=1.0, published_high=3.0)
+    row = verdicts.table([gate], "s", "quick", "h").row(0, named=True)
+    assert row["bound"] == "value >= 1.5 and value <= 2.5"
+    assert (row["published"], row["published_high"]) == (1.0, 3.0)
