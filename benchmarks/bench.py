@@ -28,19 +28,24 @@ import typer
 from scipy import special
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
+
+import scale  # noqa: E402
 
 from pipeline import params  # noqa: E402
 from pipeline.kit.streams import stream  # noqa: E402
 from pipeline.languages import dyck, exponential_families  # noqa: E402
 from pipeline.models.log_ratio import exponential_family as log_ratio  # noqa: E402
-from pipeline.models.transformer import decoder as transformer
+from pipeline.models.transformer import decoder as transformer  # noqa: E402
 from pipeline.models.transformer import pruning  # noqa: E402
 from pipeline.studies.dyck import datasets, runs  # noqa: E402
 from pipeline.training import core, ensemble  # noqa: E402
 
 K, DEPTH, Q = 2, 4, 0.5
 RESULTS = Path(__file__).with_name("RESULTS.md")
+ENGINES = (
+    "Seconds of the engines' own book-keeping, with nothing to do, in workspaces of toy studies (`scale.py`):"
+)
 
 
 @dataclasses.dataclass
@@ -145,8 +150,8 @@ def job(folder: Path, prefixes: bool) -> core.TrainingJob:
     """M1 at the published batch of 100, one replica, on complete strings or on prefixes of length 28."""
     loaded = params.load(ROOT, "paper")
     dataset = "dyck-train-prefix" if prefixes else "dyck-train-complete"
-    entry = loaded.runs["dyck-standard"].model_copy(update={"replicas": 1, "dataset": dataset})
-    source = loaded.datasets[dataset].model_copy(update={"corpora": 1})
+    entry = loaded.members("runs")["dyck-standard"].model_copy(update={"replicas": 1, "dataset": dataset})
+    source = loaded.members("datasets")[dataset].model_copy(update={"corpora": 1})
     frame, _ = datasets.generate(source, entry.dataset, loaded.seed)
     header, data, table = runs.prepare(entry, frame, loaded.seed)
     path = folder / f"{prefixes}.safetensors"
@@ -255,13 +260,15 @@ def evaluation() -> list[Row]:
     path of the same function that records attention maps. Their logits are compared.
     """
     loaded = params.load(ROOT, "paper")
-    source = loaded.datasets["dyck-train-complete"].model_copy(update={"corpora": 1, "sequences": 10})
+    source = loaded.members("datasets")["dyck-train-complete"].model_copy(
+        update={"corpora": 1, "sequences": 10}
+    )
     frame, _ = datasets.generate(source, "dyck-train-complete", loaded.seed)
     tokens_BxT = dyck.sample_prefixes(stream(0, "bench"), 22, np.full(22, 450), K, DEPTH, Q)
     ids = torch.from_numpy(dyck.with_start(dyck.symbols(tokens_BxT, DEPTH)).astype(np.int64))[None]
     rows = []
     for run in ("dyck-minimal", "dyck-minimal-width500"):
-        entry = loaded.runs[run].model_copy(update={"replicas": 10})
+        entry = loaded.members("runs")[run].model_copy(update={"replicas": 10})
         header, _, table = runs.prepare(entry, frame, 0)
         spec = transformer.Spec(**header.spec)
         models = [transformer.initial(spec, stream(0, "bench", r)) for r in range(10)]
@@ -451,7 +458,7 @@ def main(
         rows += sampled() + population()
         if quick:
             rows += end_to_end(Path(folder))
-    text = render(rows)
+    text = render(rows) + "\n" + ENGINES + "\n\n" + scale.table(scale.measure()) + "\n"
     print(text)
     RESULTS.write_text("# Benchmarks\n\n`make bench` writes this file.\n\n" + text, encoding="utf-8")
 

@@ -31,6 +31,7 @@ GREY = "#8C8C8C"
 PALETTE = [BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK, YELLOW]
 
 PNG_SCALE = 2
+_GEOMETRY = "d|transform|x|y|x1|x2|y1|y2|width|height|r|rx|ry|points"  # attributes that place a mark
 BOX = "\ue000"  # a letter of private use, which is drawn as the box of letters that a font lacks
 
 # Liberation Sans comes with vl-convert: letters are the same on every machine (`_set_up_fonts`).
@@ -86,9 +87,9 @@ def save(chart: alt.TopLevelMixin, data: pl.DataFrame, folder: Path, name: str) 
     _set_up_fonts()
     folder.mkdir(parents=True, exist_ok=True)
     spec = specification(chart)
-    text = json.dumps(spec, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(spec, separators=(",", ":"), sort_keys=True, ensure_ascii=False, allow_nan=False)
     (folder / f"{name}.vl.json").write_text(text + "\n", encoding="utf-8")
-    svg = _numbered(vl_convert.vegalite_to_svg(spec))
+    svg = _slim(_numbered(vl_convert.vegalite_to_svg(spec)))
     written = "".join(re.findall(r">([^<>]+)<", svg))  # not what is read out alone
     if absent := "".join(
         letter for letter in sorted({*written}) if not letter.isascii() and _drawn(letter) == _drawn(BOX)
@@ -98,6 +99,19 @@ def save(chart: alt.TopLevelMixin, data: pl.DataFrame, folder: Path, name: str) 
         )
     (folder / f"{name}.svg").write_text(svg, encoding="utf-8")
     tables.store(data, folder / f"{name}.parquet")
+
+
+def _slim(svg: str) -> str:
+    """Return the drawing without what triples its size: a spoken label for every cell of a heat map (the table beside
+    the figure says the same; axes and legends keep theirs), and coordinates to more than a hundredth of a pixel."""
+    quiet = re.sub(r' aria-label="[^"]*" role="graphics-symbol" aria-roledescription="[^"]* mark"', "", svg)
+    return re.sub(rf' (?:{_GEOMETRY})="[^"]*"', lambda found: _rounded(found[0]), quiet)
+
+
+def _rounded(attribute: str) -> str:
+    return re.sub(
+        r"-?\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), attribute
+    )
 
 
 def png(spec: dict[str, Any]) -> bytes:

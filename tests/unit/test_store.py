@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import pytest
 from PIL import Image
 from ruamel.yaml import YAML
 
@@ -16,13 +15,18 @@ from pipeline.kit import charts
 
 REPOSITORY = Path(__file__).parents[2]
 STORE = REPOSITORY / ".dvcstore" / "files" / "md5"
-KEPT_BACK = ("data/datasets/", "model.safetensors", "curves.parquet")  # push: false
-LIMIT = 40 * 2**20  # bytes
+LIMIT = 4 * 2**20  # bytes of a study
 
 
 def _read(path: Path) -> dict:
     found = YAML(typ="safe").load(path.read_text(encoding="utf-8"))
     return dict(found)
+
+
+def _kept_back(path: str) -> bool:
+    """Whether dvc.yaml says ``push: false`` of an output: datasets, checkpoints with their curves, and the report."""
+    checkpoints = path.startswith("data/runs/") and not path.endswith(".json")
+    return checkpoints or path.startswith(("data/datasets/", "data/report"))
 
 
 def _published() -> Iterator[tuple[str, str]]:
@@ -37,7 +41,7 @@ def test_every_published_file_is_in_the_embedded_remote() -> None:
     """If this fails: dvc push, and commit .dvcstore with dvc.lock."""
     missing = []
     for path, md5 in _published():
-        if not path.startswith(KEPT_BACK[0]) and not path.endswith(KEPT_BACK[1:]):
+        if not _kept_back(path):
             stored = STORE / md5[:2] / md5[2:]
             if not stored.is_file():
                 missing.append(path)
@@ -50,16 +54,34 @@ def test_every_published_file_is_in_the_embedded_remote() -> None:
 
 
 def test_large_artifacts_are_kept_back() -> None:
-    kept = [(path, md5) for path, md5 in _published() if path.endswith(KEPT_BACK[1:]) or KEPT_BACK[0] in path]
+    kept = [(path, md5) for path, md5 in _published() if _kept_back(path)]
     assert len(kept) > 20
     assert not [path for path, md5 in kept if (STORE / md5[:2] / md5[2:]).exists()]
 
 
 def test_the_store_is_small() -> None:
-    files = [path for path in STORE.rglob("*") if path.is_file()]
-    if not files:
-        pytest.fail("the embedded remote is empty: dvc push")
-    assert sum(path.stat().st_size for path in files) <= LIMIT
+    """A study takes at most four megabytes there: tables, claims, theory rows and figures."""
+    sizes: dict[str, int] = {}
+    for path, md5 in _published():
+        _, kind, study, *_ = Path(path).parts
+        if kind != "reference" and not _kept_back(path):
+            stored = STORE / md5[:2] / md5[2:]
+            inside = (
+                [entry["md5"] for entry in json.loads(stored.read_text())] if md5.endswith(".dir") else [md5]
+            )
+            sizes[study] = sizes.get(study, 0) + sum((STORE / o[:2] / o[2:]).stat().st_size for o in inside)
+    assert sizes and max(sizes.values()) <= LIMIT, sizes
+
+
+def test_nothing_else_is_in_the_store() -> None:
+    """If this fails: dvc gc --workspace --cloud, and commit .dvcstore."""
+    named = set()
+    for path, md5 in _published():
+        if not _kept_back(path):
+            named.add(md5)
+            if md5.endswith(".dir"):
+                named |= {entry["md5"] for entry in json.loads((STORE / md5[:2] / md5[2:]).read_text())}
+    assert {file.parent.name + file.name for file in STORE.rglob("*") if file.is_file()} == named
 
 
 def test_the_picture_in_the_readme_is_the_published_figure() -> None:
