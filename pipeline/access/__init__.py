@@ -160,7 +160,9 @@ def load_run(run: str, replica: int = 0, *, root: Path | str | None = None, devi
     params = _load_params(tree)
     members = params.members("runs")
     if run in params.runs and run not in members:
-        raise SandglassError(f"run {run!r} trains several models; load one: {', '.join(params.runs[run].members)}")
+        raise SandglassError(
+            f"run {run!r} trains several models; load one: {', '.join(params.runs[run].members)}"
+        )
     _known("run", run, members)
     group = params.owner("runs", run)
     path = paths.checkpoint_path(group.study, group.id, run)

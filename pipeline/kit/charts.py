@@ -76,6 +76,11 @@ CONFIG: dict[str, Any] = {
 }
 
 
+def number(value: float | None, digits: int = 2) -> str:
+    """Return ``value`` as figures print it; an en dash where it is not defined."""
+    return "–" if value is None else f"{value:.{digits}f}".replace("-", "−")
+
+
 def save(chart: alt.TopLevelMixin, data: pl.DataFrame, folder: Path, name: str) -> None:
     """Write ``<name>.vl.json`` (data inlined), ``.svg`` and ``.parquet`` (``data``) into ``folder``.
 

@@ -94,6 +94,8 @@ class Gate:
             return NOT_TESTED, self.missing
         if SCALES.index(scale) < SCALES.index(self.scale_needed):
             return NOT_TESTED, f"needs scale {self.scale_needed}, this is {scale}"
+        if self.measured.value is None or math.isnan(self.measured.value):
+            return NOT_REPRODUCED, "value not defined"  # also where the conditions look at the interval alone
         failed = [condition for condition in self.conditions if not condition.holds(self.measured)]
         told = "; ".join(condition.describe(self.measured) for condition in failed or self.conditions)
         return (NOT_REPRODUCED if failed else REPRODUCED), told

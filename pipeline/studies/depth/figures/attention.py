@@ -8,8 +8,9 @@ import altair as alt
 import polars as pl
 
 from pipeline.kit import charts
+from pipeline.kit.charts import number
 from pipeline.kit.results import Results
-from pipeline.studies.depth.figures.common import Figure, empty, number, shape_name
+from pipeline.studies.depth.figures.common import Figure, empty, shape_name
 from pipeline.studies.depth.names import CONSTRUCTED, GENERALIZATION, PROBES, TRAINED, TWO_PAIRS
 
 CELL = 24  # pixels of one weight

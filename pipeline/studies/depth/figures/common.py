@@ -9,6 +9,7 @@ import altair as alt
 import polars as pl
 
 from pipeline.kit import charts
+from pipeline.kit.charts import number
 from pipeline.studies.depth.names import JUDGED
 
 Figure = tuple[alt.TopLevelMixin, pl.DataFrame]
@@ -62,11 +63,6 @@ def scales(labels: dict[str, int]) -> tuple[alt.Scale, alt.Scale]:
     return alt.Scale(domain=names, range=[colour for colour, _ in looks]), alt.Scale(
         domain=names, range=[dash for _, dash in looks]
     )
-
-
-def number(value: float | None, digits: int = 2) -> str:
-    """Return ``value`` as figures print it; an en dash where it is not defined."""
-    return "–" if value is None else f"{value:.{digits}f}".replace("-", "−")
 
 
 def empty(title: str, why: str) -> Figure:

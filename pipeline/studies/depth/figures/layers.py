@@ -92,8 +92,8 @@ def final_accuracy(context: Results) -> Figure:
         ],
     )
     told = "; ".join(
-        f"{row['task']}, {row['row']}, {row['among']}: {common.number(row['value'])} "
-        f"(chance {common.number(row['chance'])})"
+        f"{row['task']}, {row['row']}, {row['among']}: {charts.number(row['value'])} "
+        f"(chance {charts.number(row['chance'])})"
         for row in data.iter_rows(named=True)
     )
     # Not facets of one chart: each task has rows of its own, and Vega-Lite warns of scales that differ so.
@@ -151,7 +151,7 @@ def learning_rates(context: Results) -> Figure:
         ],
     )
     told = "; ".join(
-        f"{row['task']}, {row['depth']}: {row['lr']:g} (loss {common.number(row['training_loss'])})"
+        f"{row['task']}, {row['depth']}: {row['lr']:g} (loss {charts.number(row['training_loss'])})"
         for row in data.filter("chosen").iter_rows(named=True)
     )
     return panels.properties(title=title, description=f"{name}. Chosen: {told}."), data

@@ -6,8 +6,9 @@ import altair as alt
 import polars as pl
 
 from pipeline.kit import charts
+from pipeline.kit.charts import number
 from pipeline.kit.results import Results
-from pipeline.studies.depth.figures.common import JUDGED_SPLIT, Figure, empty, number
+from pipeline.studies.depth.figures.common import JUDGED_SPLIT, Figure, empty
 
 
 def nested(context: Results) -> Figure:

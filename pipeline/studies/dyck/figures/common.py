@@ -8,6 +8,7 @@ import altair as alt
 import polars as pl
 
 from pipeline.kit import charts
+from pipeline.kit.charts import number
 from pipeline.studies.dyck.names import ARMS, PROBE, START_SIGN
 
 if TYPE_CHECKING:
@@ -35,11 +36,6 @@ def log_domain(
     high_end = pl.max_horizontal(value, *highs) * 1.2
     ends = data.filter(value > 0).select(low=low_end, high=high_end)
     return min([least[0], *ends["low"]]), max([least[1], *ends["high"]])
-
-
-def number(value: float | None, digits: int = 2) -> str:
-    """Return ``value`` as figures print it; an en dash where it is not defined."""
-    return "–" if value is None else f"{value:.{digits}f}".replace("-", "−")
 
 
 def theory_points(context: Results, pattern: str) -> pl.DataFrame:

@@ -8,7 +8,8 @@ import altair as alt
 import polars as pl
 
 from pipeline.kit import charts
-from pipeline.studies.dyck.figures.common import ACCURACIES, Figure, number, theory_points
+from pipeline.kit.charts import number
+from pipeline.studies.dyck.figures.common import ACCURACIES, Figure, theory_points
 
 if TYPE_CHECKING:
     from pipeline.kit.results import Results

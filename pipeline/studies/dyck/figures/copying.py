@@ -8,7 +8,8 @@ import altair as alt
 import polars as pl
 
 from pipeline.kit import charts
-from pipeline.studies.dyck.figures.common import Figure, map_panel, number
+from pipeline.kit.charts import number
+from pipeline.studies.dyck.figures.common import Figure, map_panel
 from pipeline.studies.dyck.names import (
     ALL_QUERIES,
     BRACKETS,

@@ -8,7 +8,8 @@ import altair as alt
 import polars as pl
 
 from pipeline.kit import charts
-from pipeline.studies.dyck.figures.common import Figure, number
+from pipeline.kit.charts import number
+from pipeline.studies.dyck.figures.common import Figure
 
 if TYPE_CHECKING:
     from pipeline.kit.results import Results

@@ -8,6 +8,7 @@ import altair as alt
 import polars as pl
 
 from pipeline.kit import charts
+from pipeline.kit.charts import number
 from pipeline.studies.nce.names import LOSS_NAMES
 
 Figure = tuple[alt.TopLevelMixin, pl.DataFrame]
@@ -23,11 +24,6 @@ METHOD_COLOURS = {
 METHOD_DASHES = {"NCE-GD": [1, 0], "NCE-NGD": [1, 0], "eNCE-GD": [5, 3], "eNCE-NGD": [1, 0]}
 CROSS = "M-.4,-.4L.4,.4M.4,-.4L-.4,.4"  # the symbol ×
 DECADES = [10.0**e for e in range(-40, 41)]
-
-
-def number(value: float | None, digits: int = 2) -> str:
-    """Return ``value`` as figures print it; an en dash where it is not defined."""
-    return "–" if value is None else f"{value:.{digits}f}".replace("-", "−")
 
 
 def largest(values: pl.Series, otherwise: float = 1.0) -> float:
