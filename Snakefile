@@ -43,9 +43,9 @@ for step in ("dataset", "theory", "figures", "claims", "report"):
                 job.output,
             log:
                 job.log,
+            priority: job.priority
             params:
                 command=job.command,
-            priority: job.priority
             shell:
                 "{params.command}"
 

@@ -166,9 +166,9 @@ class _Drawing:
         self._parameters(tree, members)
         self._code_files(tree, members)
         if other := [member["job"] for member in members if member["software_overridden"]]:
-            tree.add(f"[yellow]with other software[/]: {_names(other)}")
+            tree.add(f"[yellow]with other software[/]: {_names(other, shown=3)}")
         if unknown := [member["job"] for member in members if not member["recorded"]]:
-            tree.add(f"[yellow]dvc.lock has no record of[/] {_names(unknown)}")
+            tree.add(f"[yellow]dvc.lock has no record of[/] {_names(unknown, shown=3)}")
         self._parents(tree, members)
         return tree
 

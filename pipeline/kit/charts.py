@@ -109,7 +109,7 @@ def save(chart: alt.TopLevelMixin, data: pl.DataFrame, folder: Path, name: str) 
 def _slim(svg: str) -> str:
     """Return the drawing without what triples its size: a spoken label for every cell of a heat map (the table beside
     the figure says the same; axes and legends keep theirs), and coordinates to more than a hundredth of a pixel."""
-    quiet = re.sub(r' aria-label="[^"]*" role="graphics-symbol" aria-roledescription="[^"]* mark"', "", svg)
+    quiet = re.sub(r' aria-label="[^"]*" role="graphics-symbol" aria-roledescription="rect mark"', "", svg)
     return re.sub(rf' (?:{_GEOMETRY})="[^"]*"', lambda found: _rounded(found[0]), quiet)
 
 

@@ -28,6 +28,14 @@ TARGETS = {
     "tests": "tests/NAME",
 }
 LONGEST = 30
+# How params.yaml may list studies, up to the last of them; and what then follows.
+FORMS = (
+    (r"^studies: *\[[^\]]*?(?= *\])", ", {}"),
+    (
+        r"^studies:[ \t]*(?:#.*)?\n(?:[ \t]*#.*\n)*(?P<indent> *)- .*(?:\n(?P=indent)- .*)*",
+        "\n\\g<indent>- {}",
+    ),
+)
 TAKEN = ("all",)  # names of rules in the Snakefile
 
 
@@ -86,7 +94,8 @@ def _with_study(name: str, root: Path) -> str:
         raise SandglassError(f"{FILE}: cannot be read: {' '.join(str(error).split())}") from None
     if name in listed:
         raise SandglassError(f"new: {FILE} lists {name} already, without {study_file(name)}")
-    new, count = re.subn(r"^(studies: *\[[^\]]*?)( *\])", rf"\1, {name}\2", text, count=1, flags=re.MULTILINE)
-    if not count:
-        raise SandglassError(f"{FILE}: expected a line `studies: [...]`, to which {name} can be added")
-    return new
+    for form, added in FORMS:
+        new, count = re.subn(form, rf"\g<0>{added.format(name)}", text, count=1, flags=re.MULTILINE)
+        if count:
+            return new
+    raise SandglassError(f"{FILE}: expected a list `studies:`, to which {name} can be added")

@@ -381,7 +381,9 @@ def test_a_replica_out_of_range_is_one_line(of_dyck: Workspace, replica: int) ->
 
 
 def test_a_run_that_is_not_there_is_one_line(dyck: Workspace) -> None:
-    with pytest.raises(SandglassError, match=r"'dyck-table1' trains several models; load one: dyck-table1-k2-d4-l2,"):
+    with pytest.raises(
+        SandglassError, match=r"'dyck-table1' trains several models; load one: dyck-table1-k2-d4-l2,"
+    ):
         pipeline.load_run("dyck-table1", root=dyck.path)
     with pytest.raises(SandglassError, match=r"no run 'dyck-standrad' \(did you mean 'dyck-standard'\?\)"):
         pipeline.load_run("dyck-standrad", root=dyck.path)

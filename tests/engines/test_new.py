@@ -8,10 +8,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 from forkserver import serving
-from workspace import REPOSITORY, Workspace
+from ruamel.yaml import YAML
+from workspace import REPOSITORY, STUDIES, Workspace
 
 from pipeline.errors import SandglassError
-from pipeline.scaffold.new import create, files
+from pipeline.scaffold.new import _with_study, create, files
 
 NAME = "counting"
 
@@ -99,7 +100,7 @@ def test_a_name_that_cannot_be_is_one_line(name: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("header", "message"),
     [
-        ("scale: smoke\nstudies:\n  - toy\n", "expected a line `studies: [...]`"),
+        ("scale: smoke\nstudies: {toy: 1}\n", "expected a list `studies:`"),
         ("scale: [\n", "params.yaml: cannot be read"),
         ("scale: smoke\n", "params.yaml: cannot be read"),
         ("studies: [toy, counting]\n", "params.yaml lists counting already, without params/counting.yaml"),
@@ -114,11 +115,25 @@ def test_a_header_that_cannot_be_edited_is_left_as_it_is(tmp_path: Path, header:
     assert (tmp_path / "params.yaml").read_text() == header
 
 
-def test_the_header_keeps_its_words(tmp_path: Path) -> None:
-    header = (
-        "# what is built\nscale: quick  # smoke: seconds\nstudies: [toy, other]  # in this order\nseed: 1\n"
-    )
-    (tmp_path / "params.yaml").write_text(header)
+@pytest.mark.parametrize(
+    "listed",
+    [
+        "studies: [toy, other|, NEW|]  # in this order\n",
+        "studies:    # in this order\n  - toy  # the first\n  - other|\n  - NEW|\n",
+        "studies:\n# in this order\n- toy\n- other  # the last|\n- NEW|\n",
+    ],
+)
+def test_the_header_keeps_its_words(tmp_path: Path, listed: str) -> None:
+    before, added, after = listed.split("|")
+    header = "# what is built\nscale: quick  # smoke: seconds\n{}# the root\nseed: 1\n"
+    (tmp_path / "params.yaml").write_text(header.format(before + after))
     made = create(NAME, tmp_path)
     assert all(path.is_file() for path in made)
-    assert (tmp_path / "params.yaml").read_text() == header.replace("other]", f"other, {NAME}]")
+    assert (tmp_path / "params.yaml").read_text() == header.format(
+        before + added.replace("NEW", NAME) + after
+    )
+
+
+def test_the_real_header_can_be_edited() -> None:
+    text = _with_study(NAME, REPOSITORY)
+    assert YAML(typ="safe").load(text)["studies"] == [*STUDIES, NAME]

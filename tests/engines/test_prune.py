@@ -62,14 +62,20 @@ def test_removed_variant(built: Workspace, engine: str) -> None:
     built.assert_clean()
 
 
-def test_removed_table(built: Workspace) -> None:
-    def edit(params: dict[str, Any]) -> None:
-        params["experiments"]["toy-losses"] |= {"tables": [], "figures": []}
-
-    built.change(edit, TOY)
+def test_removed_experiment(built: Workspace) -> None:
+    """Its tables are gone before the claims read the folder that they were in."""
+    built.change(lambda params: params["experiments"].pop("toy-losses"), TOY)
     assert built.engine("snakemake").ran == {"claims toy", "report"}
     assert not (built.path / "data/tables/toy/toy-losses").exists()
     assert not (built.path / "data/figures/toy/toy-losses").exists()
+    built.assert_clean()
+
+
+def test_removed_figures(built: Workspace) -> None:
+    built.change(lambda params: params["experiments"]["toy-losses"].update(figures=[]), TOY)
+    assert "figures toy-losses" not in built.engine("snakemake").ran
+    assert not (built.path / "data/figures/toy/toy-losses").exists()
+    assert (built.path / "data/tables/toy/toy-losses/losses.parquet").exists()
     built.assert_clean()
 
 

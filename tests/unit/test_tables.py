@@ -171,7 +171,7 @@ def test_reading_leaves_no_thread_behind(tmp_path: Path) -> None:
     """One of Arrow's, alive when the interpreter ends, turns a success into an abort (status -6)."""
     tables.store(pl.DataFrame({"number": [1, 2]}), tmp_path / "t.parquet")
     code = (
-        "import os, pathlib; from pipeline import tables; before = set(os.listdir('/proc/self/task')); "
+        "import os, pathlib; from pipeline.store import tables; before = set(os.listdir('/proc/self/task')); "
         f"tables.read_metadata(pathlib.Path({str(tmp_path / 't.parquet')!r})); "
         "print(len(set(os.listdir('/proc/self/task')) - before))"
     )

@@ -161,7 +161,7 @@ def test_the_trainer_trains_it(tmp_path: Path) -> None:
     spec = {"block": "eq6", "layers": 1, "heads": 1, "width": 12, "ffn": 24, "attention": "learned",
             "position": "none", "t_max": 1, "inputs": 5, "outputs": 4}  # fmt: skip
     header = core.Header(
-        model="theory_transformer", spec=spec, objective="next_token", seed=1,
+        model="transformer/theory", spec=spec, objective="next_token", seed=1,
         settings={"weight": 0.0, "prefix_first": False},
         study="dyck", stream="s", corpus=[0, 0], lr=[0.02, 0.02], steps=60, batch=32, schedule="constant",
         betas=[0.9, 0.999], eps=1e-8, clip=0.0, precision="fp32", log_every=20,

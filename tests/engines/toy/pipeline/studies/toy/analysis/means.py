@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import polars as pl
+from pipeline.studies.toy.measures import metrics
 
 from pipeline.kit.inputs import Inputs
-from pipeline.studies.toy.measures import metrics
 
 
 def analyse(context: Inputs) -> dict[str, pl.DataFrame]:

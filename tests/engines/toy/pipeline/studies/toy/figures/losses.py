@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from pipeline.kit.results import Results
 from pipeline.studies.toy.figures.common import Figure, bars
+
+from pipeline.kit.results import Results
 
 
 def losses(results: Results) -> Figure:
