@@ -116,7 +116,7 @@ def test_many_of_a_kind_are_one_line(built: Workspace) -> None:
     assert len(short.splitlines()) <= 45 < len(full.splitlines())
     assert "each by itself: --full" in short and "--full" not in full
     assert "train@toy-more5" not in short and "train@toy-more5" in full
-    assert "variants.toy-c.lr 0.125" in full and "variants.toy-c.lr" not in short
+    assert "variants.toy-c.lr" in full and "variants.toy-c.lr" not in short
 
 
 @pytest.mark.parametrize(
