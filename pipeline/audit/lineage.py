@@ -62,6 +62,16 @@ class Chain:
     def _made_below(self) -> dict[Path, list[Entry]]:
         return outs_below(self.lock)
 
+    @cached_property
+    def _read_in(self) -> dict[Path, Listing]:
+        """Return, by folder, the files in it that stages recorded as read one by one, as trainings read datasets."""
+        found: dict[Path, Listing] = {}
+        for stage in self.lock.values():
+            for path, entry in stage.deps.items():
+                if is_data(path) and not entry.is_folder:
+                    found.setdefault(path.parent, {})[path.name] = entry.md5
+        return found
+
     def stage(self, job: graph.Job) -> Stage | None:
         """Return the record of ``job``."""
         return self.lock.get(job.stage)
@@ -108,6 +118,7 @@ class Chain:
         proposals = (
             lambda: hashing.stored_listing(entry.md5),
             lambda: self.made_in(entry.path),
+            lambda: self._read_in.get(entry.path),
             lambda: {
                 file.relative_to(entry.path).as_posix(): self.md5(file)
                 for file in hashing.files_in(entry.path)
