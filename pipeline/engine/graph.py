@@ -57,7 +57,7 @@ _CODE = {
         pipeline/languages/{language}.py pipeline/models/{family}/ pipeline/studies/{study}/names.py
         pipeline/studies/{study}/measures/ pipeline/studies/{study}/analysis/{module}.py
         schemas/{study}/datasets.py schemas/{study}/tables.py""",
-    "figures": """pipeline/kit/charts.py pipeline/kit/extremes.py pipeline/kit/results.py pipeline/store/tables.py
+    "figures": """pipeline/kit/charts.py pipeline/kit/results.py pipeline/store/tables.py
         schemas/theory.py schemas/{study}/tables.py
         pipeline/studies/{study}/names.py pipeline/studies/{study}/figures/common.py
         pipeline/studies/{study}/figures/{module}.py""",
