@@ -63,8 +63,8 @@ def test_the_store_is_small() -> None:
     """A study takes at most four megabytes there: tables, claims, theory rows and figures."""
     sizes: dict[str, int] = {}
     for path, md5 in _published():
-        _, kind, study, *_ = Path(path).parts
-        if kind != "reference" and not _kept_back(path):
+        if not path.startswith("data/reference/") and not _kept_back(path):
+            study = Path(path).parts[2]
             stored = STORE / md5[:2] / md5[2:]
             inside = (
                 [entry["md5"] for entry in json.loads(stored.read_text())] if md5.endswith(".dir") else [md5]
@@ -74,7 +74,7 @@ def test_the_store_is_small() -> None:
 
 
 def test_nothing_else_is_in_the_store() -> None:
-    """If this fails: dvc gc --workspace --cloud, and commit .dvcstore."""
+    """If this fails: dvc gc --workspace --cloud, and commit .dvcstore. It spares what only the report names: delete that."""
     named = set()
     for path, md5 in _published():
         if not _kept_back(path):
