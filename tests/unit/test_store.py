@@ -74,7 +74,7 @@ def test_the_store_is_small() -> None:
 
 
 def test_nothing_else_is_in_the_store() -> None:
-    """If this fails: dvc gc --workspace --cloud, and commit .dvcstore. It spares what only the report names: delete that."""
+    """If this fails: dvc gc --workspace --cloud, and commit .dvcstore; what only the report names, delete."""
     named = set()
     for path, md5 in _published():
         if not _kept_back(path):
