@@ -53,16 +53,16 @@ _CODE = {
         pipeline/studies/{study}/constructions.py pipeline/studies/{study}/theory/{module}.py""",
     "analyse": """pipeline/kit/streams.py pipeline/kit/stats.py pipeline/kit/extremes.py pipeline/kit/inputs.py
         pipeline/kit/results.py pipeline/store/tables.py pipeline/store/checkpoints.py schemas/curves.py
-        schemas/theory.py
+        schemas/results.py schemas/theory.py
         pipeline/languages/{language}.py pipeline/models/{family}/ pipeline/studies/{study}/names.py
         pipeline/studies/{study}/measures/ pipeline/studies/{study}/analysis/{module}.py
         schemas/{study}/datasets.py schemas/{study}/tables.py""",
-    "figures": """pipeline/kit/charts.py pipeline/kit/results.py pipeline/store/tables.py
-        schemas/theory.py schemas/{study}/tables.py
+    "figures": """pipeline/kit/attention_maps.py pipeline/kit/charts.py pipeline/kit/results.py pipeline/store/tables.py
+        schemas/results.py schemas/theory.py schemas/{study}/tables.py
         pipeline/studies/{study}/names.py pipeline/studies/{study}/figures/common.py
         pipeline/studies/{study}/figures/{module}.py""",
     "claims": """pipeline/kit/evidence.py pipeline/kit/extremes.py pipeline/kit/results.py pipeline/kit/verdicts.py
-        pipeline/store/tables.py schemas/claims.py schemas/theory.py schemas/{study}/tables.py
+        pipeline/store/tables.py schemas/claims.py schemas/results.py schemas/theory.py schemas/{study}/tables.py
         pipeline/studies/{study}/names.py pipeline/studies/{study}/claims/""",
     # It prints the md5 of all code, so it depends on all of it. It depends on the parameter files as such, too: where
     # DVC runs on a graph that is out of date, at least this step starts, and says so.

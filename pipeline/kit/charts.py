@@ -30,7 +30,13 @@ YELLOW, BLUE, VERMILLION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
 GREY = "#8C8C8C"
 PALETTE = [BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK, YELLOW]
 
+Figure = tuple[alt.TopLevelMixin, pl.DataFrame]  # what a function of a figure returns: the chart, its data
+
 PNG_SCALE = 2
+DIGITS = (
+    6  # significant digits of the numbers in a specification: far more than can be seen, or read in a tooltip
+)
+_RGB = re.compile(r"rgb\((\d+), ?(\d+), ?(\d+)\)")
 _GEOMETRY = "d|transform|x|y|x1|x2|y1|y2|width|height|r|rx|ry|points"  # attributes that place a mark
 BOX = "\ue000"  # a letter of private use, which is drawn as the box of letters that a font lacks
 
@@ -81,6 +87,13 @@ def number(value: float | None, digits: int = 2) -> str:
     return "–" if value is None else f"{value:.{digits}f}".replace("-", "−")
 
 
+def empty(title: str, why: str) -> Figure:
+    """Return a figure that says why there is nothing to show."""
+    data = pl.DataFrame({"why": [why]})
+    chart: Any = alt.Chart(data).mark_text(align="left", color=INK).encode(text="why:N", x=alt.value(0))
+    return chart.properties(width=600, height=40, title=title, description=f"{title}: {why}."), data
+
+
 def save(chart: alt.TopLevelMixin, data: pl.DataFrame, folder: Path, name: str) -> None:
     """Write ``<name>.vl.json`` (data inlined), ``.svg`` and ``.parquet`` (``data``) into ``folder``.
 
@@ -108,8 +121,10 @@ def save(chart: alt.TopLevelMixin, data: pl.DataFrame, folder: Path, name: str) 
 
 def _slim(svg: str) -> str:
     """Return the drawing without what triples its size: a spoken label for every cell of a heat map (the table beside
-    the figure says the same; axes and legends keep theirs), and coordinates to more than a hundredth of a pixel."""
+    the figure says the same; axes and legends keep theirs), coordinates to more than a hundredth of a pixel, and
+    colours in words."""
     quiet = re.sub(r' aria-label="[^"]*" role="graphics-symbol" aria-roledescription="rect mark"', "", svg)
+    quiet = _RGB.sub(lambda rgb: "#{:02x}{:02x}{:02x}".format(*map(int, rgb.groups())), quiet)
     return re.sub(rf' (?:{_GEOMETRY})="[^"]*"', lambda found: _rounded(found[0]), quiet)
 
 
@@ -179,7 +194,15 @@ def specification(chart: alt.TopLevelMixin) -> dict[str, Any]:
     """Return the Vega-Lite specification of ``chart`` in the look of this module, all rows of its data inside."""
     with alt.data_transformers.enable("default", max_rows=None), alt.theme.enable("none"):
         spec = chart.to_dict()
+    spec["datasets"] = {
+        name: [{key: _shortened(value) for key, value in row.items()} for row in rows]
+        for name, rows in spec.get("datasets", {}).items()
+    }
     return spec | {"config": _merged(CONFIG, spec.get("config", {}))}
+
+
+def _shortened(value: Any) -> Any:
+    return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
 
 
 def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:

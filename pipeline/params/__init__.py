@@ -107,13 +107,18 @@ class Params:
         return value
 
     def _lists(self) -> dict[str, Any]:
-        """Return of each study what its claims read: the experiments with tables, and the theory checks."""
+        """Return of each study what its claims read: the experiments with tables, and the theory checks.
+
+        They are sorted, so that another order of entries in the study's file makes nothing stale.
+        """
         return {
             "claims": {
                 study: {
                     "study": study,
-                    "tables": [key for key, own in self.of_study("experiments", study).items() if own.tables],
-                    "theory": list(self.of_study("theory", study)),
+                    "tables": sorted(
+                        key for key, own in self.of_study("experiments", study).items() if own.tables
+                    ),
+                    "theory": sorted(self.of_study("theory", study)),
                 }
                 for study in self.studies
             }

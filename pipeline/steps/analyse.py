@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
+
+import polars as pl
 
 from pipeline.errors import SandglassError
 from pipeline.kit.inputs import Inputs
@@ -12,29 +15,38 @@ from pipeline.store import paths, tables
 if TYPE_CHECKING:
     from pipeline.engine.runner import Job
 
+# What an analysis returns for a table: its rows in one frame, in several, or None for a table without rows.
+Made = pl.DataFrame | Sequence[pl.DataFrame] | None
+
 
 def run(job: Job) -> None:
-    """Make every table that ``experiments.<id>.tables`` lists.
-
-    The module's ``analyse`` returns, by table, a frame or a list of frames; they get the columns, their order and the
-    types of the table's schema, and its constant columns ``scale`` and ``params_hash``.
-    """
+    """Make every table that ``experiments.<id>.tables`` lists."""
     module = importlib.import_module(f"pipeline.studies.{job.study}.analysis.{job.entry.module}")
     schemas = importlib.import_module(f"schemas.{job.study}.tables").SCHEMAS
-    found = module.analyse(
-        Inputs(job.study, job.id, job.entry, job.settings, job.scale, job.seed, job.params_hash)
-    )
-    stamps = {"scale": job.scale, "params_hash": job.params_hash}
+    context = Inputs(job.study, job.id, job.entry, job.settings, job.scale, job.seed, job.params_hash)
+    found = module.analyse(context)
     for name in job.entry.tables:
         if name not in found or name not in schemas:
             known = ", ".join(sorted(set(found) & set(schemas)))
             raise SandglassError(
                 f"params/{job.study}.yaml: experiments.{job.id}.tables: no table {name!r}; known: {known}"
             )
-        columns = schemas[name].to_schema().columns
-        stamp = {key: value for key, value in stamps.items() if key in columns}
-        parts = found[name] if isinstance(found[name], list) else [found[name]]
-        frame = tables.conform(parts, schemas[name], **stamp)
+    for name, frame in finished({name: found[name] for name in job.entry.tables}, schemas, context).items():
         path = job.out(paths.table_path(job.study, job.id, name))
         tables.write(frame, path, schemas[name], {"params_hash": job.params_hash})
         job.say(f"{name}: {frame.height} rows")
+
+
+def finished(
+    found: Mapping[str, Made], schemas: Mapping[str, tables.Schema], context: Inputs
+) -> dict[str, pl.DataFrame]:
+    """Return what an analysis found as tables with the columns, their order and the types of their ``schemas``, and
+    with the constant columns ``scale`` and ``params_hash`` where a schema has them."""
+    stamps = {"scale": context.scale, "params_hash": context.params_hash}
+    made = {}
+    for name, parts in found.items():
+        columns = schemas[name].to_schema().columns
+        frames = [parts] if isinstance(parts, pl.DataFrame) else parts or []
+        stamp = {key: value for key, value in stamps.items() if key in columns}
+        made[name] = tables.conform(frames, schemas[name], **stamp)
+    return made

@@ -1,6 +1,7 @@
 """The one door to safetensors files: arrays and a JSON header under one checksum, written atomically.
 
-Imports numpy and safetensors only, so that the training core can use it on a bare machine.
+Imports numpy and safetensors, and torch where tensors are asked for, so that the training core can use it on a bare
+machine.
 """
 
 from __future__ import annotations
@@ -8,9 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from safetensors import SafetensorError
@@ -18,6 +19,11 @@ from safetensors.numpy import load as decode
 from safetensors.numpy import save as encode
 
 from pipeline.errors import SandglassError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+S = TypeVar("S")
 
 # The digest of the file with this in its place: it covers every other byte.
 _BLANK = "0" * 64
@@ -58,6 +64,24 @@ def read(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         raise SandglassError(
             f"checkpoint {path} is truncated or damaged ({reason}); delete it and run snakemake again"
         ) from None
+
+
+def load(
+    path: Path, spec_class: Callable[..., S], shapes: Callable[[S], Mapping[str, tuple[int, ...]]]
+) -> tuple[S, dict[str, Tensor], Tensor, dict[str, Any]]:
+    """Return the ensemble in the checkpoint of a run: what it is, its weights, the table of embeddings, the header.
+
+    ``spec_class`` takes the header's ``spec`` as keywords; ``shapes`` says which arrays such a model has.
+
+    Raises SandglassError if the file is missing, damaged, or does not fit its own header.
+    """
+    import torch
+
+    arrays, header = read(path)
+    spec = spec_class(**header["spec"])
+    check_shapes(path, arrays, shapes(spec))
+    tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+    return spec, tensors, tensors.pop("table"), header
 
 
 def check_shapes(path: Path, arrays: Mapping[str, np.ndarray], shapes: Mapping[str, tuple[int, ...]]) -> None:

@@ -14,6 +14,7 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+import numpy as np
 import pandera.errors
 import pandera.polars as pa
 import polars as pl
@@ -64,6 +65,14 @@ def store(frame: pl.DataFrame, path: Path, metadata: dict[str, str] | None = Non
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def lists(values: np.ndarray, lengths: np.ndarray) -> pl.Series:
+    """Return a column of lists: ``values`` (one-dimensional) cut into lists of ``lengths``, one after another."""
+    ends = np.concatenate([[0], np.cumsum(lengths)])
+    column = pl.from_arrow(arrow.LargeListArray.from_arrays(arrow.array(ends), arrow.array(values)))
+    assert isinstance(column, pl.Series)
+    return column
 
 
 def conform(frames: Iterable[pl.DataFrame], schema: Schema, **stamp: str) -> pl.DataFrame:

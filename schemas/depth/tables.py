@@ -11,17 +11,14 @@ import pandera.polars as pa
 import polars as pl
 from pandera.api.polars.types import PolarsData
 
+from schemas.results import Result
+
 TASKS = ["sc", "ic_qa", "tm", "ic_tm", "nested"]
 EXPERIMENTS = ["exp-1", "exp-2", "exp-3", "exp-5", "exp-6", "control", "ablation"]
 SPLITS = ["train", "fresh", "unseen_combination", "unseen_repetition", "unseen_token"]
 
 
-class _Result(pa.DataFrameModel):
-    scale: pl.String = pa.Field(isin=["smoke", "quick", "paper"])
-    params_hash: pl.String = pa.Field(str_length={"min_value": 32, "max_value": 32})
-
-
-class _Shape(_Result):
+class _Shape(Result):
     """What a run trains on which task; ``hops`` is 0 but for nested lookups."""
 
     run: pl.String
@@ -35,7 +32,7 @@ class _Shape(_Result):
     sequences: pl.Int32 = pa.Field(ge=1, description="distinct training sequences: N of sc")
 
 
-class Examples(_Result):
+class Examples(Result):
     """DEP-F1: sequences of each task with their labels."""
 
     task: pl.String = pa.Field(isin=TASKS)
@@ -52,7 +49,6 @@ class Examples(_Result):
     class Config:
         """One row per sequence."""
 
-        strict = True
         unique = ["task", "number"]
 
 
@@ -80,7 +76,6 @@ class Runs(_Shape):
     class Config:
         """One row per run and corpus."""
 
-        strict = True
         unique = ["run", "hops", "sequences"]
 
 
@@ -99,7 +94,6 @@ class Curves(_Shape):
     class Config:
         """One row per model, split and step."""
 
-        strict = True
         unique = ["run", "lr", "replica", "split", "step"]
 
 
@@ -130,7 +124,6 @@ class Summary(_Shape):
     class Config:
         """One row per model."""
 
-        strict = True
         unique = ["run", "lr", "replica"]
 
     @pa.dataframe_check(name="no more heads are dead than there are")
@@ -152,7 +145,6 @@ class LearningRates(_Shape):
     class Config:
         """One row per run, corpus and rate."""
 
-        strict = True
         unique = ["run", "hops", "sequences", "lr"]
 
 
@@ -177,11 +169,10 @@ class Accuracy(_Shape):
     class Config:
         """One row per run, corpus, split and choice of outputs."""
 
-        strict = True
         unique = ["run", "hops", "sequences", "split", "among"]
 
 
-class Contrasts(_Result):
+class Contrasts(Result):
     """Comparisons between runs that claims need, all at the chosen rates."""
 
     contrast: pl.String
@@ -203,7 +194,6 @@ class Contrasts(_Result):
     class Config:
         """One row per contrast and quantity."""
 
-        strict = True
         unique = ["contrast", "quantity"]
 
 
@@ -234,11 +224,10 @@ class Agreement(_Shape):
     class Config:
         """One row per head."""
 
-        strict = True
         unique = ["run", "lr", "replica", "layer", "head"]
 
 
-class Attention(_Result):
+class Attention(Result):
     """DEP-F3: attention on the probes, trained and constructed; of the last layer only the last query."""
 
     probe: pl.String = pa.Field(
@@ -258,7 +247,6 @@ class Attention(_Result):
     class Config:
         """One row per entry of each map."""
 
-        strict = True
         unique = ["probe", "source", "replica", "layer", "head", "query", "key"]
 
 

@@ -10,25 +10,15 @@ import pandera.polars as pa
 import polars as pl
 from pandera.api.polars.types import PolarsData
 
+from schemas.results import Result
+
 ARCHITECTURES = ["gpt", "gpt_pos", "gpt200", "uniform", "resln", "eq6", "mfl15", "mfl16", "mfl17", "copy"]
 DATA = ["complete", "prefix"]
 NETWORKS = ["target", "parent", "pruned"]
 TOKENS = ["start", "[", "]", "(", ")", "{", "}", "<", ">"]
 
 
-class _Result(pa.DataFrameModel):
-    """What every result table carries: the scale and the hash of the parameters of the job that made it."""
-
-    scale: pl.String = pa.Field(isin=["smoke", "quick", "paper"])
-    params_hash: pl.String = pa.Field(str_length={"min_value": 1})
-
-    class Config:
-        """No other columns; the tables say which rows there are."""
-
-        strict = True
-
-
-class Runs(_Result):
+class Runs(Result):
     """The trained models: one row per replica."""
 
     run: pl.String
@@ -58,7 +48,7 @@ class Runs(_Result):
         unique = ["run", "replica"]
 
 
-class Accuracy(_Result):
+class Accuracy(Result):
     """DYCK-A1 on each evaluation set; all positions of all sequences count the same."""
 
     run: pl.String
@@ -83,7 +73,7 @@ class Accuracy(_Result):
 _MAP = ["run", "replica", "probe_split", "seq_id", "layer", "head", "start_included", "causal"]
 
 
-class Attention(_Result):
+class Attention(Result):
     """Maps that figures show, the entries with key <= query; with the start token, it is position 0."""
 
     run: pl.String
@@ -114,7 +104,7 @@ class Attention(_Result):
         return data.lazyframe.select(~pl.col("causal") | (pl.col("key") <= pl.col("query")))
 
 
-class Variation(_Result):
+class Variation(Result):
     """DYCK-A2: mean |A_r - A_s|_F^2 over pairs of replicas, with an interval from resampling replicas."""
 
     run: pl.String
@@ -152,7 +142,7 @@ class Variation(_Result):
         return data.lazyframe.select(pl.col("variation_mean").is_not_null() == (pl.col("n_models") >= 2))
 
 
-class VariationTable1(_Result):
+class VariationTable1(Result):
     """Table 1: variation on the sentences of D5 with the start token, averaged over the sentences."""
 
     run: pl.String
@@ -185,7 +175,7 @@ class VariationTable1(_Result):
         return data.lazyframe.select((pl.col("n_excluded") > 0) == (pl.col("excluded_reason") != ""))
 
 
-class StackScore(_Result):
+class StackScore(Result):
     """DYCK-A4 on data like the training data, start token included as in training."""
 
     run: pl.String
@@ -212,7 +202,7 @@ class StackScore(_Result):
         unique = ["run", "replica", "layer", "head"]
 
 
-class Contrasts(_Result):
+class Contrasts(Result):
     """Comparisons between runs that claims are about; null where a value is not defined."""
 
     contrast: pl.String = pa.Field(
@@ -252,7 +242,7 @@ class Contrasts(_Result):
         return data.lazyframe.select((pl.col("lo") <= pl.col("hi")).fill_null(True))
 
 
-class Balance(_Result):
+class Balance(Result):
     """DYCK-A5: balance violation of the models with a minimal first layer."""
 
     run: pl.String
@@ -267,7 +257,7 @@ class Balance(_Result):
         unique = ["run", "replica"]
 
 
-class BalanceDetail(_Result):
+class BalanceDetail(Result):
     """|S| and P behind every beta, for the query b = closer of type j of a bracket opened at depth d.
 
     Both carry one common factor per replica and query (the largest exponent): only s_norm / p_dj has a meaning.
@@ -288,7 +278,7 @@ class BalanceDetail(_Result):
         unique = ["run", "replica", "d", "dprime", "i", "j"]
 
 
-class Fig3(_Result):
+class Fig3(Result):
     """Figures 3 and 10: balance violation against accuracy at lengths 400 to 500, one row per replica of an arm."""
 
     run: pl.String
@@ -306,7 +296,7 @@ class Fig3(_Result):
         unique = ["run", "replica"]
 
 
-class Readings(_Result):
+class Readings(Result):
     """What an open choice does to the numbers: each reading of it by a run of its own, all else being equal."""
 
     choice: pl.String = pa.Field(str_length={"min_value": 1})
@@ -329,7 +319,7 @@ class Readings(_Result):
         unique = ["choice", "reading", "quantity"]
 
 
-class PruningDemo(_Result):
+class PruningDemo(Result):
     """DYCK-TH6 on a trained target: bracket accuracy of the target, of a random parent, and of the parent pruned.
 
     One parent for every number of candidates per weight; the target and its head are the same for all.
@@ -362,7 +352,7 @@ class PruningDemo(_Result):
         unique = ["network", "candidates"]
 
 
-class PruningMaps(_Result):
+class PruningMaps(Result):
     """Attention on D4 without start token, of the target and of the parent layers that it is pruned into."""
 
     network: pl.String = pa.Field(isin=NETWORKS)
@@ -384,7 +374,7 @@ class PruningMaps(_Result):
         return data.lazyframe.select((total - 1).abs() <= 1e-5)
 
 
-class ClassLift(_Result):
+class ClassLift(Result):
     """DYCK-A6: how much a head of a model that copies looks at a class of keys, against uniform attention.
 
     Means over the queries of a class in held-out strings, start token included. Key classes are tokens, and two
@@ -408,7 +398,7 @@ class ClassLift(_Result):
         unique = ["run", "replica", "layer", "head", "query_class", "key_class"]
 
 
-class Ablation(_Result):
+class Ablation(Result):
     """DYCK-A6: accuracy of copying, over all positions of held-out strings, when one head's map is replaced."""
 
     run: pl.String
@@ -435,7 +425,7 @@ class Ablation(_Result):
         return data.lazyframe.select(~pl.col("misleading") | pl.col("interpretable"))
 
 
-class CopyMaps(_Result):
+class CopyMaps(Result):
     """All maps of models that copy on D4, the entries with key <= query; position 0 is the start token."""
 
     run: pl.String
@@ -459,7 +449,7 @@ class CopyMaps(_Result):
         return data.lazyframe.select((total - 1).abs() <= 1e-5)
 
 
-class HeadImportance(_Result):
+class HeadImportance(Result):
     """DYCK-E11: what a head is worth to bracket accuracy, the others left as they are or trained on without it.
 
     Further training alone changes accuracy, too, so what it does without a head is held against what it does with all.

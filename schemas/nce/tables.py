@@ -6,6 +6,8 @@ import pandera.polars as pa
 import polars as pl
 from pandera.api.polars.types import PolarsData
 
+from schemas.results import Result
+
 NCE, ENCE = LOSSES = ["nce", "ence"]
 GD, NGD, NEWTON = OPTIMIZERS = ["gd", "ngd", "newton"]
 S_LOSS, S_DIST = SELECTIONS = ["s_loss", "s_dist"]
@@ -25,14 +27,7 @@ STANDARD, CONSERVATIVE, FIXED, THEOREM_19 = RULES = ["1/lambda_M", "lambda_rho/l
 TENTH, ONE, INVERSE = TARGETS = ["0.1R", "1", "1/R"]
 
 
-class _Result(pa.DataFrameModel):
-    """What every result table carries: the scale and the hash of the parameters of the job that made it."""
-
-    scale: pl.String = pa.Field(isin=["smoke", "quick", "paper"])
-    params_hash: pl.String = pa.Field(str_length={"min_value": 1})
-
-
-class Landscape(_Result):
+class Landscape(Result):
     """N1: the population loss of N(R, 1) against N(0, 1) at tau_q and tau_*, and its Hessian at tau_*."""
 
     R: pl.Float64 = pa.Field(ge=0)
@@ -54,11 +49,10 @@ class Landscape(_Result):
     class Config:
         """One row per R and loss."""
 
-        strict = True
         unique = ["R", "loss"]
 
 
-class HessianQ(_Result):
+class HessianQ(Result):
     """Lemma 48: the Hessian at tau_q, the same for both losses."""
 
     R: pl.Float64 = pa.Field(ge=0)
@@ -70,11 +64,10 @@ class HessianQ(_Result):
     class Config:
         """One row per R."""
 
-        strict = True
         unique = ["R"]
 
 
-class Annulus(_Result):
+class Annulus(Result):
     """N2, Lemma 49: how small the NCE gradient is on circles of radius rR around tau_*."""
 
     R: pl.Float64 = pa.Field(gt=0)
@@ -89,11 +82,10 @@ class Annulus(_Result):
     class Config:
         """One row per circle."""
 
-        strict = True
         unique = ["R", "r"]
 
 
-class Steps(_Result):
+class Steps(Result):
     """N3 to N5: updates on the population loss from tau_q until the distance to tau_* is at most the target."""
 
     R: pl.Float64 = pa.Field(gt=0)
@@ -113,7 +105,6 @@ class Steps(_Result):
     class Config:
         """One row per path and target."""
 
-        strict = True
         unique = ["R", "loss", "optimizer", "rule", "target"]
 
     @pa.dataframe_check(name="what is not censored ended before the cap")
@@ -121,7 +112,7 @@ class Steps(_Result):
         return data.lazyframe.select(pl.col("steps") <= pl.col("cap"))
 
 
-class Crossings(_Result):
+class Crossings(Result):
     """N3: how many steps GD (eta = 1/lambda_M, NCE) takes from 0.15 R to 0.1 R, and the bound of the proof."""
 
     R: pl.Float64 = pa.Field(gt=0)
@@ -131,11 +122,10 @@ class Crossings(_Result):
     class Config:
         """One row per R."""
 
-        strict = True
         unique = ["R"]
 
 
-class FullNewton(_Result):
+class FullNewton(Result):
     """N4, ablation: the distance to tau_* after each Newton step of size 1."""
 
     R: pl.Float64 = pa.Field(gt=0)
@@ -146,11 +136,10 @@ class FullNewton(_Result):
     class Config:
         """One row per step."""
 
-        strict = True
         unique = ["R", "loss", "step"]
 
 
-class Rates(_Result):
+class Rates(Result):
     """Slopes by least squares with t intervals, and what is predicted."""
 
     quantity: pl.String
@@ -170,11 +159,10 @@ class Rates(_Result):
     class Config:
         """One row per fit."""
 
-        strict = True
         unique = ["quantity", "loss"]
 
 
-class RatePoints(_Result):
+class RatePoints(Result):
     """The points of each fit in `Rates`, and their residuals."""
 
     quantity: pl.String
@@ -187,14 +175,13 @@ class RatePoints(_Result):
     class Config:
         """One row per point."""
 
-        strict = True
         unique = ["quantity", "loss", "R"]
 
 
 _RUN = ["dim", "loss", "optimizer", "eta", "n", "seed"]
 
 
-class _GaussRun(_Result):
+class _GaussRun(Result):
     """What every table of N6 about single runs names."""
 
     dim: pl.Int8 = pa.Field(isin=[1, 16])
@@ -218,7 +205,6 @@ class GaussRuns(_GaussRun):
     class Config:
         """One row per run and step."""
 
-        strict = True
         unique = [*_RUN, "step"]
 
     @pa.dataframe_check(name="the running minimum does not grow")
@@ -243,7 +229,6 @@ class GaussFinal(_GaussRun):
     class Config:
         """One row per run."""
 
-        strict = True
         unique = _RUN
 
 
@@ -251,7 +236,7 @@ class GaussWithoutMeans(GaussFinal):
     """N6, ablation: the same in 16 dimensions with 17 coordinates, without those of the means."""
 
 
-class GaussSelected(_Result):
+class GaussSelected(Result):
     """N6: the step size that each rule of selection takes, from the same seeds that are shown."""
 
     dim: pl.Int8 = pa.Field(isin=[1, 16])
@@ -267,11 +252,10 @@ class GaussSelected(_Result):
     class Config:
         """One row per method and rule."""
 
-        strict = True
         unique = ["dim", "loss", "optimizer", "n", "rule"]
 
 
-class GaussContrasts(_Result):
+class GaussContrasts(Result):
     """N6: mean difference of smallest distances, first minus second, paired by seed, with a bootstrap interval."""
 
     dim: pl.Int8 = pa.Field(isin=[1, 16])
@@ -290,11 +274,10 @@ class GaussContrasts(_Result):
     class Config:
         """One row per pair of methods."""
 
-        strict = True
         unique = ["dim", "n", "matched", "eta", "first", "second"]
 
 
-class GaussPrecision(_Result):
+class GaussPrecision(Result):
     """What rounding does to NCE-NGD in one dimension: sigmoid(-psi) to all digits, or as 1 - sigmoid(psi)."""
 
     n: pl.Int32 = pa.Field(gt=0)
@@ -309,11 +292,10 @@ class GaussPrecision(_Result):
     class Config:
         """One row per path; both kinds see the same samples."""
 
-        strict = True
         unique = ["n", "eta", "seed", "sigmoid"]
 
 
-class GaussPopulation(_Result):
+class GaussPopulation(Result):
     """N6 without samples, in one dimension: the smallest distance after the same number of updates."""
 
     loss: pl.String = pa.Field(isin=LOSSES)
@@ -325,11 +307,10 @@ class GaussPopulation(_Result):
     class Config:
         """One row per method and step size."""
 
-        strict = True
         unique = ["loss", "optimizer", "eta"]
 
 
-class DigitsNoise(_Result):
+class DigitsNoise(Result):
     """N7: the Gaussian noise fitted to the training images of each seed of the stand-in."""
 
     q_kind: pl.String = pa.Field(isin=NOISES)
@@ -340,7 +321,6 @@ class DigitsNoise(_Result):
     class Config:
         """One row per noise and seed."""
 
-        strict = True
         unique = ["q_kind", "seed"]
 
     @pa.dataframe_check(name="64 means, 64 x 64 covariances")
@@ -353,7 +333,7 @@ class DigitsNoise(_Result):
 _IMAGE_RUN = ["dataset", "q_kind", "loss", "optimizer", "eta", "seed"]
 
 
-class _ImageRun(_Result):
+class _ImageRun(Result):
     """What every table of N7 about single models names."""
 
     dataset: pl.String = pa.Field(description="id of the images in params/nce.yaml")
@@ -395,7 +375,6 @@ class DigitsRuns(_ImageRun):
     class Config:
         """One row per model and logged update."""
 
-        strict = True
         unique = [*_IMAGE_RUN, "step"]
 
     @pa.dataframe_check(name="only what diverged has no loss")
@@ -424,11 +403,10 @@ class DigitsFinal(_ImageRun):
     class Config:
         """One row per model."""
 
-        strict = True
         unique = _IMAGE_RUN
 
 
-class DigitsSelected(_Result):
+class DigitsSelected(Result):
     """N7: the step size that each rule of selection takes, from the same seeds that are shown; one at which a seed
     diverged is not taken."""
 
@@ -448,11 +426,10 @@ class DigitsSelected(_Result):
     class Config:
         """One row per method and rule."""
 
-        strict = True
         unique = ["dataset", "q_kind", "loss", "optimizer", "rule"]
 
 
-class DigitsContrasts(_Result):
+class DigitsContrasts(Result):
     """N7: NGD minus GD, each at the step size selected for it, paired by seed, with a bootstrap interval."""
 
     dataset: pl.String
@@ -473,7 +450,6 @@ class DigitsContrasts(_Result):
     class Config:
         """One row per pair of methods, rule and quantity."""
 
-        strict = True
         unique = ["dataset", "q_kind", "loss", "rule", "quantity"]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from pipeline import params
+from pipeline.steps.analyse import finished
 from schemas.dyck.tables import SCHEMAS
 
 ROOT = Path(__file__).parents[2]
@@ -40,6 +41,6 @@ def analyse(context: SimpleNamespace, **own: dict[str, Any]) -> dict[str, pl.Dat
             module = importlib.import_module(f"pipeline.studies.dyck.analysis.{entry.module}")
             made = module.analyse(SimpleNamespace(**seen))
             assert list(made) == entry.tables
-            for name, frame in made.items():
+            for name, frame in finished(made, SCHEMAS, context).items():
                 found[name].append(frame)
     return {name: pl.concat(frames) for name, frames in found.items()}

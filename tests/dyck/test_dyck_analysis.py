@@ -124,7 +124,7 @@ def context(
     settings = SimpleNamespace(min_accuracy=min_accuracy, resamples=200, confidence=0.95, stored_maps=2)
     return SimpleNamespace(
         study="dyck", settings=settings, datasets=lambda: [key for key in DATASETS if key not in without],
-        scale="smoke", seed=1, params_hash="abc",
+        scale="smoke", seed=1, params_hash="0" * 32,
         dataset=lambda key: datasets.generate(DATASETS[key], key, 1)[0],
         model=ensemble,
         runs=lambda: runs or list(RUNS),

@@ -186,7 +186,7 @@ def judge(scale: str = "quick", theory: pl.DataFrame | None = None, **replaced: 
     found |= {"ablation": ablation()} | replaced
     rows = theory_rows() if theory is None else theory
     context = SimpleNamespace(
-        study="dyck", scale=scale, seed=1, params_hash="abc", table=found.__getitem__, theory=lambda: rows,
+        study="dyck", scale=scale, seed=1, params_hash="0" * 32, table=found.__getitem__, theory=lambda: rows,
         settings=loaded(scale).studies["dyck"].claims,
     )  # fmt: skip
     frame = claims.judge(context)
@@ -435,7 +435,7 @@ def judged(found: dict[str, pl.DataFrame]) -> dict[tuple[str, str], tuple[Any, .
     """What was measured, and the verdict, by gate."""
     tables_, checks = {name: frame for name, frame in found.items() if name != "theory"}, found["theory"]
     context = SimpleNamespace(
-        study="dyck", scale="paper", params_hash="abc", table=tables_.__getitem__, theory=lambda: checks,
+        study="dyck", scale="paper", params_hash="0" * 32, table=tables_.__getitem__, theory=lambda: checks,
         settings=loaded("paper").studies["dyck"].claims,
     )  # fmt: skip
     columns = ["claim", "gate", "value", "lo", "hi", "n", "verdict"]

@@ -72,7 +72,7 @@ def context(
     settings = SimpleNamespace(min_accuracy=0.0, resamples=100, confidence=0.95, stored_maps=1)
     listed = [key for key in ENTRIES if key != without]
     return SimpleNamespace(
-        study="dyck", scale="smoke", seed=1, params_hash="abc",
+        study="dyck", scale="smoke", seed=1, params_hash="0" * 32,
         settings=settings, datasets=lambda: listed,
         runs=lambda: list(runs),
         dataset=lambda key: datasets.generate(ENTRIES[key], key, 1)[0],

@@ -182,7 +182,7 @@ def test_deleted_output_is_planned_with_everything_below(built: Workspace) -> No
 def test_what_is_edited_while_a_step_runs_is_not_taken_for_what_ran(built: Workspace) -> None:
     built.set_lr("toy-a", 0.75)
     process = built.start("snakemake", FIGURE, TOY_SECONDS="toy-a:3")
-    built.wait_for_step("train-toy-a")
+    built.wait_for_step("train-toy-a", process)
     built.edit("pipeline/studies/toy/figures/means.py")  # its step has not begun, so it reads this
     built.edit("pipeline/studies/toy/runs.py")
     output, _ = process.communicate()
@@ -198,9 +198,9 @@ def test_parameters_edited_to_and_fro_while_steps_run(built: Workspace) -> None:
     before = built.artifacts()
     built.edit("pipeline/studies/toy/datasets.py")
     process = built.start("snakemake", MODEL_A, TOY_SECONDS="toy-numbers:3")
-    built.wait_for_step("dataset-toy-numbers")
+    built.wait_for_step("dataset-toy-numbers", process)
     built.set_lr("toy-a", 0.75)
-    built.wait_for_step("train-toy-a")
+    built.wait_for_step("train-toy-a", process)
     built.set_lr("toy-a", 0.5)
     process.communicate()
     assert built.artifacts() != before

@@ -18,7 +18,7 @@ def _busy(workspace: Workspace, engine: str, seconds: int = 5) -> subprocess.Pop
     """``engine`` at work, in the middle of the training of toy-a."""
     workspace.set_lr("toy-a", 0.75)
     process = workspace.start(*ENGINES[engine], TOY_SECONDS=f"toy-a:{seconds}")
-    workspace.wait_for_step("train-toy-a")
+    workspace.wait_for_step("train-toy-a", process)
     return process
 
 

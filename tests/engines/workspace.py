@@ -134,12 +134,13 @@ class Workspace:
         with (self.path / file).open("a") as out:
             out.write(text)
 
-    def wait_for_step(self, job: str) -> None:
-        """Until the step is at work: it holds its lock and has written its process id there."""
+    def wait_for_step(self, job: str, process: subprocess.Popen[str]) -> None:
+        """Wait until ``process`` has the step at work: it holds its lock and has written its process id there."""
         lock = self.path / ".sandglass/jobs" / f"{job}.lock"
         before = lock.read_text() if lock.exists() else ""
         deadline = time.monotonic() + TIMEOUT
         while not lock.exists() or lock.read_text() in ("", before):
+            assert process.poll() is None, f"{job} did not start: {process.communicate()[0]}"
             assert time.monotonic() < deadline, f"{job} did not start"
             time.sleep(0.05)
         time.sleep(1)  # into its work

@@ -17,12 +17,14 @@ from test_nce_study import SEED, context
 from pipeline import params
 from pipeline.kit.verdicts import Gate
 from pipeline.models.log_ratio import exponential_family as log_ratio
+from pipeline.steps.analyse import finished
 from pipeline.studies.nce import claims
 from pipeline.studies.nce.claims import gauss, images, landscape, steps
 from pipeline.studies.nce.claims.theory import checks as checks_gates
 from pipeline.studies.nce.names import CHECKS
 from pipeline.studies.nce.theory import barrier
 from schemas.claims import NOT_REPRODUCED, NOT_TESTED
+from schemas.nce.tables import SCHEMAS
 from schemas.theory import rows as theory_rows
 
 Tables = dict[str, pl.DataFrame]
@@ -61,7 +63,7 @@ def made(loaded: params.Params) -> Tables:
     for key, grid in GRIDS.items():
         run = context(loaded, key, **grid)
         analysis = importlib.import_module(f"pipeline.studies.nce.analysis.{run.entry.module}")
-        for name, frame in analysis.analyse(run).items():
+        for name, frame in finished(analysis.analyse(run), SCHEMAS, run).items():
             found.setdefault(name, []).append(frame)
     tables = {name: pl.concat(frames) for name, frames in found.items()} | image_tables(Study(CURVES))
     # A line through the steps of GD, and its steps at R = 5, would take minutes.
@@ -105,7 +107,7 @@ def check(loaded: params.Params, key: str) -> pl.DataFrame:
 
 def reading(loaded: params.Params, tables: Tables, theory: pl.DataFrame) -> Any:
     return SimpleNamespace(
-        study="nce", settings=loaded.studies["nce"].claims, scale="paper", params_hash="0",
+        study="nce", settings=loaded.studies["nce"].claims, scale="paper", params_hash="0" * 32,
         table=tables.__getitem__, theory=lambda: theory,
     )  # fmt: skip
 

@@ -16,6 +16,7 @@ from pipeline import params
 from pipeline.errors import SandglassError
 from pipeline.kit import charts
 from pipeline.report import catalogue, index
+from pipeline.steps.analyse import finished
 from pipeline.store import tables
 from pipeline.studies.nce import claims, constructions, datasets
 from pipeline.studies.nce.analysis import gauss, landscape, steps
@@ -50,12 +51,13 @@ def context(loaded: params.Params, experiment: str, **changed: Any) -> Any:
 
     return SimpleNamespace(
         study="nce", experiment=experiment, entry=entry, settings=loaded.studies["nce"].analysis, scale="quick",
-        seed=SEED, params_hash="0", datasets=lambda: list(entry.datasets), dataset=dataset, runs=list,
+        seed=SEED, params_hash="0" * 32, datasets=lambda: list(entry.datasets), dataset=dataset, runs=list,
     )  # fmt: skip
 
 
 def sampled(loaded: params.Params, **changed: Any) -> dict[str, pl.DataFrame]:
-    return gauss.analyse(context(loaded, "nce-gaussians", **changed))
+    run = context(loaded, "nce-gaussians", **changed)
+    return finished(gauss.analyse(run), SCHEMAS, run)
 
 
 @pytest.fixture(scope="module")
@@ -65,9 +67,10 @@ def made(loaded: params.Params) -> dict[str, pl.DataFrame]:
     for key, entry in loaded.experiments.items():
         if entry.tables:
             module = importlib.import_module(f"pipeline.studies.nce.analysis.{entry.module}")
-            analysed = module.analyse(context(loaded, key))
+            run = context(loaded, key)
+            analysed = module.analyse(run)
             assert set(analysed) == set(entry.tables)
-            for name, frame in analysed.items():
+            for name, frame in finished(analysed, SCHEMAS, run).items():
                 found[name].append(frame)
     return {name: pl.concat(frames) for name, frames in found.items()}
 
@@ -367,7 +370,7 @@ def results(
     loaded: params.Params, made: dict[str, pl.DataFrame], theory: pl.DataFrame, **changed: Any
 ) -> Any:
     return SimpleNamespace(
-        study="nce", settings=loaded.studies["nce"].claims, scale="quick", params_hash="0",
+        study="nce", settings=loaded.studies["nce"].claims, scale="quick", params_hash="0" * 32,
         table=lambda name: changed.get(name, made[name]), theory=lambda: changed.get("checks", theory),
     )  # fmt: skip
 

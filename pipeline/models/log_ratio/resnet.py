@@ -169,9 +169,4 @@ def load(path: Path) -> Ensemble:
 
     Raises SandglassError if it is missing, damaged, or does not fit its own header.
     """
-    arrays, header = checkpoints.read(path)
-    spec = Spec(**header["spec"])
-    checkpoints.check_shapes(path, arrays, shapes(spec))
-    tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
-    table = tensors.pop("table")
-    return Ensemble(spec, tensors, table, header)
+    return Ensemble(*checkpoints.load(path, Spec, shapes))

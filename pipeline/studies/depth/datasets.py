@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from pipeline.kit.streams import stream
 from pipeline.languages import sequence_tasks as tasks
+from pipeline.store import tables
 from schemas.depth.datasets import Sequences
 
 SCHEMA = Sequences
@@ -132,6 +133,4 @@ def _frame(entry: Any, split: str, corpus: int, sample: tasks.Sample) -> pl.Data
 
 def _lists(values_NxK: NDArray[np.int64]) -> pl.Series:
     n, k = values_NxK.shape
-    if not k:
-        return pl.Series([[]] * n, dtype=pl.List(pl.Int16))
-    return pl.Series(values_NxK.astype(np.int16)).arr.to_list()
+    return tables.lists(values_NxK.astype(np.int16).ravel(), np.full(n, k))

@@ -10,6 +10,7 @@ import polars as pl
 
 from pipeline.kit.streams import stream
 from pipeline.languages import dyck
+from pipeline.store import tables
 from schemas.dyck.datasets import Sequences
 
 if TYPE_CHECKING:
@@ -57,15 +58,8 @@ def _frame(entry: Dataset, grammar: Grammar, corpus: int, tokens: np.ndarray) ->
             "lang_D": np.full(n, grammar.depth, np.int8),
             "corpus_seed": np.full(n, corpus, np.int32),
             "seq_id": np.arange(n, dtype=np.int32),
-            "tokens": _lists(tokens[real], length),
-            "depths": _lists(dyck.depths(tokens)[real], length),
+            "tokens": tables.lists(tokens[real], length),
+            "depths": tables.lists(dyck.depths(tokens)[real], length),
             "length": length.astype(np.int16),
         }
     )
-
-
-def _lists(values: np.ndarray, lengths: np.ndarray) -> pl.Series:
-    """A list column from its values, one list after another (every list has at least one)."""
-    row = np.repeat(np.arange(len(lengths)), lengths)
-    flat = pl.DataFrame({"row": row, "value": values})
-    return flat.group_by("row", maintain_order=True).agg("value")["value"]

@@ -8,14 +8,13 @@ import altair as alt
 import polars as pl
 
 from pipeline.kit import charts
-from pipeline.kit.charts import number
+from pipeline.kit.attention_maps import QUERY, attention_map
+from pipeline.kit.charts import Figure, empty, number
 from pipeline.kit.results import Results
-from pipeline.studies.depth.figures.common import Figure, empty, shape_name
+from pipeline.studies.depth.figures.common import shape_name
 from pipeline.studies.depth.names import CONSTRUCTED, GENERALIZATION, PROBES, TRAINED, TWO_PAIRS
 
 CELL = 24  # pixels of one weight
-# One hue, ever darker; steep at small weights, where most are. Even 0 is not white.
-WEIGHTS, BLUES = [0, 0.1, 0.3, 0.6, 1], ["#EEF4FA", "#C3DAEE", "#7FB2DA", "#2B74B3", "#06264D"]
 SCALED = "Weights relative to the largest of each map: ReLU attention has no scale of its own"
 
 
@@ -70,41 +69,19 @@ def _maps(context: Results, probes: list[str], name: str) -> Figure:
     return figure.properties(title=title, description=description), data
 
 
-def _map(frame: pl.DataFrame, probe: str, layer: int, source: str) -> alt.Chart:
+def _map(frame: pl.DataFrame, probe: str, layer: int, source: str) -> Any:
     """Return a map, keys below each other, queries beside each other, as in the columns of the paper."""
-    label = f"'{probe}'[datum.value]"
-    axis: dict[str, Any] = {
-        "labelExpr": label, "labelAngle": 0, "ticks": False, "domain": False, "titlePadding": 3, "orient": "bottom",
-    }  # fmt: skip
-    queries, keys = frame["query"].unique().sort().to_list(), list(range(len(probe)))
-    base = alt.Chart(frame).encode(
-        x=alt.X(
-            "query:O", title="query", sort=queries, axis=alt.Axis(**axis), scale=alt.Scale(domain=queries)
-        ),
-        y=alt.Y(
-            "key:O",
-            title="key",
-            sort=keys,
-            axis=alt.Axis(**axis | {"orient": "left"}),
-            scale=alt.Scale(domain=keys),
-        ),
-        color=alt.Color(
-            "share:Q",
-            title="weight",
-            scale=alt.Scale(domain=WEIGHTS, range=BLUES),
-            legend=alt.Legend(orient="bottom", gradientLength=240, values=[0, 0.5, 1]),
-        ),
-        tooltip=[
-            alt.Tooltip("query:O"),
-            alt.Tooltip("query_token:N", title="query token"),
-            alt.Tooltip("key:O"),
-            alt.Tooltip("key_token:N", title="key token"),
-            alt.Tooltip("weight:Q", format=".3f"),
-        ],
-    )
     title = alt.TitleParams([f"layer {layer},", source], fontSize=charts.SIZE, fontWeight="normal", offset=4)
-    size = {"width": CELL * len(queries), "height": CELL * len(keys)}
-    return base.mark_rect(stroke="white", strokeWidth=1).properties(title=title, **size)
+    drawn = attention_map(
+        frame,
+        probe,
+        CELL,
+        columns=QUERY,
+        queries=frame["query"].unique().sort().to_list(),
+        shade="share",
+        title="weight",
+    )
+    return drawn.properties(title=title)
 
 
 def _told(part: pl.DataFrame, probe: str) -> list[str]:

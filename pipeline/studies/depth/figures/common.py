@@ -12,8 +12,6 @@ from pipeline.kit import charts
 from pipeline.kit.charts import number
 from pipeline.studies.depth.names import JUDGED
 
-Figure = tuple[alt.TopLevelMixin, pl.DataFrame]
-
 TASKS = {
     "sc": "memorization",
     "ic_qa": "reasoning",
@@ -63,15 +61,6 @@ def scales(labels: dict[str, int]) -> tuple[alt.Scale, alt.Scale]:
     return alt.Scale(domain=names, range=[colour for colour, _ in looks]), alt.Scale(
         domain=names, range=[dash for _, dash in looks]
     )
-
-
-def empty(title: str, why: str) -> Figure:
-    """Return a figure that says why there is nothing to show."""
-    data = pl.DataFrame({"why": [why]})
-    chart: Any = (
-        alt.Chart(data).mark_text(align="left", color=charts.INK).encode(text="why:N", x=alt.value(0))
-    )
-    return chart.properties(width=600, height=40, title=title, description=f"{title}: {why}."), data
 
 
 def shared(chart: Any, title: alt.TitleParams, description: str) -> alt.TopLevelMixin:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import altair as alt
 import polars as pl
 
+from pipeline.kit import charts
+from pipeline.kit.charts import Figure
 from pipeline.kit.results import Results
 from pipeline.studies.depth.figures import common
-from pipeline.studies.depth.figures.common import Figure
 from pipeline.studies.depth.names import CONTEXTUAL
 
 
@@ -18,7 +19,7 @@ def fig7(context: Results) -> Figure:
     wanted = (pl.col("experiment") == "exp-3") | pl.col("run").is_in([CONTEXTUAL[3], CONTEXTUAL[4]])
     shapes = curves.filter(wanted).select("run", "k", "heads", "layers").unique().sort("k", "layers", "heads")
     if not shapes.height:
-        return common.empty(name, "no run of this figure was trained")
+        return charts.empty(name, "no run of this figure was trained")
     kinds = shapes.select("layers", "heads").unique().sort("layers", "heads")["heads"].to_list()
     labels = {f"[{heads}]": i + 1 for i, heads in enumerate(kinds)}
     parts, panels, words = [], [], []

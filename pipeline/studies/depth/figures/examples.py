@@ -8,8 +8,9 @@ import altair as alt
 import polars as pl
 
 from pipeline.kit import charts
+from pipeline.kit.charts import Figure, empty
 from pipeline.kit.results import Results
-from pipeline.studies.depth.figures.common import TASKS, Figure, empty
+from pipeline.studies.depth.figures.common import TASKS
 
 TILE, ROW = 22, 52  # pixels
 WIDEST = 25  # tiles in a line, so that a figure is at most 660 pixels wide

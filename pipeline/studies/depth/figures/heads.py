@@ -5,9 +5,10 @@ from __future__ import annotations
 import altair as alt
 import polars as pl
 
+from pipeline.kit import charts
+from pipeline.kit.charts import Figure
 from pipeline.kit.results import Results
 from pipeline.studies.depth.figures import common
-from pipeline.studies.depth.figures.common import Figure
 from pipeline.studies.depth.names import GENERALIZATION, MEMORIZATION, REASONING
 
 
@@ -32,7 +33,7 @@ def _heads(context: Results, task: str, reference: str, name: str, depth: str) -
     wanted = (pl.col("task") == task) & ((pl.col("run") == reference) | (pl.col("experiment") == "exp-2"))
     shapes = curves.filter(wanted).select("run", "heads").unique().sort("heads")
     if not shapes.height:
-        return common.empty(name, "no run of this figure was trained")
+        return charts.empty(name, "no run of this figure was trained")
     runs = dict(shapes.iter_rows())
     labels = {f"[{heads}]": i + 1 for i, heads in enumerate(dict.fromkeys(runs.values()))}
     data = common.medians(curves, {run: f"[{heads}]" for run, heads in runs.items()})

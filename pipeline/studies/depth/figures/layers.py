@@ -8,9 +8,9 @@ import altair as alt
 import polars as pl
 
 from pipeline.kit import charts
+from pipeline.kit.charts import Figure
 from pipeline.kit.results import Results
 from pipeline.studies.depth.figures import common
-from pipeline.studies.depth.figures.common import Figure
 from pipeline.studies.depth.names import CONTEXTUAL, GENERALIZATION, MEMORIZATION, REASONING
 
 FIGURE_2 = {"sc": MEMORIZATION, "ic_qa": REASONING, "tm": GENERALIZATION, "ic_tm": CONTEXTUAL}
@@ -45,7 +45,7 @@ def fig2(context: Results) -> Figure:
         rows.append(common.pair(parts[-1], labels, guesses).properties(title=title))
         words.append(f"{common.TASKS[task]}: {common.ends(parts[-1], labels)}")
     if not parts:
-        return common.empty("Accuracy and loss by depth (Figure 2)", "no run of this figure was trained")
+        return charts.empty("Accuracy and loss by depth (Figure 2)", "no run of this figure was trained")
     title = alt.TitleParams(
         "Accuracy and loss by depth (Figure 2)",
         subtitle=common.BANDS,
@@ -61,7 +61,7 @@ def final_accuracy(context: Results) -> Figure:
     shown = pl.col("experiment").is_in(["exp-1", "control"])
     table = context.table("accuracy").filter(common.JUDGED_SPLIT | other, pl.col("n") > 0, shown)
     if not table.height:
-        return common.empty(name, "no run was trained")
+        return charts.empty(name, "no run was trained")
     among = (
         pl.when(other).then(pl.col("split").replace(OTHERS))
         .when(pl.col("among") == "context").then(pl.lit(CONTEXT))
@@ -133,7 +133,7 @@ def learning_rates(context: Results) -> Figure:
     name = "Training loss by learning rate"
     table = context.table("learning_rates").filter(experiment="exp-1")
     if not table.height:
-        return common.empty(name, "no run was trained")
+        return charts.empty(name, "no run was trained")
     data = table.select(
         pl.col("task").replace_strict(common.TASKS),
         *("run", "k", "l", "sequences", "layers", "lr", "n", "n_diverged", "training_loss", "chosen"),
@@ -206,7 +206,7 @@ def contextual_settings(context: Results) -> Figure:
     runs = {row["run"]: _setting(row) for row in known.iter_rows(named=True)}
     data = common.medians(curves, runs)
     if known.filter(experiment="ablation").height == 0 or not data.height:
-        return common.empty(name, "no run of this figure was trained")
+        return charts.empty(name, "no run of this figure was trained")
     # The two at the setting of Figure 2 look as they do there.
     looks = {CONTEXTUAL[2]: 2, CONTEXTUAL[3]: 3}
     others = (number for number in common.DEPTHS if number not in looks.values())

@@ -6,9 +6,9 @@ import altair as alt
 import polars as pl
 
 from pipeline.kit import charts
-from pipeline.kit.charts import number
+from pipeline.kit.charts import Figure, empty, number
 from pipeline.kit.results import Results
-from pipeline.studies.depth.figures.common import JUDGED_SPLIT, Figure, empty
+from pipeline.studies.depth.figures.common import JUDGED_SPLIT
 
 
 def nested(context: Results) -> Figure:

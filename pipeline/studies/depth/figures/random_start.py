@@ -6,8 +6,9 @@ import altair as alt
 import polars as pl
 
 from pipeline.kit import charts
+from pipeline.kit.charts import Figure, empty
 from pipeline.kit.results import Results
-from pipeline.studies.depth.figures.common import JUDGED_SPLIT, UNIT, Figure, empty, shape_name
+from pipeline.studies.depth.figures.common import JUDGED_SPLIT, UNIT, shape_name
 
 
 def random_start(context: Results) -> Figure:

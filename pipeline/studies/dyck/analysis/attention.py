@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pipeline.kit.inputs import Inputs
 
 
-def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
+def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
     """Return the tables of DYCK-E1, E2, E3 and E5."""
     datasets = {key: context.dataset(key) for key in context.datasets()}
     with one_thread():

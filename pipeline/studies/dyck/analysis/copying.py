@@ -56,7 +56,7 @@ MODES: dict[str, Callable[[int], Tensor]] = {
 }
 
 
-def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
+def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
     """Return the tables of DYCK-E10."""
     datasets = {key: context.dataset(key) for key in context.datasets()}
     parts: list[rows.Rows] = []

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 IMPORTANCES = ("importance_fixed", "importance_adapt")
 
 
-def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
+def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
     """Return the tables of DYCK-E11."""
     datasets = {key: context.dataset(key) for key in context.datasets()}
     parts: list[rows.Rows] = []

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pipeline.kit.inputs import Inputs
 
 
-def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
+def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
     """Return the tables of DYCK-E6 and E7."""
     datasets = {key: context.dataset(key) for key in context.datasets()}
     with one_thread():

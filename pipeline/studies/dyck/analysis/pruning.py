@@ -34,7 +34,7 @@ ROOM = 3  # the parent's embedding over the target's: room for the values (Lemma
 Array = NDArray[np.float64]
 
 
-def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
+def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
     """Return the tables of DYCK-TH6 on a trained target."""
     datasets = {key: context.dataset(key) for key in context.datasets()}
     with one_thread():

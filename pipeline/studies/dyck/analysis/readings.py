@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pipeline.kit.inputs import Inputs
 
 
-def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
+def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
     """Return the table ``readings`` and, of the runs that no other experiment measures, those on single runs."""
     datasets = {key: context.dataset(key) for key in context.datasets()}
     own = [run for run in context.runs() if context.run_header(run)["job"] not in context.entry.repeated]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pipeline.kit.inputs import Inputs
 
 
-def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
+def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
     """Return the tables of DYCK-E8 and E9."""
     datasets = {key: context.dataset(key) for key in context.datasets()}
     parts: list[rows.Rows] = []

@@ -8,8 +8,8 @@ import altair as alt
 import polars as pl
 
 from pipeline.kit import charts
-from pipeline.kit.charts import number
-from pipeline.studies.dyck.figures.common import PROBE_TEXT, Figure, maps, theory_points
+from pipeline.kit.charts import Figure, number
+from pipeline.studies.dyck.figures.common import PROBE_TEXT, maps, theory_points
 from pipeline.studies.dyck.names import (
     LINEAR,
     MINIMAL,

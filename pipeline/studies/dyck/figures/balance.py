@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeline.studies.dyck.figures.common import Figure, scatter
+from pipeline.kit.charts import Figure
+from pipeline.studies.dyck.figures.common import scatter
 from pipeline.studies.dyck.names import COMPLETE
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ import altair as alt
 import polars as pl
 
 from pipeline.kit import charts
-from pipeline.kit.charts import number
+from pipeline.kit.attention_maps import attention_map
+from pipeline.kit.charts import Figure, number
 from pipeline.studies.dyck.names import ARMS, PROBE, START_SIGN
 
 if TYPE_CHECKING:
@@ -18,12 +19,8 @@ UNIT = [0, 0.2, 0.4, 0.6, 0.8, 1]  # ticks of shares
 LOG_TITLE = "attention variation (log scale)"
 PROBE_TEXT = "[[[[]]]](((())))"  # D4: footnote 10
 CELL = 15  # pixels of one attention weight
-# One hue, ever darker; steep at small weights, where most are. Even 0 is not white: white is masked.
-WEIGHTS, BLUES = [0, 0.1, 0.3, 0.6, 1], ["#EEF4FA", "#C3DAEE", "#7FB2DA", "#2B74B3", "#06264D"]
 ARM_COLOURS = {"standard": charts.VERMILLION, "contrastive": charts.BLUE}
 ACCURACIES = {"acc_close": "share of closers predicted", "acc_thr80": "share of positions sure of the closer"}
-
-Figure = tuple[alt.TopLevelMixin, pl.DataFrame]
 
 
 def log_domain(
@@ -80,8 +77,7 @@ def maps(
         f"Boxes mark the last unmatched open bracket of each query. {'. '.join(words) or 'No model to show'}."
     )
     if not frames:
-        empty = pl.DataFrame(schema={"panel": pl.String, "weight": pl.Float64})
-        return alt.Chart(empty).mark_rect().properties(title=title, description=told), empty
+        return charts.empty(title, "no model to show")
     subtitle = [
         f"Probe {'with ' if start else ''}{convention}; boxes: the last unmatched open bracket of each query.",
         "Stack score: share of queries of held-out strings with most weight on their box.",
@@ -132,42 +128,8 @@ def _map_scores(accuracy: pl.DataFrame, stack: pl.DataFrame, run: str, replica: 
 
 def map_panel(frame: pl.DataFrame, scores: list[str], cell: int = CELL, text: str = PROBE_TEXT) -> Any:
     """Return one map, ``cell`` pixels per weight, boxes at the last unmatched open bracket."""
-    label = f"'{text}'[datum.value]"
-    axis: dict[str, Any] = {
-        "labelExpr": label,
-        "labelAngle": 0,
-        "ticks": False,
-        "domain": False,
-        "titlePadding": 4,
-        "labelFontSize": min(charts.SIZE, cell - 2),
-    }
-    order = list(range(len(text)))
-    x = alt.X("key:O", title="key", sort=order, axis=alt.Axis(**axis), scale=alt.Scale(domain=order))
-    y = alt.Y("query:O", title="query", sort=order, axis=alt.Axis(**axis), scale=alt.Scale(domain=order))
-    colour = alt.Color(
-        "weight:Q",
-        title="attention weight",
-        scale=alt.Scale(domain=WEIGHTS, range=BLUES),
-        legend=alt.Legend(orient="bottom", gradientLength=240, values=UNIT),
-    )
-    base = alt.Chart(frame).encode(
-        x=x,
-        y=y,
-        tooltip=[
-            alt.Tooltip("query:O"),
-            alt.Tooltip("query_token:N", title="query token"),
-            alt.Tooltip("key:O"),
-            alt.Tooltip("key_token:N", title="key token"),
-            alt.Tooltip("weight:Q", format=".3f"),
-        ],
-    )
-    weights = base.mark_rect().encode(color=colour)
-    boxes = base.transform_filter(alt.datum.box).mark_rect(
-        filled=False, stroke=charts.VERMILLION, strokeWidth=1.6
-    )
     title = alt.TitleParams(frame["panel"][0], subtitle=", ".join(scores), fontSize=charts.SIZE, offset=6)
-    side = cell * len(text)
-    return alt.layer(weights, boxes).properties(width=side, height=side, title=title)
+    return attention_map(frame, text, cell, boxes=True).properties(title=title)
 
 
 # Balance against accuracy at length

@@ -8,8 +8,8 @@ import altair as alt
 import polars as pl
 
 from pipeline.kit import charts
-from pipeline.kit.charts import number
-from pipeline.studies.dyck.figures.common import ACCURACIES, Figure, theory_points
+from pipeline.kit.charts import Figure, number
+from pipeline.studies.dyck.figures.common import ACCURACIES, theory_points
 
 if TYPE_CHECKING:
     from pipeline.kit.results import Results

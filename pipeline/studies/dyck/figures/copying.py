@@ -8,8 +8,8 @@ import altair as alt
 import polars as pl
 
 from pipeline.kit import charts
-from pipeline.kit.charts import number
-from pipeline.studies.dyck.figures.common import Figure, map_panel
+from pipeline.kit.charts import Figure, number
+from pipeline.studies.dyck.figures.common import map_panel
 from pipeline.studies.dyck.names import (
     ALL_QUERIES,
     BRACKETS,
@@ -124,8 +124,7 @@ def _figure(context: Results, title: str, rule: str, chosen: list[Chosen], cell:
         f"{rule} {'. '.join(words) or 'No model to show'}."
     )
     if not frames:
-        empty = pl.DataFrame(schema={"panel": pl.String, "weight": pl.Float64})
-        return alt.Chart(empty).mark_rect().properties(title=title, description=description), empty
+        return charts.empty(title, "no model to show")
     subtitle = [
         *_wrapped(rule),
         "Lift: attention on a bracket over that of uniform attention, all queries of held-out strings.",

@@ -8,8 +8,7 @@ import altair as alt
 import polars as pl
 
 from pipeline.kit import charts
-from pipeline.kit.charts import number
-from pipeline.studies.dyck.figures.common import Figure
+from pipeline.kit.charts import Figure, number
 from pipeline.studies.dyck.names import HEADS
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import altair as alt
 import polars as pl
 
 from pipeline.kit import charts
-from pipeline.kit.charts import number
-from pipeline.studies.dyck.figures.common import LOG_TITLE, Figure, log_domain, maps, scatter
+from pipeline.kit.charts import Figure, number
+from pipeline.studies.dyck.figures.common import LOG_TITLE, log_domain, maps, scatter
 from pipeline.studies.dyck.names import (
     LONG_PROBE,
     PREFIX,

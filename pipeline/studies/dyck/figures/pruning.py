@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 import polars as pl
 
-from pipeline.studies.dyck.figures.common import PROBE_TEXT, Figure, map_data, map_panel
+from pipeline.kit import charts
+from pipeline.kit.charts import Figure
+from pipeline.studies.dyck.figures.common import PROBE_TEXT, map_data, map_panel
 from pipeline.studies.dyck.names import PARENT, PRUNED, TARGET
 
 if TYPE_CHECKING:
@@ -33,8 +35,7 @@ def pruning_maps(context: Results) -> Figure:
         rows.append(alt.hconcat(*panels, spacing=22))
     title, words = _pruning_title(demo)
     if not rows:
-        empty = pl.DataFrame(schema={"panel": pl.String, "weight": pl.Float64})
-        return alt.Chart(empty).mark_rect().properties(title=title, description=words), empty
+        return charts.empty(str(title.text), "no model to show")
     figure = alt.vconcat(*rows, spacing=22).resolve_scale(color="shared")
     return figure.properties(title=title, description=words), pl.concat(frames)
 

@@ -8,7 +8,8 @@ import altair as alt
 import polars as pl
 
 from pipeline.kit import charts
-from pipeline.studies.dyck.figures.common import UNIT, Figure
+from pipeline.kit.charts import Figure
+from pipeline.studies.dyck.figures.common import UNIT
 from pipeline.studies.dyck.names import (
     LINEAR,
     MINIMAL,

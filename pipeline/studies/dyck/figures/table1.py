@@ -8,7 +8,8 @@ import altair as alt
 import polars as pl
 
 from pipeline.kit import charts
-from pipeline.studies.dyck.figures.common import LOG_TITLE, Figure, log_domain, maps
+from pipeline.kit.charts import Figure
+from pipeline.studies.dyck.figures.common import LOG_TITLE, log_domain, maps
 from pipeline.studies.dyck.names import PREFIX, PUBLISHED_TABLE_1_RANDOM, TABLE_1_PROBE, THREE_LAYERS
 
 if TYPE_CHECKING:

@@ -9,11 +9,9 @@ import numpy as np
 import polars as pl
 
 from pipeline.kit import stats
-from pipeline.store import tables
 from pipeline.studies.dyck.measures.intervals import bootstrapped, pair_means
 from pipeline.studies.dyck.measures.model import COPY, IN_DISTRIBUTION, Maps, Model
 from pipeline.studies.dyck.names import STACK_LIKE
-from schemas.dyck.tables import SCHEMAS
 
 if TYPE_CHECKING:
     from pipeline.kit.inputs import Inputs
@@ -39,14 +37,13 @@ def of_run(context: Inputs, model: Model) -> dict[str, list[pl.DataFrame]]:
     }
 
 
-def tables_of(context: Inputs, parts: Iterable[Rows]) -> dict[str, pl.DataFrame]:
-    """Return the tables that the experiment names, of the rows in ``parts``."""
-    rows: dict[str, list[pl.DataFrame]] = {}
+def tables_of(context: Inputs, parts: Iterable[Rows]) -> dict[str, list[pl.DataFrame]]:
+    """Return the rows in ``parts`` by the table that the experiment names for them."""
+    rows: dict[str, list[pl.DataFrame]] = {name: [] for name in context.entry.tables}
     for part in parts:
-        for name, frames in part.items():
-            rows.setdefault(name, []).extend(frames)
-    stamp = {"scale": context.scale, "params_hash": context.params_hash}
-    return {name: tables.conform(rows.get(name, []), SCHEMAS[name], **stamp) for name in context.entry.tables}
+        for name in rows.keys() & part.keys():
+            rows[name].extend(part[name])
+    return rows
 
 
 def _runs(context: Inputs, model: Model) -> pl.DataFrame:

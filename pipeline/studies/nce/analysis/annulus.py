@@ -11,7 +11,6 @@ from pipeline.kit.inputs import Inputs
 from pipeline.languages.exponential_families import mean_optimum
 from pipeline.models.log_ratio import exponential_family as log_ratio
 from pipeline.models.log_ratio.exponential_family import NCE
-from pipeline.studies.nce.measures.stamped import stamped
 
 if TYPE_CHECKING:
     from pipeline.studies.nce.params import Annulus
@@ -21,7 +20,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
     """Return table ``annulus``."""
     grid = context.entry
     rows = [row for mean in grid.means for row in _circles(mean, grid)]
-    return stamped(context, {"annulus": pl.DataFrame(rows)})
+    return {"annulus": pl.DataFrame(rows)}
 
 
 def _circles(mean: float, grid: Annulus) -> list[dict[str, float]]:

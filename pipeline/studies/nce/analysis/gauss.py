@@ -17,7 +17,6 @@ from pipeline.kit.streams import stream
 from pipeline.languages import exponential_families as families
 from pipeline.models.log_ratio import exponential_family as log_ratio
 from pipeline.models.log_ratio.exponential_family import ENCE, NCE, Array
-from pipeline.studies.nce.measures.stamped import stamped
 from pipeline.studies.nce.names import METHODS
 from schemas.nce.tables import GD, NGD, S_DIST, S_LOSS
 
@@ -51,7 +50,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
     chosen = selected(ends)
     contrasts = [*_matched(context, ends), *_by_rule(context, ends, chosen)]
     mean = distance(pl.concat(every))
-    found = {
+    return {
         "gauss_runs": runs.drop("fresh_loss"),
         "gauss_final": ends,
         "gauss_without_means": final(pl.concat(without)),
@@ -62,7 +61,6 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
         "gauss_precision": precision(ends, final(pl.concat(rounded))),
         "gauss_population": pl.concat(population(loss, settings, mean) for loss in LOSSES),
     }
-    return stamped(context, found)
 
 
 @dataclass

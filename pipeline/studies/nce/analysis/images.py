@@ -11,7 +11,6 @@ import polars as pl
 from pipeline.kit import stats
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import stream
-from pipeline.studies.nce.measures.stamped import stamped
 from pipeline.studies.nce.names import DIGITS
 from schemas.nce.tables import GD, IMAGE_QUANTITIES, IMAGE_SELECTIONS, NGD, S_AREA
 
@@ -30,7 +29,7 @@ MEASURED = [
 CURVES = ("train_loss", "test_loss", "train_nce_loss", "clip_fraction", "gradient_norm", "skipped")
 
 
-def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
+def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
     """Return the tables of N7; without trained runs they have no rows."""
     runs, settings = context.runs(), context.entry
     found: dict[str, pl.DataFrame | None] = dict.fromkeys(TABLES)
@@ -43,7 +42,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
             found["digits_contrasts"] = pl.DataFrame(contrasts, infer_schema_length=None)
         if noise := list(_noise(context, runs)):
             found["digits_noise"] = pl.DataFrame(noise).unique(["q_kind", "seed"]).sort("q_kind", "seed")
-    return stamped(context, found)
+    return found
 
 
 def _curves(context: Inputs, run: str, clipped: float) -> pl.DataFrame:

@@ -12,7 +12,6 @@ from pipeline.languages import exponential_families as families
 from pipeline.models.log_ratio import exponential_family as log_ratio
 from pipeline.models.log_ratio.exponential_family import ENCE, NCE, Array, Problem
 from pipeline.studies.nce.measures.rates import LOG_R, Rate, Series, fitted
-from pipeline.studies.nce.measures.stamped import stamped
 
 RATES = [  # the factor exp(-R^2/8) taken out
     Rate("loss_opt", NCE, LOG_R, -1.0),
@@ -25,14 +24,14 @@ RATES = [  # the factor exp(-R^2/8) taken out
 ]
 
 
-def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
+def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
     """Return tables ``landscape``, ``hessian_q``, ``rates`` and ``rate_points``."""
     grid = context.entry
     means = np.array(grid.means, float)
     landscape = pl.concat(_landscape(loss, means, grid.points) for loss in (NCE, ENCE))
     found = {"landscape": landscape, "hessian_q": _hessian_q(means, grid.points)}
     lines = fitted(series(landscape, grid.fitted), context.settings.confidence)
-    return stamped(context, {**found, **lines})
+    return {**found, **lines}
 
 
 def series(landscape: pl.DataFrame, fitted_R: list[float]) -> Iterator[Series]:

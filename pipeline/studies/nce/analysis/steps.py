@@ -16,7 +16,6 @@ from pipeline.languages.exponential_families import mean_optimum
 from pipeline.models.log_ratio import exponential_family as log_ratio
 from pipeline.models.log_ratio.exponential_family import ENCE, NCE, Array
 from pipeline.studies.nce.measures.rates import LOG_R, R_SQUARED, Rate, Series, fitted
-from pipeline.studies.nce.measures.stamped import stamped
 from schemas.nce.tables import CONSERVATIVE, FIXED, GD, INVERSE, NEWTON, NGD, ONE, STANDARD, TENTH, THEOREM_19
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ RATES = {
 }
 
 
-def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
+def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
     """Return tables ``steps``, ``crossings``, ``full_newton``, ``rates`` and ``rate_points``."""
     grid = context.entry
     frames = [
@@ -47,7 +46,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
         "full_newton": pl.concat(_full_newton(loss, grid) for loss in (NCE, ENCE)),
     }
     lines = fitted(series(steps, grid.fitted_ngd, grid.fitted_exponential), context.settings.confidence)
-    return stamped(context, {**found, **lines})
+    return {**found, **lines}
 
 
 def series(steps: pl.DataFrame, ngd: list[float], exponential: list[float]) -> Iterator[Series]:

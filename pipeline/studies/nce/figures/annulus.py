@@ -7,9 +7,9 @@ import numpy as np
 import polars as pl
 
 from pipeline.kit import charts
-from pipeline.kit.charts import number
+from pipeline.kit.charts import Figure, number
 from pipeline.kit.results import Results
-from pipeline.studies.nce.figures.common import CROSS, Figure, panel_title
+from pipeline.studies.nce.figures.common import CROSS, panel_title
 from pipeline.studies.nce.names import DECAY
 
 SHOWN = 10.0  # R of Figure 4.1, where the table has it

@@ -11,8 +11,6 @@ from pipeline.kit import charts
 from pipeline.kit.charts import number
 from pipeline.studies.nce.names import LOSS_NAMES
 
-Figure = tuple[alt.TopLevelMixin, pl.DataFrame]
-
 LOSS_COLOURS = {"NCE": charts.VERMILLION, "eNCE": charts.BLUE}
 # As published where it says: NCE with GD black, with NGD yellow; eNCE with NGD blue.
 METHOD_COLOURS = {

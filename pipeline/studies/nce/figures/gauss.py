@@ -7,12 +7,12 @@ from typing import Any
 import altair as alt
 import polars as pl
 
+from pipeline.kit.charts import Figure
 from pipeline.kit.results import Results
 from pipeline.studies.nce.figures.common import (
     CROSS,
     METHOD_COLOURS,
     METHOD_DASHES,
-    Figure,
     largest,
     lines_legend,
     method_name,

@@ -9,8 +9,8 @@ import altair as alt
 import polars as pl
 
 from pipeline.kit import charts
+from pipeline.kit.charts import Figure
 from pipeline.kit.results import Results
-from pipeline.studies.nce.figures.common import Figure
 from pipeline.studies.nce.names import DIGITS, LOSS_NAMES, MNIST
 from schemas.nce.tables import ENCE, GD, IMAGE_SELECTIONS, NCE, NGD, S_AREA, S_LOSS
 

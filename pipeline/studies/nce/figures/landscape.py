@@ -7,10 +7,10 @@ import numpy as np
 import polars as pl
 
 from pipeline.kit import charts
+from pipeline.kit.charts import Figure
 from pipeline.kit.results import Results
 from pipeline.studies.nce.figures.common import (
     LOSS_COLOURS,
-    Figure,
     interval,
     largest,
     log_axis,

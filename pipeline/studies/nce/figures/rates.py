@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import altair as alt
 
+from pipeline.kit.charts import Figure
 from pipeline.kit.results import Results
-from pipeline.studies.nce.figures.common import Figure, interval, loss_colour, loss_name, panel_title
+from pipeline.studies.nce.figures.common import interval, loss_colour, loss_name, panel_title
 
 WORDS = {"loss_opt": "L*", "sig_max": "σ_max(H*)", "sig_min": "σ_min(H*)", "kappa": "κ*"}
 

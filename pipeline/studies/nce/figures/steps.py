@@ -7,9 +7,9 @@ import numpy as np
 import polars as pl
 
 from pipeline.kit import charts
+from pipeline.kit.charts import Figure
 from pipeline.kit.results import Results
 from pipeline.studies.nce.figures.common import (
-    Figure,
     interval,
     largest,
     lines_legend,
