@@ -4,7 +4,9 @@ With ``--json`` it prints one object with these keys, which stay:
 
 - ``names``: what was asked for; ``shared``: those of them that several results have in common, with
   the precise names of each; ``artifacts``: each ``path``, ``job``, ``md5`` and ``size`` (bytes) as
-  recorded (null where dvc.lock does not say), ``rebuild`` (the command that makes it alone), ``claim``.
+  recorded (null where that is not known: the list of a folder that was not pushed is not here), ``recorded``
+  (whether dvc.lock or its reference set has it or its folder), ``rebuild`` (the command that makes it alone),
+  ``claim``.
 - ``claims``: the rows of the claims table that were asked for (columns of `schemas.claims`).
 - ``git``: ``commit`` (null without one) and ``edited``, the inputs on the chain that differ from it.
 - ``jobs``: the chain, parents first; each ``job`` (a stage of dvc.yaml), ``command``, ``parents``,
@@ -113,16 +115,18 @@ def _artifact(chain: Chain, artifact: Artifact) -> dict[str, Any]:
     job, path = artifact.job, artifact.path
     if job is None:
         entry = provenance.reference_set(path)
-        file = chain.recorded({entry.path: entry} if entry else {}, path)
+        outs = {entry.path: entry} if entry else {}
     else:
         stage = chain.stage(job)
-        file = chain.recorded(stage.outs if stage else {}, path)
+        outs = stage.outs if stage else {}
+    file = chain.recorded(outs, path)
     target = graph.outputs(job, chain.params)[0] if job and job.step == "report" else path
     return {
         "path": str(path),
         "job": job.stage if job else None,
         "md5": file.md5,
         "size": file.size,
+        "recorded": bool(outs),
         "rebuild": f"snakemake {target}" if job else None,
         "claim": artifact.claim,
     }

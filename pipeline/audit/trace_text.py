@@ -221,6 +221,7 @@ class _Drawing:
     def _outputs(self, tree: Tree, members: list[Json]) -> None:
         """Add the files of each folder as one line; of many files, their number and size."""
         files = [file for member in members for file in member["outputs"]]
+        known = all(member["recorded"] for member in members)
         if len(members) > 1:
             self.folded = True
             common = os.path.commonpath([Path(file["path"]).parent for file in files])
@@ -231,7 +232,7 @@ class _Drawing:
             folders_of[Path(file["path"]).parent].append(file)
         for folder, inside in folders_of.items():
             shown = inside if self._full or len(inside) <= SHOWN else inside[:2]
-            text = ", ".join(f"{escape(Path(file['path']).name)} {_recorded(file)}" for file in shown)
+            text = ", ".join(f"{escape(Path(file['path']).name)} {_recorded(file, known)}" for file in shown)
             if len(shown) < len(inside):
                 self.folded = True
                 text += f" and {len(inside) - len(shown)} more: {_amount(inside)}"
@@ -343,9 +344,14 @@ def _told(value: Any) -> str:
     return str(value).replace("'", "")
 
 
-def _recorded(file: Json) -> str:
-    md5 = "not in dvc.lock" if file["md5"] is None else f"[cyan]{file['md5'][:8]}[/]"
+def _recorded(file: Json, known: bool) -> str:
+    md5 = _unknown(known) if file["md5"] is None else f"[cyan]{file['md5'][:8]}[/]"
     return md5 if file["size"] is None else f"{md5} {_size(file['size'])}"
+
+
+def _unknown(recorded: bool) -> str:
+    """Return why the md5 of a file is not known: dvc.lock has that of its folder, or nothing."""
+    return "unknown here, as its folder was not pushed" if recorded else "not in dvc.lock"
 
 
 def _amount(files: list[Json]) -> str:
@@ -383,7 +389,7 @@ def _checks(console: Console, found: Json) -> None:
 
 def _file(file: Json) -> str:
     if file["md5"] is None:
-        return "md5 not in dvc.lock"
+        return f"md5 {_unknown(file['recorded'])}"
     return f"md5 {file['md5']}" + ("" if file["size"] is None else f"  {_size(file['size'])}")
 
 
