@@ -67,11 +67,12 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The toy study, built by Snakemake and committed."""
 
     def build(path: Path) -> Workspace:
-        workspace = lay_out(path / "tree")
-        workspace.engine("snakemake")
-        workspace.git("add", "-A")
-        workspace.git("commit", "-qm", "results")
-        workspace.assert_clean()  # and file times are in order, so that no test passes by disorder
+        with serving(path) as env:
+            workspace = lay_out(path / "tree", env=env)
+            workspace.engine("snakemake")
+            workspace.git("add", "-A")
+            workspace.git("commit", "-qm", "results")
+            workspace.assert_clean()  # and file times are in order, so that no test passes by disorder
         return workspace
 
     return _once(tmp_path_factory, "toy-template", build) / "tree"
@@ -79,22 +80,28 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def fork_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """The environment in which steps are forked, not started (`forkserver`)."""
+    """The environment in which engines and steps are forked, not started (`forkserver`)."""
     with serving(tmp_path_factory.mktemp("forks")) as env:
         yield env
 
 
 @pytest.fixture
-def built(template: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Workspace:
-    """A work tree in which everything is up to date; steps are forked where the tests are marked so."""
-    env = request.getfixturevalue("fork_server") if request.node.get_closest_marker("forked") else {}
-    return Workspace(Path(shutil.copytree(template, tmp_path / "tree", symlinks=True)), dict(env))
+def forks(request: pytest.FixtureRequest) -> dict[str, str]:
+    """The environment for a work tree of one test: its processes are forked, unless the test is marked ``started``."""
+    started = request.node.get_closest_marker("started")
+    return {} if started else dict(request.getfixturevalue("fork_server"))
 
 
 @pytest.fixture
-def empty(tmp_path: Path) -> Workspace:
+def built(template: Path, tmp_path: Path, forks: dict[str, str]) -> Workspace:
+    """A work tree in which everything is up to date."""
+    return Workspace(Path(shutil.copytree(template, tmp_path / "tree", symlinks=True)), forks)
+
+
+@pytest.fixture
+def empty(tmp_path: Path, forks: dict[str, str]) -> Workspace:
     """A work tree in which nothing is built."""
-    return lay_out(tmp_path / "tree")
+    return lay_out(tmp_path / "tree", env=forks)
 
 
 @pytest.fixture(scope="session")
@@ -105,11 +112,11 @@ def smoke_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Worksp
     """
 
     def build(study: str, path: Path) -> Workspace:
-        workspace = lay_out(path / "tree", [study])
         # One thread each, two at a time; `test_determinism` asks for the same bytes from two threads.
         options = ("--cores", "2", "--max-threads", "1", "--resources", "gpu=2")
         with serving(path) as env:
-            done = workspace.snakemake(*options, **env)
+            workspace = lay_out(path / "tree", [study], env)
+            done = workspace.snakemake(*options)
         assert done.status == 0, done.output
         return workspace
 
@@ -133,7 +140,8 @@ def smoke(
         workspace = lay_out(path / "tree", studies)
         for study in studies:
             smoke_of(study).give(workspace, study)
-        done = workspace.snakemake()
+        with serving(path) as env:
+            done = workspace.snakemake(**env)
         assert done.status == 0, done.output
         assert done.ran == {"report"}, done.output
         return workspace
@@ -142,7 +150,7 @@ def smoke(
 
 
 @pytest.fixture
-def dyck(smoke_of: Callable[[str], Workspace], tmp_path: Path) -> Workspace:
+def dyck(smoke_of: Callable[[str], Workspace], tmp_path: Path, forks: dict[str, str]) -> Workspace:
     """A copy of the study of Dyck languages at smoke scale, everything up to date."""
     built = smoke_of("dyck").path
-    return Workspace(Path(shutil.copytree(built, tmp_path / "tree", symlinks=True)))
+    return Workspace(Path(shutil.copytree(built, tmp_path / "tree", symlinks=True)), forks)

@@ -1,9 +1,10 @@
-"""The steps of a workspace as processes that need not import torch: forked from one that has done so.
+"""The processes of a workspace, forked from one that has imported torch, Snakemake and DVC, so that they need not.
 
-At scale smoke a step computes for a tenth of a second and imports for two. ``CLIENT`` lets a process that
-would be ``python -m pipeline ...`` ask the server for another in its place, with its arguments, folder,
-environment and files, and end as that one ends. The pipeline's own modules are imported anew each time.
-Tests of steps themselves start them as a user does; one compares the bytes.
+At scale smoke a step computes for a tenth of a second and imports for two, and an engine that has nothing to do
+imports for most of its time. ``CLIENT`` lets a process that would be ``python -m pipeline ...``, ``snakemake`` or
+``dvc`` ask the server for another in its place, with its arguments, folder, environment and files, and end as that one
+ends. The pipeline's own modules are imported anew each time. Tests of steps and engines themselves start them as a user
+does; one compares the bytes.
 """
 
 from __future__ import annotations
@@ -22,16 +23,25 @@ from collections.abc import Iterator
 from pathlib import Path
 
 IMPORTED = ("altair", "pandera.polars", "pydantic", "safetensors.numpy", "scipy.sparse", "torch", "typer")
+ENGINES = {"snakemake": "snakemake.cli", "dvc": "dvc.cli"}  # command: the module whose `main` it calls
+OF_ENGINES = (
+    "dvc.commands.repro", "dvc.commands.status", "dvc.parsing", "dvc.repo.reproduce", "dvc.repo.status",
+    "dvc.stage.cache", "dvc.stage.loader", "snakemake.api", "snakemake.report.html_reporter", "snakemake.workflow",
+    "snakemake_interface_executor_plugins.registry", "snakemake_interface_storage_plugins.registry",
+)  # fmt: skip
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}  # torch reads them when it is imported
 
 # For sitecustomize.py, which Python runs at the start of every process.
 CLIENT = """
 import json, os, socket, sys
 
-if sys.orig_argv[1:2] == ["-m"] and sys.orig_argv[2].split(".")[0] == "pipeline":
+name = os.path.basename(sys.orig_argv[1]) if len(sys.orig_argv) > 1 else ""
+module = sys.orig_argv[2] if name == "-m" else ""
+if module.split(".")[0] == "pipeline" or name in ("snakemake", "dvc"):
     with socket.socket(socket.AF_UNIX) as server:
         server.connect(os.environ["FORK_SERVER"])
-        asked = {"command": sys.orig_argv[2:], "folder": os.getcwd(), "env": dict(os.environ)}
+        command = sys.orig_argv[2:] if module else sys.orig_argv[1:]
+        asked = {"command": command, "folder": os.getcwd(), "env": dict(os.environ)}
         socket.send_fds(server, [json.dumps(asked).encode() + b"\\n"], [0, 1, 2])
         status = server.recv(1)
     os._exit(status[0] if status else 1)
@@ -87,8 +97,10 @@ def serve(path: str) -> list[str]:
     os.chdir(asked["folder"])
     os.environ.clear()
     os.environ.update(asked["env"])
-    sys.path[0] = asked["folder"]
-    return asked["command"]
+    module, *arguments = asked["command"]
+    # A module is run in its folder; an engine does not see that, and finds the pipeline by its Snakefile or by steps.
+    sys.path[0] = str(Path(module).parent) if Path(module).is_absolute() else asked["folder"]
+    return [module, *arguments]
 
 
 def record(folder: str, file: str, argv: list[str]) -> None:
@@ -102,18 +114,25 @@ def record(folder: str, file: str, argv: list[str]) -> None:
 
 if __name__ == "__main__":
     socket_path, imports = sys.argv[1:]
-    for name in IMPORTED:
+    for name in (*IMPORTED, *ENGINES.values(), *OF_ENGINES):
         importlib.import_module(name)
     gc.freeze()  # a look at all these objects would copy their memory
     module, *arguments = serve(socket_path)
-    file = module.replace(".", "/") + ("/__main__.py" if module == "pipeline" else ".py")
-    sys.argv = [file, *arguments]
     status: object = 0
-    try:
-        runpy.run_module(module, run_name="__main__", alter_sys=True)
-    except SystemExit as end:
-        status = end.code or 0
-    record(imports, file, arguments)
+    if engine := ENGINES.get(Path(module).name):
+        sys.argv = [module, *arguments]
+        try:
+            status = importlib.import_module(engine).main()
+        except SystemExit as end:
+            status = end.code or 0
+    else:
+        file = module.replace(".", "/") + ("/__main__.py" if module == "pipeline" else ".py")
+        sys.argv = [file, *arguments]
+        try:
+            runpy.run_module(module, run_name="__main__", alter_sys=True)
+        except SystemExit as end:
+            status = end.code or 0
+        record(imports, file, arguments)
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status if isinstance(status, int) else 1)  # the usual end visits every object as well

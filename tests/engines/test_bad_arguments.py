@@ -126,6 +126,7 @@ def test_spoiled_parameters_are_one_line_in_every_command(
         assert f"sandglass: {file}: " in output, (arguments, output[-500:])
 
 
+@pytest.mark.started
 @pytest.mark.parametrize("name", ["deep", "names by scale"])
 def test_spoiled_parameters_are_one_line_in_a_shell(dyck: Workspace, name: str) -> None:
     """With the ends of processes as they are: the C parser would end them by a signal."""

@@ -111,6 +111,7 @@ def wait_for(path: Path, pattern: str) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.started
 def test_an_interrupted_training_leaves_nothing_half_written_and_continues(dyck: Workspace) -> None:
     long_run(dyck)
     before, resumed = dyck.artifacts(), []

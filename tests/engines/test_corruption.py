@@ -18,8 +18,6 @@ from pipeline.engine import graph
 from pipeline.errors import SandglassError
 from pipeline.store import checkpoints, tables
 
-pytestmark = pytest.mark.forked
-
 FLIPS = {"tables": 350, "checkpoints": 300, "figures": 300, "lock": 150}
 COSMETIC = [(b"\n", ord("\r")), (b" cmd", ord("\t")), (b"2.0", ord("3")), (b" md5", ord("\t"))]
 ALL_OF_TRACE = 10  # every so many flips of dvc.lock, all that `trace --verify` does

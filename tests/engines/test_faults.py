@@ -16,6 +16,7 @@ def limited(workspace: Workspace, kibibytes: int, *arguments: str):  # type: ign
     )
 
 
+@pytest.mark.started  # the limit is that of the process
 @pytest.mark.parametrize(
     ("arguments", "kibibytes"),
     [

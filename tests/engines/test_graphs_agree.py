@@ -58,7 +58,11 @@ def test_the_graph_is_short(file: str) -> None:
 
 def _graphs(workspace: Workspace) -> dict[str, Any]:
     done = subprocess.run(
-        [sys.executable, GRAPHS], cwd=workspace.path, env=environment(), capture_output=True, text=True
+        [sys.executable, GRAPHS],
+        cwd=workspace.path,
+        env=environment() | workspace.env,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

@@ -11,6 +11,8 @@ from types import ModuleType
 import pytest
 from workspace import REPOSITORY, Workspace, environment, lay_out
 
+pytestmark = pytest.mark.started
+
 
 @pytest.fixture
 def kill(monkeypatch: pytest.MonkeyPatch) -> ModuleType:

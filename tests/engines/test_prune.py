@@ -7,8 +7,6 @@ from typing import Any
 import pytest
 from workspace import BELOW_B, Workspace
 
-pytestmark = pytest.mark.forked
-
 TOY = "params/toy.yaml"
 RUN_FILES = [f"data/runs/toy/{name}" for name in (
     "toy-b.json", "toy-b/curves.parquet", "toy-b/toy-b.safetensors", "toy-b/toy-c.safetensors",

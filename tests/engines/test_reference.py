@@ -36,7 +36,7 @@ def verify(workspace: Workspace) -> int:
 @pytest.fixture
 def clone(built: Workspace, tmp_path: Path) -> Workspace:
     """A second work tree at another scale; ``built`` stays at its own."""
-    other = Workspace(Path(shutil.copytree(built.path, tmp_path / "clone", symlinks=True)))
+    other = Workspace(Path(shutil.copytree(built.path, tmp_path / "clone", symlinks=True)), dict(built.env))
     other.change(lambda params: params.update(scale="quick"))
     return other
 
@@ -69,7 +69,7 @@ def test_a_set_is_frozen_shown_and_fetched_again(built: Workspace, clone: Worksp
     assert verify(built) == 0
     lock = (built.path / "dvc.lock").read_bytes()
     for engine in ("snakemake", "dvc"):
-        fresh = Workspace(tmp_path / engine)
+        fresh = Workspace(tmp_path / engine, dict(built.env))
         built.git("clone", "-q", str(built.path), str(fresh.path))
         fresh.engine(engine)
         assert (fresh.path / CLAIMS).is_file()

@@ -24,7 +24,7 @@ def test_results_come_with_a_pull_and_large_artifacts_stay(
     built.git("add", "-A")
     built.git("commit", "-qm", "published", "--allow-empty")
 
-    fresh = Workspace(tmp_path / "fresh")
+    fresh = Workspace(tmp_path / "fresh", dict(built.env))
     built.git("clone", "-q", str(built.path), str(fresh.path))
     done = fresh.run("dvc", "pull", "--allow-missing")
     assert done.status == 0, done.output

@@ -42,10 +42,12 @@ class Page(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def toy(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
+def toy(
+    template: Path, tmp_path_factory: pytest.TempPathFactory, fork_server: dict[str, str]
+) -> Iterator[Workspace]:
     """The toy study with the real report."""
     path = tmp_path_factory.mktemp("report") / "tree"
-    workspace = Workspace(Path(shutil.copytree(template, path, symlinks=True)))
+    workspace = Workspace(Path(shutil.copytree(template, path, symlinks=True)), dict(fork_server))
     shutil.copy2(REPOSITORY / "pipeline/steps/report.py", path / "pipeline/steps/report.py")
     workspace.git("commit", "-qam", "the real report")
     yield workspace
@@ -125,7 +127,7 @@ def test_an_edit_of_one_function_changes_only_pages_that_tell_of_it(toy: Workspa
     def contents(site: Path) -> dict[str, bytes]:
         return {str(path.relative_to(site)): path.read_bytes() for path in site.rglob("*") if path.is_file()}
 
-    workspace = Workspace(Path(shutil.copytree(toy.path, tmp_path / "tree", symlinks=True)))
+    workspace = Workspace(Path(shutil.copytree(toy.path, tmp_path / "tree", symlinks=True)), dict(toy.env))
     before = contents(build(workspace))
     workspace.edit("pipeline/studies/toy/figures/losses.py")
     after = contents(build(workspace))
@@ -163,7 +165,7 @@ def test_the_same_inputs_give_the_same_bytes(toy: Workspace, site: Path) -> None
 @pytest.fixture
 def spoiled(toy: Workspace, tmp_path: Path) -> Workspace:
     """A copy in which everything that a user may write is hostile."""
-    workspace = Workspace(Path(shutil.copytree(toy.path, tmp_path / "tree", symlinks=True)))
+    workspace = Workspace(Path(shutil.copytree(toy.path, tmp_path / "tree", symlinks=True)), dict(toy.env))
 
     def edit(raw: dict[str, Any]) -> None:
         raw |= {"title": HOSTILE, "source": HOSTILE}
@@ -225,7 +227,7 @@ def test_a_text_that_asks_for_what_is_not_there_is_named(toy: Workspace) -> None
 
 
 def test_errata_reference_sets_and_accepted_edits_are_shown(toy: Workspace, tmp_path: Path) -> None:
-    workspace = Workspace(Path(shutil.copytree(toy.path, tmp_path / "tree", symlinks=True)))
+    workspace = Workspace(Path(shutil.copytree(toy.path, tmp_path / "tree", symlinks=True)), dict(toy.env))
     root = workspace.path
     theory = root / "data/theory/toy/toy-identity.parquet"
     rows = tables.read(theory, Theory)
@@ -286,14 +288,14 @@ def test_errata_reference_sets_and_accepted_edits_are_shown(toy: Workspace, tmp_
 def clone(toy: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """A fresh clone of the toy study with the real report, in which only what was pushed is pulled."""
     path = tmp_path_factory.mktemp("clone")
-    built = Workspace(Path(shutil.copytree(toy.path, path / "built", symlinks=True)))
+    built = Workspace(Path(shutil.copytree(toy.path, path / "built", symlinks=True)), dict(toy.env))
     built.engine("snakemake")
     done = built.run("dvc", "push")
     assert done.status == 0, done.output
     built.git("add", "-A")
     built.git("commit", "-qm", "results")
     built.git("clone", "-q", str(built.path), str(path / "clone"))
-    workspace = Workspace(path / "clone")
+    workspace = Workspace(path / "clone", dict(toy.env))
     done = workspace.run("dvc", "pull", "--allow-missing")
     assert done.status == 0, done.output
     return workspace
@@ -346,7 +348,7 @@ def test_the_report_from_the_store_is_no_built_report(clone: Workspace) -> None:
 
 
 def test_it_is_drawn_beside_an_engine_and_over_a_built_report(toy: Workspace, tmp_path: Path) -> None:
-    workspace = Workspace(Path(shutil.copytree(toy.path, tmp_path / "tree", symlinks=True)))
+    workspace = Workspace(Path(shutil.copytree(toy.path, tmp_path / "tree", symlinks=True)), dict(toy.env))
     build(workspace)
     with contextlib.ExitStack() as held:  # the lock of the step, DVC's, and one of Snakemake's
         for name in (".sandglass/jobs/report-all.lock", ".dvc/tmp/lock", ".snakemake/locks/0.input.lock"):
@@ -360,7 +362,9 @@ def test_it_is_drawn_beside_an_engine_and_over_a_built_report(toy: Workspace, tm
 
 @pytest.mark.parametrize("kind", ["claims", "theory", "figures", "tables"])
 def test_whatever_is_not_here_is_said(clone: Workspace, tmp_path: Path, kind: str) -> None:
-    workspace = Workspace(Path(shutil.copytree(clone.path, tmp_path / "tree", symlinks=True)))
+    workspace = Workspace(
+        Path(shutil.copytree(clone.path, tmp_path / "tree", symlinks=True)), dict(clone.env)
+    )
     shutil.rmtree(workspace.path / "data" / kind)
     (workspace.path / "pipeline/studies/toy/report.md.j2").write_text(
         "# Words {{ verdict('1') }}\n\n{{ value('1', 'mean') }}, {{ interval('1', 'mean') }}\n\n{{ claims('1') }}\n"
@@ -379,7 +383,9 @@ def test_whatever_is_not_here_is_said(clone: Workspace, tmp_path: Path, kind: st
 
 
 def test_claims_of_other_parameters_are_marked(clone: Workspace, tmp_path: Path) -> None:
-    workspace = Workspace(Path(shutil.copytree(clone.path, tmp_path / "tree", symlinks=True)))
+    workspace = Workspace(
+        Path(shutil.copytree(clone.path, tmp_path / "tree", symlinks=True)), dict(clone.env)
+    )
     assert "judged with other parameters" not in (from_store(workspace) / "index.html").read_text()
     workspace.change(lambda raw: raw["claims"].update(tolerance=0.25), "params/toy.yaml")
     site = from_store(workspace)
@@ -388,7 +394,9 @@ def test_claims_of_other_parameters_are_marked(clone: Workspace, tmp_path: Path)
 
 
 def test_what_is_damaged_is_refused_from_the_store_too(clone: Workspace, tmp_path: Path) -> None:
-    workspace = Workspace(Path(shutil.copytree(clone.path, tmp_path / "tree", symlinks=True)))
+    workspace = Workspace(
+        Path(shutil.copytree(clone.path, tmp_path / "tree", symlinks=True)), dict(clone.env)
+    )
     table = workspace.path / "data/tables/toy/toy-means/means.parquet"
     content = bytearray(table.read_bytes())
     content[len(content) // 2] ^= 1

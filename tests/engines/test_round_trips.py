@@ -12,8 +12,6 @@ import pytest
 from safetensors.numpy import load as decode
 from workspace import BELOW_A_RUN, BELOW_B, Workspace, add_twin
 
-pytestmark = pytest.mark.forked
-
 OTHER = {"snakemake": "dvc", "dvc": "snakemake"}
 MODEL_A = "data/runs/toy/toy-a/toy-a.safetensors"
 FIGURE = "data/figures/toy/toy-means/means.svg"

@@ -18,8 +18,6 @@ from workspace import Workspace, environment
 from pipeline.audit import hashing
 from pipeline.store import tables
 
-pytestmark = pytest.mark.forked
-
 MODEL = "data/runs/toy/toy-a/toy-a.safetensors"
 MEANS = "data/tables/toy/toy-means/means.parquet"
 SVG = "data/figures/toy/toy-means/means.svg"
@@ -32,7 +30,7 @@ def trace(workspace: Workspace, *arguments: str) -> tuple[int, dict[str, Any]]:
     """Its exit status and its JSON."""
     done = subprocess.run(
         ["python", "-m", "pipeline", "trace", *arguments, "--json"],
-        cwd=workspace.path, env=environment(), capture_output=True, text=True, check=False,
+        cwd=workspace.path, env=environment() | workspace.env, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert "Traceback" not in done.stderr, done.stderr
     return done.returncode, json.loads(done.stdout or "{}")
@@ -216,7 +214,7 @@ def test_a_clone_with_what_was_pushed(built: Workspace, tmp_path: Path) -> None:
     built.git("add", "-A")
     built.git("commit", "-qm", "store")
     built.git("clone", "-q", ".", str(tmp_path / "clone"))
-    clone = Workspace(tmp_path / "clone")
+    clone = Workspace(tmp_path / "clone", dict(built.env))
     assert clone.run("dvc", "pull", "--allow-missing").status == 0
     shutil.rmtree(clone.path / ".dvc/cache")  # the store in the repository knows the files of folders as well
     status, found = trace(clone, "report", "--verify")

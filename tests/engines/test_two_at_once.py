@@ -11,6 +11,8 @@ import subprocess
 import pytest
 from workspace import BELOW_A_RUN, Workspace
 
+pytestmark = pytest.mark.started
+
 ENGINES = {"snakemake": ("snakemake",), "dvc": ("dvc", "repro")}
 
 

@@ -12,8 +12,6 @@ from typing import Any
 import pytest
 from workspace import BELOW_A_RUN, BELOW_B, Workspace
 
-pytestmark = pytest.mark.forked
-
 RUNS = "pipeline/studies/toy/runs.py"
 TOY = "params/toy.yaml"
 TRAINED = "data/runs/toy/toy-a/toy-a.safetensors"

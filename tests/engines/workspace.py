@@ -198,8 +198,11 @@ def environment() -> dict[str, str]:
     return kept | names | {"PATH": path, "DVC_NO_ANALYTICS": "1", "GIT_CONFIG_GLOBAL": os.devnull}
 
 
-def lay_out(path: Path, studies: Sequence[str] = ()) -> Workspace:
-    """The repository's code with ``studies`` at scale smoke, or else the toy study; under git, nothing built."""
+def lay_out(path: Path, studies: Sequence[str] = (), env: dict[str, str] | None = None) -> Workspace:
+    """The repository's code with ``studies`` at scale smoke, or else the toy study; under git, nothing built.
+
+    ``env`` is added to the environment of its commands.
+    """
     for name in (*COPIED, "params.yaml", "params") if studies else COPIED:
         source, target = REPOSITORY / name, path / name
         if source.is_dir():
@@ -207,7 +210,7 @@ def lay_out(path: Path, studies: Sequence[str] = ()) -> Workspace:
         else:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, target)
-    workspace = Workspace(path)
+    workspace = Workspace(path, dict(env or {}))
     if studies:
         seed = YAML(typ="safe").load((path / "params.yaml").read_text(encoding="utf-8"))["seed"]
         header = f"scale: smoke\nseed: {seed}\ndevice: cpu\nstudies: [{', '.join(studies)}]\n"
