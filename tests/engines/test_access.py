@@ -74,8 +74,8 @@ def test_every_table_is_what_its_files_hold(study: str, smoke_of: SmokeOf) -> No
             "theory": f"theory/{study}/*.parquet",
             "curves": f"runs/{study}/*/curves.parquet",
         }
-        files = [*(root / "data").glob(places.get(name, f"tables/{study}/*/{name}.parquet"))]
-        files = files or [*(root / "data").glob(f"datasets/{study}/*/{name}.parquet")]
+        others = places.get(name, f"datasets/{study}/*/{name}.parquet")  # a table of an analysis comes first
+        files = [*(root / "data").glob(f"tables/{study}/*/{name}.parquet")] or [*(root / "data").glob(others)]
         whole = pl.concat(map(pl.read_parquet, files), how="diagonal")
         assert _rows(frame) == _rows(whole), name
 

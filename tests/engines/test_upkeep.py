@@ -9,7 +9,6 @@ import signal
 from pathlib import Path
 from typing import Any
 
-import pytest
 from workspace import BELOW_A_RUN, BELOW_B, Workspace
 
 RUNS = "pipeline/studies/toy/runs.py"
