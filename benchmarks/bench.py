@@ -60,12 +60,12 @@ class Row:
 
 
 def interleaved(actions: dict[str, Callable[[int], Any]], repeats: int) -> dict[str, float]:
-    """Median seconds of each action, taken in turn so that all meet the same machine."""
+    """Return the median seconds of each action, taken in turn so that all meet the same machine."""
     return {name: statistics.median(times) for name, times in _timed(actions, repeats)[0].items()}
 
 
 def rates(actions: dict[str, Callable[[int], int]], repeats: int) -> dict[str, float]:
-    """Median over repeats of what each action says it made, per second."""
+    """Return the median over repeats of what each action says it made, per second."""
     times, made = _timed(actions, repeats)
     return {
         name: statistics.median(
@@ -94,7 +94,7 @@ def _timed(
 
 
 def plain_chain(length: int | None) -> list[int]:
-    """One sequence, token by token, with torch.distributions: a prefix of ``length``, or a complete string."""
+    """Return a prefix of ``length`` or a complete string, drawn token by token with torch.distributions."""
     tokens: list[int] = []
     stack: list[int] = []
     bernoulli, kind = torch.distributions.Bernoulli(Q), torch.distributions.Categorical(torch.ones(K))
@@ -110,7 +110,7 @@ def plain_chain(length: int | None) -> list[int]:
 
 
 def sampling() -> list[Row]:
-    """Tokens per second of each sampler, counted: complete strings differ much in length."""
+    """Measure tokens per second of each sampler, by counted tokens: complete strings differ much in length."""
     rng = np.random.default_rng(0)
 
     def ours(length: int | None) -> int:
@@ -147,7 +147,7 @@ def sampling() -> list[Row]:
 
 
 def job(folder: Path, prefixes: bool) -> core.TrainingJob:
-    """M1 at the published batch of 100, one replica, on complete strings or on prefixes of length 28."""
+    """Return a job of M1 at the published batch of 100, one replica, on complete strings or prefixes of length 28."""
     loaded = params.load(ROOT, "paper")
     dataset = "dyck-train-prefix" if prefixes else "dyck-train-complete"
     entry = loaded.members("runs")["dyck-standard"].model_copy(update={"replicas": 1, "dataset": dataset})
@@ -160,7 +160,7 @@ def job(folder: Path, prefixes: bool) -> core.TrainingJob:
 
 
 def plain_gpt2(job: core.TrainingJob) -> Callable[[int], None]:
-    """The plainest loop: transformers' GPT-2 of equal shape, padded batches, torch's Adam."""
+    """Return a step of the plainest loop: transformers' GPT-2 of equal shape, padded batches, torch's Adam."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
     ids, lengths, targets = (job.objective.data[name][0] for name in ("ids", "lengths", "targets"))
@@ -187,7 +187,7 @@ def plain_gpt2(job: core.TrainingJob) -> Callable[[int], None]:
 
 
 def our_step(job: core.TrainingJob) -> Callable[[int], None]:
-    """One step of the trainer, batch preparation included."""
+    """Return one step of our trainer, batch preparation included."""
     state = core.State.fresh(job, job.initial([0]))
     table, rate = torch.from_numpy(job.table), torch.full((1, 1), 3e-3)
 
@@ -200,7 +200,7 @@ def our_step(job: core.TrainingJob) -> Callable[[int], None]:
 
 
 def matmul_peak() -> float:
-    """FLOP per second of one core on 1024 x 1024 float32 matrices, best of ten."""
+    """Measure FLOP per second of one core on 1024 x 1024 float32 matrices, best of ten."""
     a, b = torch.randn(1024, 1024), torch.randn(1024, 1024)
     best = min(_seconds(lambda: a @ b) for _ in range(10))
     return 2 * 1024**3 / best
@@ -213,7 +213,7 @@ def _seconds(action: Callable[[], Any]) -> float:
 
 
 def model_flops(job: core.TrainingJob) -> float:
-    """FLOP of one step of the plain algorithm on the tokens that are there (no padding): 3 x forward."""
+    """Return the FLOP of one step of the plain algorithm on the tokens without padding: 3 x forward."""
     lengths = job.objective.data["lengths"][0].astype(float)
     weights = sum(int(np.prod(shape)) for name, shape in job.shapes.items() if len(shape) == 2)
     attention = job.spec.layers * 4 * job.spec.width * float((lengths**2).mean()) / 2  # causal half
@@ -221,7 +221,7 @@ def model_flops(job: core.TrainingJob) -> float:
 
 
 def training(folder: Path) -> list[Row]:
-    """Milliseconds per model-step."""
+    """Measure the milliseconds that training takes per model-step."""
     rows = []
     peak = matmul_peak()
     for prefixes, name, target in ((False, "complete strings", 3.0), (True, "prefixes of 28", 1.5)):
@@ -254,10 +254,10 @@ def training(folder: Path) -> list[Row]:
 
 
 def evaluation() -> list[Row]:
-    """Seconds to read the length-generalisation set (D3) with ten models of a minimal first layer, one batch.
+    """Measure seconds to read the length-generalisation set (D3), with ten models of a minimal first layer.
 
-    Ours attends by how often each (type, depth) symbol has come; what is plain attends position by position, the
-    path of the same function that records attention maps. Their logits are compared.
+    The set is one batch. Ours attends by how often each (type, depth) symbol has come; what is plain attends
+    position by position, the path of the same function that records attention maps. Their logits are compared.
     """
     loaded = params.load(ROOT, "paper")
     source = loaded.members("datasets")["dyck-train-complete"].model_copy(
@@ -302,7 +302,7 @@ def evaluation() -> list[Row]:
 
 
 def prune_parent(n: int, layers: int) -> list[Row]:
-    """Seconds to prune a random parent to a random target of the sizes of DYCK-TH6, parent included."""
+    """Measure seconds to prune a random parent to a random target of DYCK-TH6's sizes, parent included."""
     shape = pruning.Shape(m=4, m_a=2, w=8, layers=layers, n=n, m_large=24)
     target = pruning.random_target(shape, np.random.default_rng(0))
     with mock.patch.dict(os.environ, OMP_NUM_THREADS="1"):
@@ -318,7 +318,7 @@ SAMPLES, UPDATES = 1000, 10  # per update and per measurement, of the sampled pa
 
 
 def plain_path(points: np.ndarray, eta: float, normalise: bool) -> np.ndarray:
-    """NCE on samples, one path: ``points`` (T, D, 2n), data first. The final offset from tau_q."""
+    """Return the final offset from tau_q of one NCE path on samples: ``points`` (T, D, 2n), data first."""
     delta, n = np.zeros(points.shape[1]), SAMPLES
     for sample in points:
         data, noise = sample[:, :n], sample[:, n:]
@@ -329,7 +329,10 @@ def plain_path(points: np.ndarray, eta: float, normalise: bool) -> np.ndarray:
 
 
 def sampled_paths(points: np.ndarray, eta: np.ndarray, normalise: np.ndarray) -> np.ndarray:
-    """The same for all paths (K) of all seeds (S, T, D, 2n) at once: (S, K, D)."""
+    """Return the final offsets (S, K, D) of NCE paths on samples: all K of all seeds at once.
+
+    ``points`` has the shape (S, T, D, 2n), data first.
+    """
     weights = np.zeros((2, len(points), 2 * SAMPLES))
     weights[0, :, :SAMPLES] = weights[1, :, SAMPLES:] = 1 / SAMPLES
     delta = np.zeros((len(points), len(eta), points.shape[2]))
@@ -341,7 +344,10 @@ def sampled_paths(points: np.ndarray, eta: np.ndarray, normalise: np.ndarray) ->
 
 
 def sampled() -> list[Row]:
-    """Paths times steps per second on samples (NCE-D16): the grid of chapter N6 in one batch, and path by path."""
+    """Measure paths times steps per second on samples (NCE-D16).
+
+    The grid of chapter N6 is taken in one batch, and path by path.
+    """
     rng = stream(0, "bench", "paths")
     x = rng.standard_normal((5, UPDATES, 2 * SAMPLES, 16))
     x[:, :, :SAMPLES] *= 3
@@ -361,7 +367,10 @@ def sampled() -> list[Row]:
 
 
 def population() -> list[Row]:
-    """The same on population losses by quadrature (chapter N5): ten R together, and path by path."""
+    """Measure paths times steps per second on population losses by quadrature (chapter N5).
+
+    Ten R are taken together, and path by path.
+    """
     means = np.linspace(
         5, 9.5, 10
     )  # none is near its optimum yet, where a constant step size makes paths chaotic
@@ -383,7 +392,7 @@ def population() -> list[Row]:
 
 
 def quadrature_path(mean: float, eta: float, steps: int) -> float:
-    """NGD on the population loss, one path, on the points that its R has in the batch: the final distance."""
+    """Return the final distance of one NGD path on the population loss, on the points its R has in the batch."""
     statistics, data, noise = (array[0] for array in exponential_families.mean_points([mean]))
     x = statistics[0]
     optimum, delta = np.array([mean, mean**2 / 2]), np.zeros(2)
@@ -403,7 +412,7 @@ def _paths(what: str, moves: int, seconds: dict[str, float]) -> Row:
 
 
 def end_to_end(folder: Path) -> list[Row]:
-    """Seconds and memory from an empty work tree to the report, at scale quick, with all cores."""
+    """Measure seconds and memory from an empty work tree to the report, at scale quick, with all cores."""
     tree = folder / "tree"
     subprocess.run(["git", "clone", "-q", str(ROOT), str(tree)], check=True)
     started, peak = time.perf_counter(), 0
@@ -423,7 +432,7 @@ def end_to_end(folder: Path) -> list[Row]:
 
 
 def memory(process: psutil.Process) -> int:
-    """Bytes that the process and those it started hold; what several share is counted once in all."""
+    """Return the bytes that the process and those it started hold; what several share counts once in all."""
     total = 0
     for one in [process, *process.children(recursive=True)]:
         with contextlib.suppress(psutil.Error):  # it has ended
@@ -432,7 +441,7 @@ def memory(process: psutil.Process) -> int:
 
 
 def render(rows: list[Row]) -> str:
-    """A Markdown table."""
+    """Return the rows as a Markdown table."""
     lines = [
         f"Measured on {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, "
         f"torch {torch.__version__}; one thread unless said otherwise; medians of interleaved repeats.",

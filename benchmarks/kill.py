@@ -49,7 +49,7 @@ def prepare(folder: Path) -> Bench:
 
 
 def summary(rounds: list[Round]) -> str:
-    """One line of counts."""
+    """Return one line that counts rounds, identical results and kills."""
     kills = [kill for found in rounds for kill in found.kills]
     mended = sum(found.mended for found in rounds)
     text = f"{len(rounds)} rounds, {sum(found.identical for found in rounds)} identical"
@@ -58,7 +58,7 @@ def summary(rounds: list[Round]) -> str:
 
 
 def render(rounds: list[Round], seed: int) -> str:
-    """The result as Markdown: counts by what was at work and by engine, then every round."""
+    """Return the result as Markdown: counts by what was at work and by engine, then every round."""
     places: Counter[str] = Counter()
     for found in rounds:
         places.update(place for kill in found.kills for place in kill.at.split(", "))

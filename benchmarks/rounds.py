@@ -40,7 +40,7 @@ EXPERIMENT = "dyck-attention"
 
 
 def lay_out_reduced(path: Path) -> Workspace:
-    """The Dyck study with one training set and two runs, whose models train for seconds.
+    """Lay out the Dyck study with one training set and two runs, whose models train for seconds.
 
     Training saves its state twice a second instead of every ten, so that a kill meets some of it.
     """
@@ -101,7 +101,10 @@ class Plan:
 
 
 def plans(rounds: int, seed: int) -> Iterator[Plan]:
-    """Engines take turns, starts too; every third round the other engine continues, every fifth has two kills."""
+    """Yield a plan for each round.
+
+    Engines take turns, starts too; every third round the other engine continues, every fifth has two kills.
+    """
     draw = random.Random(seed).random
     engines, starts = list(COMMANDS), list(STARTS)
     for number in range(rounds):
@@ -137,13 +140,13 @@ class Bench:
     """Work trees to start from, the build to compare with, and how long builds take."""
 
     def __init__(self, folder: Path, reference: Workspace, starts: dict[str, Path]) -> None:
-        """``starts``: for each name a work tree that rounds copy."""
+        """Take ``starts``, which has for each name a work tree that rounds copy."""
         self.folder, self.reference, self.starts = folder, reference, starts
         self.artifacts, self.lock = reference.artifacts(), _lock(reference)
         self.durations: dict[tuple[str, str], float] = {}
 
     def run(self, plan: Plan) -> Round:
-        """Carry out a plan; its work tree stays in ``folder`` if something is wrong."""
+        """Carry out a plan and return its round; the work tree stays in ``folder`` if something is wrong."""
         while True:
             found, tree = Round(plan), self._copy(plan.start, f"round-{plan.number}")
             for index, (engine, moment) in enumerate(zip(plan.engines, plan.moments, strict=True)):
@@ -164,7 +167,10 @@ class Bench:
         return found
 
     def duration(self, start: str, engine: str) -> float:
-        """Seconds of a run that is left alone; the first time it is made, and must equal the reference."""
+        """Return the seconds of a run that is left alone.
+
+        When first asked for, the run is made, and must equal the reference.
+        """
         if (start, engine) not in self.durations:
             tree, complaints = self._copy(start, f"whole-{start}-{engine}"), list[str]()
             began = time.monotonic()
@@ -176,7 +182,7 @@ class Bench:
         return self.durations[start, engine]
 
     def compare(self, tree: Workspace) -> list[str]:
-        """What distinguishes ``tree`` from the reference; nothing, if all is well."""
+        """Return what distinguishes ``tree`` from the reference; nothing, if all is well."""
         found = tree.artifacts()
         complaints = [f"data/{name} is missing" for name in sorted(self.artifacts.keys() - found.keys())]
         complaints += [f"data/{name} is left over" for name in sorted(found.keys() - self.artifacts.keys())]
@@ -199,7 +205,7 @@ class Bench:
         return Workspace(Path(shutil.copytree(self.starts[start], path, symlinks=True)))
 
     def _finish(self, tree: Workspace, engine: str, complaints: list[str]) -> bool:
-        """Build to the end; True if DVC could only start after ``snakemake -n`` had mended its files."""
+        """Build to the end; return whether DVC could start only once ``snakemake -n`` had mended its files."""
         done, mended = self._whole(tree, engine), False
         if done.status and engine == "dvc" and any(sign in done.output for sign in CUT):
             mended = tree.snakemake("-n").status == 0
@@ -216,7 +222,10 @@ class Bench:
 
 
 def interrupt(tree: Workspace, engine: str, seconds: float) -> Kill | float:
-    """Start ``engine``, kill its process group after ``seconds``; if it ended before that, after how long."""
+    """Start ``engine`` and kill its process group after ``seconds``.
+
+    Return the kill or, if the engine ended before that, after how many seconds it did.
+    """
     began = time.monotonic()
     since = time.time()
     log = tree.path.parent / "killed.log"
@@ -240,7 +249,7 @@ def interrupt(tree: Workspace, engine: str, seconds: float) -> Kill | float:
 
 
 def _at_work(pid: int) -> str:
-    """The steps below the process, such as ``train`` or ``dataset, theory``."""
+    """Return the steps that run below the process, such as ``train`` or ``dataset, theory``."""
     steps = set()
     for process in psutil.Process(pid).children(recursive=True):
         try:
@@ -253,7 +262,7 @@ def _at_work(pid: int) -> str:
 
 
 def _phase(tree: Path, since: float) -> str:
-    """What the engine does while no step is at work."""
+    """Return what the engine does while no step is at work."""
     done = [file for file in (tree / "logs/steps").glob("*.json") if file.stat().st_mtime > since]
     if not done:
         return "start of the engine"
@@ -261,7 +270,7 @@ def _phase(tree: Path, since: float) -> str:
 
 
 def _outliving(tree: Path) -> list[str]:
-    """Wait until no process has its working directory in ``tree``; those that stay are a complaint."""
+    """Wait until no process has its working directory in ``tree``; return a complaint for each that stays."""
     deadline = time.monotonic() + GONE_SECONDS
     while alive := [p for p in psutil.process_iter(["cwd"]) if p.info["cwd"] == str(tree)]:
         if time.monotonic() > deadline:
@@ -275,7 +284,7 @@ def _lock(tree: Workspace) -> Any:
 
 
 def _cache_complaints(tree: Workspace) -> list[str]:
-    """What dvc.lock names as output and DVC's cache does not hold, or holds otherwise."""
+    """Return a complaint for each output in dvc.lock that DVC's cache does not hold, or holds otherwise."""
 
     def content(md5: str) -> bytes | None:
         file = tree.path / ".dvc/cache/files/md5" / md5[:2] / md5[2:]

@@ -123,7 +123,7 @@ def _sampled(tree: Workspace, env: dict[str, str]) -> Iterator[list[float]]:
 
 
 def measure(counts: tuple[int, ...] = (5, 10)) -> list[Cost]:
-    """Return what the engines cost with so many studies."""
+    """Return what the engines cost with each number of studies in ``counts``."""
     found = []
     for studies in counts:
         with tempfile.TemporaryDirectory() as folder:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> object:
-        """The functions of `pipeline.access`, imported when first asked for: every step imports this package."""
+        """Return a function of `pipeline.access`, imported only now: every step imports this package."""
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from pipeline import access

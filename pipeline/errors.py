@@ -5,6 +5,6 @@ class SandglassError(Exception):
     """Something the user can act on; the command line prints its message as one line, without a traceback."""
 
     def __str__(self) -> str:
-        """On one line whatever it quotes: what cannot be printed is escaped."""
+        """Return the message on one line, whatever it quotes: what cannot be printed is escaped."""
         text = super().__str__()
         return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

@@ -70,7 +70,7 @@ _HOLDS = (
 
 
 def rows(study: str, theory: str, source: str, checks: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
-    """The table of one theory entry; ``passed`` is computed here.
+    """Return the table of one theory entry; ``passed`` is computed here.
 
     Each of ``checks`` gives check, statement, size, measured, comparison and bound, and where it applies
     tolerance, detail, its own source, and erratum with form.

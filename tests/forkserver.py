@@ -133,6 +133,10 @@ if __name__ == "__main__":
         except SystemExit as end:
             status = end.code or 0
         record(imports, file, arguments)
+    if isinstance(status, str):
+        print(status, file=sys.stderr)
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(status if isinstance(status, int) else 1)  # the usual end visits every object as well
+    os._exit(
+        status if isinstance(status, int) else status is not None
+    )  # the usual end visits every object as well

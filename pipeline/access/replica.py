@@ -39,7 +39,7 @@ class Replica(nn.Module):
     table: Tensor
 
     def __init__(self, config: dict[str, Any], spec: Any, weights: dict[str, Tensor], table: Tensor) -> None:
-        """``weights`` by dotted names such as ``blocks.0.attn.W_QKV``, without a replica axis."""
+        """Take ``weights`` by dotted names such as ``blocks.0.attn.W_QKV``, without a replica axis."""
         super().__init__()
         self.config = config
         self.spec = spec
@@ -98,7 +98,7 @@ class Replica(nn.Module):
     def record(
         self, inputs: Int[Tensor, "B T"] | Float[Tensor, "B D"], names: Collection[str]
     ) -> tuple[Float[Tensor, B * outputs], dict[str, Tensor]]:
-        """Return what ``forward`` does, and the activations of these names, with B as their first axis.
+        """Return what ``forward`` returns, and the activations of these names, with B as their first axis.
 
         Raises SandglassError as ``forward`` does, and for a name that the model does not have (it lists them).
         """

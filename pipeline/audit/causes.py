@@ -60,7 +60,7 @@ class Cause:
 
 
 def names(jobs: Iterable[graph.Job]) -> str:
-    """Return the stages of ``jobs``, the first few if they are many."""
+    """Return the stages of ``jobs`` as text, the first few if they are many."""
     stages = [job.stage for job in jobs]
     more = len(stages) - SHOWN_JOBS
     return ", ".join(stages[:SHOWN_JOBS]) + (f" and {more} more" if more > 0 else "")
@@ -77,7 +77,7 @@ class Search:
     """Looks for the causes behind DVC's judgement. Nothing in the work tree changes."""
 
     def __init__(self, view: View, params: Params, lock: Mapping[str, Stage]) -> None:
-        """``lock`` is dvc.lock, by stage."""
+        """Take ``lock``, which is dvc.lock by stage."""
         self._params, self._lock = params, lock
         self._md5s = cache(view.md5s)  # many jobs read the same folder
         self._listing = cache(self._find_listing)

@@ -30,7 +30,7 @@ class Change:
 
     @property
     def certain(self) -> bool:
-        """Return whether DVC runs it whatever its parents make; otherwise it stops where they make the same bytes."""
+        """Return whether DVC runs the job whatever its parents make; else only where they make other bytes."""
         return not self.because or any(not set(cause.makers) & set(self.because) for cause in self.causes)
 
 
@@ -67,7 +67,7 @@ def find(view: View, params: Params) -> Changes:
 
 
 def _finished(params: Params) -> set[graph.Job]:
-    """Return what a killed Snakemake had finished with the parameters of today; its next start records it."""
+    """Return the jobs that a killed Snakemake finished with today's parameters; its next start records them."""
     current = {job for job, current in freshness.finished(params).items() if current}
     files = {job: freshness.tracked_file(job) for job in current}
     return {
@@ -79,7 +79,7 @@ def _finished(params: Params) -> set[graph.Job]:
 
 @contextmanager
 def looking() -> Iterator[View]:
-    """Give a view of the repository here; it needs no lock, so that one can look while an engine works."""
+    """Yield a view of the repository here; it needs no lock, so that one can look while an engine works."""
     view = View(Path())
     try:
         yield view

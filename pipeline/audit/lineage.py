@@ -55,7 +55,7 @@ class Chain:
 
     @cached_property
     def made(self) -> dict[Path, Entry]:
-        """Return what all stages recorded as theirs, by path."""
+        """Return the outputs that all stages recorded, by path."""
         return {path: out for stage in self.lock.values() for path, out in stage.outs.items()}
 
     @cached_property
@@ -73,7 +73,7 @@ class Chain:
         return found
 
     def stage(self, job: graph.Job) -> Stage | None:
-        """Return the record of ``job``."""
+        """Return the record of ``job`` in dvc.lock, or None."""
         return self.lock.get(job.stage)
 
     def wanted(self, job: graph.Job) -> list[Path]:
@@ -81,7 +81,7 @@ class Chain:
         return graph.outputs(job, self.params) if job in self._read else list(self._asked[job])
 
     def outputs(self, job: graph.Job) -> list[File]:
-        """Return the wanted outputs, as recorded."""
+        """Return the wanted outputs of ``job``, as recorded."""
         stage = self.stage(job)
         return [self.recorded(stage.outs if stage else {}, path) for path in self.wanted(job)]
 
@@ -114,7 +114,7 @@ class Chain:
         return File(path, found, size)
 
     def _contents(self, entry: Entry) -> Listing | None:
-        """Return the files of a recorded folder. Whoever proposes them, their list must have the recorded md5."""
+        """Return the files of a recorded folder, from the first list that has the recorded md5, or None."""
         proposals = (
             lambda: hashing.stored_listing(entry.md5),
             lambda: self.made_in(entry.path),
@@ -131,7 +131,7 @@ class Chain:
         return None
 
     def made_in(self, folder: Path) -> Listing | None:
-        """Return the files below ``folder`` that stages recorded as theirs; None if that of one of them is lost."""
+        """Return the files below ``folder`` that stages recorded as outputs; None if one folder's list is lost."""
         found: Listing = {}
         for out in self._made_below.get(folder, ()):
             if out.path == folder:
@@ -147,12 +147,12 @@ class Chain:
 
 
 def is_data(path: Path) -> bool:
-    """Return whether it lies in data/, where jobs and reference sets have their files."""
+    """Return whether ``path`` lies in data/, where jobs and reference sets have their files."""
     return DATA in path.parents
 
 
 def covering(entries: dict[Path, Entry], path: Path) -> Entry | None:
-    """Return the entry of ``path``, or of a folder that holds it."""
+    """Return the entry of ``path``, or of a folder that holds it; None if there is neither."""
     return next((entries[each] for each in (path, *path.parents) if each in entries), None)
 
 

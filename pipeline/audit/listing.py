@@ -175,7 +175,7 @@ def _reference_sets(found: Changes) -> list[ReferenceSet]:
 
 
 def _made_from(record: dict[str, Any]) -> str | None:
-    """Return how many jobs, on which devices, by the record that lies in the set."""
+    """Return how many jobs made a reference set, on which devices, by the record that lies in the set."""
     jobs = record.get("jobs", {})
     devices = sorted({str(job["device"]) for job in jobs.values() if job.get("device")})
     return f"{len(jobs)} jobs{' on ' if devices else ''}{', '.join(devices)}" if jobs else None

@@ -63,7 +63,10 @@ class Lock(Mapping[str, Stage]):
     """The stages of a dvc.lock by name. Each is parsed when it is asked for: all of them take a second and more."""
 
     def __init__(self, text: str, name: str) -> None:
-        """Raises SandglassError, with ``name`` for the file, if ``text`` is not what DVC writes."""
+        """Take the text of a dvc.lock.
+
+        Raises SandglassError, with ``name`` for the file, if ``text`` is not what DVC writes.
+        """
         self.text, self._name = text, name
         blocks = _blocks(text)
         self._parsed = self._parse(text) if blocks is None else {}
@@ -121,7 +124,7 @@ def read_lock(root: Path = Path()) -> Lock:
 
 
 def outs_below(lock: Mapping[str, Stage]) -> dict[Path, list[Entry]]:
-    """Return, by path, the recorded outputs that are this path or lie below it."""
+    """Return, for each recorded output and each folder above it, the outputs that are there or below."""
     found: dict[Path, list[Entry]] = {}
     for stage in lock.values():
         for path, out in stage.outs.items():

@@ -129,7 +129,7 @@ class _Drawing:
     """The tree of jobs; each is drawn once, and only named where it is met again."""
 
     def __init__(self, jobs: dict[str, Json], *, code: bool, full: bool) -> None:
-        """``jobs`` are those of the chain, by name."""
+        """Take ``jobs``, which are those of the chain, by name."""
         self._jobs, self._code, self._full = jobs, code, full
         self._drawn: set[str] = set()
         self.folded = False  # whether anything was left out that ``full`` would show
@@ -311,7 +311,7 @@ def _title(job: Json) -> str:
 
 
 def _accepted(members: list[Json]) -> dict[tuple[str, str], list[str]]:
-    """Return jobs by the accepted edits that came into their records, each edit as text, and how it was accepted."""
+    """Return, by how an edit was accepted and by the edit as text, the jobs into whose records it came."""
     found: dict[tuple[str, str], list[str]] = defaultdict(list)
     for member in members:
         for edit in member["accepted"]:

@@ -38,7 +38,7 @@ class Reference:
 
     @classmethod
     def load(cls, scale: str, root: Path = Path()) -> Reference:
-        """Return the times at ``scale``; without a record, none."""
+        """Return the recorded times at ``scale``; without a record, an empty `Reference`."""
         try:
             found = json.loads((root / TIMES).read_text(encoding="utf-8"))[scale]
             return cls(found["machine"], found["elapsed"], found["jobs"])
@@ -46,7 +46,7 @@ class Reference:
             return cls("", 0.0, {})
 
     def seconds(self, name: str) -> float:
-        """Return what a job took there."""
+        """Return how many seconds the job ``name`` took on the reference machine."""
         return self.jobs.get(name, UNKNOWN_SECONDS)
 
 
@@ -100,7 +100,7 @@ def record(machine: str, elapsed: float, root: Path = Path()) -> int:
 
 
 def plan(names: list[str]) -> None:
-    """Note the jobs that Snakemake is about to run, for whoever shows how far it is."""
+    """Write the names of the jobs that Snakemake is about to run to `PLAN`, which `line` reads."""
     graph.STATE.mkdir(exist_ok=True)
     PLAN.write_text(json.dumps(names), encoding="utf-8")
 
@@ -120,7 +120,7 @@ def duration(seconds: float) -> str:
 
 
 def _follow(process: subprocess.Popen[bytes], reference: Reference) -> None:
-    """Show how far the build is until its process ends; print what it says to the user."""
+    """Show how far the build is until ``process`` ends; print what Snakemake says to the user."""
     started, shown, read = time.time(), 0.0, 0
     terminal = sys.stderr.isatty()
     while process.poll() is None:

@@ -28,7 +28,7 @@ STALE_BEFORE = 1e8  # seconds: an output dated before 1973 was marked stale
 
 
 def tracked_file(job: graph.Job) -> Path:
-    """Holds the tracked parameters of ``job``; an input of it in the Snakefile."""
+    """Return the file of the tracked parameters of ``job``, which the Snakefile states as an input."""
     return TRACKED / f"{job.name}.json"
 
 
@@ -60,7 +60,7 @@ class _Record:
 
 
 def set_records_aside() -> None:
-    """Take Snakemake's records away from it: it would trust them although DVC has built other files since."""
+    """Move Snakemake's records away from it: it would trust them although DVC has built other files since."""
     for file in _files(SNAKEMAKE / "metadata"):
         target = RECORDS / file.relative_to(SNAKEMAKE / "metadata")
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -70,12 +70,12 @@ def set_records_aside() -> None:
 
 
 def drop_records() -> None:
-    """Forget the records that were set aside."""
+    """Delete the records of Snakemake that were set aside."""
     shutil.rmtree(RECORDS, ignore_errors=True)
 
 
 def finished(params: Params) -> dict[graph.Job, bool]:
-    """The jobs whose outputs are as Snakemake left them, by its records, and whether they are current.
+    """Return the jobs whose outputs are as Snakemake left them, by its records, and whether they are current.
 
     Current means that none of their inputs was touched after they started, and that the step read the
     parameters that params.yaml has now. A time of change (ctime) is asked for, which cannot be set back.
@@ -92,7 +92,10 @@ def finished(params: Params) -> dict[graph.Job, bool]:
 
 
 def _records() -> dict[str, _Record]:
-    """By the path of the file that was made; those that were not set aside yet are the newer ones."""
+    """Return Snakemake's records by the path of the file that was made.
+
+    Of two records of one file, the one that was not set aside yet is returned: it is the newer one.
+    """
     records = {}
     for folder, file in [(each, file) for each in (RECORDS, SNAKEMAKE / "metadata") for file in _files(each)]:
         # Its name is that path in base64, in pieces of which all but the last begin with "@".
@@ -107,7 +110,7 @@ def _records() -> dict[str, _Record]:
 
 
 def _read_by_step(job: graph.Job) -> str | None:
-    """The md5 of the parameters that the step says it read (params.yaml may have changed to and fro)."""
+    """Return the md5 of the parameters that the step says it read (params.yaml may have changed to and fro)."""
     try:
         noted = json.loads((graph.LOGS / "steps" / f"{job.name}.json").read_text(encoding="utf-8"))
         return noted.get("params_hash")
@@ -149,7 +152,7 @@ def _mtime(path: Path) -> float:
 
 
 def _changed(path: str) -> float:
-    """When the file or its name last changed; infinitely late if it is gone."""
+    """Return when the file or its name last changed; infinity if the file is gone."""
     try:
         return Path(path).stat().st_ctime
     except OSError:

@@ -82,7 +82,7 @@ class Job:
 
     @property
     def name(self) -> str:
-        """Return its name in files and messages: ``train-dyck-standard``."""
+        """Return the job's name in files and messages: ``train-dyck-standard``."""
         return f"{self.step}-{self.id}"
 
     @property
@@ -92,12 +92,12 @@ class Job:
 
     @property
     def stage(self) -> str:
-        """Return its name in dvc.yaml: ``train@dyck-standard``."""
+        """Return the job's name in dvc.yaml: ``train@dyck-standard``."""
         return self.step if self.step == "report" else f"{self.step}@{self.id}"
 
     @property
     def tracked(self) -> tuple[str, ...]:
-        """Return the parameters that decide its result, as `Params.value` takes them; nothing else reaches it."""
+        """Return the parameters that decide the job's result, as `Params.value` takes them; it reads no others."""
         if self.step == "report":
             return ("scale", "seed", "studies")  # other files name their parameters: `params_hash`
         file = study_file(self.study)
@@ -109,7 +109,7 @@ class Job:
         return ("scale", "seed", own, *shared)
 
     def tracked_text(self, params: Params) -> str:
-        """Return its tracked parameters as they stand in the files, by path, as JSON."""
+        """Return the job's tracked parameters as they stand in the files, by path, as JSON."""
         return json.dumps({path: params.value(path) for path in self.tracked}, sort_keys=True)
 
     def params_hash(self, params: Params) -> str:

@@ -17,7 +17,7 @@ NAME = "dvc.lock"
 
 
 def keep(root: Path) -> None:
-    """Copy ``root/dvc.lock``, which nobody writes meanwhile, to where ``mend`` finds it."""
+    """Copy ``root/dvc.lock``, unless it is cut off, to where `mend` finds it; nobody may write it meanwhile."""
     if not _is_cut(root / NAME):
         _replace(root, root / graph.STATE / NAME, root / NAME)
 
@@ -39,7 +39,7 @@ def mend(root: Path) -> None:
 
 
 def _is_cut(file: Path) -> bool:
-    """DVC ends its last line; what a kill leaves are the first so many kilobytes, or nothing."""
+    """Return whether ``file`` is missing or cut off by a kill: it lacks the newline that DVC writes last."""
     return not file.is_file() or not file.read_bytes().endswith(b"\n")
 
 

@@ -48,7 +48,7 @@ class Difference:
     pullable: frozenset[Path]  # those of ``outs`` that ``dvc push`` gives to the default remote
 
     def __bool__(self) -> bool:
-        """Whether there is any."""
+        """Return whether there is any difference."""
         return bool(self.command or self.params or self.deps or self.outs)
 
 
@@ -56,17 +56,17 @@ class View:
     """The DVC repository at ``root`` as it stands, without a lock: for commands that only look."""
 
     def __init__(self, root: Path) -> None:
-        """Raises SandglassError if ``root`` has no DVC repository."""
+        """Open the DVC repository at ``root``. Raises SandglassError if there is none."""
         with _dvc():
             self._repo = Repo(str(root))
         self._root = Path(self._repo.root_dir)
 
     def close(self) -> None:
-        """Let go of DVC's files."""
+        """Close DVC's files."""
         self._repo.close()
 
     def differences(self) -> dict[str, Difference]:
-        """By stage, what differs from dvc.lock; stages without a difference are left out."""
+        """Return, by stage, what differs from dvc.lock; stages without a difference are left out."""
         with _dvc(), _hashed_once():
             self._repo._reset()
             found = {stage.addressing: self._difference(stage) for stage in self._repo.index.stages}
@@ -91,7 +91,7 @@ class View:
         return Path(output.fs_path).relative_to(self._root)
 
     def md5s(self, path: Path) -> dict[Path, str]:
-        """The md5 of the file at ``path`` or, of a folder, of every file in it; none if it is gone."""
+        """Return the md5, by path, of the file ``path`` or of every file in the folder; empty if it is gone."""
         if not path.exists():
             return {}
         cache, ignore = self._repo.cache.local, self._repo.dvcignore
@@ -104,9 +104,9 @@ class View:
         return {path: str(found.hash_info.value)}
 
     def at_work(self) -> str | None:
-        """The `dvc repro` that runs in this folder, in words.
+        """Return the `dvc repro` that runs in this folder, in words; None if none does.
 
-        It gives its lock back while a step of it runs, but names itself in a file.
+        `dvc repro` gives its lock back while a step of it runs, but names itself in a file.
         """
         try:
             entries = json.loads(self._users.read_text())
@@ -124,7 +124,7 @@ class View:
         return Path(self._repo.tmp_dir) / "rwlock"
 
     def unused(self) -> dict[Path, int]:
-        """The objects in DVC's cache that neither dvc.lock nor a .dvc file of this work tree names, in bytes."""
+        """Return the bytes of each object in DVC's cache that neither dvc.lock nor a .dvc file here names."""
         cache = self._repo.cache.local
         with _dvc():
             used = {info.value for infos in self._repo.used_objs().values() for info in infos}
@@ -162,19 +162,19 @@ class Repository(View):
         super().close()
 
     def collect_garbage(self) -> None:
-        """Delete what ``unused`` names."""
+        """Delete the objects in DVC's cache that `unused` names."""
         with _dvc():
             self._repo.gc(workspace=True)
 
     def changed(self, among: set[str] | None = None) -> set[str]:
-        """The stages (of those named) whose code, parameters, data, command or outputs differ from dvc.lock."""
+        """Return the stages (of those named) whose code, parameters, data, command or outputs differ from dvc.lock."""
         with _dvc(), _hashed_once():
             self._repo._reset()
             stages = [s for s in self._repo.index.stages if among is None or s.addressing in among]
             return {stage.addressing for stage in stages if stage.status()}
 
     def inputs(self) -> dict[str, list[Path]]:
-        """By stage, the existing files it depends on; of a folder, all files in it."""
+        """Return, by stage, the existing files it depends on; of a folder, all files in it."""
         with _dvc():
             return {
                 stage.addressing: [
@@ -229,7 +229,7 @@ def record_code(root: Path, files: dict[str, dict[str, dict[str, Any]]]) -> None
 
 
 def alive(pid: int, named: float) -> bool:
-    """Whether ``pid`` still is the process that had it at time ``named``."""
+    """Return whether ``pid`` still is the process that had this number at time ``named``."""
     try:
         process = psutil.Process(pid)
         return process.create_time() <= named and process.status() != psutil.STATUS_ZOMBIE
@@ -245,7 +245,10 @@ def _files(path: Path) -> list[Path]:
 
 @contextmanager
 def _replaced(path: str | Path, fs: object = None) -> Iterator[dict[str, Any]]:
-    """DVC's ``modify_yaml``, which writes in place, but a kill leaves the old file or the new one."""
+    """Yield the content of a YAML file to edit, then replace the file.
+
+    Stands in for DVC's ``modify_yaml``, which writes in place; a kill here leaves the old file or the new one.
+    """
     file = Path(path)
     data = parse_yaml_for_update(file.read_text(encoding="utf-8"), path) if file.exists() else {}
     yield data
@@ -256,7 +259,7 @@ def _replaced(path: str | Path, fs: object = None) -> Iterator[dict[str, Any]]:
 
 
 def _at(tree: Any, path: str, separator: str) -> Any:
-    """The value at ``path``, which DVC takes for missing on KeyError."""
+    """Return the value at ``path``. Raises KeyError if there is none, which DVC takes for missing."""
     for key in path.split(separator):
         if not isinstance(tree, dict):
             raise KeyError(path)
@@ -266,8 +269,10 @@ def _at(tree: Any, path: str, separator: str) -> Any:
 
 @contextmanager
 def _hashed_once() -> Iterator[None]:
-    """DVC asks for the hash of a file once for each stage that depends on it, a module of the code hundreds of times;
-    while nothing is written, one answer does."""
+    """Let DVC hash each file once, as long as nothing is written meanwhile.
+
+    DVC asks for the hash once for each stage that depends on the file, for a module of the code hundreds of times.
+    """
     original, known = Output._get_hash_meta, dict[str, Any]()
 
     def get_hash_meta(output: Output) -> Any:
@@ -284,9 +289,9 @@ def _hashed_once() -> Iterator[None]:
 
 @contextmanager
 def _dvc() -> Iterator[None]:
-    """Calls into DVC, changed in four ways; its errors become one line.
+    """Change DVC in four ways for the calls made within, and turn its errors into one line.
 
-    It parses params.yaml once, not once per stage; each stage still gets objects of its own, since shared
+    DVC then parses params.yaml once, not once per stage; each stage still gets objects of its own, since shared
     ones would stand in dvc.lock as YAML anchors. It goes straight to a parameter, and does not compare the
     path of every value with it as if with a pattern. It replaces dvc.lock in one step. And it keeps no note of
     who reads and writes what, rewritten in place for each stage: the lock of the repository is held.

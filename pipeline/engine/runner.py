@@ -56,13 +56,13 @@ class Job:
     notes: dict[str, Any] = field(default_factory=dict)
 
     def out(self, path: Path) -> Path:
-        """Where to write the output ``path``: in a staging folder, moved into place when the step succeeds."""
+        """Return where to write the output ``path``: in staging, moved into place when the step succeeds."""
         staged = self.staging / path
         staged.parent.mkdir(parents=True, exist_ok=True)
         return staged
 
     def say(self, text: str) -> None:
-        """One line to the terminal and to the step's log."""
+        """Print one line to the terminal and write it to the step's log."""
         print(f"{self.step} {self.id}: {text}", file=sys.stderr, flush=True)
         self.log.write(text + "\n")
         self.log.flush()
@@ -104,9 +104,9 @@ def _find(params: Params, step: str, key: str) -> graph.Job:
 
 
 def _check_inputs(job: graph.Job, params: Params) -> None:
-    """Raise SandglassError if a file that ``job`` reads is not there: a step that looks into a folder would go without.
+    """Raise SandglassError if a file that ``job`` reads is missing: a step that lists a folder would go on.
 
-    The report says itself what is missing.
+    The report is not checked: its step says itself what is missing.
     """
     for path in graph.data(job, params) if job.step != "report" else []:
         if not path.is_file():
@@ -135,7 +135,7 @@ def _run(job: graph.Job, params: Params, log: TextIO, overridden: list[str]) -> 
 
 
 def _context(job: graph.Job, params: Params, staging: Path, log: TextIO) -> Job:
-    """What the step may see: a step that read more than its job tracks could go stale unseen."""
+    """Return what the step may see: a step that read more than its job tracks could go stale unseen."""
     reads_settings = job.step in ("analyse", "figures", "claims")
     return Job(
         step=job.step,
@@ -156,7 +156,10 @@ def _context(job: graph.Job, params: Params, staging: Path, log: TextIO) -> Job:
 
 
 def _without_device(params: Params) -> Params:
-    """All that may decide a result. What the report does not track itself, files that it reads name by a hash."""
+    """Return the parameters without the device: all that may decide a result.
+
+    The report does not track all of them, but the files that it reads name the others by a hash.
+    """
     main = {key: value for key, value in params.raw[parameters.FILE].items() if key != "device"}
     return replace(params, raw=params.raw | {parameters.FILE: main}, device="", memo={})
 
@@ -167,7 +170,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _record(context: Job, started: float, status: str) -> None:
-    """Times, host and device live here, outside every hashed artifact."""
+    """Write times, host and device to logs/steps/, outside every hashed artifact."""
     folder = graph.LOGS / "steps"
     folder.mkdir(parents=True, exist_ok=True)
     record = {"step": context.step, "id": context.id, "status": status} | context.notes

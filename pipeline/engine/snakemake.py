@@ -135,8 +135,11 @@ class Rule:
 
     @property
     def priority(self) -> int:
-        """Return which job goes first of those that can: datasets, since trainings wait for them; then trainings, those
-        with most optimiser steps of all models first, so that no long one is left for the end; then the rest."""
+        """Return the job's priority among those that can start.
+
+        Datasets go first, since trainings wait for them; then trainings, those with most optimiser steps of all
+        models first, so that no long one is left for the end; then the rest.
+        """
         if self.job.step == "dataset":
             return 10**12
         if self.job.step != "train":
@@ -146,7 +149,7 @@ class Rule:
 
 
 def missing_references(root: Path) -> list[Path]:
-    """The ``.dvc`` files of reference sets that are not in the work tree, as in a fresh clone."""
+    """Return the ``.dvc`` files of reference sets that are not in the work tree, as in a fresh clone."""
     return [
         file for file in sorted((root / graph.REFERENCE).glob("*.dvc")) if not file.with_suffix("").is_dir()
     ]
@@ -163,7 +166,7 @@ def record(root: Path = Path()) -> None:
 
 @contextlib.contextmanager
 def alone() -> Iterator[Repository]:
-    """No engine can start in this folder meanwhile.
+    """Yield DVC's repository while no engine can start in this folder.
 
     Raises SandglassError naming the engine that is at work.
     """
@@ -176,7 +179,10 @@ def alone() -> Iterator[Repository]:
 
 
 def at_work() -> str | None:
-    """The Snakemake that runs in this folder, in words; found without its lock, which a start might want."""
+    """Return the Snakemake that runs in this folder, in words, or None.
+
+    Its lock is not taken for this, since a start might want it.
+    """
     from pipeline.engine.repository import alive
 
     file = graph.STATE / "lock"
@@ -205,7 +211,7 @@ class _Run:
         return cls(lock, repository)
 
     def reconcile(self, params: Params, *, looks_only: bool) -> None:
-        """Make Snakemake's clock agree with DVC's judgement, and forget Snakemake's own.
+        """Set file times so that Snakemake agrees with DVC on what is fresh; drop Snakemake's own records.
 
         What a killed run had finished is recorded first, so that it is not done again. When Snakemake
         only looks (a dry run, a picture of the graph) nothing changes but file times.
@@ -250,7 +256,10 @@ class _Run:
 
 
 def _only_snakemake() -> TextIO:
-    """The lock file of this work tree; the kernel gives it back however the process ends."""
+    """Lock this work tree and return the lock file; the kernel releases the lock however the process ends.
+
+    Raises SandglassError if another Snakemake holds it.
+    """
     graph.STATE.mkdir(exist_ok=True)
     lock = (graph.STATE / "lock").open("a+")
     lock.seek(0)
@@ -268,7 +277,7 @@ def _only_snakemake() -> TextIO:
 
 
 def strays(root: Path, params: Params) -> list[Path]:
-    """The files under ``root/data`` that no job of ``params`` makes; reference sets and the report apart."""
+    """Return the files under ``root/data`` that no job of ``params`` makes, except reference sets and the report."""
     expected = {root / path for job in graph.jobs(params) for path in graph.outputs(job, params)}
     found = [path for kind in KINDS for path in (root / graph.DATA / kind).rglob("*") if not path.is_dir()]
     found += (root / graph.DATA).glob(".*.tmp")  # of a killed DVC, which copies to such a name first
@@ -303,7 +312,7 @@ def _remove_empty_folders(data: Path) -> None:
 
 
 def _forget_stages(root: Path, stages: set[str]) -> None:
-    """Drop from dvc.lock the stages that are not in ``stages``; DVC, which is slow to load, only if there are."""
+    """Drop from dvc.lock the stages that are not in ``stages``; load DVC, which is slow, only if there are any."""
     try:
         text = (root / "dvc.lock").read_text(encoding="utf-8")
     except FileNotFoundError:

@@ -33,7 +33,7 @@ def bootstrap(
     confidence: float,
     paired: bool = True,
 ) -> Interval:
-    """``statistic(*samples)`` with an interval from resampling replicas (`scipy.stats.bootstrap`).
+    """Return ``statistic(*samples)`` with an interval from resampling replicas (`scipy.stats.bootstrap`).
 
     With ``paired`` the samples have one length and are resampled together: entry r of each is replica r.
     """
@@ -53,7 +53,7 @@ def bootstrap(
 
 
 def percentiles(draws: NDArray[np.float64], confidence: float) -> tuple[float, float]:
-    """The central interval of bootstrap ``draws``; NaN draws (an undefined resample) are left out."""
+    """Return the central interval of bootstrap ``draws``; NaN draws (an undefined resample) are left out."""
     draws = draws[~np.isnan(draws)]
     if not len(draws):
         return np.nan, np.nan
@@ -65,32 +65,32 @@ def percentiles(draws: NDArray[np.float64], confidence: float) -> tuple[float, f
 
 
 def mean(sample: NDArray, axis: int = -1) -> NDArray[np.float64]:
-    """The mean."""
+    """Return the mean along ``axis``."""
     return np.mean(sample, axis=axis)
 
 
 def median(sample: NDArray, axis: int = -1) -> NDArray[np.float64]:
-    """The median."""
+    """Return the median along ``axis``."""
     return np.median(sample, axis=axis)
 
 
 def mean_difference(first: NDArray, second: NDArray, axis: int = -1) -> NDArray[np.float64]:
-    """mean(first) - mean(second)."""
+    """Return mean(first) - mean(second)."""
     return np.mean(first, axis=axis) - np.mean(second, axis=axis)
 
 
 def median_difference(first: NDArray, second: NDArray, axis: int = -1) -> NDArray[np.float64]:
-    """median(first) - median(second)."""
+    """Return median(first) - median(second)."""
     return np.median(first, axis=axis) - np.median(second, axis=axis)
 
 
 def median_ratio(first: NDArray, second: NDArray, axis: int = -1) -> NDArray[np.float64]:
-    """median(first) / median(second)."""
+    """Return median(first) / median(second)."""
     return np.median(first, axis=axis) / np.median(second, axis=axis)
 
 
 def spearman(first: NDArray, second: NDArray, axis: int = -1) -> NDArray[np.float64]:
-    """Spearman's rank correlation (ties get mean ranks); NaN where either sample is constant."""
+    """Return Spearman's rank correlation (ties get mean ranks); NaN where either sample is constant."""
     x = stats.rankdata(first, axis=axis)
     y = stats.rankdata(second, axis=axis)
     x -= x.mean(axis=axis, keepdims=True)
@@ -104,13 +104,15 @@ def spearman(first: NDArray, second: NDArray, axis: int = -1) -> NDArray[np.floa
 
 
 def pair_mean(distances: NDArray[np.float64]) -> float:
-    """Mean over unordered pairs of different replicas of symmetric ``distances`` (R, R); NaN for R < 2."""
+    """Return the mean over unordered pairs of different replicas of symmetric ``distances`` (R, R); NaN for R < 2."""
     return float(pair_mean_draws(distances, np.ones((1, len(distances)), int))[0])
 
 
 def pair_mean_draws(distances: NDArray[np.float64], counts: NDArray[np.int64]) -> NDArray[np.float64]:
-    """`pair_mean` of resamples in which replica r occurs ``counts[b, r]`` times, without pairs of one replica
-    with itself (their distance is 0 by construction); NaN where no other pair is left.
+    """Return `pair_mean` of each resample b, in which replica r occurs ``counts[b, r]`` times.
+
+    Pairs of one replica with itself are left out (their distance is 0 by construction); the result is NaN where
+    no other pair is left.
 
     ``distances`` may be a stack (..., R, R): the same resamples of replicas for every entry, (..., resamples).
     """
@@ -122,14 +124,14 @@ def pair_mean_draws(distances: NDArray[np.float64], counts: NDArray[np.int64]) -
 
 
 def resample_counts(rng: np.random.Generator, n: int, resamples: int) -> NDArray[np.int64]:
-    """(resamples, n): how often each of n replicas occurs in a bootstrap resample."""
+    """Return (resamples, n): how often each of n replicas occurs in a bootstrap resample."""
     return rng.multinomial(n, np.full(n, 1 / n), size=resamples) if n else np.zeros((resamples, 0), int)
 
 
 def bootstrap_pairs(
     distances: NDArray[np.float64], rng: np.random.Generator, resamples: int, confidence: float
 ) -> Interval:
-    """`pair_mean` with an interval from resampling replicas, not pairs (pairs share replicas)."""
+    """Return `pair_mean` with an interval from resampling replicas, not pairs (pairs share replicas)."""
     if len(distances) < 2:
         return Interval(np.nan, np.nan, np.nan)
     draws = pair_mean_draws(distances, resample_counts(rng, len(distances), resamples))
@@ -140,16 +142,16 @@ def bootstrap_pairs(
 
 
 def simplex_distance(n: ArrayLike) -> NDArray[np.float64]:
-    """E|a - b|^2 of two independent vectors uniform on the simplex with n entries (flat Dirichlet).
+    """Return E|a - b|^2 of two independent vectors uniform on the simplex with n entries (flat Dirichlet).
 
-    2 (E|a|^2 - 1/n) = 2 (2/(n+1) - 1/n) = 2(n-1) / (n(n+1)).
+    It is 2 (E|a|^2 - 1/n) = 2 (2/(n+1) - 1/n) = 2(n-1) / (n(n+1)).
     """
     n = np.asarray(n, float)
     return 2 * (n - 1) / (n * (n + 1))
 
 
 def causal_distance(n: int) -> float:
-    """E|A - B|_F^2 of two independent causal n x n matrices, row i uniform on the simplex with i entries.
+    """Return E|A - B|_F^2 of two independent causal n x n matrices, row i uniform on the simplex with i entries.
 
     >>> round(causal_distance(16), 4)
     2.9968

@@ -17,7 +17,7 @@ import numpy as np
 
 
 def stream(seed: int, *names: str | int) -> np.random.Generator:
-    """The generator (Philox, counter-based) that belongs to ``names`` under the root ``seed``.
+    """Return the generator (Philox, counter-based) that belongs to ``names`` under the root ``seed``.
 
     >>> a, b = stream(1, "dyck", "data"), stream(1, "dyck", "data")
     >>> bool((a.random(3) == b.random(3)).all())
@@ -31,7 +31,10 @@ def stream(seed: int, *names: str | int) -> np.random.Generator:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Sums of torch do not depend on the number of cores then, and engines run other jobs on those."""
+    """Let torch use one thread: its sums then do not depend on the number of cores.
+
+    Engines run other jobs on the other cores.
+    """
     import torch  # here, because most steps that draw numbers do without it, and it takes seconds
 
     threads = torch.get_num_threads()

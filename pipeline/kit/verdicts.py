@@ -43,7 +43,7 @@ class Condition:
     bound: float
 
     def holds(self, measured: Measured) -> bool:
-        """False where the number is not defined."""
+        """Return whether ``measured`` meets the condition; False where the number is not defined."""
         number = getattr(measured, self.what)
         return (
             number is not None and not math.isnan(number) and _OPERATORS[self.comparison](number, self.bound)
@@ -55,7 +55,7 @@ class Condition:
         return f"{_NAMES[self.what]} {self.comparison} {self.bound:.4g}"
 
     def describe(self, measured: Measured) -> str:
-        """What was found, for instance ``upper end 0.31 < 0.5`` or ``value 0.62, not < 0.5``."""
+        """Return what was found, for instance ``upper end 0.31 < 0.5`` or ``value 0.62, not < 0.5``."""
         number = getattr(measured, self.what)
         name = _NAMES[self.what]
         if number is None or math.isnan(number):
@@ -69,7 +69,7 @@ class Condition:
 
 
 def within(center: float, tolerance: float) -> tuple[Condition, Condition]:
-    """The value lies within ``center`` ± ``tolerance``."""
+    """Return the two conditions that the value lies within ``center`` ± ``tolerance``."""
     return Condition("value", ">=", center - tolerance), Condition("value", "<=", center + tolerance)
 
 
@@ -89,7 +89,7 @@ class Gate:
     scale_needed: str = "quick"
 
     def verdict(self, scale: str) -> tuple[str, str]:
-        """The verdict at ``scale``, and the reason."""
+        """Return the verdict at ``scale``, and the reason."""
         if self.measured is None:
             return NOT_TESTED, self.missing
         if SCALES.index(scale) < SCALES.index(self.scale_needed):
@@ -102,7 +102,7 @@ class Gate:
 
 
 def table(gates: Iterable[Gate], study: str, scale: str, params_hash: str) -> pl.DataFrame:
-    """The claims table (`schemas.claims.Claims`) of ``gates``."""
+    """Return the claims table (`schemas.claims.Claims`) of ``gates``."""
     rows = []
     for gate in gates:
         measured = gate.measured or Measured(None)
@@ -125,7 +125,7 @@ def table(gates: Iterable[Gate], study: str, scale: str, params_hash: str) -> pl
 
 
 def summary(claims: pl.DataFrame) -> pl.DataFrame:
-    """One row per study and claim, in order: its verdict and how many of its gates hold, fail, are not tested."""
+    """Return a row per study and claim, in order: verdict and how many gates hold, fail, are not tested."""
     counts = claims.group_by("study", "claim", maintain_order=True).agg(
         (pl.col("verdict") == REPRODUCED).sum().alias("hold"),
         (pl.col("verdict") == NOT_REPRODUCED).sum().alias("fail"),
@@ -145,7 +145,7 @@ def summary(claims: pl.DataFrame) -> pl.DataFrame:
 
 
 def as_metrics(claims: pl.DataFrame) -> dict[str, Any]:
-    """The same for ``dvc metrics``: by claim, its verdict and, by gate, verdict and value."""
+    """Return the claims for ``dvc metrics``: by claim, its verdict and, by gate, verdict and value."""
     verdicts = {row["claim"]: row["verdict"] for row in summary(claims).iter_rows(named=True)}
     found: dict[str, Any] = {claim: {"verdict": verdict, "gates": {}} for claim, verdict in verdicts.items()}
     for row in claims.iter_rows(named=True):

@@ -39,7 +39,7 @@ _UNSIGNED_BYTE = 0x08  # type code of the IDX format
 
 
 def bundled() -> tuple[UInt8[np.ndarray, "n 64"], UInt8[np.ndarray, " n"]]:
-    """Pixels (1797, 64), 0 to 16 and row by row, and labels (1797,) of scikit-learn's digits.
+    """Return pixels (1797, 64), 0 to 16 and row by row, and labels (1797,) of scikit-learn's digits.
 
     They are the test part of the UCI set of Alpaydin and Kaynak (1998); the file is part of scikit-learn.
     """
@@ -51,7 +51,9 @@ def bundled() -> tuple[UInt8[np.ndarray, "n 64"], UInt8[np.ndarray, " n"]]:
 
 
 def mnist(folder: Path, part: str) -> tuple[UInt8[np.ndarray, "n d"], UInt8[np.ndarray, " n"]]:
-    """Pixels (n, d), 0 to 255 and row by row, and labels (n,) of MNIST's ``part``, ``train`` or ``test``.
+    """Return pixels (n, d), 0 to 255 and row by row, and labels (n,) of a ``part`` of MNIST.
+
+    The parts are ``train`` and ``test``.
 
     Raises SandglassError, naming the file, if one is missing or is not what it should be.
     """
@@ -76,9 +78,10 @@ def _idx_path(folder: Path, name: str) -> Path:
 
 
 def read_idx(path: Path) -> UInt8[np.ndarray, ...]:
-    """The array in an IDX file of unsigned bytes, gzipped or not.
+    """Return the array in an IDX file of unsigned bytes, gzipped or not.
 
-    The format: two zero bytes, the type, the number of axes, their sizes as big-endian 32-bit integers, the values.
+    The file holds two zero bytes, the type, the number of axes, their sizes as big-endian 32-bit integers,
+    and the values.
 
     Raises SandglassError if the file is damaged, or holds more or fewer values than it says.
     """
@@ -101,7 +104,9 @@ def read_idx(path: Path) -> UInt8[np.ndarray, ...]:
 def dequantised(
     pixels: UInt8[np.ndarray, "n d"], levels: int, alpha: float, rng: np.random.Generator
 ) -> Float[np.ndarray, "n d"]:
-    """logit(a + (1 - 2a)(x + u) / levels) with u uniform on [0, 1), float64; ``levels`` is the largest x plus one.
+    """Return logit(a + (1 - 2a)(x + u) / levels) with a = ``alpha`` and u uniform on [0, 1), float64.
+
+    ``levels`` is the largest x plus one.
 
     >>> middle = dequantised(np.array([[8]], np.uint8), 17, 0.01, np.random.default_rng(0))
     >>> bool(abs(middle[0, 0]) < 0.12)
@@ -120,8 +125,11 @@ def corpus(
     alpha: float,
     rng: np.random.Generator,
 ) -> tuple[Float[np.ndarray, "train d"], Float[np.ndarray, "test d"]]:
-    """Training and test images of one seed: dequantised, and where a source has no parts of its own (``parts`` (n,)
-    says ``any``) permuted and split, ``held_out`` of them for the test."""
+    """Return the dequantised training and test images of one seed.
+
+    Where a source has no parts of its own (``parts`` (n,) says ``any``), the images are permuted and split,
+    ``held_out`` of them for the test.
+    """
     order = rng.permutation(len(pixels))
     images = dequantised(pixels, levels, alpha, rng)
     split = parts[0] == "any"
@@ -140,8 +148,9 @@ class Gaussian:
 
 
 def fit(images: Float[np.ndarray, "n d"], kind: str) -> Gaussian:
-    """The noise fitted to ``images``: their mean, and as ``full`` their covariance (divisor n - 1) + 1e-4 I, as
-    ``diag`` its diagonal alone.
+    """Return the noise fitted to ``images``, a Gaussian with their mean.
+
+    As ``full`` it has their covariance (divisor n - 1) + 1e-4 I, as ``diag`` the diagonal of that alone.
 
     Raises ValueError for another kind.
     """
@@ -159,5 +168,5 @@ def fit(images: Float[np.ndarray, "n d"], kind: str) -> Gaussian:
 def sample(
     mean: Float[np.ndarray, " d"], factor: Float[np.ndarray, "d d"], n: int, rng: np.random.Generator
 ) -> Float[np.ndarray, "n d"]:
-    """``n`` draws from N(mean, factor factor^T), in the type of ``mean``."""
+    """Return ``n`` draws from N(mean, factor factor^T), in the type of ``mean``."""
     return mean + rng.standard_normal((n, len(mean)), dtype=mean.dtype) @ factor.T

@@ -48,7 +48,7 @@ _BRACKETS = "[](){}<>"
 
 
 def padded(lengths: ArrayLike, tokens: ArrayLike) -> NDArray[np.int8]:
-    """Rows (n, longest) of sequences whose tokens come one after the other, padded with -1.
+    """Return rows (n, longest) of sequences whose tokens come one after the other, padded with -1.
 
     >>> padded([2, 1], [1, 2, 3]).tolist()
     [[1, 2], [3, -1]]
@@ -60,7 +60,7 @@ def padded(lengths: ArrayLike, tokens: ArrayLike) -> NDArray[np.int8]:
 
 
 def parse(*strings: str) -> NDArray[np.int8]:
-    """Token rows (n, N), padded, of strings over ``[](){}<>`` (types 1 to 4).
+    """Return token rows (n, N), padded, of strings over ``[](){}<>`` (types 1 to 4).
 
     >>> parse("[(", "[]").tolist()
     [[1, 3], [1, 2]]
@@ -72,7 +72,7 @@ def parse(*strings: str) -> NDArray[np.int8]:
 
 
 def vocabulary(k: int) -> list[str]:
-    """What each token 0..2k is shown as.
+    """Return what each token 0..2k is shown as.
 
     >>> vocabulary(2)
     ['start', '[', ']', '(', ')']
@@ -85,17 +85,17 @@ def vocabulary(k: int) -> list[str]:
 
 
 def is_open(tokens: NDArray) -> NDArray[np.bool_]:
-    """True where a token opens a bracket (start and padding do not)."""
+    """Return whether each token opens a bracket (start and padding do not)."""
     return (tokens > 0) & (tokens % 2 == 1)
 
 
 def is_close(tokens: NDArray) -> NDArray[np.bool_]:
-    """True where a token closes a bracket."""
+    """Return whether each token closes a bracket."""
     return (tokens > 0) & (tokens % 2 == 0)
 
 
 def bracket_type(tokens: NDArray) -> NDArray:
-    """The type 1..k of tokens 1..2k (0 for the start token and for padding)."""
+    """Return the type 1..k of tokens 1..2k (0 for the start token and for padding)."""
     return (tokens + 1) // 2
 
 
@@ -103,18 +103,18 @@ def bracket_type(tokens: NDArray) -> NDArray:
 
 
 def depths(tokens: NDArray) -> NDArray[np.int8]:
-    """Depth of every token of (n, N) rows that hold tokens 1..2k; -1 at padding."""
+    """Return the depth of every token of (n, N) rows that hold tokens 1..2k; -1 at padding."""
     depth = np.cumsum(_steps(tokens), axis=1, dtype=np.int16)
     return np.where(tokens > 0, depth, PADDING).astype(np.int8)
 
 
 def pair_depths(tokens: NDArray) -> NDArray[np.int8]:
-    """Depth shared by the two tokens of a matched pair, 1..D; 0 at padding."""
+    """Return, for each token, the depth shared by the two tokens of a matched pair, 1..D; 0 at padding."""
     return np.where(tokens > 0, depths(tokens) + is_close(tokens), 0).astype(np.int8)
 
 
 def stack_top(tokens: NDArray) -> NDArray[np.int8]:
-    """Type on top of the stack *before* each token, 0 where the stack is empty or the token is padding."""
+    """Return the type on top of the stack *before* each token, 0 where the stack is empty or the token is padding."""
     before = last_unmatched_open(tokens)
     before = np.concatenate([np.full((len(before), 1), -1, before.dtype), before[:, :-1]], axis=1)
     top = bracket_type(np.take_along_axis(tokens, np.maximum(before, 0).astype(np.intp), axis=1))
@@ -122,7 +122,8 @@ def stack_top(tokens: NDArray) -> NDArray[np.int8]:
 
 
 def last_unmatched_open(tokens: NDArray) -> NDArray[np.int16]:
-    """Position of the last unmatched open bracket *after* each token, -1 where there is none (and at padding)."""
+    """Return the position of the last unmatched open bracket *after* each token, -1 where there is none (and
+    at padding)."""
     n, length = tokens.shape
     depth = np.maximum(depths(tokens), 0).astype(np.intp)
     opens = is_open(tokens)
@@ -139,7 +140,7 @@ def last_unmatched_open(tokens: NDArray) -> NDArray[np.int16]:
 
 
 def matching(tokens: NDArray) -> NDArray[np.int16]:
-    """Position of the partner of each token, -1 where it is unmatched (and at padding)."""
+    """Return the position of the partner of each token, -1 where it is unmatched (and at padding)."""
     n = len(tokens)
     last = last_unmatched_open(tokens)
     before = np.concatenate([np.full((n, 1), -1, np.int16), last[:, :-1]], axis=1)
@@ -150,7 +151,7 @@ def matching(tokens: NDArray) -> NDArray[np.int16]:
 
 
 def is_valid(tokens: NDArray, k: int, max_depth: int) -> NDArray[np.bool_]:
-    """(n,) bool: the row is a prefix of Dyck_{k,D} (eqs 1-2), followed by nothing but padding."""
+    """Return whether each row is a prefix of Dyck_{k,D} (eqs 1-2), followed by nothing but padding, (n,) bool."""
     depth = np.cumsum(_steps(tokens), axis=1, dtype=np.int16)
     in_range = ((tokens == PADDING) | ((tokens >= 1) & (tokens <= 2 * k))).all(1)
     in_range &= ~((tokens[:, 1:] > 0) & (tokens[:, :-1] <= 0)).any(1)
@@ -168,7 +169,8 @@ def _steps(tokens: NDArray) -> NDArray[np.int8]:
 
 
 def next_token_law(depth: ArrayLike, top: ArrayLike, k: int, max_depth: int, q: float) -> NDArray[np.float64]:
-    """Probabilities (..., 2k) of the tokens 1..2k after a prefix of this ``depth`` whose stack top has type ``top``.
+    """Return the probabilities (..., 2k) of the tokens 1..2k after a prefix of this ``depth`` whose stack top
+    has type ``top``.
 
     Depth 0: each open 1/k. Between: each open q/k, the matching closer 1-q. Depth D: the matching closer.
     Source: section 2, the process below eq. (3).
@@ -185,7 +187,8 @@ def next_token_law(depth: ArrayLike, top: ArrayLike, k: int, max_depth: int, q: 
 
 
 def log_probability(tokens: NDArray, k: int, max_depth: int, q: float) -> NDArray[np.float64]:
-    """(n,) log-probabilities of the rows as prefixes of their own length; -inf for strings that are not prefixes.
+    """Return the log-probabilities, (n,), of the rows as prefixes of their own length; -inf for strings that
+    are not prefixes.
 
     (1/k)^{opens at depth 1} (q/k)^{opens at depth > 1} (1-q)^{closers to depth < D-1}: the law of the chain in
     the text. Wen et al. eq. (3) omits the factor (1/k); their eq. is not normalised (see `literal_log_weight`).
@@ -196,13 +199,15 @@ def log_probability(tokens: NDArray, k: int, max_depth: int, q: float) -> NDArra
 
 
 def literal_log_weight(tokens: NDArray, k: int, max_depth: int, q: float) -> NDArray[np.float64]:
-    """(n,) log of Wen et al. eq. (3) as printed, without 1/k per open at depth 1; -inf off the language."""
+    """Return the log of Wen et al. eq. (3) as printed, (n,), without 1/k per open at depth 1; -inf off the
+    language."""
     _, deep, free = _counts(tokens, max_depth)
     return np.where(is_valid(tokens, k, max_depth), deep * np.log(q / k) + free * np.log1p(-q), -np.inf)
 
 
 def literal_total_mass(length: int, k: int, max_depth: int, q: float) -> float:
-    """Sum of Wen et al. eq. (3) as printed over all prefixes of this length, by dynamic programming on the depth.
+    """Return the sum of Wen et al. eq. (3) as printed over all prefixes of this length, by dynamic
+    programming on the depth.
 
     The law of the chain sums to 1; without its factor (1/k), every open at depth 1 weighs k times as much.
     """
@@ -217,7 +222,7 @@ def literal_total_mass(length: int, k: int, max_depth: int, q: float) -> float:
 
 
 def depth_law(length: int, max_depth: int, q: float) -> NDArray[np.float64]:
-    """(D+1,) probabilities of the depth after ``length`` tokens of the chain.
+    """Return the (D+1,) probabilities of the depth after ``length`` tokens of the chain.
 
     >>> depth_law(2, max_depth=4, q=0.5).tolist()
     [0.5, 0.0, 0.5, 0.0, 0.0]
@@ -232,7 +237,8 @@ def depth_law(length: int, max_depth: int, q: float) -> NDArray[np.float64]:
 def complete_length_law(
     max_depth: int, q: float, p_stop: float, max_length: int
 ) -> tuple[NDArray[np.float64], float]:
-    """Exact law of the length of `sample_complete`: probabilities (max_length + 1,) of lengths 0.., and the acceptance.
+    """Return the exact law of the length of `sample_complete`: probabilities (max_length + 1,) of lengths
+    0.., and the acceptance.
 
     The probabilities are those after rejection (they sum to 1); acceptance = P(the chain stops by ``max_length``).
 
@@ -251,7 +257,7 @@ def complete_length_law(
 
 
 def enumerate_prefixes(length: int, k: int, max_depth: int) -> NDArray[np.int8]:
-    """All prefixes (M, length) of Dyck_{k,D} of this length, in lexicographic order.
+    """Return all prefixes (M, length) of Dyck_{k,D} of this length, in lexicographic order.
 
     >>> [len(enumerate_prefixes(n, k=2, max_depth=4)) for n in (4, 6, 8)]
     [48, 312, 1920]
@@ -273,7 +279,8 @@ def enumerate_prefixes(length: int, k: int, max_depth: int) -> NDArray[np.int8]:
 
 
 def _counts(tokens: NDArray, max_depth: int) -> tuple[NDArray, NDArray, NDArray]:
-    """Opens at depth 1, opens at depth > 1, closers that landed at depth < D-1, per row."""
+    """Return, per row, the numbers of opens at depth 1, of opens at depth > 1 and of closers that landed at
+    depth < D-1."""
     depth, opens = depths(tokens), is_open(tokens)
     return (
         (opens & (depth == 1)).sum(1),
@@ -283,7 +290,7 @@ def _counts(tokens: NDArray, max_depth: int) -> tuple[NDArray, NDArray, NDArray]
 
 
 def _open_probability(max_depth: int, q: float) -> NDArray[np.float64]:
-    """(D+1,) probability that the chain opens, by depth."""
+    """Return the probability that the chain opens, by depth, (D+1,)."""
     p = np.full(max_depth + 1, q)
     p[0], p[max_depth] = 1, 0
     return p
@@ -305,9 +312,9 @@ _BLOCK = 4_096  # rows per pass: the state of a pass stays in the processor's ca
 def sample_prefixes(
     rng: np.random.Generator, n: int, lengths: int | NDArray[np.integer], k: int, max_depth: int, q: float
 ) -> NDArray[np.int8]:
-    """n prefixes (n, max(lengths)), independent, from the exact law of section 2; padded with -1.
+    """Return n prefixes (n, max(lengths)), independent, from the exact law of section 2; padded with -1.
 
-    ``lengths`` is one length or one per row. One loop over positions, all rows at once.
+    ``lengths`` is one length or one per row. One loop runs over positions, all rows at once.
     """
     length = np.broadcast_to(np.asarray(lengths), (n,))
     longest = int(length.max(initial=0))
@@ -319,11 +326,11 @@ def sample_prefixes(
 def sample_complete(
     rng: np.random.Generator, n: int, k: int, max_depth: int, q: float, p_stop: float, max_length: int
 ) -> NDArray[np.int8]:
-    """n balanced strings (n, max_length), independent, padded with -1.
+    """Return n balanced strings (n, max_length), independent, padded with -1.
 
-    The chain of `sample_prefixes`; whenever the depth returns to 0 it stops with probability ``p_stop``.
-    Strings longer than ``max_length`` are rejected and drawn again (law of the lengths: `complete_length_law`).
-    Section 4.1 and D.1 ask for strings below length 28 and give no rule to end them.
+    The chain is that of `sample_prefixes`; whenever the depth returns to 0 it stops with probability
+    ``p_stop``. Strings longer than ``max_length`` are rejected and drawn again (law of the lengths:
+    `complete_length_law`). Section 4.1 and D.1 ask for strings below length 28 and give no rule to end them.
     """
     _, acceptance = complete_length_law(max_depth, q, p_stop, max_length)
     kept: list[NDArray[np.int8]] = []
@@ -343,7 +350,7 @@ def sample_complete(
 
 
 def nested_probe(k: int, max_depth: int) -> NDArray[np.int8]:
-    """The probe of section 4.1 (footnote 10), (1, 2kD): for each type, D brackets opened and closed again.
+    """Return the probe of section 4.1 (footnote 10), (1, 2kD): for each type, D brackets opened and closed again.
 
     >>> nested_probe(2, 4).tolist() == parse("[[[[]]]](((())))").tolist()
     True
@@ -356,7 +363,7 @@ def nested_probe(k: int, max_depth: int) -> NDArray[np.int8]:
 def _walk(
     rng: np.random.Generator, n: int, steps: int, k: int, max_depth: int, q: float, p_stop: float = 0.0
 ) -> tuple[NDArray[np.int8], NDArray[np.int16]]:
-    """(n, steps) tokens of the chain, and for each row the length at which it stopped (0: it did not)."""
+    """Return (n, steps) tokens of the chain, and for each row the length at which it stopped (0: it did not)."""
     tokens = np.empty((n, steps), np.int8)
     length = np.zeros(n, np.int16)
     for first in range(0, n, _BLOCK):
@@ -397,27 +404,28 @@ def _walk_block(
 
 
 def symbol_count(k: int, max_depth: int) -> int:
-    """Number of symbols: the start token and every (token, pair depth)."""
+    """Return the number of symbols: the start token and every (token, pair depth)."""
     return 2 * k * max_depth + 1
 
 
 def symbols(tokens: NDArray, max_depth: int) -> NDArray[np.int16]:
-    """(n, N) index 1 + (t-1)D + (delta-1) of token t at pair depth delta; -1 at padding. 0 is the start token.
+    """Return the index 1 + (t-1)D + (delta-1) of token t at pair depth delta, (n, N); -1 at padding. 0 is the
+    start token.
 
-    Indexed by the pair depth, not the depth as Wen et al. print in eq. (15): with the depth, a closer to depth 0
-    and the open of the previous token at depth D would share an index.
+    The index is by the pair depth, not the depth as Wen et al. print in eq. (15): with the depth, a closer to
+    depth 0 and the open of the previous token at depth D would share an index.
     """
     index = 1 + (tokens.astype(np.int16) - 1) * max_depth + (pair_depths(tokens) - 1)
     return np.where(tokens > 0, index, PADDING).astype(np.int16)
 
 
 def with_start(ids: NDArray) -> NDArray:
-    """Rows of tokens or symbols with the start token in front, (n, N + 1)."""
+    """Return rows of tokens or symbols with the start token in front, (n, N + 1)."""
     return np.concatenate([np.full((len(ids), 1), START, ids.dtype), ids], axis=1)
 
 
 def embedding_table(kind: str, k: int, max_depth: int, width: int) -> NDArray[np.float32]:
-    """The frozen input vectors (rows), zero-padded to ``width``; row 0 is the start token's own coordinate.
+    """Return the frozen input vectors (rows), zero-padded to ``width``; row 0 is the start token's own coordinate.
 
     * ``token``: one-hot over the 2k + 1 tokens, (2k+1, width);
     * ``pair`` (eq. 15): one-hot over (token, pair depth), (2kD+1, width);
@@ -456,7 +464,7 @@ def embedding_table(kind: str, k: int, max_depth: int, width: int) -> NDArray[np
 
 
 def prefix_bank(k: int, max_depth: int) -> tuple[NDArray[np.int8], NDArray[np.int16], NDArray[np.float64]]:
-    """Every contrastive prefix p_r of section 4.2 (eq. 18): r nested pairs, r ~ U{1..D}, types uniform on [k].
+    """Return every contrastive prefix p_r of section 4.2 (eq. 18): r nested pairs, r ~ U{1..D}, types uniform on [k].
 
     Returns tokens (M, 2D) padded with -1, lengths (M,) and probabilities (M,), M = k + k^2 + ... + k^D.
 
@@ -475,7 +483,8 @@ def prefix_bank(k: int, max_depth: int) -> tuple[NDArray[np.int8], NDArray[np.in
 
 
 def release_bank(k: int, max_depth: int) -> tuple[NDArray[np.int8], NDArray[np.int16], NDArray[np.float64]]:
-    """Contrastive prefixes as in the authors' release: `nested_probe` with one random pair of brackets inserted.
+    """Return contrastive prefixes as in the authors' release: `nested_probe` with one random pair of brackets
+    inserted.
 
     The release states neither bound nor law; here every place where the pair stays within depth D, and every
     type, is equally likely. Returns tokens (M, 2kD + 2), lengths (M,) and probabilities (M,).

@@ -24,19 +24,19 @@ TAIL = 9.0  # standard deviations after which quadrature stops: a mass of 2e-19
 
 
 def mean_point(theta: ArrayLike) -> Array:
-    """tau of N(theta, 1), shape (.., 2)."""
+    """Return tau of N(theta, 1), shape (.., 2)."""
     theta = np.asarray(theta, float)
     return np.stack([theta, theta**2 / 2 + LOG_NORMALISER], axis=-1)
 
 
 def mean_statistics(x: ArrayLike) -> Array:
-    """T(x) = [x, -1] of points (.., N), shape (.., 2, N)."""
+    """Return T(x) = [x, -1] of points (.., N), shape (.., 2, N)."""
     x = np.asarray(x, float)
     return np.stack([x, -np.ones_like(x)], axis=-2)
 
 
 def mean_moments(theta: ArrayLike) -> Array:
-    """E[T T^T] under N(theta, 1), shape (.., 2, 2); its determinant is 1."""
+    """Return E[T T^T] under N(theta, 1), shape (.., 2, 2); its determinant is 1."""
     theta = np.asarray(theta, float)
     return np.stack(
         [np.stack([1 + theta**2, -theta], -1), np.stack([-theta, np.ones_like(theta)], -1)], axis=-2
@@ -44,26 +44,28 @@ def mean_moments(theta: ArrayLike) -> Array:
 
 
 def largest_moment(theta: ArrayLike) -> Array:
-    """Largest eigenvalue of `mean_moments`; the smallest is its inverse (Assumption 13)."""
+    """Return the largest eigenvalue of `mean_moments`; the smallest is its inverse (Assumption 13)."""
     theta = np.asarray(theta, float)
     return ((np.abs(theta) + np.sqrt(theta**2 + 4)) / 2) ** 2
 
 
 def mean_overlap(distance: ArrayLike) -> Array:
-    """Bhattacharyya coefficient of N(0, 1) and N(distance, 1)."""
+    """Return the Bhattacharyya coefficient of N(0, 1) and N(distance, 1)."""
     return np.exp(-(np.asarray(distance, float) ** 2) / 8)
 
 
 def normal_density(x: ArrayLike, mean: ArrayLike) -> Array:
-    """Density of N(mean, 1)."""
+    """Return the density of N(mean, 1) at ``x``."""
     return np.exp(-((np.asarray(x, float) - mean) ** 2) / 2 - LOG_NORMALISER)
 
 
 def mean_points(means: ArrayLike, points: int | None = None) -> tuple[Array, Array, Array]:
-    """Statistics (P, 2, N) and weights (P, N) of the trapezoid rule for N(R, 1) against N(0, 1), for each R of means.
+    """Return the trapezoid rule for N(R, 1) against N(0, 1), for each R of ``means``.
 
-    ``points`` per problem, or as many as a spacing of `GRID` / max(R, 1) needs; shorter rules are filled up with
-    points of no weight. The rule converges exponentially, because the densities are analytic.
+    It consists of statistics (P, 2, N) and weights (P, N) under each of the two.
+
+    Each problem has ``points`` points, or as many as a spacing of `GRID` / max(R, 1) needs; shorter rules are
+    filled up with points of no weight. The rule converges exponentially, because the densities are analytic.
     """
     means = np.asarray(means, float)
     counts = [points or int((mean + 2 * TAIL) * max(mean, 1.0) / GRID) + 2 for mean in means]
@@ -77,7 +79,7 @@ def mean_points(means: ArrayLike, points: int | None = None) -> tuple[Array, Arr
 
 
 def mean_optimum(means: ArrayLike) -> Array:
-    """tau_* - tau_q for N(R, 1) against N(0, 1): (R, R^2/2), shape (P, 1, 2)."""
+    """Return tau_* - tau_q for N(R, 1) against N(0, 1): (R, R^2/2), shape (P, 1, 2)."""
     means = np.atleast_1d(np.asarray(means, float))
     return np.stack([means, means**2 / 2], axis=-1)[:, None]
 
@@ -86,20 +88,20 @@ def mean_optimum(means: ArrayLike) -> Array:
 
 
 def diagonal_point(mean: ArrayLike, variance: ArrayLike) -> Array:
-    """tau of N(mean, diag(variance)), inputs (.., d): shape (.., 2d + 1)."""
+    """Return tau of N(mean, diag(variance)), inputs (.., d): shape (.., 2d + 1)."""
     mean, variance = np.broadcast_arrays(np.asarray(mean, float), np.asarray(variance, float))
     log_partition = (mean**2 / variance + np.log(2 * np.pi * variance)).sum(-1, keepdims=True) / 2
     return np.concatenate([1 / variance, mean / variance, log_partition], axis=-1)
 
 
 def diagonal_statistics(x: ArrayLike) -> Array:
-    """T(x) of points (.., N, d), shape (.., 2d + 1, N)."""
+    """Return T(x) of points (.., N, d), shape (.., 2d + 1, N)."""
     x = np.swapaxes(np.asarray(x, float), -1, -2)
     return np.concatenate([-(x**2) / 2, x, -np.ones_like(x[..., :1, :])], axis=-2)
 
 
 def diagonal_moments(mean: ArrayLike, variance: ArrayLike) -> Array:
-    """E[T T^T] under N(mean, diag(variance)), inputs (d,): shape (2d + 1, 2d + 1)."""
+    """Return E[T T^T] under N(mean, diag(variance)), inputs (d,): shape (2d + 1, 2d + 1)."""
     m, v = np.broadcast_arrays(np.asarray(mean, float), np.asarray(variance, float))
     first = np.concatenate([-(v + m**2) / 2, m, [-1.0]])
     covariance = np.zeros((len(first), len(first)))
@@ -111,11 +113,14 @@ def diagonal_moments(mean: ArrayLike, variance: ArrayLike) -> Array:
 
 
 def diagonal_between(variance: ArrayLike) -> Array:
-    """Variances of the normalised sqrt(p q) for centred p with ``variance`` and q = N(0, I): 2/(1 + 1/s)."""
+    """Return the variances of the normalised sqrt(p q), 2/(1 + 1/s).
+
+    They are for centred p with ``variance`` and q = N(0, I).
+    """
     return 2 / (1 + 1 / np.asarray(variance, float))
 
 
 def diagonal_overlap(variance: ArrayLike) -> Array:
-    """Bhattacharyya coefficient of N(0, diag(variance)) and N(0, I), variances (.., d)."""
+    """Return the Bhattacharyya coefficient of N(0, diag(variance)) and N(0, I), variances (.., d)."""
     s = np.asarray(variance, float)
     return np.exp((np.log(2) + np.log(s) / 2 - np.log1p(s)).sum(-1) / 2)

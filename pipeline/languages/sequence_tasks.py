@@ -50,7 +50,7 @@ class Sample(NamedTuple):
 
 @functools.cache
 def templates(length: int) -> Ints:
-    """(Bell(length), length) all restricted growth strings, in lexicographic order (Definition 1).
+    """Return all restricted growth strings, (Bell(length), length), in lexicographic order (Definition 1).
 
     >>> ["".join("ABCDEF"[i] for i in row) for row in templates(3)]
     ['AAA', 'AAB', 'ABA', 'ABB', 'ABC']
@@ -64,7 +64,7 @@ def templates(length: int) -> Ints:
 
 
 def template_of(tokens_NxL: Ints) -> Ints:
-    """The index in `templates` of the template of each row.
+    """Return the index in `templates` of the template of each row.
 
     >>> template_of(np.array([[7, 7, 7], [3, 1, 3]])).tolist()
     [0, 2]
@@ -76,7 +76,7 @@ def template_of(tokens_NxL: Ints) -> Ints:
 
 
 def name(template: Ints) -> str:
-    """``AAB`` for 0, 0, 1."""
+    """Return the template in letters: ``AAB`` for 0, 0, 1."""
     return "".join(chr(ord("A") + int(entry)) for entry in template)
 
 
@@ -84,7 +84,7 @@ def name(template: Ints) -> str:
 
 
 def length(task: str, k: int, l: int) -> int:  # noqa: E741 (the paper's letter)
-    """Tokens of a sequence, the last response sign included.
+    """Return the number of tokens of a sequence, the last response sign included.
 
     ``l`` counts the tokens of a template or, for ``sc``, of a sequence; ``k`` the pairs or examples of a context.
     """
@@ -94,13 +94,13 @@ def length(task: str, k: int, l: int) -> int:  # noqa: E741 (the paper's letter)
 
 
 def blocks(task: str, k: int, l: int) -> Ints:  # noqa: E741
-    """(n,) the block of each position: examples 0..k-1, then the query, which is one short of an answer."""
+    """Return the block of each position, (n,): examples 0..k-1, then the query, one short of an answer."""
     size = {"sc": l + 1, "tm": l + 1, "ic_tm": l + 2}.get(task, 3)
     return np.arange(length(task, k, l)) // size
 
 
 def vocabulary(d1: int, d2: int) -> list[str]:
-    """What the tokens are called: ``q0``.., ``=``, ``a0``..."""
+    """Return the names of the tokens: ``q0``.., ``=``, ``a0``..."""
     return [*(f"q{i}" for i in range(d1)), "=", *(f"a{i}" for i in range(d2))]
 
 
@@ -108,8 +108,9 @@ def vocabulary(d1: int, d2: int) -> list[str]:
 
 
 def classification(rng: np.random.Generator, n: int, d1: int, l: int) -> Sample:  # noqa: E741
-    """DEP-D1: n distinct sequences of ``l`` tokens and the sign, uniform without repetition; labels a random
-    permutation of 0..n-1.
+    """Draw DEP-D1: n distinct sequences of ``l`` tokens and the sign, uniform without repetition.
+
+    The labels are a random permutation of 0..n-1.
 
     Raises SandglassError if there are not n distinct sequences.
     """
@@ -125,7 +126,7 @@ def classification(rng: np.random.Generator, n: int, d1: int, l: int) -> Sample:
 
 
 def question_answering(rng: np.random.Generator, n: int, k: int, d1: int, d2: int) -> Sample:
-    """DEP-D2: questions and answers drawn without replacement, the asked pair c uniform."""
+    """Draw DEP-D2: questions and answers without replacement, the asked pair c uniform."""
     questions_NxK, answers_NxK = _distinct(rng, n, d1, k), d1 + 1 + _distinct(rng, n, d2, k)
     c_N = rng.integers(k, size=n)
     sign = np.full((n, k), d1)
@@ -138,10 +139,12 @@ def template_matching(
     rng: np.random.Generator, n: int, l: int, tokens: tuple[int, int], d1: int, held_out: bool | None,  # noqa: E741
     classes: tuple[int, int] | None = None,
 ) -> Sample:  # fmt: skip
-    """DEP-D3: templates uniform, then an injective substitution of the tokens ``tokens[0]`` <= t < ``tokens[1]``.
+    """Draw DEP-D3: uniform templates, then an injective substitution of tokens.
 
-    ``held_out`` draws only combinations that `is_held_out` (True), only others (False), or all (None); ``classes`` only
-    templates in this range.
+    The tokens are ``tokens[0]`` <= t < ``tokens[1]``.
+
+    ``held_out`` allows only combinations that `is_held_out` (True), only others (False), or all (None);
+    ``classes`` allows only templates in this range.
 
     Raises SandglassError if a template has more distinct tokens than there are, or no combination that is wanted.
     """
@@ -162,8 +165,10 @@ def template_matching(
 
 
 def is_held_out(tokens_NxL: Ints) -> NDArray[np.bool_]:
-    """Which combinations of tokens are kept from training: about one in five, by a hash of the combination alone
-    (multiplicative, Knuth's), so that no token and no position decides it."""
+    """Return whether each combination of tokens is kept from training, as about one in five are.
+
+    A hash of the combination alone decides it (multiplicative, Knuth's), so no token and no position does.
+    """
     code = np.zeros(len(tokens_NxL), np.uint64)
     for tokens_N in tokens_NxL.T.astype(np.uint64):
         code = (code ^ (tokens_N + np.uint64(1))) * np.uint64(0x9E3779B97F4A7C15)
@@ -172,8 +177,9 @@ def is_held_out(tokens_NxL: Ints) -> NDArray[np.bool_]:
 
 
 def contextual(rng: np.random.Generator, n: int, k: int, l: int, d1: int, d2: int) -> Sample:  # noqa: E741
-    """DEP-D4: k examples of distinct templates with distinct answers, then a query with the template of example c
-    whose tokens differ from that example's in at least one place.
+    """Draw DEP-D4: k examples of distinct templates with distinct answers, then a query.
+
+    The query has the template of example c, and its tokens differ from that example's in at least one place.
 
     Raises SandglassError if there are not k templates, or too few tokens.
     """
@@ -192,8 +198,9 @@ def contextual(rng: np.random.Generator, n: int, k: int, l: int, d1: int, d2: in
 
 
 def nested(rng: np.random.Generator, n: int, hops: int, links: int, chains: int, d1: int) -> Sample:
-    """DEP-D5: ``chains`` disjoint chains of ``links`` pairs each, all pairs in random order; the query asks for the
-    end of one chain from the token that is ``hops`` pairs before it.
+    """Draw DEP-D5: ``chains`` disjoint chains of ``links`` pairs each, all pairs in random order.
+
+    The query asks for the end of one chain from the token that is ``hops`` pairs before it.
 
     With one chain in its printed order ("a→b b→c c→d a→") the end is always the last answer, and the only token that
     occurs once: no lookup is needed. Two chains in random order leave no such way. Tokens play both parts, so
@@ -218,12 +225,15 @@ def nested(rng: np.random.Generator, n: int, hops: int, links: int, chains: int,
 
 
 def _substitutions(rng: np.random.Generator, n: int, tokens: tuple[int, int], l: int) -> Ints:  # noqa: E741
-    """(n, l) distinct tokens of the range ``tokens``, uniform; entry i stands for the i-th letter of a template."""
+    """Draw (n, l) distinct tokens of the range ``tokens``, uniform.
+
+    Entry i stands for the i-th letter of a template.
+    """
     return tokens[0] + _distinct(rng, n, tokens[1] - tokens[0], l)
 
 
 def _distinct(rng: np.random.Generator, n: int, of: int, count: int) -> Ints:
-    """(n, count) rows of distinct numbers below ``of``, uniform over ordered choices.
+    """Draw (n, count) rows of distinct numbers below ``of``, uniform over ordered choices.
 
     Raises SandglassError if there are not as many.
     """
@@ -243,32 +253,44 @@ def _distinct(rng: np.random.Generator, n: int, of: int, count: int) -> Ints:
 
 
 def copying(task: str, k: int, l: int) -> NDArray[np.float64]:  # noqa: E741
-    """(n, n) J - I within every block: each position reads the others of its block (Theorem 3, layer 1)."""
+    """Return J - I within every block, (n, n).
+
+    Each position reads the others of its block (Theorem 3, layer 1).
+    """
     block = blocks(task, k, l)
     return (block[:, None] == block) * 1.0 - np.eye(len(block))
 
 
 def parsing(task: str, k: int, l: int, d1: int, d2: int, width: int) -> NDArray[np.float64]:  # noqa: E741
-    """(d', d') the first layer of Theorems 5 and 6: question tokens attend to their equals, within their block only."""
+    """Return W (d', d') of the first layer of Theorems 5 and 6.
+
+    Question tokens attend to their equals, within their block only.
+    """
     d, n = inputs(task, d1, d2), length(task, k, l)
     return _placed(np.eye(d1), (0, d1), width) + _placed(_walls(task, k, l), (d, d + n), width)
 
 
 def start(kind: str, task: str, k: int, l: int, d1: int, d2: int, width: int) -> NDArray[np.float64]:  # noqa: E741
-    """(d', d') the W of a layer that starts from a pattern: ``parsing`` the tokens (Theorems 5 and 6), or
-    ``copying`` between positions (instructive attention, Lemma 1)."""
+    """Return W (d', d') of a layer that starts from a pattern.
+
+    The pattern is ``parsing`` the tokens (Theorems 5 and 6), or ``copying`` between positions (instructive
+    attention, Lemma 1).
+    """
     if kind == "parsing":
         return parsing(task, k, l, d1, d2, width)
     return reading(copying(task, k, l), inputs(task, d1, d2), width)
 
 
 def reading(pattern: NDArray[np.float64], at: int, width: int) -> NDArray[np.float64]:
-    """(d', d') instructive attention (Lemma 1): ``pattern`` on the position rows, which start at row ``at``."""
+    """Return W (d', d') of instructive attention (Lemma 1).
+
+    ``pattern`` is on the position rows, which start at row ``at``.
+    """
     return _placed(pattern, (at, at + len(pattern)), width)
 
 
 def inputs(task: str, d1: int, d2: int) -> int:
-    """d: how many tokens a model of the task reads."""
+    """Return d, the number of tokens that a model of the task reads."""
     return d1 + 1 + (d2 if task in ("ic_qa", "ic_tm") else 0)
 
 

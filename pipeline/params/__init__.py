@@ -107,7 +107,7 @@ class Params:
         return value
 
     def _lists(self) -> dict[str, Any]:
-        """Return of each study what its claims read: the experiments with tables, and the theory checks.
+        """Return what the claims of each study read: the experiments with tables, and the theory checks.
 
         They are sorted, so that another order of entries in the study's file makes nothing stale.
         """
@@ -344,7 +344,10 @@ class _CrossCheck:
             self.file.refuse("experiments", "at least one experiment must make a table, for the claims")
 
     def _named_in_code(self) -> None:
-        """A run that claims or figures name and no file holds would leave gates without a reason."""
+        """Refuse a run, dataset or theory check that the study's code names and the parameters do not have.
+
+        It would leave gates without a reason.
+        """
         names = importlib.import_module(f"pipeline.studies.{self.study}.names")
         for constant, section in (("RUNS", "runs"), ("DATASETS", "datasets"), ("THEORY", "theory")):
             known = (

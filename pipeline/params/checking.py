@@ -22,7 +22,7 @@ class File:
     """One parameter file, named from the root of the repository as in ``params/dyck.yaml``."""
 
     def __init__(self, name: str) -> None:
-        """``values`` is what the file says, once it was read."""
+        """Take the file's name; ``values`` is what the file says, once it was read."""
         self.name = name
         self.values: dict[str, Any] = {}
 
@@ -32,7 +32,7 @@ class File:
         return self.values
 
     def refuse(self, path: str, text: str) -> NoReturn:
-        """Raise SandglassError: what is wrong with the value at ``path``."""
+        """Raise SandglassError that says what is wrong with the value at ``path``."""
         raise SandglassError(f"{self.name}: {path}: {text}")
 
     def known_keys(self, valid: Sequence[str]) -> None:
@@ -97,7 +97,7 @@ def _per_scale(value: Any, path: str) -> Iterator[tuple[str, dict[Any, Any]]]:
 
 
 def _locate(kind: Any, value: Any, loc: tuple[int | str, ...]) -> tuple[list[int | str], list[str]]:
-    """The path of an error without the tags pydantic adds for unions, and the keys valid at its parent."""
+    """Return the path of an error without pydantic's tags for unions, and the keys valid at its parent."""
     path: list[int | str] = []
     fields: list[str] = []
     for i, part in enumerate(loc):
@@ -118,7 +118,7 @@ def _locate(kind: Any, value: Any, loc: tuple[int | str, ...]) -> tuple[list[int
 
 
 def _unwrap(kind: Any, value: Any) -> Any:
-    """The member of an annotated (discriminated) union that fits ``value``, else ``kind`` itself."""
+    """Return the member of an annotated (discriminated) union that fits ``value``, else ``kind`` itself."""
     if get_origin(kind) is Annotated:
         kind = get_args(kind)[0]
     if get_origin(kind) in (Union, types.UnionType) and isinstance(value, dict):

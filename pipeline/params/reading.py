@@ -45,7 +45,7 @@ def read(root: Path, name: str) -> dict[str, Any]:
 
 
 def shown(value: Any) -> str:
-    """``value`` for a message: on one line, and not longer than one."""
+    """Return ``value`` for a message: on one line, cut off where it would be too long."""
     text = repr(value)
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 

@@ -8,7 +8,7 @@ SCALES = ("smoke", "quick", "paper")
 
 
 def is_per_scale(value: Any) -> bool:
-    """A mapping that has at least one scale among its keys is meant to be written per scale."""
+    """Return whether ``value`` is written per scale: a mapping with at least one scale among its keys."""
     return isinstance(value, dict) and any(key in SCALES for key in value)
 
 

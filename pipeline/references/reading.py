@@ -46,7 +46,7 @@ class Reference:
 
     @property
     def page(self) -> str:
-        """Return the path of its page from the root of the site."""
+        """Return the path of the set's page from the root of the site."""
         return f"reference/{self.name}.html"
 
     def verified(self, files: Files) -> dict[Path, bool]:

@@ -35,14 +35,14 @@ class Artifact:
 
     @property
     def title(self) -> str:
-        """Return its name in a sentence, for instance ``table accuracy of dyck-table1`` or ``run dyck-standard``."""
+        """Return the artifact's name in a sentence: ``table accuracy of dyck-table1``, ``run dyck-standard``."""
         if self.job.step == "claims":
             return f"claims of {self.name}"
         return f"{self.kind} {self.name}" + (f" of {self.job.id}" if self.job.step in SEVERAL else "")
 
     @property
     def page(self) -> str:
-        """Return the path of its page from the root of the site.
+        """Return the path of the artifact's page from the root of the site.
 
         A figure's name is unique in its study, a table's in its experiment. Ids hold no underscore and names no
         hyphen, so no two pages have the same name.
@@ -57,11 +57,11 @@ class Artifact:
         return (shown or self.paths)[0]
 
     def label(self, path: Path) -> str:
-        """Return what to call one of its files: the member of a dataset or run that it holds, else its own name."""
+        """Return what to call a file of the artifact: the dataset or run member it holds, else its own name."""
         return path.stem if path in self.members.values() else self.name
 
     def place(self, path: Path) -> str:
-        """Return where its page speaks of one of its files: at the member that it holds, where there are several."""
+        """Return where the artifact's page shows a file: at the member that it holds, where there are several."""
         several = len(self.members) > 1 and path in self.members.values()
         return f"{self.page}#member-{path.stem}" if several else self.page
 

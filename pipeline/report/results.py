@@ -41,12 +41,12 @@ class Study:
 
     @property
     def page(self) -> str:
-        """Return the path of its page from the root of the site."""
+        """Return the path of the study's page from the root of the site."""
         return f"study/{self.id}.html"
 
     @property
     def counts(self) -> list[tuple[str, int]]:
-        """Return how many of its claims have each verdict, those with none left out."""
+        """Return how many of the study's claims have each verdict, without the verdicts that no claim has."""
         found = list(self.verdicts.values())
         return [(verdict, found.count(verdict)) for verdict in VERDICTS if verdict in found]
 
@@ -112,7 +112,7 @@ class Erratum:
 
     @property
     def source(self) -> str:
-        """Return where it is printed."""
+        """Return where the statement is printed."""
         rows = self.printed or self.corrected
         return "; ".join(dict.fromkeys(row["source"] for row in rows))
 

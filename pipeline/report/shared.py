@@ -42,7 +42,7 @@ class Site:
         self._environment.globals |= {"site": self, "words": wording, "catalogue": catalogue}
 
     def render(self, template: str, page: str, **values: Any) -> str:
-        """Return the page at ``page`` (from the root of the site)."""
+        """Return the HTML of the page at ``page`` (a path from the root of the site)."""
         return self._environment.get_template(template).render(root=_root(page), page=page, **values)
 
     def blocks(self, page: str) -> Any:

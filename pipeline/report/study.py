@@ -233,7 +233,7 @@ class StudyText:
         return self._block("index()", lambda _: drawn)
 
     def _first(self, kind: str, name: str) -> bool:
-        """Return whether this is the first time, so that an id stands once in a page."""
+        """Return whether ``name`` of ``kind`` is shown for the first time, so that an id stands once in a page."""
         first = (kind, name) not in self.shown
         self.shown.add((kind, name))
         return first

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def run(job: Job) -> None:
-    """Make the claims table and the same as JSON, for ``dvc metrics``."""
+    """Make the claims table, and its verdicts and values as JSON for ``dvc metrics``."""
     module = importlib.import_module(f"pipeline.studies.{job.study}.claims")
     frame = module.judge(
         Results(

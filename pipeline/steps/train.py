@@ -92,7 +92,7 @@ def _write(job: Job, member: str, arrays: dict[str, np.ndarray], header: dict[st
 
 
 def _curve_table(run: str, replicas: Any, steps: np.ndarray, curves: dict[str, np.ndarray]) -> pl.DataFrame:
-    """One row per replica and logged step; a value that is not finite (a diverged replica) is null."""
+    """Return one row per replica and logged step; a value that is not finite (a diverged replica) is null."""
     count, points = len(replicas), len(steps)
     frame = pl.DataFrame(
         {
@@ -108,7 +108,7 @@ def _curve_table(run: str, replicas: Any, steps: np.ndarray, curves: dict[str, n
 
 
 def _curves_so_far(training: core.TrainingJob) -> pl.DataFrame:
-    """What the checkpoints of a job's chunks hold; empty before the first."""
+    """Return the curves that the checkpoints of a job's chunks hold; empty before the first."""
     steps, found, run = ensemble.logged_steps(training.header), [], training.path.parent.name
     for path in sorted(training.folder.glob("*.safetensors")):
         state = core.read_state(path, training.digest)

@@ -51,7 +51,7 @@ def write(path: Path, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> 
 
 
 def read(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """The arrays and the header of the file at ``path``.
+    """Return the arrays and the header of the file at ``path``.
 
     Raises SandglassError if it is missing or has lost or changed a single bit.
     """
@@ -85,7 +85,7 @@ def load(
 
 
 def check_shapes(path: Path, arrays: Mapping[str, np.ndarray], shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Hold the arrays of the checkpoint at ``path`` against the shapes of a model's parameters.
+    """Compare the arrays of the checkpoint at ``path`` with the shapes of a model's parameters.
 
     Raises SandglassError for a parameter that is missing, or whose shape behind the replica axis is another.
     """

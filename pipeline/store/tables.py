@@ -44,7 +44,7 @@ def write(frame: pl.DataFrame, path: Path, schema: Schemas, metadata: dict[str, 
 
 
 def of_kind(schema: Schemas, metadata: Mapping[str, str], path: Path) -> Schema:
-    """``schema``, or the one that it holds for the ``kind`` in the metadata of the table at ``path``.
+    """Return ``schema``, or the one that it holds for the ``kind`` in the metadata of the table at ``path``.
 
     Raises SandglassError if there is none for it.
     """
@@ -76,8 +76,10 @@ def lists(values: np.ndarray, lengths: np.ndarray) -> pl.Series:
 
 
 def conform(frames: Iterable[pl.DataFrame], schema: Schema, **stamp: str) -> pl.DataFrame:
-    """``frames`` below each other with the columns, order and types of ``schema``, and the constant columns
-    of ``stamp``; NaN becomes null. Without frames, a table without rows."""
+    """Return ``frames`` below each other with the columns, order and types of ``schema``.
+
+    The constant columns of ``stamp`` are added; NaN becomes null. Without frames, it is a table without rows.
+    """
     dtypes = {column: field.dtype.type for column, field in schema.to_schema().columns.items()}
     own = [column for column in dtypes if column not in stamp]
     typed = [frame.select(pl.col(column).cast(dtypes[column]) for column in own) for frame in frames]
@@ -101,7 +103,7 @@ def read(path: Path, schema: Schemas) -> pl.DataFrame:
 
 
 def read_metadata(path: Path) -> dict[str, str]:
-    """The text entries that ``write`` put in the footer of the table at ``path``."""
+    """Return the text entries that ``write`` put in the footer of the table at ``path``."""
     return _metadata(_load(path))
 
 
@@ -146,7 +148,7 @@ def _seal(content: bytes) -> bytes:
 
 
 def _unseal(sealed: bytes) -> bytes:
-    """The file without its digest; ValueError if that is missing or does not match."""
+    """Return the file without its digest. Raises ValueError if the digest is missing or does not match."""
     cut = len(sealed) - _tail(sealed)
     seal = slice(max(cut - hashlib.sha256().digest_size, 0), max(cut, 0))
     content = sealed[: seal.start] + sealed[seal.stop :]
@@ -156,12 +158,12 @@ def _unseal(sealed: bytes) -> bytes:
 
 
 def _tail(content: bytes) -> int:
-    """Bytes of the footer, its length (4, little-endian) and the closing magic number."""
+    """Return how many bytes the footer, its length (4, little-endian) and the closing magic number take."""
     return int.from_bytes(content[-8:-4], "little") + 8
 
 
 def _describe(cases: pl.DataFrame, frame: pl.DataFrame, name: str) -> str:
-    """One line: table, column, check, first offending rows, and how many more failures there are."""
+    """Return one line: table, column, check, first offending rows, and how many more failures there are."""
     first = cases.row(0, named=True)
     same = cases.filter((pl.col("column") == first["column"]) & (pl.col("check") == first["check"]))
     shown = []

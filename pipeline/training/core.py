@@ -65,15 +65,20 @@ class Objective(Protocol):
         selections: list[np.ndarray],
         rngs: Sequence[Callable[[], np.random.Generator]],
     ) -> dict[str, np.ndarray]:
-        """The batch of a step, a leading axis R on every array: of each replica its corpus, the examples
-        chosen from it, and its stream of draws."""
+        """Return the batch of a step, a leading axis R on every array.
+
+        The arguments give for each replica its corpus, the examples chosen from it, and its stream of draws.
+        """
 
     def loss(self, forward: Forward, batch: dict[str, Tensor]) -> dict[str, Tensor]:
-        """``metrics`` on a batch, (R,) each."""
+        """Return ``metrics`` on a batch, (R,) each."""
 
     def evaluate(self, forward: Forward, held: dict[str, Tensor]) -> dict[str, Tensor]:
-        """``evaluated`` on the arrays ``held.<name>`` of the job, (R,) each; called where the curves have a
-        point, without gradients. ``held["corpus"]`` (R,) numbers the corpus of each replica."""
+        """Return ``evaluated`` on the arrays ``held.<name>`` of the job, (R,) each.
+
+        It is called where the curves have a point, without gradients. ``held["corpus"]`` (R,) numbers the
+        corpus of each replica.
+        """
 
 
 @dataclass(frozen=True)
@@ -104,8 +109,10 @@ class Header:
 
     @classmethod
     def grid(cls, entry: Any, seed: int, spec: dict[str, Any], settings: dict[str, Any]) -> Header:
-        """Of a run over several learning rates (`pipeline.params.GridRunEntry`), the first rate's replicas first;
-        all of them on the first corpus."""
+        """Return the header of a run over several learning rates (`pipeline.params.GridRunEntry`).
+
+        The first rate's replicas come first; all of them train on the first corpus.
+        """
         count = entry.replicas * len(entry.lr)
         same = ("model", "objective", "study", "stream", "steps", "batch", "schedule", "clip", "precision")
         return cls(
@@ -139,7 +146,7 @@ class TrainingJob:
         self._orders: dict[int, tuple[int, np.ndarray]] = {}
 
     def rng(self, replica: int, *purpose: str | int) -> np.random.Generator:
-        """The named stream of a replica: of its initial weights, its data order, its objective's draws."""
+        """Return a named stream of a replica: of its initial weights, data order or objective's draws."""
         return stream(
             self.header.seed,
             self.header.study,
@@ -153,7 +160,7 @@ class TrainingJob:
         return self.header.streams[replica] if self.header.streams is not None else replica
 
     def batch(self, replicas: list[int], step: int) -> dict[str, np.ndarray]:
-        """What the replicas see at ``step``: a pure function of its arguments."""
+        """Return the batch that the replicas see at ``step``: a pure function of its arguments."""
         corpora = [self.header.corpus[r] for r in replicas]
         chosen = [self._selection(r, step) for r in replicas]
         rngs = [functools.partial(self.rng, r, "objective", step) for r in replicas]
@@ -168,7 +175,7 @@ class TrainingJob:
         return self._orders[which][1][index * size : (index + 1) * size]
 
     def initial(self, replicas: list[int]) -> Tensor:
-        """Flat initial weights (R, P), float32."""
+        """Return the flat initial weights (R, P), float32."""
         rows = []
         for r in replicas:
             values = self.model.initial(self.spec, self.rng(r, "init")) | self.given
@@ -176,7 +183,7 @@ class TrainingJob:
         return torch.from_numpy(np.stack(rows)).to(torch.float32)
 
     def unflatten(self, flat_RxP: Tensor) -> dict[str, Tensor]:
-        """Views of the flat weights by name, each with the leading replica axis."""
+        """Return views of the flat weights by name, each with the leading replica axis."""
         sizes = [math.prod(shape) for shape in self.shapes.values()]
         parts = flat_RxP.split(sizes, dim=-1)
         named = zip(self.shapes.items(), parts, strict=True)
@@ -184,7 +191,7 @@ class TrainingJob:
 
 
 def _taken(data: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
-    """The arrays of ``data`` whose name starts with ``prefix``, without it; they are no longer in ``data``."""
+    """Remove the arrays whose name starts with ``prefix`` from ``data``; return them by name without it."""
     return {name.removeprefix(prefix): data.pop(name) for name in list(data) if name.startswith(prefix)}
 
 
@@ -200,14 +207,14 @@ class State:
 
     @classmethod
     def fresh(cls, job: TrainingJob, flat: Tensor) -> State:
-        """Before the first step, at the weights ``flat``."""
+        """Return the state before the first step, at the weights ``flat``."""
         never = torch.full((flat.shape[0],), -1, dtype=torch.int64, device=flat.device)
         moments = {name: torch.zeros_like(flat) for name in MOMENTS[job.header.optimizer]}
         return cls(flat, moments, never, 0, {metric: [] for metric in job.metrics})
 
 
 def learning_rate(header: Header, step: int) -> float:
-    """Factor on the peak rate at 0-based ``step``: 1, or half a cosine from 1 to 0 over all steps."""
+    """Return the factor on the peak rate at 0-based ``step``: 1, or half a cosine from 1 to 0 over all steps."""
     if header.schedule == "constant":
         return 1.0
     return 0.5 * (1 + math.cos(math.pi * step / header.steps))
@@ -273,7 +280,7 @@ def _zeros(metrics: tuple[str, ...], replicas: int, device: torch.device) -> dic
 def _step(
     job: TrainingJob, state: State, table: Tensor, batch: dict[str, Tensor], lr_Rx1: Tensor
 ) -> dict[str, Tensor]:
-    """One optimiser step in place; returns the metrics per replica."""
+    """Take one optimiser step in place; return the metrics per replica."""
     header = job.header
     weights = state.flat.requires_grad_()
     forward = _forward(job, job.unflatten(weights), table)
@@ -307,7 +314,7 @@ def _step(
 
 
 def _adam(header: Header, state: State, gradient: Tensor, lr_Rx1: Tensor) -> None:
-    """One Adam update of the flat weights; a rate of 0 leaves a replica as it is."""
+    """Apply one Adam update to the flat weights; a rate of 0 leaves a replica as it is."""
     b1, b2 = header.betas
     mean, square = state.moments["mean"], state.moments["square"]
     t = state.step + 1
@@ -324,7 +331,7 @@ def _sgd(header: Header, state: State, gradient: Tensor, lr_Rx1: Tensor) -> None
 
 
 def _normalised_sgd(header: Header, state: State, gradient: Tensor, lr_Rx1: Tensor) -> None:
-    """A step as long as the rate, whatever the gradient's size; none where it is exactly 0."""
+    """Take a step as long as the rate, whatever the gradient's size; none where it is exactly 0."""
     norm_Rx1 = gradient.norm(dim=-1, keepdim=True)
     _sgd(header, state, gradient / torch.where(norm_Rx1 > 0, norm_Rx1, torch.ones_like(norm_Rx1)), lr_Rx1)
 
@@ -341,9 +348,9 @@ def save(path: Path, job: TrainingJob, state: State) -> None:
 
 
 def read_state(path: Path, digest: str) -> dict[str, Any] | None:
-    """Tensors by name and ``step`` of a checkpoint of the job ``digest``; None if none can be used.
+    """Return tensors by name and ``step`` of a checkpoint of the job ``digest``; None if it is unusable.
 
-    Missing, damaged or of another job: training starts again, which is always right.
+    If it is missing, damaged or of another job, training starts again, which is always right.
     """
     try:
         arrays, header = checkpoints.read(path)
@@ -365,7 +372,7 @@ def _resume(path: Path, job: TrainingJob, fresh: State) -> State:
 
 
 def chunk_name(replicas: list[int]) -> str:
-    """Base name of a chunk's files: its replicas, ``0`` or ``0to39``, short however many there are.
+    """Return the base name of a chunk's files: its replicas, ``0`` or ``0to39``, short for any number.
 
     >>> chunk_name([0, 1, 2, 5])
     '0to2-5'
@@ -376,7 +383,7 @@ def chunk_name(replicas: list[int]) -> str:
 
 
 def chunk_replicas(name: str) -> list[int]:
-    """The replicas of the chunk with this name.
+    """Return the replicas of the chunk whose base name is ``name``.
 
     >>> chunk_replicas("0to2-5")
     [0, 1, 2, 5]

@@ -44,7 +44,7 @@ class Trained:
 
 
 def pick_device(wanted: str) -> str:
-    """``auto`` is cuda where a driver and a device answer, else cpu.
+    """Return the device to train on: for ``auto``, cuda where a driver and a device answer, else cpu.
 
     Raises SandglassError if cuda is asked for and not there.
     """
@@ -63,7 +63,7 @@ def pick_device(wanted: str) -> str:
 
 
 def cores() -> int:
-    """Cores this step may use: what the engine granted (it sets OMP_NUM_THREADS), else all of them."""
+    """Return how many cores this step may use: those granted (the engine sets OMP_NUM_THREADS), else all."""
     granted = os.environ.get("OMP_NUM_THREADS", "")
     return int(granted) if granted.isdigit() and int(granted) else len(os.sched_getaffinity(0))
 
@@ -81,8 +81,8 @@ def train(
 ) -> list[Trained]:
     """Train every replica of all jobs, as one pool of chunks; return their results in the order of the jobs.
 
-    It goes on from what an interrupted call left in the folder ``chunks`` beside each job file. ``on_progress`` is
-    called now and then, so that the caller can publish curves while it runs.
+    Training goes on from what an interrupted call left in the folder ``chunks`` beside each job file.
+    ``on_progress`` is called now and then, so that the caller can publish curves while it runs.
     Raises SandglassError if a worker dies or every replica of a job diverges.
     """
     jobs = [TrainingJob(path) for path in job_paths]
@@ -169,7 +169,7 @@ class _Worker:
         self._errors = self.process.stderr.read()
 
     def end(self) -> None:
-        """Kill the process if it still runs, and let go of everything it held."""
+        """Kill the process if it still runs, and close its pipes."""
         self.process.kill()
         self._listener.join()
         for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
@@ -276,6 +276,6 @@ def _sizes(job: TrainingJob) -> list[int]:
 
 
 def logged_steps(header: Header) -> np.ndarray:
-    """Steps after which the curves have a point: every ``log_every`` steps and the last."""
+    """Return the steps after which the curves have a point: every ``log_every`` steps and the last."""
     steps = list(range(header.log_every, header.steps + 1, header.log_every))
     return np.array(steps if steps and steps[-1] == header.steps else [*steps, header.steps])

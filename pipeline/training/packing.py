@@ -27,7 +27,7 @@ class Packed(NamedTuple):
 
 
 def pack(lengths: Int[np.ndarray, " n"], row_length: int) -> Packed:
-    """Best-fit decreasing: the longest sequence first, each into the fullest row that still takes it.
+    """Fill rows by best-fit decreasing: the longest sequence first, each in the fullest row that takes it.
 
     >>> packed = pack(np.array([3, 5, 2]), row_length=5)
     >>> packed.segments.tolist()
@@ -79,14 +79,14 @@ class Batches:
         selections: list[np.ndarray],
         rngs: Sequence[Callable[[], np.random.Generator]],
     ) -> dict[str, np.ndarray]:
-        """The batch of a step: for each replica its corpus, the sequences chosen from it, and its stream."""
+        """Return the batch of a step from each replica's corpus, chosen sequences and stream."""
         parts = [self.replica(*chosen) for chosen in zip(corpora, selections, rngs, strict=True)]
         return {name: _stack([part[name] for part in parts]) for name in parts[0]}
 
     def replica(
         self, corpus: int, chosen: np.ndarray, rng: Callable[[], np.random.Generator]
     ) -> dict[str, np.ndarray]:
-        """The part of one replica."""
+        """Return the batch of one replica."""
         ids, lengths, targets = self.examples(corpus, chosen)
         used = np.arange(ids.shape[1]) < lengths[:, None]
         packed = pack(lengths, ids.shape[1])
@@ -95,7 +95,7 @@ class Batches:
         return rows(packed, ids[used]) | {"select": packed.where[wanted], "targets": targets[wanted]}
 
     def examples(self, corpus: int, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Inputs (n, T) and lengths (n,) of the chosen sequences; targets (tokens,), one sequence after another."""
+        """Return inputs (n, T), lengths (n,) and targets (tokens,), one after another, of the chosen sequences."""
         ids = self.data["ids"][corpus, chosen]
         lengths = self.data["lengths"][corpus, chosen].astype(np.int64)
         used = np.arange(ids.shape[1]) < lengths[:, None]
@@ -107,8 +107,10 @@ class Batches:
         batch: dict[str, Tensor],
         prefix: str = "",
     ) -> Float[Tensor, "R K O"]:
-        """What the model gives at ``select``; rows of replicas with fewer of them are filled up with -1, and what
-        stands there counts for nothing."""
+        """Return the model's outputs at ``select``.
+
+        Replicas with fewer places are filled up with -1; the outputs there count for nothing.
+        """
         ids, positions, segments, select = (
             batch[prefix + name] for name in ("ids", "positions", "segments", "select")
         )
@@ -117,12 +119,12 @@ class Batches:
     def evaluate(
         self, forward: Callable[..., tuple[Tensor, dict[str, Tensor]]], held: dict[str, Tensor]
     ) -> dict[str, Tensor]:
-        """Nothing is held out."""
+        """Return nothing: no sequences are held out."""
         return {}
 
 
 def rows(packed: Packed, tokens: np.ndarray) -> dict[str, np.ndarray]:
-    """Inputs of the model for ``tokens``, one sequence after another, put where ``packed`` says."""
+    """Return the model's inputs for ``tokens``, one sequence after another, put where ``packed`` says."""
     return {
         "ids": _fill(packed, tokens, 0),
         "positions": packed.positions,
@@ -137,7 +139,7 @@ def _fill(packed: Packed, values: np.ndarray, empty: int) -> np.ndarray:
 
 
 def _stack(arrays: list[np.ndarray]) -> np.ndarray:
-    """Replicas side by side; whoever has fewer rows (or tokens) is filled up with what counts for nothing."""
+    """Stack the replicas' arrays; one with fewer rows (or tokens) is filled up with -1, which never counts."""
     size = max(len(array) for array in arrays)
     # -1 is "no target", "no sequence", "no token"; ids must stay valid and are never counted.
     filled = [np.pad(a, [(0, size - len(a))] + [(0, 0)] * (a.ndim - 1), constant_values=-1) for a in arrays]

@@ -94,7 +94,8 @@ def _matrix(column: pl.Series) -> NDArray[np.int64]:
 
 
 def _rows(data: PolarsData, check: Callable[[_Arrays], NDArray[Any]]) -> pl.LazyFrame:
-    """One bool per row; True where lists have several lengths, which another check reports."""
+    """Return what ``check`` finds, one bool per row; True where lists have several lengths, which another
+    check reports."""
     frame = data.lazyframe.collect()
     ragged = any(frame[name].list.len().n_unique() > 1 for name in ("tokens", "candidates"))
     if not frame.height or ragged or frame["task"].n_unique() > 1:
@@ -103,12 +104,12 @@ def _rows(data: PolarsData, check: Callable[[_Arrays], NDArray[Any]]) -> pl.Lazy
 
 
 def _equalities(tokens_NxL: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """(N, L, L) which tokens are equal: what two sequences of one template have in common."""
+    """Return which tokens are equal, (N, L, L): what two sequences of one template have in common."""
     return tokens_NxL[:, :, None] == tokens_NxL[:, None]
 
 
 def _classes(f: _Arrays) -> NDArray[np.bool_]:
-    """Labels of a corpus are 0..N-1, each once, and its sequences distinct."""
+    """Return whether the labels of a corpus are 0..N-1, each once, and its sequences distinct."""
     ok = np.zeros(len(f.rows), bool)
     for corpus in np.unique(f.corpus):
         rows = np.flatnonzero(f.corpus == corpus)
@@ -118,13 +119,13 @@ def _classes(f: _Arrays) -> NDArray[np.bool_]:
 
 
 def _lookup(f: _Arrays) -> NDArray[np.bool_]:
-    """The asked pair's question is the query and its answer the label."""
+    """Return whether the asked pair's question is the query and its answer the label."""
     question, answer = f.tokens[f.rows, 3 * f.right], f.tokens[f.rows, 3 * f.right + 2]
     return (question == f.tokens[:, -2]) & (answer == f.label) & (f.candidates[f.rows, f.right] == f.label)
 
 
 def _template(f: _Arrays) -> NDArray[np.bool_]:
-    """One class, one pattern of equal tokens; two classes, two patterns."""
+    """Return whether each class has one pattern of equal tokens, and two classes have two patterns."""
     bits = _equalities(f.tokens[:, : f.l]).reshape(len(f.rows), -1)
     pattern = bits @ (1 << np.arange(bits.shape[1], dtype=np.int64)) if bits.shape[1] < 63 else f.label
     pairs = np.unique(np.stack([pattern, f.label], 1), axis=0)
@@ -133,7 +134,8 @@ def _template(f: _Arrays) -> NDArray[np.bool_]:
 
 
 def _template_in_context(f: _Arrays) -> NDArray[np.bool_]:
-    """Example ``right``, and no other, has the pattern of equal tokens of the query, and other tokens."""
+    """Return whether example ``right``, and no other, has the query's pattern of equal tokens, and every
+    example has other tokens."""
     size = f.l + 2
     query = f.tokens[:, f.k * size : f.k * size + f.l]
     ok = f.candidates[f.rows, f.right] == f.label
@@ -147,7 +149,8 @@ def _template_in_context(f: _Arrays) -> NDArray[np.bool_]:
 
 
 def _chain(f: _Arrays) -> NDArray[np.bool_]:
-    """Following the pairs from the query ``hops`` times gives the label, which no pair leads on from."""
+    """Return whether following the pairs from the query ``hops`` times gives the label, which no pair leads
+    on from."""
     at, pairs = f.tokens[:, -2].copy(), f.tokens[:, :-2].reshape(len(f.rows), -1, 3)
     ok = np.ones(len(f.rows), bool)
     for hop in range(int(f.hops.max())):

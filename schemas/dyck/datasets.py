@@ -111,7 +111,7 @@ class _Flat:
         return cls(frame, tokens, row, total - before[row])
 
     def rows_without(self, bad: NDArray[np.bool_]) -> pl.LazyFrame:
-        """One bool per row: none of its tokens is ``bad``."""
+        """Return, as one bool per row, whether none of its tokens is ``bad``."""
         return pl.LazyFrame({"ok": np.bincount(self.row[bad], minlength=self.frame.height) == 0})
 
 

@@ -44,8 +44,8 @@ class Spec:
     """The shape of a model; ``inputs`` counts the tokens it reads (d), ``outputs`` what it chooses from (C).
 
     ``heads`` has one number per layer; ``width`` is d', ``length`` the number of positions, that of the longest
-    input. ``init`` says where training starts (`initial`), ``later`` and ``readout`` how large W of later layers and
-    the classifier are there: what the chapter recommends and the paper has, where a run does not say otherwise.
+    input. ``init`` says where training starts (`initial`), ``later`` and ``readout`` how large W of later
+    layers and the classifier are there: by default what the chapter recommends and what the paper has.
     """
 
     layers: int
@@ -83,12 +83,12 @@ class Ensemble:
 
 
 def embedding(spec: Spec) -> np.ndarray:
-    """(d + n, d') float32: what stands for each token, then what stands for each position (eq. 3)."""
+    """Return the rows that stand for each token, then for each position, (d + n, d') float32 (eq. 3)."""
     return np.eye(spec.inputs + spec.length, spec.width, dtype=np.float32)
 
 
 def shapes(spec: Spec) -> dict[str, tuple[int, ...]]:
-    """Name and shape of every trained parameter of one model, in the order they are initialised."""
+    """Return name and shape of every trained parameter of one model, in the order they are initialised."""
     d = spec.width
     found: dict[str, tuple[int, ...]] = {}
     for layer, heads in enumerate(spec.heads):
@@ -97,11 +97,12 @@ def shapes(spec: Spec) -> dict[str, tuple[int, ...]]:
 
 
 def initial(spec: Spec, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Weights of one model before training, drawn in float64 so that no device changes them (section 9.1).
+    """Draw the weights of one model before training, in float64 so that no device changes them (section 9.1).
 
-    V = I ("a value of 1") and the classifier uniform in [0, readout). By ``spec.init``, W is uniform in [0, 1) in all
-    layers (``memorization``), or 0 in the first layer, for the run to put the construction there, and uniform in
-    [0, later) in later ones (``task``). With ``random`` (DEP-R2) everything, V as well, is N(0, 1/d').
+    V is I ("a value of 1"), the classifier uniform in [0, readout). By ``spec.init``, W is uniform in [0, 1)
+    in all layers (``memorization``), or 0 in the first layer, for the run to put the construction there, and
+    uniform in [0, later) in later ones (``task``). With ``random`` (DEP-R2) everything, V as well, is
+    N(0, 1/d').
     """
     values = {}
     for name, shape in shapes(spec).items():
@@ -123,7 +124,7 @@ def forward(
     ids: Int[Tensor, "R B T"],
     record: Collection[str] = (),
 ) -> tuple[Float[Tensor, "R B O"], dict[str, Tensor]]:
-    """Scores of the outputs, read from the last column, and the recorded activations.
+    """Return the scores of the outputs, read from the last column, and the recorded activations.
 
     ``ids`` with a replica axis of 1 gives every replica the same input; T may be less than ``spec.length``. Weights
     and table may be float32 or float64.
@@ -153,7 +154,7 @@ def forward(
 def _layer(
     attention: str, W_RxHxDxD: Tensor, V_RxHxDxD: Tensor, x_RxBxTxD: Tensor, queries: slice
 ) -> tuple[Tensor, Tensor]:
-    """What the layer makes of the columns ``queries`` of H, and the pattern by which they read the keys."""
+    """Return what the layer makes of the columns ``queries`` of H, and the pattern that reads the keys."""
     R, H, D, _ = W_RxHxDxD.shape
     _, B, T, _ = x_RxBxTxD.shape
     x_RxBxTxD = x_RxBxTxD.expand(R, B, T, D)

@@ -31,16 +31,16 @@ class Problem(Protocol):
     """P losses of D parameters. All methods take delta (P, K, D)."""
 
     def loss(self, delta_PxKxD: Array) -> Array:
-        """(P, K)."""
+        """Return the losses, (P, K)."""
 
     def gradient(self, delta_PxKxD: Array) -> Array:
-        """(P, K, D)."""
+        """Return the gradients, (P, K, D)."""
 
     def hessian(self, delta_PxKxD: Array) -> Array:
-        """(P, K, D, D)."""
+        """Return the Hessians, (P, K, D, D)."""
 
     def keep(self, rows: Rows) -> Problem:
-        """The problems that the boolean ``rows`` (P,) choose."""
+        """Return the problems that the boolean ``rows`` (P,) choose."""
 
 
 @dataclass(frozen=True)
@@ -52,14 +52,14 @@ class Points:
     noise_PxN: Array
 
     def ratio(self, delta_PxKxD: Array) -> Array:
-        """psi, (P, K, N)."""
+        """Return the log-ratios psi, (P, K, N)."""
         return _product(delta_PxKxD, self.statistics_PxDxN)
 
     def _first(self, weights_PxKxN: Array) -> Array:
         return _product(weights_PxKxN, self.statistics_PxDxN.swapaxes(1, 2))
 
     def _second(self, weights_PxKxN: Array) -> Array:
-        """Sum of w T T^T."""
+        """Return the sum of w T T^T over points, (P, K, D, D)."""
         d = self.statistics_PxDxN.shape[1]
         i, j = np.tril_indices(d)
         found = np.empty((*weights_PxKxN.shape[:2], d, d))
@@ -85,14 +85,17 @@ class Nce(Points):
     """The loss of Definition 19, its gradient and Hessian (Eq. 4.1, 4.2)."""
 
     def loss(self, delta_PxKxD: Array) -> Array:
-        """1/2 E_* softplus(-psi) + 1/2 E_Q softplus(psi), (P, K); softplus(x) = max(x, 0) + log(1 + exp(-|x|))."""
+        """Return 1/2 E_* softplus(-psi) + 1/2 E_Q softplus(psi), (P, K).
+
+        In it softplus(x) = max(x, 0) + log(1 + exp(-|x|)).
+        """
         psi = self.ratio(delta_PxKxD)
         far = self.data_PxN[:, None] * np.maximum(-psi, 0) + self.noise_PxN[:, None] * np.maximum(psi, 0)
         near = (self.data_PxN + self.noise_PxN)[:, None] * np.log1p(np.exp(-np.abs(psi)))
         return (far + near).sum(-1) / 2
 
     def gradient(self, delta_PxKxD: Array) -> Array:
-        """-1/2 E_*[sigmoid(-psi) T] + 1/2 E_Q[sigmoid(psi) T], (P, K, D)."""
+        """Return -1/2 E_*[sigmoid(-psi) T] + 1/2 E_Q[sigmoid(psi) T], (P, K, D)."""
         positive, negative = self._sigmoids(delta_PxKxD)
         # In place: for arrays of this size fresh memory takes longer than the arithmetic.
         positive *= self.noise_PxN[:, None]
@@ -101,18 +104,21 @@ class Nce(Points):
         return self._first(positive) / 2
 
     def hessian(self, delta_PxKxD: Array) -> Array:
-        """1/2 (E_* + E_Q)[sigmoid(psi) sigmoid(-psi) T T^T], (P, K, D, D)."""
+        """Return 1/2 (E_* + E_Q)[sigmoid(psi) sigmoid(-psi) T T^T], (P, K, D, D)."""
         weights, negative = self._sigmoids(delta_PxKxD)
         weights *= negative
         weights *= (self.data_PxN + self.noise_PxN)[:, None]
         return self._second(weights) / 2
 
     def keep(self, rows: Rows) -> Nce:
-        """The problems that ``rows`` choose."""
+        """Return the problems that ``rows`` choose."""
         return Nce(*self._kept(rows))
 
     def _sigmoids(self, delta_PxKxD: Array) -> tuple[Array, Array]:
-        """sigmoid(psi) and sigmoid(-psi), each to all digits: 1/(1 + exp(-psi)) and 1/(1 + exp(psi))."""
+        """Return sigmoid(psi) and sigmoid(-psi), each to all digits.
+
+        They are 1/(1 + exp(-psi)) and 1/(1 + exp(psi)).
+        """
         negative = self.ratio(delta_PxKxD)
         with np.errstate(over="ignore", divide="ignore"):  # beyond 700 one of them is 0, the other 1
             np.exp(negative, out=negative)
@@ -127,28 +133,30 @@ class Ence(Points):
     """The exponential loss of Definition 20 (Eq. 4.11, 4.12). What overflows is inf or nan, without a warning."""
 
     def loss(self, delta_PxKxD: Array) -> Array:
-        """1/2 E_* exp(-psi/2) + 1/2 E_Q exp(psi/2), (P, K)."""
+        """Return 1/2 E_* exp(-psi/2) + 1/2 E_Q exp(psi/2), (P, K)."""
         data, noise = self._terms(delta_PxKxD)
         return (data.sum(-1) + noise.sum(-1)) / 2
 
     def gradient(self, delta_PxKxD: Array) -> Array:
-        """-1/4 E_*[exp(-psi/2) T] + 1/4 E_Q[exp(psi/2) T], (P, K, D)."""
+        """Return -1/4 E_*[exp(-psi/2) T] + 1/4 E_Q[exp(psi/2) T], (P, K, D)."""
         data, noise = self._terms(delta_PxKxD)
         with np.errstate(over="ignore", invalid="ignore"):
             return self._first(noise - data) / 4
 
     def hessian(self, delta_PxKxD: Array) -> Array:
-        """1/8 E_*[exp(-psi/2) T T^T] + 1/8 E_Q[exp(psi/2) T T^T], (P, K, D, D)."""
+        """Return 1/8 E_*[exp(-psi/2) T T^T] + 1/8 E_Q[exp(psi/2) T T^T], (P, K, D, D)."""
         data, noise = self._terms(delta_PxKxD)
         return self._second(noise + data) / 8
 
     def keep(self, rows: Rows) -> Ence:
-        """The problems that ``rows`` choose."""
+        """Return the problems that ``rows`` choose."""
         return Ence(*self._kept(rows))
 
     def _terms(self, delta_PxKxD: Array) -> tuple[Array, Array]:
-        """exp(-psi/2) and exp(psi/2) with their weights. A point that is not of a distribution does not count, however
-        far its ratio is: 0 * inf is nan."""
+        """Return exp(-psi/2) and exp(psi/2), each times its weights.
+
+        A point that is not of a distribution does not count, however far its ratio is: 0 * inf is nan.
+        """
         noise = self.ratio(delta_PxKxD)
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             noise /= 2
@@ -177,29 +185,32 @@ class EnceMean:
             return np.exp(c / 2 - b * mean / 2 + b**2 / 8), np.exp(-c / 2 + b**2 / 8), mean - b / 2, b / 2
 
     def loss(self, delta_PxKxD: Array) -> Array:
-        """(E_1 + E_2)/2, (P, K)."""
+        """Return (E_1 + E_2)/2, (P, K)."""
         e1, e2, _, _ = self._terms(delta_PxKxD)
         return (e1 + e2) / 2
 
     def gradient(self, delta_PxKxD: Array) -> Array:
-        """[(-m_1 E_1 + m_2 E_2), (E_1 - E_2)] / 4, (P, K, 2)."""
+        """Return [(-m_1 E_1 + m_2 E_2), (E_1 - E_2)] / 4, (P, K, 2)."""
         e1, e2, m1, m2 = self._terms(delta_PxKxD)
         return np.stack([m2 * e2 - m1 * e1, e1 - e2], axis=-1) / 4
 
     def hessian(self, delta_PxKxD: Array) -> Array:
-        """Sum over i of E_i [[1 + m_i^2, -m_i], [-m_i, 1]] / 8, (P, K, 2, 2)."""
+        """Return the sum over i of E_i [[1 + m_i^2, -m_i], [-m_i, 1]] / 8, (P, K, 2, 2)."""
         e1, e2, m1, m2 = self._terms(delta_PxKxD)
         mixed = -(e1 * m1 + e2 * m2)
         flat = np.stack([e1 * (1 + m1**2) + e2 * (1 + m2**2), mixed, mixed, e1 + e2], axis=-1)
         return flat.reshape(*flat.shape[:-1], 2, 2) / 8
 
     def keep(self, rows: Rows) -> EnceMean:
-        """The problems that ``rows`` choose."""
+        """Return the problems that ``rows`` choose."""
         return EnceMean(self.mean_P[rows])
 
 
 def mean_problem(loss: str, means: ArrayLike, points: int | None = None) -> Problem:
-    """The population loss of N(R, 1) against N(0, 1), R of ``means``: NCE by quadrature, eNCE in closed form."""
+    """Return the population loss of N(R, 1) against N(0, 1), R of ``means``.
+
+    NCE is by quadrature, eNCE in closed form.
+    """
     means = np.atleast_1d(np.asarray(means, float))
     return Nce(*mean_points(means, points)) if loss == NCE else EnceMean(means)
 
@@ -208,8 +219,11 @@ def mean_problem(loss: str, means: ArrayLike, points: int | None = None) -> Prob
 
 
 def extremes(matrix: Array) -> tuple[Array, Array]:
-    """Largest and smallest eigenvalue of symmetric positive (.., 2, 2); the smallest as determinant over largest,
-    which keeps its digits where the condition number is large."""
+    """Return the largest and smallest eigenvalue of symmetric positive (.., 2, 2).
+
+    The smallest is the determinant over the largest, which keeps its digits where the condition number is
+    large.
+    """
     a, b, d = matrix[..., 0, 0], matrix[..., 0, 1], matrix[..., 1, 1]
     largest = (a + d) / 2 + np.hypot((a - d) / 2, b)
     return largest, (a * d - b * b) / largest
@@ -219,7 +233,10 @@ def extremes(matrix: Array) -> tuple[Array, Array]:
 
 
 def curvature(loss: str, means: Array) -> tuple[Array, Array, Array]:
-    """lambda_M = sigma_max(Hessian at tau_q), lambda_rho = sigma_min(Hessian at tau_*), kappa at tau_*; (P,) each."""
+    """Return lambda_M, lambda_rho, and kappa at tau_*, (P,) each.
+
+    lambda_M = sigma_max(Hessian at tau_q), lambda_rho = sigma_min(Hessian at tau_*).
+    """
     problem, optimum = mean_problem(loss, means), mean_optimum(means)
     at_noise, _ = extremes(problem.hessian(0 * optimum)[:, 0])
     largest, smallest = extremes(problem.hessian(optimum)[:, 0])
@@ -227,24 +244,30 @@ def curvature(loss: str, means: Array) -> tuple[Array, Array, Array]:
 
 
 def circle(angles: int) -> Array:
-    """Equidistant unit vectors (K, 2), the first again at the end."""
+    """Return equidistant unit vectors (K, 2), the first again at the end."""
     angle = np.linspace(0, 2 * np.pi, angles)
     return np.stack([np.cos(angle), np.sin(angle)], axis=-1)
 
 
 def ball(means: Array, radius: Array, radii: int, angles: int) -> Array:
-    """A polar grid (P, K, 2), as delta, of the ball of ``radius`` (P,) around tau_*."""
+    """Return a polar grid (P, K, 2), as delta, of the ball of ``radius`` (P,) around tau_*."""
     polar = (np.arange(1, radii + 1) / radii)[:, None, None] * circle(angles + 1)[:-1]
     return mean_optimum(means) + radius[:, None, None] * polar.reshape(1, -1, 2)
 
 
 def decay_limit(r: ArrayLike) -> Array:
-    """Limit for large R of -8 log(max |<gradient, u>|)/R^2 over the circle of radius r R around tau_* (NCE)."""
+    """Return the limit for large R of -8 log(max |<gradient, u>|)/R^2 over a circle around tau_* (NCE).
+
+    The circle has radius r R.
+    """
     return 4 * ((0.5 - np.asarray(r)) / (1 - np.asarray(r))) ** 2
 
 
 def stability(loss: str, means: Array, radius: Array, radii: int, angles: int) -> tuple[Array, Array]:
-    """beta_u and beta_l of Assumption 15, (P,): extremes of the Hessian on `ball`, relative to those at tau_*."""
+    """Return beta_u and beta_l of Assumption 15, (P,) each.
+
+    They are extremes of the Hessian on `ball`, relative to those at tau_*.
+    """
     problem = mean_problem(loss, means)
     largest, smallest = extremes(problem.hessian(ball(means, radius, radii, angles)))
     at_largest, at_smallest = extremes(problem.hessian(mean_optimum(means)))
@@ -258,22 +281,25 @@ Rule = Callable[[Problem, Array, Array], Array]  # (problem, delta, eta (P, 1, 1
 
 
 def gradient_step(problem: Problem, delta: Array, eta: Array) -> Array:
-    """GD: delta - eta g."""
+    """Return delta - eta g, a step of GD."""
     return delta - eta * problem.gradient(delta)
 
 
 def normalised_step(problem: Problem, delta: Array, eta: Array) -> Array:
-    """NGD: delta - eta g/|g|, Euclidean over all coordinates; where g is exactly 0, delta."""
+    """Return delta - eta g/|g|, Euclidean over all coordinates, a step of NGD; delta where g is exactly 0."""
     return delta - eta * normalised(problem.gradient(delta))
 
 
 def newton_step(problem: Problem, delta: Array, eta: Array) -> Array:
-    """Newton: delta - eta H^-1 g."""
+    """Return delta - eta H^-1 g, a step of Newton's method."""
     return delta - eta * np.linalg.solve(problem.hessian(delta), problem.gradient(delta)[..., None])[..., 0]
 
 
 def normalised(gradient: Array) -> Array:
-    """g/|g| along the last axis, scaled first so that no square underflows; 0 where g is 0, nan where not finite."""
+    """Return g/|g| along the last axis; 0 where g is 0, nan where not finite.
+
+    g is scaled first, so that no square underflows.
+    """
     with np.errstate(invalid="ignore"):
         scaled = gradient / np.where(
             gradient.any(-1, keepdims=True), np.abs(gradient).max(-1, keepdims=True), 1
@@ -288,7 +314,11 @@ RULES: dict[str, Rule] = {"gd": gradient_step, "ngd": normalised_step, "newton":
 
 @dataclass(frozen=True)
 class Descent:
-    """``steps`` (P, M): updates until the distance was at most each target, -1 if never; ``final_P`` distances."""
+    """What `descend` measured on P paths.
+
+    ``steps`` (P, M) are the updates until the distance was at most each target, -1 if never; ``final`` (P,)
+    are the last distances.
+    """
 
     steps: NDArray[np.int64]
     final: Array
@@ -328,7 +358,7 @@ def descend(
 
 
 def _product(left: Array, right: Array) -> Array:
-    """(P, K, A) times (P, A, B), on one thread: more would change the last bits."""
+    """Return (P, K, A) times (P, A, B), on one thread: more would change the last bits."""
     if left.shape[1] == 1 and left.shape[2] * right.shape[2] < 9000:
         return left @ right  # OpenBLAS has threads for larger products only
     with one_thread():

@@ -73,14 +73,14 @@ class Ensemble:
 
 
 def _blocks(spec: Spec) -> Iterator[tuple[str, int, int, int]]:
-    """Of each block: its name, channels in and out, stride."""
+    """Yield the name, channels in and out, and stride of each block."""
     before = [spec.widths[0], *spec.widths]
     for layer, (width, stride) in enumerate(zip(spec.widths, spec.strides, strict=True)):
         yield f"blocks.{layer}", before[layer], width, stride
 
 
 def shapes(spec: Spec) -> dict[str, tuple[int, ...]]:
-    """Name and shape of every trained parameter of one model, in the order they are initialised."""
+    """Return name and shape of every trained parameter of one model, in the order they are initialised."""
     first, last, features = spec.widths[0], spec.widths[-1], spec.features
     found: dict[str, tuple[int, ...]] = {"stem.W": (first, 1, 3, 3), "stem.b": (first,)}
     for at, i, o, stride in _blocks(spec):
@@ -97,8 +97,11 @@ def _reshapes(i: int, o: int, stride: int) -> bool:
 
 
 def initial(spec: Spec, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Weights of one model before training, drawn in float64: convolutions and the linear map, with their biases,
-    uniform within 1/sqrt(fan-in) (PyTorch's default); normalisation 1 and 0; A = 0.1 I, b = c = 0."""
+    """Draw the weights of one model before training, in float64.
+
+    Convolutions and the linear map, with their biases, are uniform within 1/sqrt(fan-in) (PyTorch's default);
+    normalisation is 1 and 0; A = 0.1 I, b = c = 0.
+    """
     values: dict[str, np.ndarray] = {}
     for name, shape in shapes(spec).items():
         if name.startswith("head"):
@@ -123,7 +126,9 @@ def forward(
     images: Float[Tensor, "R B D"],
     record: Collection[str] = (),
 ) -> tuple[Float[Tensor, "R B"], dict[str, Tensor]]:
-    """The log-ratio g of every image (D = side^2 pixels, row by row), and what is recorded; ``table`` is not used.
+    """Return the log-ratio g of every image (D = side^2 pixels, row by row), and what is recorded.
+
+    ``table`` is not used.
 
     Raises SandglassError for a name to record that the model does not have.
     """
@@ -153,7 +158,7 @@ def forward(
 def _conv(
     W_RxOxIxKxK: Tensor, x_BxRIxSxS: Tensor, stride: int, b_RxO: Tensor | None = None
 ) -> Float[Tensor, "B RO S S"]:
-    """Each replica's convolution of its own channels, with as much padding as keeps the side at stride 1."""
+    """Convolve each replica's own channels, with as much padding as keeps the side at stride 1."""
     R, kernel = W_RxOxIxKxK.shape[0], W_RxOxIxKxK.shape[-1]
     bias = None if b_RxO is None else b_RxO.reshape(-1)
     return F.conv2d(x_BxRIxSxS, W_RxOxIxKxK.flatten(0, 1), bias, stride, padding=kernel // 2, groups=R)

@@ -83,7 +83,7 @@ class Ensemble:
 
 
 def shapes(spec: Spec) -> dict[str, tuple[int, ...]]:
-    """Name and shape of every trained parameter of one model, in the order they are initialised."""
+    """Return the name and shape of every trained parameter of one model, in the order they are initialised."""
     d, f = spec.width, spec.ffn
     found: dict[str, tuple[int, ...]] = {}
     for layer in range(spec.layers):
@@ -99,7 +99,7 @@ def shapes(spec: Spec) -> dict[str, tuple[int, ...]]:
 
 
 def initial(spec: Spec, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Weights of one model before training, drawn in float64 so that no device changes them:
+    """Return the weights of one model before training, drawn in float64 so that no device changes them:
     N(0, 0.02^2), the outputs of residual branches scaled by 1/sqrt(2 layers), biases 0, LN 1 and 0."""
     values = {}
     for name, shape in shapes(spec).items():
@@ -121,7 +121,7 @@ def forward(
     select: Int[Tensor, "R K"] | None = None,
     hooks: Mapping[str, Hook] = NO_HOOKS,
 ) -> tuple[Float[Tensor, "R B T O"] | Float[Tensor, "R K O"], dict[str, Tensor]]:
-    """Logits for the next symbol at every position, and the recorded activations.
+    """Return the logits for the next symbol at every position, and the recorded activations.
 
     ``ids`` with a replica axis of 1 gives every replica the same input. ``positions`` (default
     0..T-1) feed the position code; tokens attend only within their ``segment`` (default: all one),
@@ -162,7 +162,7 @@ def forward(
 
 
 def _layer(spec: Spec, params: dict[str, Tensor], at: str) -> dict[str, Tensor]:
-    """The parameters of one layer by their own names; queries times 0 where attention is uniform."""
+    """Return the parameters of one layer by their own names; queries times 0 where attention is uniform."""
     p = {name.removeprefix(f"{at}."): value for name, value in params.items() if name.startswith(f"{at}.")}
     if spec.attention == "uniform":
         kept = torch.ones_like(p["attn.b_QKV"][:1])
@@ -172,7 +172,7 @@ def _layer(spec: Spec, params: dict[str, Tensor], at: str) -> dict[str, Tensor]:
 
 
 def _embed(spec: Spec, table: Tensor, ids: Tensor, positions: Tensor | None) -> Tensor:
-    """Frozen embeddings; the linear position code i/t_max takes the last coordinate (M2)."""
+    """Return the frozen embeddings; the linear position code i/t_max takes the last coordinate (M2)."""
     x = table[ids]
     if spec.position == "linear":
         if positions is None:
@@ -184,7 +184,7 @@ def _embed(spec: Spec, table: Tensor, ids: Tensor, positions: Tensor | None) -> 
 
 
 def _mask(segments: Tensor | None, T: int, like: Tensor) -> Tensor:
-    """Additive mask: 0 where a query may look, -inf elsewhere (never a large finite number)."""
+    """Return an additive mask: 0 where a query may look, -inf elsewhere (never a large finite number)."""
     allowed = torch.ones(T, T, dtype=torch.bool, device=like.device).tril()
     if segments is not None:
         allowed = allowed & (segments[..., :, None] == segments[..., None, :])
@@ -194,7 +194,7 @@ def _mask(segments: Tensor | None, T: int, like: Tensor) -> Tensor:
 def _attention(
     spec: Spec, p: dict[str, Tensor], x: Tensor, mask: Tensor, B: int, T: int, hook: Hook | None
 ) -> tuple[Tensor, Tensor]:
-    """Softmax attention of all heads; logits scaled by 1/sqrt(head width)."""
+    """Return the softmax attention of all heads, logits scaled by 1/sqrt(head width), and its pattern."""
     R, H, dh = x.shape[0], spec.heads, spec.width // spec.heads
     qkv = _affine(x, p["attn.W_QKV"], p["attn.b_QKV"]).view(R * B, T, 3, H, dh)
     q, k, v = (t.transpose(1, 2) for t in qkv.unbind(2))
@@ -209,7 +209,8 @@ def _attention(
 def _attention_by_counts(
     spec: Spec, p: dict[str, Tensor], table: Tensor, ids: Tensor, mask: Tensor
 ) -> Tensor:
-    """`_attention` of the first layer where inputs carry no position: exact, and linear in the length.
+    """Return the output of `_attention` for a first layer whose inputs carry no position: exact, and linear
+    in the length.
 
     What a query mixes depends only on how often each of the V symbols has come before it, so the
     softmax runs over symbols, with the logarithm of their counts added to the logits.
@@ -229,7 +230,7 @@ def _attention_by_counts(
 
 
 def _after_attention(spec: Spec, p: dict[str, Tensor], x_RxNxD: Tensor, o_RxNxD: Tensor) -> Tensor:
-    """What a layer makes of its input ``x`` and of the values ``o`` that its attention mixed."""
+    """Return what a layer makes of its input ``x`` and of the values ``o`` that its attention mixed."""
     if spec.block == "stripped":
         return _layer_norm(p, o_RxNxD)
     a_RxNxD = _affine(o_RxNxD, p["attn.W_O"], p["attn.b_O"])

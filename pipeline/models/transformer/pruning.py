@@ -47,11 +47,11 @@ BLOCK = 64  # rows of subset sums in memory at once
 
 
 def subset_sums(values: Array, targets: Array) -> tuple[NDArray[np.bool_], Array]:
-    """For every row of ``values`` (rows, n) the subset whose sum is nearest to its entry of ``targets``.
+    """Return, for every row of ``values`` (rows, n), the subset whose sum is nearest to its entry of ``targets``.
 
-    Exact, by meeting in the middle: the 2^(n/2) sums of each half, one sorted and searched for what the other
-    leaves. Rows run in parallel on the cores that the engine grants (`cores`); a result does not depend on
-    how many these are. Returns the subsets (rows, n) and the distances |sum - target| (rows,).
+    The search is exact, by meeting in the middle: the 2^(n/2) sums of each half, one sorted and searched for
+    what the other leaves. Rows run in parallel on the cores that the engine grants (`cores`); a result does
+    not depend on how many these are. Returns the subsets (rows, n) and the distances |sum - target| (rows,).
     """
     size = min(BLOCK, max(1, -(-len(targets) // cores())))
     blocks = [slice(start, start + size) for start in range(0, len(targets), size)]
@@ -62,7 +62,7 @@ def subset_sums(values: Array, targets: Array) -> tuple[NDArray[np.bool_], Array
 
 
 def cores() -> int:
-    """Cores that this step may use: what the engine granted (it sets OMP_NUM_THREADS), else all of them."""
+    """Return how many cores this step may use: what the engine granted (it sets OMP_NUM_THREADS), else all of them."""
     granted = os.environ.get("OMP_NUM_THREADS", "")
     return int(granted) if granted.isdigit() and int(granted) else len(os.sched_getaffinity(0))
 
@@ -87,7 +87,7 @@ def _block(values: Array, targets: Array) -> tuple[NDArray[np.bool_], Array]:
 
 
 def _all_sums(values: Array) -> Array:
-    """(rows, 2^n): the sum of every subset of each row of (rows, n); bit j of the column says if j is in it."""
+    """Return the sum of every subset of each row of (rows, n), (rows, 2^n); bit j of the column says if j is in it."""
     sums = np.zeros((len(values), 1))
     for j in range(values.shape[1]):
         sums = np.concatenate([sums, sums + values[:, [j]]], axis=1)
@@ -127,7 +127,7 @@ class Shape:
 
     @property
     def weights(self) -> int:
-        """Of the whole parent."""
+        """Number of weights of the whole parent."""
         return 4 * self.layers * sum(rows * columns for rows, columns in self.matrices.values())
 
 
@@ -146,12 +146,13 @@ class Parent:
         return 4 * self.shape.layers
 
     def layer(self, index: int) -> dict[str, Array]:
-        """The weights of layer ``index``, i.i.d. U(-1, 1)."""
+        """Return the weights of layer ``index``, i.i.d. U(-1, 1)."""
         rng = stream(self.seed, *self.names, "weights", index)
         return {name: rng.uniform(-1, 1, size) for name, size in self.shape.matrices.items()}
 
     def pools(self, index: int) -> np.random.Generator:
-        """The stream that proposes pools in layer ``index``: part of the search for a mask, not of the parent."""
+        """Return the stream that proposes pools in layer ``index``: part of the search for a mask, not of the
+        parent."""
         return stream(self.seed, *self.names, "pools", index)
 
 
@@ -170,7 +171,8 @@ def prune_product(
     n: int,
     rng: np.random.Generator,
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_], float]:
-    """Masks of ``first`` (h, in) and ``second`` (out, h) after which second s(first x) = target x (Lemmas 2, 7).
+    """Return masks of ``first`` (h, in) and ``second`` (out, h) after which second s(first x) = target x
+    (Lemmas 2, 7).
 
     Row r and column c of ``target`` belong to ``outputs[r]`` and ``inputs[c]``; all other outputs are 0, and all
     other inputs ignored. Every input gets ``n`` hidden units of its own (twice as many where s is a ReLU and the
@@ -214,18 +216,19 @@ class Mask:
         self.worst = 0.0
 
     def network(self, first: Array, second: Array, outputs: NDArray[np.int64]) -> None:
-        """x -> second ReLU(first x) on the first rows of the input, for the rows ``outputs`` (Lemma 6)."""
+        """Keep weights for x -> second ReLU(first x) on the first rows of the input, for the rows ``outputs``
+        (Lemma 6)."""
         hidden = np.arange(len(first))
         self._product("W_2", "W_1", first, hidden, np.arange(first.shape[1]), EITHER)
         self._product("W_4", "W_3", second, outputs, hidden, POSITIVE)
 
     def linear(self, matrix: Array, outputs: NDArray[np.int64]) -> None:
-        """x -> matrix x (Lemmas 4 and 20); nothing of the attention is kept, and LN_C(0) = 0."""
+        """Keep weights for x -> matrix x (Lemmas 4 and 20); nothing of the attention is kept, and LN_C(0) = 0."""
         eye = np.eye(len(matrix))
         self.network(np.concatenate([matrix, -matrix]), np.concatenate([eye, -eye], axis=1), outputs)
 
     def bilinear(self, form: Array) -> None:
-        """W_K' W_Q = form on the first rows of the input (Lemma 7)."""
+        """Keep weights for W_K' W_Q = form on the first rows of the input (Lemma 7)."""
         rows = np.arange(len(form))
         keys, queries = self.layer["W_K"].T, self.layer["W_Q"]
         self.kept["W_Q"], kept, worst = prune_product(
@@ -267,7 +270,7 @@ class Pruned:
         return sum(matrix.nnz for layer in self.layers for matrix in layer.values())
 
     def condensed(self) -> list[dict[str, Array]]:
-        """Layers that compute the same, as small arrays: without the hidden units that nothing reads."""
+        """Return layers that compute the same, as small arrays: without the hidden units that nothing reads."""
         return [_condensed(layer) for layer in self.layers]
 
 
@@ -308,7 +311,7 @@ def prune(parent: Parent, target: Sequence[Layer], hosts: Sequence[tuple[int, in
 
 
 def _host(first: Mask, second: Mask, layer: Layer, rows: NDArray[np.int64]) -> None:
-    """Two parent layers become the target ``layer`` (Lemmas 3, 9 and 14)."""
+    """Turn two parent layers into the target ``layer`` (Lemmas 3, 9 and 14)."""
     matrix, columns = preparation(second.layer["W_V"], layer["W_V"])
     second.kept["W_V"][rows, columns] = True
     first.linear(matrix, np.concatenate([rows, columns]))
@@ -317,7 +320,7 @@ def _host(first: Mask, second: Mask, layer: Layer, rows: NDArray[np.int64]) -> N
 
 
 def preparation(weights: Array, values: Array) -> tuple[Array, NDArray[np.int64]]:
-    """The linear map (2m, m) of the layer before a target layer with W_V = ``values`` (step 2 of Lemma 14).
+    """Return the linear map (2m, m) of the layer before a target layer with W_V = ``values`` (step 2 of Lemma 14).
 
     Of the parent's W_V, ``weights``, each of the first m rows keeps one weight, in a column beyond m of its own
     (Lemma 9). Returns [I; P W_V divided by these weights] and the columns.
@@ -338,7 +341,7 @@ def preparation(weights: Array, values: Array) -> tuple[Array, NDArray[np.int64]
 
 
 def illegal(parent: Parent, pruned: Pruned) -> int:
-    """Number of weights of ``pruned`` that are neither the parent's, bit for bit, nor 0 (Definition 4)."""
+    """Return the number of weights of ``pruned`` that are neither the parent's, bit for bit, nor 0 (Definition 4)."""
     wrong = abs(len(parent) - len(pruned.layers))
     for index, layer in enumerate(pruned.layers):
         weights = parent.layer(index)
@@ -357,7 +360,7 @@ def illegal(parent: Parent, pruned: Pruned) -> int:
 
 
 def layer_norm(columns: Array, floor: float) -> Array:
-    """LN_C of eq. (7) with C = ``floor``, along the first axis."""
+    """Return LN_C of eq. (7) with C = ``floor``, along the first axis."""
     centred = _centred(columns)
     return centred / np.maximum(np.sqrt((centred**2).sum(0, keepdims=True)), floor)
 
@@ -367,7 +370,7 @@ def _centred(columns: Array) -> Array:
 
 
 def attention(layer: Layer, x: Array) -> Array:
-    """Causal attention of ``layer`` on ``x`` (m, B, N): (B, keys N, queries N), columns sum to 1."""
+    """Return the causal attention of ``layer`` on ``x`` (m, B, N): (B, keys N, queries N), columns sum to 1."""
     logits = np.einsum("abk,abq->bkq", _apply(layer["W_K"], x), _apply(layer["W_Q"], x))
     logits = np.where(np.tri(x.shape[-1], dtype=bool).T, logits, -np.inf)
     weights = np.exp(logits - logits.max(1, keepdims=True))
@@ -375,13 +378,13 @@ def attention(layer: Layer, x: Array) -> Array:
 
 
 def attend(layer: Layer, x: Array, floor: float, pattern: Array | None = None) -> Array:
-    """The attention module LN_C(W_V X A) (Definition 7) on ``x`` (m, B, N)."""
+    """Return the attention module LN_C(W_V X A) (Definition 7) on ``x`` (m, B, N)."""
     pattern = attention(layer, x) if pattern is None else pattern
     return layer_norm(np.einsum("mbk,bkq->mbq", _apply(layer["W_V"], x), pattern), floor)
 
 
 def run(layers: Sequence[Layer], x: Array, floor: float) -> tuple[Array, list[Array]]:
-    """Output (m, B, N) of ``layers`` on ``x`` (m, B, N), and the attention pattern of every layer."""
+    """Return the output (m, B, N) of ``layers`` on ``x`` (m, B, N), and the attention pattern of every layer."""
     patterns = []
     with one_thread():
         for layer in layers:
@@ -391,7 +394,7 @@ def run(layers: Sequence[Layer], x: Array, floor: float) -> tuple[Array, list[Ar
 
 
 def network(layer: Layer, x: Array) -> Array:
-    """g of ``layer`` on every column of ``x`` (m, B, N): W_1, W_2, ... with a ReLU between any two."""
+    """Return g of ``layer`` on every column of ``x`` (m, B, N): W_1, W_2, ... with a ReLU between any two."""
     names = sorted(name for name in layer if name[2:].isdigit())
     for name in names:
         x = _apply(layer[name], x if name == names[0] else np.maximum(x, 0))
@@ -399,7 +402,7 @@ def network(layer: Layer, x: Array) -> Array:
 
 
 def _apply(matrix: Matrix, x: Array) -> Array:
-    """``matrix`` on every column of ``x`` (m, B, N); arrays by torch, which can be held to one thread."""
+    """Apply ``matrix`` to every column of ``x`` (m, B, N); arrays by torch, which can be held to one thread."""
     columns = x.reshape(len(x), -1)
     if isinstance(matrix, np.ndarray):
         product = (torch.from_numpy(matrix) @ torch.from_numpy(columns)).numpy()
@@ -409,12 +412,12 @@ def _apply(matrix: Matrix, x: Array) -> Array:
 
 
 def padded(x: Array, rows: int) -> Array:
-    """``x`` with rows of zeros below, ``rows`` in all."""
+    """Return ``x`` with rows of zeros below, ``rows`` in all."""
     return np.concatenate([x, np.zeros((rows - len(x), *x.shape[1:]))])
 
 
 def largest_column(x: Array) -> Array:
-    """The 1,2-norm of every matrix of (m, B, N): its largest column norm, (B,)."""
+    """Return the 1,2-norm of every matrix of (m, B, N): its largest column norm, (B,)."""
     return np.sqrt((x**2).sum(0)).max(-1)
 
 
@@ -422,7 +425,7 @@ def largest_column(x: Array) -> Array:
 
 
 def random_target(shape: Shape, rng: np.random.Generator) -> list[dict[str, Array]]:
-    """``shape.layers`` layers of Gaussian matrices, each divided by its spectral norm."""
+    """Return ``shape.layers`` layers of Gaussian matrices, each divided by its spectral norm."""
     m, sizes = shape.m, {"W_V": (shape.m, shape.m)} | dict.fromkeys(("W_K", "W_Q"), (shape.m_a, shape.m))
     sizes |= {"W_1": (shape.w, m), "W_2": (m, shape.w)}
     drawn = [{name: rng.normal(size=size) for name, size in sizes.items()} for _ in range(shape.layers)]
@@ -430,13 +433,13 @@ def random_target(shape: Shape, rng: np.random.Generator) -> list[dict[str, Arra
 
 
 def random_inputs(m: int, count: int, length: int, rng: np.random.Generator) -> Array:
-    """(m, count, length): columns of random direction and a norm uniform on [0, 1]."""
+    """Return columns of random direction and a norm uniform on [0, 1], (m, count, length)."""
     x = rng.normal(size=(m, count, length))
     return x / np.sqrt((x**2).sum(0)) * rng.random((count, length))
 
 
 def approximation_errors(target: Sequence[Layer], pruned: Pruned, x: Array, floor: float) -> Array:
-    """|f~(X padded) - f(X)| / |X| in the 1,2-norm, for every matrix X of ``x`` (m, B, N): (B,)."""
+    """Return |f~(X padded) - f(X)| / |X| in the 1,2-norm, for every matrix X of ``x`` (m, B, N): (B,)."""
     wide = pruned.layers[0]["W_V"].shape[0]
     difference = run(pruned.condensed(), padded(x, wide), floor)[0] - padded(run(target, x, floor)[0], wide)
     return largest_column(difference) / largest_column(x)

@@ -70,7 +70,7 @@ class Spec:
 
     @property
     def widths(self) -> list[int]:
-        """Of what g reads, of its hidden layers, of what it gives."""
+        """Widths of what g reads, of its hidden layers, of what it gives."""
         hidden = [self.ffn] if isinstance(self.ffn, int) else list(self.ffn)
         return [self.width, *hidden, self.width]
 
@@ -87,7 +87,7 @@ class Ensemble:
 
 
 def shapes(spec: Spec) -> dict[str, tuple[int, ...]]:
-    """Name and shape of every trained parameter of one model, in the order they are initialised."""
+    """Return the name and shape of every trained parameter of one model, in the order they are initialised."""
     m, a = spec.width, spec.keys or spec.width
     found: dict[str, tuple[int, ...]] = {}
     for layer in range(spec.layers):
@@ -99,9 +99,9 @@ def shapes(spec: Spec) -> dict[str, tuple[int, ...]]:
 
 
 def initial(spec: Spec, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Weights of one model before training, drawn in float64 so that no device changes them: N(0, 1/inputs),
-    N(0, 2/inputs) in g, where a ReLU halves the signal and no residual link carries it past; biases 0.
-    The paper trains no such model and gives no initialisation."""
+    """Return the weights of one model before training, drawn in float64 so that no device changes them:
+    N(0, 1/inputs), N(0, 2/inputs) in g, where a ReLU halves the signal and no residual link carries it
+    past; biases 0. The paper trains no such model and gives no initialisation."""
     values = {}
     for name, shape in shapes(spec).items():
         std = math.sqrt((2 if ".mlp." in name else 1) / shape[0])
@@ -120,7 +120,7 @@ def forward(
     record: Collection[str] = (),
     select: Int[Tensor, "R K"] | None = None,
 ) -> tuple[Float[Tensor, "R B T O"] | Float[Tensor, "R K O"], dict[str, Tensor]]:
-    """What the head gives for the next symbol at every position, and the recorded activations.
+    """Return what the head gives for the next symbol at every position, and the recorded activations.
 
     ``ids`` with a replica axis of 1 gives every replica the same input. Tokens attend only within their
     ``segment`` (default: all one); there is no position code, so ``positions`` change nothing. With ``select``,
@@ -164,7 +164,8 @@ def forward(
 
 
 def layer_norm(a: Float[Tensor, "... m"], floor: float) -> Float[Tensor, "... m"]:
-    """LN_C of eq. (7) with C = ``floor``; at C = 0, LN_0(0) = 0, and what `ROUNDING` leaves of a zero is one."""
+    """Return LN_C of eq. (7) with C = ``floor``; at C = 0, LN_0(0) = 0, and a norm of at most `ROUNDING`
+    counts as 0."""
     projected = a - a.mean(-1, keepdim=True)
     squared = projected.square().sum(-1, keepdim=True)
     # The square is bounded, not the root: at 0 the root has no derivative.
@@ -184,7 +185,7 @@ def _refuse_unknown(spec: Spec, record: Collection[str]) -> None:
 
 
 def _mask(segments: Tensor | None, T: int, like: Tensor) -> Tensor:
-    """Additive mask: 0 where a query may look, -inf elsewhere."""
+    """Return an additive mask: 0 where a query may look, -inf elsewhere."""
     allowed = torch.ones(T, T, dtype=torch.bool, device=like.device).tril()
     if segments is not None:
         allowed = allowed & (segments[..., :, None] == segments[..., None, :])
@@ -194,7 +195,7 @@ def _mask(segments: Tensor | None, T: int, like: Tensor) -> Tensor:
 def _attention(
     spec: Spec, params: dict[str, Tensor], at: str, x_RxNxM: Tensor, mask: Tensor, B: int, T: int
 ) -> tuple[Tensor, Tensor]:
-    """a_l of eq. (8), and the pattern (R*B, T, T)."""
+    """Return a_l of eq. (8), and the pattern (R*B, T, T)."""
     R = x_RxNxM.shape[0]
     q, k, v = (
         torch.bmm(x_RxNxM, params[f"{at}.attn.{name}"]).view(R * B, T, -1) for name in ("W_Q", "W_K", "W_V")
@@ -206,7 +207,7 @@ def _attention(
 
 
 def _mlp(spec: Spec, params: dict[str, Tensor], at: str, x_RxNxM: Tensor) -> Tensor:
-    """g: affine maps with a ReLU between any two."""
+    """Return g of ``x``: affine maps with a ReLU between any two."""
     for i in range(len(spec.widths) - 1):
         x = x_RxNxM.relu() if i else x_RxNxM
         x_RxNxM = torch.baddbmm(params[f"{at}.mlp.{i}.b"][:, None], x, params[f"{at}.mlp.{i}.W"])

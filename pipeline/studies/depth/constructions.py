@@ -39,7 +39,7 @@ class Model:
     def run(
         self, ids: NDArray, record: Collection[str] = ()
     ) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
-        """Outputs (R, N, C) for sequences (N, T), and the recorded activations (R, N, ...)."""
+        """Return the outputs (R, N, C) for sequences (N, T), and the recorded activations (R, N, ...)."""
         params = {name: torch.from_numpy(value) for name, value in self.weights.items()}
         table = torch.from_numpy(model.embedding(self.spec)).double()
         tensor = torch.from_numpy(np.asarray(ids, np.int64))[None]
@@ -49,14 +49,16 @@ class Model:
 
 
 def accuracy(outputs: NDArray[np.float64], labels: NDArray) -> float:
-    """Return the share of (R, N, C) outputs in which the label's is larger than every other: a tie is wrong. NaN if one
-    output is NaN."""
+    """Return the share of (R, N, C) outputs in which the label's is larger than every other.
+
+    A tie is wrong. The share is NaN if one output is NaN.
+    """
     margins = margin(outputs, labels)
     return float(np.where(np.isnan(margins), np.nan, margins > 0).mean())
 
 
 def margin(outputs: NDArray[np.float64], labels: NDArray) -> NDArray[np.float64]:
-    """(R, N) the label's output less the largest other one."""
+    """Return the label's output less the largest other one, (R, N)."""
     right = np.broadcast_to(labels[None, :, None], (*outputs.shape[:2], 1))
     others = outputs.copy()
     np.put_along_axis(others, right, -np.inf, -1)
@@ -66,7 +68,10 @@ def margin(outputs: NDArray[np.float64], labels: NDArray) -> NDArray[np.float64]
 def random_models(
     rng: np.random.Generator, count: int, heads: int, inputs: int, length: int, attention: str = "relu"
 ) -> Model:
-    """``count`` models of one layer with every weight N(0, 1/d'), d' = d + n, and as many outputs as tokens."""
+    """Draw ``count`` models of one layer with every weight N(0, 1/d'), d' = d + n.
+
+    They have as many outputs as tokens.
+    """
     width = inputs + length
     spec = model.Spec(1, (heads,), attention, width, length, inputs, inputs, "random")
     drawn = [model.initial(spec, rng) for _ in range(count)]
@@ -74,7 +79,7 @@ def random_models(
 
 
 def last_columns(models: Model, ids: NDArray) -> NDArray[np.float64]:
-    """(R, N, d') what the classifier reads."""
+    """Return the last columns, (R, N, d'), which the classifier reads."""
     name = f"blocks.{models.spec.layers - 1}.out"
     return models.run(ids, [name])[1][name][:, :, -1]
 
@@ -83,7 +88,9 @@ def last_columns(models: Model, ids: NDArray) -> NDArray[np.float64]:
 
 
 def separator(columns: NDArray[np.float64], sides: NDArray) -> NDArray[np.float64] | None:
-    """(d',) weights w with side * (w . column) >= 1 for all (N, d') columns, |w| bounded; None if there are none.
+    """Return weights w (d',) with side * (w . column) >= 1 for all (N, d') columns; None if there are none.
+
+    |w| is bounded.
 
     Raises SandglassError if HiGHS finds neither weights nor that there are none.
     """
@@ -101,8 +108,10 @@ def separator(columns: NDArray[np.float64], sides: NDArray) -> NDArray[np.float6
 
 
 def certificate(columns: NDArray[np.float64], sides: NDArray) -> NDArray[np.float64] | None:
-    """(N,) shares y >= 0 that sum to 1 with sum of y side column = 0 (Farkas): with them the wanted inequalities sum
-    up to 0 >= 1. None if there are none."""
+    """Return shares y >= 0, (N,), that sum to 1 with sum of y side column = 0 (Farkas); None if none exist.
+
+    With them the inequalities that `separator` wants sum up to 0 >= 1.
+    """
     scaled = (sides[:, None] * columns / np.abs(columns).max()).T
     A = np.vstack([scaled, np.ones(len(columns))])
     b = np.append(np.zeros(len(scaled)), 1.0)
@@ -114,26 +123,29 @@ def certificate(columns: NDArray[np.float64], sides: NDArray) -> NDArray[np.floa
 
 
 def positions(spec: model.Spec, pattern: NDArray) -> NDArray[np.float64]:
-    """W with ``pattern`` on the position rows and 0 elsewhere: instructive attention (Lemma 1)."""
+    """Return W with ``pattern`` on the position rows and 0 elsewhere: instructive attention (Lemma 1)."""
     return tasks.reading(pattern, spec.inputs, spec.width)
 
 
 def identity(width: int, rows: slice, scale: float = 1.0) -> NDArray[np.float64]:
-    """``scale`` times the identity on some rows, 0 elsewhere."""
+    """Return ``scale`` times the identity on some rows, and 0 elsewhere."""
     matrix = np.zeros((width, width))
     matrix[rows, rows] = scale * np.eye(rows.stop - rows.start)
     return matrix
 
 
 def move(width: int, source: slice, target: slice, scale: float = 1.0) -> NDArray[np.float64]:
-    """A value matrix that writes ``scale`` times the ``source`` rows into the ``target`` rows."""
+    """Return a value matrix that writes ``scale`` times the ``source`` rows into the ``target`` rows."""
     matrix = np.zeros((width, width))
     matrix[target, source] = scale * np.eye(source.stop - source.start)
     return matrix
 
 
 def _model(spec: model.Spec, layers: Sequence[Sequence[tuple[NDArray, NDArray]]], head: NDArray) -> Model:
-    """One model from (W, V) of each head of each layer; V is times the number of heads, which layers divide by."""
+    """Return one model from (W, V) of each head of each layer.
+
+    V is multiplied by the number of heads, which layers divide by.
+    """
     weights = {}
     for layer, heads in enumerate(layers):
         weights[f"blocks.{layer}.W"] = np.stack([W for W, _ in heads])[None]
@@ -146,7 +158,7 @@ def _spec(heads: Sequence[int], width: int, length: int, inputs: int, outputs: i
 
 
 def _answers(width: int, inputs: int, answers: slice) -> NDArray[np.float64]:
-    """(d', d) the classifier that gives every answer token its own row, and 0 to all others."""
+    """Return the classifier (d', d) that gives every answer token its own row, and 0 to all others."""
     return np.eye(width, inputs) * np.isin(np.arange(inputs), np.arange(answers.start, answers.stop))
 
 
@@ -154,12 +166,14 @@ def _answers(width: int, inputs: int, answers: slice) -> NDArray[np.float64]:
 
 
 def memorization_width(tokens: int, length: int) -> int:
-    """d' of Theorem 1, read with n, the length, and d, the number of tokens, both including the CLS token."""
+    """Return d' of Theorem 1 for n, the length, and d, the number of tokens, both with the CLS token."""
     return max(length * tokens, tokens + length)
 
 
 def memorizer(ids: NDArray, labels: NDArray, tokens: int) -> Model:
-    """DEP-T1: one layer, n heads, which give every sequence of (N, n) its label below N (Theorem 1, Lemmas 3, 4).
+    """Build DEP-T1: one layer, n heads, which give every sequence of (N, n) its label below N.
+
+    The source is Theorem 1 with Lemmas 3 and 4.
 
     Head i < n - 1 copies token i to rows of its own, the last takes the last column away. The classifier is that
     of `nearest`, so Lemma 3 needs no induction.
@@ -178,7 +192,9 @@ def memorizer(ids: NDArray, labels: NDArray, tokens: int) -> Model:
 
 
 def nearest(found: NDArray[np.float64], labels: NDArray) -> NDArray[np.float64]:
-    """(d', N) a classifier in closed form: column y is the direction of the vector whose label is y (Lemma 3).
+    """Return a classifier (d', N) in closed form (Lemma 3).
+
+    Column y is the direction of the vector whose label is y.
 
     By Cauchy and Schwarz a vector's product with its own direction is larger than with any other one.
     """
@@ -190,7 +206,10 @@ def nearest(found: NDArray[np.float64], labels: NDArray) -> NDArray[np.float64]:
 
 
 def reasoner(k: int, questions: int, answers: int) -> Model:
-    """DEP-T3: two layers, one head, d' = d + n: copy within triples, match questions (Theorem 3, section 13.2)."""
+    """Build DEP-T3: two layers, one head, d' = d + n (Theorem 3, section 13.2).
+
+    The first copies within triples, the second matches questions.
+    """
     inputs, n = questions + 1 + answers, tasks.length("ic_qa", k, 1)
     d = inputs + n
     spec = _spec([1, 1], d, n, inputs, inputs)
@@ -200,11 +219,12 @@ def reasoner(k: int, questions: int, answers: int) -> Model:
 
 
 def chain_reasoner(pairs: int, hops: int, entities: int, merged: bool = False) -> Model:
-    """DEP-T9: copy and match ``hops`` times in a context of ``pairs`` links, in any order (section 7).
+    """Build DEP-T9: copy and match ``hops`` times in a context of ``pairs`` links, in any order (section 7).
 
     The first layer brings both ends of every link, source and target, to its sign, in rows of their own, and the
     question to the last column. A match adds the target of the link whose source is the current entity, a copy
-    makes it the current entity: 2 ``hops`` layers. ``merged``, a match does both at once: 1 + ``hops`` layers.
+    makes it the current entity: 2 ``hops`` layers. With ``merged`` a match does both at once: 1 + ``hops``
+    layers.
     """
     n, inputs = tasks.length("nested", pairs, 1), entities + 1
     d = inputs + n + 2 * entities
@@ -235,7 +255,9 @@ def chain_reasoner(pairs: int, hops: int, entities: int, merged: bool = False) -
 
 
 def generalizer(templates: NDArray, tokens: int, form: str = "corrected") -> Model:
-    """DEP-T5: two layers, one head, d' = d + n, which give template y of (C, l) the label y (Theorem 5, section 14.2).
+    """Build DEP-T5: two layers, one head, d' = d + n, which give template y of (C, l) the label y.
+
+    The source is Theorem 5, section 14.2.
 
     The first layer adds to the position of every token those of its equals: column j of the first l position rows
     is M e_j, M_ij = 1[same token] + 1[i = j]. The printed value matrix also subtracts the attended token, to leave no
@@ -263,7 +285,7 @@ def generalizer(templates: NDArray, tokens: int, form: str = "corrected") -> Mod
 
 
 def ternary(l: int) -> NDArray[np.float64]:  # noqa: E741
-    """(n, n) the weights 3^(l-1), ..., 3^0 of the last column on the first l positions, n = l + 1."""
+    """Return the weights 3^(l-1), ..., 3^0 of the last column on the first l positions, (n, n), n = l + 1."""
     alpha = np.zeros((l + 1, l + 1))
     alpha[:l, l] = 3.0 ** np.arange(l - 1, -1, -1)
     return alpha
@@ -273,7 +295,7 @@ def ternary(l: int) -> NDArray[np.float64]:  # noqa: E741
 
 
 def contextual_generalizer(k: int, l: int, questions: int, answers: int, form: str = "corrected") -> Model:  # noqa: E741
-    """DEP-T6: three layers of 1, 1 and 2l heads, d' = d + n + l + 2 (Theorem 6, section 15).
+    """Build DEP-T6: three layers of 1, 1 and 2l heads, d' = d + n + l + 2 (Theorem 6, section 15).
 
     Within every block the first layer writes the template, E_ij = 1[tokens i and j are the same], into l + 2 spare
     rows. The second brings every answer to the columns of its block and to the last column, and subtracts the query's
@@ -320,7 +342,10 @@ def contextual_generalizer(k: int, l: int, questions: int, answers: int, form: s
 
 
 def substitutions(template: NDArray, tokens: int) -> NDArray[np.int64]:
-    """(n(t), l + 1) every sequence of ``template`` over an alphabet, and the CLS token behind it (section 14.1)."""
+    """Return every sequence of ``template`` over an alphabet, (n(t), l + 1) (section 14.1).
+
+    The CLS token is behind it.
+    """
     letters = int(template.max()) + 1
     chosen = np.array([*itertools.permutations(range(tokens), letters)])
     return np.column_stack([chosen[:, template], np.full(len(chosen), tokens)])

@@ -20,10 +20,11 @@ SHARE = 2**16  # sequences drawn from one stream: a longer dataset begins with t
 
 
 def generate(entry: Any, dataset_id: str, seed: int) -> tuple[pl.DataFrame, dict[str, str]]:
-    """The dataset of ``entry`` (a member of `params.Dataset`) and the metadata of its file.
+    """Return the dataset of ``entry`` (a member of `params.Dataset`) and the metadata of its file.
 
     Training sequences are as many as a run reads (steps times batch): every one is seen once, so all are fresh; those
-    of ``sc`` are to be memorized. Every split and corpus has random streams of its own. Metadata: ``vocabulary``.
+    of ``sc`` are to be memorized. Every split and corpus has random streams of its own. The
+    metadata are ``vocabulary`` and ``generator``.
     """
 
     def rng(*names: str | int) -> np.random.Generator:
@@ -54,8 +55,11 @@ def _question_answering(entry: Any, rng: Any) -> Samples:
 
 
 def _template_matching(entry: Any, rng: Any) -> Samples:
-    """One in five substitutions is kept from training. Of the template AAA that is a token, not a combination of
-    tokens which were seen together with others, so it has a split of its own."""
+    """Yield the splits of template matching, where one in five substitutions is kept from training.
+
+    For the template AAA a substitution is one token, not a combination of tokens which were seen together
+    with others, so AAA has a split of its own.
+    """
     known, several = entry.d1 - entry.unseen, (1, len(tasks.templates(entry.l)))
     kinds = {
         "train": (entry.train, (0, known), False, None),

@@ -8,7 +8,9 @@ from pipeline.errors import SandglassError
 
 
 def encode(entry: dict[str, Any], *strings: str) -> NoReturn:
-    """There are no strings here: models read numbers of tokens, questions first, then the response sign, then answers.
+    """Refuse strings, because models of this study read numbers of tokens.
+
+    Questions have the first numbers, then comes the response sign, then answers.
 
     Raises SandglassError, which says where there are sequences to read.
     """
@@ -19,7 +21,7 @@ def encode(entry: dict[str, Any], *strings: str) -> NoReturn:
 
 
 def labels(entry: dict[str, Any], outputs: int) -> list[str]:
-    """What each of the model's ``outputs`` stands for: a token by its number, or a class.
+    """Return what each of the model's ``outputs`` stands for: a token by its number, or a class.
 
     >>> labels({}, 3)
     ['0', '1', '2']

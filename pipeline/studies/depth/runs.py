@@ -23,9 +23,9 @@ DATASET_SCHEMA = Sequences
 
 
 def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[str, np.ndarray], np.ndarray]:
-    """Header, data and frozen embedding table of the run's training job.
+    """Return the header, data and frozen embedding table of the run's training job.
 
-    Of a dataset of several corpora, the models of each learning rate take one after another in turn.
+    Where a dataset has several corpora, the models of each learning rate take one after another in turn.
 
     Raises SandglassError if the dataset has fewer fresh sequences than the run reads, if there are fewer replicas
     than corpora, or if the width does not hold tokens and positions.
@@ -80,8 +80,10 @@ def _as_json(spec: attention_only.Spec) -> dict[str, Any]:
 def _stacked(
     parts: dict[Any, pl.DataFrame], split: str, corpora: int
 ) -> dict[str, NDArray[np.int16] | NDArray[np.int32]]:
-    """``ids`` (C, N, T), ``labels`` (C, N) and, where there are any, ``candidates`` (C, N, K) of a split; rows that
-    a smaller corpus does not have are 0."""
+    """Return ``ids`` (C, N, T), ``labels`` (C, N) and, if there are any, ``candidates`` (C, N, K) of a split.
+
+    Rows that a smaller corpus does not have are 0.
+    """
     frames = [parts[split, c] for c in range(corpora)]
     most = max(frame.height for frame in frames)
     found: dict[str, list[np.ndarray]] = {"ids": [], "labels": [], "candidates": []}
@@ -98,14 +100,17 @@ def _stacked(
 
 
 def matrix(column: pl.Series) -> NDArray[np.int16]:
-    """A column of lists of one length as an array."""
+    """Return a column of lists of one length as an array."""
     flat = column.to_arrow().flatten().to_numpy(zero_copy_only=False)
     return flat.reshape(len(column), -1).astype(np.int16)
 
 
 def _given(entry: Run, shape: dict[str, Any], spec: attention_only.Spec) -> dict[str, np.ndarray]:
-    """Initial W of the layers that start from a construction, the same for all heads (section 9.1: "constructed
-    pattern for different tasks, as illustrated in 13.2, 14.2, and 15")."""
+    """Return the initial W of the layers that start from a construction, the same for all heads.
+
+    The source is section 9.1: "constructed pattern for different tasks, as illustrated in 13.2, 14.2, and
+    15".
+    """
     task, k, l = shape["task"], shape["k"], shape["l"]  # noqa: E741
     found = {}
     for layer, kind in enumerate(entry.constructed or []):

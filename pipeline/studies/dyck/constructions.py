@@ -64,7 +64,8 @@ class Language:
         return found
 
     def law(self, tokens: NDArray) -> NDArray[np.float64]:
-        """(n, T + 1, 2k) the true law of the next token, after the start token and after each of (n, T) tokens."""
+        """Return the true law of the next token, (n, T + 1, 2k), after the start token and after each of (n,
+        T) tokens."""
         last = dyck.last_unmatched_open(tokens).astype(np.int64)
         top = np.take_along_axis(dyck.bracket_type(tokens), np.maximum(last, 0), 1) * (last >= 0)
         return dyck.next_token_law(
@@ -90,10 +91,10 @@ class Scores:
 def balanced_scores(
     rngs: Sequence[np.random.Generator], language: Language, sigma: float, free: bool = False
 ) -> Scores:
-    """Logits ~ N(0, sigma^2), one generator per solver; those of closers follow from balance (eq. 11).
+    """Return logits ~ N(0, sigma^2), one generator per solver; those of closers follow from balance (eq. 11).
 
-    With ``free``, only for queries that are closers, which is all that eq. (11) asks: opens and the start token
-    attend to closers at random.
+    With ``free``, they do so only for queries that are closers, which is all that eq. (11) asks: opens and
+    the start token attend to closers at random.
     """
     tables, shifts = [], []
     for rng in rngs:
@@ -107,12 +108,12 @@ def balanced_scores(
 
 
 def uniform_scores(language: Language) -> Scores:
-    """One solver whose logits are all 0, so that attention is uniform, and balanced."""
+    """Return one solver whose logits are all 0, so that attention is uniform, and balanced."""
     return Scores(np.zeros((1, language.symbols, language.symbols)), np.zeros((1, language.pairs)))
 
 
 def smallest_coefficient(scores: Scores, language: Language) -> NDArray[np.float64]:
-    """(R,) the smallest <LN(a), b> of an unmatched open over all closers after which the stack is not empty.
+    """Return the smallest <LN(a), b> of an unmatched open, (R,), over all closers after which the stack is not empty.
 
     By eq. (29) the coefficients are exp(logit) / |exp(logits)| over the stack. Only the worst stack around each
     open matters: the largest logit of every other level.
@@ -149,7 +150,8 @@ class Solver:
     def run(
         self, tokens: NDArray, record: Collection[str] = (), start: bool = True
     ) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
-        """Predictions (R, n, T + 1, 2k) after the start token and after each token, and the recorded activations.
+        """Return the predictions (R, n, T + 1, 2k) after the start token and after each token, and the
+        recorded activations.
 
         ``tokens`` are (n, T), the same for every replica, or (R, n, T). Without ``start`` there is no start token
         and no prediction behind it.
@@ -171,7 +173,7 @@ def exact_solvers(
     basis: NDArray[np.float64] | None = None,
     block: str = "eq6",
 ) -> Solver:
-    """One layer on top of the minimal first layer of eq. (15) that predicts the law of the language (Theorem 1).
+    """Build one layer on top of the minimal first layer of eq. (15) that predicts the law of the language (Theorem 1).
 
     The stream holds the one-hot symbol (start token first) and kD + 1 coordinates more. Their sum-zero subspace
     has an orthonormal basis b, one direction per pair: orthogonal to 1 as the proof asks (22), and, as it
@@ -211,7 +213,7 @@ def exact_solvers(
 def insert_layer(
     ensemble: model.Ensemble, at: int, attention: dict[str, NDArray[np.float64]], network: Network
 ) -> model.Ensemble:
-    """The models with one more layer, the one at index ``at``; weights with or without a replica axis.
+    """Return the models with one more layer, the one at index ``at``; weights with or without a replica axis.
 
     All layers have one shape: hidden layers grow to the larger width, by units that are 0.
     """
@@ -241,7 +243,7 @@ def insert_layer(
 
 
 def next_token_network(language: Language, basis: NDArray[np.float64], low: float) -> Network:
-    """g: from LN(a) + e(symbol) to the law of the next token, in coordinates 0 to 2k - 1 (proof of Theorem 1).
+    """Return g: from LN(a) + e(symbol) to the law of the next token, in coordinates 0 to 2k - 1 (proof of Theorem 1).
 
     Three hidden layers do, where the theorem allows five; each carries the one-hot symbol along.
 

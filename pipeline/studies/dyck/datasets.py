@@ -20,7 +20,7 @@ SCHEMA = Sequences
 
 
 def generate(entry: Dataset, dataset_id: str, seed: int) -> tuple[pl.DataFrame, dict[str, str]]:
-    """The dataset of ``entry`` (`params.Complete`, `Prefix` or `Nested`) and the metadata of its file.
+    """Return the dataset of ``entry`` (`params.Complete`, `Prefix` or `Nested`) and the metadata of its file.
 
     Every corpus has a random stream of its own, so corpus c of a grammar is the same whatever else there is.
     Metadata: ``vocabulary`` (JSON list, tokens 0..2k of the largest k) and ``generator``.

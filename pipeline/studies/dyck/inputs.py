@@ -12,7 +12,7 @@ from pipeline.languages import dyck
 
 
 def encode(entry: dict[str, Any], *strings: str) -> NDArray[np.int64]:
-    """(B, T + 1) what the model of a run reads for strings over ``[](){}<>``, one row each.
+    """Return what the model of a run reads for strings over ``[](){}<>``, one row each, (B, T + 1).
 
     The start token 0 comes first, as in training. Then tokens, 2t-1 and 2t for the brackets of type t; a run
     on pair embeddings reads symbols, 1 + (token-1) D + (pair depth - 1), in their place. Shorter rows end in
@@ -43,8 +43,8 @@ def encode(entry: dict[str, Any], *strings: str) -> NDArray[np.int64]:
 
 
 def labels(entry: dict[str, Any], outputs: int) -> list[str]:
-    """What each of the model's ``outputs`` stands for: the tokens, without the start token, which is never the
-    next one; with it where a model copies what it reads.
+    """Return what each of the model's ``outputs`` stands for: the tokens, without the start token, which is
+    never the next one; with it where a model copies what it reads.
 
     >>> labels({"k": 2}, 4)
     ['[', ']', '(', ')']

@@ -21,7 +21,7 @@ COPY = "copy"  # the split that asks for its input again (DYCK-D7, appendix B.1)
 
 
 def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[str, np.ndarray], np.ndarray]:
-    """Header, data and frozen embedding table of the run's training job.
+    """Return header, data and frozen embedding table of the run's training job.
 
     Inputs are the start token and the tokens before each target; the last token is read only where
     the contrastive term compares the logits behind it (|s|+1 aligned positions). On a dataset whose split is
@@ -82,14 +82,14 @@ def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[st
 
 
 def _settings(entry: Run) -> dict[str, float | bool]:
-    """What the objective is told."""
+    """Return the settings of the run's objective."""
     if entry.l2 is not None:
         return {"l2": entry.l2}
     return {"weight": entry.contrastive, "prefix_first": entry.contrastive_prefix == "release"}
 
 
 def _ids(tokens: np.ndarray, depth: int, embedding: str) -> np.ndarray:
-    """What the model reads for each token: the token itself, or its symbol (token, pair depth)."""
+    """Return what the model reads for each token: the token itself, or its symbol (token, pair depth)."""
     return (tokens if embedding == "token" else dyck.symbols(tokens, depth)).astype(np.int16)
 
 
@@ -107,13 +107,13 @@ def _inputs(tokens_CxNxT: np.ndarray, depth: int, embedding: str, keep_last: boo
 
 
 def _with_start(tokens_CxNxT: np.ndarray) -> np.ndarray:
-    """The tokens with the start token in front of each string, -1 behind its end."""
+    """Return the tokens with the start token in front of each string and -1 behind its end."""
     corpora, n, T = tokens_CxNxT.shape
     return dyck.with_start(tokens_CxNxT.reshape(-1, T)).reshape(corpora, n, T + 1)
 
 
 def _targets(tokens_CxNxT: np.ndarray, positions: str, width: int) -> np.ndarray:
-    """Output index (token - 1) to predict at each input, -1 where the loss does not look (eq. 4).
+    """Return the output index (token - 1) to predict at each input, -1 where the loss does not look (eq. 4).
 
     ``closing`` (the authors' release) keeps closing brackets only; ``all`` is the texts' reading.
     """

@@ -48,8 +48,10 @@ def unit_vectors(rng: np.random.Generator, count: int, dimension: int = 2) -> Ar
 
 
 def path(loss: str, mean: float, optimizer: str, eta: float, radius: float, cap: int) -> Array:
-    """Return all iterates (T + 1, 2) from tau_q, as delta, to the first within ``radius`` of tau_*; at most ``cap``
-    steps."""
+    """Return all iterates (T + 1, 2) from tau_q, as delta, to the first within ``radius`` of tau_*.
+
+    There are at most ``cap`` steps.
+    """
     problem, optimum = log_ratio.mean_problem(loss, mean), mean_optimum(mean)
     rule, rate = log_ratio.RULES[optimizer], np.full((1, 1, 1), eta)
     found = [0 * optimum]

@@ -18,7 +18,9 @@ SOURCES = {DIGITS: "bundled", MNIST: "mnist"}
 
 
 def encode(entry: dict[str, Any], *images: ArrayLike) -> NDArray[np.float32]:
-    """Return (B, D) what the model of a run reads for images of D pixels, given as integers, row by row or flat.
+    """Return what the model of a run reads for images of D pixels, (B, D).
+
+    The pixels are integers, row by row or flat.
 
     In training a pixel lies anywhere within its level (`pipeline.languages.digits.dequantised`), here in the middle.
 

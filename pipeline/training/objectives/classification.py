@@ -43,7 +43,7 @@ class Objective:
         selections: list[np.ndarray],
         rngs: Sequence[Callable[[], np.random.Generator]],
     ) -> dict[str, np.ndarray]:
-        """``ids`` (R, B, T), ``labels`` (R, B) and perhaps ``candidates`` (R, B, K), int64."""
+        """Return ``ids`` (R, B, T), ``labels`` (R, B) and perhaps ``candidates`` (R, B, K), int64."""
         names = [name for name in ("ids", "labels", "candidates") if name in self.data]
         batch: dict[str, np.ndarray] = {}
         for name in names:
@@ -55,12 +55,12 @@ class Objective:
         return batch
 
     def loss(self, forward: Forward, batch: dict[str, Tensor]) -> dict[str, Float[Tensor, " R"]]:
-        """``metrics`` per replica; ``loss`` is what is minimised."""
+        """Return ``metrics`` per replica; ``loss`` is what is minimised."""
         logits_RxBxO, _ = forward(batch["ids"])
         return self._measure(logits_RxBxO, batch["labels"], batch.get("candidates"))
 
     def evaluate(self, forward: Forward, held: dict[str, Tensor]) -> dict[str, Float[Tensor, " R"]]:
-        """``evaluated`` per replica, on the held-out sequences of its corpus."""
+        """Return ``evaluated`` per replica, on the held-out sequences of its corpus."""
         corpus = held["corpus"]
         found: dict[str, Tensor] = {}
         for split in self.splits:

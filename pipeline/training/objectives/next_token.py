@@ -44,7 +44,7 @@ class Objective(Batches):
     def replica(
         self, corpus: int, chosen: np.ndarray, rng: Callable[[], np.random.Generator]
     ) -> dict[str, np.ndarray]:
-        """The part of one replica, with a weight the sequences behind a prefix as well (``extended.``)."""
+        """Return the batch of one replica; with a weight, also the sequences behind a prefix (``extended.``)."""
         if not self.weight:
             return super().replica(corpus, chosen, rng)
         ids, lengths, targets = self.examples(corpus, chosen)
@@ -65,7 +65,7 @@ class Objective(Batches):
         return batch | {"select": packed.where, "targets": targets}
 
     def loss(self, forward: Forward, batch: dict[str, Tensor]) -> dict[str, Float[Tensor, " R"]]:
-        """``metrics`` per replica; ``loss`` is what is minimised."""
+        """Return ``metrics`` per replica; ``loss`` is what is minimised."""
         logits_RxKxO = self.outputs(forward, batch)
         R, _, outputs = logits_RxKxO.shape
         targets_RxK = batch["targets"]

@@ -53,7 +53,7 @@ class Objective:
         selections: list[np.ndarray],
         rngs: Sequence[Callable[[], np.random.Generator]],
     ) -> dict[str, np.ndarray]:
-        """``images`` (R, B, d): the chosen images of each replica's corpus, then draws of its noise."""
+        """Return ``images`` (R, B, d): the images chosen from each replica's corpus, then draws of its noise."""
         rows = []
         for corpus, chosen, rng in zip(corpora, selections, rngs, strict=True):
             mean, factor = self.data["noise.mean"][corpus], self.data["noise.factor"][corpus]
@@ -62,8 +62,10 @@ class Objective:
         return {"images": np.stack(rows)}
 
     def loss(self, forward: Forward, batch: dict[str, Tensor]) -> dict[str, Float[Tensor, " R"]]:
-        """``metrics`` per replica; accuracy is the share of images on the side of 0 where they belong. One pass:
-        data and noise side by side."""
+        """Return ``metrics`` per replica; accuracy is the share of images on the side of 0 where they belong.
+
+        Data and noise go through the model side by side, in one pass.
+        """
         log_ratio_RxB, _ = forward(batch["images"])
         data_RxB, noise_RxB = log_ratio_RxB[:, : -self.noise], log_ratio_RxB[:, -self.noise :]
         right = (data_RxB > 0).sum(-1) + (noise_RxB < 0).sum(-1)
@@ -71,8 +73,11 @@ class Objective:
         return {"loss": self._loss(data_RxB, noise_RxB), "accuracy": accuracy.to(log_ratio_RxB.dtype)}
 
     def evaluate(self, forward: Forward, held: dict[str, Tensor]) -> dict[str, Float[Tensor, " R"]]:
-        """``evaluated`` per replica: what is minimised on training and on test images, each with noise of their own;
-        the NCE loss on the first, without clipping; and which share of the first is clipped."""
+        """Return ``evaluated`` per replica.
+
+        These are what is minimised, on training and on test images, each with noise of their own; the NCE loss on
+        training images, without clipping; and which share of training images and their noise is clipped.
+        """
         g = {
             name: torch.cat(
                 [forward(part)[0] for part in held[name][held["corpus"]].split(CHUNK, dim=1)], dim=1
@@ -95,12 +100,12 @@ class Objective:
 
 
 def nce(g: Float[Tensor, "*B"]) -> Float[Tensor, "*B"]:
-    """log(1 + exp(-g)), without overflow."""
+    """Return log(1 + exp(-g)), without overflow."""
     return F.softplus(-g)
 
 
 def ence(g: Float[Tensor, "*B"]) -> Float[Tensor, "*B"]:
-    """exp(-g/2)."""
+    """Return exp(-g/2)."""
     return torch.exp(-g / 2)
 
 
@@ -110,12 +115,14 @@ LOSSES = {"nce": nce, "ence": ence}
 def contrast(
     loss: Callable[[Tensor], Tensor], data: Float[Tensor, "R B"], noise: Float[Tensor, "R N"]
 ) -> Float[Tensor, " R"]:
-    """1/2 mean loss(g(x)) + 1/2 mean loss(-g(y)), of log-ratios on data and on noise."""
+    """Return 1/2 mean loss(g(x)) + 1/2 mean loss(-g(y)), of log-ratios on data and on noise."""
     return (shifted_mean(loss(data)) + shifted_mean(loss(-noise))) / 2
 
 
 def shifted_mean(values: Float[Tensor, "R B"]) -> Float[Tensor, " R"]:
-    """The mean over the last axis as largest + mean(values - largest), whose sum cannot overflow (section 4.1.6,
-    "removing common additive factors")."""
+    """Return the mean over the last axis as largest + mean(values - largest), whose sum cannot overflow.
+
+    This is section 4.1.6, "removing common additive factors".
+    """
     largest = values.detach().amax(-1, keepdim=True)
     return largest[..., 0] + (values - largest).mean(-1)

@@ -33,7 +33,7 @@ class Objective(Batches):
         self.l2 = float(settings["l2"])
 
     def loss(self, forward: Forward, batch: dict[str, Tensor]) -> dict[str, Float[Tensor, " R"]]:
-        """``metrics`` per replica, without the l2 term."""
+        """Return ``metrics`` per replica, without the l2 term."""
         outputs_RxKxO = self.outputs(forward, batch)
         targets_RxK = batch["targets"]
         counted_RxK = targets_RxK >= 0

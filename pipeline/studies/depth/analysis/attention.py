@@ -75,7 +75,10 @@ def _entries(
 
 
 def encode(probe: str, shape: dict[str, Any]) -> NDArray[np.int64] | None:
-    """Return (1, T) the tokens of ``probe``, or None if the task has too few, or no sequences of that form."""
+    """Return the tokens of ``probe``, (1, T).
+
+    The result is None if the task has too few, or no sequences of that form.
+    """
     d1, d2 = shape["d1"], shape["d2"]
     ids = [ord(c) - ord("A") if c.isalpha() else d1 if c == "=" else d1 + int(c) for c in probe]
     known = all(0 <= t <= d1 + d2 for t in ids) and all(

@@ -38,8 +38,10 @@ def _shown(key: str, frame: pl.DataFrame, task: str, count: int) -> pl.DataFrame
 
 
 def _pick(frame: pl.DataFrame, task: str, count: int) -> pl.DataFrame:
-    """Return sequences of the judged split, of the last corpus (the most hops), and of templates those in which
-    something repeats."""
+    """Return the first ``count`` sequences of the judged split and of the last corpus (the most hops).
+
+    For template matching they are of different templates, in which something repeats, but not everything.
+    """
     part = frame.filter(split=JUDGED[task]).filter(pl.col("corpus") == pl.col("corpus").max())
     if task == "tm":
         repeats = part.filter((pl.col("label") > 0) & (pl.col("label") < pl.col("label").max()))
@@ -48,7 +50,9 @@ def _pick(frame: pl.DataFrame, task: str, count: int) -> pl.DataFrame:
 
 
 def letters(tokens: list[int], d1: int) -> str:
-    """Return questions as A, B, ... in the order in which they come, the response sign as =, answers as 1, 2, ...
+    """Return a sequence in letters.
+
+    Questions are A, B, ... in the order in which they come, the response sign is =, answers are 1, 2, ...
 
     >>> letters([7, 7, 3, 9, 12, 7, 9], 9)
     'AAB=1A='

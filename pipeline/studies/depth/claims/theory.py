@@ -32,7 +32,10 @@ IMPOSSIBLE = {
 
 
 def constructions(checks: pl.DataFrame) -> Iterator[Gate]:
-    """Claim 7: constructions are right on all inputs, exhaustive where small and at least 1,000 random ones."""
+    """Yield the gates of claim 7: constructions are right on all inputs.
+
+    The inputs are exhaustive where small, and at least 1,000 random ones.
+    """
     for theorem, (what, where, pattern) in CONSTRUCTIONS.items():
         yield Gate(
             "7",
@@ -45,7 +48,10 @@ def constructions(checks: pl.DataFrame) -> Iterator[Gate]:
 
 
 def impossibility(checks: pl.DataFrame) -> Iterator[Gate]:
-    """Claim 8: outputs of one layer are dependent, and no classifier tells the labels apart."""
+    """Yield the gates of claim 8: outputs of one layer are dependent.
+
+    No classifier tells the labels apart.
+    """
     for theorem, (task, where, residuals, programs) in IMPOSSIBLE.items():
         yield Gate(
             "8",

@@ -43,19 +43,19 @@ class Final:
 
 
 def with_exclusions(table: pl.DataFrame) -> pl.DataFrame:
-    """Return ``table`` with models that diverged in the columns that evidence is read from."""
+    """Return ``table`` with the number of models that diverged in the columns that evidence is read from."""
     why = pl.when(pl.col("n_diverged") > 0).then(pl.lit("diverged")).otherwise(pl.lit(""))
     return table.with_columns(n_excluded="n_diverged", excluded_reason=why)
 
 
 def memorization(accuracy: pl.DataFrame) -> Iterator[Gate]:
-    """Claim 1: one layer memorizes."""
+    """Yield the gates of claim 1: one layer memorizes."""
     final = _final(accuracy, MEMORIZATION[1], JUDGED["sc"], OUTPUTS)
     yield _learned("1", "L=1", "training accuracy of one layer", final)
 
 
 def reasoning(accuracy: pl.DataFrame) -> Iterator[Gate]:
-    """Claim 2: two layers reason, one picks an answer of the context at random."""
+    """Yield the gates of claim 2: two layers reason, one picks an answer of the context at random."""
     final = _final(accuracy, REASONING[2], JUDGED["ic_qa"], OUTPUTS)
     yield _learned("2", "L=2", "accuracy of two layers on fresh questions", final)
     for gate, run in (("L=1", REASONING[1]), (UNIFORM, ONE_LAYER["ic_qa"])):
@@ -63,7 +63,9 @@ def reasoning(accuracy: pl.DataFrame) -> Iterator[Gate]:
 
 
 def generalization(accuracy: pl.DataFrame) -> Iterator[Gate]:
-    """Claim 3: two layers classify unseen combinations of tokens, one guesses the template.
+    """Yield the gates of claim 3: two layers classify unseen combinations of tokens.
+
+    One layer guesses the template.
 
     A combination may be of one token: those of the template AAA have a gate of their own.
     """
@@ -81,9 +83,11 @@ def generalization(accuracy: pl.DataFrame) -> Iterator[Gate]:
 
 
 def contextual(accuracy: pl.DataFrame) -> Iterator[Gate]:
-    """Claim 4: three layers generalize in context, fewer pick an answer of the context at random.
+    """Yield the gates of claim 4: three layers generalize in context.
 
-    At the published size, and at a middle setting, which takes minutes (chapter section 6).
+    Fewer layers pick an answer of the context at random.
+
+    There are gates at the published size, and at a middle setting, which takes minutes (chapter section 6).
     """
     split = JUDGED["ic_tm"]
     for prefix, scale, here in _settings(accuracy):
@@ -97,7 +101,10 @@ def contextual(accuracy: pl.DataFrame) -> Iterator[Gate]:
 
 
 def speed(accuracy: pl.DataFrame, contrasts: pl.DataFrame) -> Iterator[Gate]:
-    """Claim 5: a fourth layer gets there sooner; at the same two settings."""
+    """Yield the gates of claim 5: four layers get to 95% sooner than three.
+
+    There is one gate at the published size, and one at the middle setting.
+    """
     for prefix, scale, here in _settings(accuracy):
         gate = Gate(
             "5",
@@ -112,7 +119,7 @@ def speed(accuracy: pl.DataFrame, contrasts: pl.DataFrame) -> Iterator[Gate]:
 
 
 def _settings(accuracy: pl.DataFrame) -> Iterator[tuple[str, str, bool]]:
-    """Yield how gates of a setting are called, the scale that they need, and whether runs here have that setting."""
+    """Yield the prefix of the gates of a setting, the scale that they need, and whether runs here have it."""
     final = _final(accuracy, CONTEXTUAL[3], JUDGED["ic_tm"], OUTPUTS)
     unknown, middle = final.l is None, (final.l, final.k) == MIDDLE
     yield "middle setting, ", "quick", unknown or middle
@@ -120,13 +127,13 @@ def _settings(accuracy: pl.DataFrame) -> Iterator[tuple[str, str, bool]]:
 
 
 def _elsewhere(gate: Gate) -> Gate:
-    """Return ``gate`` where the runs have the other setting."""
+    """Return ``gate`` without its measurement, because the runs have the other setting."""
     missing = "the runs at this scale have the other setting of l and k"
     return replace(gate, measured=None, missing=missing)
 
 
 def heads(contrasts: pl.DataFrame, close: float) -> Iterator[Gate]:
-    """Claim 6: heads make memorization faster, and change nothing else."""
+    """Yield the gates of claim 6: heads make memorization faster, and change nothing else."""
     name = "heads of one layer"
     predicate = "Spearman's correlation of heads and steps to 95% is negative"
     fewer = (Condition("value", "<", 0.0),)
@@ -150,7 +157,10 @@ def heads(contrasts: pl.DataFrame, close: float) -> Iterator[Gate]:
 
 
 def attention(agreement: pl.DataFrame) -> Iterator[Gate]:
-    """Claim 9: in the last layer of reasoning models the query attends to the right pair."""
+    """Yield the gates of claim 9: the query attends to the right pair.
+
+    That is in the last layer of reasoning models.
+    """
     run, share = REASONING[2], pl.col("right_example")
     rows = agreement.filter(pl.col("last_layer"), run=run, head=0)
     failed = (share.is_null() | share.is_nan()).any()  # the median would pass over these
@@ -187,7 +197,7 @@ def _learned(
 
 
 def _guesses(claim: str, gate: str, final: Final, margin: float, scale: str = "quick") -> Gate:
-    """Return the gate for at most chance among the k answers of the context, and a margin."""
+    """Return the gate that accuracy among the context's k answers is at most chance and a margin."""
     layers = "one layer" if "L=1" in gate else "two layers"
     predicate = f"median accuracy of {layers} among the context's k answers is at most 1/k + {margin}"
     conditions = (Condition("value", "<=", (final.chance or 0.0) + margin),)
@@ -195,7 +205,7 @@ def _guesses(claim: str, gate: str, final: Final, margin: float, scale: str = "q
 
 
 def _compared(contrasts: pl.DataFrame, name: str) -> Evidence:
-    """Return a contrast, or what is missing."""
+    """Return the evidence of a contrast, or what is missing."""
     rows = contrasts.filter(contrast=name)
     if rows.height and rows["value"][0] is None:
         row = rows.row(0, named=True)

@@ -19,19 +19,19 @@ SCALED = "Weights relative to the largest of each map: ReLU attention has no sca
 
 
 def fig3(context: Results) -> Figure:
-    """Figure 3: a two-layer model on reasoning probes."""
+    """Draw Figure 3: a two-layer model on reasoning probes."""
     probes = [probe for probe, run in PROBES.items() if run == TWO_PAIRS]
     return _maps(context, probes, "Attention on reasoning probes (Figure 3)")
 
 
 def fig3b(context: Results) -> Figure:
-    """DEP-F3b: a two-layer model on template probes."""
+    """Draw DEP-F3b: a two-layer model on template probes."""
     probes = [probe for probe, run in PROBES.items() if run == GENERALIZATION[2]]
     return _maps(context, probes, "Attention on template probes (section 6.2)")
 
 
 def _maps(context: Results, probes: list[str], name: str) -> Figure:
-    """Return a row per probe: maps of both layers, of one trained model and of the construction."""
+    """Draw a row per probe: maps of both layers, of one trained model and of the construction."""
     table = context.table("attention").filter(pl.col("probe").is_in(probes), head=0)
     if not table.height:
         return empty(name, "the runs of this figure train nothing at this scale")
@@ -70,7 +70,7 @@ def _maps(context: Results, probes: list[str], name: str) -> Figure:
 
 
 def _map(frame: pl.DataFrame, probe: str, layer: int, source: str) -> Any:
-    """Return a map, keys below each other, queries beside each other, as in the columns of the paper."""
+    """Draw a map, keys below each other, queries beside each other, as in the columns of the paper."""
     title = alt.TitleParams([f"layer {layer},", source], fontSize=charts.SIZE, fontWeight="normal", offset=4)
     drawn = attention_map(
         frame,
@@ -85,7 +85,7 @@ def _map(frame: pl.DataFrame, probe: str, layer: int, source: str) -> Any:
 
 
 def _told(part: pl.DataFrame, probe: str) -> list[str]:
-    """Return which key the last query reads most, in the last layer."""
+    """Return, in words, which key the last query reads most in the last layer."""
     last = part.filter(pl.col("layer") == pl.col("layer").max(), pl.col("query") == pl.col("query").max())
     found = []
     for source in (TRAINED, CONSTRUCTED):
@@ -98,7 +98,7 @@ def _told(part: pl.DataFrame, probe: str) -> list[str]:
 
 
 def agreement(context: Results) -> Figure:
-    """DEP-A1: cosine of trained and constructed attention, layer by layer, before and after training."""
+    """Draw DEP-A1: cosine of trained and constructed attention, layer by layer, before and after training."""
     name = "Agreement of trained with constructed attention"
     shown = pl.col("experiment").is_in(["exp-1", "exp-5", "ablation"])
     table = context.table("agreement").filter(shown & pl.col("cosine").is_not_null())

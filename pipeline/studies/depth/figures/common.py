@@ -43,19 +43,25 @@ CHANCE, CHANCE_CONTEXT = "chance, all answers", "chance, the context's answers"
 
 
 def layers(number: int) -> str:
-    """Return ``1 layer``, ``2 layers``."""
+    """Return the number of layers in words: ``1 layer``, ``2 layers``."""
     return f"{number} layer{'' if number == 1 else 's'}"
 
 
 def shape_name(about: dict[str, Any]) -> str:
-    """Return ``reasoning [1, 1]``, and where it does not start from its construction with SGD, what else."""
+    """Return a run's task and heads, as in ``reasoning [1, 1]``, and what else is particular to it.
+
+    That is its start and optimizer, where they are not its construction and SGD.
+    """
     start = ", random start" if about["init"] == "random" else ""
     optimizer = "" if about["optimizer"] == "sgd" else ", Adam"
     return f"{TASKS[about['task']]} [{about['heads']}]{start}{optimizer}"
 
 
 def scales(labels: dict[str, int]) -> tuple[alt.Scale, alt.Scale]:
-    """Return colours and dashes of labels, each with the number whose look in `DEPTHS` it takes."""
+    """Return the scales of colours and dashes of labels.
+
+    Each label comes with the number whose look in `DEPTHS` it takes.
+    """
     looks = [DEPTHS[number] for number in labels.values()]
     names = list(labels)
     return alt.Scale(domain=names, range=[colour for colour, _ in looks]), alt.Scale(
@@ -88,7 +94,7 @@ def medians(curves: pl.DataFrame, names: dict[str, str]) -> pl.DataFrame:
 
 
 def chances(summary: pl.DataFrame) -> list[tuple[str, float]]:
-    """Return levels of guessing that the panels draw."""
+    """Return the levels of guessing that the panels draw, with their names."""
     levels = [(CHANCE, "chance"), (CHANCE_CONTEXT, "chance_context")]
     return [
         (name, value)
@@ -98,7 +104,7 @@ def chances(summary: pl.DataFrame) -> list[tuple[str, float]]:
 
 
 def sizes(summary: pl.DataFrame, runs: list[str]) -> list[str]:
-    """Return how many models there are, which task they have, and how many diverged."""
+    """Return a subtitle: the size of the task, how many models of each shape there are, how many diverged."""
     rows = summary.filter(pl.col("chosen") & pl.col("run").is_in(runs))
     if not rows.height:
         return ["nothing trained"]
@@ -119,14 +125,14 @@ def sizes(summary: pl.DataFrame, runs: list[str]) -> list[str]:
 
 
 def ends(data: pl.DataFrame, labels: dict[str, int]) -> str:
-    """Return where each curve ends, in words."""
+    """Return, in words, the accuracy at which each curve ends."""
     last = data.filter(pl.col("step") == pl.col("step").max().over("run"))
     found = {row["label"]: row[ACCURACY] for row in last.iter_rows(named=True)}
     return ", ".join(f"{label} {number(found[label])}" for label in labels if label in found)
 
 
 def pair(data: pl.DataFrame, labels: dict[str, int], guesses: list[tuple[str, float]]) -> Any:
-    """Return accuracy, and beside it loss; a guess among n has the accuracy 1/n and the loss log n."""
+    """Draw accuracy, and beside it loss; a guess among n has the accuracy 1/n and the loss log n."""
     losses = [(name, -math.log(value)) for name, value in guesses]
     highest = HIGHEST * max((value for _, value in losses), default=1.0)
     above = bool((data[LOSS] > highest).any())

@@ -18,7 +18,7 @@ SIGN, ANSWER, TOKEN = "response sign", "answer", "question token"
 
 
 def fig1(context: Results) -> Figure:
-    """DEP-F1: sequences of every task as tiles, with the label and why it is the label."""
+    """Draw DEP-F1: sequences of every task as tiles, with the label and why it is the label."""
     name = "Examples of the tasks (Table 1, Figure 1)"
     table = context.table("examples").sort(
         pl.col("task").replace_strict({t: i for i, t in enumerate(TASKS)}), "number"
@@ -41,7 +41,7 @@ def fig1(context: Results) -> Figure:
 
 
 def _tiles(rows: pl.DataFrame) -> pl.DataFrame:
-    """A row per token: where its tile stands, in tiles and lines."""
+    """Return a row per token: where its tile stands, in tiles and lines."""
     found = []
     for line, row in enumerate(rows.iter_rows(named=True)):
         for position, token in enumerate(row["text"]):
@@ -53,7 +53,7 @@ def _tiles(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _panel(frame: pl.DataFrame, rows: pl.DataFrame, name: str) -> Any:
-    """One task: a line of tiles for each sequence, the label behind it, the explanation below."""
+    """Draw one task: a line of tiles for each sequence, the label behind it, the explanation below."""
     longest = max(len(text) for text in rows["text"])
     size = min(float(TILE), WIDEST * TILE / longest)
     about = pl.DataFrame(

@@ -13,22 +13,22 @@ from pipeline.studies.depth.names import GENERALIZATION, MEMORIZATION, REASONING
 
 
 def fig4(context: Results) -> Figure:
-    """Figure 4: heads on memorization."""
+    """Draw Figure 4: heads on memorization."""
     return _heads(context, "sc", MEMORIZATION[1], "Heads on memorization (Figure 4)", "one layer")
 
 
 def fig5(context: Results) -> Figure:
-    """Figure 5: heads on reasoning."""
+    """Draw Figure 5: heads on reasoning."""
     return _heads(context, "ic_qa", REASONING[2], "Heads on reasoning (Figure 5)", "two layers")
 
 
 def fig6(context: Results) -> Figure:
-    """Figure 6: heads on generalization."""
+    """Draw Figure 6: heads on generalization."""
     return _heads(context, "tm", GENERALIZATION[2], "Heads on generalization (Figure 6)", "two layers")
 
 
 def _heads(context: Results, task: str, reference: str, name: str, depth: str) -> Figure:
-    """Return curves of the reference run and those of EXP-2 on the same task, a colour for each setting of heads."""
+    """Draw the reference run and those of EXP-2 on the same task, a colour for each setting of heads."""
     curves, summary = context.table("curves"), context.table("summary")
     wanted = (pl.col("task") == task) & ((pl.col("run") == reference) | (pl.col("experiment") == "exp-2"))
     shapes = curves.filter(wanted).select("run", "heads").unique().sort("heads")

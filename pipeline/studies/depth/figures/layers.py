@@ -28,7 +28,7 @@ LOOKS = {
 
 
 def fig2(context: Results) -> Figure:
-    """Figure 2: accuracy and loss by depth on the four tasks."""
+    """Draw Figure 2: accuracy and loss by depth on the four tasks."""
     curves, summary = context.table("curves"), context.table("summary")
     parts, rows, words = [], [], []
     depths = sorted({depth for runs in FIGURE_2.values() for depth in runs})
@@ -55,7 +55,7 @@ def fig2(context: Results) -> Figure:
 
 
 def final_accuracy(context: Results) -> Figure:
-    """Final accuracy by task and depth, with intervals and both levels of chance (claims 1 to 4)."""
+    """Draw the final accuracy by task and depth, with intervals and both levels of chance (claims 1 to 4)."""
     name = "Final accuracy by depth"
     other = pl.col("split").is_in(list(OTHERS))
     shown = pl.col("experiment").is_in(["exp-1", "control"])
@@ -129,7 +129,7 @@ def _by_depth(data: pl.DataFrame) -> Any:
 
 
 def learning_rates(context: Results) -> Figure:
-    """Training loss against the learning rate, by task and depth."""
+    """Draw the training loss against the learning rate, by task and depth."""
     name = "Training loss by learning rate"
     table = context.table("learning_rates").filter(experiment="exp-1")
     if not table.height:
@@ -198,7 +198,7 @@ def _by_task(chart: Any) -> Any:
 
 
 def contextual_settings(context: Results) -> Figure:
-    """What contextual generalization took: two and three layers from other starts, and with Adam (ours)."""
+    """Draw contextual generalization by two and three layers from other starts, and with Adam (ours)."""
     name = "Contextual generalization under other settings"
     curves, summary = context.table("curves"), context.table("summary")
     here = (pl.col("experiment") == "ablation") | pl.col("run").is_in([CONTEXTUAL[2], CONTEXTUAL[3]])
@@ -219,6 +219,6 @@ def contextual_settings(context: Results) -> Figure:
 
 
 def _setting(row: dict[str, Any]) -> str:
-    """Return ``3 layers, SGD, classifier 0.01``."""
+    """Return how a run was set, as in ``3 layers, SGD, classifier 0.01``."""
     optimizer = {"sgd": "SGD", "adam": "Adam"}.get(row["optimizer"], row["optimizer"])
     return f"{common.layers(row['layers'])}, {optimizer}, classifier {row['readout']:g}"

@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 
 
 def models(context: Inputs, run: runs.Run) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return, by model of ``run``, columns of the summary on dead heads and, by head, rows of the agreement table."""
+    """Return columns of the summary on dead heads, by model, and rows of the agreement table, by head."""
     ensemble, silent, rows = context.model(run.name), [], []
     with torch.inference_mode():
         for model in run.models:
@@ -90,8 +90,9 @@ def _cosine(ours_BxTxQ: Floats, target_BxTxQ: Floats) -> float | None:
 def constructed(
     task: str, k: int, l: int, layers: int, ids_BxT: NDArray[np.int64]  # noqa: E741
 ) -> list[Floats | None]:  # fmt: skip
-    """Return attention (B, T, T), indices (key, query), of the construction of the task in every layer; None where
-    there is none. Those of the last layer are right at the last query only.
+    """Return attention (B, T, T) of the construction of the task in every layer; None where there is none.
+
+    Indices are (key, query). Maps of the last layer are right at the last query only.
 
     Reasoning (Theorem 3): layer 1 copies within each pair; in layer 2 the query reads what holds its question.
     Generalization (Theorem 5, corrected): layer 1 reads equal tokens; layer 2 weighs positions by M w, where w are
@@ -121,14 +122,17 @@ def constructed(
 
 
 def _no_answers(equal_BxTxT: NDArray[np.bool_], task: str, l: int, block_T: NDArray[np.int64]) -> Any:  # noqa: E741
-    """Return the map without the answers, which are equal to themselves but no question tokens."""
+    """Return the map without the answers, which are equal to themselves but are no question tokens."""
     within = np.arange(len(block_T)) - np.searchsorted(block_T, block_T)
     return equal_BxTxT & (within < l if task == "ic_tm" else np.full(len(block_T), True))
 
 
 def _exchange(k: int, l: int) -> Floats:  # noqa: E741
-    """Return (T, T) layer 2 of Theorem 6: every answer goes to the other columns of its example and to the last
-    column, column r of the query to column r of every example."""
+    """Return the attention (T, T) of layer 2 of Theorem 6.
+
+    Every answer goes to the other columns of its example and to the last column, column r of the query to
+    column r of every example.
+    """
     n, size = tasks.length("ic_tm", k, l), l + 2
     found = np.zeros((n, n))
     for example in range(k):

@@ -18,8 +18,10 @@ Parts = dict[str, pl.DataFrame]  # the rows of each run in a table of how its mo
 
 
 def steps_to(part: pl.DataFrame) -> tuple[NDArray[np.float64], int]:
-    """Return steps to the threshold of the models of a run, one more than all where that was never, and how many these
-    are."""
+    """Return the steps of each model of a run to the threshold, and how many models never got there.
+
+    Those that never did have one step more than the run.
+    """
     never = part[STEPS].is_null()
     return part[STEPS].fill_null(part["steps"] + 1).cast(pl.Float64).to_numpy(), int(never.sum())
 

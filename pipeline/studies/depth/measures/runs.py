@@ -61,9 +61,11 @@ class Run:
         return self.corpora[self.replica[model] % len(self.corpora)]
 
     def chance(self, split: str, corpus: Corpus) -> float:
-        """Return the accuracy of a guess: one of the classes that the split has, or of all tokens that answer, before a
-        model picks among those of the context. A split of one class (AAA) says nothing of a guess: there it is one of
-        all classes."""
+        """Return the accuracy of a guess, before a model picks among the answers of the context.
+
+        The guess is one of the classes that the split has, or of all tokens that answer. A split of one class
+        (AAA) says nothing of a guess: there it is one of all classes.
+        """
         if self.task == "tm":
             return 1 / (self.classes[split] if self.classes[split] > 1 else self.spec.outputs)
         return 1 / {"sc": corpus.sequences, "nested": self.shape["d1"]}.get(self.task, self.shape["d2"])
@@ -87,7 +89,10 @@ class Run:
         return f"accuracy{_ending(split)}" in self.curves.columns
 
     def last(self, metric: str, split: str) -> NDArray[np.float64]:
-        """Return (models,) a metric at the last point of the curves; NaN where it was not measured or is not finite."""
+        """Return a metric of each model at the last point of the curves, (models,).
+
+        It is NaN where it was not measured or is not finite.
+        """
         column = f"{metric}{_ending(split)}"
         if column not in self.curves.columns:
             return np.full(len(self.lr), np.nan)
@@ -96,7 +101,7 @@ class Run:
 
 
 def _ending(split: str) -> str:
-    """Return how metrics of a split end in the curves of a run."""
+    """Return how the names of a split's metrics end in the curves of a run."""
     return "" if split == "train" else f"_{split}"
 
 
@@ -137,8 +142,11 @@ def _corpus(part: pl.DataFrame, task: str, probes: int) -> Corpus:
 
 
 def _choose(run: Run) -> tuple[NDArray[np.bool_], pl.DataFrame]:
-    """Return which models have the chosen rate, and the table that chose it: the lowest median training loss at the
-    end, the lower rate where two are equal. A loss that is not finite counts as infinite."""
+    """Return which models have the chosen rate, and the table that chose it.
+
+    The chosen rate has the lowest median training loss at the end, and is the lower rate where two are equal.
+    A loss that is not finite counts as infinite.
+    """
     chosen, rows = np.zeros(len(run.lr), bool), []
     last = run.last("loss", "train")
     loss = np.where(np.isin(run.models, list(run.diverged)) | np.isnan(last), np.inf, last)

@@ -19,8 +19,11 @@ from schemas.depth.tables import SPLITS
 
 
 def tables(context: Inputs, runs: Iterable[trained.Run] | None = None) -> dict[str, list[pl.DataFrame]]:
-    """Return the tables of ``runs``, of all of the experiment if these are not given: what was trained, curves, how
-    it ended, which rates are chosen, agreement with the constructions."""
+    """Return the tables of ``runs``, or of all runs of the experiment if these are not given.
+
+    They hold what was trained, curves, how it ended, which rates are chosen, agreement with the
+    constructions, and final accuracy.
+    """
     found: dict[str, list[pl.DataFrame]] = {
         name: [] for name in ("runs", "learning_rates", "curves", "summary", "agreement", "accuracy")
     }
@@ -100,14 +103,17 @@ def endings(context: Inputs, run: trained.Run) -> pl.DataFrame:
 
 
 def _first_step(curves: pl.DataFrame, split: str, threshold: float) -> dict[int, int]:
-    """Return the first step at which a model's accuracy is at least ``threshold``, of those that get there."""
+    """Return the first step at which the accuracy is at least ``threshold``, by model.
+
+    Models that never get there are left out.
+    """
     column = "accuracy" if split == "train" else f"accuracy_{split}"
     there = curves.filter(pl.col(column) >= threshold)
     return dict(there.group_by("replica").agg(pl.col("step").min()).iter_rows())
 
 
 def accuracy(context: Inputs, run: trained.Run) -> Iterator[dict[str, Any]]:
-    """Yield rows of the table of that name: final accuracy of the models at the chosen rates."""
+    """Yield rows of the table ``accuracy``: final accuracy of the models at the chosen rates."""
     for corpus in run.corpora:
         models = [m for m in run.models if run.chosen[m] and run.corpus(m) is corpus]
         kept = [m for m in models if m not in run.diverged]

@@ -23,8 +23,11 @@ COPY, SCALE, ROWS = (f"depth-theorem-6-{name}" for name in ("copy", "scale", "ro
 
 
 def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
-    """Rows of `schemas.theory.Theory`: every context of a small size, ``entry.inputs`` random ones of templates of each
-    of ``entry.lengths``, with at most ``entry.examples`` examples."""
+    """Return rows of `schemas.theory.Theory` on Theorem 6.
+
+    Inputs are every context of a small size, and ``entry.inputs`` random ones of templates of each of
+    ``entry.lengths``, with at most ``entry.examples`` examples.
+    """
     ids, labels = every_context(SMALL_K, SMALL_L, *SMALL)
     size = f"k={SMALL_K}, l={SMALL_L}, {SMALL[0]} tokens, {SMALL[1]} answers, every context"
     checks = [_solved("parse-copy-match-all", size, SMALL_K, SMALL_L, SMALL, ids, labels)]
@@ -41,8 +44,10 @@ def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
 
 
 def every_context(k: int, l: int, tokens: int, answers: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:  # noqa: E741
-    """All contexts of k examples with every query of a template of theirs, and the answers (section 4.4); the
-    query may be an example's sequence again."""
+    """Return all contexts of k examples with every query of one of their templates, and the answers.
+
+    The source is section 4.4. The query may be an example's sequence again.
+    """
     filled = [constructions.substitutions(template, tokens) for template in tasks.templates(l)]
     ids, labels = [], []
     for chosen in itertools.permutations(range(len(filled)), k):

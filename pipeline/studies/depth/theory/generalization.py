@@ -23,8 +23,11 @@ VALUES, ENCODING = "depth-theorem-5-values", "depth-theorem-5-encoding"
 
 
 def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
-    """Rows of `schemas.theory.Theory`: all sequences of each of ``entry.lengths`` over as many tokens, and
-    ``entry.inputs`` random ones over ``entry.tokens``."""
+    """Return rows of `schemas.theory.Theory` on Theorem 5.
+
+    Inputs are all sequences of each of ``entry.lengths`` over as many tokens, and ``entry.inputs`` random
+    ones over ``entry.tokens``.
+    """
     checks: list[dict[str, Any]] = []
     for length in entry.lengths:
         checks += _templates(entry, length, theory_id, seed)
@@ -33,7 +36,10 @@ def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
 
 
 def every_sequence(length: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """All sequences of this length over as many tokens, at least 3, with the CLS token, and their templates."""
+    """Return all sequences of this length over as many tokens, at least 3, and their templates.
+
+    The sequences have the CLS token.
+    """
     tokens = max(length, FEWEST_TOKENS)
     ids = np.array([*itertools.product(range(tokens), repeat=length)])
     return np.column_stack([ids, np.full(len(ids), tokens)]), tasks.template_of(ids)

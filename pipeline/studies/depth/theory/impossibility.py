@@ -41,8 +41,11 @@ UNPROVED = "models with a classifier, or without a certificate that there is non
 
 
 def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
-    """Rows of `schemas.theory.Theory`: ``entry.models`` random models for each of ``entry.heads``, templates of each of
-    ``entry.lengths`` over ``entry.tokens`` tokens."""
+    """Return rows of `schemas.theory.Theory` on Theorems 2 and 4, Propositions 9 and 10.
+
+    There are ``entry.models`` random models for each of ``entry.heads``, and templates of each of
+    ``entry.lengths`` over ``entry.tokens`` tokens.
+    """
     checks: list[dict[str, Any]] = []
     for heads in entry.heads:
         checks += _reasoning(_random(entry, heads, TOY, theory_id, seed), heads)
@@ -56,7 +59,7 @@ def _listed(shares: NDArray[np.float64]) -> str:
 
 
 def _programs(columns_RxNxD: NDArray[np.float64]) -> dict[str, Any]:
-    """What HiGHS finds on the toy set, model by model: for how many a classifier or no certificate against one."""
+    """Return for how many models HiGHS finds a classifier of the toy set, or no certificate against one."""
     R = len(columns_RxNxD)
     feasible = sum(separator(each, TOY_SIDES) is not None for each in columns_RxNxD)
     shares = [certificate(each, TOY_SIDES) for each in columns_RxNxD]
@@ -72,7 +75,10 @@ def _programs(columns_RxNxD: NDArray[np.float64]) -> dict[str, Any]:
 
 
 def residual(weights: NDArray, outputs: NDArray[np.float64]) -> float:
-    """Largest |sum of weights (R, N) times outputs (R, N, C)|, in the largest |weight times output|."""
+    """Return the largest |sum of weights (R, N) times outputs (R, N, C)|.
+
+    It is in units of the largest |weight times output|.
+    """
     terms = weights[..., None] * outputs
     return float((np.abs(terms.sum(1)).max(1) / np.abs(terms).max((1, 2))).max())
 
@@ -86,7 +92,7 @@ def _random(
 
 
 def _best_share(columns: NDArray[np.float64]) -> float:
-    """The largest share of the toy set that any classifier gets right."""
+    """Return the largest share of the toy set that any classifier gets right."""
     for right in range(len(TOY), 0, -1):
         for kept in map(list, itertools.combinations(range(len(TOY)), right)):
             if separator(columns[kept], TOY_SIDES[kept]) is not None:
@@ -95,7 +101,7 @@ def _best_share(columns: NDArray[np.float64]) -> float:
 
 
 def _reasoning(models: Model, heads: int) -> Iterator[dict[str, Any]]:
-    """The toy set, for which o0 + o1 = o2 + o3 (eq. 15)."""
+    """Yield rows on the toy set, for which o0 + o1 = o2 + o3 (eq. 15)."""
     outputs, columns = models.run(TOY)[0], constructions.last_columns(models, TOY)
     R = len(outputs)
     size = f"{R} random models of {heads} head{'s' if heads > 1 else ''}, d'={models.spec.width}"
@@ -126,18 +132,21 @@ def _reasoning(models: Model, heads: int) -> Iterator[dict[str, Any]]:
 
 
 def _sets(length: int, tokens: int) -> list[NDArray[np.int64]]:
-    """The sequences of every template of this length."""
+    """Return the sequences of every template of this length."""
     return [constructions.substitutions(template, tokens) for template in tasks.templates(length)]
 
 
 def _averages(outputs: NDArray[np.float64], sets: list[NDArray]) -> NDArray[np.float64]:
-    """(R, templates, C) the average output of each template's sequences, stacked in ``outputs`` (R, N, C)."""
+    """Return the average output of each template's sequences, (R, templates, C).
+
+    ``outputs`` (R, N, C) holds the sequences of all templates one after the other.
+    """
     ends = np.cumsum([len(each) for each in sets])[:-1]
     return np.stack([part.mean(1) for part in np.split(outputs, ends, axis=1)], 1)
 
 
 def _pairs_separated(columns: NDArray[np.float64], sets: list[NDArray]) -> tuple[int, int]:
-    """Of all pairs of templates and models, how many a classifier tells apart, and how many there are."""
+    """Return how many of all pairs of templates and models a classifier tells apart, and their number."""
     ends = np.cumsum([len(each) for each in sets])[:-1]
     found = []
     for each in columns:
@@ -149,7 +158,7 @@ def _pairs_separated(columns: NDArray[np.float64], sets: list[NDArray]) -> tuple
 
 
 def _templates(entry: Any, heads: int, theory_id: str, seed: int) -> Iterator[dict[str, Any]]:
-    """Averages over all sequences of a template do not depend on the template (Lemma 7)."""
+    """Yield rows on Lemma 7: averages over all sequences of a template do not depend on the template."""
     spreads = []
     for length in entry.lengths:
         sets = _sets(length, entry.tokens)
@@ -206,7 +215,7 @@ def _occurrences(entry: Any) -> Iterator[dict[str, Any]]:
 
 
 def _printed_sum(entry: Any, theory_id: str, seed: int) -> Iterator[dict[str, Any]]:
-    """Lemma 7 lets both sums run over n(t') sequences; t is to have n(t)."""
+    """Yield rows on Lemma 7, which lets both sums run over n(t') sequences; t is to have n(t)."""
     same, different = _sets(2, entry.tokens)
     ids = np.concatenate([different, same])
     outputs = _random(entry, 1, ids, theory_id, seed).run(ids)[0]
@@ -234,7 +243,7 @@ def _printed_sum(entry: Any, theory_id: str, seed: int) -> Iterator[dict[str, An
 
 
 def _normalisers(models: Model, ids: NDArray) -> NDArray[np.float64]:
-    """(R, N) sum over keys of exp(x' W x_last), of the one head."""
+    """Return the sum over keys of exp(x' W x_last), of the one head, (R, N)."""
     rows = np.eye(models.spec.inputs + models.spec.length)
     x = rows[ids] + rows[models.spec.inputs + np.arange(ids.shape[1])]
     scores = np.einsum("njd,rde,ne->rnj", x, models.weights["blocks.0.W"][:, 0], x[:, -1])
@@ -304,7 +313,10 @@ def _softmax(entry: Any, theory_id: str, seed: int) -> Iterator[dict[str, Any]]:
 
 
 def _several_heads(entry: Any, heads: int, theory_id: str, seed: int) -> Iterator[dict[str, Any]]:
-    """The paper leaves this open: every head has normalisers of its own, and no weights serve them all."""
+    """Yield rows on several softmax heads, which the paper leaves open.
+
+    Every head has normalisers of its own, and no weights serve them all.
+    """
     models = _random(entry, heads, TOY, theory_id, seed, "softmax")
     columns = constructions.last_columns(models, TOY)
     singular = np.linalg.svd(columns, compute_uv=False)
@@ -335,7 +347,10 @@ def _several_heads(entry: Any, heads: int, theory_id: str, seed: int) -> Iterato
 
 
 def _solves(models: Model, r: int, columns: NDArray[np.float64]) -> bool:
-    """Whether model ``r`` answers all of the toy set, with a classifier w for one answer and -w for the other."""
+    """Return whether model ``r`` answers all of the toy set.
+
+    Its classifier is w for one answer and -w for the other.
+    """
     found = separator(columns, TOY_SIDES)
     if found is None:
         return False

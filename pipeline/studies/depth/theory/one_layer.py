@@ -26,13 +26,16 @@ SIGN, WIDTH = "depth-lemma-2-sign", "depth-lemma-4-width"
 
 
 def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
-    """Rows of `schemas.theory.Theory`: gadgets on ``entry.inputs`` random inputs, datasets of ``entry.sequences``."""
+    """Return rows of `schemas.theory.Theory` on Lemmas 1 to 4 and Theorem 1.
+
+    Gadgets run on ``entry.inputs`` random inputs, and datasets have ``entry.sequences``.
+    """
     checks = [*_gadgets(entry.inputs, theory_id, seed), *_memorizing(entry, theory_id, seed), *_width()]
     return theory.rows("depth", theory_id, FIRST, checks)
 
 
 def _attention(W: NDArray[np.float64], ids: NDArray) -> NDArray[np.float64]:
-    """(N, T, T) the pattern of one head on inputs of the gadgets' shape."""
+    """Return the pattern of one head on inputs of the gadgets' shape, (N, T, T)."""
     d = TOKENS + LENGTH
     spec = model.Spec(1, (1,), "relu", d, LENGTH, TOKENS, TOKENS, "task")
     weights = {
@@ -133,7 +136,7 @@ def _memorized(name: str, which: str, ids: NDArray, labels: NDArray, tokens: int
 
 
 def _width() -> Iterator[dict[str, Any]]:
-    """Lemma 4 has k tokens before the sign, so d + k rows hold one position too few."""
+    """Yield rows on Lemma 4: with k tokens before the sign, d + k rows hold one position too few."""
     d, k = 3, 1
     printed, corrected = max(k * d, d + k), constructions.memorization_width(d, k + 1)
     for form, width in (("printed", printed), ("corrected", corrected)):

@@ -24,14 +24,17 @@ SECTION_7 = "Chen and Zou 2024, section 7"
 
 
 def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
-    """Rows of `schemas.theory.Theory`: ``entry.inputs`` random contexts of each of ``entry.examples`` pairs, and of two
-    chains for each of ``entry.hops``, over ``entry.tokens`` tokens."""
+    """Return rows of `schemas.theory.Theory` on Theorem 3 and section 7.
+
+    Inputs are ``entry.inputs`` random contexts of each of ``entry.examples`` pairs, and of two chains for
+    each of ``entry.hops``, over ``entry.tokens`` tokens.
+    """
     checks = [*_one_hop(entry, theory_id, seed), *_several_hops(entry, theory_id, seed)]
     return theory.rows("depth", theory_id, THEOREM_3, checks)
 
 
 def every_question(k: int, questions: int, answers: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """All contexts of k pairs with every question of theirs, and the answers (section 4.2)."""
+    """Return all contexts of k pairs with every question of theirs, and the answers (section 4.2)."""
     ids, labels = [], []
     for asked in itertools.permutations(range(questions), k):
         for given in itertools.permutations(range(questions + 1, questions + 1 + answers), k):
@@ -45,7 +48,10 @@ def every_question(k: int, questions: int, answers: int) -> tuple[NDArray[np.int
 
 
 def every_chain(links: int, entities: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """All chains of ``links`` pairs, in all orders of the pairs, asked from the start; labels are the ends."""
+    """Return all chains of ``links`` pairs, in all orders of the pairs, asked from the start.
+
+    Labels are the ends.
+    """
     ids, labels = [], []
     for chain in itertools.permutations(range(entities), links + 1):
         pairs = [(first, entities, second) for first, second in itertools.pairwise(chain)]
@@ -58,7 +64,7 @@ def every_chain(links: int, entities: int) -> tuple[NDArray[np.int64], NDArray[n
 def solved(
     name: str, statement: str, size: str, built: Model, ids: NDArray, labels: NDArray
 ) -> dict[str, Any]:
-    """A row: the share of inputs that ``built`` gets right, which is to be exactly 1."""
+    """Return a row on the share of inputs that ``built`` gets right, which is to be exactly 1."""
     outputs, _ = built.run(ids)
     return {
         "check": name,

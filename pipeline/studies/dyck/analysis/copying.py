@@ -102,7 +102,7 @@ class ClassMass:
     n_queries: Int[Tensor, Q]
 
     def add(self, other: ClassMass) -> ClassMass:
-        """Both batches together (every query counts the same)."""
+        """Return both batches together (every query counts the same)."""
         names = self.__dataclass_fields__
         return ClassMass(*(getattr(self, name) + getattr(other, name) for name in names))
 
@@ -110,7 +110,7 @@ class ClassMass:
 def class_mass(
     pattern_RxBxHxNxN: Float[Tensor, "R B H N N"], tokens_BxN: Int[Tensor, "B N"], k: int
 ) -> ClassMass:
-    """The sums behind the lifts (DYCK-A6), in float64, of strings of one length with tokens 0..2k."""
+    """Return the sums behind the lifts (DYCK-A6), in float64, of strings of one length with tokens 0..2k."""
     n = tokens_BxN.shape[1]
     token_BxNxC = tokens_BxN[..., None] == torch.arange(2 * k + 1)
     same_BxNxN = tokens_BxN[:, :, None] == tokens_BxN[:, None]
@@ -166,7 +166,7 @@ def _lifts(
 
 
 def _interpretable(lifts: pl.DataFrame) -> pl.DataFrame:
-    """Whether the lift of some bracket, over all queries, is far from 1: by replica, layer and head."""
+    """Return whether the lift of some bracket, over all queries, is far from 1, by replica, layer and head."""
     low, high = LIFTS_READ
     brackets = lifts.filter(
         pl.col("query_class") == ALL_QUERIES, ~pl.col("key_class").is_in(["start", CURRENT, SAME])
@@ -201,7 +201,7 @@ def _ablation(
 
 
 def replaced(mode: str, head: int) -> transformer.Hook:
-    """A hook that puts the map of ``mode`` (`MODES`) in place of that of one head."""
+    """Return a hook that puts the map of ``mode`` (`MODES`) in place of that of one head."""
 
     def hook(pattern_RxBxHxNxN: Tensor) -> Tensor:
         changed = pattern_RxBxHxNxN.clone()
@@ -214,8 +214,8 @@ def replaced(mode: str, head: int) -> transformer.Hook:
 def copy_accuracy(
     ensemble: transformer.Ensemble, model: Model, frame: pl.DataFrame, hooks: Hooks
 ) -> tuple[Float[Tensor, R], int]:
-    """Share of positions, the start token's among them, where the model's first choice is the token it has read
-    there; and how many positions there are."""
+    """Return the share of positions, the start token's among them, where the model's first choice is the
+    token it has read there; and how many positions there are."""
     hits, positions = torch.zeros(len(ensemble.params["head.W"]), dtype=torch.int64), 0
     for tokens_BxN, ids in _read(model, frame):
         logits, _ = _forward(ensemble, ids, hooks=hooks)
@@ -228,7 +228,7 @@ def copy_accuracy(
 
 
 def _read(model: Model, frame: pl.DataFrame) -> Iterator[tuple[NDArray[np.int8], Tensor]]:
-    """Strings of one length after another: tokens (B, N), the start token first, and what the model reads."""
+    """Yield strings of one length after another: tokens (B, N), the start token first, and what the model reads."""
     for _, part in frame.group_by("length", maintain_order=True):
         tokens = padded(part)
         yield dyck.with_start(tokens), inputs(tokens, model.entry, model.depth, start=True)
@@ -248,7 +248,7 @@ def _forward(
 def _maps(
     ensemble: transformer.Ensemble, model: Model, probe: pl.DataFrame, kept: NDArray[np.int64]
 ) -> list[pl.DataFrame]:
-    """Every map on D4, with the start token, which these models copy as well."""
+    """Return every map on D4, with the start token, which these models copy as well."""
     ((tokens_BxN, ids),) = _read(model, probe.head(1))
     _, recorded = _forward(ensemble, ids, patterns(ensemble))
     pattern_LxRxHxNxN = torch.stack([recorded[name][:, 0] for name in patterns(ensemble)]).double().numpy()

@@ -105,7 +105,7 @@ class Heads:
     present: Float[Tensor, "R L H"]
 
     def logits(self, ids: Int[Tensor, "1 B T"]) -> Float[Tensor, "R B T O"]:
-        """What the models predict, the mixed values of zeroed heads being 0."""
+        """Return what the models predict, the mixed values of zeroed heads being 0."""
         hooks = {name: self._hook(layer) for layer, name in enumerate(patterns(self))}
         return transformer.forward(self.spec, self.params, self.table, ids, hooks=hooks)[0]
 
@@ -115,8 +115,8 @@ class Heads:
 
 
 def without_each_head(ensemble: transformer.Ensemble, kept: NDArray[np.int64]) -> Heads:
-    """For each replica in ``kept``, one model after another: for each layer and head, the replica with this head
-    zeroed; and the replica as it is."""
+    """Return, for each replica in ``kept``, one model after another: for each layer and head, the replica
+    with this head zeroed; and the replica as it is."""
     layers, heads = ensemble.spec.layers, ensemble.spec.heads
     count = layers * heads
     params = {name: value[kept].repeat_interleave(count + 1, 0) for name, value in ensemble.params.items()}
@@ -132,8 +132,9 @@ def finetuned(
     rate: float,
     rng: np.random.Generator,
 ) -> Heads:
-    """``heads`` after ``steps`` more of the training that ``entry`` (of a run on tokens) describes: its loss, data
-    and batch size, with a learning rate that falls from ``rate`` to 0; all models see the same batches."""
+    """Return ``heads`` after ``steps`` more of the training that ``entry`` (of a run on tokens) describes:
+    its loss, data and batch size, with a learning rate that falls from ``rate`` to 0; all models see the same
+    batches."""
     frame = frame.filter(corpus_seed=0).sort("seq_id")
     tokens_NxT = padded(frame)
     weights = {name: value.clone().requires_grad_() for name, value in heads.params.items()}
@@ -155,7 +156,7 @@ def finetuned(
 
 
 def _accuracy(heads: Heads, entry: dict[str, Any], frame: pl.DataFrame) -> Tensor:
-    """(R,) acc_close on all of ``frame``."""
+    """Return acc_close, (R,), on all of ``frame``."""
 
     def batch(part: pl.DataFrame) -> metrics.Accuracy:
         tokens = padded(part)
@@ -169,9 +170,9 @@ def _accuracy(heads: Heads, entry: dict[str, Any], frame: pl.DataFrame) -> Tenso
 
 
 def _ranks(context: Inputs, model: Model, table: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """Yield, for either importance, whether it goes with the stack score: Spearman's correlation over all heads, which
-    are resampled. Heads of one replica are not independent, so the interval is a lower bound of what replicas would
-    give."""
+    """Yield, for either importance, whether it goes with the stack score: Spearman's correlation over all
+    heads, which are resampled. Heads of one replica are not independent, so the interval is a lower bound of
+    what replicas would give."""
     score = table["stack_argmax"].to_numpy()
     for name in IMPORTANCES:
         about = ("rank", "spearman over heads", f"{name}, stack_argmax")

@@ -93,14 +93,14 @@ class Target:
     floor: float
 
     def shape(self, n: int) -> pruning.Shape:
-        """Of a parent with ``n`` candidates per weight."""
+        """Return the shape of a parent with ``n`` candidates per weight."""
         layer = self.layers[0]
         (m_a, m), w = layer["W_K"].shape, len(layer["W_1"])
         return pruning.Shape(m, m_a, w, len(self.layers), n, ROOM * m)
 
 
 def as_target(ensemble: theory_transformer.Ensemble) -> Target:
-    """The first replica of ``ensemble``, its biases carried by one more coordinate that is always 1.
+    """Return the first replica of ``ensemble``, its biases carried by one more coordinate that is always 1.
 
     Attention neither reads nor changes that coordinate: W_V is centred, so LN_C on m + 1 coordinates is LN_C on m
     (Lemma 12). A hidden unit of its own takes it through g.
@@ -149,7 +149,7 @@ def _measure(
 
 
 def _embedded(target: Target, tokens: NDArray, layers: list[dict[str, Array]]) -> Array:
-    """(m of the network, B, T): embedded strings of one length."""
+    """Return embedded strings of one length, (m of the network, B, T)."""
     return pruning.padded(target.table[tokens].transpose(2, 0, 1), len(layers[0]["W_V"]))
 
 

@@ -30,7 +30,7 @@ def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
 
 
 def _readings(context: Inputs, models: dict[str, Model]) -> list[pl.DataFrame]:
-    """Return, for every choice that has two readings among ``models``, all that each gives."""
+    """Return, for every choice that has two readings among ``models``, the quantities that each reading gives."""
     found = []
     for choice, runs in READINGS.items():
         there = {reading: models[run] for reading, run in runs.items() if run in models}
@@ -45,7 +45,7 @@ def _readings(context: Inputs, models: dict[str, Model]) -> list[pl.DataFrame]:
 
 
 def _quantities(context: Inputs, model: Model, recommended: str) -> Iterator[dict[str, Any]]:
-    """Accuracy and variation, of models with a minimal first layer also balance and accuracy at length."""
+    """Yield accuracy and variation and, of models with a minimal first layer, also balance and accuracy at length."""
     for start in (False, True):
         if (maps := model.layer(PROBE, start, model.entry["layers"])) is not None:
             mean_S, draws_SxB = pair_means(context, model, maps)

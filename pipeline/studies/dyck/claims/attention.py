@@ -39,7 +39,7 @@ FOOTNOTE_4 = "Wen et al. 2023, footnote 4"
 
 
 def in_distribution(contrasts: pl.DataFrame) -> Iterator[Gate]:
-    """Claim 3: every model is accurate on data like its training data."""
+    """Yield the gates of claim 3: every model is accurate on data like its training data."""
     models = {run: name for run, name in MODELS.items() if run != WIDE}
     models |= {run: f"M8, {cell_name(*cell)}" for cell, run in TABLE_1.items()}
     for run, name in models.items():
@@ -47,7 +47,8 @@ def in_distribution(contrasts: pl.DataFrame) -> Iterator[Gate]:
 
 
 def uniform(contrasts: pl.DataFrame) -> Iterator[Gate]:
-    """Claim 12: so are models whose attention is frozen to uniform."""
+    """Yield the gates of claim 12: models whose attention is frozen to uniform are accurate on data like
+    their training data."""
     for data, run in UNIFORM.items():
         yield _accurate("12", f"M7, {data} data", run, contrasts, UNIFORM_ACCURATE, FOOTNOTE_4)
 
@@ -60,7 +61,7 @@ def _accurate(claim: str, name: str, run: str, contrasts: pl.DataFrame, bound: f
 
 
 def stack_like(contrasts: pl.DataFrame) -> Iterator[Gate]:
-    """Claim 4: attention of standard models is not stack-like."""
+    """Yield the gates of claim 4: attention of standard models is not stack-like."""
     for run in (STANDARD, LINEAR):
         name, where = MODELS[run], {"contrast": "stack", "first": run}
         found, missing = measured(contrasts, statistic="stack-like share", **where)
@@ -77,7 +78,7 @@ def stack_like(contrasts: pl.DataFrame) -> Iterator[Gate]:
 
 
 def variation(variation: pl.DataFrame, tolerance: float) -> Iterator[Gate]:
-    """Claim 5: how much it varies between initialisations."""
+    """Yield the gates of claim 5: how much attention of standard models varies between initialisations."""
     for run in (STANDARD, LINEAR):
         published = PUBLISHED_VARIATION[run]
         predicate = (
@@ -97,7 +98,7 @@ def variation(variation: pl.DataFrame, tolerance: float) -> Iterator[Gate]:
 
 
 def over_random(contrasts: pl.DataFrame, theory: dict[str, Any]) -> Iterator[Gate]:
-    """Claim 6: the same, as a multiple of random maps."""
+    """Yield the gates of claim 6: how much attention of standard models varies, as a multiple of random maps."""
     random = theory.get(RANDOM_MAPS.format(PROBE_LENGTH))
     lowest, highest = OVER_RANDOM
     conditions = (Condition("value", ">=", lowest), Condition("value", "<=", highest))
@@ -118,7 +119,7 @@ def over_random(contrasts: pl.DataFrame, theory: dict[str, Any]) -> Iterator[Gat
 
 
 def minimal(variation: pl.DataFrame, contrasts: pl.DataFrame) -> Iterator[Gate]:
-    """Claim 7: a minimal first layer makes maps agree."""
+    """Yield the gates of claim 7: a minimal first layer makes maps agree."""
     name, other = MODELS[MINIMAL], MODELS[STANDARD]
     for start in (False, True):
         told = f"start token {'included' if start else 'omitted'}"
@@ -150,7 +151,8 @@ def minimal(variation: pl.DataFrame, contrasts: pl.DataFrame) -> Iterator[Gate]:
 
 
 def prefix_ratio(contrasts: pl.DataFrame) -> Iterator[Gate]:
-    """Claim 22: trained on prefixes, standard models vary several times more than those with a minimal first layer."""
+    """Yield the gates of claim 22: trained on prefixes, standard models vary several times more than those
+    with a minimal first layer."""
     for run in (PREFIX_STANDARD, PREFIX_STANDARD_ALL):
         for start in (False, True):
             found, missing = measured(

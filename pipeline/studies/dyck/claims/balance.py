@@ -18,7 +18,7 @@ _BELOW_HALF = Condition("value", "<", BETA_RATIO_BELOW)
 
 
 def balance(contrasts: pl.DataFrame, claim: str = "8", data: str = COMPLETE) -> Iterator[Gate]:
-    """Claim 8: the contrastive term halves the balance violation."""
+    """Yield the gates of claim 8: the contrastive term halves the balance violation."""
     for statistic, predicate, condition in (
         ("ratio of medians", f"contrastive over standard, is below {BETA_RATIO_BELOW}", _BELOW_HALF),
         (
@@ -34,7 +34,7 @@ def balance(contrasts: pl.DataFrame, claim: str = "8", data: str = COMPLETE) -> 
 
 
 def accuracy(contrasts: pl.DataFrame, claim: str = "9", data: str = COMPLETE) -> Iterator[Gate]:
-    """Claim 9: it improves accuracy at length."""
+    """Yield the gates of claim 9: the contrastive term improves accuracy at length."""
     for name in ("acc_close", "acc_thr80"):
         found, missing = measured(
             contrasts, contrast="accuracy", statistic="difference of means", metric=name, **_compared(data)
@@ -45,7 +45,8 @@ def accuracy(contrasts: pl.DataFrame, claim: str = "9", data: str = COMPLETE) ->
 
 
 def on_prefixes(contrasts: pl.DataFrame) -> Iterator[Gate]:
-    """Claim 11: both hold for models trained on prefixes; of a correlation within an arm nothing is claimed."""
+    """Yield the gates of claim 11: claims 8 and 9 hold for models trained on prefixes; of a correlation
+    within an arm nothing is claimed."""
     yield from balance(contrasts, "11", PREFIX)
     yield from accuracy(contrasts, "11", PREFIX)
 
@@ -55,7 +56,7 @@ def _compared(data: str) -> dict[str, str]:
 
 
 def rank(contrasts: pl.DataFrame) -> Iterator[Gate]:
-    """Claim 10: violation and accuracy at length are anticorrelated."""
+    """Yield the gates of claim 10: balance violation and accuracy at length are anticorrelated."""
     metric = "beta, acc_thr80"
     found, missing = measured(
         contrasts, contrast="rank", statistic="spearman", first=ARMS[COMPLETE]["standard"], metric=metric

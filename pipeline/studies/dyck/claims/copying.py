@@ -36,7 +36,7 @@ DEEP_ACCURATE, SHALLOW_ACCURATE = 0.96, 0.9
 
 
 def accuracy(contrasts: pl.DataFrame) -> Iterator[Gate]:
-    """They copy: every position of held-out strings counts."""
+    """Yield the gates of claim 21 on accuracy: the models copy; every position of held-out strings counts."""
     for models, bound, source in (
         (DEEP, DEEP_ACCURATE, FIGURES_4_6),
         (SHALLOW, SHALLOW_ACCURATE, FIGURE_5),
@@ -49,7 +49,8 @@ def accuracy(contrasts: pl.DataFrame) -> Iterator[Gate]:
 
 
 def misleading(ablation: pl.DataFrame) -> Iterator[Gate]:
-    """Some map seems to say what the model does, and hardly matters; which one is left to chance."""
+    """Yield the gates of claim 21 on maps: some map seems to say what the model does, and hardly matters;
+    which one is left to chance."""
     low, high = LIFTS_READ
     accuracies = pl.col("acc_before", "acc_after")
     undefined = pl.any_horizontal((accuracies.is_null() | accuracies.is_nan()).any())

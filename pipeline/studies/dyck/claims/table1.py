@@ -19,7 +19,7 @@ LAST_OVER_MIDDLE = {"quick": 1.3, "paper": 2.0}
 
 
 def table_1(table: pl.DataFrame, contrasts: pl.DataFrame) -> Iterator[Gate]:
-    """Claim 13: every cell of Table 1 against random maps and the published value."""
+    """Yield the gates of claim 13: every cell of Table 1 against random maps and the published value."""
     for cell, published in PUBLISHED_TABLE_1.items():
         for layer, (mean, _) in enumerate(published, start=1):
             found, missing = measured(table, run=TABLE_1[cell], layer=layer)
@@ -45,7 +45,7 @@ def table_1(table: pl.DataFrame, contrasts: pl.DataFrame) -> Iterator[Gate]:
 
 
 def _layer_rules(layer: int, published: float) -> Iterator[tuple[str, str, str, tuple[Condition, ...]]]:
-    """What is asked of a layer: end of the gate's name, rule, scale, conditions."""
+    """Yield what is asked of a layer: end of the gate's name, rule, scale, conditions."""
     if layer == 1:
         rule = f"below {BELOW_RANDOM:.2f}, so below random maps"
         yield "", rule, "quick", (Condition("value", "<", BELOW_RANDOM),)
@@ -60,7 +60,7 @@ def _layer_rules(layer: int, published: float) -> Iterator[tuple[str, str, str, 
 
 
 def last_layer(contrasts: pl.DataFrame) -> Iterator[Gate]:
-    """Claim 14: the third layer varies several times more than the second."""
+    """Yield the gates of claim 14: the third layer varies several times more than the second."""
     for cell in (cell for cell, published in PUBLISHED_TABLE_1.items() if len(published) == 3):
         for scale, bound in LAST_OVER_MIDDLE.items():
             name = f"{cell_name(*cell)}: over {bound:g}"
@@ -86,5 +86,5 @@ def _layer_ratio(
 
 
 def cell_name(k: int, depth: int, layers: int) -> str:
-    """A row of Table 1, as gates call it."""
+    """Return the name by which gates call a row of Table 1."""
     return f"k={k}, D={depth}, {layers} layers"

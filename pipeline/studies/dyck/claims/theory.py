@@ -51,13 +51,13 @@ THEOREM_2, COROLLARY_2 = "Wen et al. 2023, Theorem 2", "Wen et al. 2023, Corolla
 
 
 def sampler(theory: dict[str, Any]) -> Iterator[Gate]:
-    """Claim 1: the sampler draws from the exact law."""
+    """Yield the gates of claim 1: the sampler draws from the exact law."""
     for check, gate in SAMPLER_CHECKS.items():
         yield check_gate(theory, "1", gate, check, SECTION_2)
 
 
 def random_attention(theory: dict[str, Any]) -> Iterator[Gate]:
-    """Claim 2: what the published variation of random maps was."""
+    """Yield the gates of claim 2: what the published variation of random maps was."""
     for n in RANDOM_SIZES:
         yield check_gate(theory, "2", f"random causal maps, N={n}", f"causal-monte-carlo-{n}", SECTION_4_1)
     for n in PUBLISHED_SIZES:
@@ -68,14 +68,14 @@ def random_attention(theory: dict[str, Any]) -> Iterator[Gate]:
 
 
 def constructions(theory: dict[str, Any]) -> Iterator[Gate]:
-    """Claims 15 to 17 and 20: solvers that are built, and broken."""
+    """Yield the gates of claims 15 to 17 and 20: solvers that are built, and broken."""
     for claim, checks in CONSTRUCTIONS.items():
         for check, gate in checks.items():
             yield check_gate(theory, claim, gate, check, SECTION_3)
 
 
 def pruning(theory: dict[str, Any], rows: pl.DataFrame) -> Iterator[Gate]:
-    """Claim 18: pruning a random parent to a target; ``rows`` are all theory checks."""
+    """Yield the gates of claim 18: pruning a random parent to a target; ``rows`` are all theory checks."""
     layers = sorted(
         {found[1] for check in theory if (found := re.match(r"pruning-(?:legal|slope)-l(\d+)$", check))}
     )
@@ -109,12 +109,12 @@ def _slope(theory: dict[str, Any], L: str) -> Gate:
 
 
 def defined(number: float | None) -> bool:
-    """Return whether a number is one."""
+    """Return whether ``number`` is neither None nor NaN."""
     return number is not None and not math.isnan(number)
 
 
 def shared_matrix(theory: dict[str, Any]) -> Iterator[Gate]:
-    """Claim 19: one matrix shared by two targets."""
+    """Yield the gates of claim 19: one matrix shared by two targets."""
     for layer in range(1, 5):
         check = f"shared-identical-{layer}"
         yield check_gate(theory, "19", f"layer {layer} is the same", check, COROLLARY_2)

@@ -52,17 +52,17 @@ EXACT, TRAINED = "exact by construction", "trained"
 
 
 def fig1(context: Results) -> Figure:
-    """Figure 1: last-layer maps of four standard models on D4, boxes at the last unmatched open bracket."""
+    """Draw Figure 1: last-layer maps of four standard models on D4, boxes at the last unmatched open bracket."""
     return maps(context, FIGURE_1, "Attention of standard models, second layer")
 
 
 def fig2(context: Results) -> Figure:
-    """Figure 2: maps of models with a minimal first layer on D4."""
+    """Draw Figure 2: maps of models with a minimal first layer on D4."""
     return maps(context, FIGURE_2, "Attention of models with a minimal first layer")
 
 
 def variation(context: Results) -> Figure:
-    """DYCK-E3: variation of last-layer attention on D4, both start conventions, beside the published values.
+    """Draw DYCK-E3: variation of last-layer attention on D4, both start conventions, beside the published values.
 
     The paper does not say whether its maps include the start token: the published values stand in both panels.
     """
@@ -114,7 +114,7 @@ def variation(context: Results) -> Figure:
 
 
 def _variation_data(table: pl.DataFrame, published_random: float | None) -> pl.DataFrame:
-    """One row per panel, model and source (ours, closed form, published)."""
+    """Return one row per panel, model and source (ours, closed form, published)."""
     rows: list[dict[str, Any]] = []
     for row in table.sort("run", "start_included").iter_rows(named=True):
         about = {"panel": _panel(row), "model": MODEL_LABELS[row["run"]]}
@@ -140,7 +140,7 @@ def _variation_data(table: pl.DataFrame, published_random: float | None) -> pl.D
 
 
 def _variation_words(data: pl.DataFrame) -> str:
-    """The figure in words, for those who cannot see it."""
+    """Describe the figure in words, for those who cannot see it."""
     told = [
         f"{panel[0]}: "
         + ", ".join(f"{row['model']} {number(row['value'])}" for row in rows.iter_rows(named=True))
@@ -171,7 +171,8 @@ def _variation_title(table: pl.DataFrame) -> alt.TitleParams:
 
 
 def exact_solvers(context: Results) -> Figure:
-    """DYCK-F11 (ours): attention of solvers that are exact by construction, beside trained models and random maps."""
+    """Draw DYCK-F11 (ours): attention of solvers that are exact by construction, beside trained models and
+    random maps."""
     rows: list[dict[str, Any]] = []
     for row in theory_points(context, r"exact-variation-sigma(?<x>[0-9.]+)").iter_rows(named=True):
         rows.append({"what": f"exact, σ = {row['x']:g}", "value": row["measured"], "kind": EXACT})

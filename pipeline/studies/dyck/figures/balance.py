@@ -13,5 +13,5 @@ if TYPE_CHECKING:
 
 
 def fig3(context: Results) -> Figure:
-    """Figure 3: balance violation against accuracy at length, one point per model, both arms."""
+    """Draw Figure 3: balance violation against accuracy at length, one point per model, both arms."""
     return scatter(context, COMPLETE, "trained on complete strings")

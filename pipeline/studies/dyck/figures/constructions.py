@@ -20,7 +20,7 @@ ERROR_TITLE = "largest relative error of the pruned network (log scale)"
 
 
 def broken_solvers(context: Results) -> Figure:
-    """DYCK-TH4 (ours): what noise on balance does, under inserted pairs and at length."""
+    """Draw DYCK-TH4 (ours): what noise on balance does, under inserted pairs and at length."""
     shape: dict[str, Any] = {"δ": pl.String, "x": pl.Float64, "y": pl.Float64, "panel": pl.String}
     panels, frames = [], []
     for panel, pattern, x_title, y_title, y_scale in (
@@ -64,7 +64,8 @@ def broken_solvers(context: Results) -> Figure:
 
 
 def pruning_error(context: Results) -> Figure:
-    """DYCK-F12: error of a pruned random parent against the candidates per weight, to which its width is linear."""
+    """Draw DYCK-F12: error of a pruned random parent against the candidates per weight, to which its width is
+    linear."""
     theory = context.theory()
     numbers = {row["check"]: row["measured"] for row in theory.iter_rows(named=True)}
     groups = pl.col("check").str.extract_groups(PRUNING_CHECK)
@@ -132,7 +133,8 @@ def pruning_error(context: Results) -> Figure:
 
 
 def _slope_line(points: pl.DataFrame, numbers: dict[str, float]) -> pl.DataFrame:
-    """The least-squares line through the centre of ``points``, and the lines of the ends of its slope's interval."""
+    """Return the least-squares line through the centre of ``points``, and the lines of the ends of its
+    slope's interval."""
     layers = points["layers"][0]
     centre, height = points["candidates"].mean(), points["error"].log10().mean()
     ends = pl.DataFrame({"candidates": points["candidates"].unique().sort()})

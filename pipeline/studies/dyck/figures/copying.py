@@ -40,7 +40,7 @@ Chosen = tuple[str, dict[str, Any]]  # what a panel is called, and which head it
 
 
 def fig4(context: Results) -> Figure:
-    """Figure 4: layers 2 to 4 of the four-layer model with the most maps that can be read and mislead."""
+    """Draw Figure 4: layers 2 to 4 of the four-layer model with the most maps that can be read and mislead."""
     maps = _uniform(context).filter(run=COPY_DEEP)
     change = (pl.col("acc_after") - pl.col("acc_before")).abs().max()
     ranked = (
@@ -61,7 +61,7 @@ def fig4(context: Results) -> Figure:
 
 
 def fig5(context: Results) -> Figure:
-    """Figure 5: the one layer of models that copy, with and without ways around attention."""
+    """Draw Figure 5: the one layer of models that copy, with and without ways around attention."""
     lifts = _lifts(context).filter(pl.col("key_class").is_in(BRACKETS))
     spread = lifts.group_by(HEAD).agg((pl.col("lift").max() - pl.col("lift").min()).alias("spread"))
     chosen = []
@@ -73,8 +73,8 @@ def fig5(context: Results) -> Figure:
 
 
 def fig6(context: Results) -> Figure:
-    """Figure 6: two heads of one model with four layers of four heads, one that looks at one kind of bracket and one
-    that looks at the current position."""
+    """Draw Figure 6: two heads of one model with four layers of four heads, one that looks at one kind of
+    bracket and one that looks at the current position."""
     own = (
         _lifts(context)
         .filter(run=COPY_HEADS, key_class=CURRENT)
@@ -104,7 +104,7 @@ def fig6(context: Results) -> Figure:
 
 
 def _figure(context: Results, title: str, rule: str, chosen: list[Chosen], cell: int) -> Figure:
-    """The maps of the ``chosen`` heads side by side, each with its lifts and what ablation does."""
+    """Draw the maps of the ``chosen`` heads side by side, each with its lifts and what ablation does."""
     table = context.table("copy_maps")
     panels, frames, words = [], [], []
     for letter, (name, head) in zip("abcd", chosen, strict=False):
@@ -137,7 +137,7 @@ def _figure(context: Results, title: str, rule: str, chosen: list[Chosen], cell:
 
 
 def _wrapped(text: str, width: int = 95) -> list[str]:
-    """``text`` in lines of at most ``width`` characters."""
+    """Return ``text`` in lines of at most ``width`` characters."""
     lines = [""]
     for word in text.split():
         if len(lines[-1]) + len(word) >= width:
@@ -147,7 +147,7 @@ def _wrapped(text: str, width: int = 95) -> list[str]:
 
 
 def _map_data(weights: pl.DataFrame, panel: str) -> pl.DataFrame:
-    """The rows that one map draws; no boxes: copying needs no bracket but the current one."""
+    """Return the rows that one map draws; no boxes, because copying needs no bracket but the current one."""
     sign = {"start": START_SIGN}
     return weights.select(
         pl.lit(panel).alias("panel"),
@@ -160,7 +160,7 @@ def _map_data(weights: pl.DataFrame, panel: str) -> pl.DataFrame:
 
 
 def _told(context: Results, head: dict[str, Any]) -> list[str]:
-    """What stands above a map: its largest and smallest lift, the change of accuracy, and what follows from them."""
+    """Return what stands above a map: its largest and smallest lift, the change of accuracy, and what follows."""
     lifts = _lifts(context).filter(pl.col("key_class").is_in(BRACKETS), **head).sort("lift", "key_class")
     told = [
         f"{name} lift: {row['key_class']} {number(row['lift'])}"
@@ -187,7 +187,7 @@ def _uniform(context: Results) -> pl.DataFrame:
 
 
 def _kinds(context: Results) -> pl.DataFrame:
-    """Mean attention of every head on opening and on closing brackets, over all queries."""
+    """Return the mean attention of every head on opening and on closing brackets, over all queries."""
     kind = {bracket: (CLOSING if i % 2 else OPENING) for i, bracket in enumerate(BRACKETS)}
     brackets = _lifts(context).filter(pl.col("key_class").is_in(BRACKETS))
     named = brackets.with_columns(pl.col("key_class").replace_strict(kind).alias("what"))

@@ -19,7 +19,7 @@ PRUNING_CELL = 11  # pixels: three maps side by side
 
 
 def pruning_maps(context: Results) -> Figure:
-    """DYCK-TH6 on a trained target: its attention beside that of a random parent, before and after pruning."""
+    """Draw DYCK-TH6 on a trained target: its attention beside that of a random parent, before and after pruning."""
     maps, demo = context.table("pruning_maps"), context.table("pruning_demo")
     frames, rows = [], []
     for layer in maps["layer"].unique().sort():
@@ -41,7 +41,7 @@ def pruning_maps(context: Results) -> Figure:
 
 
 def _demo_told(demo: pl.DataFrame, weights: pl.DataFrame, layer: int) -> list[str]:
-    """What the panel of a network says below its name: in the first row its accuracy, then nothing."""
+    """Return what the panel of a network says below its name: in the first row its accuracy, then nothing."""
     row = _demo_row(demo, weights["network"][0], weights["candidates"][0])
     return [f"bracket accuracy {row['acc_close']:.3f}"] if layer == 1 else []
 

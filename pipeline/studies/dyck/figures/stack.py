@@ -38,7 +38,8 @@ ONE_MODEL, EVEN, LIKE = "one model", "uniform attention", f"stack-like from {STA
 
 
 def stack_score(context: Results) -> Figure:
-    """DYCK-A4, evidence for claim 4: how often, and how much, attention looks at the last unmatched open bracket."""
+    """Draw DYCK-A4, evidence for claim 4: how often, and how much, attention looks at the last unmatched open
+    bracket."""
     models = STACK_LABELS | {run: "k={}, D={}, {} layers (M8)".format(*cell) for cell, run in TABLE_1.items()}
     table = context.table("stack_score").filter(pl.col("run").is_in(list(models)), head=0)
     table = table.filter(pl.col("layer") == pl.col("layer").max().over("run"))

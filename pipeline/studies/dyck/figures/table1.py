@@ -22,7 +22,7 @@ CELL = 13  # pixels of one attention weight
 
 
 def table1(context: Results) -> Figure:
-    """Table 1: variation by layer on the sentences of D5, published and ours, on either kind of training data."""
+    """Draw Table 1: variation by layer on the sentences of D5, published and ours, on either kind of training data."""
     table = context.table("variation_table1").sort("lang_k", "lang_D", "n_layers", "layer", "data")
     data = _table1_data(table)
     cells = data["cell"].unique(maintain_order=True).to_list()
@@ -85,7 +85,7 @@ def table1(context: Results) -> Figure:
 
 
 def _table1_data(table: pl.DataFrame) -> pl.DataFrame:
-    """One row per cell, layer and source (published, ours)."""
+    """Return one row per cell, layer and source (published, ours)."""
     rows: list[dict[str, Any]] = []
     for row in table.iter_rows(named=True):
         about = {
@@ -132,7 +132,7 @@ def _table1_title(table: pl.DataFrame) -> alt.TitleParams:
 
 
 def _counted(rows: pl.DataFrame, data: str) -> str:
-    """How many models a row of one arm rests on."""
+    """Say how many models a row of one arm rests on."""
     sizes = sorted(set(rows["n_models"]))
     number = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
     return f"{number} trained on {'prefixes' if data == PREFIX else 'complete strings'}"
@@ -148,6 +148,6 @@ def _table1_words(data: pl.DataFrame) -> str:
 
 
 def fig13(context: Results) -> Figure:
-    """DYCK-F13 (Li 2025, Figure 2.18): third-layer maps of several three-layer models on one fixed sentence."""
+    """Draw DYCK-F13 (Li 2025, Figure 2.18): third-layer maps of several three-layer models on one fixed sentence."""
     title = "Attention of three-layer models, third layer"
     return maps(context, FIGURE_13, title, TABLE_1_PROBE, start=True, cell=CELL)

@@ -67,7 +67,7 @@ def _points(model: Model) -> list[pl.DataFrame]:
 
 
 def _alone(context: Inputs, model: Model) -> Iterator[pl.DataFrame]:
-    """Yield what is said of one arm."""
+    """Yield the contrasts of one arm: its balance violation, its accuracies at length and their correlation."""
     data = _columns(model)
     yield bootstrapped(context, ("beta", "median", "beta"), stats.median, [model], [data["beta"]])
     for name in _accuracies(data):
@@ -77,7 +77,8 @@ def _alone(context: Inputs, model: Model) -> Iterator[pl.DataFrame]:
 
 
 def _compared(context: Inputs, first: Model, second: Model) -> Iterator[pl.DataFrame]:
-    """Yield what is said of both arms (claims 8-11). Runs of one stream start alike, so their replicas are paired."""
+    """Yield the contrasts between both arms (claims 8-11). Runs of one stream start alike, so their replicas
+    are paired."""
     models = [first, second]
     paired = first.entry["stream"] == second.entry["stream"] and first.replicas == second.replicas
     both = [_columns(model, models if paired else None) for model in models]

@@ -39,7 +39,7 @@ class Accuracy:
     n_open_stack: int
 
     def add(self, other: Accuracy) -> Accuracy:
-        """Both batches together (every position counts the same)."""
+        """Return both batches together (every position counts the same)."""
         return Accuracy(
             self.hits_close + other.hits_close,
             self.hits_all + other.hits_all,
@@ -86,7 +86,7 @@ def accuracy(
 
 
 def variation_distances(pattern_SxRxNxN: Float[Tensor, "... R N N"]) -> Float[Tensor, "... R R"]:
-    """DYCK-A2: |A_r - A_s|_F^2 of every two replicas, in float64 (section 4.1), for any number of inputs."""
+    """Return DYCK-A2: |A_r - A_s|_F^2 of every two replicas, in float64 (section 4.1), for any number of inputs."""
     flat_SxRxC = pattern_SxRxNxN.double().flatten(-2)
     # From differences, not from inner products: maps that agree must be at distance exactly 0.
     rows = [(flat_SxRxC - row[..., None, :]).square().sum(-1) for row in flat_SxRxC.unbind(-2)]
@@ -119,7 +119,7 @@ class StackScore:
     n_tokens: int
 
     def add(self, other: StackScore) -> StackScore:
-        """Both batches together (every query counts the same)."""
+        """Return both batches together (every query counts the same)."""
         names = self.__dataclass_fields__
         return StackScore(**{name: getattr(self, name) + getattr(other, name) for name in names})
 
@@ -209,7 +209,7 @@ def balance(
     k: int,
     max_depth: int,
 ) -> Balance:
-    """Balance violation of one-layer models on fixed symbols (section 4.2; eqs 11, 12, 31-33).
+    """Return the balance violation of one-layer models on fixed symbols (section 4.2; eqs 11, 12, 31-33).
 
     u(key a; query b) = (I - 11'/m) exp(q(b) . k(a) / sqrt(A)) v(a), with the affine maps of the model. For the
     query b = closer of type j and pair depth d, the closer of a bracket opened at depth d:
@@ -255,21 +255,22 @@ def balance(
 
 
 def _symbols(k: int, max_depth: int) -> tuple[Tensor, Tensor]:
-    """Symbol numbers of opens and closers, (D, k): row delta - 1 is pair depth delta, column i - 1 is type i."""
+    """Return the symbol numbers of opens and closers, (D, k): row delta - 1 is pair depth delta, column i - 1
+    is type i."""
     delta, i = torch.meshgrid(torch.arange(max_depth), torch.arange(k), indexing="ij")
     opens = 1 + (2 * i) * max_depth + delta
     return opens, opens + max_depth
 
 
 def _u(weights_RxDxKxS: Tensor, v_RxSxM: Tensor, keys: Tensor) -> Tensor:
-    """u(key; query) for every query and each of ``keys`` (any shape): (R, D-1, k, *keys, M)."""
+    """Return u(key; query) for every query and each of ``keys`` (any shape): (R, D-1, k, *keys, M)."""
     flat = keys.flatten()
     u = weights_RxDxKxS[..., flat, None] * v_RxSxM[:, None, None, flat]
     return u.unflatten(3, keys.shape)
 
 
 def _useful_signal(weights_RxDxKxS: Tensor, v_RxSxM: Tensor, k: int, max_depth: int) -> tuple[Tensor, Tensor]:
-    """P(d, j) and min over t of |Q(j, d, t)|, both (R, D-1, k)."""
+    """Return P(d, j) and min over t of |Q(j, d, t)|, both (R, D-1, k)."""
     open_DxK, close_DxK = _symbols(k, max_depth)
     ps, smallest = [], []
     for d in range(2, max_depth + 1):

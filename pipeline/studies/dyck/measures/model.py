@@ -73,7 +73,7 @@ class Model:
         return int(self.entry["replicas"])
 
     def column(self, split: str, name: str) -> NDArray[np.float64] | None:
-        """(R,) accuracy on an evaluation set, None if it was not measured there."""
+        """Return the accuracy, (R,), on an evaluation set, or None if it was not measured there."""
         found = [frame for frame in self.accuracy if frame["eval_split"][0] == split]
         return found[0][name].to_numpy() if found else None
 
@@ -83,18 +83,19 @@ class Model:
         return self.split.removeprefix("train_")
 
     def layer(self, probe: str, start: bool, layer: int) -> Maps | None:
-        """Maps of the first head on a probe; None if it was not recorded."""
+        """Return the maps of the first head of ``layer`` on a probe, or None if they were not recorded."""
         wanted = (probe, start, layer, 0)
         found = [maps for maps in self.maps if (maps.probe, maps.start, maps.layer, maps.head) == wanted]
         return found[0] if found else None
 
     def last_stack(self, name: str) -> NDArray[np.float64] | None:
-        """(R,) a stack score of the first head of the last layer; None if it was not measured."""
+        """Return a stack score of the first head of the last layer, (R,), or None if it was not measured."""
         found = [frame for frame in self.stack if frame["layer"][0] == self.entry["layers"]]
         return found[0].filter(head=0)[name].to_numpy() if found else None
 
     def kept(self, accurate: bool) -> tuple[NDArray[np.int64], str]:
-        """Replicas that did not diverge and, if only ``accurate`` ones count, are; and why the others are not."""
+        """Return the replicas that did not diverge and, with ``accurate``, are accurate; and why others are
+        not kept."""
         ok = ~np.isin(np.arange(self.replicas), list(self.diverged))
         reasons = [f"{len(self.diverged)} diverged"] if self.diverged else []
         accuracy = self.column(IN_DISTRIBUTION.get(self.split, ""), "acc_close")
@@ -146,7 +147,7 @@ def of_language(datasets: dict[str, pl.DataFrame], k: int, depth: int) -> dict[s
 
 
 def inputs(tokens: NDArray[np.int8], entry: dict[str, Any], depth: int, start: bool) -> Tensor:
-    """(1, B, T) what the model reads: tokens or symbols, with the start token in front where asked.
+    """Return what the model reads, (1, B, T): tokens or symbols, with the start token in front where asked.
 
     Padding becomes the start token: it comes last, and causal attention never looks at it.
     """
@@ -156,23 +157,23 @@ def inputs(tokens: NDArray[np.int8], entry: dict[str, Any], depth: int, start: b
 
 
 def patterns(model: Any) -> list[str]:
-    """The names of the attention maps of ``model``, layer by layer."""
+    """Return the names of the attention maps of ``model``, layer by layer."""
     return [f"blocks.{layer}.attn.pattern" for layer in range(model.spec.layers)]
 
 
 def _forward(ensemble: Ensemble, ids: Tensor, record: list[str]) -> tuple[Tensor, dict[str, Tensor]]:
-    """Logits, and what is recorded, of the model that it is."""
+    """Return the logits and the activations named in ``record``, by the forward pass of the ensemble's own type."""
     forward = FORWARD[type(ensemble)]
     return forward(ensemble.spec, ensemble.params, ensemble.table, ids, record=record)
 
 
 def padded(frame: pl.DataFrame) -> NDArray[np.int8]:
-    """(B, N) tokens of the sequences of a dataset, padded with -1."""
+    """Return the tokens of the sequences of a dataset, (B, N), padded with -1."""
     return dyck.padded(frame["length"].to_numpy(), frame["tokens"].explode().to_numpy())
 
 
 def _batches(frame: pl.DataFrame, replicas: int) -> Iterator[pl.DataFrame]:
-    """Sequences of similar length together, as many as fit in memory."""
+    """Yield batches of sequences of similar length, each as large as fits in memory."""
     ordered = frame.sort("length", "seq_id")
     first = 0
     for last, length in enumerate(ordered["length"].to_list()):
@@ -185,7 +186,8 @@ def _batches(frame: pl.DataFrame, replicas: int) -> Iterator[pl.DataFrame]:
 def _evaluate(
     ensemble: Ensemble, entry: dict[str, Any], frame: pl.DataFrame, with_stack: bool
 ) -> tuple[metrics.Accuracy, list[metrics.StackScore]]:
-    """A1 and, layer by layer, A4 on all sequences, start token included as in training."""
+    """Return accuracy (A1) and, layer by layer, stack scores (A4) on all sequences, start token included as
+    in training."""
     names = patterns(ensemble) if with_stack else []
 
     def batch(sequences: pl.DataFrame) -> tuple[metrics.Accuracy, list[metrics.StackScore]]:
@@ -237,7 +239,7 @@ def _stack(
 
 
 def _maps(ensemble: Ensemble, entry: dict[str, Any], run: str, frame: pl.DataFrame) -> Iterator[Maps]:
-    """Attention of every layer on all sequences of a probe, without and with the start token (A2)."""
+    """Yield attention of every layer on all sequences of a probe, without and with the start token (A2)."""
     frame = frame.sort("seq_id")
     probe, seq_ids, k = frame["split"][0], frame["seq_id"].to_list(), int(frame["lang_k"][0])
     # A sign each; there may be more types than kinds of bracket.
@@ -259,7 +261,8 @@ def _maps(ensemble: Ensemble, entry: dict[str, Any], run: str, frame: pl.DataFra
 def _balance(
     ensemble: Ensemble, entry: dict[str, Any], run: str, k: int, depth: int
 ) -> tuple[list[pl.DataFrame], list[pl.DataFrame]]:
-    """A5, for models of one layer and one head on fixed symbols; no rows for others."""
+    """Return the balance violation (A5), in sum and in detail, of models of one layer and one head on fixed
+    symbols; no rows for others."""
     spec = ensemble.spec
     minimal = (spec.block, spec.layers, spec.heads) == ("stripped", 1, 1) and entry["embedding"] != "token"
     if not minimal or min(k, depth) < 2:

@@ -47,7 +47,7 @@ def tables_of(context: Inputs, parts: Iterable[Rows]) -> dict[str, list[pl.DataF
 
 
 def _runs(context: Inputs, model: Model) -> pl.DataFrame:
-    """The models of a run: what they are and how their training ended."""
+    """Return the models of a run: what they are and how their training ended."""
     entry, replicas = model.entry, range(model.replicas)
     last = context.curves(model.run).sort("step").group_by("replica").agg(pl.col("loss").last())
     final_loss = dict(last.iter_rows())
@@ -74,7 +74,7 @@ def _runs(context: Inputs, model: Model) -> pl.DataFrame:
 
 
 def _architecture(entry: dict[str, Any], split: str) -> str:
-    """The chapter's name of the architecture."""
+    """Return the chapter's name of the architecture."""
     if split == COPY:
         return "copy"
     if entry["block"] == "stripped":
@@ -89,7 +89,7 @@ def _architecture(entry: dict[str, Any], split: str) -> str:
 
 
 def _attention(context: Inputs, model: Model) -> Iterator[pl.DataFrame]:
-    """The maps that figures show: on the first sequence of a probe, of the first replicas that count."""
+    """Yield the maps that figures show: on the first sequence of a probe, of the first replicas that count."""
     kept, _ = model.kept(accurate=True)
     shown = kept[: context.settings.stored_maps]
     for maps in model.maps:
@@ -117,7 +117,7 @@ def _attention(context: Inputs, model: Model) -> Iterator[pl.DataFrame]:
 
 
 def _variation(context: Inputs, model: Model, maps: Maps) -> pl.DataFrame:
-    """DYCK-A2 with bootstrap intervals, a row per sequence of the probe."""
+    """Return DYCK-A2 with bootstrap intervals, a row per sequence of the probe."""
     kept, reason = model.kept(accurate=True)
     mean_S, draws_SxB = pair_means(context, model, maps)
     intervals = [stats.percentiles(draws, context.settings.confidence) for draws in draws_SxB]

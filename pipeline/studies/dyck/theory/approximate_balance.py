@@ -40,8 +40,8 @@ CONSTANT, PREFIX, LOSS = "dyck-lemma-1-constant", "dyck-eq-40", "dyck-theorem-3-
 
 
 def check(entry: ApproximateBalanceCheck, theory_id: str, seed: int) -> pl.DataFrame:
-    """Rows of `schemas.theory.Theory`: ``entry.triples`` random triples for Lemma 1, ``entry.models`` random second
-    layers on the prefixes of the proof at each of ``entry.lengths``."""
+    """Return rows of `schemas.theory.Theory`: ``entry.triples`` random triples for Lemma 1, ``entry.models``
+    random second layers on the prefixes of the proof at each of ``entry.lengths``."""
     checks = [
         *_lemma_1(entry.triples, stream(seed, "dyck", theory_id, "triples")),
         *_prefixes(entry.models, entry.lengths, stream(seed, "dyck", theory_id, "models")),
@@ -98,7 +98,7 @@ class Pair(NamedTuple):
 
 
 def random_layers(models: int, rng: np.random.Generator) -> Solver:
-    """Second layers with random logits and values, on the one-hot symbols of eq. (15); their g does nothing."""
+    """Return second layers with random logits and values, on the one-hot symbols of eq. (15); their g does nothing."""
     S = LANGUAGE.symbols
     scores, values = rng.normal(size=(2, models, S, S))
     spec = model.Spec(
@@ -113,8 +113,9 @@ def random_layers(models: int, rng: np.random.Generator) -> Solver:
 
 
 def pair(solver: Solver, length: int, d: int, around: int, i: int, j: int) -> Pair:
-    """Common part: ``around`` opens of type i, pairs of type i inside, ``around`` closers. Then d - 1 opens t or t',
-    and a pair of type j: t makes Q smallest, t' does so among those whose last type is another (eqs 32, 33)."""
+    """Return the two prefixes of the proof for every model. Their common part is ``around`` opens of type i,
+    pairs of type i inside, ``around`` closers. Then follow d - 1 opens t or t', and a pair of type j: t makes
+    Q smallest, t' does so among those whose last type is another (eqs 32, 33)."""
     query = _symbol(2 * j, d)
     weights = solver.ensemble.params
     logits = weights["blocks.0.attn.W_Q"][:, query].numpy()  # keys are the symbols themselves

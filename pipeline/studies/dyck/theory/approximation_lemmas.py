@@ -32,7 +32,7 @@ ROUNDING = 1e-12
 
 
 def check(entry: LemmaCheck, theory_id: str, seed: int) -> pl.DataFrame:
-    """Rows of `schemas.theory.Theory`; every inequality meets ``entry.draws`` random inputs."""
+    """Return rows of `schemas.theory.Theory`; every inequality meets ``entry.draws`` random inputs."""
     lemmas = {5: _lemma_5, 6: _lemma_6, 7: _lemma_7, 8: _lemma_8, 10: _lemma_10, 11: _lemma_11, 12: _lemma_12}
     lemmas |= {13: _lemma_13}
     checks = [
@@ -44,7 +44,7 @@ def check(entry: LemmaCheck, theory_id: str, seed: int) -> pl.DataFrame:
 
 
 def _unit(matrices: Array) -> Array:
-    """Each matrix divided by its spectral norm."""
+    """Return each matrix divided by its spectral norm."""
     return matrices / np.linalg.norm(matrices, 2, axis=(-2, -1), keepdims=True)
 
 
@@ -52,12 +52,12 @@ def _unit(matrices: Array) -> Array:
 
 
 def composed_printed(first: tuple[Any, Any], second: tuple[Any, Any]) -> Any:
-    """Lemma 5 as printed, each argument a pair (lambda, epsilon): (l2 + e1)(l1 + e2) - l1 l2."""
+    """Return the bound of Lemma 5 as printed, each argument a pair (lambda, epsilon): (l2 + e1)(l1 + e2) - l1 l2."""
     return (second[0] + first[1]) * (first[0] + second[1]) - first[0] * second[0]
 
 
 def composed(first: tuple[Any, Any], second: tuple[Any, Any]) -> Any:
-    """What its proof shows: l1 e2 + l2 e1 + e1 e2."""
+    """Return the bound that the proof of Lemma 5 shows: l1 e2 + l2 e1 + e1 e2."""
     return (first[0] + first[1]) * (second[0] + second[1]) - first[0] * second[0]
 
 
@@ -104,13 +104,13 @@ def _lemma_5(draws: int, rng: np.random.Generator) -> list[dict[str, Any]]:
 
 
 def _mask(rng: np.random.Generator) -> pruning.Mask:
-    """A parent layer of which nothing is kept yet."""
+    """Return a parent layer of which nothing is kept yet."""
     shape = pruning.Shape(M, M_A, W, 1, CANDIDATES, M_LARGE)
     return pruning.Mask(pruning.Parent(shape, int(rng.integers(2**32)), ("dyck", "lemmas")), 0)
 
 
 def _multiply(left: NDArray[np.float64], right: NDArray[np.float64]) -> bool:
-    """Whether the product of two arrays exists."""
+    """Return whether the product of two arrays exists."""
     try:
         left @ right
     except ValueError:
@@ -192,7 +192,7 @@ def _lemma_7(draws: int, rng: np.random.Generator) -> list[dict[str, Any]]:
 
 
 def softmax(x: Array) -> Array:
-    """Along the last axis."""
+    """Return the softmax of ``x`` along the last axis."""
     weights = np.exp(x - x.max(-1, keepdims=True))
     return weights / weights.sum(-1, keepdims=True)
 
@@ -298,8 +298,8 @@ def _lemma_12(draws: int, rng: np.random.Generator) -> list[dict[str, Any]]:
 
 
 def lipschitz_by_proof(moved: float) -> float:
-    """L = 1: the constant, times C, that Lemma 11 gives where the softmax moves by ``moved`` times epsilon and
-    values have norms of at most 4."""
+    """Return, for L = 1, the constant, times C, that Lemma 11 gives where the softmax moves by ``moved``
+    times epsilon and values have norms of at most 4."""
     return 2 * (moved * 4 + 1)
 
 

@@ -35,8 +35,9 @@ RANK, INDEX, OVERLAP = (f"dyck-theorem-1-{name}" for name in ("rank", "index", "
 
 
 def check(entry: ExactSolverCheck, theory_id: str, seed: int) -> pl.DataFrame:
-    """Rows of `schemas.theory.Theory`: ``entry.solvers`` random solvers on strings of ``entry.length`` tokens for
-    each language and spread of logits, ``entry.maps`` for the variation of their attention on D4."""
+    """Return rows of `schemas.theory.Theory`: ``entry.solvers`` random solvers on strings of ``entry.length``
+    tokens for each language and spread of logits, ``entry.maps`` for the variation of their attention on
+    D4."""
     checks = [
         *_exact(entry, theory_id, seed),
         *_variation(entry.maps, theory_id, seed),
@@ -49,7 +50,7 @@ def check(entry: ExactSolverCheck, theory_id: str, seed: int) -> pl.DataFrame:
 
 
 def error(found: NDArray[np.float64], law: NDArray[np.float64]) -> float:
-    """The largest difference between a predicted and the true probability of a next token."""
+    """Return the largest difference between a predicted and the true probability of a next token."""
     return float(np.abs(found - law).max())
 
 
@@ -74,7 +75,7 @@ def _solvers(
 
 
 def _strings(language: Language, shape: tuple[int, int], theory_id: str, seed: int) -> NDArray[np.int8]:
-    """(R, 1, T) prefixes, one per solver."""
+    """Return prefixes, one per solver, (R, 1, T)."""
     rng = stream(seed, "dyck", theory_id, "strings", language.k, language.depth)
     return dyck.sample_prefixes(rng, *shape, language.k, language.depth, language.q)[:, None]
 
@@ -115,7 +116,7 @@ def _exact(entry: ExactSolverCheck, theory_id: str, seed: int) -> Iterator[dict[
 
 
 def _variation(maps: int, theory_id: str, seed: int) -> Iterator[dict[str, Any]]:
-    """F11: below, at and above random attention, with the same predictions."""
+    """Yield rows on F11: attention that varies below, at and above random attention, with the same predictions."""
     n = PROBE.shape[1]
     rules = {
         0.0: ("<=", 0.0),
@@ -156,7 +157,8 @@ def _variation(maps: int, theory_id: str, seed: int) -> Iterator[dict[str, Any]]
 
 
 def _rank() -> Iterator[dict[str, Any]]:
-    """The proof inverts the matrix of all embeddings, which the condition of the theorem does not allow."""
+    """Yield rows on the rank of the embeddings: the proof inverts the matrix of all of them, which the
+    condition of the theorem does not allow."""
     k, D, S = PROBED.k, PROBED.depth, PROBED.symbols
     for kind, equation in (("pair", "15"), ("sum", "16"), ("angle", "17")):
         table = dyck.embedding_table(kind, k, D, S).astype(float)
@@ -183,13 +185,14 @@ def _rank() -> Iterator[dict[str, Any]]:
 
 
 def printed_index(language: Language) -> NDArray[np.int64]:
-    """tD + d of (23), by pair."""
+    """Return the index tD + d of (23), by pair."""
     k, D = language.k, language.depth
     return (np.arange(1, k + 1)[:, None] * D + np.arange(1, D + 1)).ravel()
 
 
 def _index(entry: ExactSolverCheck, theory_id: str, seed: int) -> Iterator[dict[str, Any]]:
-    """U' has kD rows, and tD + d runs to kD + D: what is stored for the last type is never read."""
+    """Yield rows on the index of (23): U' has kD rows, and tD + d runs to kD + D, so what is stored for the
+    last type is never read."""
     solver = _solvers(PROBED, 0.0, 1, theory_id, seed)
     tokens = _strings(PROBED, (1, entry.length), theory_id, seed)
     k, D, pairs = PROBED.k, PROBED.depth, PROBED.pairs
@@ -218,7 +221,8 @@ def _index(entry: ExactSolverCheck, theory_id: str, seed: int) -> Iterator[dict[
 
 
 def printed_basis(language: Language, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Orthonormal and orthogonal to 1 (22), in the space of the embeddings, which is all that Lemma 16 promises."""
+    """Return a basis that is orthonormal and orthogonal to 1 (22), in the space of the embeddings, which is
+    all that Lemma 16 promises."""
     S = language.symbols
     free = rng.normal(size=(S, language.pairs))
     basis = np.zeros((language.pairs, S + language.pairs + 1))
@@ -227,7 +231,8 @@ def printed_basis(language: Language, rng: np.random.Generator) -> NDArray[np.fl
 
 
 def _overlap(entry: ExactSolverCheck, theory_id: str, seed: int) -> Iterator[dict[str, Any]]:
-    """U'(LN(a) + X) is said to be 0 for absent pairs; but it holds U'e, and Lemma 16 does not make that 0."""
+    """Yield rows on U'(LN(a) + X), which is said to be 0 for absent pairs; but it holds U'e, and Lemma 16
+    does not make that 0."""
     scores = constructions.balanced_scores([stream(seed, "dyck", theory_id, "overlap")], PROBED, 0.0)
     right = exact_solvers(PROBED, scores)
     basis = printed_basis(PROBED, stream(seed, "dyck", theory_id, "basis"))
@@ -256,7 +261,7 @@ def _overlap(entry: ExactSolverCheck, theory_id: str, seed: int) -> Iterator[dic
 
 
 def _independent_of_attention(entry: ExactSolverCheck, theory_id: str, seed: int) -> Iterator[dict[str, Any]]:
-    """TH9: a head of zeros, and layers that pass everything on."""
+    """Yield rows on TH9: a head of zeros, and layers that pass everything on."""
     solver = _solvers(PROBED, 1.0, entry.solvers, theory_id, seed)
     tokens = _strings(PROBED, (entry.solvers, entry.length), theory_id, seed)
     size = f"{entry.solvers} solvers with sigma=1, length {entry.length}"
@@ -287,7 +292,8 @@ def _independent_of_attention(entry: ExactSolverCheck, theory_id: str, seed: int
 
 
 def _with_identity(solver: Solver) -> Any:
-    """One more layer: x = ReLU(x) - ReLU(-x), and what is not negative passes further ReLUs as it is."""
+    """Return the solver's models with an identity as one more layer: x = ReLU(x) - ReLU(-x), and what is not
+    negative passes further ReLUs as it is."""
     spec = solver.ensemble.spec
     m, eye = spec.width, np.eye(spec.width)
     attention = {"W_Q": np.zeros((m, m)), "W_K": np.zeros((m, m)), "W_V": np.zeros((m, m))}

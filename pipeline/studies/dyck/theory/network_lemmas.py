@@ -31,7 +31,7 @@ WRONG = 0.1  # far above rounding
 
 
 def check(entry: LemmaCheck, theory_id: str, seed: int) -> pl.DataFrame:
-    """Rows of `schemas.theory.Theory`; every construction meets ``entry.draws`` random inputs."""
+    """Return rows of `schemas.theory.Theory`; every construction meets ``entry.draws`` random inputs."""
     lemmas = {15: _lemma_15, 16: _lemma_16, 17: _lemma_17, 18: _lemma_18, 19: _lemma_19, 20: _lemma_20}
     checks = [
         {"source": f"Wen et al. 2023, Lemma {number}"} | row
@@ -42,7 +42,7 @@ def check(entry: LemmaCheck, theory_id: str, seed: int) -> pl.DataFrame:
 
 
 def relu(x: NDArray[Any]) -> Array:
-    """max(x, 0)."""
+    """Return max(x, 0)."""
     return np.maximum(x, 0)
 
 
@@ -50,7 +50,7 @@ def relu(x: NDArray[Any]) -> Array:
 
 
 def interpolation(points: Array, values: Array, direction: Array) -> tuple[Array, Array]:
-    """Offsets and weights z of the network of `interpolated`; ``points`` (n, d) differ along ``direction``."""
+    """Return offsets and weights z of the network of `interpolated`; ``points`` (n, d) differ along ``direction``."""
     offsets = points @ direction
     order = np.argsort(offsets)
     gamma = np.diff(offsets[order]).min() / 2
@@ -61,7 +61,7 @@ def interpolation(points: Array, values: Array, direction: Array) -> tuple[Array
 
 
 def interpolated(x: Array, direction: Array, offsets: Array, z: Array) -> Array:
-    """sum_i z_i ReLU(<w, x> - o_i + gamma) - z_i ReLU(<w, x> - o_i - gamma): width 2n."""
+    """Return sum_i z_i ReLU(<w, x> - o_i + gamma) - z_i ReLU(<w, x> - o_i - gamma), a network of width 2n."""
     gamma = np.diff(offsets).min() / 2
     along = (x @ direction)[..., None] - offsets
     return (relu(along + gamma) - relu(along - gamma)) @ z
@@ -92,7 +92,7 @@ def _lemma_15(draws: int, rng: np.random.Generator) -> list[dict[str, Any]]:
 
 
 def hidden_basis(direction: Array) -> Array:
-    """(n - 2, n): orthonormal rows, orthogonal to the vector of ones and to ``direction``."""
+    """Return orthonormal rows, (n - 2, n), orthogonal to the vector of ones and to ``direction``."""
     span = np.stack([np.ones_like(direction), direction], axis=1)
     return np.linalg.qr(span, mode="complete")[0][:, 2:].T
 
@@ -130,7 +130,7 @@ def _lemma_16(draws: int, rng: np.random.Generator) -> list[dict[str, Any]]:
 
 
 def indexed(x: Array, y: NDArray[np.int64], ceiling: float) -> Array:
-    """x_y by the network of Lemma 17, for ``x`` (..., n) in [0, ceiling] and ``y`` (...) in 1..n."""
+    """Return x_y by the network of Lemma 17, for ``x`` (..., n) in [0, ceiling] and ``y`` (...) in 1..n."""
     i = np.arange(1, x.shape[-1] + 1)
     step = y[..., None] - i
     return (relu(x + ceiling * step) - relu(x + ceiling * (step - 1))).sum(-1) - ceiling * (y - 1)
@@ -179,13 +179,13 @@ def _lemma_17(draws: int, rng: np.random.Generator) -> list[dict[str, Any]]:
 
 
 def active_index_printed(x: Array, ceiling: float) -> Array:
-    """The network of Lemma 18 as printed."""
+    """Return what the network of Lemma 18 gives as printed."""
     i = np.arange(1, x.shape[-1] + 1)
     return (i * (relu(x) - relu(x - ceiling) + ceiling)).sum(-1) / ceiling
 
 
 def active_index(x: Array, ceiling: float) -> Array:
-    """The index of the only entry of ``x`` (..., n) that is not 0, which is above ``ceiling``."""
+    """Return the index of the only entry of ``x`` (..., n) that is not 0, which is above ``ceiling``."""
     i = np.arange(1, x.shape[-1] + 1)
     return (i * (relu(x) - relu(x - ceiling))).sum(-1) / ceiling
 
@@ -222,8 +222,8 @@ def _lemma_18(draws: int, rng: np.random.Generator) -> list[dict[str, Any]]:
 
 
 def selected_printed(y: NDArray[np.int64], pre: Array, a: Array, b: Array, ceiling: float) -> Array:
-    """Lemma 19 as printed: network ``y`` of K, for pre-activations ``pre`` (..., K, m), weights ``a`` (K, m) of
-    the hidden units and constants ``b`` (K,), each added once."""
+    """Return what Lemma 19 gives as printed: network ``y`` of K, for pre-activations ``pre`` (..., K, m),
+    weights ``a`` (K, m) of the hidden units and constants ``b`` (K,), each added once."""
     k = np.arange(1, len(a) + 1)
     step = y[..., None] - k
     gated = relu(pre + ceiling * step[..., None]) - relu(pre + ceiling * (step[..., None] - 1))
@@ -234,7 +234,8 @@ def selected_printed(y: NDArray[np.int64], pre: Array, a: Array, b: Array, ceili
 
 
 def selected(y: NDArray[np.int64], pre: Array, a: Array, b: Array, ceiling: float) -> Array:
-    """The same, corrected: a gate that also closes on negative pre-activations, and a hat for each constant."""
+    """Return what Lemma 19 gives corrected: with a gate that also closes on negative pre-activations, and a
+    hat for each constant."""
     z = y[..., None] - np.arange(1, len(a) + 1)
     wide = z[..., None]
     gate = relu(pre + ceiling * wide) - relu(pre + 2 * ceiling * wide - ceiling) + ceiling * relu(wide - 1)

@@ -36,7 +36,7 @@ ERRATUM = "dyck-lemma-4"
 
 
 def check(entry: PruningCheck, theory_id: str, seed: int) -> pl.DataFrame:
-    """Rows of `schemas.theory.Theory`: for every number of ``entry.layers`` and ``entry.candidates``,
+    """Return rows of `schemas.theory.Theory`: for every number of ``entry.layers`` and ``entry.candidates``,
     ``entry.seeds`` parents, each pruned to a target of its own."""
     checks: list[dict[str, Any]] = []
     norms: list[float] = []
@@ -61,7 +61,7 @@ def check(entry: PruningCheck, theory_id: str, seed: int) -> pl.DataFrame:
 
 
 def error_check(layers: int, n: int, replica: int) -> str:
-    """The name of the row that holds the error of one pruned parent."""
+    """Return the name of the row that holds the error of one pruned parent."""
     return f"pruning-error-l{layers}-n{n}-seed{replica}"
 
 
@@ -131,20 +131,20 @@ def _slope(layers: int, points: list[tuple[int, float]]) -> list[dict[str, Any]]
 
 
 def slope(candidates: list[int], errors: list[float]) -> tuple[float, float, float]:
-    """Slope of log10(error) on the number of candidates by least squares, with its t interval."""
+    """Return the slope of log10(error) on the number of candidates by least squares, with its t interval."""
     fit = stats.linregress(candidates, np.log10(errors))
     half = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(errors) - 2) * fit.stderr)
     return float(fit.slope), float(fit.slope) - half, float(fit.slope) + half
 
 
 def _preparation_norm(parent: pruning.Parent, target: list[dict[str, Any]]) -> float:
-    """Spectral norm of the linear map that the first parent layer has to realise."""
+    """Return the spectral norm of the linear map that the first parent layer has to realise."""
     matrix, _ = pruning.preparation(parent.layer(1)["W_V"], target[0]["W_V"])
     return float(np.linalg.norm(matrix, 2))
 
 
 def _lemma_4(norms: list[float]) -> list[dict[str, Any]]:
-    """Lemma 14 applies Lemma 4 to [I; W^-1 P W_V], which has a norm above 1."""
+    """Return rows on Lemma 4, which Lemma 14 applies to [I; W^-1 P W_V], a map with a norm above 1."""
     about = {"source": "Wen et al. 2023, Lemmas 4 and 14", "size": f"{len(norms)} parents and targets"}
     about |= {"erratum": ERRATUM}
     return [

@@ -38,8 +38,8 @@ QUERY = "dyck-necessity-query"
 
 
 def check(entry: PumpingCheck, theory_id: str, seed: int) -> pl.DataFrame:
-    """Rows of `schemas.theory.Theory`: ``entry.solvers`` solvers, broken by noise, on prefixes with ``entry.pairs``
-    inserted pairs, and on ``entry.strings`` strings cut to each of ``entry.lengths``."""
+    """Return rows of `schemas.theory.Theory`: ``entry.solvers`` solvers, broken by noise, on prefixes with
+    ``entry.pairs`` inserted pairs, and on ``entry.strings`` strings cut to each of ``entry.lengths``."""
     rngs = [stream(seed, "dyck", theory_id, "scores", r) for r in range(entry.solvers)]
     scores = constructions.balanced_scores(rngs, LANGUAGE, SIGMA)
     noise = np.stack([rng.normal(size=(LANGUAGE.pairs, LANGUAGE.symbols)) for rng in rngs])
@@ -56,7 +56,8 @@ def check(entry: PumpingCheck, theory_id: str, seed: int) -> pl.DataFrame:
 
 
 def perturbed(scores: Scores, noise: NDArray[np.float64], delta: float) -> Scores:
-    """``delta`` times ``noise`` (R, pairs, symbols) on the logits of closers; the values stay as they were."""
+    """Return ``scores`` with ``delta`` times ``noise`` (R, pairs, symbols) on the logits of closers; the
+    values stay as they were."""
     table = scores.table.copy()
     table[:, LANGUAGE.closes] += delta * noise
     return replace(scores, table=table)
@@ -66,12 +67,12 @@ def perturbed(scores: Scores, noise: NDArray[np.float64], delta: float) -> Score
 
 
 def pumped(pairs: int) -> NDArray[np.int8]:
-    """(2, T): the two prefixes with this many inserted pairs."""
+    """Return the two prefixes with this many inserted pairs, (2, T)."""
     return dyck.parse(*(PREFIX + PAIR * pairs + suffix for suffix in SUFFIXES))
 
 
 def separation(scores: Scores, pairs: int) -> NDArray[np.float64]:
-    """(R,) h: how far apart the two prefixes are in the normalised attention output at their last token."""
+    """Return h, (R,): how far apart the two prefixes are in the normalised attention output at their last token."""
     found = []
     for replica in range(len(scores.table)):  # one at a time: a map has 4 million entries
         one = Scores(scores.table[[replica]], scores.a[[replica]])
@@ -82,7 +83,7 @@ def separation(scores: Scores, pairs: int) -> NDArray[np.float64]:
 
 
 def ceiling(scores: Scores, pairs: int) -> NDArray[np.float64]:
-    """(R,) what Lemma 1 allows h: 4 / (R - 1), R = |inserted pairs| / |the rest|, and never more than 2."""
+    """Return what Lemma 1 allows h, (R,): 4 / (R - 1), R = |inserted pairs| / |the rest|, and never more than 2."""
     rest, inserted = [], []
     for once, twice in zip(pumped(1), pumped(2), strict=True):
         one, two = (_output(scores, tokens[None]) for tokens in (once[once > 0], twice))
@@ -94,7 +95,8 @@ def ceiling(scores: Scores, pairs: int) -> NDArray[np.float64]:
 
 
 def _output(scores: Scores, tokens: NDArray) -> NDArray[np.float64]:
-    """(R, pairs) coefficients of the attention output of (9), before softmax divides, at the last of (1, T) tokens."""
+    """Return the coefficients of the attention output of (9), (R, pairs), before softmax divides, at the last
+    of (1, T) tokens."""
     symbols = dyck.symbols(tokens, LANGUAGE.depth)[0]
     weight = np.exp(scores.table[:, symbols, symbols[-1]])
     value = np.zeros((len(weight), LANGUAGE.symbols, LANGUAGE.pairs))
@@ -193,7 +195,7 @@ def _length_curves(
 
 
 def _accuracy(scores: Scores, tokens: NDArray[np.int8], lengths: list[int]) -> dict[int, float]:
-    """acc_close by length; a prefix of a prefix is one of its own length, so one pass serves all lengths."""
+    """Return acc_close by length; a prefix of a prefix is one of its own length, so one pass serves all lengths."""
     solver = exact_solvers(LANGUAGE, scores)
     hits = []
     for batch in np.array_split(tokens, max(1, len(tokens) // BATCH)):
@@ -208,7 +210,8 @@ def _accuracy(scores: Scores, tokens: NDArray[np.int8], lengths: list[int]) -> d
 
 
 def _log_ratio(count: int, tokens: NDArray[np.int8], theory_id: str, seed: int) -> Iterator[dict[str, Any]]:
-    """Solvers whose queries at opens attend to closers as they like: (11) speaks of queries that are closers."""
+    """Yield rows on solvers whose queries at opens attend to closers as they like, because (11) speaks only
+    of queries that are closers."""
     rngs = [stream(seed, "dyck", theory_id, "free", r) for r in range(count)]
     scores = constructions.balanced_scores(rngs, LANGUAGE, SIGMA, free=True)
     solver = exact_solvers(LANGUAGE, scores)

@@ -31,7 +31,8 @@ CLOSED_FORM = "4 H(N+1) - 2 H(N) - 4"
 
 
 def check(entry: RandomAttentionCheck, theory_id: str, seed: int) -> pl.DataFrame:
-    """Rows of `schemas.theory.Theory`; averages over ``entry.matrices`` matrices and ``entry.repeats`` times 40."""
+    """Return rows of `schemas.theory.Theory`; averages over ``entry.matrices`` matrices and ``entry.repeats``
+    times 40."""
     checks: list[dict[str, Any]] = []
     for n in SIZES:
         rng = stream(seed, "dyck", theory_id, "causal", n)
@@ -72,7 +73,7 @@ def _monte_carlo(n: int, expected: float, matrices: int, rng: np.random.Generato
 
 
 def _published(n: int, expected: float, repeats: int, rng: np.random.Generator) -> dict[str, Any]:
-    """Whether an average over 40 causal matrices can come out as published."""
+    """Return the row on whether an average over 40 causal matrices can come out as published."""
     value, where = PUBLISHED[n]
     estimates = _variation(_draw(rng, repeats * MODELS, n, causal=True).reshape(repeats, MODELS, -1))
     deviation = float(estimates.std(ddof=1))
@@ -92,7 +93,7 @@ def _published(n: int, expected: float, repeats: int, rng: np.random.Generator) 
 
 
 def _square(n: int, matrices: int, rng: np.random.Generator) -> dict[str, Any]:
-    """The other reading: all N entries of every row are random."""
+    """Return the row on the other reading, that all N entries of every row are random."""
     value, where = PUBLISHED[n]
     expected = n * float(simplex_distance(n))
     simulated = float(_variation(_draw(rng, matrices, n, causal=False)))
@@ -110,7 +111,7 @@ def _square(n: int, matrices: int, rng: np.random.Generator) -> dict[str, Any]:
 
 
 def _draw(rng: np.random.Generator, count: int, n: int, causal: bool) -> NDArray[np.float64]:
-    """(count, n * n): matrices with rows uniform on the simplex (normalised exponential variables)."""
+    """Return matrices, (count, n * n), with rows uniform on the simplex (normalised exponential variables)."""
     matrices = rng.standard_exponential((count, n, n))
     if causal:
         matrices *= np.tri(n)
@@ -119,7 +120,7 @@ def _draw(rng: np.random.Generator, count: int, n: int, causal: bool) -> NDArray
 
 
 def _variation(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Mean of |A - B|^2 over all pairs of the rows of (..., R, cells), in one pass (section 4.1)."""
+    """Return the mean of |A - B|^2 over all pairs of the rows of (..., R, cells), in one pass (section 4.1)."""
     r = matrices.shape[-2]
     total = matrices.sum(-2)
     squares = np.einsum("...rc,...rc->...", matrices, matrices)
@@ -127,6 +128,7 @@ def _variation(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _standard_error(matrices: NDArray[np.float64]) -> float:
-    """Of `_variation`: to first order, twice the spread of |A - mean|^2 over the square root of their number."""
+    """Return the standard error of `_variation`: to first order, twice the spread of |A - mean|^2 over the
+    square root of their number."""
     spread = ((matrices - matrices.mean(0)) ** 2).sum(-1).std(ddof=1)
     return float(2 * spread / np.sqrt(len(matrices)))

@@ -25,7 +25,8 @@ SOURCE = "Wen et al. 2023, appendix C.7, eq. (52)"
 
 
 def check(entry: ResidualOrderCheck, theory_id: str, seed: int) -> pl.DataFrame:
-    """Rows of `schemas.theory.Theory`: an open of either type and closed pairs, of each of ``entry.lengths``."""
+    """Return rows of `schemas.theory.Theory`: an open of either type and closed pairs, of each of
+    ``entry.lengths``."""
     balanced = uniform_scores(LANGUAGE)
     checks = [
         *_signal(exact_solvers(LANGUAGE, balanced, block="eq52"), entry.lengths),
@@ -35,12 +36,12 @@ def check(entry: ResidualOrderCheck, theory_id: str, seed: int) -> pl.DataFrame:
 
 
 def prefixes(length: int) -> NDArray[np.int8]:
-    """(2, N), N odd: ``[`` or ``(``, then pairs ``()``. They differ in the only unmatched open."""
+    """Return two prefixes (2, N), N odd: ``[`` or ``(``, then pairs ``()``. They differ in the only unmatched open."""
     return dyck.parse(*(first + "()" * (length // 2) for first in "[("))
 
 
 def separation(solver: Solver, length: int) -> float:
-    """Distance of what g reads of the two prefixes, at their last token."""
+    """Return the distance of what g reads of the two prefixes, at their last token."""
     tokens = prefixes(length)
     _, recorded = solver.run(tokens, [NORMAL])
     first, second = recorded[NORMAL][0, :, -1]
@@ -48,7 +49,8 @@ def separation(solver: Solver, length: int) -> float:
 
 
 def _signal(solver: Solver, lengths: list[int]) -> Iterator[dict[str, Any]]:
-    """With one unmatched open among N + 1 keys, a = b/(N+1), and LN(a + X) divides by about |P e|."""
+    """Yield rows on the layer (52): with one unmatched open among N + 1 keys, a = b/(N+1), and LN(a + X)
+    divides by about |P e|."""
     width = solver.ensemble.spec.width
     scaled = {}
     for n in lengths:
@@ -78,7 +80,7 @@ def _signal(solver: Solver, lengths: list[int]) -> Iterator[dict[str, Any]]:
 
 
 def _kept(solver: Solver, lengths: list[int]) -> Iterator[dict[str, Any]]:
-    """Under (6) the attention output is normalised by itself."""
+    """Yield rows on the layer (6), where the attention output is normalised by itself."""
     for n in lengths:
         yield {
             "check": f"kept-{n}",

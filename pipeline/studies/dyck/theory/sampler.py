@@ -28,7 +28,7 @@ DEPTH_TOLERANCE = 0.005
 
 
 def check(entry: SamplerCheck, theory_id: str, seed: int) -> pl.DataFrame:
-    """Rows of `schemas.theory.Theory`; ``entry.samples`` strings are drawn for each frequency."""
+    """Return rows of `schemas.theory.Theory`; ``entry.samples`` strings are drawn for each frequency."""
     return theory.rows("dyck", theory_id, SOURCE, _checks(entry.samples, theory_id, seed))
 
 
@@ -135,20 +135,20 @@ def _checks(samples: int, theory_id: str, seed: int) -> list[dict[str, Any]]:
 
 
 def _counts(tokens: NDArray, support: NDArray) -> NDArray[np.int64]:
-    """How often each row of ``support`` (in lexicographic order) occurs among ``tokens``."""
+    """Count how often each row of ``support`` (in lexicographic order) occurs among ``tokens``."""
     base = (2 * K + 1) ** np.arange(support.shape[1])[::-1]
     return np.bincount(np.searchsorted(support @ base, tokens @ base), minlength=len(support))
 
 
 def _p_value(counts: NDArray, law: NDArray) -> float:
-    """Of the chi-squared test; 0 where something occurred that the law excludes."""
+    """Return the p-value of the chi-squared test; 0 where something occurred that the law excludes."""
     if counts[law == 0].any():
         return 0.0
     return float(chisquare(counts[law > 0], counts.sum() * law[law > 0]).pvalue)
 
 
 def _number_of_prefixes(length: int) -> float:
-    """By recursion over depths: an open has k choices, a closer one."""
+    """Return the number of prefixes of this length, by recursion over depths: an open has k choices, a closer one."""
     at = np.zeros(DEPTH + 1)
     at[0] = 1
     for _ in range(length):

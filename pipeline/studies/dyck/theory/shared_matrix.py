@@ -31,7 +31,7 @@ SOURCE = "Wen et al. 2023, Corollary 2"
 
 
 def check(entry: SharedMatrixCheck, theory_id: str, seed: int) -> pl.DataFrame:
-    """Rows of `schemas.theory.Theory`, with ``entry.candidates`` candidates per weight."""
+    """Return rows of `schemas.theory.Theory`, with ``entry.candidates`` candidates per weight."""
     shape = pruning.Shape(M, M_A, W, 1, entry.candidates, M_LARGE)
     names = ("dyck", theory_id)
     parent = pruning.Parent(shape, seed, names)
@@ -51,7 +51,7 @@ def check(entry: SharedMatrixCheck, theory_id: str, seed: int) -> pl.DataFrame:
 
 
 def differences(first: pruning.Layer, second: pruning.Layer) -> dict[str, int]:
-    """For every matrix the number of weights that are not the same bits in both."""
+    """Return, for every matrix, the number of weights that are not the same bits in both layers."""
     return {
         name: int((first[name].toarray().view(np.uint64) != second[name].toarray().view(np.uint64)).sum())
         for name in pruning.MATRICES

@@ -35,7 +35,8 @@ COUNTS = "dyck-eq-30"
 
 
 def check(entry: UniformAttentionCheck, theory_id: str, seed: int) -> pl.DataFrame:
-    """Rows of `schemas.theory.Theory`: ``entry.strings`` prefixes of ``entry.length`` tokens for each language."""
+    """Return rows of `schemas.theory.Theory`: ``entry.strings`` prefixes of ``entry.length`` tokens for each
+    language."""
     checks = [_width_two()]
     for language in LANGUAGES:
         rng = stream(seed, "dyck", theory_id, "direction", language.k, language.depth)
@@ -55,7 +56,7 @@ def check(entry: UniformAttentionCheck, theory_id: str, seed: int) -> pl.DataFra
 
 
 def uniform_solver(language: Language, rng: np.random.Generator) -> tuple[Solver, float]:
-    """Two layers with uniform attention that read one-hot tokens, and the gap that Lemma 15 finds in the first.
+    """Return two layers with uniform attention that read one-hot tokens, and the gap that Lemma 15 finds in the first.
 
     Values of the first layer are +1 for opens and -1 for closers in one coordinate, and the start token in
     another, so that a query with n tokens up to it sees (depth, 1, 0, ...) / (n + 1). Its normalisation and the
@@ -88,8 +89,8 @@ def uniform_solver(language: Language, rng: np.random.Generator) -> tuple[Solver
 def lookup(
     inputs: NDArray[np.float64], outputs: NDArray[np.float64], rng: np.random.Generator
 ) -> tuple[Network, float]:
-    """A ReLU network with one hidden layer that maps the rows of ``inputs`` to those of ``outputs`` (Lemma 15),
-    and the smallest gap between projections on its direction.
+    """Return a ReLU network with one hidden layer that maps the rows of ``inputs`` to those of ``outputs``
+    (Lemma 15), and the smallest gap between projections on its direction.
 
     Between neighbours on that line the output moves along a ramp that fills the middle half of their gap: around
     every input it is constant, so rounding in front of it is forgotten.
@@ -168,7 +169,7 @@ def _solves(solver: Solver, tokens: NDArray[np.int8], gap: float) -> Iterator[di
 
 
 def unmatched(tokens: NDArray, language: Language) -> NDArray[np.bool_]:
-    """(n, T, pairs): the opens that are unmatched after each token."""
+    """Return the opens that are unmatched after each token, (n, T, pairs)."""
     opens, partner = dyck.is_open(tokens), dyck.matching(tokens).astype(np.int64)
     place = np.arange(tokens.shape[1])
     until = np.where(partner >= 0, partner, tokens.shape[1])  # the position at which it is matched
@@ -193,7 +194,8 @@ def _width_two() -> dict[str, Any]:
 
 
 def _counts(solver: Solver, tokens: NDArray[np.int8]) -> Iterator[dict[str, Any]]:
-    """(30) writes the sum over tokens where softmax gives the mean; the normalisation hides it."""
+    """Yield rows on eq. (30), which writes the sum over tokens where softmax gives the mean; the
+    normalisation hides it."""
     _, recorded = solver.run(tokens, [FEATURES])
     features_TxM = recorded[FEATURES][0, 0]
     depth = dyck.with_start(dyck.depths(tokens))[0]
@@ -216,7 +218,7 @@ def _counts(solver: Solver, tokens: NDArray[np.int8]) -> Iterator[dict[str, Any]
 
 
 def _start_token(solver: Solver) -> Iterator[dict[str, Any]]:
-    """TH3: without it, a prefix and the same prefix twice look the same."""
+    """Yield rows on TH3: without the start token, a prefix and the same prefix twice look the same."""
     once, twice = REPEATED[:1, : REPEATED.shape[1] // 2], REPEATED[1:]
     laws = [solver.language.law(tokens)[0, -1] for tokens in (once, twice)]
     size = f"p = ((, D={solver.language.depth}"

@@ -138,7 +138,7 @@ def walk(pairs: _Pairs, settings: Sampled, losses: Mapping[str, type[Loss]]) -> 
 def _frame(
     pairs: _Pairs, loss: str, settings: Sampled, dist: Array, batch: Array, skipped: Array, fresh: Array
 ) -> pl.DataFrame:
-    """Return (T, P, K) as one row per seed, path and step."""
+    """Return the arrays (T, P, K) of a walk as one row per seed, path and step."""
     steps, seeds, paths = dist.shape
     dist, batch, skipped = (np.moveaxis(array, 0, -1).reshape(-1) for array in (dist, batch, skipped))
     known = np.where(np.isfinite(dist), dist, np.inf).reshape(seeds, paths, steps)
@@ -164,7 +164,7 @@ def _frame(
 
 
 def final(runs: pl.DataFrame) -> pl.DataFrame:
-    """Return rows of ``gauss_final``."""
+    """Return rows of ``gauss_final``: how each path of ``runs`` ended."""
     key = ["dim", "loss", "optimizer", "eta", "n", "seed"]
     last = pl.col("step").max() == pl.col("step")
     return runs.group_by(key, maintain_order=True).agg(
@@ -221,8 +221,11 @@ def _population(loss: str, settings: Sampled, mean: float) -> Iterator[dict[str,
 
 
 def selected(final: pl.DataFrame) -> pl.DataFrame:
-    """Return rows of ``gauss_selected``: of the step sizes at which no seed diverged, the one with the lowest mean loss
-    on fresh samples after the last update (S-loss), or the lowest mean running-minimum distance (S-dist)."""
+    """Return rows of ``gauss_selected``: the step size that each rule selects for each method.
+
+    Of the step sizes at which no seed diverged, it is the one with the lowest mean loss on fresh samples
+    after the last update (S-loss), or the lowest mean running-minimum distance (S-dist).
+    """
     method = ["dim", "loss", "optimizer", "n"]
     means = final.group_by([*method, "eta"], maintain_order=True).agg(
         pl.col("diverged").any(),

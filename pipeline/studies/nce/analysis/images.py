@@ -46,8 +46,11 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
 
 
 def _curves(context: Inputs, run: str, clipped: float) -> pl.DataFrame:
-    """Return the curves of a run with step size and seed of each model, and from where it counts as diverged: where a
-    loss is not finite (null here, as are all that follow), or more than ``clipped`` of the log-ratios are cut off."""
+    """Return the curves of a run with step size and seed of each model, and from where it counts as diverged.
+
+    It does from where a loss is not finite (null here, as are all that follow), or more than ``clipped`` of
+    the log-ratios are cut off.
+    """
     header = context.run_header(run)
     entry = header["entry"]
     models = pl.DataFrame(
@@ -81,7 +84,7 @@ def _curves(context: Inputs, run: str, clipped: float) -> pl.DataFrame:
 
 
 def _final(curves: pl.DataFrame, settings: ImageRuns) -> pl.DataFrame:
-    """Return one row per model: areas per update, as long as they are taken; losses early and at the end."""
+    """Return one row per model: areas per update, up to ``settings.area_until``; early and last losses."""
     until = pl.col("dataset").replace_strict(settings.area_until, default=None, return_dtype=pl.Int32)
     within = (pl.col("step") <= until).fill_null(True)
     areas = curves.filter(within).group_by(MODEL).agg(*_areas())
@@ -102,8 +105,11 @@ def _final(curves: pl.DataFrame, settings: ImageRuns) -> pl.DataFrame:
 
 
 def _areas() -> list[pl.Expr]:
-    """Return the areas per update: under the training loss from its first measurement on, by trapezoids, and under that
-    of all batches."""
+    """Return expressions of two areas per update, by model.
+
+    One is under the training loss from its first measurement on, by trapezoids, the other under that of all
+    batches.
+    """
     step, since = pl.col("step"), pl.col("step") - pl.col("step").shift(1, fill_value=0)
     trapezoids = (pl.col("train_loss") + pl.col("train_loss").shift(1)) / 2 * since
     span = step.last() - step.first()
@@ -116,8 +122,11 @@ def _areas() -> list[pl.Expr]:
 
 
 def _selected(final: pl.DataFrame, rule: str) -> pl.DataFrame:
-    """Return, of each method, the step size that ``rule`` takes: of those at which no seed diverged, the one with the
-    smallest mean over seeds of the area under the training loss, or of the test loss at the end."""
+    """Return the step size that ``rule`` takes for each method.
+
+    Of those at which no seed diverged, it is the one with the smallest mean over seeds of the area under the
+    training loss, or of the test loss at the end.
+    """
     measured = ["area", "early_loss", "final_train_loss", "final_test_loss"]
     by_eta = final.group_by([*METHOD, "eta"], maintain_order=True).agg(
         *(pl.col(name).mean() for name in measured), pl.len().alias("seeds"), pl.col("diverged").any()
@@ -136,7 +145,7 @@ def _selected(final: pl.DataFrame, rule: str) -> pl.DataFrame:
 
 
 def _contrasts(context: Inputs, final: pl.DataFrame, selected: pl.DataFrame) -> Iterator[dict[str, Any]]:
-    """Yield NGD against GD, at the step sizes selected for them."""
+    """Yield rows that compare NGD with GD, at the step sizes selected for them."""
     about = ["dataset", "q_kind", "loss", "rule"]
     for key, group in selected.group_by(about, maintain_order=True):
         taken = dict(group.select("optimizer", "eta").iter_rows())

@@ -44,13 +44,13 @@ def series(landscape: pl.DataFrame, fitted_R: list[float]) -> Iterator[Series]:
 
 
 def summary(problem: Problem, means: Array) -> tuple[Array, Array, Array]:
-    """Return, at tau_*, the loss and the largest and smallest eigenvalue of its Hessian, (P,) each."""
+    """Return the loss at tau_*, and the largest and smallest eigenvalue of its Hessian there, (P,) each."""
     optimum = families.mean_optimum(means)
     return (problem.loss(optimum)[:, 0], *log_ratio.extremes(problem.hessian(optimum)[:, 0]))
 
 
 def asymptotics(loss: str, means: Array) -> tuple[Array, Array]:
-    """Return limits for large R of the loss at tau_* and of kappa; nan at R = 0.
+    """Return the limits for large R of the loss at tau_* and of kappa; nan at R = 0.
 
     NCE: sqrt(2 pi)/R e^(-R^2/8), and R^6/(16 pi^2) with the terms of lower order of the Hessian
     [[R^2/4 + pi^2/R^2, -R/2], [-R/2, 1]]. eNCE: e^(-R^2/8) is exact, kappa tends to R^4/16.

@@ -63,7 +63,7 @@ def series(steps: pl.DataFrame, ngd: list[float], exponential: list[float]) -> I
 
 
 def step_sizes(loss: str, rule: str, means: Array) -> Array:
-    """Return eta of each rule that needs no measurement, (P,); delta = 1/R."""
+    """Return eta of ``rule``, one of those that need no measurement, (P,); delta = 1/R."""
     at_noise, smallest, kappa = log_ratio.curvature(loss, means)
     return {STANDARD: 1 / at_noise, CONSERVATIVE: smallest / at_noise, FIXED: 1 / means / np.sqrt(2 * kappa)}[
         rule
@@ -108,7 +108,10 @@ def walk(
 
 
 def _bounded(loss: str, grid: Steps) -> pl.DataFrame:
-    """Return N5(b): the step size and the bound of Theorem 19 with measured beta_u, beta_l; delta = 1/beta_Z = 1/R."""
+    """Return rows of ``steps`` on N5(b): the step size and the bound of Theorem 19.
+
+    beta_u and beta_l are measured, and delta = 1/beta_Z = 1/R.
+    """
     means = np.array(grid.bounded, float)
     delta, kappa = 1 / means, log_ratio.curvature(loss, means)[2]
     upper, lower = log_ratio.stability(loss, means, delta, grid.radii, grid.angles)
@@ -123,7 +126,10 @@ def _bounded(loss: str, grid: Steps) -> pl.DataFrame:
 
 
 def _crossings(grid: Steps) -> pl.DataFrame:
-    """Return N3: the ring between 0.15 R and 0.1 R, and the bound from the largest gradient along u in it."""
+    """Return rows of ``crossings`` on N3: steps of GD between 0.15 R and 0.1 R, and the bound on them.
+
+    The bound is from the largest gradient along u in that ring.
+    """
     r = np.array(grid.gd, float)
     problem, optimum = log_ratio.mean_problem(NCE, r), mean_optimum(r)
     eta = step_sizes(NCE, STANDARD, r)
@@ -143,7 +149,7 @@ def _crossings(grid: Steps) -> pl.DataFrame:
 
 
 def _full_newton(loss: str, grid: Steps) -> pl.DataFrame:
-    """Return N4: Newton with step size 1 from tau_q."""
+    """Return rows of ``full_newton`` on N4: Newton's method with step size 1 from tau_q."""
     r = np.array(grid.full_newton, float)
     return pl.DataFrame(list(_full_newton_rows(loss, r, grid.full_newton_steps)))
 

@@ -30,7 +30,10 @@ _SURELY_BELOW = (_BELOW, Condition("hi", "<", 0))
 
 
 def matched(context: Results) -> Iterator[Gate]:
-    """Claims 10 and 12, first part: at each step size, eNCE-NGD comes closer than NCE-NGD, and that than NCE-GD."""
+    """Yield the gates of claim 10 and of the first part of claim 12.
+
+    At each step size, eNCE-NGD comes closer than NCE-NGD, and that closer than NCE-GD.
+    """
     for claim, dim in (("10", ONE), ("12", SIXTEEN)):
         for eta in MATCHED[dim]:
             for pair in ORDER:
@@ -41,8 +44,11 @@ def matched(context: Results) -> Iterator[Gate]:
 
 
 def selected(context: Results) -> Iterator[Gate]:
-    """Claims 11, 12 and 14: the same for step sizes that a rule selects. Claim 14 is reported, not asked for: a
-    loss on fresh samples is no distance, so this rule need not keep the published ordering."""
+    """Yield the gates of claims 11, 12 and 14: how close the methods come at step sizes that a rule selects.
+
+    Claim 14 is reported, not asked for: a loss on fresh samples is no distance, so this rule need not keep
+    the published ordering.
+    """
     for pair in ORDER:
         told = f"smallest distance in 1-d, eta by lowest fresh loss, {pair[0]} minus {pair[1]}"
         predicate = f"{told}, is below 0, its interval too"
@@ -67,7 +73,7 @@ def selected(context: Results) -> Iterator[Gate]:
 
 
 def standard_steps(context: Results) -> Iterator[Gate]:
-    """Claim 13: at standard step sizes GD hardly moves in 16 dimensions."""
+    """Yield the gates of claim 13: at standard step sizes GD hardly moves in 16 dimensions."""
     final = context.table("gauss_final").filter(dim=SIXTEEN, loss=NCE, n=SAMPLES)
     means = final.group_by("optimizer", "eta").agg(defined(pl.col("min_dist")).mean())
     slow = means.filter(pl.col("eta") <= STANDARD_STEP, optimizer=GD)

@@ -22,7 +22,7 @@ AT = 20.0  # claim 6
 
 
 def loss_range(context: Results) -> Iterator[Gate]:
-    """Claim 1: log 2 at tau_q, exponentially small at tau_*."""
+    """Yield the gates of claim 1: the loss is log 2 at tau_q, and exponentially small at tau_*."""
     rows = context.table("landscape").filter(loss=NCE).sort("R")
     far = rows.filter(pl.col("R") >= ASYMPTOTIC)
     furthest = _last_by(pl.col("loss_init"), (pl.col("loss_init") - np.log(2)).abs())
@@ -47,12 +47,12 @@ def loss_range(context: Results) -> Iterator[Gate]:
 
 
 def _last_by(value: pl.Expr, order: pl.Expr) -> pl.Expr:
-    """Return ``value`` where ``order`` is largest: where it is NaN or null, if it is so anywhere."""
+    """Return ``value`` where ``order`` is largest, or where ``order`` is NaN or null if it is so anywhere."""
     return value.sort_by(defined(order)).last()
 
 
 def curvature(context: Results) -> Iterator[Gate]:
-    """Claims 2 to 4: extreme eigenvalues and condition number at tau_*."""
+    """Yield the gates of claims 2 to 4: extreme eigenvalues and condition number at tau_*."""
     table, rates = context.table("landscape").sort("R"), context.table("rates")
     rows = table.filter(pl.col("R") >= 1, loss=NCE)
     ratio = column_max(pl.col("sig_max") / pl.col("lemma46_bound"))
@@ -79,7 +79,7 @@ def curvature(context: Results) -> Iterator[Gate]:
 
 
 def at_noise(context: Results) -> Iterator[Gate]:
-    """Claim 5: the Hessian at tau_q."""
+    """Yield the gates of claim 5: the Hessian at tau_q."""
     rows = context.table("hessian_q").sort("R")
     source = SOURCE.format("Lemma 48")
     exact = {"h11": (pl.col("R") ** 2 + 2) / 8, "h12": -pl.col("R") / 8, "h22": pl.lit(0.25)}
@@ -100,7 +100,7 @@ def at_noise(context: Results) -> Iterator[Gate]:
 
 
 def annulus(context: Results) -> Iterator[Gate]:
-    """Claim 6: exponentially small gradients on the annulus."""
+    """Yield the gates of claim 6: exponentially small gradients on the annulus."""
     table = context.table("annulus").sort("R", "r").with_columns(defined(pl.col("limit")))
     for r in table["r"].unique().sort().to_list():
         row = table.filter(R=AT, r=r)

@@ -20,8 +20,10 @@ FEW = "no line was fitted to the steps of GD, or fewer than two neighbouring R o
 
 
 def exponential(context: Results) -> Iterator[Gate]:
-    """Claim 7: steps to 0.1 R of GD (eta = 1/lambda_M) and of Newton's method (eta = lambda_rho/lambda_M), both over
-    the R of the line of GD."""
+    """Yield the gates of claim 7: steps of GD and of Newton's method to 0.1 R.
+
+    GD has eta = 1/lambda_M, Newton's method eta = lambda_rho/lambda_M; both are over the R of the line of GD.
+    """
     rates = context.table("rates")
     table = (
         context.table("steps")
@@ -47,7 +49,7 @@ def growth(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def polynomial(context: Results) -> Iterator[Gate]:
-    """Claim 8: steps of NGD with eta = delta/sqrt(2 kappa_*), delta = 1/R."""
+    """Yield the gates of claim 8: steps of NGD with eta = delta/sqrt(2 kappa_*), delta = 1/R."""
     rates, table = context.table("rates"), context.table("steps")
     fixed = table.filter(rule=FIXED, optimizer=NGD, target=INVERSE)
     source = SOURCE.format("Theorems 19, 21, Corollary 2")
@@ -78,7 +80,7 @@ def polynomial(context: Results) -> Iterator[Gate]:
 
 
 def bounded(context: Results) -> Iterator[Gate]:
-    """Claim 9: the bound of Theorem 19 with measured constants."""
+    """Yield the gates of claim 9: the bound of Theorem 19 with measured constants."""
     table = context.table("steps").filter(rule=THEOREM_19)
     for loss, name in LOSS_NAMES.items():
         rows = table.filter(loss=loss)

@@ -17,7 +17,7 @@ VIOLATED_BELOW = 1.0  # R from which the printed Lemma 60 holds
 
 
 def checks(context: Results) -> Iterator[Gate]:
-    """No check fails; the printed Lemma 60 fails exactly for R < 1."""
+    """Yield the gates of claim 16: no check fails, and the printed Lemma 60 fails exactly for R < 1."""
     rows = context.theory()
     for key, (name, source) in CHECKS.items():
         yield Gate("16", name, "theory checks that do not hold: none", SOURCE.format(source),

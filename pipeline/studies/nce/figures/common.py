@@ -35,12 +35,12 @@ def interval(row: dict[str, Any], digits: int = 2) -> str:
 
 
 def loss_name() -> pl.Expr:
-    """Return the losses as readers know them, as column ``name``."""
+    """Return an expression of the losses as readers know them, as column ``name``."""
     return pl.col("loss").replace_strict(LOSS_NAMES).alias("name")
 
 
 def method_name() -> pl.Expr:
-    """Return ``eNCE-NGD`` and the like, as column ``method``."""
+    """Return an expression of the methods, ``eNCE-NGD`` and the like, as column ``method``."""
     name = pl.concat_str(
         pl.col("loss").replace_strict(LOSS_NAMES), pl.col("optimizer").str.to_uppercase(), separator="-"
     )
@@ -48,13 +48,13 @@ def method_name() -> pl.Expr:
 
 
 def loss_colour(legend: alt.Legend | None = None) -> alt.Color:
-    """Return one colour for each loss."""
+    """Return the colour channel that has one colour for each loss."""
     scale = alt.Scale(domain=list(LOSS_COLOURS), range=list(LOSS_COLOURS.values()))
     return alt.Color("name:N", title="loss", scale=scale, legend=legend or alt.Legend(orient="bottom"))
 
 
 def log_axis(values: list[float], every: int = 1) -> dict[str, Any]:
-    """Return scale and axis of a logarithmic channel that spans ``values``, with a tick every so many decades."""
+    """Return scale and axis of a logarithmic channel that spans ``values``, a tick every so many decades."""
     low, high = min(values), max(values)
     ticks = [tick for tick in DECADES[::every] if low / 1.01 <= tick <= high * 1.01]
     return {

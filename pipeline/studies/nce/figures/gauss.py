@@ -29,7 +29,10 @@ KEY = ["dim", "method", "eta", "step"]
 
 
 def fig42(context: Results) -> Figure:
-    """Figure 4.2: smallest distance so far against updates; all step sizes faint, the selected ones strong."""
+    """Draw Figure 4.2: smallest distance so far against updates.
+
+    All step sizes are faint, the selected ones strong.
+    """
     runs = _shown(context.table("gauss_runs")).with_columns(method_name())
     seeds = runs["seed"].n_unique()
     data = (
@@ -111,7 +114,10 @@ def _panel(data: pl.DataFrame, chosen: pl.DataFrame, dim: int, rule: str) -> Any
 
 
 def step_sizes(context: Results) -> Figure:
-    """Smallest distance after all updates against the step size; in 1-d also without samples, and with rounding."""
+    """Draw the smallest distance after all updates against the step size.
+
+    In 1-d it is also drawn without samples, and with rounding.
+    """
     final = _shown(context.table("gauss_final")).with_columns(method_name())
     data = (
         final.group_by("dim", "method", "eta")

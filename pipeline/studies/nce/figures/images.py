@@ -27,7 +27,10 @@ SMALLEST = 1e-8  # what is less is drawn there: a logarithmic axis has no 0
 
 
 def fig43(context: Results) -> Figure:
-    """Figure 4.3: loss against updates, all step sizes faint, the selected one strong; rows by noise and rule."""
+    """Draw Figure 4.3: loss against updates, rows by noise and rule.
+
+    All step sizes are faint, the selected one strong.
+    """
     data, selected = _lines(context), context.table("digits_selected")
     blocks = list(
         data.select("dataset", "q_kind")
@@ -135,7 +138,7 @@ def _panel(data: pl.DataFrame, selected: pl.DataFrame, loss: str) -> Any:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Return round numbers of a logarithmic axis, more of them where it is short."""
+    """Return round numbers as ticks of a logarithmic axis, more of them where it is short."""
     digits = (1, 2, 3, 5, 7) if high / low < 10 else (1, 2, 5) if high / low < 300 else (1,)
     found = [round(digit * 10.0**power, 8) for power in range(-8, 7) for digit in digits]
     return [tick for tick in found if low <= tick <= high]

@@ -42,7 +42,7 @@ class Rate:
     printed: float | None = None
 
     def x(self, r: np.ndarray) -> np.ndarray:
-        """Return what the logarithm of the quantity is linear in."""
+        """Return the function of R that the logarithm of the quantity is linear in."""
         return np.log(r) if self.against == LOG_R else r**2
 
 
@@ -50,7 +50,10 @@ Series = tuple[Rate, np.ndarray, np.ndarray]  # a rate, R and the logarithms of 
 
 
 def fitted(series: Iterable[Series], confidence: float) -> dict[str, pl.DataFrame | None]:
-    """Return tables ``rates`` and ``rate_points``, without rates of fewer than three points; None if that is all."""
+    """Return tables ``rates`` and ``rate_points``, without rates of fewer than three points.
+
+    They are None if no rate is left.
+    """
     fits = [(rate, r, y, line(rate.x(r), y, confidence)) for rate, r, y in series if len(r) > 2]
     if not fits:
         return {"rates": None, "rate_points": None}

@@ -28,7 +28,7 @@ THEOREM_17, THEOREM_18 = SOURCE.format("Theorem 17"), SOURCE.format("Theorem 18"
 
 
 def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
-    """Rows of `schemas.theory.Theory`."""
+    """Return rows of `schemas.theory.Theory` on Lemmas 49, 50, 59, Claim 6, Theorems 17 and 18."""
     checks = [
         *_annulus(entry),
         *_claim_6(entry, stream(seed, "nce", theory_id)),
@@ -112,7 +112,7 @@ def _claim_6(entry: Any, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
 
 
 def _descent(entry: Any) -> Iterator[dict[str, Any]]:
-    """Along whole paths of GD with eta = 1/lambda_M."""
+    """Yield rows on Lemma 50 and Theorem 17, along whole paths of GD with eta = 1/lambda_M."""
     leaps, counts, bounds, progress = 0.0, [], [], []
     for mean in entry.paths:
         eta = float(1 / log_ratio.curvature(NCE, np.array([mean]))[0][0])
@@ -136,7 +136,7 @@ def _descent(entry: Any) -> Iterator[dict[str, Any]]:
 
 
 def _newton(entry: Any) -> Iterator[dict[str, Any]]:
-    """With eta = lambda_rho/lambda_M, and with eta = 1."""
+    """Yield rows on Newton's method (Lemma 59, Theorem 18), eta = lambda_rho/lambda_M, and with eta = 1."""
     means = np.array(entry.newton, float)
     size = f"{grid(means)}, eta = lambda_rho/lambda_M"
     for loss in LOSSES:

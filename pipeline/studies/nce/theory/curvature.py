@@ -21,7 +21,7 @@ SMALLEST_LIMIT = 2 * np.pi**2 * np.sqrt(np.pi / 2)  # of sigma_min exp(R^2/8) R^
 
 
 def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
-    """Rows of `schemas.theory.Theory`."""
+    """Return rows of `schemas.theory.Theory` on Lemmas 46 to 48."""
     return theory.rows("nce", theory_id, LEMMA_46, [*_optimum(entry), *_slopes(entry), *_noise(entry)])
 
 
@@ -43,7 +43,7 @@ def _optimum(entry: Any) -> Iterator[dict[str, Any]]:
 
 
 def _scaled(loss: str, means: Array) -> tuple[Array, Array]:
-    """Extreme eigenvalues of H_*, times exp(R^2/8)."""
+    """Return the largest and the smallest eigenvalue of H_*, times exp(R^2/8)."""
     hessian = log_ratio.mean_problem(loss, means).hessian(mean_optimum(means))[:, 0]
     largest, smallest = log_ratio.extremes(hessian)
     return largest / families.mean_overlap(means), smallest / families.mean_overlap(means)

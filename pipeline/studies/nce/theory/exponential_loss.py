@@ -25,7 +25,7 @@ DEVIATIONS = 5.0  # standard errors within which Monte Carlo must agree with a c
 
 
 def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
-    """Rows of `schemas.theory.Theory`."""
+    """Return rows of `schemas.theory.Theory` on Lemmas 53, 54 and Theorem 21."""
     rng = stream(seed, "nce", theory_id)
     checks = [*_optimum(entry), *_sixteen(entry, rng), *_ball(entry), *_theorem_21(entry)]
     return theory.rows("nce", theory_id, LEMMA_53, checks)
@@ -50,7 +50,7 @@ def _optimum(entry: Any) -> Iterator[dict[str, Any]]:
 
 
 def _sixteen(entry: Any, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
-    """Closed forms in 33 coordinates, against Monte Carlo and over draws of the variances."""
+    """Yield rows on closed forms in 33 coordinates, against Monte Carlo and over draws of the variances."""
     variances = rng.uniform(*VARIANCES, (entry.draws, DIMENSION))
     between = families.diagonal_between(variances[0])
     x = np.sqrt(between) * rng.standard_normal((entry.samples, DIMENSION))
@@ -118,7 +118,7 @@ def _ball(entry: Any) -> Iterator[dict[str, Any]]:
 
 
 def _theorem_21(entry: Any) -> Iterator[dict[str, Any]]:
-    """The step size of Theorem 19 with the constants of Lemmas 53 and 54."""
+    """Yield rows on Theorem 21: the step size of Theorem 19 with the constants of Lemmas 53 and 54."""
     for mean in entry.steps:
         ratio, delta = float(families.largest_moment(mean)) ** 2, 1 / mean
         eta = delta / (2 * np.e * ratio**1.5)  # kappa and beta_u/beta_l at their bounds

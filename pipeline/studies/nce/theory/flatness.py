@@ -21,7 +21,7 @@ FAR = 16.0  # R from which the asymptotic form is held against the loss
 
 
 def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
-    """Rows of `schemas.theory.Theory`."""
+    """Return rows of `schemas.theory.Theory` on Propositions 7 and 8."""
     return theory.rows("nce", theory_id, PROPOSITION_7, [*_range(entry), *_around(entry)])
 
 

@@ -25,7 +25,7 @@ MINIMISER, CONVEXITY = SOURCE.format("Lemma 44"), SOURCE.format("Lemma 45")
 
 
 def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
-    """Rows of `schemas.theory.Theory`."""
+    """Return rows of `schemas.theory.Theory` on Definitions 19, 20 and Lemmas 44, 45."""
     rng = stream(seed, "nce", theory_id)
     checks = [
         *_derivatives(entry, rng),
@@ -146,7 +146,7 @@ def _minimiser(entry: Any, rng: np.random.Generator) -> Iterator[dict[str, Any]]
 
 
 def _printed() -> Iterator[dict[str, Any]]:
-    """Misprints of signs and factors."""
+    """Yield rows on misprints of signs and factors."""
     mean = 2.0
     printed = np.array([mean, -(mean**2) / 2 - families.LOG_NORMALISER])
     about = {"size": "R = 2", "erratum": "nce-optimum-sign", "source": SOURCE.format("section 4.1.3")}

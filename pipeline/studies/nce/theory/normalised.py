@@ -50,7 +50,7 @@ class Setting:
 
 
 def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
-    """Rows of `schemas.theory.Theory`."""
+    """Return rows of `schemas.theory.Theory` on Lemma 51, Theorem 19 and Corollary 2."""
     checks = []
     for loss in LOSSES:
         settings = [_setting(loss, mean, entry) for mean in entry.means]
@@ -109,7 +109,10 @@ def _theorem(settings: list[Setting]) -> Iterator[dict[str, Any]]:
 
 
 def _printed_lemma(settings: list[Setting], rng: np.random.Generator) -> Iterator[dict[str, Any]]:
-    """gamma delta/|g| for g/|g|: with exponentially small gradients that is no small step."""
+    """Yield rows on the misprint of Lemma 51, gamma delta/|g| for gamma g/|g|.
+
+    With exponentially small gradients the printed form is no small step.
+    """
     setting = settings[-1]
     problem = log_ratio.mean_problem(NCE, setting.mean)
     tau = outside(setting, rng, 100)
@@ -126,7 +129,10 @@ def _printed_lemma(settings: list[Setting], rng: np.random.Generator) -> Iterato
 
 
 def _printed_step(setting: Setting) -> Iterator[dict[str, Any]]:
-    """The bound needs eta = gamma; any smaller step size, which is allowed as printed, takes more steps."""
+    """Yield rows on the step size of Theorem 19, whose bound needs eta = gamma.
+
+    Any smaller step size, which is allowed as printed, takes more steps.
+    """
     about = {"erratum": "nce-theorem-19-step", "size": f"NCE, R = {setting.mean:g}, delta = 1/R"}
     for form, factor in (("printed", SMALLER), ("corrected", 1)):
         eta = setting.gamma / factor
@@ -138,7 +144,7 @@ def _printed_step(setting: Setting) -> Iterator[dict[str, Any]]:
 
 
 def _rate(setting: Setting) -> Iterator[dict[str, Any]]:
-    """The distance delta that is met within k steps, against k: gamma is proportional to delta."""
+    """Yield rows on the distance delta met within k steps, against k: gamma is proportional to delta."""
     deltas = setting.delta / np.array([1, 4, 16, 64])
     counts = [
         count(path(NCE, setting.mean, "ngd", setting.gamma * delta / setting.delta, float(delta), 100_000))
@@ -155,7 +161,10 @@ def _rate(setting: Setting) -> Iterator[dict[str, Any]]:
 
 
 def _corollary() -> Iterator[dict[str, Any]]:
-    """kappa |tau_0 - tau_*|^2 is the bound times delta^2, up to beta_u/beta_l = O(1)."""
+    """Yield rows on Corollary 2.
+
+    In it kappa |tau_0 - tau_*|^2 is the bound times delta^2, up to beta_u/beta_l = O(1).
+    """
     means = np.array(ASYMPTOTIC)
     squared = (mean_optimum(means)[:, 0] ** 2).sum(-1)
     exponent = slope(np.log(means), np.log(log_ratio.curvature(NCE, means)[2] * squared))

@@ -28,7 +28,7 @@ WALKED = 3.0  # largest R at which the steps of Theorem 20 are counted
 
 
 def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
-    """Rows of `schemas.theory.Theory`."""
+    """Return rows of `schemas.theory.Theory` on Theorem 20 and Lemmas 52, 60, 61."""
     means = np.array(entry.means, float)
     checks = [*_lemma_52(), *_lemma_60(means), *_lemma_61(means[means > 0]), *_theorem_20(means)]
     return theory.rows("nce", theory_id, LEMMA_60, checks)
@@ -63,7 +63,7 @@ def _lemma_60(means: Array) -> Iterator[dict[str, Any]]:
 
 
 def _lemma_61(means: Array) -> Iterator[dict[str, Any]]:
-    """With the first members of min and max, which need no Assumption 14."""
+    """Yield rows on Lemma 61, with the first members of min and max, which need no Assumption 14."""
     bc, ratio = families.mean_overlap(means), families.largest_moment(means) ** 2
     upper, lower = log_ratio.stability(NCE, means, 1 / means, RADII, ANGLES)
     allowed = 16 * np.exp(1.5 + 1 / means) * ratio**2 / bc

@@ -21,21 +21,23 @@ LIMIT, CLIP, UNMET = 0.5, 5.0, 1e6
 
 
 def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
-    """Rows of `schemas.theory.Theory`."""
+    """Return rows of `schemas.theory.Theory` on NCE-NUM1 to 4."""
     rng = stream(seed, "nce", theory_id)
     checks = [*_ratios(), *_shifted(entry.draws, rng), *_limited(rng), *_clamped(rng)]
     return theory.rows("nce", theory_id, SOURCE.format("section 4.1.6"), checks)
 
 
 def shifted_mean(values: Array) -> Array:
-    """NUM2: max(v) + mean(v - max(v)) along the last axis."""
+    """Return max(v) + mean(v - max(v)) along the last axis (NUM2)."""
     top = values.max(-1, keepdims=True)
     return (top + (values - top).mean(-1, keepdims=True))[..., 0]
 
 
 def sample_gradients(statistics_DxN: Array, is_data: Array, delta: Array, clip: float | None) -> Array:
-    """NCE gradients (N, D) of single samples; NUM4: psi is clamped to [-clip, clip], beyond which it is constant;
-    without ``clip`` there is no clamp."""
+    """Return the NCE gradients (N, D) of single samples.
+
+    NUM4: psi is clamped to [-clip, clip], beyond which it is constant; without ``clip`` there is no clamp.
+    """
     psi = delta @ statistics_DxN
     value = psi if clip is None else psi.clip(-clip, clip)
     slope = np.where(is_data, -special.expit(-value), special.expit(value))
@@ -46,7 +48,7 @@ def sample_gradients(statistics_DxN: Array, is_data: Array, delta: Array, clip: 
 
 
 def limited(gradients_NxD: Array, largest: float) -> Array:
-    """NUM3: each sample's gradient times min(1, K/|g|)."""
+    """Return each sample's gradient times min(1, K/|g|), K = ``largest`` (NUM3)."""
     norm = np.linalg.norm(gradients_NxD, axis=-1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
         return gradients_NxD * np.minimum(1, np.where(norm > 0, largest / norm, 1))
@@ -60,7 +62,7 @@ def other_bits(first: Array, second: Array) -> float:
 
 
 def _ratios() -> Iterator[dict[str, Any]]:
-    """NUM1: log-space ratios, where densities underflow."""
+    """Yield rows on NUM1: log-space ratios, where densities underflow."""
     x = 60.0
     densities = families.normal_density(x, np.array([FAR, 0.0]))
     yield row("ratio-densities", "p_*/q from densities is no number far out: number of densities that underflow",
@@ -83,7 +85,7 @@ def _shifted(draws: int, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
 
 
 def _batch(rng: np.random.Generator) -> tuple[Array, Array, Array]:
-    """Statistics (2, N), which of them are data, and a delta at which some are separated widely."""
+    """Return statistics (2, N), which of them are data, and a delta at which some are separated widely."""
     is_data = np.arange(SAMPLES) % 2 == 0
     x = rng.standard_normal(SAMPLES) + FAR / 4 * is_data
     return families.mean_statistics(x), is_data, np.array([3.0, 4.0])
