@@ -115,7 +115,7 @@ def read_lock(root: Path = Path()) -> Lock:
     Raises SandglassError if the file is not what DVC writes.
     """
     try:
-        text = (root / LOCK).read_text(encoding="utf-8")
+        text = (root / LOCK).read_bytes().decode()  # read_text would not tell the ends of lines apart
     except FileNotFoundError:
         text = ""
     except (OSError, UnicodeDecodeError) as error:

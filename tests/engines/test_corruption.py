@@ -79,7 +79,7 @@ def test_every_flipped_byte_is_noticed(tree: params.Params, monkeypatch: pytest.
     """All in one process, some 1,100 flips; what it reads is unchanged at the end."""
     missed = [*flip_tables(tree), *flip_checkpoints(tree), *flip_figures(tree)]
     # The committed text is the same every time.
-    monkeypatch.setattr(verify, "parse_lock", functools.cache(provenance.parse_lock))
+    monkeypatch.setattr(verify, "Lock", functools.cache(provenance.Lock))
     missed += flip_lock(tree)
     print(f"{sum(FLIPS.values())} flipped bytes: {FLIPS}; {len(missed)} not noticed")
     assert sum(FLIPS.values()) >= 1000
