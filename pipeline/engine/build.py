@@ -122,23 +122,27 @@ def duration(seconds: float) -> str:
 def _follow(process: subprocess.Popen[bytes], reference: Reference) -> None:
     """Show how far the build is until ``process`` ends; print what Snakemake says to the user."""
     started, shown, read = time.time(), 0.0, 0
+    began: dict[str, float] = {}
     terminal = sys.stderr.isatty()
     while process.poll() is None:
         time.sleep(TERMINAL_SECONDS)
         read = _pass_on(read)
         if time.monotonic() - shown > (TERMINAL_SECONDS if terminal else LOG_SECONDS):
             shown = time.monotonic()
-            if text := line(started, reference):
+            if text := line(started, reference, began):
                 _show(text, terminal)
     _pass_on(read)
-    if text := line(started, reference):
+    if text := line(started, reference, began):
         _show(text, terminal)
     if terminal:
         print(file=sys.stderr)
 
 
-def line(started: float, reference: Reference) -> str:
-    """Return the state of the build that began at ``started``; empty before it is known what will run."""
+def line(started: float, reference: Reference, began: dict[str, float]) -> str:
+    """Return the state of the build that began at ``started``; empty before it is known what will run.
+
+    ``began`` keeps when each job was first seen at work, for the next call.
+    """
     try:
         names = json.loads(PLAN.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -150,12 +154,29 @@ def line(started: float, reference: Reference) -> str:
         if found.get("finished", 0) > started and found["status"] == "done"
     }
     at_work = [name for name in names if name not in done and _began(name) > started]
-    elapsed = time.time() - started
-    planned, finished = (sum(map(reference.seconds, which)) for which in (names, done))
-    text = f"{len(done)} of {len(names)} jobs, {duration(elapsed)}"
-    if finished and len(done) < len(names):
-        text += f", about {duration(elapsed * (planned - finished) / finished)} left"
+    now = time.time()
+    spent = {name: now - began.setdefault(name, now) for name in at_work}
+    text = f"{len(done)} of {len(names)} jobs, {duration(now - started)}"
+    if done and len(done) < len(names):
+        took = {name: steps[name]["seconds"] for name in done}
+        waiting = [name for name in names if name not in done and name not in spent]
+        text += f", about {duration(_left(took, spent, waiting, now - started, reference))} left"
     return text + (f": {', '.join(at_work)}" if at_work else "")
+
+
+def _left(
+    took: dict[str, float], spent: dict[str, float], waiting: list[str], elapsed: float, reference: Reference
+) -> float:
+    """Return an estimate of the seconds until a build ends.
+
+    Jobs that are done ``took`` seconds here, those at work have ``spent`` some. The rest will need what the reference
+    machine needed, times how much slower this machine was so far, as many at a time as so far.
+    """
+    pace = sum(took.values()) / max(sum(map(reference.seconds, took)), 1.0)
+    work = sum(pace * reference.seconds(name) for name in waiting)
+    work += sum(max(pace * reference.seconds(name) - seconds, 0.0) for name, seconds in spent.items())
+    at_once = (sum(took.values()) + sum(spent.values())) / max(elapsed, 1.0)
+    return work / max(at_once, 1.0)
 
 
 def _step(name: str, root: Path = Path()) -> dict[str, Any]:
