@@ -70,8 +70,11 @@ def reduce(tree: Workspace) -> None:
     def fewer(params: dict[str, Any]) -> None:
         for section, names in (("datasets", DATASETS), ("runs", RUNS), ("theory", CHECKS)):
             params[section] = {name: params[section][name] for name in names}
+        # Claims read the tables of all experiments: those of the others have no rows.
+        tables = dict.fromkeys(table for entry in params["experiments"].values() for table in entry["tables"])
         params["experiments"] = {EXPERIMENT: params["experiments"][EXPERIMENT]}
-        params["experiments"][EXPERIMENT] |= {"theory": CHECKS, "figures": ["variation"]}
+        own = {"theory": CHECKS, "tables": list(tables), "figures": ["variation"]}
+        params["experiments"][EXPERIMENT] |= own
 
     tree.change(fewer, PARAMS)
 
