@@ -306,7 +306,7 @@ def test_rebuild_compares(built: Workspace, tmp_path: Path) -> None:
 
 
 def test_rebuild_with_the_runs_from_here(built: Workspace, tmp_path: Path) -> None:
-    flip(built.path / "data/runs/toy/toy-b/model.safetensors", 900_000)  # not as recorded: not taken
+    flip(built.path / "data/runs/toy/toy-b/toy-b.safetensors", 900_000)  # not as recorded: not taken
     scratch = str(tmp_path / "scratch")
     done = built.run(
         "python", "-m", "pipeline", "trace", "toy:1", "--rebuild", "--keep-runs", "--workspace", scratch
