@@ -114,9 +114,9 @@ def smoke_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Worksp
     def build(study: str, path: Path) -> Workspace:
         # One thread each, two at a time; `test_determinism` asks for the same bytes from two threads.
         options = ("--cores", "2", "--max-threads", "1", "--resources", "gpu=2")
+        workspace = lay_out(path / "tree", [study])
         with serving(path) as env:
-            workspace = lay_out(path / "tree", [study], env)
-            done = workspace.snakemake(*options)
+            done = workspace.snakemake(*options, **env)
         assert done.status == 0, done.output
         return workspace
 
