@@ -118,25 +118,24 @@ if __name__ == "__main__":
         importlib.import_module(name)
     gc.freeze()  # a look at all these objects would copy their memory
     module, *arguments = serve(socket_path)
+    engine = ENGINES.get(Path(module).name)
+    file = (
+        module if engine else module.replace(".", "/") + ("/__main__.py" if module == "pipeline" else ".py")
+    )
+    sys.argv = [file, *arguments]
     status: object = 0
-    if engine := ENGINES.get(Path(module).name):
-        sys.argv = [module, *arguments]
-        try:
+    try:
+        if engine:
             status = importlib.import_module(engine).main()
-        except SystemExit as end:
-            status = end.code or 0
-    else:
-        file = module.replace(".", "/") + ("/__main__.py" if module == "pipeline" else ".py")
-        sys.argv = [file, *arguments]
-        try:
+        else:
             runpy.run_module(module, run_name="__main__", alter_sys=True)
-        except SystemExit as end:
-            status = end.code or 0
+    except SystemExit as end:
+        status = end.code or 0
+    if not engine:
         record(imports, file, arguments)
-    if isinstance(status, str):
+    if isinstance(status, str):  # as `sys.exit` says it
         print(status, file=sys.stderr)
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(
-        status if isinstance(status, int) else status is not None
-    )  # the usual end visits every object as well
+    # Not sys.exit: the usual end visits every object as well.
+    os._exit(status if isinstance(status, int) else status is not None)

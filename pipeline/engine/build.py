@@ -122,27 +122,23 @@ def duration(seconds: float) -> str:
 def _follow(process: subprocess.Popen[bytes], reference: Reference) -> None:
     """Show how far the build is until ``process`` ends; print what Snakemake says to the user."""
     started, shown, read = time.time(), 0.0, 0
-    began: dict[str, float] = {}
     terminal = sys.stderr.isatty()
     while process.poll() is None:
         time.sleep(TERMINAL_SECONDS)
         read = _pass_on(read)
         if time.monotonic() - shown > (TERMINAL_SECONDS if terminal else LOG_SECONDS):
             shown = time.monotonic()
-            if text := line(started, reference, began):
+            if text := line(started, reference):
                 _show(text, terminal)
     _pass_on(read)
-    if text := line(started, reference, began):
+    if text := line(started, reference):
         _show(text, terminal)
     if terminal:
         print(file=sys.stderr)
 
 
-def line(started: float, reference: Reference, began: dict[str, float]) -> str:
-    """Return the state of the build that began at ``started``; empty before it is known what will run.
-
-    ``began`` keeps when each job was first seen at work, for the next call.
-    """
+def line(started: float, reference: Reference) -> str:
+    """Return the state of the build that began at ``started``; empty before it is known what will run."""
     try:
         names = json.loads(PLAN.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -155,7 +151,7 @@ def line(started: float, reference: Reference, began: dict[str, float]) -> str:
     }
     at_work = [name for name in names if name not in done and _began(name) > started]
     now = time.time()
-    spent = {name: now - began.setdefault(name, now) for name in at_work}
+    spent = {name: now - _began(name) for name in at_work}
     text = f"{len(done)} of {len(names)} jobs, {duration(now - started)}"
     if done and len(done) < len(names):
         took = {name: steps[name]["seconds"] for name in done}
@@ -188,9 +184,9 @@ def _step(name: str, root: Path = Path()) -> dict[str, Any]:
 
 
 def _began(name: str) -> float:
-    """Return when a job last wrote to its log; 0 if never."""
+    """Return when a job last took its lock, in which it writes as it begins; 0 if never."""
     try:
-        return (graph.LOGS / f"{name}.log").stat().st_mtime
+        return (graph.STATE / "jobs" / f"{name}.lock").stat().st_mtime
     except OSError:
         return 0.0
 

@@ -11,7 +11,6 @@ from pipeline.kit import charts
 
 # One hue, ever darker; steep at small weights, where most are. Even 0 is not white: white is masked.
 WEIGHTS, BLUES = [0, 0.1, 0.3, 0.6, 1], ["#EEF4FA", "#C3DAEE", "#7FB2DA", "#2B74B3", "#06264D"]
-TICKS = [0, 0.2, 0.4, 0.6, 0.8, 1]  # of the legend
 QUERY, KEY = "query", "key"
 
 
@@ -44,28 +43,24 @@ def attention_map(
     shown = {KEY: list(range(len(text)))}
     shown[QUERY] = shown[KEY] if queries is None else queries
     rows = QUERY if columns == KEY else KEY
-    channels: list[dict[str, Any]] = [
-        {
-            "title": name,
-            "sort": shown[name],
-            "axis": alt.Axis(**axis),
-            "scale": alt.Scale(domain=shown[name]),
-        }
-        for name in (columns, rows)
-    ]
+
+    def placed(name: str) -> dict[str, Any]:
+        domain = shown[name]
+        return {"title": name, "sort": domain, "axis": alt.Axis(**axis), "scale": alt.Scale(domain=domain)}
+
     colour = alt.Color(
         f"{shade}:Q",
         title=title,
         scale=alt.Scale(domain=WEIGHTS, range=BLUES),
-        legend=alt.Legend(orient="bottom", gradientLength=240, values=TICKS),
+        legend=alt.Legend(orient="bottom", gradientLength=240, values=charts.UNIT),
     )
     drawn = [QUERY, KEY, "weight", *([shade] if shade != "weight" else []), *(["box"] if boxes else [])]
     base = (
         alt.Chart(frame.select(drawn))
         .transform_calculate(**{f"{name}_token": f"'{text}'[datum.{name}]" for name in (QUERY, KEY)})
         .encode(
-            x=alt.X(f"{columns}:O", **channels[0]),
-            y=alt.Y(f"{rows}:O", **channels[1]),
+            x=alt.X(f"{columns}:O", **placed(columns)),
+            y=alt.Y(f"{rows}:O", **placed(rows)),
             tooltip=[
                 alt.Tooltip("query:O"),
                 alt.Tooltip("query_token:N", title="query token"),

@@ -32,6 +32,7 @@ PALETTE = [BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK, YELLOW]
 
 Figure = tuple[alt.TopLevelMixin, pl.DataFrame]  # what a function of a figure returns: the chart, its data
 
+UNIT = [0, 0.2, 0.4, 0.6, 0.8, 1]  # ticks of shares
 PNG_SCALE = 2
 DIGITS = (
     6  # significant digits of the numbers in a specification: far more than can be seen, or read in a tooltip

@@ -17,7 +17,6 @@ from pipeline.store.paths import FIGURE_SUFFIXES, figure_path
 
 # Of no use in an image, where nothing inside is read out, and more than half of a large one.
 _READ_OUT = re.compile(r' (?:aria-[a-z]+|role)="[^"]*"')
-_RGB = re.compile(r"rgb\((\d+), (\d+), (\d+)\)")
 _SIZE = re.compile(r'<svg[^>]* width="([0-9.]+)" height="([0-9.]+)"')
 
 
@@ -83,10 +82,8 @@ def picture(specification: Path, file: Path) -> None:
 
 
 def _light(image: str) -> str:
-    """Return the image without what pages say beside it, its colours in fewer letters."""
-    return _RGB.sub(
-        lambda rgb: "#{:02x}{:02x}{:02x}".format(*map(int, rgb.groups())), _READ_OUT.sub("", image)
-    )
+    """Return the image without what pages say beside it."""
+    return _READ_OUT.sub("", image)
 
 
 def _path(study: Study, name: str, suffix: str) -> Path:

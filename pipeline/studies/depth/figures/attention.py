@@ -19,13 +19,13 @@ SCALED = "Weights relative to the largest of each map: ReLU attention has no sca
 
 
 def fig3(context: Results) -> Figure:
-    """Draw Figure 3: a two-layer model on reasoning probes."""
+    """Figure 3: a two-layer model on reasoning probes."""
     probes = [probe for probe, run in PROBES.items() if run == TWO_PAIRS]
     return _maps(context, probes, "Attention on reasoning probes (Figure 3)")
 
 
 def fig3b(context: Results) -> Figure:
-    """Draw DEP-F3b: a two-layer model on template probes."""
+    """DEP-F3b: a two-layer model on template probes."""
     probes = [probe for probe, run in PROBES.items() if run == GENERALIZATION[2]]
     return _maps(context, probes, "Attention on template probes (section 6.2)")
 
@@ -98,7 +98,7 @@ def _told(part: pl.DataFrame, probe: str) -> list[str]:
 
 
 def agreement(context: Results) -> Figure:
-    """Draw DEP-A1: cosine of trained and constructed attention, layer by layer, before and after training."""
+    """DEP-A1: cosine of trained and constructed attention, layer by layer, before and after training."""
     name = "Agreement of trained with constructed attention"
     shown = pl.col("experiment").is_in(["exp-1", "exp-5", "ablation"])
     table = context.table("agreement").filter(shown & pl.col("cosine").is_not_null())

@@ -30,7 +30,6 @@ DEPTHS: dict[int, tuple[str, list[int]]] = {
     7: (charts.SKY, [1, 0]),
     8: (charts.GREY, [6, 4]),
 }
-UNIT = [0, 0.2, 0.4, 0.6, 0.8, 1]  # ticks of shares
 JUDGED_SPLIT = pl.col("split") == pl.col("task").replace_strict(JUDGED)
 ACCURACY, LOSS = "accuracy", "loss"  # columns of curves
 STEPS = "steps of training"

@@ -13,7 +13,7 @@ from pipeline.studies.depth.names import CONTEXTUAL
 
 
 def fig7(context: Results) -> Figure:
-    """Draw Figure 7: heads, layers and examples on contextual generalization."""
+    """Figure 7: heads, layers and examples on contextual generalization."""
     name = "Heads, layers and examples on contextual generalization (Figure 7)"
     curves, summary = context.table("curves"), context.table("summary")
     wanted = (pl.col("experiment") == "exp-3") | pl.col("run").is_in([CONTEXTUAL[3], CONTEXTUAL[4]])

@@ -13,17 +13,17 @@ from pipeline.studies.depth.names import GENERALIZATION, MEMORIZATION, REASONING
 
 
 def fig4(context: Results) -> Figure:
-    """Draw Figure 4: heads on memorization."""
+    """Figure 4: heads on memorization."""
     return _heads(context, "sc", MEMORIZATION[1], "Heads on memorization (Figure 4)", "one layer")
 
 
 def fig5(context: Results) -> Figure:
-    """Draw Figure 5: heads on reasoning."""
+    """Figure 5: heads on reasoning."""
     return _heads(context, "ic_qa", REASONING[2], "Heads on reasoning (Figure 5)", "two layers")
 
 
 def fig6(context: Results) -> Figure:
-    """Draw Figure 6: heads on generalization."""
+    """Figure 6: heads on generalization."""
     return _heads(context, "tm", GENERALIZATION[2], "Heads on generalization (Figure 6)", "two layers")
 
 

@@ -28,7 +28,7 @@ LOOKS = {
 
 
 def fig2(context: Results) -> Figure:
-    """Draw Figure 2: accuracy and loss by depth on the four tasks."""
+    """Figure 2: accuracy and loss by depth on the four tasks."""
     curves, summary = context.table("curves"), context.table("summary")
     parts, rows, words = [], [], []
     depths = sorted({depth for runs in FIGURE_2.values() for depth in runs})
@@ -55,7 +55,7 @@ def fig2(context: Results) -> Figure:
 
 
 def final_accuracy(context: Results) -> Figure:
-    """Draw the final accuracy by task and depth, with intervals and both levels of chance (claims 1 to 4)."""
+    """Final accuracy by task and depth, with intervals and both levels of chance (claims 1 to 4)."""
     name = "Final accuracy by depth"
     other = pl.col("split").is_in(list(OTHERS))
     shown = pl.col("experiment").is_in(["exp-1", "control"])
@@ -111,7 +111,7 @@ def _by_depth(data: pl.DataFrame) -> Any:
     shapes = alt.Scale(domain=list(LOOKS), range=[shape for _, shape in LOOKS.values()])
     axis, told = "accuracy", "largest score among"
     colour = alt.Color("among:N", title=told, scale=colours, legend=alt.Legend(orient="top", columns=2))
-    x = alt.X("value:Q", title=axis, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(values=common.UNIT))
+    x = alt.X("value:Q", title=axis, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(values=charts.UNIT))
     base = alt.Chart(data).encode(
         y=alt.Y("row:N", title=None, sort=data["row"].to_list(), axis=alt.Axis(ticks=False, domain=False)),
         yOffset=alt.YOffset(
@@ -129,7 +129,7 @@ def _by_depth(data: pl.DataFrame) -> Any:
 
 
 def learning_rates(context: Results) -> Figure:
-    """Draw the training loss against the learning rate, by task and depth."""
+    """Training loss against the learning rate, by task and depth."""
     name = "Training loss by learning rate"
     table = context.table("learning_rates").filter(experiment="exp-1")
     if not table.height:
@@ -198,7 +198,7 @@ def _by_task(chart: Any) -> Any:
 
 
 def contextual_settings(context: Results) -> Figure:
-    """Draw contextual generalization by two and three layers from other starts, and with Adam (ours)."""
+    """What contextual generalization took: two and three layers from other starts, and with Adam (ours)."""
     name = "Contextual generalization under other settings"
     curves, summary = context.table("curves"), context.table("summary")
     here = (pl.col("experiment") == "ablation") | pl.col("run").is_in([CONTEXTUAL[2], CONTEXTUAL[3]])

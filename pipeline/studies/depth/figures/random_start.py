@@ -8,11 +8,11 @@ import polars as pl
 from pipeline.kit import charts
 from pipeline.kit.charts import Figure, empty
 from pipeline.kit.results import Results
-from pipeline.studies.depth.figures.common import JUDGED_SPLIT, UNIT, shape_name
+from pipeline.studies.depth.figures.common import JUDGED_SPLIT, shape_name
 
 
 def random_start(context: Results) -> Figure:
-    """Draw DEP-R2: how many models learn from a random start, with SGD and with Adam (EXP-5)."""
+    """DEP-R2: how many models learn from a random start, with SGD and with Adam (EXP-5)."""
     name = "Learning from a random start"
     known = context.table("runs").select("run", "init", "optimizer").unique()
     table = context.table("accuracy").filter(JUDGED_SPLIT, among="outputs").join(known, on="run")
@@ -44,7 +44,7 @@ def random_start(context: Results) -> Figure:
         "share:Q",
         title="share of models with at least 99%",
         scale=alt.Scale(domain=[0, 1]),
-        axis=alt.Axis(values=UNIT),
+        axis=alt.Axis(values=charts.UNIT),
     )
     bars = base.mark_bar(color=charts.SKY, height=18).encode(x=x, tooltip=["run:N", "n_solved:Q", "models:Q"])
     texts = base.mark_text(align="left", dx=6, color=charts.INK).encode(x=alt.value(0), text="text:N")

@@ -52,17 +52,17 @@ EXACT, TRAINED = "exact by construction", "trained"
 
 
 def fig1(context: Results) -> Figure:
-    """Draw Figure 1: last-layer maps of four standard models on D4, boxes at the last unmatched open bracket."""
+    """Figure 1: last-layer maps of four standard models on D4, boxes at the last unmatched open bracket."""
     return maps(context, FIGURE_1, "Attention of standard models, second layer")
 
 
 def fig2(context: Results) -> Figure:
-    """Draw Figure 2: maps of models with a minimal first layer on D4."""
+    """Figure 2: maps of models with a minimal first layer on D4."""
     return maps(context, FIGURE_2, "Attention of models with a minimal first layer")
 
 
 def variation(context: Results) -> Figure:
-    """Draw DYCK-E3: variation of last-layer attention on D4, both start conventions, beside the published values.
+    """DYCK-E3: variation of last-layer attention on D4, both start conventions, beside the published values.
 
     The paper does not say whether its maps include the start token: the published values stand in both panels.
     """
@@ -171,7 +171,7 @@ def _variation_title(table: pl.DataFrame) -> alt.TitleParams:
 
 
 def exact_solvers(context: Results) -> Figure:
-    """Draw DYCK-F11 (ours): attention of solvers that are exact by construction, beside trained models and
+    """DYCK-F11 (ours): attention of solvers that are exact by construction, beside trained models and
     random maps."""
     rows: list[dict[str, Any]] = []
     for row in theory_points(context, r"exact-variation-sigma(?<x>[0-9.]+)").iter_rows(named=True):

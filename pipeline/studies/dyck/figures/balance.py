@@ -13,5 +13,5 @@ if TYPE_CHECKING:
 
 
 def fig3(context: Results) -> Figure:
-    """Draw Figure 3: balance violation against accuracy at length, one point per model, both arms."""
+    """Figure 3: balance violation against accuracy at length, one point per model, both arms."""
     return scatter(context, COMPLETE, "trained on complete strings")

@@ -15,7 +15,6 @@ from pipeline.studies.dyck.names import ARMS, PROBE, START_SIGN
 if TYPE_CHECKING:
     from pipeline.kit.results import Results
 
-UNIT = [0, 0.2, 0.4, 0.6, 0.8, 1]  # ticks of shares
 LOG_TITLE = "attention variation (log scale)"
 PROBE_TEXT = "[[[[]]]](((())))"  # D4: footnote 10
 CELL = 15  # pixels of one attention weight

@@ -40,7 +40,7 @@ Chosen = tuple[str, dict[str, Any]]  # what a panel is called, and which head it
 
 
 def fig4(context: Results) -> Figure:
-    """Draw Figure 4: layers 2 to 4 of the four-layer model with the most maps that can be read and mislead."""
+    """Figure 4: layers 2 to 4 of the four-layer model with the most maps that can be read and mislead."""
     maps = _uniform(context).filter(run=COPY_DEEP)
     change = (pl.col("acc_after") - pl.col("acc_before")).abs().max()
     ranked = (
@@ -61,7 +61,7 @@ def fig4(context: Results) -> Figure:
 
 
 def fig5(context: Results) -> Figure:
-    """Draw Figure 5: the one layer of models that copy, with and without ways around attention."""
+    """Figure 5: the one layer of models that copy, with and without ways around attention."""
     lifts = _lifts(context).filter(pl.col("key_class").is_in(BRACKETS))
     spread = lifts.group_by(HEAD).agg((pl.col("lift").max() - pl.col("lift").min()).alias("spread"))
     chosen = []
@@ -73,7 +73,7 @@ def fig5(context: Results) -> Figure:
 
 
 def fig6(context: Results) -> Figure:
-    """Draw Figure 6: two heads of one model with four layers of four heads, one that looks at one kind of
+    """Figure 6: two heads of one model with four layers of four heads, one that looks at one kind of
     bracket and one that looks at the current position."""
     own = (
         _lifts(context)

@@ -58,7 +58,7 @@ PROBES = {PROBE: "D4", TABLE_1_PROBE: "D5", LONG_PROBE: "a prefix of 28"}
 
 
 def fig7(context: Results) -> Figure:
-    """Draw Figure 7: second-layer maps of standard models trained on prefixes, two setups with two
+    """Figure 7: second-layer maps of standard models trained on prefixes, two setups with two
     initialisations each."""
     return maps(
         context, FIGURE_7, "Attention of standard models trained on prefixes, second layer", start=True
@@ -66,18 +66,18 @@ def fig7(context: Results) -> Figure:
 
 
 def fig8(context: Results) -> Figure:
-    """Draw Figure 8: second-layer maps of models trained on prefixes, on a prefix as long as the training data."""
+    """Figure 8: second-layer maps of models trained on prefixes, on a prefix as long as the training data."""
     title = "Attention on a longer prefix, second layer"
     return maps(context, FIGURE_8, title, LONG_PROBE, start=True, cell=LONG_CELL)
 
 
 def fig9(context: Results) -> Figure:
-    """Draw Figure 9: maps of models with a minimal first layer that were trained on prefixes."""
+    """Figure 9: maps of models with a minimal first layer that were trained on prefixes."""
     return maps(context, FIGURE_9, "Attention of minimal-first-layer models trained on prefixes", start=True)
 
 
 def prefix_variation(context: Results) -> Figure:
-    """Draw DYCK-E6: variation of models trained on prefixes, for every reading of what the text leaves open."""
+    """DYCK-E6: variation of models trained on prefixes, for every reading of what the text leaves open."""
     table = context.table("variation").filter(
         pl.col("last_layer"), pl.col("run").is_in(list(PREFIX_RUNS)), head=0
     )
@@ -153,5 +153,5 @@ def prefix_variation(context: Results) -> Figure:
 
 
 def fig10(context: Results) -> Figure:
-    """Draw Figure 10: balance violation against accuracy at length, for models trained on prefixes."""
+    """Figure 10: balance violation against accuracy at length, for models trained on prefixes."""
     return scatter(context, PREFIX, "trained on prefixes")

@@ -19,7 +19,7 @@ TRAINED = {VARIATION: "attention variation on D4", "acc_close in distribution": 
 
 
 def training_length(context: Results) -> Figure:
-    """Draw variation and accuracy of M1 after trainings of different length (ours: the text gives no number
+    """Variation and accuracy of M1 after trainings of different length (ours: the text gives no number
     of steps)."""
     table = context.table("readings").filter(pl.col("quantity").is_in(list(TRAINED)), choice=TRAINING_LENGTH)
     data = table.select("steps", "reading", "quantity", "value", "lo", "hi", "n", "published").sort(

@@ -9,7 +9,6 @@ import polars as pl
 
 from pipeline.kit import charts
 from pipeline.kit.charts import Figure
-from pipeline.studies.dyck.figures.common import UNIT
 from pipeline.studies.dyck.names import (
     LINEAR,
     MINIMAL,
@@ -38,7 +37,7 @@ ONE_MODEL, EVEN, LIKE = "one model", "uniform attention", f"stack-like from {STA
 
 
 def stack_score(context: Results) -> Figure:
-    """Draw DYCK-A4, evidence for claim 4: how often, and how much, attention looks at the last unmatched open
+    """DYCK-A4, evidence for claim 4: how often, and how much, attention looks at the last unmatched open
     bracket."""
     models = STACK_LABELS | {run: "k={}, D={}, {} layers (M8)".format(*cell) for cell, run in TABLE_1.items()}
     table = context.table("stack_score").filter(pl.col("run").is_in(list(models)), head=0)
@@ -63,7 +62,7 @@ def stack_score(context: Results) -> Figure:
         ("stack_argmax", "share of queries with most weight there"),
         ("stack_mass", "mean weight there"),
     ):
-        ticks = alt.Axis(values=UNIT)
+        ticks = alt.Axis(values=charts.UNIT)
         x = alt.X(f"{column}:Q", title=told, scale=alt.Scale(domain=[0, 1]), axis=ticks)
         names = alt.Axis(
             ticks=False, domain=False, grid=True, labelLimit=220, labels=column == "stack_argmax"

@@ -22,7 +22,7 @@ CELL = 13  # pixels of one attention weight
 
 
 def table1(context: Results) -> Figure:
-    """Draw Table 1: variation by layer on the sentences of D5, published and ours, on either kind of training data."""
+    """Table 1: variation by layer on the sentences of D5, published and ours, on either kind of training data."""
     table = context.table("variation_table1").sort("lang_k", "lang_D", "n_layers", "layer", "data")
     data = _table1_data(table)
     cells = data["cell"].unique(maintain_order=True).to_list()
@@ -148,6 +148,6 @@ def _table1_words(data: pl.DataFrame) -> str:
 
 
 def fig13(context: Results) -> Figure:
-    """Draw DYCK-F13 (Li 2025, Figure 2.18): third-layer maps of several three-layer models on one fixed sentence."""
+    """DYCK-F13 (Li 2025, Figure 2.18): third-layer maps of several three-layer models on one fixed sentence."""
     title = "Attention of three-layer models, third layer"
     return maps(context, FIGURE_13, title, TABLE_1_PROBE, start=True, cell=CELL)

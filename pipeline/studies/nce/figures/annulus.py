@@ -17,7 +17,7 @@ B_TITLE, C_TITLE = "b", "c − log √2π"
 
 
 def fig41(context: Results) -> Figure:
-    """Draw Figure 4.1: region V of Eq. 4.17, the annulus around the optimum, and its largest gradient."""
+    """Figure 4.1: region V of Eq. 4.17, the annulus around the optimum, and where its gradient is largest."""
     annulus = context.table("annulus").sort("R", "r")
     tested = annulus["R"].to_list()
     mean = SHOWN if SHOWN in tested or not tested else max(tested)
@@ -113,7 +113,7 @@ def _layers(
 
 
 def annulus(context: Results) -> Figure:
-    """Draw how the largest gradient on a circle decays with R (Lemma 49), its limit, the printed range."""
+    """Lemma 49: how fast the largest gradient on a circle decays with R, its limit, and the printed range."""
     data = context.table("annulus").sort("R", "r").with_columns(pl.col("r").cast(pl.String).alias("radius"))
     colour = alt.Color(
         "radius:N",

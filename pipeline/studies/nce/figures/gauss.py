@@ -29,10 +29,7 @@ KEY = ["dim", "method", "eta", "step"]
 
 
 def fig42(context: Results) -> Figure:
-    """Draw Figure 4.2: smallest distance so far against updates.
-
-    All step sizes are faint, the selected ones strong.
-    """
+    """Figure 4.2: smallest distance so far against updates; all step sizes faint, the selected ones strong."""
     runs = _shown(context.table("gauss_runs")).with_columns(method_name())
     seeds = runs["seed"].n_unique()
     data = (
@@ -114,10 +111,8 @@ def _panel(data: pl.DataFrame, chosen: pl.DataFrame, dim: int, rule: str) -> Any
 
 
 def step_sizes(context: Results) -> Figure:
-    """Draw the smallest distance after all updates against the step size.
-
-    In 1-d it is also drawn without samples, and with rounding.
-    """
+    """Smallest distance after all updates against the step size; in 1-d also without samples, and with
+    rounding."""
     final = _shown(context.table("gauss_final")).with_columns(method_name())
     data = (
         final.group_by("dim", "method", "eta")

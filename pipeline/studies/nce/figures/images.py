@@ -27,10 +27,8 @@ SMALLEST = 1e-8  # what is less is drawn there: a logarithmic axis has no 0
 
 
 def fig43(context: Results) -> Figure:
-    """Draw Figure 4.3: loss against updates, rows by noise and rule.
-
-    All step sizes are faint, the selected one strong.
-    """
+    """Figure 4.3: loss against updates, all step sizes faint, the selected one strong; rows by noise and
+    rule."""
     data, selected = _lines(context), context.table("digits_selected")
     blocks = list(
         data.select("dataset", "q_kind")

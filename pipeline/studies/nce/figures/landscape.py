@@ -27,7 +27,7 @@ GUIDED_FROM = 4.0
 
 
 def landscape(context: Results) -> Figure:
-    """Draw loss and curvature at the optimum against R², for NCE and eNCE."""
+    """Loss and curvature at the optimum against R², NCE and eNCE."""
     data = (
         context.table("landscape")
         .unpivot(list(QUANTITIES), index=["R", "loss"], variable_name="quantity", value_name="value")
@@ -68,7 +68,7 @@ def landscape(context: Results) -> Figure:
 
 
 def kappa(context: Results) -> Figure:
-    """Draw the condition number at the optimum against R, the slopes of theory, and residuals of the fits."""
+    """Condition number at the optimum against R with the slopes of theory, and the residuals of the fits."""
     data = context.table("landscape").filter(pl.col("R") > 0).sort("loss", "R").with_columns(loss_name())
     rates = {
         row["loss"]: row for row in context.table("rates").filter(quantity="kappa").iter_rows(named=True)

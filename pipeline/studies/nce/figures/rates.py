@@ -12,7 +12,7 @@ WORDS = {"loss_opt": "L*", "sig_max": "σ_max(H*)", "sig_min": "σ_min(H*)", "ka
 
 
 def residuals(context: Results) -> Figure:
-    """Draw the residuals of every fitted rate."""
+    """Residuals of every fitted rate."""
     fits = context.table("rates").with_columns(loss_name())
     told = {
         (row["quantity"], row["loss"]): f"{WORDS.get(row['quantity'], row['quantity'])}, {row['name']}"

@@ -33,10 +33,8 @@ MEANS = [2, 3, 4, 5, 6, 8, 10, 16]
 
 
 def steps(context: Results) -> Figure:
-    """Draw steps of GD and Newton's method against R², of NGD against R, with fitted lines.
-
-    The source is Theorems 17 to 19.
-    """
+    """Steps of GD and Newton's method against R², of NGD against R, with fitted lines (Theorems 17 to
+    19)."""
     table = context.table("steps").filter(pl.col("rule") != THEOREM_19, pl.col("steps") > 0)
     frames = [
         table.filter(loss=loss, optimizer=optimizer, target=target).with_columns(walk=pl.lit(name))
@@ -100,7 +98,7 @@ def _lines(context: Results) -> pl.DataFrame:
 
 
 def bounds(context: Results) -> Figure:
-    """Draw the steps that NGD takes with the step size of Theorem 19, and the bound on them."""
+    """Theorem 19: steps that NGD takes with the step size of the theorem, and the bound on them."""
     table = context.table("steps").filter(rule=THEOREM_19).sort("loss", "R").with_columns(loss_name())
     data = table.unpivot(
         ["steps", "bound"], index=["R", "name"], variable_name="what", value_name="value"
@@ -133,7 +131,7 @@ def bounds(context: Results) -> Figure:
 
 
 def newton(context: Results) -> Figure:
-    """Draw Newton's method with step size 1, which Theorem 18 does not cover."""
+    """Newton's method with step size 1, which Theorem 18 does not cover."""
     data = context.table("full_newton").sort("loss", "R", "step").with_columns(loss_name())
     shown = data.filter(pl.col("dist") >= 1e-4).with_columns(pl.col("R").cast(pl.String).alias("mean"))
     most = int(largest(shown["step"]))
