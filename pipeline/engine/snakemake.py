@@ -46,7 +46,7 @@ def begin(workflow: Any, config: dict[str, Any]) -> Params:
     try:
         if config:
             raise SandglassError(
-                "--config and --configfile are refused: results are built from the parameter files alone; "
+                "--config and --configfile are refused: results are built from params.yaml and params/ alone; "
                 "edit them, or use dvc exp run -S scale=paper"
             )
         params = parameters.load()
