@@ -36,6 +36,8 @@ COMMANDS = {
     "why": [("python", "-m", "pipeline", "why")],
     "list": [("python", "-m", "pipeline", "list")],
 }
+# Seconds that each may take with ten studies.
+LIMITS = {"dvc status": 15, "snakemake -n": 8, "make reproduce": 15, "why": 5, "list": 5}
 
 
 @dataclass
@@ -124,11 +126,12 @@ def _sampled(tree: Workspace, env: dict[str, str]) -> Iterator[list[float]]:
 
 def measure(counts: tuple[int, ...] = (5, 10)) -> list[Cost]:
     """Return what the engines cost with each number of studies in ``counts``."""
-    found = []
+    costs = []
     for studies in counts:
+        print(f"engines: building {studies} copies of the toy study", file=sys.stderr)
         with tempfile.TemporaryDirectory() as folder:
-            found.append(cost(workspace(Path(folder) / "tree", studies), studies))
-    return found
+            costs.append(cost(workspace(Path(folder) / "tree", studies), studies))
+    return costs
 
 
 def table(costs: list[Cost]) -> str:
