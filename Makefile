@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
-.PHONY: help env reproduce test lint bench kill audit clean
+.PHONY: help env reproduce test lint audit bench kill advisories clean
 .DEFAULT_GOAL := help
 
 help:  ## what can be made
@@ -32,6 +32,10 @@ lint: env  ## formatters, linters and types
 test: env lint  ## environment, linters, tests; STUDY=dyck: the tests of one study
 	pytest -n 2 --dist worksteal $(if $(STUDY),--study $(STUDY))
 
+audit: env  ## fetch what is published and check it, without training anything
+	dvc pull --quiet --allow-missing
+	@python -m pipeline audit
+
 bench: env  ## speed beside the plainest way to do the same; writes benchmarks/RESULTS.md
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r requirements-bench.txt
 	python benchmarks/bench.py
@@ -42,9 +46,9 @@ kill: env  ## SIGKILL at random moments, fifty times: does the next run end the 
 # Every pin is asked about by itself, and --strict fails for one that the service does not know: without it, an
 # index that answers for PyPI but has no advisories would pass as "no known vulnerabilities".
 ADVISORIES := https://pypi.org/pypi/pip/24.0/json
-audit: env  ## known vulnerabilities of the pinned packages; asks pypi.org
+advisories: env  ## known vulnerabilities of the pinned packages; asks pypi.org
 	@python -c 'import sys, urllib.request as r; r.urlopen(sys.argv[1], timeout=15)' $(ADVISORIES) 2>/dev/null || { \
-		echo "audit: $(ADVISORIES) does not answer, so nothing was audited: try again with a way to pypi.org" >&2; exit 1; }
+		echo "advisories: $(ADVISORIES) does not answer, so nothing was asked: try again with a way to pypi.org" >&2; exit 1; }
 	pip-audit --strict --no-deps --disable-pip --progress-spinner off \
 		$(addprefix -r ,$(wildcard requirements*.txt) constraints.txt)
 

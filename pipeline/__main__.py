@@ -67,7 +67,7 @@ def figures(key: Key) -> None:
 
 
 @app.command()
-def claims(key: Key) -> None:
+def judge(key: Key) -> None:
     """Judge the claims of a study."""
     _step("claims", key)
 
@@ -265,6 +265,40 @@ def export(
         sys.stdout.write(text)
     else:
         access.write_text(csv, text)
+
+
+@app.command()
+def claims(
+    study: Annotated[str | None, typer.Option(help="those of one study")] = None,
+    verdict: Annotated[
+        str | None, typer.Option(help="holds, holds partly, undecided, fails or not tested")
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Show the published claims and how each stands: this build and the reference sets, the best evidence first."""
+    from pipeline.audit.claims import show_all
+
+    show_all(study, verdict, as_json=json)
+
+
+@app.command()
+def show(
+    claim: Annotated[str, typer.Argument(metavar="STUDY:NUMBER", help="for instance dyck:5")],
+    json: AsJson = False,
+) -> None:
+    """Show one claim: what it says, each gate that tests it, what was measured, and what reference sets found."""
+    from pipeline.audit.claims import show as run
+
+    run(claim, as_json=json)
+
+
+@app.command()
+def audit(json: AsJson = False) -> None:
+    """Check all that is published, without training: md5s, code, parameters; claims and figures made again."""
+    from pipeline.audit.inspection import run
+
+    if not run(as_json=json):
+        raise typer.Exit(1)
 
 
 @app.command()

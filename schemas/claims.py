@@ -6,10 +6,30 @@ import pandera.polars as pa
 import polars as pl
 from pandera.api.polars.types import PolarsData
 
-REPRODUCED = "reproduced"
-NOT_REPRODUCED = "not reproduced"
+# Of a gate: whether the effect that it asks for (a direction, an order, a bound) is there.
+HOLDS = "holds"
+FAILS = "fails"
+UNDECIDED = "undecided at this scale"  # the interval of what was measured reaches across a bar
 NOT_TESTED = "not tested at this scale"
-PARTLY = "partly"  # of a whole claim: some of its testable gates hold
+PARTLY = "holds partly"  # of a whole claim: some of its tested gates hold
+VERDICTS = [HOLDS, PARTLY, UNDECIDED, FAILS, NOT_TESTED]
+
+# Of a gate: where the published number lies, beside the interval of what was measured.
+INSIDE = "inside our interval"
+OUTSIDE = "outside our interval"
+NO_INTERVAL = "no interval to compare with"
+NONE_PUBLISHED = "none published"
+SIZES = [INSIDE, OUTSIDE, NO_INTERVAL, NONE_PUBLISHED, NOT_TESTED]
+
+# What a gate tests: what the source says, our form of a statement that is misprinted, or our own check that
+# measurements and formulas agree.
+STATED = "published statement"
+CORRECTED = "corrected form"
+OWN = "own check"
+KINDS = [STATED, CORRECTED, OWN]
+
+# How the source says a published number.
+NUMBER, FLOOR, CEILING = FORMS = ["number", "at least", "at most"]
 
 SCALES = ["smoke", "quick", "paper"]
 
@@ -19,15 +39,21 @@ class Claims(pa.DataFrameModel):
 
     study: pl.String
     claim: pl.String = pa.Field(str_matches=r"^[0-9]+[a-z]?$", description="its number in the chapter")
+    statement: pl.String = pa.Field(str_length={"min_value": 1}, description="the claim in a sentence")
     gate: pl.String = pa.Field(
         str_length={"min_value": 1}, description="the model or quantity that is tested"
     )
+    kind: pl.String = pa.Field(isin=KINDS, description="whose statement is tested")
     predicate: pl.String = pa.Field(str_length={"min_value": 1})
     source: pl.String = pa.Field(str_length={"min_value": 1}, description="paper and section")
     published: pl.Float64 = pa.Field(
         nullable=True, description="a number printed in the source; of a printed range the lower end"
     )
     published_high: pl.Float64 = pa.Field(nullable=True, description="of a printed range the upper end")
+    published_form: pl.String = pa.Field(
+        isin=["", *FORMS], description="how the source says it; empty for none"
+    )
+    derivation: pl.String = pa.Field(description="how a number that is not printed follows from printed ones")
     bound: pl.String = pa.Field(description="what the gate asks of value and interval")
     value: pl.Float64 = pa.Field(nullable=True, description="ours; null where it could not be measured")
     lo: pl.Float64 = pa.Field(nullable=True, description="bootstrap interval over replicas")
@@ -39,7 +65,15 @@ class Claims(pa.DataFrameModel):
     excluded_reason: pl.String
     scale_needed: pl.String = pa.Field(isin=SCALES)
     scale: pl.String = pa.Field(isin=SCALES)
-    verdict: pl.String = pa.Field(isin=[REPRODUCED, NOT_REPRODUCED, NOT_TESTED])
+    verdict: pl.String = pa.Field(
+        isin=[HOLDS, FAILS, UNDECIDED, NOT_TESTED], description="whether the effect is there"
+    )
+    size: pl.String = pa.Field(isin=SIZES, description="where the published number lies")
+    replicas_needed: pl.Int32 = pa.Field(
+        ge=1,
+        nullable=True,
+        description="replicas that would decide an undecided gate, by the spread of these",
+    )
     reason: pl.String = pa.Field(str_length={"min_value": 1})
     params_hash: pl.String = pa.Field(str_length={"min_value": 1})
 
@@ -50,12 +84,12 @@ class Claims(pa.DataFrameModel):
         ordered = True
         unique = ["study", "claim", "gate"]
 
-    @pa.dataframe_check(name="what is reproduced was measured, at a scale that can show it")
-    def reproduced_is_measured(cls, data: PolarsData) -> pl.LazyFrame:
+    @pa.dataframe_check(name="what holds was measured, at a scale that can show it")
+    def what_holds_is_measured(cls, data: PolarsData) -> pl.LazyFrame:
         order = {scale: rank for rank, scale in enumerate(SCALES)}
         rank = {name: pl.col(name).replace_strict(order, default=-1) for name in ("scale", "scale_needed")}
         measured = pl.col("value").is_not_null() & (rank["scale"] >= rank["scale_needed"])
-        return data.lazyframe.select((pl.col("verdict") != REPRODUCED) | measured)
+        return data.lazyframe.select(~pl.col("verdict").is_in([HOLDS, UNDECIDED]) | measured)
 
     @pa.dataframe_check(name="a printed range has two ends")
     def range_has_two_ends(cls, data: PolarsData) -> pl.LazyFrame:
@@ -68,9 +102,6 @@ class Claims(pa.DataFrameModel):
     def excluded_has_reason(cls, data: PolarsData) -> pl.LazyFrame:
         return data.lazyframe.select((pl.col("excluded") > 0) == (pl.col("excluded_reason") != ""))
 
-
-def upgraded(claims: pl.DataFrame) -> pl.DataFrame:
-    """Return a claims table of an older reference set with the columns that were added since, empty."""
-    added = {"published_high": pl.lit(None, pl.Float64), "bound": pl.lit("")}
-    missing = [value.alias(name) for name, value in added.items() if name not in claims.columns]
-    return claims.with_columns(missing).select(*Claims.to_schema().columns)
+    @pa.dataframe_check(name="a published number has a form")
+    def published_has_a_form(cls, data: PolarsData) -> pl.LazyFrame:
+        return data.lazyframe.select((pl.col("published_form") == "") == pl.col("published").is_null())

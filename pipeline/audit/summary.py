@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections import Counter
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from pipeline import params
-from pipeline.audit import hashing, provenance, worktree
+from pipeline.audit import elsewhere
+from pipeline.audit.claims import overview
 from pipeline.engine import graph
+from pipeline.errors import SandglassError
 from pipeline.params import Params
+from pipeline.references import reading, standing
 from pipeline.store import paths
 
 
@@ -39,7 +40,7 @@ def summarise(status: int) -> None:
         counts = ", ".join(f"{count} {step}" for step, count in absent.items())
         console.print(f"  not here: {counts} (never built here, or left behind by dvc pull --allow-missing)")
     _claims(console, loaded)
-    _next(console, status, failed, missing)
+    _next(console, loaded, status, failed, missing)
 
 
 def _noted(job: graph.Job) -> dict[str, Any]:
@@ -51,45 +52,31 @@ def _noted(job: graph.Job) -> dict[str, Any]:
 
 
 def _claims(console: Console, loaded: Params) -> None:
-    """Print the claims of each study that has some here, beside the committed ones."""
+    """Print how the claims of each study stand that has some here, beside the committed ones where they differ."""
     for study in loaded.studies:
         try:
-            ours = json.loads(paths.claims_path(study, "json").read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            rows = standing.rows(study, partial=True)
+        except SandglassError as error:
+            console.print(f"claims of {study}: {escape(str(error))}", soft_wrap=True)
             continue
-        before = _committed(study)
-        verdicts = Counter(claim["verdict"] for claim in ours.values())
-        counts = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common())
-        table = Table(title=f"claims of {study}: {counts}", title_justify="left")
-        for column in ("claim", "verdict", "model or quantity", "ours", "committed"):
-            table.add_column(column, justify="right" if column in ("ours", "committed") else "left")
-        for claim, found in sorted(ours.items(), key=lambda item: (len(item[0]), item[0])):
-            for i, (gate, row) in enumerate(found["gates"].items()):
-                old = before.get(claim, {}).get("gates", {}).get(gate, {}).get("value")
-                first = (claim, found["verdict"]) if i == 0 else ("", "")
-                table.add_row(*first, escape(gate), _number(row["value"]), _number(old))
-        console.print(table)
-        console.print(f"figures: {paths.figure_folder(study, '*')}/*.svg", soft_wrap=True)
-        console.print(f"claims table: {paths.claims_path(study, 'parquet')}", soft_wrap=True)
+        if rows:
+            console.print(overview(study, standing.lines(rows), _committed(study)))
+            console.print(f"figures: {paths.figure_folder(study, '*')}/*.svg", soft_wrap=True)
 
 
-def _committed(study: str) -> dict[str, Any]:
-    """Return the claims that the committed dvc.lock names, if DVC's cache or remote still holds them."""
-    text = worktree.committed(provenance.LOCK)
-    path = paths.claims_path(study, "json")
-    try:
-        stage = provenance.Lock(text or "", "the committed dvc.lock")[f"claims@{study}"]
-        found: dict[str, Any] = json.loads(hashing.stored_file(stage.outs[path].md5) or b"{}")
-    except (KeyError, ValueError):
+def _committed(study: str) -> dict[str, str]:
+    """Return how each claim stands by the committed dvc.lock, if its claims can still be read."""
+    claims = elsewhere.committed_claims(study, elsewhere.committed_lock())
+    if claims is None:
         return {}
-    return found
+    return {
+        line.claim: line.verdict for line in standing.lines(standing.beside_sets(claims, reading.load(study)))
+    }
 
 
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.4g}"
-
-
-def _next(console: Console, status: int, failed: list[graph.Job], missing: list[graph.Job]) -> None:
+def _next(
+    console: Console, loaded: Params, status: int, failed: list[graph.Job], missing: list[graph.Job]
+) -> None:
     """Say what to type next."""
     index = paths.REPORT / "index.html"
     if failed:
@@ -98,14 +85,7 @@ def _next(console: Console, status: int, failed: list[graph.Job], missing: list[
     if status:
         console.print("next: see above why it ended, then run the same command again; it continues")
         return
-    lock = subprocess.run(
-        ["git", "status", "--porcelain", "dvc.lock"], capture_output=True, text=True, check=False
-    )
-    if lock.stdout.strip():
-        console.print(
-            "dvc.lock differs from the committed one: compare the columns above; "
-            "git diff dvc.lock names the files, git checkout dvc.lock && dvc checkout goes back"
-        )
+    console.print(escape(elsewhere.distance(loaded.studies, loaded.scale)), soft_wrap=True)
     if not missing:
         console.print(f"next: open {index}, or edit a parameter file and run snakemake again")
     elif index.is_file():

@@ -78,7 +78,7 @@ def results(chain: Chain) -> Iterator[Check]:
         check, stage = partial(Check, job.stage), chain.stage(job)
         for entry in chain.data(job):
             if entry.path == REFERENCE:
-                yield from _folder(chain, entry, None, "data", check)
+                yield from folder(chain, entry, None, "data", check)
             else:
                 yield _link(chain, entry, check)
         whole: dict[Entry, set[Path]] = {}
@@ -93,7 +93,7 @@ def results(chain: Chain) -> Iterator[Check]:
             yield from _seal(path, check)
         for entry, paths in whole.items():  # the page of the report stands for all files of the report
             wanted = None if set(paths) == {REPORT / "index.html"} else paths
-            yield from _folder(chain, entry, wanted, "output", check)
+            yield from folder(chain, entry, wanted, "output", check)
 
 
 def references(chain: Chain) -> Iterator[Check]:
@@ -102,7 +102,7 @@ def references(chain: Chain) -> Iterator[Check]:
     for path in (artifact.path for artifact in chain.artifacts if artifact.job is None):
         entry = reference_set(path)
         if entry is not None:
-            yield from _folder(chain, entry, {path} if path.is_file() else None, "output", check)
+            yield from folder(chain, entry, {path} if path.is_file() else None, "output", check)
         elif worktree.committed(path) is None:
             yield check(
                 "output", str(path), NOT_CHECKED, "neither a .dvc file nor a commit has a record of it"
@@ -207,7 +207,7 @@ def _file(chain: Chain, path: Path, recorded: str, kind: str, check: Maker) -> C
     return check(kind, str(path), MISMATCH, f"recorded {_short(recorded)}, here {_short(here)}")
 
 
-def _folder(chain: Chain, entry: Entry, wanted: set[Path] | None, kind: str, check: Maker) -> Iterator[Check]:
+def folder(chain: Chain, entry: Entry, wanted: set[Path] | None, kind: str, check: Maker) -> Iterator[Check]:
     """Check the ``wanted`` files (or all) of a recorded folder, and that no others lie there."""
     here = hashing.files_in(entry.path)
     listing = chain.contents(entry)

@@ -7,8 +7,6 @@ reference machine is in ``profiles/times.json``; the estimate scales it by what 
 from __future__ import annotations
 
 import json
-import os
-import platform
 import shutil
 import subprocess
 import sys
@@ -18,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import params
-from pipeline.engine import graph
+from pipeline.engine import graph, machine
 from pipeline.errors import SandglassError
 
 PLAN = graph.STATE / "plan.json"  # written by Snakemake's process when it knows what it will run
@@ -82,8 +80,10 @@ def build(study: str | None = None) -> int:
     return process.returncode
 
 
-def record(machine: str, elapsed: float, root: Path = Path()) -> int:
-    """Write what the jobs of this work tree took to ``profiles/times.json``, at the scale of params.yaml.
+def record(elapsed: float, root: Path = Path()) -> int:
+    """Write what the jobs of this work tree took, and on which machine, to ``profiles/times.json``.
+
+    ``elapsed`` is the time of the whole build in seconds, at the scale of params.yaml.
 
     Returns how many jobs have a record in logs/steps/.
     """
@@ -94,7 +94,7 @@ def record(machine: str, elapsed: float, root: Path = Path()) -> int:
     }
     file = root / TIMES
     kept: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-    kept[loaded.scale] = {"machine": machine, "elapsed": elapsed, "jobs": jobs}
+    kept[loaded.scale] = {"machine": machine.description(), "elapsed": elapsed, "jobs": jobs}
     file.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     return len(jobs)
 
@@ -211,9 +211,3 @@ def _show(text: str, terminal: bool) -> None:
 
 def _say(text: str) -> None:
     print(f"sandglass: {text}", file=sys.stderr, flush=True)
-
-
-def machine() -> str:
-    """Return this machine in a few words: its cores and processor."""
-    model = platform.processor() or platform.machine()
-    return f"{os.cpu_count()} cores ({model})"

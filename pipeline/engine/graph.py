@@ -87,8 +87,9 @@ class Job:
 
     @property
     def command(self) -> str:
-        """Return the command line that both engines call."""
-        return f"python -m pipeline {self.step}" + ("" if self.step == "report" else f" {self.id}")
+        """Return the command line that both engines call; `claims` there shows claims, and `judge` makes them."""
+        verb = "judge" if self.step == "claims" else self.step
+        return f"python -m pipeline {verb}" + ("" if self.step == "report" else f" {self.id}")
 
     @property
     def stage(self) -> str:
@@ -222,6 +223,15 @@ def _fields(job: Job, own: Any) -> dict[str, str]:
 def code_words(step: str) -> list[str]:
     """Return the code inputs of a step as dvc.yaml states them, with fields in braces; folders end in /."""
     return [word.replace("{step}", step) for word in (_EVERY + _CODE[step]).split()]
+
+
+def is_published(path: Path) -> bool:
+    """Return whether dvc.yaml lets ``dvc push`` take the output ``path``.
+
+    Datasets, checkpoints with their curves, and the report are large, and can be built again from the rest.
+    """
+    kind = path.parts[1]
+    return kind not in ("datasets", "report") and (kind != "runs" or path.suffix == ".json")
 
 
 def _jobs(params: Params) -> list[Job]:

@@ -117,24 +117,24 @@ def _run(job: graph.Job, params: Params, log: TextIO, overridden: list[str]) -> 
     module = importlib.import_module(f"pipeline.steps.{job.step}")
     started = time.time()
     with _staging(job) as staging:
-        context = _context(job, params, staging, log)
-        context.notes |= {"scale": params.scale, "params_hash": context.params_hash}
-        context.notes["software_overridden"] = overridden
+        seen = context(job, params, staging, log)
+        seen.notes |= {"scale": params.scale, "params_hash": seen.params_hash}
+        seen.notes["software_overridden"] = overridden
         try:
-            module.run(context)
+            module.run(seen)
             _publish(job, params, staging)
         except BaseException as error:
             log.write(traceback.format_exc())
-            _record(context, started, f"failed: {_reason(error)}")
+            _record(seen, started, f"failed: {_reason(error)}")
             if isinstance(error, (SandglassError, KeyboardInterrupt)):
                 raise
             where = f"{graph.LOGS}/{job.name}.log"
             raise SandglassError(f"{job.step} {job.id} failed: {_reason(error)} (details: {where})") from None
-        context.say(f"done in {time.time() - started:.1f} s")
-        _record(context, started, "done")
+        seen.say(f"done in {time.time() - started:.1f} s")
+        _record(seen, started, "done")
 
 
-def _context(job: graph.Job, params: Params, staging: Path, log: TextIO) -> Job:
+def context(job: graph.Job, params: Params, staging: Path, log: TextIO) -> Job:
     """Return what the step may see: a step that read more than its job tracks could go stale unseen."""
     reads_settings = job.step in ("analyse", "figures", "claims")
     return Job(

@@ -11,7 +11,8 @@ from typing import Any
 import polars as pl
 
 from pipeline.kit.extremes import column_max
-from pipeline.kit.verdicts import Condition, Gate, Measured, within
+from pipeline.kit.verdicts import Condition, Gate, Measured, Published, within
+from schemas.claims import STATED
 
 Evidence = tuple[Measured | None, str]
 
@@ -59,18 +60,23 @@ def check_gate(
     gate: str,
     check: str,
     source: str,
-    published: float | None = None,
+    published: Published | float | None = None,
+    kind: str = STATED,
 ) -> Gate:
     """Return the gate that holds exactly if the theory check ``check`` does; ``theory`` has the rows by their check."""
     row = theory.get(check)
     if row is None:
-        return Gate(claim, gate, check, source, (), None, f"no theory check is named {check}")
+        return Gate(
+            claim, gate, check, source, (), None, f"no theory check is named {check}", published, kind=kind
+        )
     if row["comparison"] == "within":
         conditions: tuple[Condition, ...] = within(row["bound"], row["tolerance"])
     else:
         conditions = (Condition("value", row["comparison"], row["bound"]),)
     measured = Measured(row["measured"])
-    return Gate(claim, gate, row["statement"], row["source"], conditions, measured, published=published)
+    return Gate(
+        claim, gate, row["statement"], row["source"], conditions, measured, published=published, kind=kind
+    )
 
 
 def failures(theory: pl.DataFrame, entry: str) -> Evidence:

@@ -1,22 +1,40 @@
 """Verdicts on published claims: computed from what was measured, never typed.
 
-A `Gate` is one testable piece of a claim: a measurement and the conditions that it has to meet. Its verdict is
-*reproduced* if all conditions hold, *not reproduced* if one fails, and *not tested at this scale* if the scale
-is too small to show it or the runs it needs are not in params.yaml. A claim of several gates is *partly*
-reproduced where some of its testable gates hold.
+A `Gate` is one testable piece of a claim: a measurement and the conditions that it has to meet. Two questions are
+answered apart. *The effect*: the verdict says whether what is claimed (a direction, an order, a bound) holds, fails, is
+undecided because the interval of the measurement reaches across a bar, or was not tested. *The size*: whether the
+number that the source prints lies inside our interval. What kind of statement a gate tests (`schemas.claims.KINDS`)
+stands beside both, and is never mixed in a count.
 """
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
-from schemas.claims import NOT_REPRODUCED, NOT_TESTED, PARTLY, REPRODUCED, SCALES, Claims
+from pipeline.errors import SandglassError
+from schemas.claims import (
+    CEILING,
+    FAILS,
+    FLOOR,
+    HOLDS,
+    INSIDE,
+    NO_INTERVAL,
+    NONE_PUBLISHED,
+    NOT_TESTED,
+    NUMBER,
+    OUTSIDE,
+    PARTLY,
+    SCALES,
+    STATED,
+    UNDECIDED,
+    Claims,
+)
 
 _NAMES = {"value": "value", "lo": "lower end", "hi": "upper end"}
 _OPERATORS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
@@ -33,6 +51,32 @@ class Measured:
     excluded: int = 0
     excluded_reason: str = ""
 
+    @property
+    def is_broken(self) -> bool:
+        """Return whether there is an interval of which an end is not defined."""
+        return (self.lo, self.hi) != (None, None) and not (defined(self.lo) and defined(self.hi))
+
+
+@dataclass(frozen=True)
+class Published:
+    """A number of the source, or what follows from its numbers.
+
+    ``high`` is the upper end of a printed range; ``form`` says whether the source prints the number itself or a bound
+    (`schemas.claims.FORMS`); ``derivation`` says how a number that is not printed follows from those that are, for
+    instance ``2.27 / 2.85``.
+    """
+
+    value: float
+    high: float | None = None
+    form: str = NUMBER
+    derivation: str = ""
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Return the lowest and the highest value that the source allows."""
+        low = -math.inf if self.form == CEILING else self.value
+        return low, math.inf if self.form == FLOOR else self.value if self.high is None else self.high
+
 
 @dataclass(frozen=True)
 class Condition:
@@ -43,11 +87,33 @@ class Condition:
     bound: float
 
     def holds(self, measured: Measured) -> bool:
-        """Return whether ``measured`` meets the condition; False where the number is not defined."""
+        """Return whether the number meets the bound; False where the number is not defined."""
         number = getattr(measured, self.what)
-        return (
-            number is not None and not math.isnan(number) and _OPERATORS[self.comparison](number, self.bound)
-        )
+        return defined(number) and bool(_OPERATORS[self.comparison](number, self.bound))
+
+    def verdict(self, measured: Measured) -> str:
+        """Return whether the bound is met by the whole interval, by none of it, or undecided by a part of it.
+
+        Without an interval the value alone decides. A number that is not defined fails, and so does an interval of
+        which an end is not.
+        """
+        if measured.is_broken or not (defined(measured.value) and defined(getattr(measured, self.what))):
+            return FAILS
+        numbers = [number for number in (measured.value, measured.lo, measured.hi) if number is not None]
+        meets = _OPERATORS[self.comparison]
+        met = {bool(meets(number, self.bound)) for number in numbers}
+        return UNDECIDED if len(met) == 2 else HOLDS if met == {True} else FAILS
+
+    def replicas(self, measured: Measured) -> float:
+        """Return how many replicas would make an interval short enough not to reach across the bound.
+
+        The half of the interval that reaches across shrinks as one over the square root of their number; infinite
+        where the value is the bound.
+        """
+        distance = abs(float(measured.value or 0.0) - self.bound)
+        end = measured.lo if self.bound < float(measured.value or 0.0) else measured.hi
+        half = abs(float(measured.value or 0.0) - float(end if end is not None else math.nan))
+        return (measured.n or 0) * (half / distance) ** 2 if distance else math.inf
 
     @property
     def text(self) -> str:
@@ -55,12 +121,16 @@ class Condition:
         return f"{_NAMES[self.what]} {self.comparison} {self.bound:.4g}"
 
     def describe(self, measured: Measured) -> str:
-        """Return what was found, for instance ``upper end 0.31 < 0.5`` or ``value 0.62, not < 0.5``."""
-        number = getattr(measured, self.what)
-        name = _NAMES[self.what]
-        if number is None or math.isnan(number):
+        """Return what was found, for instance ``upper end 0.31 < 0.5`` ``value 0.62, not < 0.5``,
+        ``the interval 0.4 to 0.6 reaches across 0.5``."""
+        number, name = getattr(measured, self.what), _NAMES[self.what]
+        if not defined(number):
             return f"{name} not defined"
+        if measured.is_broken:
+            return "interval not defined"
         relation = f"{self.comparison} {self.bound:.4g}"
+        if self.verdict(measured) == UNDECIDED:
+            return f"the interval {measured.lo:.4g} to {measured.hi:.4g} reaches across {self.bound:.4g}"
         return (
             f"{name} {number:.4g} {relation}"
             if self.holds(measured)
@@ -68,14 +138,22 @@ class Condition:
         )
 
 
+def defined(number: float | None) -> bool:
+    """Return whether ``number`` is neither None nor NaN."""
+    return number is not None and not math.isnan(number)
+
+
 def within(center: float, tolerance: float) -> tuple[Condition, Condition]:
-    """Return the two conditions that the value lies within ``center`` ± ``tolerance``."""
+    """Return the conditions that the value lies within ``center`` ± ``tolerance``."""
     return Condition("value", ">=", center - tolerance), Condition("value", "<=", center + tolerance)
 
 
 @dataclass(frozen=True)
 class Gate:
-    """One row of the claims table; ``measured`` is None, with ``missing`` saying why, if there is nothing to test."""
+    """One row of the claims table; ``measured`` is None, with ``missing`` saying why, if there is nothing to test.
+
+    ``published`` is a number that the source prints; what else can be said of it, `Published` says.
+    """
 
     claim: str
     gate: str
@@ -84,38 +162,87 @@ class Gate:
     conditions: tuple[Condition, ...]
     measured: Measured | None
     missing: str = ""
-    published: float | None = None  # printed in the source; of a printed range the lower end
-    published_high: float | None = None  # of a printed range the upper end
+    published: Published | float | None = None
     scale_needed: str = "quick"
+    kind: str = STATED
 
     def verdict(self, scale: str) -> tuple[str, str]:
-        """Return the verdict at ``scale``, and the reason."""
+        """Return the verdict on the effect at ``scale``, and the reason."""
         if self.measured is None:
             return NOT_TESTED, self.missing
         if SCALES.index(scale) < SCALES.index(self.scale_needed):
             return NOT_TESTED, f"needs scale {self.scale_needed}, this is {scale}"
-        if self.measured.value is None or math.isnan(self.measured.value):
-            return NOT_REPRODUCED, "value not defined"  # also where the conditions look at the interval alone
-        failed = [condition for condition in self.conditions if not condition.holds(self.measured)]
-        told = "; ".join(condition.describe(self.measured) for condition in failed or self.conditions)
-        return (NOT_REPRODUCED if failed else REPRODUCED), told
+        if not defined(self.measured.value):
+            return FAILS, "value not defined"  # also where the conditions look at the interval alone
+        by_condition = {condition: condition.verdict(self.measured) for condition in self.conditions}
+        verdict = next((v for v in (FAILS, UNDECIDED) if v in by_condition.values()), HOLDS)
+        told = [each.describe(self.measured) for each, found in by_condition.items() if found == verdict]
+        return verdict, "; ".join(dict.fromkeys(told))
+
+    def replicas(self, scale: str) -> int | None:
+        """Return how many replicas would decide the gate, judged by the spread of those there are.
+
+        None where it is decided, or where no number of them would tell.
+        """
+        if self.measured is None or self.verdict(scale)[0] != UNDECIDED:
+            return None
+        across = [each for each in self.conditions if each.verdict(self.measured) == UNDECIDED]
+        needed = max(each.replicas(self.measured) for each in across)
+        return math.ceil(round(needed, 6)) if self.measured.n and needed < MOST_REPLICAS else None
+
+    def size(self, scale: str) -> str:
+        """Return where the published number lies: inside our interval, outside, or why that cannot be said."""
+        if self.quoted is None:
+            return NONE_PUBLISHED
+        if self.measured is None or self.verdict(scale)[0] == NOT_TESTED:
+            return NOT_TESTED
+        lo, hi = self.measured.lo, self.measured.hi
+        if lo is None or hi is None or not (defined(lo) and defined(hi)):
+            return NO_INTERVAL
+        low, high = self.quoted.ends
+        return INSIDE if low <= hi and lo <= high else OUTSIDE
+
+    @property
+    def quoted(self) -> Published | None:
+        """Return the published number with what is said of it."""
+        plain = isinstance(self.published, float | int)
+        return Published(float(self.published)) if plain else self.published  # type: ignore[arg-type,return-value]
 
 
-def table(gates: Iterable[Gate], study: str, scale: str, params_hash: str) -> pl.DataFrame:
-    """Return the claims table (`schemas.claims.Claims`) of ``gates``."""
+MOST_REPLICAS = 1_000_000  # nobody would run more
+COUNTED = {HOLDS: "hold", FAILS: "fail", UNDECIDED: "undecided", NOT_TESTED: "not_tested"}
+
+
+def table(
+    gates: Iterable[Gate], statements: Mapping[str, str], study: str, scale: str, params_hash: str
+) -> pl.DataFrame:
+    """Return the claims table (`schemas.claims.Claims`) of ``gates``; ``statements`` says each claim in a sentence.
+
+    Raises SandglassError if a claim has no sentence.
+    """
     rows = []
     for gate in gates:
+        if gate.claim not in statements:
+            raise SandglassError(f"claim {gate.claim} of {study} has no sentence that says it")
         measured = gate.measured or Measured(None)
         verdict, reason = gate.verdict(scale)
-        same = ("claim", "gate", "predicate", "source", "published", "published_high", "scale_needed")
+        quoted = gate.quoted
+        same = ("claim", "gate", "kind", "predicate", "source", "scale_needed")
         rows.append(
             {name: getattr(gate, name) for name in same}
             | {name: getattr(measured, name) for name in Measured.__dataclass_fields__}
             | {
                 "study": study,
+                "statement": statements[gate.claim],
+                "published": quoted and quoted.value,
+                "published_high": quoted and quoted.high,
+                "published_form": quoted.form if quoted else "",
+                "derivation": quoted.derivation if quoted else "",
                 "bound": " and ".join(condition.text for condition in gate.conditions),
                 "scale": scale,
                 "verdict": verdict,
+                "size": gate.size(scale),
+                "replicas_needed": gate.replicas(scale),
                 "reason": reason,
                 "params_hash": params_hash,
             }
@@ -124,30 +251,37 @@ def table(gates: Iterable[Gate], study: str, scale: str, params_hash: str) -> pl
     return pl.DataFrame(rows, schema=schema).with_columns(pl.selectors.float().fill_nan(None))
 
 
+def whole(verdicts: Iterable[str]) -> str:
+    """Return the verdict on a claim whose gates have these verdicts.
+
+    Gates that were not tested say nothing. Where some of the others hold and some do not, the claim holds partly; where
+    none holds and one fails, it fails.
+    """
+    found = {verdict for verdict in verdicts if verdict != NOT_TESTED}
+    if not found:
+        return NOT_TESTED
+    if len(found) == 1:
+        return found.pop()
+    return PARTLY if HOLDS in found else FAILS
+
+
 def summary(claims: pl.DataFrame) -> pl.DataFrame:
-    """Return a row per study and claim, in order: verdict and how many gates hold, fail, are not tested."""
-    counts = claims.group_by("study", "claim", maintain_order=True).agg(
-        (pl.col("verdict") == REPRODUCED).sum().alias("hold"),
-        (pl.col("verdict") == NOT_REPRODUCED).sum().alias("fail"),
-        (pl.col("verdict") == NOT_TESTED).sum().alias("not_tested"),
-    )
-    hold, fail = pl.col("hold") > 0, pl.col("fail") > 0
-    verdict = (
-        pl.when(hold & fail)
-        .then(pl.lit(PARTLY))
-        .when(hold)
-        .then(pl.lit(REPRODUCED))
-        .when(fail)
-        .then(pl.lit(NOT_REPRODUCED))
-        .otherwise(pl.lit(NOT_TESTED))
-    )
-    return counts.select("study", "claim", verdict.alias("verdict"), "hold", "fail", "not_tested")
+    """Return one row per study and claim, in order: its verdict, and how many of its gates have each verdict."""
+    rows = []
+    for (study, claim), gates in claims.group_by("study", "claim", maintain_order=True):
+        found = gates["verdict"].to_list()
+        counts = {name: found.count(verdict) for verdict, name in COUNTED.items()}
+        rows.append(
+            {"study": study, "claim": claim, "statement": gates["statement"][0], "verdict": whole(found)}
+            | counts
+        )
+    texts = dict.fromkeys(("study", "claim", "statement", "verdict"), pl.String)
+    return pl.DataFrame(rows, schema=texts | dict.fromkeys(COUNTED.values(), pl.UInt32))
 
 
 def as_metrics(claims: pl.DataFrame) -> dict[str, Any]:
-    """Return the claims for ``dvc metrics``: by claim, its verdict and, by gate, verdict and value."""
-    verdicts = {row["claim"]: row["verdict"] for row in summary(claims).iter_rows(named=True)}
-    found: dict[str, Any] = {claim: {"verdict": verdict, "gates": {}} for claim, verdict in verdicts.items()}
-    for row in claims.iter_rows(named=True):
-        found[row["claim"]]["gates"][row["gate"]] = {"verdict": row["verdict"], "value": row["value"]}
-    return found
+    """Return the same for ``dvc metrics``: by claim, its verdict and how many of its gates have each."""
+    names = ("verdict", *COUNTED.values())
+    return {
+        row["claim"]: {name: row[name] for name in names} for row in summary(claims).iter_rows(named=True)
+    }

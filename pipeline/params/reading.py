@@ -29,6 +29,9 @@ def read(root: Path, name: str) -> dict[str, Any]:
     """
     try:
         text = (root / name).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        hint = "; change to the folder of a clone of Sandglass, and try again" if name == FILE else ""
+        raise SandglassError(f"{name}: there is no such file in {root.resolve()}{hint}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise SandglassError(f"{name}: cannot be read: {error}") from None
     try:

@@ -16,9 +16,10 @@ from typing import Any, Protocol
 import polars as pl
 
 from pipeline.references.record import RECORD, kept_path, read_record
+from pipeline.references.upgrade import upgraded
 from pipeline.store import tables
 from pipeline.store.paths import REFERENCE
-from schemas.claims import NOT_TESTED, Claims, upgraded
+from schemas.claims import NOT_TESTED, Claims
 from schemas.theory import Theory
 
 __all__ = ["RECORD", "Reference", "Row", "beside", "load", "owner", "read_table", "stranger", "table_files"]

@@ -276,8 +276,11 @@ def _claims(site: Site, artifact: Artifact) -> Card:
     study = site.studies[artifact.job.study]
     made = Card(_doc(Claims, source), source, rows=study.claims)
     if study.claims:
-        counts = ", ".join(f"{count} {verdict}" for verdict, count in study.counts)
-        made.facts = [("claims", f"{len(study.verdicts)}: {counts}"), ("gates", str(len(study.claims)))]
+        made.facts = [("claims", str(len(study.lines))), ("gates", str(len(study.claims)))]
+        made.facts += [
+            (f"gates on a {kind}", ", ".join(f"{count} {verdict}" for verdict, count in counts))
+            for kind, counts in study.counts
+        ]
     return _with_schema(Claims, made)
 
 

@@ -35,7 +35,7 @@ class Figure:
 
     def alt(self, claims: list[str]) -> str:
         """Return what the image shows, and the verdicts of the claims that the text around it speaks of."""
-        told = [f"claim {claim} {self.study.verdicts[claim]}" for claim in claims]
+        told = [f"claim {claim} {self.study.lines[claim].verdict}" for claim in claims]
         return f"{self.description} Verdicts: {'; '.join(told)}." if told else self.description
 
 

@@ -9,16 +9,15 @@ from typing import Any
 import polars as pl
 
 from pipeline.errors import SandglassError
-from pipeline.kit import verdicts
 from pipeline.params import Params
 from pipeline.references import reading as reference
+from pipeline.references import standing
 from pipeline.references.reading import Reference
+from pipeline.references.standing import Line
 from pipeline.store import paths, tables
-from schemas.claims import NOT_REPRODUCED, NOT_TESTED, PARTLY, REPRODUCED, Claims
 from schemas.theory import Theory
 
 Row = dict[str, Any]
-VERDICTS = (REPRODUCED, PARTLY, NOT_REPRODUCED, NOT_TESTED)
 
 
 @dataclass(frozen=True)
@@ -26,7 +25,7 @@ class Study:
     """A study as it stands: what its parameter file says of it, and its results.
 
     ``tables`` names the experiments that make each table, ``figures`` the one that draws each. ``claims`` and
-    ``verdicts`` are empty, and a theory check has no rows, where their files are not here.
+    ``lines`` are empty, and a theory check has no rows, where their files are not here.
     """
 
     id: str
@@ -35,7 +34,7 @@ class Study:
     figures: dict[str, str]
     tables: dict[str, list[str]]
     claims: list[Row]
-    verdicts: dict[str, str]
+    lines: dict[str, Line]
     theory: dict[str, list[Row]]
     references: list[Reference]
 
@@ -45,10 +44,9 @@ class Study:
         return f"study/{self.id}.html"
 
     @property
-    def counts(self) -> list[tuple[str, int]]:
-        """Return how many of the study's claims have each verdict, without the verdicts that no claim has."""
-        found = list(self.verdicts.values())
-        return [(verdict, found.count(verdict)) for verdict in VERDICTS if verdict in found]
+    def counts(self) -> list[tuple[str, list[tuple[str, int]]]]:
+        """Return, of each kind of statement, how many of the study's gates have each verdict (`standing.counts`)."""
+        return standing.counts(self.claims)
 
     def gate(self, claim: str, gate: str) -> Row:
         """Return one row of the claims table.
@@ -57,7 +55,7 @@ class Study:
         """
         gates = {row["gate"]: row for row in self.claims if row["claim"] == claim}
         if not gates:
-            raise SandglassError(f"no claim {claim!r}; known: {', '.join(self.verdicts)}")
+            raise SandglassError(f"no claim {claim!r}; known: {', '.join(self.lines)}")
         if gate not in gates:
             raise SandglassError(f"claim {claim} has no gate {gate!r}; known: {', '.join(map(repr, gates))}")
         return gates[gate]
@@ -80,15 +78,8 @@ def _study(params: Params, key: str, partial: bool) -> Study:
         for table in entry.tables:
             made.setdefault(table, []).append(experiment)
     references = reference.load(key)
-    frame = _read(paths.claims_path(key, "parquet"), Claims, partial)
-    rows = [
-        row | {"row": number, "references": reference.beside(references, row["claim"], row["gate"])}
-        for number, row in enumerate([] if frame is None else frame.iter_rows(named=True))
-    ]
-    rows.sort(key=lambda row: (int(row["claim"].rstrip("abcdefghijklmnopqrstuvwxyz")), row["claim"]))
-    summary = [] if frame is None else verdicts.summary(frame).iter_rows(named=True)
-    whole = {row["claim"]: row["verdict"] for row in summary}
-    ordered = {row["claim"]: whole[row["claim"]] for row in rows}
+    rows = standing.rows(key, references, partial)
+    ordered = {line.claim: line for line in standing.lines(rows)}
     checks = {
         check: _read(paths.theory_path(key, check), Theory, partial)
         for check in params.of_study("theory", key)

@@ -47,13 +47,14 @@ def items(site: Site) -> Iterator[Item]:
 
 
 def _claims(study: Study) -> Iterator[Item]:
-    for claim, verdict in study.verdicts.items():
+    for claim, line in study.lines.items():
         rows = [row for row in study.claims if row["claim"] == claim]
-        predicates = list(dict.fromkeys(row["predicate"] for row in rows))
         words = [row[name] for row in rows for name in ("gate", "predicate", "source")]
-        title = f"Claim {claim}: {predicates[0]}" + (" …" if len(predicates) > 1 else "")
+        title = f"Claim {claim}: {line.statement}"
         address = f"{study.page}#claim-{claim}"
-        yield _item("claim", title, address, study.id, " ".join(dict.fromkeys(words))) | {"verdict": verdict}
+        yield _item("claim", title, address, study.id, " ".join(dict.fromkeys(words))) | {
+            "verdict": line.verdict
+        }
 
 
 def _item(kind: str, title: str, address: str, study: str, words: str) -> Item:

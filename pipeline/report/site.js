@@ -61,11 +61,12 @@ function makeSortable(table) {
       headers.forEach((other) => other.removeAttribute("aria-sort"));
       header.setAttribute("aria-sort", direction);
       const sign = direction === "ascending" ? 1 : -1;
-      const body = table.tBodies[0];
-      const keyed = [...body.rows].map((row) => [key(row, column), row]);
-      // What is empty stays last either way.
-      keyed.sort(([a], [b]) => (a === null || b === null ? compare(a, b) : sign * compare(a, b)));
-      body.append(...keyed.map(([, row]) => row));
+      for (const body of table.tBodies) { // each below its own head
+        const keyed = [...body.rows].filter((row) => row.className !== "head").map((row) => [key(row, column), row]);
+        // What is empty stays last either way.
+        keyed.sort(([a], [b]) => (a === null || b === null ? compare(a, b) : sign * compare(a, b)));
+        body.append(...keyed.map(([, row]) => row));
+      }
     });
   });
 }

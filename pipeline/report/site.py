@@ -18,12 +18,25 @@ COPIED = ("style.css", "site.js")
 VEGA = "vega.js"
 
 
-def build(params: Params, out: Callable[[Path], Path]) -> int:
+def build(params: Params, out: Callable[[Path], Path], from_store: bool = False) -> int:
     """Write the site of ``params``, each file to where ``out`` says; return the number of its pages.
 
-    Raises SandglassError if a result is damaged or missing, or a study's text asks for what does not exist.
+    Raises SandglassError if a result is damaged or (unless ``from_store``) missing, or a study's text asks for what
+    does not exist.
     """
-    return _write(Site(params), lambda name: out(REPORT / name))
+    return _write(Site(params, from_store), lambda name: out(REPORT / name))
+
+
+def is_here() -> bool:
+    """Return whether a site lies in ``data/report/``."""
+    return (REPORT / "index.html").is_file()
+
+
+def is_from_store() -> bool:
+    """Return whether the site that lies here says that it was drawn from the store."""
+    return is_here() and 'class="from-store"' in (REPORT / "index.html").read_text(
+        encoding="utf-8", errors="replace"
+    )
 
 
 def build_from_store(params: Params) -> int:

@@ -52,7 +52,7 @@ class StudyText:
         except (jinja2.TemplateError, TypeError) as error:
             line = f" line {error.lineno}" if isinstance(error, jinja2.TemplateSyntaxError) else ""
             raise SandglassError(f"{self.text.where}:{line} {error}") from None
-        taken = {f"claim-{claim}" for claim in self.study.verdicts} | {"main", "top"}
+        taken = {f"claim-{claim}" for claim in self.study.lines} | {"main", "top"}
         taken |= {f"figure-{name}" for name in self.study.figures}
         taken |= {f"theory-{check}" for check in self.study.theory}
         return self.text.html(words + self._rest(), taken)
@@ -60,7 +60,7 @@ class StudyText:
     def _rest(self) -> str:
         """Return figures, claims and theory checks that the text does not show: nothing is lost."""
         left = [self.figure(name) for name in self._missing("figure", self.study.figures)]
-        left += [self.claims(claim) for claim in self._missing("claim", self.study.verdicts)]
+        left += [self.claims(claim) for claim in self._missing("claim", self.study.lines)]
         left += [self.theory(check) for check in self._missing("theory", self.study.theory)]
         return "\n\n".join(["", "## Also measured", *left]) if left else ""
 
@@ -123,7 +123,7 @@ class StudyText:
             what = f"Claim {names[0]}" if len(names) == 1 else f"Claims {', '.join(names)}"
             return self._absent(f"claims{names}", what, [])
         for name in names:
-            _known("claim", name, self.study.verdicts)
+            _known("claim", name, self.study.lines)
         rows = [row for name in names for row in self.study.claims if row["claim"] == name]
         anchors = {name for name in names if self._first("claim", name)}
         drawn = Markup(self.blocks.claims(self.study, rows, names, anchors))
@@ -133,8 +133,8 @@ class StudyText:
         """Show the verdict of a whole claim."""
         if self._lacks_claims():
             return self._inline(f'verdict("{claim}")', Markup(self.blocks.not_here()))
-        _known("claim", claim, self.study.verdicts)
-        badge = Markup(self.blocks.badge(self.study.verdicts[claim]))
+        _known("claim", claim, self.study.lines)
+        badge = Markup(self.blocks.badge(self.study.lines[claim].verdict))
         return self._inline(f'verdict("{claim}")', badge, (claim,))
 
     def value(self, claim: str, gate: str) -> str:

@@ -10,7 +10,11 @@ from typing import Any
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
+from schemas.claims import CEILING, FAILS, FLOOR, HOLDS, INSIDE, OUTSIDE
+
 SHOWN_ITEMS = 12  # of a list in a cell
+COMPARED = (INSIDE, OUTSIDE)  # where a published value lies
+DECIDED = (HOLDS, FAILS)  # the reason of such a verdict names the bar
 
 # Docstrings are prose with `names`; nothing else in them means anything.
 _PROSE = MarkdownIt("zero").enable("backticks")
@@ -27,9 +31,10 @@ def interval(lo: float | None, hi: float | None) -> str:
 
 
 def published(row: Mapping[str, Any]) -> str:
-    """Return the published number of a gate, or the published range; empty where there is none."""
+    """Return the published number of a gate, or the published range or bound; empty where there is none."""
     high = row.get("published_high")
-    return number(row["published"]) if high is None else interval(row["published"], high)
+    sign = {FLOOR: "≥ ", CEILING: "≤ "}.get(row.get("published_form", ""), "")
+    return sign + number(row["published"]) if high is None else interval(row["published"], high)
 
 
 def cell(value: Any) -> str:

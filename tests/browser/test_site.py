@@ -11,6 +11,8 @@ from urllib.parse import unquote, urlsplit
 from chromium import PHONE, Browser
 from workspace import Workspace
 
+from schemas.claims import VERDICTS
+
 WEIGHT = 2_000_000  # bytes of a page with all that it loads
 SECONDS = 30  # to build the site
 SHOWN = 50  # that the search lists at once (site.js)
@@ -197,7 +199,7 @@ def test_claims_are_filtered_by_verdict(browser: Browser) -> None:
     browser.open("index.html")
     chips = "[...document.querySelectorAll('.chips li')].filter(chip => chip.offsetParent !== null).length"
     assert browser.js(f"return {chips}") == len(claims)
-    for verdict in ("reproduced", "partly", "not reproduced", "not tested at this scale"):
+    for verdict in VERDICTS:
         box = browser.driver.find_element("css selector", f"#search input[value='{verdict}']")
         box.click()
         expected = [item for item in claims if item["verdict"] == verdict]

@@ -166,15 +166,13 @@ def learning_rates() -> pl.DataFrame:
 
 def contrasts() -> pl.DataFrame:
     about = {
-        "lo": -1.0,
-        "hi": 1.0,
         "confidence": 0.95,
         "n": 8,
         "n_censored": 0,
         "n_diverged": 0,
         "runs": "some",
     }
-    return pl.DataFrame(
+    rows = pl.DataFrame(
         [
             about | {"contrast": "heads of one layer", "task": "sc", "quantity": "steps_to_95", "statistic": "spearman",
                      "value": -0.9, "p": 0.001},
@@ -186,6 +184,7 @@ def contrasts() -> pl.DataFrame:
                      "statistic": "median ratio", "value": 0.5, "p": None},
         ]
     )  # fmt: skip
+    return rows.with_columns(lo=pl.col("value") - 0.001, hi=pl.col("value") + 0.001)
 
 
 def agreement() -> pl.DataFrame:

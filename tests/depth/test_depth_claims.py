@@ -15,7 +15,7 @@ from pipeline.store import tables
 from pipeline.studies.depth import claims
 from pipeline.studies.depth.claims.theory import CONSTRUCTIONS, IMPOSSIBLE
 from pipeline.studies.depth.names import CONTEXTUAL, GENERALIZATION, MEMORIZATION, ONE_LAYER, REASONING
-from schemas.claims import NOT_REPRODUCED, NOT_TESTED, REPRODUCED, Claims
+from schemas.claims import FAILS, HOLDS, NOT_TESTED, Claims
 
 TABLES = depth_tables.every()
 CHECKS = {
@@ -48,9 +48,10 @@ def verdicts(found: pl.DataFrame) -> dict[tuple[str, str], str]:
 
 
 def changed(name: str, run: str, column: str, value: float, **where: str) -> dict[str, pl.DataFrame]:
-    """The table ``name`` with one measure of one run changed."""
+    """The table ``name`` with one measure of one run changed, and its interval with it."""
     rows = pl.all_horizontal(pl.col("run") == run, *(pl.col(key) == wanted for key, wanted in where.items()))
-    new = pl.when(rows).then(pl.lit(value)).otherwise(pl.col(column)).alias(column)
+    columns = [column, *(["lo", "hi"] if column == "value" else [])]
+    new = [pl.when(rows).then(pl.lit(value)).otherwise(pl.col(each)).alias(each) for each in columns]
     return {name: TABLES[name].with_columns(new)}
 
 
@@ -65,7 +66,7 @@ def test_everything_is_reproduced_where_everything_is() -> None:
     """The tables here are at the middle setting of contextual generalization, l=3 and k=2."""
     found = judge("quick")
     assert found["claim"].unique(maintain_order=True).to_list() == [str(n) for n in range(1, 10)]
-    untested = found.filter(pl.col("verdict") != REPRODUCED)
+    untested = found.filter(pl.col("verdict") != HOLDS)
     assert set(untested["verdict"]) == {NOT_TESTED}
     assert untested["gate"].to_list() == ["L=3", "L=1", "L=1, uniform start", "L=2", "L=4 over L=3"]
     assert set(untested["reason"]) == {"the runs at this scale have the other setting of l and k"}
@@ -73,7 +74,7 @@ def test_everything_is_reproduced_where_everything_is() -> None:
 
 def test_the_published_size_is_judged_at_paper_alone() -> None:
     longer = TABLES["accuracy"].with_columns(l=pl.lit(5, pl.Int8))
-    for scale, verdict in (("quick", NOT_TESTED), ("paper", REPRODUCED)):
+    for scale, verdict in (("quick", NOT_TESTED), ("paper", HOLDS)):
         found = verdicts(judge(scale, accuracy=longer))
         assert (
             {found["4", gate] for gate in ("L=3", "L=1", "L=1, uniform start", "L=2")}
@@ -110,18 +111,18 @@ def test_the_published_size_is_judged_at_paper_alone() -> None:
 )
 def test_a_claim_fails_where_its_run_does(gate: tuple[str, str], replaced: dict[str, pl.DataFrame]) -> None:
     found = verdicts(judge(**replaced))
-    assert [key for key, verdict in found.items() if verdict == NOT_REPRODUCED] == [gate]
+    assert [key for key, verdict in found.items() if verdict == FAILS] == [gate]
 
 
 def test_unseen_tokens_have_no_threshold() -> None:
     found = judge(**changed("accuracy", GENERALIZATION[2], "value", 0.1, split="unseen_token"))
-    assert NOT_REPRODUCED not in found["verdict"]
+    assert FAILS not in found["verdict"]
 
 
 def test_a_significant_correlation_of_the_wrong_sign_is_none() -> None:
-    opposite = TABLES["contrasts"].with_columns(value=-pl.col("value"))
+    opposite = TABLES["contrasts"].with_columns(value=-pl.col("value"), lo=-pl.col("hi"), hi=-pl.col("lo"))
     found = verdicts(judge(contrasts=opposite))
-    assert found["6", "SC, steps"] == found["6", "SC, p"] == NOT_REPRODUCED
+    assert found["6", "SC, steps"] == found["6", "SC, p"] == FAILS
 
 
 @pytest.mark.parametrize(
@@ -134,9 +135,11 @@ def test_a_significant_correlation_of_the_wrong_sign_is_none() -> None:
     ],
 )
 def test_comparisons_fail(contrast: str, column: str, value: float, gate: tuple[str, str]) -> None:
-    new = pl.when(pl.col("contrast") == contrast).then(pl.lit(value)).otherwise(pl.col(column)).alias(column)
+    columns = [column, *(["lo", "hi"] if column == "value" else [])]
+    this = pl.col("contrast") == contrast
+    new = [pl.when(this).then(pl.lit(value)).otherwise(pl.col(each)).alias(each) for each in columns]
     found = verdicts(judge(contrasts=TABLES["contrasts"].with_columns(new)))
-    assert [key for key, verdict in found.items() if verdict == NOT_REPRODUCED] == [gate]
+    assert [key for key, verdict in found.items() if verdict == FAILS] == [gate]
 
 
 @pytest.mark.parametrize(
@@ -144,7 +147,7 @@ def test_comparisons_fail(contrast: str, column: str, value: float, gate: tuple[
 )
 def test_one_wrong_input_is_enough(name: str, theorem: str) -> None:
     found = verdicts(judge(checks=CHECKS | {name: 0.999}))
-    assert [key for key, verdict in found.items() if verdict == NOT_REPRODUCED] == [("7", theorem)]
+    assert [key for key, verdict in found.items() if verdict == FAILS] == [("7", theorem)]
 
 
 @pytest.mark.parametrize(
@@ -157,7 +160,7 @@ def test_one_wrong_input_is_enough(name: str, theorem: str) -> None:
 )
 def test_one_model_that_can_is_enough(name: str, value: float, gate: str) -> None:
     found = verdicts(judge(checks=CHECKS | {name: value}))
-    assert [key for key, verdict in found.items() if verdict == NOT_REPRODUCED] == [("8", gate)]
+    assert [key for key, verdict in found.items() if verdict == FAILS] == [("8", gate)]
 
 
 def test_what_is_missing_is_said() -> None:
@@ -211,19 +214,19 @@ def test_a_nan_in_a_table_fails_every_gate_that_reads_it(scale: str, accuracy: p
             read.update(readers)
             after = gates(name, column, rows, pl.lit(math.nan))
             assert set(after) >= set(readers), (column, given[name].row(rows[0], named=True))
-            assert REPRODUCED not in {row["verdict"] for row in after.values()}, (name, column, rows)
+            assert HOLDS not in {row["verdict"] for row in after.values()}, (name, column, rows)
 
     for name, frame in given.items():
         for column in (column for column, dtype in frame.schema.items() if dtype == pl.Float64):
             search(name, column, range(frame.height))
     tested = {gate for gate, row in before.items() if row["verdict"] != NOT_TESTED and gate[0] not in "78"}
     assert tested and tested <= read
-    assert {before[gate]["verdict"] for gate in tested} == {REPRODUCED}
+    assert {before[gate]["verdict"] for gate in tested} == {HOLDS}
 
 
 def by_gate(found: pl.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
-    """What is judged; an interval is only shown."""
-    return {(row["claim"], row["gate"]): row for row in found.drop("lo", "hi").iter_rows(named=True)}
+    """What is judged."""
+    return {(row["claim"], row["gate"]): row for row in found.iter_rows(named=True)}
 
 
 def test_a_model_without_a_share_fails_the_gate_on_attention() -> None:
@@ -231,7 +234,7 @@ def test_a_model_without_a_share_fails_the_gate_on_attention() -> None:
     ours = pl.col("last_layer") & (pl.col("run") == REASONING[2]) & (pl.col("replica") == 0)
     lost = pl.when(ours).then(None).otherwise(pl.col("right_example")).alias("right_example")
     found = judge(agreement=TABLES["agreement"].with_columns(lost))
-    assert verdicts(found)["9", "layer 2"] == NOT_REPRODUCED
+    assert verdicts(found)["9", "layer 2"] == FAILS
 
 
 @pytest.mark.parametrize("name", CHECKS)
@@ -242,6 +245,6 @@ def test_a_nan_in_a_check_fails_every_gate_that_reads_it(name: str) -> None:
         patterns["8", f"{theorem}, classifiers"] = programs
     readers = {gate for gate, pattern in patterns.items() if re.search(pattern, name)}
     failed = verdicts(judge(checks=CHECKS | {name: math.nan}))
-    assert {gate for gate, verdict in failed.items() if verdict == NOT_REPRODUCED} == readers
+    assert {gate for gate, verdict in failed.items() if verdict == FAILS} == readers
     covered = {gate for gate, pattern in patterns.items() if any(re.search(pattern, each) for each in CHECKS)}
     assert covered == set(patterns)

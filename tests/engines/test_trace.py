@@ -74,7 +74,7 @@ def test_the_chain_with_its_md5s_parameters_and_code(built: Workspace, name: str
     }
     assert steps in train["parameters"]
     claims = [row["verdict"] for row in found["claims"]]
-    assert claims == (["reproduced"] if name == "toy:1" else [])
+    assert claims == (["holds"] if name == "toy:1" else [])
 
 
 def test_the_tree_for_people(built: Workspace) -> None:

@@ -407,7 +407,11 @@ def test_list_after_a_clone_and_a_pull(built: Workspace) -> None:
     # What a newcomer is told is how the claims stand, not that nothing of what made them has run here.
     built.run("rm", "-rf", "logs")
     text = _pipeline(built, "summary")
-    assert "claims of toy: 1 reproduced" in text and "not here: 1 dataset, 2 train, 1 report" in text
+    assert (
+        "claims of toy" in text
+        and "holds (1 of 1 gates)" in text
+        and "not here: 1 dataset, 2 train, 1 report" in text
+    )
     assert "has not run" not in text and "toy-a" not in text
     assert "python -m pipeline report --from-store" in text
 

@@ -46,9 +46,10 @@ class Done:
     @property
     def ran(self) -> set[str]:
         """The steps it started, as ``train toy-a``."""
-        return set(
-            re.findall(r"^(?:> |Shell command: )python -m pipeline (\w+(?: [\w.-]+)?)$", self.output, re.M)
+        commands = re.findall(
+            r"^(?:> |Shell command: )python -m pipeline (\w+(?: [\w.-]+)?)$", self.output, re.M
         )
+        return {re.sub("^judge ", "claims ", command) for command in commands}
 
     @property
     def last_line(self) -> str:

@@ -23,7 +23,7 @@ from pipeline.studies.nce.claims import gauss, images, landscape, steps
 from pipeline.studies.nce.claims.theory import checks as checks_gates
 from pipeline.studies.nce.names import CHECKS
 from pipeline.studies.nce.theory import barrier
-from schemas.claims import NOT_REPRODUCED, NOT_TESTED
+from schemas.claims import FAILS, NOT_TESTED
 from schemas.nce.tables import SCHEMAS
 from schemas.theory import rows as theory_rows
 
@@ -41,10 +41,10 @@ READ: dict[str, tuple[list[str], list[Gates]]] = {
     "hessian_q": (["h11", "h12", "h22", "sig_max"], [landscape.at_noise]),
     "annulus": (["kappa_min", "limit"], [landscape.annulus]),
     "steps": (["bound"], [steps.exponential, steps.polynomial, steps.bounded]),
-    "rates": (["slope"], [landscape.curvature, steps.exponential, steps.polynomial]),
+    "rates": (["slope", "lo", "hi"], [landscape.curvature, steps.exponential, steps.polynomial]),
     "gauss_final": (["min_dist"], [gauss.standard_steps]),
     "gauss_selected": (["mean_min_dist"], [gauss.selected]),
-    "gauss_contrasts": (["value", "hi"], [gauss.matched, gauss.selected]),
+    "gauss_contrasts": (["value", "lo", "hi"], [gauss.matched, gauss.selected]),
     "digits_contrasts": (["largest"], [images.faster]),
 }
 # Small grids in which every gate finds what it needs.
@@ -146,7 +146,7 @@ def test_every_gate_falls_that_reads_a_number_which_is_none(
             reading_it = {gate for gate, was in before.items() if any(other[gate] != was for other in others)}
             for value in (NAN, None) if reading_it else ():
                 fallen = gates(column, row, value)
-                still = {gate for gate in reading_it if fallen[gate][1] != NOT_REPRODUCED}
+                still = {gate for gate in reading_it if fallen[gate][1] != FAILS}
                 assert not still, (column, value, made[name].row(row, named=True))
             readers |= {(column, gate) for gate in reading_it}
     assert {column for column, _ in readers} == set(columns)
@@ -184,9 +184,9 @@ def test_a_check_that_measured_nothing_fells_its_gates(
         gates = checks_gates(reading(loaded, made, again))
         found = {gate.gate: gate.verdict("paper")[0] for gate in gates}
         entry, name = theory["theory"][row], theory["check"][row]
-        assert found[CHECKS[entry][0]] == NOT_REPRODUCED, name
+        assert found[CHECKS[entry][0]] == FAILS, name
         if name.removeprefix("lemma-60-").replace(".", "").isdigit():
-            assert found["printed Lemma 60"] == NOT_REPRODUCED, name
+            assert found["printed Lemma 60"] == FAILS, name
 
 
 def test_a_check_that_is_missing_is_named(loaded: params.Params, made: Tables, theory: pl.DataFrame) -> None:

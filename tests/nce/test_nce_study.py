@@ -385,8 +385,8 @@ def test_claims_follow_the_tables(
 ) -> None:
     found = judged(loaded, made, theory)
     assert {claim for claim, _ in found} == {str(number) for number in range(1, 17)}
-    assert found["2", "sigma_max"] == found["9", "NCE"] == found["16", "barrier"] == "reproduced"
-    assert found["3", "published rate"] == found["5", "published bound"] == "not reproduced"
+    assert found["2", "sigma_max"] == found["9", "NCE"] == found["16", "barrier"] == "holds"
+    assert found["3", "published rate"] == found["5", "published bound"] == "fails"
     assert (
         found["10", "eta = 0.3: NCE-NGD against NCE-GD"] == "not tested at this scale"
     )  # n = 1000 is not there
@@ -396,7 +396,7 @@ def test_claims_follow_the_tables(
     worse = made["landscape"].with_columns(pl.col("sig_max") * 3)
     failing = theory.with_columns(passed=pl.col("passed") & (pl.col("check") != "no-jump"))
     changed = judged(loaded, made, theory, steps=slower, landscape=worse, checks=failing)
-    assert changed["2", "sigma_max"] == changed["9", "NCE"] == changed["16", "barrier"] == "not reproduced"
+    assert changed["2", "sigma_max"] == changed["9", "NCE"] == changed["16", "barrier"] == "fails"
 
 
 def test_censored_paths_count_against_the_claim(
@@ -404,12 +404,12 @@ def test_censored_paths_count_against_the_claim(
 ) -> None:
     gate = ("8", "eNCE over NCE")
     fixed = (pl.col("rule") == "N5a") & (pl.col("R") == 3)
-    assert judged(loaded, made, theory)[gate] == "reproduced"
+    assert judged(loaded, made, theory)[gate] == "holds"
     for loss, cap, verdict in (
-        ("ence", 300, "not reproduced"),
-        ("ence", 50, "not reproduced"),  # fewer than NCE takes, 122
-        ("nce", 1000, "reproduced"),
-        ("nce", 50, "not reproduced"),  # eNCE takes 91
+        ("ence", 300, "fails"),
+        ("ence", 50, "fails"),  # fewer than NCE takes, 122
+        ("nce", 1000, "holds"),
+        ("nce", 50, "fails"),  # eNCE takes 91
     ):
         censored = fixed & (pl.col("loss") == loss)
         table = made["steps"].with_columns(
@@ -435,7 +435,7 @@ def test_growth_is_judged_over_the_r_of_the_line(
         .head(1)
         .with_columns(quantity=pl.lit("GD steps"), loss=pl.lit("nce"), first_R=pl.lit(2.0))
     )
-    for last, verdict in ((4.0, "reproduced"), (5.0, "not reproduced")):
+    for last, verdict in ((4.0, "holds"), (5.0, "fails")):
         found = judged(loaded, made, theory, steps=table, rates=line.with_columns(last_R=pl.lit(last)))
         assert {found[gate] for gate in gates} == {verdict}
     found = judged(loaded, made, theory, steps=table, rates=line.clear())
@@ -446,11 +446,11 @@ def test_the_published_range_is_judged_at_both_ends(
     loaded: params.Params, made: dict[str, pl.DataFrame], theory: pl.DataFrame
 ) -> None:
     gate = ("1", "published range, R <= 3")
-    assert judged(loaded, made, theory)[gate] == "reproduced"
+    assert judged(loaded, made, theory)[gate] == "holds"
     for factor in (0.5, 4.0):
         scaled = pl.when(pl.col("R") == 2).then(factor).otherwise(1) * pl.col("loss_opt")
         table = made["landscape"].with_columns(scaled.alias("loss_opt"))
-        assert judged(loaded, made, theory, landscape=table)[gate] == "not reproduced"
+        assert judged(loaded, made, theory, landscape=table)[gate] == "fails"
 
 
 def test_sampled_claims_want_an_interval(
@@ -459,7 +459,7 @@ def test_sampled_claims_want_an_interval(
     row = made["gauss_contrasts"].filter(dim=1, matched="eta", first="NCE-NGD", second="NCE-GD", eta=0.3)
     row = row.with_columns(n=pl.lit(1000, pl.Int32), value=-1.0)
     gate = ("10", "eta = 0.3: NCE-NGD against NCE-GD")
-    for hi, verdict in ((-0.5, "reproduced"), (0.5, "not reproduced"), (None, "not reproduced")):
+    for hi, verdict in ((-0.5, "holds"), (0.5, "undecided at this scale"), (None, "fails")):
         table = row.with_columns(hi=pl.lit(hi, pl.Float64))
         assert judged(loaded, made, theory, gauss_contrasts=table)[gate] == verdict
 

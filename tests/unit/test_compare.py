@@ -38,7 +38,7 @@ TABLE = pl.DataFrame(
 )
 HEADER = {"run": "a", "params_hash": "x", "diverged": {}}
 ARRAYS = {"w": np.ones((2, 3), dtype=np.float32), "b": np.full(2, TOLERANCE), "table": np.arange(4)}
-CLAIMS = {"1": {"verdict": "reproduced", "gates": {"g": {"value": 0.5, "n": 3, "lo": None}}}}
+CLAIMS = {"1": {"verdict": "holds", "gates": {"g": {"value": 0.5, "n": 3, "lo": None}}}}
 
 
 def built(
@@ -162,7 +162,7 @@ def test_checkpoints(
         ("0.5", "0.6", DIFFERENT),
         ("0.5", "null", DIFFERENT),
         ('"n": 3', '"n": 4', DIFFERENT),
-        ("reproduced", "not reproduced", DIFFERENT),
+        ("holds", "fails", DIFFERENT),
         ('"lo"', '"hi"', DIFFERENT),
     ],
 )

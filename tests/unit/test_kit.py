@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pipeline.kit import evidence
 from pipeline.kit.extremes import column_max, column_min, largest, smallest
 from pipeline.kit.verdicts import Condition, Gate
-from schemas.claims import NOT_REPRODUCED, NOT_TESTED, REPRODUCED
+from schemas.claims import FAILS, HOLDS, NOT_TESTED
 from schemas.theory import rows
 
 NUMBERS = st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=20)
@@ -46,7 +46,7 @@ def checks(*measured: float) -> pl.DataFrame:
     "value", [pl.col("measured").max(), pl.col("measured").min(), pl.col("measured").sum()]
 )
 def test_a_failed_check_fails_its_gate_whatever_the_reduction(value: pl.Expr) -> None:
-    for spoilt, verdict in ((0.5, REPRODUCED), (math.nan, NOT_REPRODUCED)):
+    for spoilt, verdict in ((0.5, HOLDS), (math.nan, FAILS)):
         measured, missing = evidence.checks(checks(0.2, spoilt), "^error-", value)
         gate = Gate("1", "g", "p", "s", (Condition("value", "<=", 1.0),), measured, missing)
         assert gate.verdict("quick")[0] == verdict
@@ -79,7 +79,9 @@ def test_one_row_takes_interval_and_counts_where_the_table_has_them() -> None:
 def test_the_bound_of_a_gate_is_stated() -> None:
     from pipeline.kit import verdicts
 
-    gate = Gate("1", "g", "p", "s", verdicts.within(2.0, 0.5), None, "why", published=1.0, published_high=3.0)
-    row = verdicts.table([gate], "s", "quick", "h").row(0, named=True)
+    gate = Gate(
+        "1", "g", "p", "s", verdicts.within(2.0, 0.5), None, "why", published=verdicts.Published(1.0, 3.0)
+    )
+    row = verdicts.table([gate], {"1": "It is so."}, "s", "quick", "h").row(0, named=True)
     assert row["bound"] == "value >= 1.5 and value <= 2.5"
     assert (row["published"], row["published_high"]) == (1.0, 3.0)

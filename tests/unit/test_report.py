@@ -22,6 +22,7 @@ from pipeline.engine import graph
 from pipeline.errors import SandglassError
 from pipeline.kit import charts
 from pipeline.params import Params
+from pipeline.references.standing import Line
 from pipeline.report import catalogue, figures, results, sources, wording
 from pipeline.report.files import Files, identity
 from pipeline.report.lineage import Lineage
@@ -130,7 +131,9 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], tupl
         {"row": i, "claim": claim, "gate": gate, "value": value, "published": 1.0, "lo": 0.25, "hi": None}
         for i, (claim, gate, value) in enumerate(gates)
     ]
-    verdict = {"1": "reproduced", "2": "partly"}
+    verdict = {
+        key: Line(key, "It is so.", "S", text, "") for key, text in (("1", "holds"), ("2", "holds partly"))
+    }
     figure, table = {"fig": "s-one", "other": "s-two"}, {"t": ["s-one", "s-two"]}
     study = results.Study("s", "Title", "Source", figure, table, rows, verdict, {"check": []}, [])
     blocks = SimpleNamespace(
@@ -190,10 +193,10 @@ def test_a_text_of_a_study(ask: Callable[[str], tuple[str, list[Heading]]]) -> N
     assert '<i title="params/s.yaml: runs.s-b.steps">2</i> <a href="p.html">&lt;t&gt;</a>' in html
     assert re.findall(r"<i title=[^>]+>(\w+)</i>", html) == ["2", "8", "16", "7", "quick"]
     assert 'title="params.yaml: scale"' in html
-    assert "<figure>fig: Told. Verdicts: claim 1 reproduced; claim 2 partly.</figure>" in html
+    assert "<figure>fig: Told. Verdicts: claim 1 holds; claim 2 holds partly.</figure>" in html
     assert "<table>a,b</table>" in html and "<table>t y 2/6 of 2</table>" in html
     rest = html[html.index("Also measured") :]
-    assert "<figure>other: Told. Verdicts: claim 1 reproduced.</figure>" in rest  # shown beside claim 1
+    assert "<figure>other: Told. Verdicts: claim 1 holds.</figure>" in rest  # shown beside claim 1
     assert "<table>mean</table>" in rest and "theory" in rest
     assert "<figure>fig" not in rest and "a,b" not in rest
     assert [heading.text for heading in headings] == ["One", "Also measured"]
@@ -282,10 +285,20 @@ def test_a_figure_is_an_image_and_a_script_with_the_same_chart(
     data = pl.DataFrame({"x": [1, 2], "label": [NASTY, "b"]})
     chart = alt.Chart(data, description=NASTY).mark_point().encode(x="x", y="label")
     charts.save(chart, data, Path("data/figures/study/study-one"), "fig")
-    study = results.Study("study", "", "", {"fig": "study-one"}, {}, [], {"5": "partly"}, {}, [])
+    study = results.Study(
+        "study",
+        "",
+        "",
+        {"fig": "study-one"},
+        {},
+        [],
+        {"5": Line("5", "It is so.", "S", "holds partly", "")},
+        {},
+        [],
+    )
     found, files = figures.load(study, "fig", sources.defined(code, "fig")), figures.files(study, "fig")
     assert (found.caption, found.description) == ("What is drawn.", NASTY)
-    assert found.alt(["5"]) == f"{NASTY} Verdicts: claim 5 partly."
+    assert found.alt(["5"]) == f"{NASTY} Verdicts: claim 5 holds partly."
     assert files["figures/study/fig.svg"] == Path("data/figures/study/study-one/fig.svg").read_bytes()
     shown = files["figures/study/fig.view.svg"].decode()
     assert "aria-" not in shown and shown.count("<path") == files["figures/study/fig.svg"].count(b"<path")

@@ -8,6 +8,19 @@ from pipeline.kit import verdicts
 from pipeline.kit.results import Results
 from pipeline.studies.depth.claims import theory, training
 
+# Each claim as a reader of the paper would say it.
+STATEMENTS = {
+    "1": "One attention-only layer memorizes sequences.",
+    "2": "Two layers answer questions from their context; one layer picks an answer of the context at random.",
+    "3": "Two layers generalize templates to unseen combinations of tokens; one layer guesses the template.",
+    "4": "Three layers recognise templates in context; one and two layers pick an answer of the context at random.",
+    "5": "Four layers learn templates in context sooner than three.",
+    "6": "More heads make memorization faster, and change nothing in reasoning and generalization.",
+    "7": "The constructions of the theorems are right on every input.",
+    "8": "Outputs of a single layer are linearly dependent, so that no classifier can solve the task.",
+    "9": "In trained two-layer models the query attends to the pair that answers it.",
+}
+
 
 def judge(context: Results) -> pl.DataFrame:
     """Return the claims table (`schemas.claims.Claims`) from the tables and theory rows of the study.
@@ -29,4 +42,4 @@ def judge(context: Results) -> pl.DataFrame:
         *theory.impossibility(checks),
         *training.attention(context.table("agreement")),
     ]
-    return verdicts.table(gates, context.study, context.scale, context.params_hash)
+    return verdicts.table(gates, STATEMENTS, context.study, context.scale, context.params_hash)

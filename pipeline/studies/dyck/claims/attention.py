@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.kit.verdicts import Condition, Gate, within
+from pipeline.kit.verdicts import Condition, Gate, Published, within
 from pipeline.studies.dyck.claims.common import APPENDIX_D_2, PROBE_LENGTH, RANDOM_MAPS, SECTION_4_1, measured
 from pipeline.studies.dyck.claims.table1 import cell_name
 from pipeline.studies.dyck.names import (
@@ -27,6 +27,7 @@ from pipeline.studies.dyck.names import (
     WIDE,
     convention,
 )
+from schemas.claims import FLOOR
 
 ACCURATE = 0.97  # required of every model (section 4.1, Figure 1, Table 1)
 STACK_LIKE_SHARE_BELOW = 0.2
@@ -57,7 +58,7 @@ def _accurate(claim: str, name: str, run: str, contrasts: pl.DataFrame, bound: f
     found, missing = measured(contrasts, contrast="in_distribution", first=run)
     predicate = f"median acc_close of {name} on data like its training data is at least {bound}"
     conditions = (Condition("value", ">=", bound),)
-    return Gate(claim, name, predicate, source, conditions, found, missing, published=bound)
+    return Gate(claim, name, predicate, source, conditions, found, missing, Published(bound, form=FLOOR))
 
 
 def stack_like(contrasts: pl.DataFrame) -> Iterator[Gate]:
@@ -75,6 +76,11 @@ def stack_like(contrasts: pl.DataFrame) -> Iterator[Gate]:
         predicate = f"mean last-layer stack_argmax of {name} has an interval below {STACK_LIKE}"
         below = (Condition("hi", "<", STACK_LIKE),)
         yield Gate("4", f"{name}, mean", predicate, SECTION_4_1, below, found, missing)
+
+
+def _ratio(first: float, second: float) -> Published:
+    """Return the ratio of two printed numbers."""
+    return Published(first / second, derivation=f"{first:g} / {second:g}")
 
 
 def variation(variation: pl.DataFrame, tolerance: float) -> Iterator[Gate]:
@@ -114,7 +120,7 @@ def over_random(contrasts: pl.DataFrame, theory: dict[str, Any]) -> Iterator[Gat
             conditions,
             found,
             missing,
-            published=PUBLISHED_VARIATION[run] / random["bound"] if random else None,
+            published=_ratio(PUBLISHED_VARIATION[run], random["bound"]) if random else None,
         )
 
 
@@ -146,7 +152,7 @@ def minimal(variation: pl.DataFrame, contrasts: pl.DataFrame) -> Iterator[Gate]:
             (Condition("value", "<", RATIO_BELOW), Condition("hi", "<", RATIO_INTERVAL_BELOW)),
             found,
             missing,
-            published=PUBLISHED_VARIATION[MINIMAL] / PUBLISHED_VARIATION[STANDARD],
+            published=_ratio(PUBLISHED_VARIATION[MINIMAL], PUBLISHED_VARIATION[STANDARD]),
         )
 
 
@@ -172,6 +178,6 @@ def prefix_ratio(contrasts: pl.DataFrame) -> Iterator[Gate]:
                 (Condition("value", ">=", PREFIX_RATIO),),
                 found,
                 missing,
-                published=PUBLISHED_PREFIX_VARIATION["M1"] / PUBLISHED_PREFIX_VARIATION["M4"],
+                published=_ratio(PUBLISHED_PREFIX_VARIATION["M1"], PUBLISHED_PREFIX_VARIATION["M4"]),
                 scale_needed="paper",
             )

@@ -8,7 +8,7 @@ from dataclasses import replace
 import polars as pl
 
 from pipeline.kit import evidence
-from pipeline.kit.verdicts import Condition, Gate
+from pipeline.kit.verdicts import Condition, Gate, Published
 from pipeline.studies.dyck.claims import common
 from pipeline.studies.dyck.names import (
     COPY_DEEP,
@@ -20,6 +20,7 @@ from pipeline.studies.dyck.names import (
     MISLEADING_BELOW,
     UNIFORM_MODE,
 )
+from schemas.claims import FLOOR
 
 FIGURES_4_6, FIGURE_5 = (
     "Wen et al. 2023, appendix B.1, Figures 4 and 6",
@@ -45,7 +46,16 @@ def accuracy(contrasts: pl.DataFrame) -> Iterator[Gate]:
             measured, missing = common.measured(contrasts, contrast="copying", first=run)
             predicate = f"median accuracy of copying ({name}) on held-out strings is at least {bound}"
             reached = (Condition("value", ">=", bound),)
-            yield Gate("21", f"accuracy, {name}", predicate, source, reached, measured, missing, bound)
+            yield Gate(
+                "21",
+                f"accuracy, {name}",
+                predicate,
+                source,
+                reached,
+                measured,
+                missing,
+                Published(bound, form=FLOOR),
+            )
 
 
 def misleading(ablation: pl.DataFrame) -> Iterator[Gate]:

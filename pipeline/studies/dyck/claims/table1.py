@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from pipeline.kit.verdicts import Condition, Gate, within
+from pipeline.kit.verdicts import Condition, Gate, Published, within
 from pipeline.studies.dyck.claims.common import measured
 from pipeline.studies.dyck.names import PUBLISHED_TABLE_1, TABLE_1
 
@@ -81,7 +81,15 @@ def _layer_ratio(
     _, (middle, _), (last, _) = PUBLISHED_TABLE_1[cell]
     above = (Condition("value", ">", bound),)
     return Gate(
-        claim, gate, predicate, TABLE_1_SOURCE, above, found, missing, last / middle, scale_needed=scale
+        claim,
+        gate,
+        predicate,
+        TABLE_1_SOURCE,
+        above,
+        found,
+        missing,
+        Published(last / middle, derivation=f"{last:g} / {middle:g}"),
+        scale_needed=scale,
     )
 
 

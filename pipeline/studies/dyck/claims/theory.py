@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,13 +12,9 @@ import polars as pl
 from pipeline.kit import evidence
 from pipeline.kit.evidence import check_gate
 from pipeline.kit.extremes import column_max
-from pipeline.kit.verdicts import Condition, Gate
-from pipeline.studies.dyck.claims.common import (
-    RANDOM_MAPS,
-    SECTION_2,
-    SECTION_3,
-    SECTION_4_1,
-)
+from pipeline.kit.verdicts import Condition, Gate, defined
+from pipeline.studies.dyck.claims.common import RANDOM_MAPS, SECTION_2, SECTION_3, SECTION_4_1
+from schemas.claims import OWN, STATED
 
 RANDOM_SIZES = (15, 16, 17, 19, 20)  # the probes with and without their last or start token
 PUBLISHED_SIZES = (16, 19)
@@ -53,25 +48,27 @@ THEOREM_2, COROLLARY_2 = "Wen et al. 2023, Theorem 2", "Wen et al. 2023, Corolla
 def sampler(theory: dict[str, Any]) -> Iterator[Gate]:
     """Yield the gates of claim 1: the sampler draws from the exact law."""
     for check, gate in SAMPLER_CHECKS.items():
-        yield check_gate(theory, "1", gate, check, SECTION_2)
+        yield check_gate(theory, "1", gate, check, SECTION_2, kind=OWN)
 
 
 def random_attention(theory: dict[str, Any]) -> Iterator[Gate]:
     """Yield the gates of claim 2: what the published variation of random maps was."""
     for n in RANDOM_SIZES:
-        yield check_gate(theory, "2", f"random causal maps, N={n}", f"causal-monte-carlo-{n}", SECTION_4_1)
+        name = f"random causal maps, N={n}"
+        yield check_gate(theory, "2", name, f"causal-monte-carlo-{n}", SECTION_4_1, kind=OWN)
     for n in PUBLISHED_SIZES:
         check = RANDOM_MAPS.format(n)
         published = theory[check]["bound"] if check in theory else None
         yield check_gate(theory, "2", f"published value, N={n}", check, SECTION_4_1, published)
-        yield check_gate(theory, "2", f"maps without mask, N={n}", f"square-{n}", SECTION_4_1)
+        yield check_gate(theory, "2", f"maps without mask, N={n}", f"square-{n}", SECTION_4_1, kind=OWN)
 
 
 def constructions(theory: dict[str, Any]) -> Iterator[Gate]:
     """Yield the gates of claims 15 to 17 and 20: solvers that are built, and broken."""
     for claim, checks in CONSTRUCTIONS.items():
         for check, gate in checks.items():
-            yield check_gate(theory, claim, gate, check, SECTION_3)
+            kind = OWN if check.startswith("exact-variation") else STATED  # the paper gives no such numbers
+            yield check_gate(theory, claim, gate, check, SECTION_3, kind=kind)
 
 
 def pruning(theory: dict[str, Any], rows: pl.DataFrame) -> Iterator[Gate]:
@@ -80,7 +77,7 @@ def pruning(theory: dict[str, Any], rows: pl.DataFrame) -> Iterator[Gate]:
         {found[1] for check in theory if (found := re.match(r"pruning-(?:legal|slope)-l(\d+)$", check))}
     )
     for L in layers or ["1"]:
-        yield check_gate(theory, "18", f"masks, L={L}", f"pruning-legal-l{L}", THEOREM_2)
+        yield check_gate(theory, "18", f"masks, L={L}", f"pruning-legal-l{L}", THEOREM_2, kind=OWN)
         yield _slope(theory, L)
     measured, missing = evidence.checks(rows, f"^{PRUNED_ERROR}", column_max("measured"))
     parents = sum(check.startswith(PRUNED_ERROR) for check in theory)
@@ -106,11 +103,6 @@ def _slope(theory: dict[str, Any], L: str) -> Gate:
     lo, hi = (theory[check]["measured"] for check in ends)
     value = gate.measured.value if all(map(defined, (lo, hi))) else None
     return replace(gate, measured=replace(gate.measured, value=value, lo=lo, hi=hi))
-
-
-def defined(number: float | None) -> bool:
-    """Return whether ``number`` is neither None nor NaN."""
-    return number is not None and not math.isnan(number)
 
 
 def shared_matrix(theory: dict[str, Any]) -> Iterator[Gate]:

@@ -8,6 +8,26 @@ from pipeline.kit import verdicts
 from pipeline.kit.results import Results
 from pipeline.studies.nce.claims import gauss, images, landscape, steps, theory
 
+# Each claim as a reader of the thesis would say it.
+STATEMENTS = {
+    "1": "The NCE loss is log 2 at the noise and exponentially small in R squared at the data.",
+    "2": "At the optimum the largest curvature is exponentially small in R squared.",
+    "3": "At the optimum the smallest curvature is smaller still, by a power of R.",
+    "4": "The condition number at the optimum grows as a power of R, and more slowly for eNCE than for NCE.",
+    "5": "At the noise the largest curvature grows as R squared.",
+    "6": "In an annulus around the optimum all gradients are exponentially small.",
+    "7": "Gradient descent and Newton's method need a number of steps that is exponential in R squared.",
+    "8": "Normalised gradient descent needs polynomially many steps, and fewer on eNCE than on NCE.",
+    "9": "The bound of Theorem 19 on the steps of normalised gradient descent holds with measured constants.",
+    "10": "In one dimension, at equal step sizes, eNCE-NGD comes closer than NCE-NGD, and that closer than NCE-GD.",
+    "11": "In one dimension the same order holds where step sizes are chosen by the loss on fresh samples.",
+    "12": "In 16 dimensions normalised gradients come closer than GD, and eNCE and NCE with them comparably close.",
+    "13": "At standard step sizes gradient descent hardly moves in 16 dimensions.",
+    "14": "In 16 dimensions the loss on fresh samples need not choose step sizes that keep the order.",
+    "15": "On images, normalised gradients bring the training loss down faster than gradient descent.",
+    "16": "The lemmas and theorems hold where they are executed, apart from misprints, which are listed.",
+}
+
 
 def judge(context: Results) -> pl.DataFrame:
     """Return the claims table (`schemas.claims.Claims`) from the tables and theory rows of the study.
@@ -30,4 +50,4 @@ def judge(context: Results) -> pl.DataFrame:
         *theory.checks(context),
     ]
     gates.sort(key=lambda gate: int(gate.claim))
-    return verdicts.table(gates, context.study, context.scale, context.params_hash)
+    return verdicts.table(gates, STATEMENTS, context.study, context.scale, context.params_hash)

@@ -10,9 +10,10 @@ import polars as pl
 from pipeline.kit.evidence import reduced
 from pipeline.kit.extremes import column_max, column_min
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Condition, Gate, within
+from pipeline.kit.verdicts import Condition, Gate, Published, within
 from pipeline.studies.nce.claims.common import NOT_THERE, SOURCE, between, defined, slope
 from pipeline.studies.nce.names import DECAY, LOSS_RANGE
+from schemas.claims import CORRECTED, FLOOR
 from schemas.nce.tables import ENCE, NCE
 
 PROPOSITION_7, LEMMA_49 = SOURCE.format("Proposition 7"), SOURCE.format("Lemma 49")
@@ -28,22 +29,22 @@ def loss_range(context: Results) -> Iterator[Gate]:
     furthest = _last_by(pl.col("loss_init"), (pl.col("loss_init") - np.log(2)).abs())
     yield Gate("1", "loss at tau_q", "L(tau_q), furthest from log 2 over R, is within 1e-9 of it", PROPOSITION_7,
                within(float(np.log(2)), 1e-9), *reduced(rows, furthest, "no R in params/nce.yaml"),
-               published=float(np.log(2)))  # fmt: skip
+               published=Published(float(np.log(2)), derivation="log 2"))  # fmt: skip
     changes = pl.col("loss_opt").diff(null_behavior="drop")
     yield Gate("1", "loss at tau_* falls", "largest change of L_* from one R to the next is below 0", PROPOSITION_7,
                (Condition("value", "<", 0),),
-               *reduced(rows, column_max(changes), "fewer than two R", 2))  # fmt: skip
+               *reduced(rows, column_max(changes), "fewer than two R", 2), kind=CORRECTED)  # fmt: skip
     distance = column_max((pl.col("loss_opt") / pl.col("asym_loss")).log().abs())
     yield Gate("1", f"asymptote, R >= {ASYMPTOTIC:g}", "largest |log(L_* exp(R^2/8) R/sqrt(2 pi))| is below 0.05",
                PROPOSITION_7, (Condition("value", "<", 0.05),),
-               *reduced(far, distance, NOT_THERE))  # fmt: skip
+               *reduced(far, distance, NOT_THERE), kind=CORRECTED)  # fmt: skip
     for name, part in (
         (f"published range, R <= {NEAR:g}", rows.filter(pl.col("R") <= NEAR)),
         (f"published range, R > {NEAR:g}", rows.filter(pl.col("R") > NEAR)),
     ):
         yield Gate("1", name, "L_* exp(R^2/8) lies in [1/2, 2]: the value furthest from 1 on a logarithmic scale",
                    PROPOSITION_7, between(*LOSS_RANGE), *reduced(part, _last_by(SCALED, SCALED.log().abs()), NOT_THERE),
-                   published=LOSS_RANGE[0], published_high=LOSS_RANGE[1])  # fmt: skip
+                   published=Published(*LOSS_RANGE))  # fmt: skip
 
 
 def _last_by(value: pl.Expr, order: pl.Expr) -> pl.Expr:
@@ -63,7 +64,7 @@ def curvature(context: Results) -> Iterator[Gate]:
     predicate = "slope of log(sigma_min(H_*) exp(R^2/8)) against log R"
     first = min(rates.filter(quantity="kappa")["first_R"].to_list(), default=0.0)
     yield Gate("3", "rate", f"{predicate}, R >= {first:g}, is in [-5.1, -4.3]", lemma_47, between(-5.1, -4.3),
-               *slope(rates, "sig_min", NCE))  # fmt: skip
+               *slope(rates, "sig_min", NCE), kind=CORRECTED)  # fmt: skip
     yield Gate("3", "published rate", f"{predicate} is the printed -1, within 0.5", lemma_47, within(-1, 0.5),
                *slope(rates, "sig_min", NCE), published=-1.0)  # fmt: skip
     lemma_53 = SOURCE.format("Lemma 53")
@@ -71,7 +72,7 @@ def curvature(context: Results) -> Iterator[Gate]:
         ("NCE", NCE, (5.3, 6.1), lemma_47), ("eNCE", ENCE, (3.6, 4.05), lemma_53),
     ):  # fmt: skip
         yield Gate("4", f"rate, {name}", f"slope of log kappa against log R, R >= {first:g}, is in {list(limits)}",
-                   source, between(*limits), *slope(rates, "kappa", loss))  # fmt: skip
+                   source, between(*limits), *slope(rates, "kappa", loss), kind=CORRECTED)  # fmt: skip
     both = table.filter(pl.col("R") >= 0.5).pivot("loss", index="R", values="kappa")
     yield Gate("4", "NCE over eNCE", "kappa of NCE over that of eNCE is above 1 for every R >= 0.5: smallest", lemma_53,
                (Condition("value", ">", 1),),
@@ -92,11 +93,11 @@ def at_noise(context: Results) -> Iterator[Gate]:
     for name, value in (("smallest", column_min(share)), ("largest", column_max(share))):
         yield Gate("5", f"{name} ratio, R >= 4", f"{name} sigma_max/R^2 is in [0.12, 0.15]", source,
                    between(0.12, 0.15),
-                   *reduced(far, value, NOT_THERE))  # fmt: skip
+                   *reduced(far, value, NOT_THERE), kind=CORRECTED)  # fmt: skip
     yield Gate("5", "published bound", "smallest sigma_max/R^2, R >= 4, is at least the printed 1/2", source,
                (Condition("value", ">=", 0.5),),
                *reduced(far, column_min(share), NOT_THERE),
-               published=0.5)  # fmt: skip
+               published=Published(0.5, form=FLOOR))  # fmt: skip
 
 
 def annulus(context: Results) -> Iterator[Gate]:
@@ -107,11 +108,12 @@ def annulus(context: Results) -> Iterator[Gate]:
         limit = table.filter(r=r)["limit"][0]
         yield Gate("6", f"decay at r = {r:g}, R = {AT:g}", f"kappa is within 0.03 of its limit {limit:.4f}", LEMMA_49,
                    within(limit, 0.03),
-                   *reduced(row, pl.col("kappa_min"), f"R = {AT:g} is not in params/nce.yaml"))  # fmt: skip
+                   *reduced(row, pl.col("kappa_min"), f"R = {AT:g} is not in params/nce.yaml"),
+                   kind=CORRECTED)  # fmt: skip
     every = table.filter(pl.col("R") >= 4)
     smallest = reduced(every, column_min("kappa_min"), "no R from 4 on in params/nce.yaml")
     yield Gate("6", "smallest decay", "kappa on all circles, R >= 4, is at least 1/2: smallest", LEMMA_49,
-               (Condition("value", ">=", 0.5),), *smallest)  # fmt: skip
+               (Condition("value", ">=", 0.5),), *smallest, kind=CORRECTED)  # fmt: skip
     yield Gate("6", "published range", "kappa on all circles is at least the printed 3/4: smallest", LEMMA_49,
                (Condition("value", ">=", DECAY[0]),), *smallest,
-               published=DECAY[0], published_high=DECAY[1])  # fmt: skip
+               published=Published(*DECAY))  # fmt: skip

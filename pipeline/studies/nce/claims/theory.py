@@ -11,6 +11,7 @@ from pipeline.kit.results import Results
 from pipeline.kit.verdicts import Condition, Gate, within
 from pipeline.studies.nce.claims.common import SOURCE
 from pipeline.studies.nce.names import CHECKS
+from schemas.claims import CORRECTED, OWN
 
 LEMMA_60 = r"^lemma-60-[0-9.]+$"
 VIOLATED_BELOW = 1.0  # R from which the printed Lemma 60 holds
@@ -21,11 +22,11 @@ def checks(context: Results) -> Iterator[Gate]:
     rows = context.theory()
     for key, (name, source) in CHECKS.items():
         yield Gate("16", name, "theory checks that do not hold: none", SOURCE.format(source),
-                   (Condition("value", "<=", 0),), *evidence.failures(rows, key))  # fmt: skip
+                   (Condition("value", "<=", 0),), *evidence.failures(rows, key), kind=OWN)  # fmt: skip
     far = pl.col("check").str.strip_prefix("lemma-60-").cast(pl.Float64, strict=False) >= VIOLATED_BELOW
     wrong = ((pl.col("measured") > 1) == far).sum().cast(pl.Float64)  # measured: kappa over the printed bound
     predicate = (
         f"R at which the printed bound does not fail below {VIOLATED_BELOW:g} and hold from there on: none"
     )
     yield Gate("16", "printed Lemma 60", predicate, SOURCE.format("Lemma 60"), within(0, 0),
-               *evidence.checks(rows, LEMMA_60, wrong))  # fmt: skip
+               *evidence.checks(rows, LEMMA_60, wrong), kind=CORRECTED)  # fmt: skip

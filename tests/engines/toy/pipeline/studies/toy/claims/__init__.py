@@ -20,4 +20,6 @@ def judge(results: Results) -> pl.DataFrame:
         measured=verdicts.Measured(mean, n=results.theory().height),
         scale_needed="smoke",
     )
-    return verdicts.table([gate], results.study, results.scale, results.params_hash)
+    return verdicts.table(
+        [gate], {"1": "The mean is near one half."}, results.study, results.scale, results.params_hash
+    )

@@ -1,0 +1,190 @@
+"""The commands `claims` and `show`: how claims stand, and one claim with the evidence for its gates.
+
+Both combine this build with the reference sets as the report does (`pipeline.references.standing`).
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from pipeline import params
+from pipeline.errors import SandglassError
+from pipeline.references import standing
+from pipeline.references.reading import Row
+from pipeline.references.standing import Line
+from schemas.claims import (
+    CEILING,
+    FAILS,
+    FLOOR,
+    HOLDS,
+    INSIDE,
+    NO_INTERVAL,
+    NOT_TESTED,
+    OUTSIDE,
+    PARTLY,
+    UNDECIDED,
+    VERDICTS,
+)
+
+STYLES = {HOLDS: "green", PARTLY: "yellow", UNDECIDED: "yellow", FAILS: "red", NOT_TESTED: "dim"}
+SIZES_IN_WORDS = {
+    INSIDE: "the published value lies inside our interval",
+    OUTSIDE: "the published value lies outside our interval",
+    NO_INTERVAL: "no interval to compare the published value with",
+}
+SHORT = {UNDECIDED: "undecided", NOT_TESTED: "not tested"}
+
+
+def show_all(study: str | None, verdict: str | None, *, as_json: bool) -> None:
+    """Print every claim in a line: its number, how it stands, its sentence, and the evidence.
+
+    Raises SandglassError if ``study`` or ``verdict`` is not known, or no claims are here.
+    """
+    known = params.load().studies
+    if study is not None and study not in known:
+        raise SandglassError(f"claims: no study is called {study!r}{_meant(study, known)}")
+    wanted = None if verdict is None else _verdict(verdict)
+    by_study = {
+        key: standing.lines(standing.rows(key, partial=True)) for key in ([study] if study else known)
+    }
+    if not any(by_study.values()):
+        raise SandglassError(
+            "no claims are here: `dvc pull --allow-missing` fetches the published ones, `make reproduce` builds them"
+        )
+    shown = {
+        key: [line for line in lines if wanted in (None, line.verdict)] for key, lines in by_study.items()
+    }
+    if as_json:
+        print(json.dumps({key: list(map(asdict, lines)) for key, lines in shown.items()}, indent=1))
+        return
+    console = Console(highlight=False)
+    for key, lines in shown.items():
+        if lines:
+            console.print(overview(key, lines))
+    console.print("one claim with its gates: python -m pipeline show STUDY:NUMBER")
+
+
+def overview(study: str, lines: list[Line], committed: dict[str, str] | None = None) -> Table:
+    """Return the claims of a study as a table; with ``committed`` verdicts by claim, those that differ in a column."""
+    table = Table(title=f"claims of {study}", title_justify="left", box=None, pad_edge=False)
+    columns = ["claim", "stands", "", *([] if committed is None else ["committed"])]
+    for column in columns:
+        table.add_column(column, justify="right" if column == "claim" else "left")
+    for line in lines:
+        style = STYLES[line.verdict]
+        sentence = f"{escape(line.statement)}\n[dim]{escape(line.evidence)}[/]"
+        cells = [line.claim, f"[{style}]{SHORT.get(line.verdict, line.verdict)}[/]", sentence]
+        if committed is not None:
+            before = committed.get(line.claim, line.verdict)
+            cells.append("" if before == line.verdict else SHORT.get(before, before))
+        table.add_row(*cells)
+    return table
+
+
+def show(name: str, *, as_json: bool) -> None:
+    """Print the claim ``name``, for instance ``dyck:5``: its sentence, and every gate with what was measured.
+
+    Raises SandglassError if there is no such claim, or the claims of its study are not here.
+    """
+    study, _, claim = name.rpartition(":")
+    known = params.load().studies
+    studies = [study] if study else known
+    if study and study not in known:
+        raise SandglassError(f"show {name}: no study is called {study!r}{_meant(study, known)}")
+    found = {key: standing.rows(key, partial=True) for key in studies}
+    having = [key for key, rows in found.items() if any(row["claim"] == claim for row in rows)]
+    if not any(found.values()):
+        raise SandglassError(
+            f"show {name}: the claims are not here: dvc pull --allow-missing, or make reproduce"
+        )
+    if len(having) != 1:
+        numbers = [
+            f"{key}:{each}" for key, rows in found.items() for each in dict.fromkeys(r["claim"] for r in rows)
+        ]
+        told = (
+            f"say which: {', '.join(f'{key}:{claim}' for key in having)}" if having else _meant(name, numbers)
+        )
+        raise SandglassError(
+            f"show {name}: {'several studies have it; ' if having else 'no such claim'}{told}"
+        )
+    rows = [row for row in found[having[0]] if row["claim"] == claim]
+    (line,) = standing.lines(rows)
+    if as_json:
+        print(json.dumps(asdict(line) | {"study": having[0], "gates": list(map(_plain, rows))}, indent=1))
+    else:
+        _print(having[0], line, rows)
+
+
+def _print(study: str, line: Line, rows: list[Row]) -> None:
+    console = Console(highlight=False)
+    console.print(f"[bold]{study}:{line.claim}[/] {escape(line.statement)}", soft_wrap=True)
+    console.print(f"[{STYLES[line.verdict]}]{line.verdict}[/] ({escape(line.evidence)})", soft_wrap=True)
+    console.print(f"source: {escape(line.source)}")
+    for row in rows:
+        console.print(
+            f"\n[bold]{escape(row['gate'])}[/] ({row['kind']}): {escape(row['predicate'])}", soft_wrap=True
+        )
+        console.print(f"  asks: {escape(row['bound']) or 'nothing that can be tested here'}")
+        if row["published"] is not None:
+            console.print(f"  published: {escape(published(row))}")
+        console.print(f"  {row['scale']}, this build: {escape(measured(row))}", soft_wrap=True)
+        for reference, other in row["references"]:
+            text = f"{other['scale']}, reference set {reference.name}: {measured(other)}"
+            console.print(f"  {escape(text)}", soft_wrap=True)
+    console.print(f"\nwhere it comes from: python -m pipeline trace {study}:{line.claim}")
+
+
+def measured(row: Row) -> str:
+    """Return what a row of a claims table found, in words: value, interval, replicas, verdict and its reason."""
+    parts = []
+    if row["value"] is not None:
+        interval = "" if row["lo"] is None or row["hi"] is None else f" [{row['lo']:.4g}, {row['hi']:.4g}]"
+        count = "" if row["n"] is None else f", n = {row['n']}"
+        parts.append(f"{row['value']:.4g}{interval}{count}:")
+    parts.append(f"{row['verdict']} ({row['reason']})")
+    if row["replicas_needed"] is not None:
+        parts.append(f"about {row['replicas_needed']:,} replicas would decide it")
+    if row["size"] in SIZES_IN_WORDS:
+        parts.append(SIZES_IN_WORDS[row["size"]])
+    return " ".join(parts[:2]) + "".join(f"; {part}" for part in parts[2:])
+
+
+def published(row: Row) -> str:
+    """Return the published number of a row with its form: ``at least 0.97``, ``0.8 = 2.27 / 2.85``, ``0.75 to 1``."""
+    form = f"{row['published_form']} " if row["published_form"] in (FLOOR, CEILING) else ""
+    high = "" if row["published_high"] is None else f" to {row['published_high']:.4g}"
+    derived = f" = {row['derivation']}" if row["derivation"] else ""
+    return f"{form}{row['published']:.4g}{high}{derived}"
+
+
+def _plain(row: Row) -> dict[str, Any]:
+    """Return a row for JSON, with the rows of the reference sets in place of the sets."""
+    others = [{"set": reference.name} | other for reference, other in row["references"]]
+    return {key: value for key, value in row.items() if key != "row"} | {"references": others}
+
+
+def _verdict(text: str) -> str:
+    """Return the verdict that ``text`` begins, for instance ``undecided``.
+
+    Raises SandglassError if none or several do.
+    """
+    found = [verdict for verdict in VERDICTS if verdict == text] or [
+        v for v in VERDICTS if v.startswith(text)
+    ]
+    if len(found) != 1:
+        known = ", ".join(VERDICTS)
+        raise SandglassError(f"claims: no verdict is called {text!r}; there are: {known}")
+    return found[0]
+
+
+def _meant(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    return f"; did you mean {', '.join(close)}?" if close else f"; there are: {', '.join(known)}"

@@ -1,0 +1,101 @@
+"""How far is this build from the committed one? On another processor bytes differ, values a little, verdicts seldom."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Iterable
+
+import polars as pl
+
+from pipeline.audit import hashing, provenance, worktree
+from pipeline.audit.compare import ROUNDING
+from pipeline.audit.provenance import LOCK, Lock
+from pipeline.engine.build import Reference
+from pipeline.references.upgrade import upgraded
+from pipeline.store import paths
+
+KEYS = ["claim", "gate"]
+
+
+def committed_lock() -> Lock | None:
+    """Return the dvc.lock of the commit that is checked out; None if it has none.
+
+    Raises SandglassError if it is not a lock file of DVC.
+    """
+    text = worktree.committed(LOCK)
+    return None if text is None else Lock(text, f"the committed {LOCK}")
+
+
+def committed_claims(study: str, lock: Lock | None) -> pl.DataFrame | None:
+    """Return the claims table that ``lock`` names, if DVC's cache or remote still holds it."""
+    try:
+        entry = lock[f"claims@{study}"].outs[paths.claims_path(study, "parquet")] if lock else None
+    except KeyError:
+        return None
+    content = None if entry is None else hashing.stored_file(entry.md5)
+    return None if content is None else upgraded(pl.read_parquet(io.BytesIO(content)))
+
+
+def distance(studies: Iterable[str], scale: str) -> str:
+    """Return in a sentence how this build stands to the committed one: bytes, values of claims, verdicts.
+
+    Raises SandglassError if a lock file is not one of DVC.
+    """
+    ours, committed = provenance.read_lock(), committed_lock()
+    if committed is None:
+        return f"no commit holds a {LOCK} to compare with"
+    if committed.text == ours.text:
+        return f"{LOCK} is the committed one{made_on(scale)}"
+    both = [name for name in ours if name in committed]
+    other = [name for name in both if ours[name].outs != committed[name].outs]
+    alone = len(set(ours) ^ set(committed))
+    told = f"{LOCK} is not the committed one: another build, in which {len(other)} of {len(both)} jobs made other bytes"
+    told += f"; {alone} jobs are in one of the two only" if alone else ""
+    return f"{told}; {_claims(studies, committed)}{made_on(scale)}"
+
+
+def made_on(scale: str) -> str:
+    """Return on which machine the committed results were made, if that is recorded at ``scale``."""
+    machine = Reference.load(scale).machine
+    return f" (made on {machine})" if machine else ""
+
+
+def _claims(studies: Iterable[str], committed: Lock) -> str:
+    compared = [found for study in studies if (found := _gates(study, committed)) is not None]
+    if not compared:
+        return "its claims cannot be compared with the committed ones"
+    gates = pl.concat(compared)
+    moved = gates.filter(pl.col("share") > ROUNDING.share).sort("share", descending=True)
+    turned = gates.filter(pl.col("verdict") != pl.col("verdict_committed"))
+    if moved.is_empty() and turned.is_empty():
+        return f"the values of all {len(gates)} gates are the committed ones, to rounding"
+    told = f"of {len(gates)} gates {len(moved)} have other values"
+    if not moved.is_empty():
+        told += f", the most {_gate(moved.row(0, named=True), 'value')}"
+    names = ", ".join(_gate(row, "verdict") for row in turned.head(3).iter_rows(named=True))
+    verdicts = f"{len(turned) or 'no'} verdict{'' if len(turned) == 1 else 's'} turned"
+    return f"{told}; {verdicts}{f': {names}' if names else ''}"
+
+
+def _gates(study: str, committed: Lock) -> pl.DataFrame | None:
+    """Return the gates that both builds judged, with the difference of their values as a share of the larger one."""
+    before, path = committed_claims(study, committed), paths.claims_path(study, "parquet")
+    if before is None or not path.is_file():
+        return None
+    columns = ["study", *KEYS, "value", "verdict"]
+    gates = pl.read_parquet(path).select(columns).join(before.select(columns), on=KEYS, suffix="_committed")
+    larger = pl.max_horizontal(pl.col("value").abs(), pl.col("value_committed").abs())
+    share = (pl.col("value") - pl.col("value_committed")).abs() / larger
+    one_alone = pl.col("value").is_null() != pl.col("value_committed").is_null()
+    return gates.with_columns(
+        share=pl.when(one_alone).then(math.inf).otherwise(share.fill_nan(0.0).fill_null(0.0))
+    )
+
+
+def _gate(row: dict[str, object], name: str) -> str:
+    """Return a gate with what the committed build found and what this one did: ``dyck:5 M1 1.384 → 1.353``."""
+    then, now = (
+        f"{each:.4g}" if isinstance(each, float) else each for each in (row[f"{name}_committed"], row[name])
+    )
+    return f"{row['study']}:{row['claim']} {row['gate']} {then} → {now}"

@@ -1,0 +1,126 @@
+"""How claims stand: what this build and the reference sets say of each together, the best evidence first.
+
+Of each gate the strongest evidence counts: that of a reference set at a larger scale where one tests it, else that of
+this build. A claim some of whose gates nothing tests never shows as one that holds.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import polars as pl
+
+from pipeline.kit.verdicts import whole
+from pipeline.references import reading
+from pipeline.references.reading import Reference, Row
+from pipeline.store import paths, tables
+from schemas.claims import HOLDS, KINDS, NOT_TESTED, PARTLY, SCALES, VERDICTS, Claims
+
+
+@dataclass(frozen=True)
+class Line:
+    """A claim: its number, the sentence that says it, where it is stated, its combined verdict, and the evidence.
+
+    ``evidence`` is for instance ``quick: holds (3 of 3 gates) · paper: fails (2 of 2 gates) · 4 gates untested``.
+    """
+
+    claim: str
+    statement: str
+    source: str
+    verdict: str
+    evidence: str
+
+
+def rows(study: str, references: list[Reference] | None = None, partial: bool = False) -> list[Row]:
+    """Return the claims table of ``study``, claims in the order of their numbers, as `lines` takes it.
+
+    Each row has its place in the table as ``row`` and what the sets say of its gate as ``references``. The sets are
+    read unless they are given; with ``partial`` a table that is not here has no rows.
+
+    Raises SandglassError if the table is damaged or, without ``partial``, missing.
+    """
+    path = paths.claims_path(study, "parquet")
+    if partial and not path.is_file():
+        return []
+    sets = reading.load(study) if references is None else references
+    return beside_sets(tables.read(path, Claims), sets)
+
+
+def beside_sets(claims: pl.DataFrame, sets: list[Reference]) -> list[Row]:
+    """Return the rows of a claims table as `rows` does."""
+    found = [
+        row | {"row": number, "references": reading.beside(sets, row["claim"], row["gate"])}
+        for number, row in enumerate(claims.iter_rows(named=True))
+    ]
+    return sorted(found, key=lambda row: by_number(row["claim"]))
+
+
+def by_number(claim: str) -> tuple[int, str]:
+    """Return what sorts claims by their numbers: 2, 10, 10a."""
+    letters = claim.lstrip("0123456789")
+    return int(claim.removesuffix(letters)), letters
+
+
+def lines(rows: list[Row]) -> list[Line]:
+    """Return the line of every claim in the order of ``rows``, those of a claims table with their ``references``."""
+    claims = dict.fromkeys(row["claim"] for row in rows)
+    return [_line(claim, [row for row in rows if row["claim"] == claim]) for claim in claims]
+
+
+def best(row: Row) -> str:
+    """Return the verdict on a gate by the strongest evidence that there is of it."""
+    known = [(SCALES.index(row["scale"]), row["verdict"])]
+    known += [(SCALES.index(found["scale"]), found["verdict"]) for _, found in row["references"]]
+    tested = [each for each in known if each[1] != NOT_TESTED]
+    if not tested:
+        return NOT_TESTED
+    strongest = max(scale for scale, _ in tested)
+    return whole(verdict for scale, verdict in tested if scale == strongest)
+
+
+def counts(rows: list[Row]) -> list[tuple[str, list[tuple[str, int]]]]:
+    """Return, of each kind of statement, how many gates have each verdict by the strongest evidence."""
+    found = Counter((row["kind"], best(row)) for row in rows)
+    by_kind = [
+        (kind, [(verdict, found[kind, verdict]) for verdict in VERDICTS if found[kind, verdict]])
+        for kind in KINDS
+    ]
+    return [(kind, each) for kind, each in by_kind if each]
+
+
+def _line(claim: str, rows: list[Row]) -> Line:
+    together = [best(row) for row in rows]
+    untested = together.count(NOT_TESTED)
+    verdict = whole(together)
+    by_scale: dict[str, list[str]] = {rows[0]["scale"]: [row["verdict"] for row in rows]}
+    for row in rows:
+        for _, found in row["references"]:
+            by_scale.setdefault(found["scale"], []).append(found["verdict"])
+    parts = [text for scale in SCALES if (text := _at(scale, by_scale.get(scale, [])))]
+    if untested:
+        parts.append(f"{untested} gate{'s' if untested > 1 else ''} untested")
+    sources = dict.fromkeys(row["source"] for row in rows)
+    return Line(
+        claim,
+        rows[0]["statement"],
+        "; ".join(sources),
+        PARTLY if verdict == HOLDS and untested else verdict,
+        " · ".join(parts),
+    )
+
+
+def _at(scale: str, verdicts: list[str]) -> str:
+    """Return what the gates that were tested at a scale say; empty where none was."""
+    tested = [verdict for verdict in verdicts if verdict != NOT_TESTED]
+    if not tested:
+        return ""
+    told = Counter(tested)
+    words = ", ".join(
+        f"{told[verdict]} {verdict.removesuffix(' at this scale')}" for verdict in VERDICTS if told[verdict]
+    )
+    return (
+        f"{scale}: {whole(tested).removesuffix(' at this scale')} ({words})"
+        if len(told) > 1
+        else (f"{scale}: {words.split(' ', 1)[1]} ({len(tested)} of {len(tested)} gates)")
+    )

@@ -1,0 +1,59 @@
+"""Claims tables of reference sets that were frozen by older code, as today's schema has them.
+
+Their verdicts were given by the value alone. The reason of each names the conditions that decided it, so the verdict is
+given again by the interval (`pipeline.kit.verdicts`).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import polars as pl
+
+from pipeline.kit.verdicts import Condition, Gate, Measured, Published
+from schemas.claims import NUMBER, STATED, Claims
+
+_CONDITION = re.compile(r"(value|lower end|upper end) \S+?(?:, not)? (<=|>=|<|>) (\S+?)(?=;|$)")
+_WHAT = {"value": "value", "lower end": "lo", "upper end": "hi"}
+
+
+def upgraded(claims: pl.DataFrame) -> pl.DataFrame:
+    """Return the claims table of a set with the columns of `schemas.claims.Claims`, and its verdicts."""
+    columns = Claims.to_schema().columns
+    if set(columns) <= set(claims.columns):
+        return claims.select(*columns)
+    rows = [_upgraded(row) for row in claims.iter_rows(named=True)]
+    schema = {name: column.dtype.type for name, column in columns.items()}
+    return pl.DataFrame(rows, schema=schema)
+
+
+def _upgraded(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row of the claims table with all columns of today."""
+    published = row["published"]
+    new: dict[str, Any] = {
+        "statement": row["predicate"],
+        "kind": STATED,
+        "published_high": row.get("published_high"),
+        "published_form": "" if published is None else NUMBER,
+        "derivation": "",
+        "bound": row.get("bound") or "",
+    }
+    row = row | new | {key: row[key] for key in new.keys() & row.keys() if row[key] is not None}
+    conditions = tuple(
+        Condition(_WHAT[what], comparison, float(bound))
+        for what, comparison, bound in _CONDITION.findall(row["reason"])
+    )
+    failed = not conditions and row["verdict"] == "not reproduced"  # what was measured is not defined
+    measured = Measured(row["value"], row["lo"], row["hi"], row["n"]) if conditions or failed else None
+    gate = Gate(
+        row["claim"], row["gate"], row["predicate"], row["source"], conditions, measured, row["reason"],
+        published=None if published is None else Published(published, row["published_high"]),
+    )  # fmt: skip
+    verdict, reason = gate.verdict(row["scale"])
+    return row | {
+        "verdict": verdict,
+        "reason": reason if conditions else row["reason"],
+        "size": gate.size(row["scale"]),
+        "replicas_needed": gate.replicas(row["scale"]),
+    }
