@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def run(job: Job) -> None:
-    """Make the claims table, and its verdicts and values as JSON for ``dvc metrics``."""
+    """Make the claims table, and how its claims stand as JSON for ``dvc metrics``."""
     module = importlib.import_module(f"pipeline.studies.{job.study}.claims")
     frame = module.judge(
         Results(
@@ -24,9 +24,7 @@ def run(job: Job) -> None:
         )
     )
     tables.write(frame, job.out(paths.claims_path(job.study, "parquet")), Claims)
-    text = json.dumps(
-        verdicts.as_metrics(frame), indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False
-    )
+    text = json.dumps(verdicts.as_metrics(frame), indent=1)
     job.out(paths.claims_path(job.study, "json")).write_text(text + "\n", encoding="utf-8")
     counts = frame["verdict"].value_counts(sort=True).iter_rows()
     job.say("; ".join(f"{count} {verdict}" for verdict, count in counts))

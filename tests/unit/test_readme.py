@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -11,6 +13,8 @@ from workspace import REPOSITORY
 
 from pipeline import params
 from pipeline.engine import graph
+from pipeline.references import reading, standing
+from pipeline.references.upgrade import upgraded
 from schemas.claims import FAILS, HOLDS, NOT_TESTED, STATED, UNDECIDED
 
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
@@ -22,7 +26,7 @@ def committed_claims(study: str) -> pl.DataFrame:
     lock = YAML(typ="safe").load((REPOSITORY / "dvc.lock").read_text(encoding="utf-8"))
     outs = {out["path"]: out["md5"] for out in lock["stages"][f"claims@{study}"]["outs"]}
     md5 = outs[f"data/claims/{study}/claims.parquet"]
-    return pl.read_parquet(REPOSITORY / ".dvcstore/files/md5" / md5[:2] / md5[2:])
+    return pl.read_parquet(stored(md5))
 
 
 def row_of(study: str) -> list[str]:
@@ -52,3 +56,30 @@ def test_every_claim_that_fails_is_named(study: str) -> None:
 def test_number_of_jobs() -> None:
     jobs = len(graph.jobs(params.load(REPOSITORY)))
     assert re.search(rf"of the {jobs} jobs", README), f"there are {jobs} jobs"
+
+
+def test_numbers_of_the_reference_sets() -> None:
+    """They are in docs/, counted by the strongest evidence for each gate."""
+    text = " ".join((REPOSITORY / "docs/reference-sets.md").read_text(encoding="utf-8").split())
+    rows = standing.beside_sets(committed_claims("dyck"), [kept_set(name) for name in ("dyck", "dyck-part2")])
+    counts = dict(dict(standing.counts(rows))[STATED])
+    assert f"{counts[HOLDS]} hold by the strongest evidence" in text
+    assert (
+        f"{counts[UNDECIDED]} are undecided and {counts[FAILS]} fail; {counts[NOT_TESTED]} lack their run"
+        in text
+    )
+
+
+def kept_set(name: str) -> reading.Reference:
+    """A reference set as the embedded store holds it: its claims alone."""
+    pointer = YAML(typ="safe").load((REPOSITORY / f"data/reference/{name}.dvc").read_text(encoding="utf-8"))
+    files = {
+        each["relpath"]: each["md5"] for each in json.loads(stored(pointer["outs"][0]["md5"]).read_bytes())
+    }
+    rows = upgraded(pl.read_parquet(stored(files["claims/claims.parquet"]))).iter_rows(named=True)
+    claims = {(row["claim"], row["gate"]): row for row in rows}
+    return reading.Reference(name, "paper", {}, [], claims, [])
+
+
+def stored(md5: str) -> Path:
+    return REPOSITORY / ".dvcstore/files/md5" / md5[:2] / md5[2:]
