@@ -318,6 +318,9 @@ def trace(
     keep_runs: Annotated[
         bool, typer.Option("--keep-runs", help="with --rebuild: take datasets and checkpoints from here")
     ] = False,
+    train: Annotated[
+        bool, typer.Option("--train", help="with --keep-runs: train what is not here, or not as recorded")
+    ] = False,
     workspace: Annotated[
         Path | None, typer.Option(help="with --rebuild: a folder that is kept, and continued next time")
     ] = None,
@@ -347,9 +350,11 @@ def trace(
 
     if (keep_runs or workspace) and not rebuild:
         raise typer.BadParameter("--keep-runs and --workspace go with --rebuild")
+    if train and not keep_runs:
+        raise typer.BadParameter("--train goes with --keep-runs")
     try:
         status = trace(
-            names, verified=verify, rebuilt=rebuild, keep_runs=keep_runs, workspace=workspace,
+            names, verified=verify, rebuilt=rebuild, keep_runs=keep_runs, train=train, workspace=workspace,
             as_json=as_json, code=code, full=full,
         )  # fmt: skip
     except SandglassError as error:

@@ -114,7 +114,9 @@ def _record(chain: Chain) -> Iterator[Finding]:
     for check in verify.record(chain):
         if check.job == "report":
             continue  # its pages are drawn again, if they are here
-        if check.kind != "lock" and check.state == verify.MISMATCH:
+        if check.state == verify.MISMATCH and not (
+            check.kind == "lock" and check.job and check.job not in chain.lock
+        ):
             jobs.setdefault((check.what, check.text), []).append(check.job)
     for (what, text), those in jobs.items():
         more = f" and {len(those) - 3} more" if len(those) > 3 else ""

@@ -76,6 +76,19 @@ class Chain:
         """Return the record of ``job`` in dvc.lock, or None."""
         return self.lock.get(job.stage)
 
+    def behind(self, job: graph.Job) -> list[graph.Job]:
+        """Return ``job`` and all jobs that it comes from, in the order of the graph."""
+        found, ahead = {job}, [job]
+        while ahead:
+            fresh = [parent for parent in self.parents[ahead.pop()] if parent not in found]
+            found.update(fresh)
+            ahead += fresh
+        return [each for each in self.jobs if each in found]
+
+    def is_asked(self, path: Path) -> bool:
+        """Return whether ``path`` is one of the artifacts that the chain was asked for."""
+        return any(path in paths for paths in self._asked.values())
+
     def wanted(self, job: graph.Job) -> list[Path]:
         """Return the outputs that were asked for; of a job whose results others on the chain read, all."""
         return graph.outputs(job, self.params) if job in self._read else list(self._asked[job])

@@ -27,6 +27,7 @@ from pipeline.audit.hashing import DVC
 from pipeline.audit.lineage import Chain
 from pipeline.audit.provenance import LOCK, Artifact
 from pipeline.engine import graph
+from pipeline.engine.build import Reference, duration
 from pipeline.errors import SandglassError
 from pipeline.store.paths import REFERENCE
 
@@ -53,12 +54,17 @@ class Rebuilt:
     workspace: str | None  # where it is kept
 
 
-def rebuild(chain: Chain, workspace: Path | None, *, keep_runs: bool) -> Rebuilt:
+def rebuild(chain: Chain, workspace: Path | None, *, keep_runs: bool, train: bool = False) -> Rebuilt:
     """Build the artifacts of ``chain`` in ``workspace``, which is kept and continued, or in a temporary folder.
 
-    With ``keep_runs``, datasets and runs that are as dvc.lock records them are taken from here. Raises
-    SandglassError naming the workspace if a step fails there.
+    With ``keep_runs``, datasets and runs that are as dvc.lock records them are taken from here; those that are not are
+    trained if ``train`` says so.
+
+    Raises SandglassError naming the workspace if a step fails there, and before anything is built if runs would have to
+    be trained that nobody asked for.
     """
+    if keep_runs and not train:
+        _refuse_training(chain, workspace)
     folder = workspace.resolve() if workspace else Path(tempfile.mkdtemp(prefix="sandglass-"))
     _prepare(folder, "kept" if keep_runs else "")
     if keep_runs:
@@ -71,6 +77,27 @@ def rebuild(chain: Chain, workspace: Path | None, *, keep_runs: bool) -> Rebuilt
         shutil.rmtree(folder)
         return Rebuilt(state, comparisons, *made, workspace=None)
     return Rebuilt(state, comparisons, *_made(chain, folder), workspace=str(folder))
+
+
+def _refuse_training(chain: Chain, workspace: Path | None) -> None:
+    lacking = [
+        job for job in chain.jobs
+        if job.step == "train" and not _is_as_recorded(chain, job)
+        and not (workspace and all((workspace / path).is_file() for path in graph.outputs(job, chain.params)))
+    ]  # fmt: skip
+    if lacking:
+        reference = Reference.load(chain.params.scale)
+        work = duration(sum(reference.seconds(job.name) for job in lacking))
+        names = ", ".join(job.stage for job in lacking[:3]) + (" and others" if len(lacking) > 3 else "")
+        raise SandglassError(
+            f"--keep-runs: the checkpoints of {names} are not here as dvc.lock records them; "
+            f"add --train to train {len(lacking)} of them again, about {work} of one core"
+        )
+
+
+def _is_as_recorded(chain: Chain, job: graph.Job) -> bool:
+    md5s = {path: _recorded(chain, job, path) for path in graph.outputs(job, chain.params)}
+    return all(path.is_file() and chain.md5(path) == md5 for path, md5 in md5s.items())
 
 
 def _prepare(folder: Path, mark: str) -> None:
@@ -117,8 +144,7 @@ def _take(chain: Chain, folder: Path) -> None:
         files = graph.outputs(job, chain.params)
         if job.step not in TAKEN or any((folder / path).exists() for path in files):
             continue
-        md5s = {path: _recorded(chain, job, path) for path in files}
-        if all(path.is_file() and chain.md5(path) == md5 for path, md5 in md5s.items()):
+        if _is_as_recorded(chain, job):
             for path in files:
                 content = path.read_bytes()
                 for copy in (folder / path, _cached(folder, chain.md5(path))):

@@ -6,7 +6,7 @@ With ``--json`` it prints one object with these keys, which stay:
   the precise names of each; ``artifacts``: each ``path``, ``job``, ``md5`` and ``size`` (bytes) as
   recorded (null where that is not known: the list of a folder that was not pushed is not here), ``recorded``
   (whether dvc.lock or its reference set has it or its folder), ``rebuild`` (the command that makes it alone),
-  ``claim``.
+  ``jobs`` and ``seconds`` (of one core, on the reference machine) of all that it comes from, ``claim``.
 - ``claims``: the rows of the claims table that were asked for (columns of `schemas.claims`).
 - ``git``: ``commit`` (null without one) and ``edited``, the inputs on the chain that differ from it.
 - ``jobs``: the chain, parents first; each ``job`` (a stage of dvc.yaml), ``command``, ``parents``,
@@ -15,7 +15,8 @@ With ``--json`` it prints one object with these keys, which stay:
   scale), ``accepted`` (edits of code declared harmless; with ``proof``, shown to be by a rebuild), and of the
   run that made it, if it was made here, ``device`` and ``software_overridden``.
 - ``checks``: each ``job``, ``kind`` (lock, inputs, code, parameter, data, output, seal), ``what``,
-  ``state`` (match, mismatch, not checked), ``text``. The last three kinds only with ``--verify``.
+  ``state`` (match, mismatch, not checked, another build), ``text``. The last three kinds only with ``--verify``.
+  Where dvc.lock records another build than the committed one, ``lock`` says so, and that is no mismatch.
 - ``verified``: null, or with ``--verify`` the worst state of all checks.
 - ``rebuilt``: null, or with ``--rebuild`` the ``state`` (identical, within tolerance, different, not
   compared), ``comparisons`` (`pipeline.audit.compare.Comparison`), ``made`` and ``kept`` (the jobs that ran, and
@@ -39,6 +40,7 @@ from pipeline.audit.lineage import Chain
 from pipeline.audit.provenance import Artifact
 from pipeline.audit.verify import Check
 from pipeline.engine import graph
+from pipeline.engine.build import Reference
 from pipeline.references.record import step_log
 
 VERIFIED = {verify.MATCH: 0, verify.MISMATCH: 1, verify.NOT_CHECKED: 3}
@@ -52,6 +54,7 @@ def trace(
     verified: bool,
     rebuilt: bool,
     keep_runs: bool,
+    train: bool,
     workspace: Path | None,
     as_json: bool,
     code: bool,
@@ -71,7 +74,7 @@ def trace(
     if not as_json:
         trace_text.show(found, code=code, full=full)
     if rebuilt:
-        found["rebuilt"] = asdict(rebuild.rebuild(chain, workspace, keep_runs=keep_runs))
+        found["rebuilt"] = asdict(rebuild.rebuild(chain, workspace, keep_runs=keep_runs, train=train))
         if not as_json:
             trace_text.show_rebuilt(found)
     found["status"] = status(found)
@@ -98,7 +101,7 @@ def document(names: list[str], chain: Chain, checks: list[Check], verdict: str |
         "names": names,
         "shared": {name: both for name in names if (both := provenance.shared_name(name, chain.params))},
         "artifacts": [_artifact(chain, artifact) for artifact in chain.artifacts],
-        "claims": [row for artifact in chain.artifacts for row in _claim_rows(artifact)],
+        "claims": [row for artifact in chain.artifacts for row in _claim_rows(chain, artifact)],
         "git": {
             "commit": commit,
             "edited": [str(path) for path in worktree.edited(watched)] if commit else [],
@@ -128,16 +131,26 @@ def _artifact(chain: Chain, artifact: Artifact) -> dict[str, Any]:
         "size": file.size,
         "recorded": bool(outs),
         "rebuild": f"snakemake {target}" if job else None,
+        "jobs": len(chain.behind(job)) if job else 0,
+        "seconds": round(
+            sum(Reference.load(chain.params.scale).seconds(each.name) for each in chain.behind(job))
+        )
+        if job
+        else None,
         "claim": artifact.claim,
     }
 
 
-def _claim_rows(artifact: Artifact) -> list[dict[str, Any]]:
+def _claim_rows(chain: Chain, artifact: Artifact) -> list[dict[str, Any]]:
     if artifact.claim is None:
         return []
+    stage = chain.stage(artifact.job) if artifact.job else None
+    recorded = stage.outs.get(artifact.path) if stage else None
     try:
+        if recorded is None or chain.md5(artifact.path) != recorded.md5:
+            return []  # what it says is not what was built; verification names it
         rows = pl.read_parquet(artifact.path)
-    except (OSError, pl.exceptions.PolarsError):  # not here, or damaged: verification says which
+    except (OSError, pl.exceptions.PolarsError):  # not here, or damaged
         return []
     return rows.filter(pl.col("claim") == artifact.claim).to_dicts()
 

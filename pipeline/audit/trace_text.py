@@ -14,10 +14,11 @@ from rich.tree import Tree
 
 from pipeline.audit import verify
 from pipeline.audit.compare import DIFFERENT, IDENTICAL, NOT_COMPARED, WITHIN
+from pipeline.engine.build import duration
 
 SHOWN = 6  # of many names
 ALONE = 3  # jobs of one step that are drawn one by one
-LONGEST = 320  # characters of parameters, three lines
+LONGEST = 180  # characters of parameters, two lines
 PIPED_WIDTH = 120
 STATE = {verify.MISMATCH: "does not match:", verify.NOT_CHECKED: "not checked:"}
 COLOUR = {
@@ -35,14 +36,14 @@ def show(found: Json, *, code: bool, full: bool = False) -> None:
     """
     console = _console()
     _header(console, found, full=full)
+    _checks(console, found)
     jobs = {job["job"]: job for job in found["jobs"]}
     drawing = _Drawing(jobs, code=code, full=full)
     asked = dict.fromkeys(artifact["job"] for artifact in found["artifacts"] if artifact["job"])
     for tree in drawing.trees([jobs[name] for name in asked]):
         console.print(tree)
     if drawing.folded:
-        console.print("each by itself: --full")
-    _checks(console, found)
+        console.print("each by itself, with commands and all parameters: --full")
 
 
 def show_rebuilt(found: Json) -> None:
@@ -92,10 +93,11 @@ def _header(console: Console, found: Json, *, full: bool) -> None:
         console.print(f"[bold]{escape(artifact['path'])}[/]  {_file(artifact)}  {made}", soft_wrap=True)
     if more := len(found["artifacts"]) - len(shown):
         console.print(f"and {_count(more, 'file')} more")
-    commands = {artifact["job"]: artifact["rebuild"] for artifact in reversed(found["artifacts"])}
-    alone = list(filter(None, commands.values()))[::-1]
-    for command in alone if full else alone[:ALONE]:
-        console.print(f"rebuild it alone: {command}", soft_wrap=True)
+    first = {artifact["job"]: artifact for artifact in reversed(found["artifacts"]) if artifact["job"]}
+    alone = list(first.values())[::-1]
+    for artifact in alone if full else alone[:ALONE]:
+        work = f"{_count(artifact['jobs'], 'job')} if all are stale, about {duration(artifact['seconds'])} of one core"
+        console.print(f"rebuild it alone: {artifact['rebuild']}  ({work})", soft_wrap=True)
     for row in found["claims"]:
         interval = "" if row["lo"] is None else f" [{row['lo']:.4g}, {row['hi']:.4g}]"
         value = "not measured" if row["value"] is None else f"{row['value']:.4g}{interval}"
@@ -112,6 +114,12 @@ def _header(console: Console, found: Json, *, full: bool) -> None:
         console.print(f"commit {git['commit']}; [yellow]edited since, not committed[/]: {escape(edited)}")
     else:
         console.print(f"commit {git['commit']}; its inputs are as committed")
+    if elsewhere := [check["job"] for check in found["checks"] if check["state"] == verify.ELSEWHERE]:
+        console.print(
+            f"another build than the committed one: {len(elsewhere)} of {_count(len(found['jobs']), 'job')} on the way "
+            "made other bytes or had other inputs (git diff dvc.lock)",
+            soft_wrap=True,
+        )
 
 
 def _published(row: Json) -> str:
@@ -151,7 +159,8 @@ class _Drawing:
     def _one(self, tree: Tree, job: Json) -> Tree:
         """Add what made ``job`` below its title."""
         self._drawn.add(job["job"])
-        tree.add(f"command: {job['command']}")
+        if self._full:
+            tree.add(f"command: {job['command']}")
         self._outputs(tree, [job])
         self._parameters(tree, [job])
         self._code_files(tree, [job])
@@ -178,7 +187,8 @@ class _Drawing:
         With ``full``, what made the inputs of each stands below it.
         """
         branch = tree.add(f"[bold]{len(members)} × {step}[/]")
-        branch.add(f"command: python -m pipeline {step} ID")
+        if self._full:
+            branch.add(f"command: python -m pipeline {step} ID")
         shared = self._parameters(branch, members)
         self._code_files(branch, members)
         for member in members:
@@ -259,6 +269,8 @@ class _Drawing:
             for each, name in zip(parameters, names, strict=True)
             if name[0] != "variants" and each["value"] != []  # an experiment without datasets, for instance
         ]
+        key = f".{job['job'].partition('@')[2]}"
+        plain.sort(key=lambda each: key not in each["name"])  # its own before those of the whole study
         text, left = "", len(plain)
         for each in plain:
             value = _value(job, each)
@@ -367,7 +379,7 @@ def _checks(console: Console, found: Json) -> None:
     """Print what does not match, each thing once with the jobs it concerns; with --verify also the counts."""
     groups: dict[tuple[str, str, str], list[Json]] = defaultdict(list)
     for check in found["checks"]:
-        if check["state"] != verify.MATCH:
+        if check["state"] in STATE:
             groups[check["state"], check["kind"], check["text"]].append(check)
     for (state, kind, text), checks in sorted(groups.items()):
         whats = _names(list(dict.fromkeys(check["what"] for check in checks)), shown=3)

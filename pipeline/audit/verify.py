@@ -18,6 +18,7 @@ from pipeline.store import checkpoints, tables
 from pipeline.store.paths import REFERENCE, REPORT
 
 MATCH, MISMATCH, NOT_CHECKED = "match", "mismatch", "not checked"
+ELSEWHERE = "another build"  # not what was committed, and no fault
 NOT_HERE = "not here: never pushed, not pulled, or not built"
 
 
@@ -42,7 +43,10 @@ def verdict(checks: list[Check]) -> str:
 
 
 def lock(chain: Chain) -> Iterator[Check]:
-    """Compare dvc.lock with the committed one: its record of every job and, if all records agree, its bytes."""
+    """Compare dvc.lock with the committed one: its record of every job and, if all records agree, its bytes.
+
+    A build with other results than the committed ones is no fault of the record: its state is `ELSEWHERE`.
+    """
     text = worktree.committed(LOCK)
     if text is None:
         yield Check("", "lock", str(LOCK), NOT_CHECKED, "no commit holds one to compare it with")
@@ -52,12 +56,27 @@ def lock(chain: Chain) -> Iterator[Check]:
         yield Check("", "lock", str(LOCK), MISMATCH, "says what the committed one says, but in other bytes")
     for job in chain.jobs:
         check, stage = partial(Check, job.stage, "lock", str(LOCK)), chain.stage(job)
-        if committed is not None and edited and stage != committed.get(job.stage):
-            yield check(MISMATCH, _unlike(stage, committed.get(job.stage)))
+        theirs = None if committed is None else committed.get(job.stage)
+        if stage is None and theirs is not None:
+            yield check(MISMATCH, "has lost its record of this job, which the committed one has")
         elif stage is None:
             yield check(NOT_CHECKED, "has no record of this job")
+        elif committed is not None and edited and stage != theirs:
+            damage = None if theirs is None else _damage(job, stage, theirs)
+            yield check(MISMATCH, damage) if damage else check(ELSEWHERE, _unlike(stage, theirs))
         elif committed is not None:
             yield check(MATCH)
+
+
+def _damage(job: graph.Job, stage: Stage, committed: Stage) -> str | None:
+    """Return what of a record no build can have made so; None if another build can."""
+    if stage.cmd not in (committed.cmd, job.command):
+        return f"records another command, {stage.cmd}"
+    for ours, theirs in ((stage.deps, committed.deps), (stage.outs, committed.outs)):
+        for path, entry in ours.items():
+            if path in theirs and entry != theirs[path] and entry.md5 == theirs[path].md5:
+                return f"records another size of {path} under the same md5"
+    return None
 
 
 def record(chain: Chain) -> Iterator[Check]:
@@ -116,11 +135,9 @@ def references(chain: Chain) -> Iterator[Check]:
 # --- inputs ---------------------------------------------------------------------------------------
 
 
-def _unlike(stage: Stage | None, committed: Stage | None) -> str:
+def _unlike(stage: Stage, committed: Stage | None) -> str:
     if committed is None:
         return "the committed one has no record of this job"
-    if stage is None:
-        return "has lost its record of this job, which the committed one has"
     parts: list[str] = []
     for kind in ("deps", "outs", "params"):
         ours: dict[Any, Any] = getattr(stage, kind)
@@ -200,6 +217,8 @@ def _link(chain: Chain, entry: Entry, check: Maker) -> Check:
 
 
 def _file(chain: Chain, path: Path, recorded: str, kind: str, check: Maker) -> Check:
+    if not path.is_file() and graph.is_published(path) and chain.is_asked(path):
+        return check(kind, str(path), MISMATCH, f"lost; dvc pull --force {path} fetches it")
     if not path.is_file():
         return check(kind, str(path), NOT_CHECKED, NOT_HERE)
     if (here := chain.md5(path)) == recorded:

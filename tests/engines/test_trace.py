@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -18,6 +19,7 @@ from workspace import Workspace, environment
 from pipeline.audit import hashing
 from pipeline.store import tables
 
+NUMBERS = "data/datasets/toy/toy-numbers/toy-numbers.parquet"
 MODEL = "data/runs/toy/toy-a/toy-a.safetensors"
 MEANS = "data/tables/toy/toy-means/means.parquet"
 SVG = "data/figures/toy/toy-means/means.svg"
@@ -88,7 +90,8 @@ def test_the_tree_for_people(built: Workspace) -> None:
         "rebuild it alone: snakemake data/report/index.html",
         "its inputs are as committed",
         "2 × train",
-        "parameters in common: scale smoke, seed 1, dataset toy-numbers",
+        "parameters in common: ",
+        "scale smoke, seed 1",
         "2 variants: toy-b, toy-c",
         "steps 10 of 10|20|30",
         f"{CODE}  md5 {hashing.md5(built.path / CODE)}",
@@ -112,7 +115,7 @@ def test_many_of_a_kind_are_one_line(built: Workspace) -> None:
     )
     assert "8 × train: train@toy-a, train@toy-b, train@toy-more0, train@toy-more1 and 4 more" in short
     assert len(short.splitlines()) <= 45 < len(full.splitlines())
-    assert "each by itself: --full" in short and "--full" not in full
+    assert "all parameters: --full" in short and "--full" not in full
     assert "train@toy-more5" not in short and "train@toy-more5" in full
     assert "variants.toy-c.lr" in full and "variants.toy-c.lr" not in short
 
@@ -152,6 +155,23 @@ def forge_the_lock(workspace: Workspace) -> None:
     lock.write_text(above + train + below.replace(before, after, 1))  # what it made, not what others read
 
 
+def forge_a_size(workspace: Workspace) -> None:
+    """The size of a dataset, under the same md5."""
+    lock = workspace.path / "dvc.lock"
+    text, before = lock.read_text(), (workspace.path / NUMBERS).stat().st_size
+    assert f"size: {before}\n" in text
+    lock.write_text(text.replace(f"size: {before}\n", f"size: {before + 1}\n"))
+
+
+def forget_a_job(workspace: Workspace) -> None:
+    """The record of an analysis removed from dvc.lock, and that of nothing else."""
+    lock = workspace.path / "dvc.lock"
+    parts = re.split(r"(?m)^  (?=\S+:$)", lock.read_text())
+    kept = [part for part in parts if not part.startswith("analyse@toy-means:")]
+    assert len(kept) == len(parts) - 1
+    lock.write_text("  ".join(kept))
+
+
 @pytest.mark.parametrize(
     ("damage", "expected"),
     [
@@ -159,12 +179,14 @@ def forge_the_lock(workspace: Workspace) -> None:
         (lambda w: flip(w.path / MODEL, 900_000), {("output", MODEL), ("seal", MODEL)}),
         (lambda w: w.edit(CODE), {("code", CODE)}),
         (lambda w: w.set_lr("toy-a", 0.75), {("parameter", "params/toy.yaml:runs.toy-a.lr")}),
-        (forge_a_parameter, {("lock", "dvc.lock"), ("parameter", "params/toy.yaml:runs.toy-a.lr")}),
-        (forge_the_lock, {("lock", "dvc.lock"), ("data", "data/runs/toy/toy-a"), ("seal", MODEL)}),
+        (forge_a_parameter, {("parameter", "params/toy.yaml:runs.toy-a.lr")}),
+        (forge_the_lock, {("data", "data/runs/toy/toy-a"), ("seal", MODEL)}),
+        (forge_a_size, {("lock", "dvc.lock")}),
+        (forget_a_job, {("lock", "dvc.lock"), ("data", "data/tables/toy/toy-means")}),
         (lambda w: shutil.copy(w.path / MEANS, w.path / "data/tables/toy/toy-means/more.parquet"),
          {("output", "data/tables/toy/toy-means/more.parquet")}),
     ],
-    ids=["table", "checkpoint", "code", "parameter", "lock", "forged", "surplus"],
+    ids=["table", "checkpoint", "code", "parameter", "lock", "forged", "size", "forgotten", "surplus"],
 )  # fmt: skip
 def test_verification_names_what_does_not_match(
     built: Workspace, damage: Callable[[Workspace], None], expected: set[tuple[str, str]]
@@ -175,6 +197,34 @@ def test_verification_names_what_does_not_match(
     assert wrong(found) == expected
     edited = {what for kind, what in expected if kind == "code"} or {"params/toy.yaml", "dvc.lock"}
     assert set(found["git"]["edited"]) <= edited
+
+
+def test_another_build_than_the_committed_one_matches(built: Workspace) -> None:
+    """What lies here is what this lock file says; that it is not what was committed is said beside it."""
+    built.set_lr("toy-a", 0.75)
+    built.engine("snakemake")
+    status, found = trace(built, SVG, "--verify")
+    assert (status, found["verified"]) == (0, "match")
+    assert wrong(found, "another build") == {("lock", "dvc.lock")}
+    done = built.run("python", "-m", "pipeline", "trace", SVG, "--verify")
+    assert "another build than the committed one: 3 of 5 jobs" in done.output
+    assert done.output.index("verified: match") < done.output.index("\nfigures@toy-means")
+
+
+def test_what_was_asked_for_and_is_lost_fails(built: Workspace) -> None:
+    (built.path / SVG).unlink()
+    status, found = trace(built, SVG, "--verify")
+    assert (status, found["verified"]) == (1, "mismatch")
+    assert wrong(found) == {("output", SVG)}
+
+
+def test_a_claim_that_was_edited_is_not_printed(built: Workspace) -> None:
+    assert [row["value"] for row in trace(built, "toy:1")[1]["claims"]] != []
+    path = built.path / "data/claims/toy/claims.parquet"
+    frame = pl.read_parquet(path).with_columns(value=pl.lit(0.123))
+    tables.store(frame, path, tables.read_metadata(path))
+    done = built.run("python", "-m", "pipeline", "trace", "toy:1", "--verify")
+    assert done.status == 1 and "0.123" not in done.output and "does not match: output" in done.output
 
 
 def test_what_is_not_here_is_not_checked(built: Workspace) -> None:
@@ -308,9 +358,11 @@ def test_rebuild_compares(built: Workspace, tmp_path: Path) -> None:
 def test_rebuild_with_the_runs_from_here(built: Workspace, tmp_path: Path) -> None:
     flip(built.path / "data/runs/toy/toy-b/toy-b.safetensors", 900_000)  # not as recorded: not taken
     scratch = str(tmp_path / "scratch")
-    done = built.run(
-        "python", "-m", "pipeline", "trace", "toy:1", "--rebuild", "--keep-runs", "--workspace", scratch
-    )
+    kept = ("python", "-m", "pipeline", "trace", "toy:1", "--rebuild", "--keep-runs", "--workspace", scratch)
+    done = built.run(*kept)
+    assert done.status == 2 and "add --train to train 1 of them again" in done.output
+    assert "train@toy-b" in done.output and not (tmp_path / "scratch").exists()
+    done = built.run(*kept, "--train")
     assert done.status == 0, done.output
     assert "taken from here, not made again: dataset@toy-numbers, train@toy-a" in done.output
     assert "training was not repeated for 1 run" in done.output
