@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
-.PHONY: help env reproduce test lint audit bench kill advisories clean
+.PHONY: help env reproduce test lint site audit bench kill advisories clean
 .DEFAULT_GOAL := help
 
 help:  ## what can be made
@@ -31,6 +31,10 @@ lint: env  ## formatters, linters and types
 
 test: env lint  ## environment, linters, tests; STUDY=dyck: the tests of one study
 	pytest -n 2 --dist worksteal $(if $(STUDY),--study $(STUDY))
+
+site: env  ## the report as one archive that opens from disk: sandglass-site.zip
+	@test -f data/report/index.html || python -m pipeline report --from-store
+	python -m zipfile -c sandglass-site.zip data/report/
 
 audit: env  ## fetch what is published and check it, without training anything
 	dvc pull --quiet --allow-missing

@@ -17,6 +17,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Sandglass: reproduce the sandbox studies of how Transformers learn. "
     "`snakemake --cores all` runs every step below in order; by hand they run one at a time.",
+    epilog="Exit status: 0 done, and all agrees; 1 refused, failed, or something does not agree (one line says what); "
+    "2 wrong usage, and of trace also an unknown name or a failed step; 3 and 4 of trace alone: something is not here, "
+    "so it was not checked; rebuilt, equal within tolerance; 130 interrupted.",
 )
 Key = Annotated[str, typer.Argument(metavar="ID", help="an id of params/<study>.yaml")]
 
@@ -253,6 +256,9 @@ def export(
     experiment: Annotated[
         str | None, typer.Option(metavar="ID", help="its rows alone, where several make the table")
     ] = None,
+    reference: Annotated[
+        str | None, typer.Option(metavar="SET", help="from a reference set, for instance dyck-part2")
+    ] = None,
     csv: Annotated[
         Path | None, typer.Option(metavar="FILE", help="where to write; without it, stdout")
     ] = None,
@@ -260,7 +266,7 @@ def export(
     """Print a table as CSV, or write it to a file (in Python: pipeline.load_table)."""
     from pipeline import access
 
-    text = access.to_csv(access.load_table(study, name, experiment=experiment))
+    text = access.to_csv(access.load_table(study, name, experiment=experiment, reference=reference or False))
     if csv is None:
         sys.stdout.write(text)
     else:

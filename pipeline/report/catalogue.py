@@ -51,6 +51,12 @@ class Artifact:
         return f"artifact/{self.kind}-{owner}{self.name}.html"
 
     @property
+    def download(self) -> str:
+        """Return the stem of its rows on the site, as CSV and as Parquet; empty where it is no table."""
+        is_table = self.kind in ("table", "claims", "theory")
+        return f"files/{self.page.removeprefix('artifact/').removesuffix('.html')}" if is_table else ""
+
+    @property
     def target(self) -> Path:
         """Return the file to ask an engine for."""
         shown = [path for path in self.paths if path.suffix == ".svg"]

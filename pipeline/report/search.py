@@ -1,4 +1,4 @@
-"""What the search of the overview finds: claims, figures, theory checks and artifacts, as a script.
+"""What the search of the overview finds: claims, figures, errata, theory checks and artifacts, as a script.
 
 A page that is read from disk may load scripts, but neither JSON nor other pages.
 """
@@ -27,7 +27,7 @@ def script(site: Site) -> str:
 def items(site: Site) -> Iterator[Item]:
     """Yield what can be found: kind, title, address, study, verdict of a claim, and further words to find it by.
 
-    Claims come first, then figures, then the pages of all other artifacts.
+    Claims come first, then figures, errata, theory checks, and the pages of all other artifacts.
     """
     for study in site.studies.values():
         yield from _claims(study)
@@ -38,6 +38,14 @@ def items(site: Site) -> Iterator[Item]:
             words = " ".join([figure.caption, figure.description, artifact.job.id])
             title = f"Figure {figure.name}" + (f": {figure.title}" if figure.title else "")
             yield _item("figure", title, f"{study.page}#figure-{figure.name}", study.id, words)
+    for erratum in site.errata():
+        statements = [row["statement"] for row in (*erratum.printed, *erratum.corrected)]
+        address = f"errata.html#{wording.slug(f'{erratum.study}-{erratum.id}')}"
+        yield _item("erratum", erratum.id, address, erratum.study, " ".join([erratum.source, *statements]))
+    for study in site.studies.values():
+        for check, rows in study.theory.items():
+            for row in rows:
+                yield _item("check", row["statement"], f"theory.html#theory-{check}", study.id, row["check"])
     for artifact in site.artifacts:
         if artifact.kind not in ("figure", "claims"):
             words = " ".join([artifact.job.id, *artifact.members, *map(str, artifact.paths)])

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import polars as pl
+
+from pipeline import access
 from pipeline.kit import charts
 from pipeline.params import Params
 from pipeline.report import cards, catalogue, figures, search
@@ -97,6 +101,10 @@ def _assets(site: Site) -> dict[str, bytes]:
     found[VEGA] = charts.script_bundle().encode()
     found[search.SCRIPT] = search.script(site).encode()
     for artifact in site.artifacts:
+        if artifact.download and not site.lacks(artifact):
+            content = artifact.paths[0].read_bytes()
+            found[f"{artifact.download}.parquet"] = content
+            found[f"{artifact.download}.csv"] = access.to_csv(pl.read_parquet(io.BytesIO(content))).encode()
         if artifact.kind == "figure" and not site.lacks(artifact):
             found |= figures.files(site.studies[artifact.job.study], artifact.name)
     return found
