@@ -42,7 +42,7 @@ def prepare(folder: Path) -> Bench:
     changed = Workspace(Path(shutil.copytree(empty.path, folder / "changed", symlinks=True)))
     changed.change(other_rate, PARAMS)
     changed.engine("dvc")
-    shutil.copy2(empty.path / "params.yaml", changed.path / "params.yaml")
+    shutil.copy2(empty.path / PARAMS, changed.path / PARAMS)
     bench = Bench(folder, reference, {"empty": empty.path, "changed": changed.path})
     bench.durations["empty", "snakemake"] = seconds
     return bench

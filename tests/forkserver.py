@@ -37,7 +37,8 @@ import json, os, socket, sys
 
 name = os.path.basename(sys.orig_argv[1]) if len(sys.orig_argv) > 1 else ""
 module = sys.orig_argv[2] if name == "-m" else ""
-if module.split(".")[0] == "pipeline" or name in ("snakemake", "dvc"):
+engine = name in ("snakemake", "dvc") and "FORK_STEPS_ALONE" not in os.environ
+if module.split(".")[0] == "pipeline" or engine:
     with socket.socket(socket.AF_UNIX) as server:
         server.connect(os.environ["FORK_SERVER"])
         command = sys.orig_argv[2:] if module else sys.orig_argv[1:]

@@ -184,6 +184,13 @@ class StackScore(Result):
     head: pl.Int8 = pa.Field(ge=0)
     eval_split: pl.String
     stack_argmax: pl.Float64 = pa.Field(ge=0, le=1, description="the last unmatched open weighs most")
+    stack_argmax_tied: pl.Float64 = pa.Field(ge=0, le=1, description="the same, ties as hits")
+    stack_ceiling: pl.Float64 = pa.Field(
+        ge=0,
+        le=1,
+        description="share of queries whose open bracket no other key equals in type and depth: the most that a layer "
+        "can score which sees nothing else of its keys",
+    )
     stack_argmax_closers: pl.Float64 = pa.Field(
         ge=0, le=1, nullable=True, description="among closers; null if no closer leaves an open bracket"
     )

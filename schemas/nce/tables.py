@@ -10,7 +10,8 @@ from schemas.results import Result
 
 NCE, ENCE = LOSSES = ["nce", "ence"]
 GD, NGD, NEWTON = OPTIMIZERS = ["gd", "ngd", "newton"]
-S_LOSS, S_DIST = SELECTIONS = ["s_loss", "s_dist"]
+# A step size by the loss after the last update, by the lowest loss during the run, or by the smallest distance.
+S_LOSS, S_BEST, S_DIST = SELECTIONS = ["s_loss", "s_best", "s_dist"]
 # For images, whose tau_* is unknown: lowest loss on test images, or smallest area under the training loss.
 S_AREA = "s_area"
 IMAGE_SELECTIONS = [S_AREA, S_LOSS]
@@ -221,6 +222,11 @@ class GaussFinal(_GaussRun):
     """N6: the end of each run."""
 
     fresh_loss: pl.Float64 = pa.Field(ge=0, nullable=True, description="inf or null where diverged")
+    lowest_loss: pl.Float64 = pa.Field(
+        ge=0,
+        nullable=True,
+        description="the lowest of the losses during the run, each on samples that were fresh then",
+    )
     min_dist: pl.Float64 = pa.Field(ge=0)
     final_dist: pl.Float64 = pa.Field(ge=0, nullable=True, description="inf or null where diverged")
     diverged: pl.Boolean

@@ -309,6 +309,8 @@ def test_stack_scores_are_those_of_one_query_after_another(made: dict[str, pl.Da
                     scores = {
                         "stack_argmax": pattern[:, i, stack[-1]]
                         > np.delete(pattern[:, i], stack[-1], 1).max(1),
+                        "stack_argmax_tied": pattern[:, i, stack[-1]]
+                        >= (1 - 1e-5) * np.delete(pattern[:, i], stack[-1], 1).max(1),
                         "stack_mass": pattern[:, i, stack[-1]],
                         "stack_mass_uniform": np.full(REPLICAS, 1 / (i + 1)),
                         "same_depth_mass": pattern[:, i, levels].sum(-1),
@@ -353,6 +355,10 @@ def test_contrasts_are_those_of_the_tables(made: dict[str, pl.DataFrame]) -> Non
     assert value(statistic="spearman of both arms pooled", metric="beta, acc_thr80") == pytest.approx(
         expected
     )
+    ranks = fig3.with_columns(pl.col("beta", "acc_thr80").rank().over("arm"))
+    centred = ranks.with_columns(pl.col("beta", "acc_thr80") - pl.col("beta", "acc_thr80").mean().over("arm"))
+    expected = centred.select(pl.corr("beta", "acc_thr80")).item()
+    assert value(statistic="spearman within arms", metric="beta, acc_thr80") == pytest.approx(expected)
     for run in (STANDARD, TABLE_1[2, 4, 3]):
         accuracy = made["accuracy"].filter(run=run).filter("in_distribution")["acc_close"]
         row = contrasts.filter(contrast="in_distribution", first=run).row(0, named=True)

@@ -212,7 +212,8 @@ def _map(probe: str, start: bool) -> pl.DataFrame:
 def stack_scores() -> pl.DataFrame:
     return pl.DataFrame(
         {"run": run, "replica": replica, "layer": layer, "head": 0, "stack_argmax": 0.1 * layer + 0.01 * replica,
-         "stack_mass": 0.3, "stack_mass_uniform": 0.198}
+         "stack_mass": 0.3, "stack_mass_uniform": 0.198, "stack_argmax_tied": 0.1 * layer + 0.02 * replica,
+         "stack_ceiling": 0.7}
         for run in (*MAPPED, COMPLETE_ARMS["standard"]) for replica in (3, 5) for layer in (1, 2)
     )  # fmt: skip
 
@@ -342,7 +343,7 @@ def test_fig3_shows_both_arms_and_their_correlations(tmp_path: Path) -> None:
     assert "Balance violation against accuracy at lengths 403 to 498" in found
     assert found.count("standard: ρ = −0.55 [−0.80, 0.30]") == 2
     assert found.count("contrastive: ρ = 0.12 [−0.80, 0.30]") == 2
-    assert found.count("both: ρ = – [−0.80, 0.30]") == 2
+    assert found.count("both pooled: ρ = – [−0.80, 0.30]") == 2
     svg = (tmp_path / "f.svg").read_text(encoding="utf-8")
     points = svg.count('aria-roledescription="point"') + svg.count('aria-roledescription="circle"')
     assert points == 20  # ten models in each of two panels

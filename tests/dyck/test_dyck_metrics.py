@@ -141,12 +141,30 @@ def test_stack_score_by_hand() -> None:
     found = metrics.stack_score(pattern, tokens)
     assert (found.n_queries, found.n_closers) == (5, 1)
     assert found.stack_argmax.tolist() == [[3 / 5], [0]]
+    assert found.stack_argmax_tied.tolist() == [[4 / 5], [0]]
+    assert found.stack_ceiling == 1  # brackets of one type, but at two depths
     assert found.stack_argmax_closers.tolist() == [[1], [0]]
     assert found.stack_mass[0, 0].item() == pytest.approx((0.9 + 0.3 + 0.4 + 0.5 + 0.5) / 5)
     assert found.stack_mass_uniform == pytest.approx((1 / 2 + 1 / 3 + 1 / 4 + 1 / 2 + 1 / 3) / 5)
     assert found.same_depth_mass[0, 0].item() == pytest.approx((0.9 + 0.3 + 0.4 + 0.5 + 0.5) / 5)
     twice = found.add(found)
     assert twice.n_queries == 10 and torch.equal(twice.stack_argmax, found.stack_argmax)
+
+
+def test_ceiling_of_the_stack_score_by_hand() -> None:
+    """[][ : at the third token two keys are [ at depth 1; ([] [ differ in depth, [( in type."""
+    pattern = torch.ones(1, 1, 1, 4, 4)
+    for text, distinct, queries in (
+        ("[][", 1, 2),
+        ("[[]", 3, 3),
+        ("[(", 2, 2),
+        ("[]([", 3, 3),
+        ("[[][", 3, 4),
+    ):
+        tokens = dyck.parse(text)
+        length = tokens.shape[1] + 1
+        found = metrics.stack_score(pattern[..., :1, :1].expand(1, 1, 1, length, length), tokens)
+        assert (found.n_distinct, found.n_queries) == (distinct, queries), text
 
 
 def test_stack_score_of_perfect_uniform_and_current_position_maps() -> None:
@@ -162,6 +180,9 @@ def test_stack_score_of_perfect_uniform_and_current_position_maps() -> None:
     assert found.stack_argmax[:, 0].tolist()[:2] == [1, 0]
     assert found.stack_mass[0, 0] == found.same_depth_mass[0, 0] == found.stack_argmax_closers[0, 0] == 1
     assert found.stack_mass[1, 0].item() == pytest.approx(found.stack_mass_uniform)
+    assert found.stack_argmax_tied[1, 0] == 1  # uniform: everything ties
+    equal = found.stack_ceiling
+    assert 0 < equal < 1
     # Looking at oneself is looking at the stack's top exactly after opening.
     opens = dyck.is_open(tokens)[row, query].mean()
     assert found.stack_argmax[2, 0].item() == found.stack_mass[2, 0].item() == pytest.approx(opens)

@@ -30,7 +30,7 @@ STEPS = (
     ("theory", "dyck-random-attention"),
     ("analyse", "dyck-attention"),
     ("figures", "dyck-attention"),
-    ("claims", "dyck"),
+    ("judge", "dyck"),
     ("report", "all"),
 )
 YEARS = 4e7  # seconds

@@ -143,8 +143,13 @@ def test_the_search_knows_every_claim_figure_and_artifact(site: Path) -> None:
         ("figure", "study/toy.html#figure-means"),
         ("figure", "study/toy.html#figure-losses"),
     ]
-    assert items[0]["verdict"] == HOLDS and "the mean is near one half" in items[0]["title"]
-    assert {item["address"] for item in items[3:]} == {
+    assert items[0]["verdict"] == HOLDS and items[0]["title"] == "Claim 1: The mean is near one half."
+    checks = [item for item in items if item["kind"] == "check"]
+    assert {(item["title"], item["address"]) for item in checks} == {
+        ("x = x", "theory.html#theory-toy-identity")
+    }
+    rest = {item["address"] for item in items[3:] if item["kind"] != "check"}
+    assert rest == {
         f"artifact/{path.name}"
         for path in (site / "artifact").iterdir()
         if not path.name.startswith(("figure-", "claims-"))
@@ -193,7 +198,7 @@ def spoiled(toy: Workspace, tmp_path: Path) -> Workspace:
         "{{ table('means', rows=1) }}\n{{ theory('toy-identity') }}\n\n"
         f"{{{{ artifact('data/tables/toy/toy-means/means.parquet', {gate}) }}}}\n"
     )
-    for step, key in (("figures", "toy-means"), ("figures", "toy-losses"), ("claims", "toy")):
+    for step, key in (("figures", "toy-means"), ("figures", "toy-losses"), ("judge", "toy")):
         done = workspace.run("python", "-m", "pipeline", step, key)
         assert done.status == 0, done.output
     return workspace

@@ -34,7 +34,7 @@ from pipeline.studies.nce.theory import (
     tricks,
 )
 from schemas.nce.datasets import GAUSS, SCHEMA
-from schemas.nce.tables import S_DIST, S_LOSS, SCHEMAS
+from schemas.nce.tables import S_BEST, S_DIST, S_LOSS, SCHEMAS
 from schemas.theory import Theory
 
 ROOT = Path(__file__).parents[2]
@@ -192,15 +192,17 @@ def test_the_published_sizes_take_steps(load: Callable[[str], params.Params]) ->
         assert rows["steps"].to_list() == [-1] * len(means)  # censored
 
 
-def test_selection_by_both_rules_leaves_out_what_diverged() -> None:
+def test_selection_by_each_rule_leaves_out_what_diverged() -> None:
     rows = [  # eta, seed, fresh loss, smallest distance, diverged
         (0.1, 0, 0.5, 9.0, False), (0.1, 1, 0.5, 9.0, False), (1.0, 0, 0.1, 5.0, False), (1.0, 1, 0.3, 7.0, False),
         (3.0, 0, 0.4, 1.0, False), (3.0, 1, 0.4, 2.0, False), (10.0, 0, 0.0, 0.1, False), (10.0, 1, None, 0.1, True),
     ]  # fmt: skip
     final = pl.DataFrame(rows, schema=["eta", "seed", "fresh_loss", "min_dist", "diverged"], orient="row")
-    final = final.with_columns(dim=1, loss=pl.lit("nce"), optimizer=pl.lit("ngd"), n=10)
+    lowest = pl.Series("lowest_loss", [0.01, 0.02, 0.03, 0.03, 0.04, 0.04, 0.0, 0.0])
+    final = final.with_columns(lowest, dim=1, loss=pl.lit("nce"), optimizer=pl.lit("ngd"), n=10)
     chosen = {row["rule"]: row for row in gauss.selected(final).iter_rows(named=True)}
     assert chosen[S_LOSS]["eta"] == 1.0 and chosen[S_LOSS]["mean_min_dist"] == 6.0
+    assert chosen[S_BEST]["eta"] == 0.1 and chosen[S_BEST]["mean_min_dist"] == 9.0
     assert chosen[S_DIST]["eta"] == 3.0 and np.isclose(chosen[S_DIST]["sd_min_dist"], np.sqrt(0.5))
 
 
@@ -501,7 +503,7 @@ def test_figure_42_draws_the_paths_that_diverge(
     chart, _ = drawn(loaded, "fig42", results(loaded, made, theory, gauss_runs=runs))
     every = {f"{method} {eta}" for method in METHODS for eta in (0.3, 3.0)}
     panels = [panel for row in chart.vconcat for panel in row.hconcat]
-    assert len(panels) == 4
+    assert len(panels) == 6
     for panel in panels:
         faint = panel.layer[0]
         top = faint.encoding["y"]["scale"]["domain"][1]

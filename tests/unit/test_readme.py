@@ -70,13 +70,31 @@ def test_numbers_of_the_reference_sets() -> None:
     )
 
 
+def test_stack_like_shares_of_the_reference_sets() -> None:
+    text = " ".join((REPOSITORY / "docs/reference-sets.md").read_text(encoding="utf-8").split())
+    shares = {
+        row["first"]: row
+        for name in ("dyck", "dyck-part2")
+        for row in pl.read_parquet(stored(kept_files(name)["tables/contrasts.parquet"]))
+        .filter(contrast="stack", statistic="stack-like share")
+        .iter_rows(named=True)
+    }
+    few, most = shares["dyck-table1-k3-d4-l2"], shares["dyck-table1-k3-d8-l2"]
+    assert {shares[f"dyck-table1-k2-d{depth}-l2"]["value"] for depth in (4, 8)} == {0.0}
+    assert f"is 0 for two types of bracket, {few['value']:g} for three types and depth four" in text
+    assert f"{most['value']:g} [{most['lo']:g}, {most['hi']:g}] for three types and depth eight" in text
+
+
+def kept_files(name: str) -> dict[str, str]:
+    """The md5s of the files of a reference set."""
+    pointer = YAML(typ="safe").load((REPOSITORY / f"data/reference/{name}.dvc").read_text(encoding="utf-8"))
+    listing = json.loads(stored(pointer["outs"][0]["md5"]).read_bytes())
+    return {each["relpath"]: each["md5"] for each in listing}
+
+
 def kept_set(name: str) -> reading.Reference:
     """A reference set as the embedded store holds it: its claims alone."""
-    pointer = YAML(typ="safe").load((REPOSITORY / f"data/reference/{name}.dvc").read_text(encoding="utf-8"))
-    files = {
-        each["relpath"]: each["md5"] for each in json.loads(stored(pointer["outs"][0]["md5"]).read_bytes())
-    }
-    rows = upgraded(pl.read_parquet(stored(files["claims/claims.parquet"]))).iter_rows(named=True)
+    rows = upgraded(pl.read_parquet(stored(kept_files(name)["claims/claims.parquet"]))).iter_rows(named=True)
     claims = {(row["claim"], row["gate"]): row for row in rows}
     return reading.Reference(name, "paper", {}, [], claims, [])
 

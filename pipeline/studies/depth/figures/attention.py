@@ -98,7 +98,7 @@ def _told(part: pl.DataFrame, probe: str) -> list[str]:
 
 
 def agreement(context: Results) -> Figure:
-    """DEP-A1: cosine of trained and constructed attention, layer by layer, before and after training."""
+    """Cosine of trained and constructed attention, layer by layer, before and after training."""
     name = "Agreement of trained with constructed attention"
     shown = pl.col("experiment").is_in(["exp-1", "exp-5", "ablation"])
     table = context.table("agreement").filter(shown & pl.col("cosine").is_not_null())

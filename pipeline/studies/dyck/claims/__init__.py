@@ -18,7 +18,7 @@ STATEMENTS = {
     "1": "The sampler of this pipeline draws strings from the exact law of the Markov chain of section 2.",
     "2": "Random causal attention maps vary by 2.85 on 16 tokens and by 3.33 on 19: the published baseline.",
     "3": "Every Transformer that is studied predicts closing brackets nearly perfectly on data like its training data.",
-    "4": "Standard two-layer Transformers solve Dyck with attention that does not look like a stack.",
+    "4": "Two-layer Transformers typically solve Dyck with attention that does not look like a stack.",
     "5": "Attention of equally accurate standard models varies by about 2.2 between initialisations.",
     "6": "Attention of standard models varies nearly as much between initialisations as random maps do.",
     "7": "With a minimal first layer, attention hardly varies between initialisations.",

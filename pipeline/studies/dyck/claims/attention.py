@@ -62,9 +62,10 @@ def _accurate(claim: str, name: str, run: str, contrasts: pl.DataFrame, bound: f
 
 
 def stack_like(contrasts: pl.DataFrame) -> Iterator[Gate]:
-    """Yield the gates of claim 4: attention of standard models is not stack-like."""
-    for run in (STANDARD, LINEAR):
-        name, where = MODELS[run], {"contrast": "stack", "first": run}
+    """Yield the gates of claim 4: attention of standard models is not stack-like, nor that of Table 1's."""
+    table_1 = {run: f"M8, {cell_name(*cell)}" for cell, run in TABLE_1.items() if cell[-1] == 2}
+    for run, name in ({run: MODELS[run] for run in (STANDARD, LINEAR)} | table_1).items():
+        where = {"contrast": "stack", "first": run}
         found, missing = measured(contrasts, statistic="stack-like share", **where)
         predicate = (
             f"share of {name} replicas whose last-layer stack_argmax is at least {STACK_LIKE} "

@@ -62,7 +62,7 @@ def fig2(context: Results) -> Figure:
 
 
 def variation(context: Results) -> Figure:
-    """DYCK-E3: variation of last-layer attention on D4, both start conventions, beside the published values.
+    """Variation of last-layer attention on D4, both start conventions, beside the published values.
 
     The paper does not say whether its maps include the start token: the published values stand in both panels.
     """

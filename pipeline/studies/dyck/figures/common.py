@@ -190,12 +190,13 @@ def _scatter_panel(data: pl.DataFrame, contrasts: pl.DataFrame, accuracy: str, r
 
 
 def _rank_lines(contrasts: pl.DataFrame, accuracy: str, runs: dict[str, str]) -> list[str]:
-    """Return Spearman's correlation and its interval, per arm and pooled."""
+    """Return Spearman's correlation and its interval: of each arm, within both, and of both pooled."""
     rows = contrasts.filter(metric=f"beta, {accuracy}")
     lines = []
     for label, where in (
         *((arm, {"statistic": "spearman", "first": run}) for arm, run in runs.items()),
-        ("both", {"statistic": "spearman of both arms pooled"}),
+        ("within both", {"statistic": "spearman within arms"}),
+        ("both pooled", {"statistic": "spearman of both arms pooled"}),
     ):
         for row in rows.filter(**where).iter_rows(named=True):
             lines.append(f"{label}: ρ = {number(row['value'])} [{number(row['lo'])}, {number(row['hi'])}]")

@@ -19,7 +19,7 @@ LAYERS = ["layer 1", "layer 2"]
 
 
 def head_importance(context: Results) -> Figure:
-    """DYCK-E11: what accuracy a head is worth, in two senses, against its stack score."""
+    """What accuracy a head is worth, in two senses, against its stack score."""
     table = context.table("head_importance").filter(run=HEADS)
     ranks = context.table("contrasts").filter(contrast="rank", first=HEADS)
     parts, panels, words = [], [], []

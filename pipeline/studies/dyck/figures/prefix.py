@@ -77,7 +77,7 @@ def fig9(context: Results) -> Figure:
 
 
 def prefix_variation(context: Results) -> Figure:
-    """DYCK-E6: variation of models trained on prefixes, for every reading of what the text leaves open."""
+    """Variation of models trained on prefixes, for every reading of what the text leaves open."""
     table = context.table("variation").filter(
         pl.col("last_layer"), pl.col("run").is_in(list(PREFIX_RUNS)), head=0
     )

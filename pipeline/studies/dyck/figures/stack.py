@@ -34,11 +34,13 @@ STACK_LABELS = {
     MINIMAL_ANGLE: "embedding (17) (M6)",
 }
 ONE_MODEL, EVEN, LIKE = "one model", "uniform attention", f"stack-like from {STACK_LIKE}"
+CEILING = "most that equal keys allow"
+# Above a minimal first layer keys of one type and depth are equal, so that they tie.
+TIED = [STACK_LABELS[run] for run in (MINIMAL, MINIMAL_SLOW, MINIMAL_SUM, MINIMAL_ANGLE)]
 
 
 def stack_score(context: Results) -> Figure:
-    """DYCK-A4, evidence for claim 4: how often, and how much, attention looks at the last unmatched open
-    bracket."""
+    """How often, and how much, attention looks at the last unmatched open bracket (evidence for claim 4)."""
     models = STACK_LABELS | {run: "k={}, D={}, {} layers (M8)".format(*cell) for cell, run in TABLE_1.items()}
     table = context.table("stack_score").filter(pl.col("run").is_in(list(models)), head=0)
     table = table.filter(pl.col("layer") == pl.col("layer").max().over("run"))
@@ -47,6 +49,8 @@ def stack_score(context: Results) -> Figure:
         "replica",
         "layer",
         "stack_argmax",
+        "stack_argmax_tied",
+        "stack_ceiling",
         "stack_mass",
         "stack_mass_uniform",
     ).sort("model", "replica")
@@ -54,7 +58,10 @@ def stack_score(context: Results) -> Figure:
     colour = alt.Color(
         "what:N",
         title=None,
-        scale=alt.Scale(domain=[ONE_MODEL, EVEN, LIKE], range=[charts.BLUE, charts.VERMILLION, charts.GREY]),
+        scale=alt.Scale(
+            domain=[ONE_MODEL, EVEN, LIKE, CEILING],
+            range=[charts.BLUE, charts.VERMILLION, charts.GREY, charts.BLACK],
+        ),
         legend=alt.Legend(orient="bottom"),
     )
     panels = []
@@ -80,6 +87,9 @@ def stack_score(context: Results) -> Figure:
                     x=alt.X("at:Q", title=told), color=colour
                 )
             )
+            most = base.transform_filter(alt.FieldOneOfPredicate("model", TIED))
+            ceiling = most.transform_calculate(what=f"'{CEILING}'").mark_tick(thickness=2.5, size=14)
+            layers.append(ceiling.encode(x=alt.X("mean(stack_ceiling):Q", title=told), color=colour))
         else:
             even = base.transform_calculate(what=f"'{EVEN}'").mark_tick(thickness=2.5, size=14)
             layers.append(even.encode(x=alt.X("mean(stack_mass_uniform):Q", title=told), color=colour))
@@ -88,11 +98,18 @@ def stack_score(context: Results) -> Figure:
         "How much attention looks like the top of a stack",
         subtitle="Weight of the last layer on the last unmatched open bracket, held-out strings",
     )
-    means = data.group_by("model", maintain_order=True).agg(pl.col("stack_argmax").mean())
-    found = dict(means.iter_rows())
+    columns = ("stack_argmax", "stack_argmax_tied", "stack_ceiling")
+    means = data.group_by("model", maintain_order=True).agg(pl.col(columns).mean())
+    found = {label: shares for label, *shares in means.iter_rows()}
+    tied = "; ".join(
+        f"{label} {found[label][1]:.2f}, at most {found[label][2]:.2f} without ties"
+        for label in TIED
+        if label in found
+    )
     words = (
         "Stack score of the last layer, one point per model: share of queries whose largest weight lies on the "
         f"last unmatched open bracket, and mean weight on it. Mean shares: "
-        f"{', '.join(f'{label} {found[label]:.2f}' for label in shown) or 'none'}."
+        f"{', '.join(f'{label} {found[label][0]:.2f}' for label in shown) or 'none'}. Where keys of one type and depth "
+        f"are equal, ties counted as hits: {tied or 'no such model'}."
     )
     return alt.hconcat(*panels, spacing=16).properties(title=title, description=words), data

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 
 from pipeline.kit import stats
 from pipeline.studies.dyck.measures.intervals import bootstrapped, contrast, pair_means, ratio
@@ -95,6 +96,31 @@ def _compared(context: Inputs, first: Model, second: Model) -> Iterator[pl.DataF
         about = ("rank", "spearman of both arms pooled", f"beta, {name}")
         row = bootstrapped(context, about, stats.spearman, models, pooled)
         yield row.with_columns(paired=pl.lit(False))
+        yield _within_arms(context, models, [(arm["beta"], arm[name]) for arm in both], name, paired)
+
+
+def _within_arms(
+    context: Inputs, models: list[Model], arms: list[tuple[NDArray, NDArray]], name: str, paired: bool
+) -> pl.DataFrame:
+    """Return the rank correlation of balance violation and accuracy within arms, both arms counted together.
+
+    Ranks are taken within each arm, so that the distance between the arms adds nothing to it.
+    """
+
+    def correlation(*replicas: NDArray, axis: int = -1) -> NDArray[np.float64]:
+        products, beta_squares, accuracy_squares = 0.0, 0.0, 0.0
+        for (beta, accuracy), chosen in zip(arms, replicas, strict=True):
+            ranks = [rankdata(each[chosen.astype(int)], axis=axis) for each in (beta, accuracy)]
+            x, y = (each - each.mean(axis=axis, keepdims=True) for each in ranks)
+            products = products + (x * y).sum(axis=axis)
+            beta_squares = beta_squares + (x * x).sum(axis=axis)
+            accuracy_squares = accuracy_squares + (y * y).sum(axis=axis)
+        scale = np.sqrt(beta_squares * accuracy_squares)
+        return products / np.where(scale > 0, scale, np.nan)
+
+    about = ("rank", "spearman within arms", f"beta, {name}")
+    replicas = [np.arange(len(beta), dtype=float) for beta, _ in arms]
+    return bootstrapped(context, about, correlation, models, replicas, paired=paired)
 
 
 def _columns(model: Model, together: list[Model] | None = None) -> dict[str, NDArray[np.float64]]:

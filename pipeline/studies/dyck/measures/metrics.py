@@ -93,6 +93,9 @@ def variation_distances(pattern_SxRxNxN: Float[Tensor, "... R N N"]) -> Float[Te
     return torch.stack(rows, -2)
 
 
+TIE = 1e-5  # weights this close, as a share, are the same weight but for rounding
+
+
 @dataclass(frozen=True)
 class StackScore:
     """DYCK-A4, per replica and head: how much attention looks like the top of a stack.
@@ -102,18 +105,23 @@ class StackScore:
 
     ``stack_argmax``: the last unmatched open bracket gets more weight than any other key (a tie is no hit: to
     a first layer without positions, equal tokens are one).
-    ``stack_argmax_closers``: the same, among queries that are closers.
+    ``stack_argmax_tied``: the same with ties as hits. ``stack_ceiling``: the share of queries whose open bracket no
+    other key equals in type and depth; where keys are decided by these two alone, as above a minimal first layer, all
+    others tie and ``stack_argmax`` cannot be larger.
+    ``stack_argmax_closers``: as ``stack_argmax``, among queries that are closers.
     ``stack_mass``: mean weight on it. ``stack_mass_uniform``: what uniform attention would put there.
     ``same_depth_mass``: mean weight on all open brackets at the current depth.
     ``kl_uniform``: mean over all tokens of KL(weights | uniform causal attention), in nats (DYCK-E9).
     """
 
     hits: Int[Tensor, "R H"]
+    hits_tied: Int[Tensor, "R H"]
     hits_closers: Int[Tensor, "R H"]
     mass: Float[Tensor, "R H"]
     mass_same_depth: Float[Tensor, "R H"]
     divergence: Float[Tensor, "R H"]
     mass_uniform: float
+    n_distinct: int
     n_queries: int
     n_closers: int
     n_tokens: int
@@ -126,6 +134,14 @@ class StackScore:
     @property
     def stack_argmax(self) -> Float[Tensor, "R H"]:
         return self.hits.double() / self.n_queries
+
+    @property
+    def stack_argmax_tied(self) -> Float[Tensor, "R H"]:
+        return self.hits_tied.double() / self.n_queries
+
+    @property
+    def stack_ceiling(self) -> float:
+        return self.n_distinct / self.n_queries
 
     @property
     def stack_argmax_closers(self) -> Float[Tensor, "R H"]:
@@ -148,6 +164,16 @@ class StackScore:
         return (self.divergence / self.n_tokens).clamp(min=0)
 
 
+def _has_no_equal(tokens_BxN: NDArray, depth_BxN: NDArray, last_BxN: NDArray) -> NDArray[np.bool_]:
+    """Return at which queries (B, N) the last unmatched open bracket is the only key of its type and depth."""
+    box_BxN = np.maximum(last_BxN, 0)
+    equal_BxNxN = np.ones((*tokens_BxN.shape, tokens_BxN.shape[1]), bool)
+    for each_BxN in (tokens_BxN, depth_BxN):
+        equal_BxNxN &= np.take_along_axis(each_BxN, box_BxN, 1)[:, :, None] == each_BxN[:, None, :]
+    equal_BxNxN &= np.tri(tokens_BxN.shape[1], dtype=bool)  # keys up to the query
+    return (last_BxN >= 0) & (equal_BxNxN.sum(-1) == 1)
+
+
 def stack_score(pattern_RxBxHxTxT: Float[Tensor, "R B H T T"], tokens_BxN: NDArray) -> StackScore:
     """Score causal maps whose first row and column are the start token (T = N + 1); padding never counts."""
     last_BxN = dyck.last_unmatched_open(tokens_BxN).astype(np.int64)
@@ -159,7 +185,8 @@ def stack_score(pattern_RxBxHxTxT: Float[Tensor, "R B H T T"], tokens_BxN: NDArr
     top = torch.from_numpy(np.maximum(last_BxN, 0) + 1)[None, :, None, :, None]
     top = top.expand(*rows_RxBxHxNxT.shape[:-1], 1)
     weight = rows_RxBxHxNxT.gather(-1, top)
-    first = (weight > rows_RxBxHxNxT.scatter(-1, top, -1.0).amax(-1, keepdim=True))[..., 0]
+    best_other = rows_RxBxHxNxT.scatter(-1, top, -1.0).amax(-1, keepdim=True)
+    first, tied = (weight > best_other)[..., 0], (weight >= best_other * (1 - TIE))[..., 0]
     same = (rows_RxBxHxNxT[..., 1:] * torch.from_numpy(same_BxNxN)[None, :, None]).sum(-1)
 
     def total(values: Tensor, counted_BxN: Tensor) -> Tensor:
@@ -171,11 +198,13 @@ def stack_score(pattern_RxBxHxTxT: Float[Tensor, "R B H T T"], tokens_BxN: NDArr
     divergence_RxBxHxN = torch.special.xlogy(rows, rows).sum(-1) + keys_N.log()
     return StackScore(
         total(first, query_BxN),
+        total(tied, query_BxN),
         total(first, closer_BxN),
         total(weight[..., 0].double(), query_BxN),
         total(same.double(), query_BxN),
         total(divergence_RxBxHxN, token_BxN),
         float((query_BxN / keys_N).sum()),
+        int(_has_no_equal(tokens_BxN, depth_BxN, last_BxN).sum()),
         int(query_BxN.sum()),
         int(closer_BxN.sum()),
         int(token_BxN.sum()),

@@ -229,12 +229,22 @@ def _stack(
     run: str, entry: dict[str, Any], split: str, layer: int, score: metrics.StackScore
 ) -> pl.DataFrame:
     replica, head = (index.ravel() for index in np.indices(score.hits.shape))
-    names = ["stack_argmax", "stack_argmax_closers", "stack_mass", "same_depth_mass", "kl_uniform"]
+    names = [
+        "stack_argmax",
+        "stack_argmax_tied",
+        "stack_argmax_closers",
+        "stack_mass",
+        "same_depth_mass",
+        "kl_uniform",
+    ]
     shares = {name: getattr(score, name).numpy().ravel() for name in names}
     if entry["block"] != "stripped":
         shares["same_depth_mass"] = None  # other models do not read depths
     about = {"run": run, "replica": replica, "layer": layer, "head": head, "eval_split": split}
-    same = {name: getattr(score, name) for name in ("stack_mass_uniform", "n_queries", "n_closers")}
+    same = {
+        name: getattr(score, name)
+        for name in ("stack_ceiling", "stack_mass_uniform", "n_queries", "n_closers")
+    }
     return pl.DataFrame(about | shares | same)
 
 

@@ -21,7 +21,7 @@ STATEMENTS = {
     "9": "The bound of Theorem 19 on the steps of normalised gradient descent holds with measured constants.",
     "10": "In one dimension, at equal step sizes, eNCE-NGD comes closer than NCE-NGD, and that closer than NCE-GD.",
     "11": "In one dimension the same order holds where step sizes are chosen by the loss on fresh samples.",
-    "12": "In 16 dimensions normalised gradients come closer than GD, and eNCE and NCE with them comparably close.",
+    "12": "In 16 dimensions normalised gradients come closer than GD, and eNCE with them closer than NCE or as close.",
     "13": "At standard step sizes gradient descent hardly moves in 16 dimensions.",
     "14": "In 16 dimensions the loss on fresh samples need not choose step sizes that keep the order.",
     "15": "On images, normalised gradients bring the training loss down faster than gradient descent.",

@@ -18,7 +18,7 @@ from pipeline.kit.results import Results
 from pipeline.kit.verdicts import Condition, Gate, Measured, within
 from pipeline.studies.nce.claims.common import SOURCE, defined
 from pipeline.studies.nce.names import SAMPLES
-from schemas.nce.tables import GD, NCE, NGD, S_DIST, S_LOSS
+from schemas.nce.tables import GD, NCE, NGD, S_BEST, S_DIST, S_LOSS
 
 FIGURE = SOURCE.format("Figure 4.2")
 ORDER = [("eNCE-NGD", "NCE-NGD"), ("NCE-NGD", "NCE-GD")]
@@ -54,12 +54,19 @@ def selected(context: Results) -> Iterator[Gate]:
         predicate = f"{told}, is below 0, its interval too"
         yield Gate("11", f"{pair[0]} against {pair[1]}", predicate, FIGURE, _SURELY_BELOW,
                    *_contrast(context, ONE, S_LOSS, pair))  # fmt: skip
+    for pair in ORDER:
+        told = f"smallest distance in 1-d, eta by lowest loss during the run, {pair[0]} minus {pair[1]}"
+        yield Gate("11", f"lowest during the run: {pair[0]} against {pair[1]}", f"{told}, is below 0, its interval too",
+                   FIGURE, _SURELY_BELOW, *_contrast(context, ONE, S_BEST, pair))  # fmt: skip
     yield Gate("11", "ratio", "smallest distance in 1-d, eta by lowest fresh loss, NCE-NGD over NCE-GD, is below 0.5",
                FIGURE, (Condition("value", "<", 0.5),), *_ratio(context))  # fmt: skip
     for first in ("eNCE-NGD", "NCE-NGD"):
         predicate = f"smallest distance in 16-d, eta by smallest distance, {first} minus NCE-GD, is below 0"
         yield Gate("12", f"smallest distances: {first} against NCE-GD", predicate, FIGURE, (_BELOW,),
                    *_contrast(context, SIXTEEN, S_DIST, (first, "NCE-GD")))  # fmt: skip
+    told = "smallest distance in 16-d, eta by smallest distance, eNCE-NGD minus NCE-NGD"
+    yield Gate("12", "smallest distances: eNCE-NGD against NCE-NGD", f"{told}, is below 0, its interval too", FIGURE,
+               _SURELY_BELOW, *_contrast(context, SIXTEEN, S_DIST, ORDER[0]))  # fmt: skip
     apart = context.settings.comparable
     predicate = (
         f"smallest distances in 16-d, eta by smallest distance, eNCE-NGD minus NCE-NGD, within {apart} of 0"

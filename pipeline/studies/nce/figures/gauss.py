@@ -19,9 +19,9 @@ from pipeline.studies.nce.figures.common import (
     panel_title,
 )
 from pipeline.studies.nce.names import METHODS, SAMPLES
-from schemas.nce.tables import S_DIST, S_LOSS
+from schemas.nce.tables import S_BEST, S_DIST, S_LOSS
 
-RULES = {S_DIST: "η by smallest distance", S_LOSS: "η by lowest fresh loss"}
+RULES = {S_DIST: "η by smallest distance", S_BEST: "η by lowest loss met", S_LOSS: "η by loss at the end"}
 DIMENSIONS = {1: "One dimension", 16: "16 dimensions"}
 VISIBLE = 0.02  # relative change from which rounding is shown
 FAINT_EVERY = 5  # updates between two points of the lines that are not selected
