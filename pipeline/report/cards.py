@@ -6,16 +6,18 @@ import importlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pandera.polars as pa
 import polars as pl
 from markupsafe import Markup
+from ruamel.yaml import YAML
 
 from pipeline.engine import graph
 from pipeline.params.scales import is_per_scale, resolve
-from pipeline.report import figures, sources, wording
+from pipeline.report import curves, figures, sources, wording
 from pipeline.report.catalogue import Artifact
 from pipeline.report.lineage import Drawing
 from pipeline.report.results import Row
@@ -29,6 +31,7 @@ FIRST_ROWS = 10
 SHOWN_TOKENS = 200  # of a decoded sequence
 TOKENS = "tokens"  # the list column of a dataset that its vocabulary names
 STUDIES = Path("pipeline/studies")
+WORDS = Path(__file__).with_name("columns.yaml")
 Model = type[pa.DataFrameModel]
 Pairs = list[tuple[str, str]]
 
@@ -47,6 +50,7 @@ class Member:
     facts: Pairs = field(default_factory=list)
     frame: pl.DataFrame | None = None
     tensors: list[tuple[str, str, str]] = field(default_factory=list)
+    curve: curves.Curve | None = None
 
 
 @dataclass
@@ -107,12 +111,15 @@ def _leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
 def columns(model: Model) -> tuple[list[Row], list[str]]:
     """Return the columns that a schema asks for, and the rules that concern the table as a whole."""
     schema = model.to_schema()
+    study = model.__module__.split(".")[
+        1
+    ]  # schemas.dyck.tables; of schemas that all studies share, no study's name
     rows = [
         {
             "name": name,
             "dtype": str(column.dtype),
             "nullable": column.nullable,
-            "description": column.description or "",
+            "description": column.description or _meaning(name, study),
             "checks": "; ".join(_check(check) for check in column.checks),
         }
         for name, column in schema.columns.items()
@@ -120,6 +127,17 @@ def columns(model: Model) -> tuple[list[Row], list[str]]:
     rules = [_check(check) for check in schema.checks]
     unique = list(schema.unique or [])
     return rows, ([f"one row per {', '.join(unique)}"] if unique else []) + rules
+
+
+@cache
+def _words() -> dict[str, dict[str, str]]:
+    words: dict[str, dict[str, str]] = YAML(typ="safe").load(WORDS)
+    return words
+
+
+def _meaning(column: str, study: str) -> str:
+    """Return what a column means that many tables have; empty for one that ``columns.yaml`` does not know."""
+    return _words().get(study, {}).get(column) or _words()["all"].get(column, "")
 
 
 def _check(check: Any) -> str:
@@ -222,8 +240,11 @@ def _run(site: Site, artifact: Artifact) -> Card:
         + "The leading axis of the tensors is the replica, where a tensor differs between replicas."
     )
     source = sources.defined(STUDIES / job.study / "runs.py", "prepare")
-    curves = paths.curves_path(job.study, job.id)
-    frame = tables.read(curves, Curves) if site.is_here(curves) else None
+    path = paths.curves_path(job.study, job.id)
+    frame = tables.read(path, Curves) if site.is_here(path) else None
+    if frame is not None:
+        for member, _ in members:
+            member.curve = curves.draw(frame.filter(run=member.id))
     return _with_schema(Curves, Card(what, source, facts, [member for member, _ in members], frame=frame))
 
 

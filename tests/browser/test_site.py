@@ -60,6 +60,16 @@ def test_every_link_arrives(smoke: Workspace) -> None:
                 assert target.fragment in known[where].ids, f"{file}: {link}"
 
 
+def shown(site: Path) -> list[str]:
+    """Every page that is one of its kind; of artifacts, which come by the hundred, the three largest of each kind."""
+    artifacts: dict[str, list[str]] = {}
+    for page in sorted(pages(site), key=lambda page: (site / page).stat().st_size):
+        if page.startswith("artifact/"):
+            artifacts.setdefault(page.split("-")[0], []).append(page)
+    rest = [page for page in pages(site) if not page.startswith("artifact/")]
+    return rest + [page for group in artifacts.values() for page in group[-3:]]
+
+
 def searchable(site: Path) -> list[dict[str, str]]:
     """Return what the search of the overview knows."""
     text = (site / "search.js").read_text(encoding="utf-8")
@@ -70,10 +80,10 @@ def searchable(site: Path) -> list[dict[str, str]]:
 def test_every_claim_and_figure_has_a_permalink_that_the_search_knows(smoke: Workspace) -> None:
     site = smoke.path / "data/report"
     items = searchable(site)
+    ids = {page: set(Page(site / page).ids) for page in pages(site)}
     for item in items:
         target = urlsplit(item["address"])
-        assert (site / target.path).is_file()
-        assert not target.fragment or target.fragment in Page(site / target.path).ids, item
+        assert target.path in ids and (not target.fragment or target.fragment in ids[target.path]), item
     addresses = {item["address"] for item in items}
     for name in pages(site):
         if name.startswith("study/"):
@@ -82,12 +92,14 @@ def test_every_claim_and_figure_has_a_permalink_that_the_search_knows(smoke: Wor
             assert len(anchors) > 10 and {f"{name}#{each}" for each in anchors} <= addresses
             for anchor in anchors:
                 assert f"#{anchor}" in page.links or f"../{name}#{anchor}" in page.links, anchor
-    assert {item["kind"] for item in items} == {"claim", "figure", "dataset", "run", "table", "theory"}
+    assert {item["kind"] for item in items} == {
+        "claim", "figure", "erratum", "check", "dataset", "run", "table", "theory"
+    }  # fmt: skip
 
 
 def test_every_page_is_quiet_asks_for_nothing_elsewhere_and_is_light(browser: Browser) -> None:
-    found = pages(browser.site)
-    assert len(found) > 40
+    found = shown(browser.site)
+    assert len(found) > 20
     drawn = 0
     for page in found:
         browser.open(page)
@@ -100,8 +112,8 @@ def test_every_page_is_quiet_asks_for_nothing_elsewhere_and_is_light(browser: Br
         more, failed_later = browser.requests()
         assert failed + failed_later == [], page
         assert all(url.startswith(("file:///", "data:")) for url in asked | more), page
-    figures = [page for page in found if page.startswith("artifact/figure-")]
-    assert drawn >= 2 * len(figures)  # on a page of its own and on that of its study
+    figures = [page for page in pages(browser.site) if page.startswith("artifact/figure-")]
+    assert drawn >= len(figures)  # each on the page of its study
 
 
 def test_figures_draw_what_their_image_shows(browser: Browser) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import graphlib
+import importlib
 import json
 import re
 from collections.abc import Callable
@@ -23,11 +24,14 @@ from pipeline.errors import SandglassError
 from pipeline.kit import charts
 from pipeline.params import Params
 from pipeline.references.standing import Line
-from pipeline.report import catalogue, figures, results, sources, wording
+from pipeline.report import cards, catalogue, curves, figures, results, sources, wording
 from pipeline.report.files import Files, identity
 from pipeline.report.lineage import Lineage
 from pipeline.report.markdown import Heading, Mark, Text
 from pipeline.report.study import StudyText
+from schemas.claims import Claims
+from schemas.curves import Curves
+from schemas.theory import Theory
 
 ROOT = Path(__file__).parents[2]
 NASTY = '</script><b>](javascript:alert(1)) {{ 7*7 }} `x` & "q" | ρ'
@@ -458,3 +462,36 @@ def test_contrast(mode: int) -> None:
             assert _contrast(colours[line], colours[paper]) >= 3, (line, paper)
     used = set(re.findall(r"[^-]color: var\(--([a-z-]+)\)", _CSS))
     assert used <= {ink for ink, _ in _PAIRS} | {"edge"}
+
+
+def test_every_column_is_described() -> None:
+    models = [Claims, Curves, Theory]
+    for study in params.load(ROOT).studies:
+        datasets = importlib.import_module(f"schemas.{study}.datasets").SCHEMA
+        models += datasets.values() if isinstance(datasets, dict) else [datasets]
+        models += importlib.import_module(f"schemas.{study}.tables").SCHEMAS.values()
+    rows = [(model.__name__, row) for model in models for row in cards.columns(model)[0]]
+    bare = {f"{model}.{row['name']}" for model, row in rows if not row["description"]}
+    assert bare == set()
+
+
+def test_a_curve_is_the_median_and_the_range_of_its_replicas() -> None:
+    rows = [
+        (0, 10, 1.0),
+        (1, 10, 4.0),
+        (2, 10, 2.0),
+        (0, 20, 0.5),
+        (1, 20, 0.25),
+        (2, 20, 0.25),
+        (0, 30, None),
+    ]
+    frame = pl.DataFrame(rows, schema=["replica", "step", "loss"], orient="row")
+    curve = curves.draw(frame)
+    assert curve is not None
+    assert (curve.first, curve.last, curve.low, curve.high, curve.replicas) == (10, 20, 0.25, 4.0, 3)
+    assert (
+        curve.line == "0.0,30.0 360.0,120.0"
+    )  # 2 lies a quarter of the way from 4 down to 0.25, on a logarithmic scale
+    assert curve.band == "0.0,0.0 360.0,90.0 360.0,120.0 0.0,60.0"
+    assert "between 0.25 and 4" in curve.words and "3 replicas" in curve.words
+    assert curves.draw(frame.filter(step=10)) is None
