@@ -128,7 +128,10 @@ def flip_lock(tree: params.Params) -> list[str]:
         try:
             chain = Chain(artifacts, tree)
             checks = list(verify.lock(chain))
-            if next(calls) % ALL_OF_TRACE == 0:
+            told = verify.ELSEWHERE in {
+                check.state for check in checks
+            }  # another build? then the files must agree
+            if told or next(calls) % ALL_OF_TRACE == 0:
                 checks += [*verify.record(chain), *verify.results(chain)]
         except SandglassError:  # no longer a lock file
             return True
