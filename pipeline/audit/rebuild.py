@@ -86,8 +86,7 @@ def _refuse_training(chain: Chain, workspace: Path | None) -> None:
         and not (workspace and all((workspace / path).is_file() for path in graph.outputs(job, chain.params)))
     ]  # fmt: skip
     if lacking:
-        reference = Reference.load(chain.params.scale)
-        work = duration(sum(reference.seconds(job.name) for job in lacking))
+        work = duration(Reference.load(chain.params.scale).work(lacking))
         names = ", ".join(job.stage for job in lacking[:3]) + (" and others" if len(lacking) > 3 else "")
         raise SandglassError(
             f"--keep-runs: the checkpoints of {names} are not here as dvc.lock records them; "

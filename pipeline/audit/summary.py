@@ -12,10 +12,12 @@ from rich.markup import escape
 from pipeline import params
 from pipeline.audit import elsewhere
 from pipeline.audit.claims import overview
+from pipeline.audit.provenance import Lock
 from pipeline.engine import graph
 from pipeline.errors import SandglassError
 from pipeline.params import Params
 from pipeline.references import reading, standing
+from pipeline.references.reading import Reference
 from pipeline.store import paths
 
 
@@ -53,25 +55,24 @@ def _noted(job: graph.Job) -> dict[str, Any]:
 
 def _claims(console: Console, loaded: Params) -> None:
     """Print how the claims of each study stand that has some here, beside the committed ones where they differ."""
+    committed = elsewhere.committed_lock()
     for study in loaded.studies:
         try:
-            rows = standing.rows(study, partial=True)
+            sets = reading.load(study)
+            rows = standing.rows(study, sets, partial=True)
         except SandglassError as error:
             console.print(f"claims of {study}: {escape(str(error))}", soft_wrap=True)
             continue
         if rows:
-            console.print(overview(study, standing.lines(rows), _committed(study)))
+            console.print(overview(study, standing.lines(rows), _committed(study, committed, sets)))
             console.print(f"figures: {paths.figure_folder(study, '*')}/*.svg", soft_wrap=True)
 
 
-def _committed(study: str) -> dict[str, str]:
-    """Return how each claim stands by the committed dvc.lock, if its claims can still be read."""
-    claims = elsewhere.committed_claims(study, elsewhere.committed_lock())
-    if claims is None:
-        return {}
-    return {
-        line.claim: line.verdict for line in standing.lines(standing.beside_sets(claims, reading.load(study)))
-    }
+def _committed(study: str, lock: Lock | None, sets: list[Reference]) -> dict[str, str]:
+    """Return how each claim stands by the committed ``lock``, if its claims can still be read."""
+    claims = elsewhere.committed_claims(study, lock)
+    lines = [] if claims is None else standing.lines(standing.beside_sets(claims, sets))
+    return {line.claim: line.verdict for line in lines}
 
 
 def _next(

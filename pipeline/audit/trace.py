@@ -97,10 +97,11 @@ def document(names: list[str], chain: Chain, checks: list[Check], verdict: str |
     inputs = {path for job in chain.jobs for path in graph.code(job, chain.params)}
     watched = [*map(Path, chain.params.raw), provenance.LOCK, *sorted(inputs)]
     commit = worktree.commit()
+    times = Reference.load(chain.params.scale)
     return {
         "names": names,
         "shared": {name: both for name in names if (both := provenance.shared_name(name, chain.params))},
-        "artifacts": [_artifact(chain, artifact) for artifact in chain.artifacts],
+        "artifacts": [_artifact(chain, artifact, times) for artifact in chain.artifacts],
         "claims": [row for artifact in chain.artifacts for row in _claim_rows(chain, artifact)],
         "git": {
             "commit": commit,
@@ -114,8 +115,9 @@ def document(names: list[str], chain: Chain, checks: list[Check], verdict: str |
     }
 
 
-def _artifact(chain: Chain, artifact: Artifact) -> dict[str, Any]:
+def _artifact(chain: Chain, artifact: Artifact, times: Reference) -> dict[str, Any]:
     job, path = artifact.job, artifact.path
+    behind = chain.behind(job) if job else []
     if job is None:
         entry = provenance.reference_set(path)
         outs = {entry.path: entry} if entry else {}
@@ -131,12 +133,8 @@ def _artifact(chain: Chain, artifact: Artifact) -> dict[str, Any]:
         "size": file.size,
         "recorded": bool(outs),
         "rebuild": f"snakemake {target}" if job else None,
-        "jobs": len(chain.behind(job)) if job else 0,
-        "seconds": round(
-            sum(Reference.load(chain.params.scale).seconds(each.name) for each in chain.behind(job))
-        )
-        if job
-        else None,
+        "jobs": len(behind),
+        "seconds": round(times.work(behind)) if job else None,
         "claim": artifact.claim,
     }
 

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,10 @@ class Reference:
     def seconds(self, name: str) -> float:
         """Return how many seconds the job ``name`` took on the reference machine."""
         return self.jobs.get(name, UNKNOWN_SECONDS)
+
+    def work(self, jobs: Iterable[graph.Job]) -> float:
+        """Return how many seconds of one core ``jobs`` took together on the reference machine."""
+        return sum(self.seconds(job.name) for job in jobs)
 
 
 def build(study: str | None = None) -> int:
