@@ -50,12 +50,7 @@ def test_a_clone_with_what_was_pushed_passes(built: Workspace, tmp_path: Path) -
     assert found["lock"] == "dvc.lock is the committed one"
     assert found["files"] > 8 and found["made_again"] > 5
     assert set(found["kept_back"]) == {"dataset", "train", "report"}
-    built.run("dvc", "remote", "add", "-d", "store", ".dvcstore")
-    assert built.run("dvc", "push").status == 0
-    built.git("add", "-A")
-    built.git("commit", "-qm", "store")
-    built.git("clone", "-q", ".", str(tmp_path / "clone"))
-    clone = Workspace(tmp_path / "clone", dict(built.env))
+    clone = built.pushed_clone(tmp_path / "clone")
     assert named(audit(clone, 1), "published") >= {TABLE, CLAIMS, FIGURE}  # nothing is here yet
     assert clone.run("dvc", "pull", "--allow-missing").status == 0
     assert audit(clone, 0)["files"] == found["files"]

@@ -259,12 +259,7 @@ def test_without_git_the_lock_is_not_checked(built: Workspace) -> None:
 
 
 def test_a_clone_with_what_was_pushed(built: Workspace, tmp_path: Path) -> None:
-    built.run("dvc", "remote", "add", "-d", "store", ".dvcstore")
-    assert built.run("dvc", "push").status == 0
-    built.git("add", "-A")
-    built.git("commit", "-qm", "store")
-    built.git("clone", "-q", ".", str(tmp_path / "clone"))
-    clone = Workspace(tmp_path / "clone", dict(built.env))
+    clone = built.pushed_clone(tmp_path / "clone")
     assert clone.run("dvc", "pull", "--allow-missing").status == 0
     shutil.rmtree(clone.path / ".dvc/cache")  # the store in the repository knows the files of folders as well
     status, found = trace(clone, "report", "--verify")

@@ -81,6 +81,15 @@ class Workspace:
             raise
         return Done(process.returncode, output)
 
+    def pushed_clone(self, path: Path) -> Workspace:
+        """Push what is published to a store in the repository, commit that, and clone it to ``path``."""
+        self.run("dvc", "remote", "add", "-d", "store", ".dvcstore")
+        assert self.run("dvc", "push").status == 0
+        self.git("add", "-A")
+        self.git("commit", "-qm", "store")
+        self.git("clone", "-q", ".", str(path))
+        return Workspace(path, dict(self.env))
+
     def snakemake(self, *arguments: str, **env: str) -> Done:
         return self.run("snakemake", "--printshellcmds", "--nocolor", *arguments, **env)
 
