@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
 from pipeline.kit import stats
+from pipeline.kit.shares import share_interval
 from pipeline.kit.streams import stream
 
 HOW = {"resamples": 2000, "confidence": 0.95}
@@ -102,3 +103,16 @@ def test_simplex_distance_by_simulation() -> None:
         assert float(stats.simplex_distance(n)) == pytest.approx(
             ((a - b) ** 2).sum(1).mean(), rel=0.02, abs=1e-12
         )
+
+
+@pytest.mark.parametrize("n", [1, 4, 5, 10])
+def test_interval_of_a_share_covers_the_probability(n: int) -> None:
+    intervals = [share_interval([i < hits for i in range(n)], 0.95) for hits in range(n + 1)]
+    assert intervals[0].lo == 0 and intervals[n].hi == 1
+    for probability in np.linspace(0.01, 0.99, 33):
+        law = scipy_stats.binom(n, probability)
+        covered = sum(law.pmf(hits) for hits, each in enumerate(intervals) if each.lo <= probability <= each.hi)
+        assert covered >= 0.95
+    assert np.isnan(share_interval([], 0.95)).all()
+    with pytest.raises(ValueError, match="NaN"):
+        share_interval([1.0, float("nan")], 0.95)
