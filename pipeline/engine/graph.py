@@ -57,8 +57,8 @@ _CODE = {
         pipeline/languages/{language}.py pipeline/models/{family}/ pipeline/studies/{study}/names.py
         pipeline/studies/{study}/measures/ pipeline/studies/{study}/analysis/{module}.py
         schemas/{study}/datasets.py schemas/{study}/tables.py""",
-    "figures": """pipeline/kit/attention_maps.py pipeline/kit/charts.py pipeline/kit/results.py pipeline/store/tables.py
-        schemas/results.py schemas/theory.py schemas/{study}/tables.py
+    "figures": """pipeline/kit/attention_maps.py pipeline/kit/charts.py pipeline/kit/drawings.py pipeline/kit/results.py
+        pipeline/store/tables.py schemas/results.py schemas/theory.py schemas/{study}/tables.py
         pipeline/studies/{study}/names.py pipeline/studies/{study}/figures/common.py
         pipeline/studies/{study}/figures/{module}.py""",
     "claims": """pipeline/kit/evidence.py pipeline/kit/extremes.py pipeline/kit/results.py pipeline/kit/verdicts.py

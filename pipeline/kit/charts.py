@@ -23,6 +23,7 @@ import vl_convert
 from PIL import Image
 
 from pipeline.errors import SandglassError
+from pipeline.kit import drawings
 from pipeline.store import tables
 
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
@@ -37,8 +38,6 @@ PNG_SCALE = 2
 DIGITS = (
     6  # significant digits of the numbers in a specification: far more than can be seen, or read in a tooltip
 )
-_RGB = re.compile(r"rgb\((\d+), ?(\d+), ?(\d+)\)")
-_GEOMETRY = "d|transform|x|y|x1|x2|y1|y2|width|height|r|rx|ry|points"  # attributes that place a mark
 BOX = "\ue000"  # a letter of private use, which is drawn as the box of letters that a font lacks
 
 # Liberation Sans comes with vl-convert: letters are the same on every machine (`_set_up_fonts`).
@@ -108,7 +107,7 @@ def save(chart: alt.TopLevelMixin, data: pl.DataFrame, folder: Path, name: str) 
     spec = specification(chart)
     text = json.dumps(spec, separators=(",", ":"), sort_keys=True, ensure_ascii=False, allow_nan=False)
     (folder / f"{name}.vl.json").write_text(text + "\n", encoding="utf-8")
-    svg = _slim(_numbered(vl_convert.vegalite_to_svg(spec)))
+    svg = drawings.finished(vl_convert.vegalite_to_svg(spec))
     written = "".join(re.findall(r">([^<>]+)<", svg))  # not what is read out alone
     if absent := "".join(
         letter for letter in sorted({*written}) if not letter.isascii() and _drawn(letter) == _drawn(BOX)
@@ -118,21 +117,6 @@ def save(chart: alt.TopLevelMixin, data: pl.DataFrame, folder: Path, name: str) 
         )
     (folder / f"{name}.svg").write_text(svg, encoding="utf-8")
     tables.store(data, folder / f"{name}.parquet")
-
-
-def _slim(svg: str) -> str:
-    """Return the drawing without what triples its size: a spoken label for every cell of a heat map (the table beside
-    the figure says the same; axes and legends keep theirs), coordinates to more than a hundredth of a pixel, and
-    colours in words."""
-    quiet = re.sub(r' aria-label="[^"]*" role="graphics-symbol" aria-roledescription="rect mark"', "", svg)
-    quiet = _RGB.sub(lambda rgb: "#{:02x}{:02x}{:02x}".format(*map(int, rgb.groups())), quiet)
-    return re.sub(rf' (?:{_GEOMETRY})="[^"]*"', lambda found: _rounded(found[0]), quiet)
-
-
-def _rounded(attribute: str) -> str:
-    return re.sub(
-        r"-?\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), attribute
-    )
 
 
 def png(spec: dict[str, Any]) -> bytes:
@@ -177,13 +161,6 @@ def _small(png: bytes) -> bytes:
     with Image.open(io.BytesIO(png)) as image:
         image.convert("RGB").save(packed, "png", optimize=True, dpi=(72 * PNG_SCALE, 72 * PNG_SCALE))
     return packed.getvalue()
-
-
-def _numbered(svg: str) -> str:
-    """Return ``svg`` with its gradients and clips counted from 0: the renderer counts all that it has drawn so far."""
-    found = dict.fromkeys(re.findall(r'id="((?:gradient|clip)_?)([0-9]+)"', svg))
-    renamed = {f"{kind}{number}": f"{kind}{i}" for i, (kind, number) in enumerate(found)}
-    return re.sub(r"\b(?:gradient|clip)_?[0-9]+\b", lambda hit: renamed.get(hit[0], hit[0]), svg)
 
 
 def script_bundle() -> str:

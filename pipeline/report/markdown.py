@@ -36,15 +36,6 @@ class Mark:
     claims: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Heading:
-    """One line of the table of contents."""
-
-    level: int
-    id: str
-    text: str
-
-
 @dataclass
 class Text:
     """A text under way: functions of its template put marks into it, ``html`` replaces them."""
@@ -57,8 +48,8 @@ class Text:
         self.marks.append(mark)
         return f"{_OPEN}{len(self.marks) - 1}{_CLOSE}"
 
-    def html(self, text: str, taken: Iterable[str] = ()) -> tuple[Markup, list[Heading]]:
-        """Return the rendered text and its headings, whose ids avoid ``taken``.
+    def html(self, text: str, taken: Iterable[str] = ()) -> Markup:
+        """Return the rendered text; its headings have ids that avoid ``taken``.
 
         Raises SandglassError where a mark stands that can take none: a block within a sentence, or an address.
         """
@@ -71,13 +62,13 @@ class Text:
         _demote(tokens)
         claims = self._claims_by_section(tokens)
         tokens = self._blocks(tokens, claims)
-        headings = self._headings(tokens, set(taken))
+        _name_headings(tokens, set(taken))
         rendered = parser.renderer.render(tokens, parser.options, {})
         if any(sign in rendered for sign in (_OPEN, quote(_OPEN))):
             raise SandglassError(
                 f"{self.where}: a function's result cannot stand in an address or a code block"
             )
-        return Markup(rendered), headings
+        return Markup(rendered)
 
     def _inline(self, tokens: list[Token], index: int, *_: Any) -> str:
         parts = _MARK.split(tokens[index].content)
@@ -117,24 +108,23 @@ class Text:
                 found[-1] |= dict.fromkeys(self.marks[int(number)].claims)
         return [list(each) for each in found]
 
-    def _headings(self, tokens: list[Token], taken: set[str]) -> list[Heading]:
-        """Return the headings, which get ids; a table is called by the heading that it stands under."""
-        found: list[Heading] = []
-        for opening, inline in pairwise(tokens):
-            if opening.type == "heading_open":
-                parts = (child.content for child in inline.children or [])
-                words = " ".join(_MARK.sub("", "".join(parts)).split()).rstrip(":— ")
-                base = anchor = slug(words)
-                count = 1
-                while anchor in taken:
-                    count += 1
-                    anchor = f"{base}-{count}"
-                taken.add(anchor)
-                opening.attrSet("id", anchor)
-                found.append(Heading(int(opening.tag[1]), anchor, words))
-            elif opening.type == "table_open" and found:
-                opening.meta["under"] = found[-1].text
-        return found
+
+def _name_headings(tokens: list[Token], taken: set[str]) -> None:
+    """Give every heading an id; a table is called by the heading that it stands under."""
+    under = ""
+    for opening, inline in pairwise(tokens):
+        if opening.type == "heading_open":
+            parts = (child.content for child in inline.children or [])
+            under = " ".join(_MARK.sub("", "".join(parts)).split()).rstrip(":— ")
+            base = anchor = slug(under)
+            count = 1
+            while anchor in taken:
+                count += 1
+                anchor = f"{base}-{count}"
+            taken.add(anchor)
+            opening.attrSet("id", anchor)
+        elif opening.type == "table_open" and under:
+            opening.meta["under"] = under
 
 
 def _table_open(tokens: list[Token], index: int, *_: Any) -> str:

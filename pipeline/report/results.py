@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from ruamel.yaml import YAML, YAMLError
 
 from pipeline.errors import SandglassError
 from pipeline.params import Params
@@ -14,10 +15,13 @@ from pipeline.references import reading as reference
 from pipeline.references import standing
 from pipeline.references.reading import Reference
 from pipeline.references.standing import Line
+from pipeline.report.wording import slug
 from pipeline.store import paths, tables
 from schemas.theory import Theory
 
 Row = dict[str, Any]
+
+ERRATA = "errata.yaml"  # of a study: in words, what each erratum says
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,7 @@ class Study:
     claims: list[Row]
     lines: dict[str, Line]
     theory: dict[str, list[Row]]
+    errata: list[Erratum]
     references: list[Reference]
 
     @property
@@ -85,7 +90,8 @@ def _study(params: Params, key: str, partial: bool) -> Study:
         for check in params.of_study("theory", key)
     }
     theory = {check: [] if found is None else found.to_dicts() for check, found in checks.items()}
-    return Study(key, about.title, about.source, figures, made, rows, ordered, theory, references)
+    errata = _errata(key, theory)
+    return Study(key, about.title, about.source, figures, made, rows, ordered, theory, errata, references)
 
 
 def _read(path: Path, schema: tables.Schema, partial: bool) -> pl.DataFrame | None:
@@ -94,10 +100,15 @@ def _read(path: Path, schema: tables.Schema, partial: bool) -> pl.DataFrame | No
 
 @dataclass(frozen=True)
 class Erratum:
-    """A printed statement that is wrong: the rows that show it, and those of a form that holds."""
+    """A printed statement that is wrong: the rows that show it, and those of a form that holds.
+
+    ``title`` says it in a sentence, ``follows`` what that means for the source (the study's ``errata.yaml``).
+    """
 
     study: str
     id: str
+    title: str
+    follows: str
     printed: list[Row]
     corrected: list[Row]
 
@@ -107,16 +118,33 @@ class Erratum:
         rows = self.printed or self.corrected
         return "; ".join(dict.fromkeys(row["source"] for row in rows))
 
+    @property
+    def anchor(self) -> str:
+        """Return its id on the page of errata."""
+        return slug(f"{self.study}-{self.id}")
 
-def errata(study: Study) -> list[Erratum]:
-    """Return the errata of ``study`` in the order of the theory checks that they come from."""
-    rows = [row for checks in study.theory.values() for row in checks if row["erratum"]]
+
+def _errata(study: str, theory: dict[str, list[Row]]) -> list[Erratum]:
+    """Return the errata of ``study`` in the order of the theory checks that they come from.
+
+    Raises SandglassError if ``errata.yaml`` is damaged.
+    """
+    rows = [row for checks in theory.values() for row in checks if row["erratum"]]
+    path = Path("pipeline/studies") / study / ERRATA
+    try:
+        words = YAML(typ="safe").load(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        said = {name: (entry["title"], entry["follows"]) for name, entry in words.items()}
+    except (YAMLError, AttributeError, KeyError, TypeError) as error:
+        raise SandglassError(f"{path}: no errata: {' '.join(str(error).split())}") from None
     return [
         Erratum(
-            study.id,
+            study,
             name,
+            title,
+            follows,
             [row for row in rows if row["erratum"] == name and row["form"] == "printed"],
             [row for row in rows if row["erratum"] == name and row["form"] == "corrected"],
         )
         for name in dict.fromkeys(row["erratum"] for row in rows)
+        for title, follows in [said.get(name, (name, ""))]
     ]

@@ -40,8 +40,8 @@ def items(site: Site) -> Iterator[Item]:
             yield _item("figure", title, f"{study.page}#figure-{figure.name}", study.id, words)
     for erratum in site.errata():
         statements = [row["statement"] for row in (*erratum.printed, *erratum.corrected)]
-        address = f"errata.html#{wording.slug(f'{erratum.study}-{erratum.id}')}"
-        yield _item("erratum", erratum.id, address, erratum.study, " ".join([erratum.source, *statements]))
+        words = " ".join([erratum.id, erratum.follows, erratum.source, *statements])
+        yield _item("erratum", erratum.title, f"errata.html#{erratum.anchor}", erratum.study, words)
     for study in site.studies.values():
         for check, rows in study.theory.items():
             for row in rows:

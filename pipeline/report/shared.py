@@ -12,7 +12,7 @@ import polars as pl
 
 from pipeline.engine import graph
 from pipeline.params import Params
-from pipeline.report import catalogue, results, sources, wording
+from pipeline.report import catalogue, contents, results, sources, wording
 from pipeline.report.catalogue import Artifact
 from pipeline.report.files import Files, identity
 from pipeline.report.lineage import Lineage
@@ -43,7 +43,10 @@ class Site:
 
     def render(self, template: str, page: str, **values: Any) -> str:
         """Return the HTML of the page at ``page`` (a path from the root of the site)."""
-        return self._environment.get_template(template).render(root=_root(page), page=page, **values)
+        html = self._environment.get_template(template).render(root=_root(page), page=page, **values)
+        if contents.MARK in html:
+            html = html.replace(contents.MARK, str(self.blocks(page).contents(contents.headings(html))))
+        return html
 
     def blocks(self, page: str) -> Any:
         """Return the macros of ``blocks.html.j2``, with links that are right on ``page``."""
@@ -61,6 +64,13 @@ class Site:
         """Return whether claims from the store were judged with other parameters than those of today."""
         today = graph.job("claims", study, self.params).params_hash(self.params)
         return self.from_store and any(row["params_hash"] != today for row in self.studies[study].claims)
+
+    def says(self, check: str) -> str:
+        """Return what a theory check shows, in a sentence: the first line of its module, without ids and sources."""
+        job = self.theory(check).job
+        module = graph.entry(job, self.params).module
+        doc = sources.module_doc(Path("pipeline/studies") / job.study / "theory" / f"{module}.py")
+        return wording.statement(doc)
 
     def theory(self, check: str) -> Artifact:
         """Return the artifact of a theory check."""
@@ -90,7 +100,7 @@ class Site:
 
     def errata(self) -> list[results.Erratum]:
         """Return the errata of all studies."""
-        return [erratum for study in self.studies.values() for erratum in results.errata(study)]
+        return [erratum for study in self.studies.values() for erratum in study.errata]
 
     def table(self, artifact: Artifact) -> tuple[pl.DataFrame, type[pa.DataFrameModel]]:
         """Return a result table of one experiment and its schema."""

@@ -71,6 +71,16 @@ function makeSortable(table) {
   });
 }
 
+// --- contents: where they lie above the text they are folded, until somebody asks, and after a choice ---
+
+function foldContents(box) {
+  const narrow = matchMedia("(max-width: 79.99rem)");
+  const fit = () => { box.open = !narrow.matches; };
+  narrow.addEventListener("change", fit);
+  box.addEventListener("click", (event) => { if (narrow.matches && event.target.closest("a")) box.open = false; });
+  fit();
+}
+
 // --- charts: the image stays until the chart stands, and for good if that fails ---
 
 const loading = {};
@@ -182,6 +192,7 @@ document.addEventListener("DOMContentLoaded", () => {
   addThemeButton();
   document.querySelectorAll("table.sortable").forEach(makeSortable);
   document.querySelectorAll("form#search").forEach(addSearch);
+  document.querySelectorAll(".toc details").forEach(foldContents);
   // Not before somebody points at it or tabs to it: who only reads loads neither Vega nor the data of the charts.
   document.querySelectorAll("[data-chart]").forEach((box) => {
     let view;

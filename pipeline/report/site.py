@@ -84,10 +84,8 @@ def _pages(site: Site) -> dict[str, str]:
         for name in ("index.html", "theory.html", "errata.html", catalogue.INDEX)
     }
     for study in site.studies.values():
-        content, headings = StudyText(site, study).render()
-        pages[study.page] = site.render(
-            "study.html.j2", study.page, study=study, content=content, headings=headings
-        )
+        content = StudyText(site, study).render()
+        pages[study.page] = site.render("study.html.j2", study.page, study=study, content=content)
         for each in study.references:
             pages[each.page] = site.render("reference.html.j2", each.page, study=study, reference=each)
     for artifact in site.artifacts:

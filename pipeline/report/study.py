@@ -17,12 +17,13 @@ from pipeline.params import FILE, WITH_VARIANTS, study_file
 from pipeline.params.scales import resolve
 from pipeline.report import figures, index, wording
 from pipeline.report.catalogue import Artifact
-from pipeline.report.markdown import Heading, Mark, Text
+from pipeline.report.markdown import Mark, Text
 from pipeline.report.results import Row, Study
 from pipeline.report.shared import Site
 
 WORDS = "report.md.j2"
 DEFAULT = Path(__file__).parent / "study.md.j2"
+INDEX = "Every item of the study: what it is, where its result lies, and the code that makes it."
 ROWS = 20  # of a table, unless the text says how many
 
 Draw = Callable[[list[str]], Markup]
@@ -39,8 +40,8 @@ class StudyText:
         self.blocks = site.blocks(study.page)
         self.shown: set[tuple[str, str]] = set()  # (kind, id) of what the text has shown
 
-    def render(self) -> tuple[Markup, list[Heading]]:
-        """Return the text, then what it does not show, as HTML, and its headings.
+    def render(self) -> Markup:
+        """Return the text, then what it does not show, errata and the index, as HTML.
 
         Raises SandglassError naming the template and what is wrong in it.
         """
@@ -58,11 +59,17 @@ class StudyText:
         return self.text.html(words + self._rest(), taken)
 
     def _rest(self) -> str:
-        """Return figures, claims and theory checks that the text does not show: nothing is lost."""
+        """Return what closes the page of every study: figures, claims and theory checks that the text does not show, so
+        that nothing is lost; errata; the index."""
         left = [self.figure(name) for name in self._missing("figure", self.study.figures)]
         left += [self.claims(claim) for claim in self._missing("claim", self.study.lines)]
         left += [self.theory(check) for check in self._missing("theory", self.study.theory)]
-        return "\n\n".join(["", "## Also measured", *left]) if left else ""
+        closing = ["## Also measured", *left] if left else []
+        if self.study.errata:
+            closing += ["## Errata", self.errata()]
+        if index.load(self.study.id, self.site.by_path):
+            closing += ["## Index", INDEX, self.index()]
+        return "\n\n".join(["", *closing])
 
     def _missing(self, kind: str, names: Iterable[str]) -> list[str]:
         return [name for name in names if (kind, name) not in self.shown]
@@ -227,6 +234,11 @@ class StudyText:
         place = known[path].place(Path(path))
         return self._inline(f'artifact("{path}")', Markup(self.blocks.to(place, text)))
 
+    def errata(self) -> str:
+        """Show the study's errata as a table: what each says, what follows, and where the evidence is."""
+        drawn = Markup(self.blocks.errata(self.study.errata))
+        return self._block("errata()", lambda _: drawn)
+
     def index(self) -> str:
         """Show every item of the study's index (``index.yaml``): id, what it is, its artifacts and its code."""
         drawn = Markup(self.blocks.index(index.load(self.study.id, self.site.by_path)))
@@ -241,7 +253,6 @@ class StudyText:
 
 FUNCTIONS = (
     "figure", "claims", "verdict", "value", "published", "interval", "table", "theory", "param", "artifact",
-    "index",
 )  # fmt: skip
 
 

@@ -16,6 +16,9 @@ SHOWN_ITEMS = 12  # of a list in a cell
 COMPARED = (INSIDE, OUTSIDE)  # where a published value lies
 DECIDED = (HOLDS, FAILS)  # the reason of such a verdict names the bar
 
+_IDS = re.compile(r"^[A-Z]+-[A-Z0-9]+(?:, [A-Z0-9-]+)*: ")  # such as "DYCK-TH2, TH3: "
+_SOURCE = re.compile(r" \((?:[^()]|\([^()]*\))*\)\.?$")
+
 # Docstrings are prose with `names`; nothing else in them means anything.
 _PROSE = MarkdownIt("zero").enable("backticks")
 
@@ -75,6 +78,15 @@ def prose(text: str) -> Markup:
 def first_paragraph(text: str) -> str:
     """Return the first paragraph of a docstring in one line."""
     return " ".join(text.split("\n\n")[0].split())
+
+
+def statement(doc: str) -> str:
+    """Return what the docstring of a theory check says first, without the chapter's ids and the source in brackets.
+
+    >>> statement("DYCK-TH2, TH3: raw tokens suffice (Corollary 1, C.3).")
+    'Raw tokens suffice'
+    """
+    return capital(_SOURCE.sub("", _IDS.sub("", first_paragraph(doc))).rstrip("."))
 
 
 def capital(text: str) -> str:

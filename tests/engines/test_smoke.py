@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from ruamel.yaml import YAML
 from workspace import REPOSITORY, STUDIES, Workspace
 
 from pipeline import params
@@ -94,6 +95,16 @@ def test_the_report_shows_every_figure_claim_and_artifact(smoke_of: Smoke, study
     told = "".join(path.read_text() for path in (site / "artifact").rglob("*.html"))
     assert all(f"<code>data/{path}</code>" in told for path in made)
     assert "http" not in page.replace("http://www.w3.org", "")
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_every_erratum_says_in_a_sentence_what_is_wrong_and_what_follows(smoke_of: Smoke, study: str) -> None:
+    theory = (smoke_of(study).path / f"data/theory/{study}").glob("*.parquet")
+    found = set(pl.concat([pl.read_parquet(file, columns=["erratum"]) for file in theory])["erratum"]) - {""}
+    file = REPOSITORY / f"pipeline/studies/{study}/errata.yaml"
+    words = YAML(typ="safe").load(file.read_text(encoding="utf-8"))
+    assert found == words.keys()
+    assert all(entry[key].endswith(".") for entry in words.values() for key in ("title", "follows"))
 
 
 def _stages(smoke: Workspace) -> dict[str, set[str]]:

@@ -25,9 +25,10 @@ from pipeline.kit import charts
 from pipeline.params import Params
 from pipeline.references.standing import Line
 from pipeline.report import cards, catalogue, curves, figures, results, sources, wording
+from pipeline.report.contents import Heading, headings
 from pipeline.report.files import Files, identity
 from pipeline.report.lineage import Lineage
-from pipeline.report.markdown import Heading, Mark, Text
+from pipeline.report.markdown import Mark, Text
 from pipeline.report.study import StudyText
 from schemas.claims import Claims
 from schemas.curves import Curves
@@ -62,21 +63,21 @@ def test_no_value_becomes_markup_wherever_it_stands() -> None:
     text = Text("t")
     mark = inline(text, NASTY)
     words = f"# A {mark}\n\n*{mark}* and [a {mark}](x)\n\n- `{mark}`\n\n|{mark}|\n|-|\n|{mark}|\n"
-    html, _ = text.html(words)
+    html = text.html(words)
     assert html.count(str(escape(NASTY))) == 6
     assert html.replace(str(escape(NASTY)), "").count("<b>") == 0
     assert "<em>" in html and '<a href="x">' in html and "<table>" in html
 
 
 def test_html_in_a_text_stays_text() -> None:
-    html, _ = Text("t").html("<script>x</script>\n\n[a](javascript:alert(1)) ![b](c.png)")
+    html = Text("t").html("<script>x</script>\n\n[a](javascript:alert(1)) ![b](c.png)")
     assert "<script" not in html and "<img" not in html
     assert re.findall('href="([^"]*)"', html) == ["c.png"]
 
 
 def test_a_block_replaces_its_paragraph_and_no_other() -> None:
     text = Text("t")
-    html, _ = text.html(f"before\n\n{block(text)}\n\nafter\n\n- one\n\n  {block(text)}")
+    html = text.html(f"before\n\n{block(text)}\n\nafter\n\n- one\n\n  {block(text)}")
     assert html.count("<figure></figure>") == 2
     assert "<p><figure>" not in html
     assert html.startswith("<p>before</p>") and "<p>after</p>" in html
@@ -86,7 +87,7 @@ def test_a_block_replaces_its_paragraph_and_no_other() -> None:
 def test_a_block_is_told_the_claims_of_its_section_only() -> None:
     text = Text("t")
     other, figure, later = block(text, "", "7"), block(text, "<i>{0}</i>"), block(text, "", "5")
-    html, _ = text.html(f"## A\n\n{other}\n\n## B\n\n{figure}\n\n{later}")
+    html = text.html(f"## A\n\n{other}\n\n## B\n\n{figure}\n\n{later}")
     assert "<i>5</i>" in html
 
 
@@ -108,17 +109,22 @@ def test_a_mark_in_the_wrong_place_is_refused(words: str, said: str) -> None:
 
 def test_headings_have_ids_of_their_own_and_start_at_the_second_level() -> None:
     text = Text("t")
-    html, headings = text.html(f"# Claim 5: {inline(text, 'partly')}\n\n## Same\n\n## Same\n", {"claim-5"})
-    assert [(h.level, h.id, h.text) for h in headings] == [
-        (2, "claim-5-2", "Claim 5"),
-        (3, "same", "Same"),
-        (3, "same-2", "Same"),
-    ]
+    html = text.html(f"# Claim 5: {inline(text, 'partly')}\n\n## Same\n\n## Same\n", {"claim-5"})
+    assert headings(html) == [
+        Heading(2, "claim-5-2", "Claim 5: partly"), Heading(3, "same", "Same"), Heading(3, "same-2", "Same"),
+    ]  # fmt: skip
     assert '<h2 id="claim-5-2">Claim 5: partly</h2>' in html and "<h1" not in html
 
 
+def test_contents_leave_out_badges_and_permalinks() -> None:
+    badge = '<span class="badge holds"><span aria-hidden="true">✓</span> holds</span>'
+    link = '<a class="permalink" href="#x">#</a>'
+    html = f'<h1 id="t">T</h1><h2 id="a">A &amp; <code>b</code>: {badge} {link}</h2><h3>none</h3><h4 id="d">D</h4>'
+    assert headings(html + '<h3 id="c">C</h3>') == [Heading(2, "a", "A & b"), Heading(3, "c", "C")]
+
+
 def test_a_table_scrolls_in_a_box_that_the_keyboard_reaches() -> None:
-    html, _ = Text("t").html("## Where & why\n\n|a|\n|-|\n|b|\n")
+    html = Text("t").html("## Where & why\n\n|a|\n|-|\n|b|\n")
     assert 'tabindex="0" role="region" aria-label="Table: Where &amp; why"><table>' in html
     assert html.count("<div") == html.count("</div>") == 1
 
@@ -127,7 +133,7 @@ def test_a_table_scrolls_in_a_box_that_the_keyboard_reaches() -> None:
 
 
 @pytest.fixture
-def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], tuple[str, list[Heading]]]:
+def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
     """Renders a text of a study with a figure, two claims, a theory check and a table; blocks are their names."""
     monkeypatch.chdir(tmp_path)
     gates = [("1", "mean", 0.5), ("2", "a", None), ("2", "b", -0.25)]
@@ -139,7 +145,7 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], tupl
         key: Line(key, "It is so.", "S", text, "") for key, text in (("1", "holds"), ("2", "holds partly"))
     }
     figure, table = {"fig": "s-one", "other": "s-two"}, {"t": ["s-one", "s-two"]}
-    study = results.Study("s", "Title", "Source", figure, table, rows, verdict, {"check": []}, [])
+    study = results.Study("s", "Title", "Source", figure, table, rows, verdict, {"check": []}, [], [])
     blocks = SimpleNamespace(
         figure=lambda figure, artifact, alt, first: f"<figure>{figure.name}: {escape(alt)}</figure>",
         claims=lambda study, rows, names, anchors: f"<table>{','.join(row['gate'] for row in rows)}</table>",
@@ -175,15 +181,15 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], tupl
     file = Path("pipeline/studies/s/report.md.j2")
     file.parent.mkdir(parents=True)
 
-    def render(words: str) -> tuple[str, list[Heading]]:
+    def render(words: str) -> str:
         file.write_text(words)
         return StudyText(site, study).render()  # type: ignore[arg-type]
 
     return render
 
 
-def test_a_text_of_a_study(ask: Callable[[str], tuple[str, list[Heading]]]) -> None:
-    html, headings = ask(
+def test_a_text_of_a_study(ask: Callable[[str], str]) -> None:
+    html = ask(
         """## One {{ verdict("1") }}
 {{ value("2", "b") }} {{ value("2", "a") }} {{ published("1", "mean") }} {{ interval("1", "mean") }}
 {{ param("runs.s-b.steps") }} {{ artifact("data/tables/s/s-one/t.parquet", "<t>") }}
@@ -203,7 +209,7 @@ def test_a_text_of_a_study(ask: Callable[[str], tuple[str, list[Heading]]]) -> N
     assert "<figure>other: Told. Verdicts: claim 1 holds.</figure>" in rest  # shown beside claim 1
     assert "<table>mean</table>" in rest and "theory" in rest
     assert "<figure>fig" not in rest and "a,b" not in rest
-    assert [heading.text for heading in headings] == ["One", "Also measured"]
+    assert [heading.text for heading in headings(html)] == ["One holds", "Also measured"]
 
 
 @pytest.mark.parametrize(
@@ -228,9 +234,7 @@ def test_a_text_of_a_study(ask: Callable[[str], tuple[str, list[Heading]]]) -> N
         ("```\n{{ figure('fig') }}\n```", "cannot stand in an address or a code block"),
     ],
 )
-def test_what_is_not_there_is_named(
-    ask: Callable[[str], tuple[str, list[Heading]]], words: str, said: str
-) -> None:
+def test_what_is_not_there_is_named(ask: Callable[[str], str], words: str, said: str) -> None:
     with pytest.raises(SandglassError) as refused:
         ask(words)
     assert str(refused.value).startswith("pipeline/studies/s/report.md.j2:") and said in str(refused.value)
@@ -298,6 +302,7 @@ def test_a_figure_is_an_image_and_a_script_with_the_same_chart(
         [],
         {"5": Line("5", "It is so.", "S", "holds partly", "")},
         {},
+        [],
         [],
     )
     found, files = figures.load(study, "fig", sources.defined(code, "fig")), figures.files(study, "fig")

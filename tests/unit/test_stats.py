@@ -111,7 +111,9 @@ def test_interval_of_a_share_covers_the_probability(n: int) -> None:
     assert intervals[0].lo == 0 and intervals[n].hi == 1
     for probability in np.linspace(0.01, 0.99, 33):
         law = scipy_stats.binom(n, probability)
-        covered = sum(law.pmf(hits) for hits, each in enumerate(intervals) if each.lo <= probability <= each.hi)
+        covered = sum(
+            law.pmf(hits) for hits, each in enumerate(intervals) if each.lo <= probability <= each.hi
+        )
         assert covered >= 0.95
     assert np.isnan(share_interval([], 0.95)).all()
     with pytest.raises(ValueError, match="NaN"):
