@@ -17,9 +17,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Sandglass: reproduce the sandbox studies of how Transformers learn. "
     "`snakemake --cores all` runs every step below in order; by hand they run one at a time.",
-    epilog="Exit status: 0 done, and all agrees; 1 refused, failed, or something does not agree (one line says what); "
-    "2 wrong usage, and of trace also an unknown name or a failed step; 3 and 4 of trace alone: something is not here, "
-    "so it was not checked; rebuilt, equal within tolerance; 130 interrupted.",
+    epilog="Exit status: 0 done, and all agrees; 1 a step failed, or something does not agree (one line says what); "
+    "2 the command could not be carried out: wrong usage, an unknown name, a damaged file; 3 and 4 of trace alone: "
+    "something is not here, so it was not checked; rebuilt, equal within tolerance; 130 interrupted.",
 )
 Key = Annotated[str, typer.Argument(metavar="ID", help="an id of params/<study>.yaml")]
 
@@ -32,6 +32,9 @@ def _step(name: str, key: str) -> None:
 
     try:
         run_step(name, key)
+    except SandglassError as error:
+        print(f"sandglass: {error}", file=sys.stderr)
+        raise typer.Exit(1) from None
     except KeyboardInterrupt:
         print(
             f"sandglass: {name} {key}: interrupted; run the same command again to continue", file=sys.stderr
@@ -363,9 +366,6 @@ def trace(
             names, verified=verify, rebuilt=rebuild, keep_runs=keep_runs, train=train, workspace=workspace,
             as_json=as_json, code=code, full=full,
         )  # fmt: skip
-    except SandglassError as error:
-        print(f"sandglass: {error}", file=sys.stderr)
-        raise typer.Exit(2) from None
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
     raise typer.Exit(status)
@@ -380,7 +380,7 @@ def main() -> None:
         app()
     except SandglassError as error:
         print(f"sandglass: {error}", file=sys.stderr)
-        sys.exit(1)
+        sys.exit(2)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-IMPORTED = ("altair", "pandera.polars", "pydantic", "safetensors.numpy", "scipy.sparse", "torch", "typer")
+IMPORTED = (
+    "altair", "markdown_it", "jinja2", "pandera.polars", "pydantic", "rich.progress", "safetensors.numpy",
+    "scipy.optimize", "scipy.sparse", "scipy.stats", "sklearn.datasets", "torch", "typer", "vl_convert",
+)  # fmt: skip
 ENGINES = {"snakemake": "snakemake.cli", "dvc": "dvc.cli"}  # command: the module whose `main` it calls
 OF_ENGINES = (
     "dvc.commands.repro", "dvc.commands.status", "dvc.parsing", "dvc.repo.reproduce", "dvc.repo.status",

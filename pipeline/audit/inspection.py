@@ -1,9 +1,10 @@
 """The command `audit`: does what lies here agree with itself, without training anything?
 
-Four questions, each answered apart. Is dvc.lock the committed one? Was everything that is published built by the code
+Five questions, each answered apart. Is dvc.lock the committed one? Was everything that is published built by the code
 and the parameters that are here, and does every file of it have the md5 that dvc.lock records? Do claims and figures
 come out the same when they are made again from the tables that lie here? Are the reference sets what their ``.dvc``
-files say? Whoever edits a number and its md5 together is found by the third.
+files say? If the commit is a signed release, is the signature good? Whoever edits a number and its md5 together is
+found by the third.
 
 A build on another machine has other bytes than the committed one and is no fault: it is said in one line, and what
 lies here is compared with the lock file that lies here.
@@ -31,7 +32,7 @@ from rich.markup import escape
 from rich.progress import track
 
 from pipeline import params as parameters
-from pipeline.audit import elsewhere, hashing, provenance, verify, worktree
+from pipeline.audit import elsewhere, hashing, provenance, release, verify, worktree
 from pipeline.audit.compare import IDENTICAL, ROUNDING, WITHIN, compare
 from pipeline.audit.lineage import Chain
 from pipeline.audit.provenance import LOCK
@@ -42,7 +43,7 @@ from pipeline.report import site
 from pipeline.store import paths
 
 RECOMPUTED = ("figures", "claims", "report")  # steps that take seconds; the first two read what is published
-RECORD, PUBLISHED, AGAIN, SETS = "record", "published", "made again", "reference sets"
+RECORD, PUBLISHED, AGAIN, SETS, RELEASE = "record", "published", "made again", "reference sets", "release"
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,8 @@ class Finding:
 
 @dataclass(frozen=True)
 class Audit:
-    """What was found, what was looked at, what could not be since it is never published, and how the lock stands."""
+    """What was found, what was looked at, what could not be since it is never published, how the lock stands, and the
+    signatures of the release that is checked out, if it is one."""
 
     findings: list[Finding]
     files: int
@@ -65,6 +67,7 @@ class Audit:
     sets: int
     kept_back: dict[str, int]
     lock: str
+    releases: list[release.Release]
 
     @property
     def passed(self) -> bool:
@@ -93,14 +96,17 @@ def inspect(params: Params) -> Audit:
     findings += lost
     again, differing = _made_again(chain)
     sets, changed = _sets(chain)
+    signed = release.releases()
+    forged = [Finding(RELEASE, each.tag, each.text) for each in signed if each.state == release.BAD]
     absent = Counter(job.step for job in chain.jobs if not graph.is_published(graph.outputs(job, params)[0]))
     return Audit(
-        [*findings, *differing, *changed],
+        [*findings, *differing, *changed, *forged],
         files,
         again,
         sets,
         dict(absent),
         elsewhere.distance(params.studies, params.scale),
+        signed,
     )
 
 
@@ -255,6 +261,9 @@ def _print(audit: Audit) -> None:
         AGAIN: f"claims, figures and pages, made again from the tables here: {audit.made_again} files, the same",
         SETS: f"reference sets: {audit.sets}, as recorded",
     }
+    good = [f"{each.tag}, {each.text}" for each in audit.releases if each.state == release.GOOD]
+    if good or any(each.part == RELEASE for each in audit.findings):
+        told[RELEASE] = f"release: {'; '.join(good)}"
     for part, words in told.items():
         found = [each for each in audit.findings if each.part == part]
         if not found:
@@ -264,6 +273,10 @@ def _print(audit: Audit) -> None:
         for each in found:
             mend = f"  → {escape(each.mend)}" if each.mend else ""
             console.print(f"    [bold]{escape(each.what)}[/]: {escape(each.text)}{mend}", soft_wrap=True)
+    for tag in audit.releases:
+        if tag.state == release.UNCHECKED:
+            text = f"? release: {tag.tag} is signed, but that was not checked: {tag.text}"
+            console.print(escape(text), soft_wrap=True)
     kept = ", ".join(f"{count} {step}" for step, count in audit.kept_back.items())
     console.print(
         f"never published, so not audited: the results of {kept} (rebuild them: make reproduce)",

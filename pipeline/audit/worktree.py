@@ -26,6 +26,17 @@ def edited(paths: Iterable[Path]) -> list[Path]:
     return sorted(Path(name) for name in {*changed.split("\0"), *unknown.split("\0")} - {""})
 
 
+def tags() -> list[str]:
+    """Return the annotated tags of the commit that is checked out; others cannot carry a signature."""
+    found = _git("tag", "--points-at", "HEAD", "--format=%(objecttype) %(refname:short)") or ""
+    return [line.removeprefix("tag ") for line in found.splitlines() if line.startswith("tag ")]
+
+
+def content(name: str) -> str | None:
+    """Return the object ``name``, a tag for instance, as git stores it; None if there is none."""
+    return _git("cat-file", "-p", name)
+
+
 def _git(*arguments: str) -> str | None:
     try:
         done = subprocess.run(["git", *arguments], capture_output=True, text=True, check=False)

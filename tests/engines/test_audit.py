@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -180,6 +181,30 @@ def test_a_build_elsewhere_is_no_fault(built: Workspace) -> None:
     built.engine("snakemake")
     found = audit(built, 0)
     assert "another build, in which" in found["lock"]
+
+
+@pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="ssh-keygen is not installed")
+def test_a_signed_release_is_checked(built: Workspace, tmp_path: Path) -> None:
+    key, signers = tmp_path / "key", tmp_path / "signers"
+    assert built.run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)).status == 0
+    for name, value in (("gpg.format", "ssh"), ("user.signingkey", str(key))):
+        built.git("config", name, value)
+    built.git("tag", "-a", "draft", "-m", "not signed")
+    assert audit(built, 0)["releases"] == []
+    built.git("tag", "-s", "v1", "-m", "results")
+    (found,) = audit(built, 0)["releases"]
+    assert (found["tag"], found["state"]) == ("v1", "not checked")
+    assert "v1 is signed, but that was not checked" in built.run("python", "-m", "pipeline", "audit").output
+    signers.write_text(f"a@lab.org {key.with_suffix('.pub').read_text()}")
+    built.git("config", "gpg.ssh.allowedSignersFile", str(signers))
+    (found,) = audit(built, 0)["releases"]
+    assert (found["state"], found["text"]) == ("good", "signed by a@lab.org")
+    assert "✓ release: v1, signed by a@lab.org" in built.run("python", "-m", "pipeline", "audit").output
+    forged = built.git("cat-file", "-p", "v1").replace("results", "better results")
+    (tmp_path / "tag").write_text(forged)
+    tag = built.git("hash-object", "-t", "tag", "-w", str(tmp_path / "tag")).strip()
+    built.git("update-ref", "refs/tags/v1", tag)
+    assert named(audit(built, 1), "release") == {"v1"}
 
 
 WITHOUT = ("torch", "scipy", "sklearn", "snakemake")  # what requirements-audit.txt leaves out

@@ -45,7 +45,7 @@ def call(arguments: list[str]) -> tuple[int, str]:
     if isinstance(result.exception, SandglassError):
         text = str(result.exception)
         assert "\n" not in text, text
-        return 1, f"sandglass: {text}\n"
+        return 2, f"sandglass: {text}\n"
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result.exit_code, result.output

@@ -68,7 +68,7 @@ def test_a_new_study_is_in_order_for_editors_linters_and_its_own_tests(empty: Wo
     assert empty.run("python", "-m", "pipeline", "check").status == 0
     again = empty.run("python", "-m", "pipeline", "new", NAME)
     assert (
-        again.status == 1 and again.last_line == f"sandglass: new: pipeline/studies/{NAME} is there already"
+        again.status == 2 and again.last_line == f"sandglass: new: pipeline/studies/{NAME} is there already"
     )
 
 

@@ -411,5 +411,5 @@ def test_what_is_damaged_is_refused_from_the_store_too(clone: Workspace, tmp_pat
     table.write_bytes(content)
     shutil.rmtree(workspace.path / "data/report", ignore_errors=True)
     done = workspace.run("python", "-m", "pipeline", "report", "--from-store")
-    assert done.status == 1 and "means.parquet is truncated or damaged" in done.last_line
+    assert done.status == 2 and "means.parquet is truncated or damaged" in done.last_line
     assert not (workspace.path / "data/report").exists()

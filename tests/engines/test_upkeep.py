@@ -25,7 +25,7 @@ def _pipeline(workspace: Workspace, *arguments: str, **env: str) -> str:
 def _refused(workspace: Workspace, *arguments: str) -> str:
     """The one line with which the command ends."""
     done = workspace.run("python", "-m", "pipeline", *arguments)
-    assert done.status == 1, done.output
+    assert done.status == 2, done.output
     assert done.output.startswith("sandglass: ") and done.output.count("\n") == 1, done.output
     return done.output
 
@@ -277,7 +277,7 @@ def test_what_comes_out_different_is_not_accepted(built: Workspace, tmp_path: Pa
         done = built.run(
             "python", "-m", "pipeline", "accept", "toy-means", "--prove", "--reason", "none", **env
         )
-        assert done.status == 1, done.output
+        assert done.status == 2, done.output
         return done.last_line
 
     double = "frame.with_columns(frame['mean'] * 2)"
