@@ -17,6 +17,7 @@ from rich.table import Table
 
 from pipeline import params
 from pipeline.errors import SandglassError
+from pipeline.kit.verdicts import short
 from pipeline.references import standing
 from pipeline.references.reading import Row
 from pipeline.references.standing import Line
@@ -40,7 +41,6 @@ SIZES_IN_WORDS = {
     OUTSIDE: "the published value lies outside our interval",
     NO_INTERVAL: "no interval to compare the published value with",
 }
-SHORT = {UNDECIDED: "undecided", NOT_TESTED: "not tested"}
 
 
 def show_all(study: str | None, verdict: str | None, *, as_json: bool) -> None:
@@ -81,10 +81,10 @@ def overview(study: str, lines: list[Line], committed: dict[str, str] | None = N
     for line in lines:
         style = STYLES[line.verdict]
         sentence = f"{escape(line.statement)}\n[dim]{escape(line.evidence)}[/]"
-        cells = [line.claim, f"[{style}]{SHORT.get(line.verdict, line.verdict)}[/]", sentence]
+        cells = [line.claim, f"[{style}]{short(line.verdict)}[/]", sentence]
         if committed is not None:
             before = committed.get(line.claim, line.verdict)
-            cells.append("" if before == line.verdict else SHORT.get(before, before))
+            cells.append("" if before == line.verdict else short(before))
         table.add_row(*cells)
     return table
 

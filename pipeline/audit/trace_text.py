@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.tree import Tree
 
 from pipeline.audit import verify
+from pipeline.audit.claims import published
 from pipeline.audit.compare import DIFFERENT, IDENTICAL, NOT_COMPARED, WITHIN
 from pipeline.engine.build import duration
 
@@ -101,8 +102,9 @@ def _header(console: Console, found: Json, *, full: bool) -> None:
     for row in found["claims"]:
         interval = "" if row["lo"] is None else f" [{row['lo']:.4g}, {row['hi']:.4g}]"
         value = "not measured" if row["value"] is None else f"{row['value']:.4g}{interval}"
+        source = "" if row["published"] is None else f", published {published(row)}"
         console.print(
-            f"  claim {row['claim']}, {escape(row['gate'])}: {escape(row['predicate'])}: {value}{_published(row)}: "
+            f"  claim {row['claim']}, {escape(row['gate'])}: {escape(row['predicate'])}: {value}{source}: "
             f"[bold]{row['verdict']}[/] ({escape(row['reason'])})",
             soft_wrap=True,
         )
@@ -120,14 +122,6 @@ def _header(console: Console, found: Json, *, full: bool) -> None:
             "made other bytes or had other inputs (git diff dvc.lock)",
             soft_wrap=True,
         )
-
-
-def _published(row: Json) -> str:
-    """Return the published number of a gate, or its range, as part of a line."""
-    if row["published"] is None:
-        return ""
-    high = row.get("published_high")
-    return f", published {row['published']:.4g}" + ("" if high is None else f" to {high:.4g}")
 
 
 # --- tree -----------------------------------------------------------------------------------------

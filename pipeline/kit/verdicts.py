@@ -109,9 +109,9 @@ class Condition:
         The half of the interval that reaches across shrinks as one over the square root of their number; infinite
         where the value is the bound.
         """
-        distance = abs(float(measured.value or 0.0) - self.bound)
-        end = measured.lo if self.bound < float(measured.value or 0.0) else measured.hi
-        half = abs(float(measured.value or 0.0) - float(end if end is not None else math.nan))
+        value = math.nan if measured.value is None else measured.value
+        end = measured.lo if self.bound < value else measured.hi
+        distance, half = abs(value - self.bound), abs(value - (math.nan if end is None else end))
         return (measured.n or 0) * (half / distance) ** 2 if distance else math.inf
 
     @property
@@ -120,7 +120,7 @@ class Condition:
         return f"{_NAMES[self.what]} {self.comparison} {self.bound:.4g}"
 
     def describe(self, measured: Measured) -> str:
-        """Return what was found, for instance ``upper end 0.31 < 0.5`` ``value 0.62, not < 0.5``,
+        """Return what was found, for instance ``upper end 0.31 < 0.5``, ``value 0.62, not < 0.5``, or
         ``the interval 0.4 to 0.6 reaches across 0.5``."""
         number, name = getattr(measured, self.what), _NAMES[self.what]
         if not defined(number):
@@ -278,11 +278,16 @@ def summary(claims: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=texts | dict.fromkeys(COUNTED.values(), pl.UInt32))
 
 
+def short(verdict: str) -> str:
+    """Return a verdict where the scale stands beside it: ``undecided`` for ``undecided at this scale``."""
+    return verdict.removesuffix(" at this scale")
+
+
 def as_metrics(claims: pl.DataFrame) -> dict[str, str]:
     """Return the same for ``dvc metrics``: ``holds partly 16/20`` if 16 of the 20 gates that were tested hold."""
     words = {}
     for row in summary(claims).iter_rows(named=True):
         tested = row["hold"] + row["fail"] + row["undecided"]
-        short = row["verdict"].removesuffix(" at this scale")
-        words[row["claim"]] = f"{short} {row['hold']}/{tested}" if tested else short
+        verdict = short(row["verdict"])
+        words[row["claim"]] = f"{verdict} {row['hold']}/{tested}" if tested else verdict
     return words

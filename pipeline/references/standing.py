@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from pipeline.kit.verdicts import whole
+from pipeline.kit.verdicts import short, whole
 from pipeline.references import reading
 from pipeline.references.reading import Reference, Row
 from pipeline.store import paths, tables
@@ -53,10 +53,10 @@ def beside_sets(claims: pl.DataFrame, sets: list[Reference]) -> list[Row]:
         row | {"row": number, "references": reading.beside(sets, row["claim"], row["gate"])}
         for number, row in enumerate(claims.iter_rows(named=True))
     ]
-    return sorted(found, key=lambda row: by_number(row["claim"]))
+    return sorted(found, key=lambda row: _by_number(row["claim"]))
 
 
-def by_number(claim: str) -> tuple[int, str]:
+def _by_number(claim: str) -> tuple[int, str]:
     """Return what sorts claims by their numbers: 2, 10, 10a."""
     letters = claim.lstrip("0123456789")
     return int(claim.removesuffix(letters)), letters
@@ -116,11 +116,7 @@ def _at(scale: str, verdicts: list[str]) -> str:
     if not tested:
         return ""
     told = Counter(tested)
-    words = ", ".join(
-        f"{told[verdict]} {verdict.removesuffix(' at this scale')}" for verdict in VERDICTS if told[verdict]
-    )
-    return (
-        f"{scale}: {whole(tested).removesuffix(' at this scale')} ({words})"
-        if len(told) > 1
-        else (f"{scale}: {words.split(' ', 1)[1]} ({len(tested)} of {len(tested)} gates)")
-    )
+    if len(told) == 1:
+        return f"{scale}: {short(tested[0])} ({len(tested)} of {len(tested)} gates)"
+    words = ", ".join(f"{told[verdict]} {short(verdict)}" for verdict in VERDICTS if told[verdict])
+    return f"{scale}: {short(whole(tested))} ({words})"

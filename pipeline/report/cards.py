@@ -111,9 +111,8 @@ def _leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
 def columns(model: Model) -> tuple[list[Row], list[str]]:
     """Return the columns that a schema asks for, and the rules that concern the table as a whole."""
     schema = model.to_schema()
-    study = model.__module__.split(".")[
-        1
-    ]  # schemas.dyck.tables; of schemas that all studies share, no study's name
+    # Of schemas.dyck.tables it is dyck; of a schema that all studies share, no study's name.
+    study = model.__module__.split(".")[1]
     rows = [
         {
             "name": name,

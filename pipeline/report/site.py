@@ -11,6 +11,7 @@ from pathlib import Path
 import polars as pl
 
 from pipeline import access
+from pipeline.engine import graph
 from pipeline.kit import charts
 from pipeline.params import Params
 from pipeline.report import cards, catalogue, figures, search
@@ -33,12 +34,12 @@ def build(params: Params, out: Callable[[Path], Path], from_store: bool = False)
 
 def is_here() -> bool:
     """Return whether a site lies in ``data/report/``."""
-    return (REPORT / "index.html").is_file()
+    return graph.REPORT_PAGE.is_file()
 
 
 def is_from_store() -> bool:
     """Return whether the site that lies here says that it was drawn from the store."""
-    return is_here() and 'class="from-store"' in (REPORT / "index.html").read_text(
+    return is_here() and 'class="from-store"' in graph.REPORT_PAGE.read_text(
         encoding="utf-8", errors="replace"
     )
 
