@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
-.PHONY: help env reproduce test lint site audit bench kill advisories clean
+.PHONY: help env reproduce test lint site audit bench kill rounding advisories clean
 .DEFAULT_GOAL := help
 
 help:  ## what can be made
@@ -46,6 +46,9 @@ bench: env  ## speed beside the plainest way to do the same; writes benchmarks/R
 
 kill: env  ## SIGKILL at random moments, fifty times: does the next run end the same? writes benchmarks/KILL.md
 	python benchmarks/kill.py
+
+rounding: env  ## what rounding alone does to the claims: all trainings again from other last bits; writes profiles/rounding.json
+	python benchmarks/rounding.py
 
 # Every pin is asked about by itself, and --strict fails for one that the service does not know: without it, an
 # index that answers for PyPI but has no advisories would pass as "no known vulnerabilities".

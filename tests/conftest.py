@@ -93,6 +93,12 @@ def forks(request: pytest.FixtureRequest) -> dict[str, str]:
 
 
 @pytest.fixture
+def calmed(fork_server: dict[str, str]) -> Callable[[Workspace], Workspace]:
+    """Gives the same work tree once nothing is at work in it that a test has started: what follows may be forked."""
+    return lambda workspace: Workspace(workspace.path, dict(fork_server))
+
+
+@pytest.fixture
 def built(template: Path, tmp_path: Path, forks: dict[str, str]) -> Workspace:
     """A work tree in which everything is up to date."""
     return Workspace(Path(shutil.copytree(template, tmp_path / "tree", symlinks=True)), forks)

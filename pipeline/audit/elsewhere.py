@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import io
+import json
 import math
 from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -16,6 +20,38 @@ from pipeline.references.upgrade import upgraded
 from pipeline.store import paths
 
 KEYS = ["claim", "gate"]
+YARDSTICK = Path("profiles/rounding.json")  # made by benchmarks/rounding.py
+
+
+@dataclass(frozen=True)
+class Yardstick:
+    """How far two builds are apart: gates that both judged, those with other values, the largest difference of a value
+    (as a share of the larger one), and those with other verdicts, by study, claim and gate."""
+
+    gates: int
+    moved: int
+    largest: float
+    turned: list[str]
+
+    @classmethod
+    def of(cls, gates: pl.DataFrame) -> Yardstick:
+        """Return what `beside` found, as numbers."""
+        moved = gates.filter(pl.col("share") > ROUNDING.share)["share"]
+        turned = gates.filter(pl.col("verdict") != pl.col("verdict_committed"))
+        names = [f"{row['study']}:{row['claim']} {row['gate']}" for row in turned.iter_rows(named=True)]
+        return cls(len(gates), len(moved), float(moved.max() or 0.0), names)  # type: ignore[arg-type]
+
+    @classmethod
+    def load(cls, scale: str) -> Yardstick | None:
+        """Return what rounding alone did to the committed results at ``scale``; None if that was not measured."""
+        try:
+            return cls(**json.loads(YARDSTICK.read_text(encoding="utf-8"))[scale])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as `load` reads it."""
+        return asdict(self)
 
 
 def committed_lock() -> Lock | None:
@@ -52,7 +88,7 @@ def distance(studies: Iterable[str], scale: str) -> str:
     alone = len(set(ours) ^ set(committed))
     told = f"{LOCK} is not the committed one: another build, in which {len(other)} of {len(both)} jobs made other bytes"
     told += f"; {alone} jobs are in one of the two only" if alone else ""
-    return f"{told}; {_claims(studies, committed)}{made_on(scale)}"
+    return f"{told}; {_claims(studies, committed)}{_rounding(scale)}{made_on(scale)}"
 
 
 def made_on(scale: str) -> str:
@@ -78,13 +114,25 @@ def _claims(studies: Iterable[str], committed: Lock) -> str:
     return f"{told}; {verdicts}{f': {names}' if names else ''}"
 
 
+def _rounding(scale: str) -> str:
+    """Return what rounding alone does, so that a reader knows what a difference is worth."""
+    found = Yardstick.load(scale)
+    if found is None:
+        return ""
+    turned = f"turns {len(found.turned) or 'no'} verdict{'' if len(found.turned) == 1 else 's'}"
+    share = f"by at most {found.largest:.2g} of a value"
+    return f"; rounding alone moves {found.moved} of {found.gates}, {share}, and {turned}"
+
+
 def _gates(study: str, committed: Lock) -> pl.DataFrame | None:
-    """Return the gates that both builds judged, with the difference of their values as a share of the larger one."""
     before, path = committed_claims(study, committed), paths.claims_path(study, "parquet")
-    if before is None or not path.is_file():
-        return None
+    return None if before is None or not path.is_file() else beside(pl.read_parquet(path), before)
+
+
+def beside(ours: pl.DataFrame, committed: pl.DataFrame) -> pl.DataFrame:
+    """Return the gates that both claims tables judge, with the difference of their values as a share of the larger."""
     columns = ["study", *KEYS, "value", "verdict"]
-    gates = pl.read_parquet(path).select(columns).join(before.select(columns), on=KEYS, suffix="_committed")
+    gates = ours.select(columns).join(committed.select(columns), on=KEYS, suffix="_committed")
     larger = pl.max_horizontal(pl.col("value").abs(), pl.col("value_committed").abs())
     share = (pl.col("value") - pl.col("value_committed")).abs() / larger
     one_alone = pl.col("value").is_null() != pl.col("value_committed").is_null()

@@ -7,13 +7,18 @@ import os
 import shutil
 import signal
 import subprocess
+from collections.abc import Callable
 
 import pytest
 from workspace import BELOW_A_RUN, Workspace
 
-pytestmark = pytest.mark.started
-
+started = pytest.mark.started  # whose processes are killed, or ask which other is at work
 ENGINES = {"snakemake": ("snakemake",), "dvc": ("dvc", "repro")}
+
+
+@pytest.fixture
+def calm(built: Workspace, calmed: Callable[[Workspace], Workspace]) -> Workspace:
+    return calmed(built)
 
 
 def _busy(workspace: Workspace, engine: str, seconds: int = 5) -> subprocess.Popen[str]:
@@ -24,6 +29,7 @@ def _busy(workspace: Workspace, engine: str, seconds: int = 5) -> subprocess.Pop
     return process
 
 
+@started
 @pytest.mark.parametrize(
     ("first", "second", "message"),
     [
@@ -34,7 +40,7 @@ def _busy(workspace: Workspace, engine: str, seconds: int = 5) -> subprocess.Pop
     ],
 )
 def test_second_stops_before_it_touches_anything(
-    built: Workspace, first: str, second: str, message: str
+    built: Workspace, calm: Workspace, first: str, second: str, message: str
 ) -> None:
     process = _busy(built, first)
     before = built.artifacts()
@@ -46,11 +52,12 @@ def test_second_stops_before_it_touches_anything(
     assert built.artifacts() == before
     output, _ = process.communicate()
     assert process.returncode == 0, output
-    built.assert_clean()
+    calm.assert_clean()
 
 
+@started
 @pytest.mark.parametrize("other", ENGINES)
-def test_of_two_started_at_once_one_builds_everything(built: Workspace, other: str) -> None:
+def test_of_two_started_at_once_one_builds_everything(built: Workspace, calm: Workspace, other: str) -> None:
     built.set_lr("toy-a", 0.75)
     both = [built.start(*ENGINES[name], TOY_SECONDS="toy-a:8") for name in ("snakemake", other)]
     outputs = [process.communicate()[0] for process in both]
@@ -58,56 +65,62 @@ def test_of_two_started_at_once_one_builds_everything(built: Workspace, other: s
     refused = outputs[both[0].returncode == 0]
     assert "nothing was started" in refused or "Unable to acquire lock" in refused
     assert "Traceback" not in refused and "python -m pipeline" not in refused
-    built.assert_clean()
+    calm.assert_clean()
     disturbed = built.artifacts()
     shutil.rmtree(built.path / "data/runs")
-    assert "train toy-a" in built.engine("snakemake").ran
+    assert "train toy-a" in calm.engine("snakemake").ran
     assert built.artifacts() == disturbed
 
 
+@started
 @pytest.mark.parametrize("engine", ENGINES)
-def test_killed_engine_continues_while_its_orphan_ends(built: Workspace, engine: str) -> None:
+def test_killed_engine_continues_while_its_orphan_ends(
+    built: Workspace, calm: Workspace, engine: str
+) -> None:
     process = _busy(built, engine)
     process.kill()  # the training lives on until it finds its engine gone
     process.wait()
-    assert built.engine(engine).ran == {"train toy-a"} | BELOW_A_RUN
+    assert calm.engine(engine).ran == {"train toy-a"} | BELOW_A_RUN
     process.communicate()
-    built.assert_clean()
+    calm.assert_clean()
 
 
+@started
 @pytest.mark.parametrize("engine", ENGINES)
-def test_other_engine_continues_a_killed_run(built: Workspace, engine: str) -> None:
+def test_other_engine_continues_a_killed_run(built: Workspace, calm: Workspace, engine: str) -> None:
     process = _busy(built, engine)
     _kill_all(process)
     other = "dvc" if engine == "snakemake" else "snakemake"
-    assert built.engine(other).ran == {"train toy-a"} | BELOW_A_RUN
-    built.assert_clean()
+    assert calm.engine(other).ran == {"train toy-a"} | BELOW_A_RUN
+    calm.assert_clean()
 
 
-def test_what_a_killed_run_had_finished_is_kept(built: Workspace) -> None:
+@started
+def test_what_a_killed_run_had_finished_is_kept(built: Workspace, calm: Workspace) -> None:
     built.change(lambda params: params["datasets"]["toy-numbers"].update(rows=50), "params/toy.yaml")
     process = _busy(built, "snakemake")  # the dataset is made before the training
     _kill_all(process)
-    planned = built.planned()
+    planned = calm.planned()
     assert "dataset toy-numbers" not in planned
     assert {"train toy-a"} | BELOW_A_RUN <= planned
-    assert built.planned() == planned  # looking does not forget
-    assert "dataset@toy-numbers" in built.status()
+    assert calm.planned() == planned  # looking does not forget
+    assert "dataset@toy-numbers" in calm.status()
     assert built.run("python", "-c", "from pipeline.engine import snakemake; snakemake.record()").status == 0
-    assert "dataset@toy-numbers" not in built.status()
-    assert built.planned() == planned
+    assert "dataset@toy-numbers" not in calm.status()
+    assert calm.planned() == planned
 
 
-def test_a_record_does_not_vouch_for_what_the_other_engine_made(built: Workspace) -> None:
+@started
+def test_a_record_does_not_vouch_for_what_the_other_engine_made(built: Workspace, calm: Workspace) -> None:
     def rows(count: int) -> None:
         built.change(lambda params: params["datasets"]["toy-numbers"].update(rows=count), "params/toy.yaml")
 
     rows(50)
     _kill_all(_busy(built, "snakemake"))  # Snakemake notes that it made the dataset of 50 rows
     rows(60)
-    assert built.repro("dataset@toy-numbers").ran == {"dataset toy-numbers"}
+    assert calm.repro("dataset@toy-numbers").ran == {"dataset toy-numbers"}
     rows(50)
-    assert "dataset toy-numbers" in built.planned()
+    assert "dataset toy-numbers" in calm.planned()
 
 
 def test_lock_entry_of_a_process_long_gone_stops_nothing(built: Workspace) -> None:
@@ -120,12 +133,13 @@ def test_lock_entry_of_a_process_long_gone_stops_nothing(built: Workspace) -> No
     assert built.planned() == set()
 
 
-def test_interrupted_run_continues(built: Workspace) -> None:
+@started
+def test_interrupted_run_continues(built: Workspace, calm: Workspace) -> None:
     process = _busy(built, "snakemake")
     os.killpg(process.pid, signal.SIGINT)
     output, _ = process.communicate()
     assert process.returncode != 0 and "Traceback" not in output
-    assert built.planned() == {"train toy-a"} | BELOW_A_RUN
+    assert calm.planned() == {"train toy-a"} | BELOW_A_RUN
 
 
 def _kill_all(process: subprocess.Popen[str]) -> None:

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from pipeline.errors import SandglassError
+
 ROOT = Path(__file__).parents[2]
+
+
+def load(name: str, file: Path) -> ModuleType:
+    """Import a file that lies in no package."""
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture(scope="module")
 def bench() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("bench", ROOT / "benchmarks" / "bench.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    import sys
-
-    sys.modules["bench"] = module
-    spec.loader.exec_module(module)
-    return module
+    return load("bench", ROOT / "benchmarks" / "bench.py")
 
 
 @pytest.mark.parametrize(("prefixes", "longest"), [(False, 26), (True, 28)])
@@ -50,3 +56,20 @@ def test_paths_in_a_batch_are_the_paths_of_the_plain_loop(bench: ModuleType) -> 
     """Both functions compare what they time before they time it."""
     for row in (*bench.sampled(), *bench.population()):
         assert row.what.endswith("paths x steps/s") and row.ratio > 0
+
+
+def test_perturbed_weights_differ_in_their_last_bits(tmp_path: Path, bench: ModuleType) -> None:
+    rounding = load("rounding", ROOT / "benchmarks" / "rounding.py")
+    file = tmp_path / rounding.CORE
+    file.parent.mkdir(parents=True)
+    file.write_text((ROOT / rounding.CORE).read_text())
+    for _ in range(2):  # a clone that is continued is perturbed once
+        rounding.perturb(tmp_path)
+    job = bench.job(tmp_path, False)
+    perturbed = load("perturbed_core", file).TrainingJob(job.path)
+    plain, other = job.initial([0, 1]), perturbed.initial([0, 1])
+    share = ((plain - other).abs() / plain.abs().clamp(min=1e-9)).flatten()
+    assert 0 < share.mean() < 2e-7 and share.max() < 1e-6
+    file.write_text("nothing that it knows")
+    with pytest.raises(SandglassError, match="are not made as"):
+        rounding.perturb(tmp_path)
