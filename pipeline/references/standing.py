@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from pipeline.kit.verdicts import short, whole
+from pipeline.kit.verdicts import COUNTED, short, whole
 from pipeline.references import reading
 from pipeline.references.reading import Reference, Row
 from pipeline.store import paths, tables
@@ -117,6 +117,12 @@ def _at(scale: str, verdicts: list[str]) -> str:
         return ""
     told = Counter(tested)
     if len(told) == 1:
-        return f"{scale}: {short(tested[0])} ({len(tested)} of {len(tested)} gates)"
-    words = ", ".join(f"{told[verdict]} {short(verdict)}" for verdict in VERDICTS if told[verdict])
+        return f"{scale}: {short(tested[0])} ({_gates(len(tested))})"
+    words = ", ".join(
+        f"{told[each]} {short(each) if told[each] == 1 else COUNTED[each]}" for each in VERDICTS if told[each]
+    )
     return f"{scale}: {short(whole(tested))} ({words})"
+
+
+def _gates(count: int) -> str:
+    return "1 gate" if count == 1 else f"all {count} gates"

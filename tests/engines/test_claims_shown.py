@@ -29,7 +29,7 @@ def frozen(workspace: Workspace, verdict: str) -> None:
 
 def test_a_claim_stands_as_the_best_evidence_says(built: Workspace) -> None:
     text = pipeline(built, "claims")
-    assert "claims of toy" in text and "holds (1 of 1 gates)" in text and "show STUDY:NUMBER" in text
+    assert "claims of toy" in text and "holds (1 gate)" in text and "show STUDY:NUMBER" in text
     frozen(built, FAILS)
     (line,) = json.loads(pipeline(built, "claims", "--json"))["toy"]
     assert line["claim"] == "1" and line["verdict"] == FAILS

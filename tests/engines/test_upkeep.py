@@ -409,7 +409,7 @@ def test_list_after_a_clone_and_a_pull(built: Workspace) -> None:
     text = _pipeline(built, "summary")
     assert (
         "claims of toy" in text
-        and "holds (1 of 1 gates)" in text
+        and "holds (1 gate)" in text
         and "not here: 1 dataset, 2 train, 1 report" in text
     )
     assert "has not run" not in text and "toy-a" not in text

@@ -24,18 +24,18 @@ def row(verdict: str, *references: tuple[str, str], **more: Any) -> dict[str, An
 @pytest.mark.parametrize(
     ("rows", "verdict", "evidence"),
     [
-        ([row(HOLDS), row(HOLDS)], HOLDS, "quick: holds (2 of 2 gates)"),
-        ([row(HOLDS, ("paper", FAILS))], FAILS, "quick: holds (1 of 1 gates) · paper: fails (1 of 1 gates)"),
-        ([row(NOT_TESTED, ("paper", HOLDS))], HOLDS, "paper: holds (1 of 1 gates)"),
+        ([row(HOLDS), row(HOLDS)], HOLDS, "quick: holds (all 2 gates)"),
+        ([row(HOLDS, ("paper", FAILS))], FAILS, "quick: holds (1 gate) · paper: fails (1 gate)"),
+        ([row(NOT_TESTED, ("paper", HOLDS))], HOLDS, "paper: holds (1 gate)"),
         (
             [row(HOLDS), row(NOT_TESTED)],
             PARTLY,
-            "quick: holds (1 of 1 gates) · 1 gate untested",
+            "quick: holds (1 gate) · 1 gate untested",
         ),
         ([row(HOLDS), row(FAILS)], PARTLY, "quick: holds partly (1 holds, 1 fails)"),
-        ([row(UNDECIDED)], UNDECIDED, "quick: undecided (1 of 1 gates)"),
+        ([row(UNDECIDED)], UNDECIDED, "quick: undecided (1 gate)"),
         ([row(NOT_TESTED), row(NOT_TESTED)], NOT_TESTED, "2 gates untested"),
-        ([row(HOLDS, ("paper", NOT_TESTED))], HOLDS, "quick: holds (1 of 1 gates)"),
+        ([row(HOLDS, ("paper", NOT_TESTED))], HOLDS, "quick: holds (1 gate)"),
         ([row(FAILS, ("paper", HOLDS), ("paper", FAILS))], PARTLY, None),
     ],
 )
