@@ -22,7 +22,7 @@ from schemas.claims import HOLDS, KINDS, NOT_TESTED, PARTLY, SCALES, VERDICTS, C
 class Line:
     """A claim: its number, the sentence that says it, where it is stated, its combined verdict, and the evidence.
 
-    ``evidence`` is for instance ``quick: holds (3 of 3 gates) · paper: fails (2 of 2 gates) · 4 gates untested``.
+    ``evidence`` is for instance ``quick: holds (all 3 gates) · paper: fails (all 2 gates) · 4 gates untested``.
     """
 
     claim: str
