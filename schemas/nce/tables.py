@@ -10,6 +10,7 @@ from schemas.results import Result
 
 NCE, ENCE = LOSSES = ["nce", "ence"]
 GD, NGD, NEWTON = OPTIMIZERS = ["gd", "ngd", "newton"]
+MOMENTUM, ADAM = FURTHER = ["momentum", "adam"]
 # A step size by the loss after the last update, by the lowest loss during the run, or by the smallest distance.
 S_LOSS, S_BEST, S_DIST = SELECTIONS = ["s_loss", "s_best", "s_dist"]
 # For images, whose tau_* is unknown: lowest loss on test images, or smallest area under the training loss.
@@ -25,6 +26,7 @@ AREA, BATCH_AREA, EARLY, FINAL_TEST = IMAGE_QUANTITIES = [
 METHODS = ["NCE-GD", "NCE-NGD", "eNCE-GD", "eNCE-NGD"]
 # Rules of the table of steps: step size 1/lambda_M; lambda_rho/lambda_M; delta/sqrt(2 kappa); that of Theorem 19.
 STANDARD, CONSERVATIVE, FIXED, THEOREM_19 = RULES = ["1/lambda_M", "lambda_rho/lambda_M", "N5a", "N5b"]
+LOG_R, PLAIN_R, R_SQUARED = ABSCISSAS = ["log R", "R", "R^2"]  # what logarithms are fitted against
 TENTH, ONE, INVERSE = TARGETS = ["0.1R", "1", "1/R"]
 
 
@@ -141,17 +143,21 @@ class FullNewton(Result):
 
 
 class Rates(Result):
-    """Slopes by least squares with t intervals, and what is predicted."""
+    """Slopes by least squares, and what is predicted.
+
+    The points are exact, so what is left over is bend and no noise: the residual range of a slope, the t interval that
+    would hold if it were noise, says how straight the points are, and not how sure a number is.
+    """
 
     quantity: pl.String
     loss: pl.String = pa.Field(isin=LOSSES)
-    against: pl.String = pa.Field(isin=["log R", "R^2"])
+    against: pl.String = pa.Field(isin=[LOG_R, R_SQUARED])
     first_R: pl.Float64
     last_R: pl.Float64
     points: pl.Int32 = pa.Field(ge=3)
     slope: pl.Float64
-    lo: pl.Float64
-    hi: pl.Float64
+    residual_lo: pl.Float64 = pa.Field(description="lower end of the residual range of the slope")
+    residual_hi: pl.Float64 = pa.Field(description="upper end of the residual range of the slope")
     intercept: pl.Float64
     largest_residual: pl.Float64 = pa.Field(ge=0)
     predicted: pl.Float64 = pa.Field(nullable=True, description="for large R")
@@ -177,6 +183,56 @@ class RatePoints(Result):
         """One row per point."""
 
         unique = ["quantity", "loss", "R"]
+
+
+class Continued(Result):
+    """N3, N4: steps to 0.1 R far beyond what can be walked, from the modified equation of the method.
+
+    An explicit Euler step of size eta follows the flow of f - eta/2 f' f up to terms of order eta^2 (f = -gradient, or
+    minus the Newton step): its time to the target over eta counts the steps. ``walked`` are steps of `Steps`, where
+    there are any.
+    """
+
+    R: pl.Float64 = pa.Field(gt=0)
+    loss: pl.String = pa.Field(isin=LOSSES)
+    optimizer: pl.String = pa.Field(isin=[GD, NEWTON])
+    eta: pl.Float64 = pa.Field(gt=0)
+    steps: pl.Float64 = pa.Field(gt=0)
+    walked: pl.Int64 = pa.Field(
+        gt=0, nullable=True, description="steps of the path that was walked, if one was"
+    )
+
+    class Config:
+        """One row per path."""
+
+        unique = ["R", "loss", "optimizer"]
+
+
+class GrowthFits(Result):
+    """How steps grow with R: log steps = a x + b log R + c for x = R^2 and for x = R, b = 0 without the correction.
+
+    AICc is that of least squares. The points are exact, so it ranks forms by how much bend they leave; it is no
+    probability.
+    """
+
+    loss: pl.String = pa.Field(isin=LOSSES)
+    optimizer: pl.String = pa.Field(isin=[GD, NEWTON])
+    last_R: pl.Float64 = pa.Field(description="largest R of the fit")
+    against: pl.String = pa.Field(isin=ABSCISSAS, description="x")
+    corrected: pl.Boolean = pa.Field(description="whether there is a term b log R")
+    points: pl.Int32 = pa.Field(ge=5)
+    slope: pl.Float64 = pa.Field(description="a")
+    power: pl.Float64 = pa.Field(description="b, 0 without a correction")
+    intercept: pl.Float64
+    largest_residual: pl.Float64 = pa.Field(ge=0)
+    aicc: pl.Float64 = pa.Field(
+        description="Akaike's criterion for small samples; a smaller one is preferred"
+    )
+
+    class Config:
+        """One row per fit."""
+
+        unique = ["loss", "optimizer", "last_R", "against", "corrected"]
 
 
 _RUN = ["dim", "loss", "optimizer", "eta", "n", "seed"]
@@ -254,6 +310,7 @@ class GaussSelected(Result):
     mean_min_dist: pl.Float64 = pa.Field(ge=0)
     sd_min_dist: pl.Float64 = pa.Field(ge=0, nullable=True)
     fresh_loss: pl.Float64 = pa.Field(ge=0, description="mean over seeds")
+    at_edge: pl.Boolean = pa.Field(description="eta is the least or the largest that was tried")
 
     class Config:
         """One row per method and rule."""
@@ -281,6 +338,57 @@ class GaussContrasts(Result):
         """One row per pair of methods."""
 
         unique = ["dim", "n", "matched", "eta", "first", "second"]
+
+
+class GaussVariants(GaussFinal):
+    """N6 with further optimisers, and with gradients or log-ratios of single samples cut off (NCE-NUM3, 4)."""
+
+    optimizer: pl.String = pa.Field(isin=[GD, NGD, *FURTHER])
+    limit: pl.Float64 = pa.Field(gt=0, nullable=True, description="longest gradient of a sample; null: none")
+    clip: pl.Float64 = pa.Field(
+        gt=0, nullable=True, description="largest |log-ratio| of a sample; null: none"
+    )
+
+    class Config:
+        """One row per run."""
+
+        unique = [*_RUN, "limit", "clip"]
+
+
+class GaussVariantsSelected(Result):
+    """N6: each method of `GaussVariants` at its step size with the smallest mean distance, against another method.
+
+    The other is plain NGD for momentum and Adam, and the same optimiser without a guard for the rest; differences are
+    first minus other, paired by seed, with a bootstrap interval.
+    """
+
+    dim: pl.Int8 = pa.Field(isin=[1, 16])
+    loss: pl.String = pa.Field(isin=LOSSES)
+    optimizer: pl.String = pa.Field(isin=[GD, NGD, *FURTHER])
+    limit: pl.Float64 = pa.Field(gt=0, nullable=True, description="longest gradient of a sample; null: none")
+    clip: pl.Float64 = pa.Field(
+        gt=0, nullable=True, description="largest |log-ratio| of a sample; null: none"
+    )
+    n: pl.Int32 = pa.Field(gt=0)
+    eta: pl.Float64 = pa.Field(gt=0)
+    at_edge: pl.Boolean = pa.Field(description="eta is the least or the largest that was tried")
+    etas_diverged: pl.Int32 = pa.Field(ge=0, description="step sizes at which a seed diverged")
+    mean_min_dist: pl.Float64 = pa.Field(ge=0)
+    sd_min_dist: pl.Float64 = pa.Field(ge=0, nullable=True)
+    against: pl.String = pa.Field(
+        isin=[GD, NGD, *FURTHER],
+        nullable=True,
+        description="optimiser of the other method, which has no guard",
+    )
+    value: pl.Float64 = pa.Field(nullable=True, description="mean difference of smallest distances")
+    lo: pl.Float64 = pa.Field(nullable=True)
+    hi: pl.Float64 = pa.Field(nullable=True)
+    seeds: pl.Int32 = pa.Field(ge=1, description="seeds that are paired")
+
+    class Config:
+        """One row per method."""
+
+        unique = ["dim", "loss", "optimizer", "limit", "clip", "n"]
 
 
 class GaussPrecision(Result):
@@ -428,6 +536,7 @@ class DigitsSelected(Result):
     final_test_loss: pl.Float64 = pa.Field(ge=0)
     seeds: pl.Int32 = pa.Field(ge=1)
     etas_diverged: pl.Int32 = pa.Field(ge=0, description="step sizes that could not be taken")
+    at_edge: pl.Boolean = pa.Field(description="eta is the least or the largest that was tried")
 
     class Config:
         """One row per method and rule."""
@@ -468,12 +577,16 @@ SCHEMAS = {
     "full_newton": FullNewton,
     "rates": Rates,
     "rate_points": RatePoints,
+    "continued": Continued,
+    "growth_fits": GrowthFits,
     "gauss_runs": GaussRuns,
     "gauss_final": GaussFinal,
     "gauss_without_means": GaussWithoutMeans,
     "gauss_selected": GaussSelected,
     "gauss_contrasts": GaussContrasts,
     "gauss_precision": GaussPrecision,
+    "gauss_variants": GaussVariants,
+    "gauss_variants_selected": GaussVariantsSelected,
     "gauss_population": GaussPopulation,
     "digits_noise": DigitsNoise,
     "digits_runs": DigitsRuns,

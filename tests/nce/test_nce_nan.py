@@ -19,7 +19,7 @@ from pipeline.kit.verdicts import Gate
 from pipeline.models.log_ratio import exponential_family as log_ratio
 from pipeline.steps.analyse import finished
 from pipeline.studies.nce import claims
-from pipeline.studies.nce.claims import gauss, images, landscape, steps
+from pipeline.studies.nce.claims import gauss, images, landscape, steps, variants
 from pipeline.studies.nce.claims.theory import checks as checks_gates
 from pipeline.studies.nce.names import CHECKS
 from pipeline.studies.nce.theory import barrier
@@ -41,18 +41,21 @@ READ: dict[str, tuple[list[str], list[Gates]]] = {
     "hessian_q": (["h11", "h12", "h22", "sig_max"], [landscape.at_noise]),
     "annulus": (["kappa_min", "limit"], [landscape.annulus]),
     "steps": (["bound"], [steps.exponential, steps.polynomial, steps.bounded]),
-    "rates": (["slope", "lo", "hi"], [landscape.curvature, steps.exponential, steps.polynomial]),
+    "rates": (["slope"], [landscape.curvature, steps.exponential, steps.polynomial]),
     "gauss_final": (["min_dist"], [gauss.standard_steps]),
     "gauss_selected": (["mean_min_dist"], [gauss.selected]),
     "gauss_contrasts": (["value", "lo", "hi"], [gauss.matched, gauss.selected]),
-    "digits_contrasts": (["largest"], [images.faster]),
+    "growth_fits": (["aicc"], [steps.exponential]),
+    "gauss_variants_selected": (["mean_min_dist", "value", "lo", "hi"], [variants.further, variants.guarded]),
+    "digits_contrasts": (["largest", "value", "lo", "hi"], [images.faster]),
 }
 # Small grids in which every gate finds what it needs.
 GRIDS: dict[str, dict[str, Any]] = {
     "nce-landscape": {"means": [0.5, 1, 2, 3, 8, 10, 16, 20], "points": 2001},
     "nce-annulus": {"means": [4, 20], "radii": [0.1, 0.2], "angles": 91},
     "nce-steps": {"gd": [2, 3], "newton_nce": [2, 3], "newton_ence": [2], "ngd": [2, 3, 4, 5], "bounded": [1, 2],
-                  "cap": 3000, "fitted_ngd": [2, 5]},
+                  "cap": 3000, "fitted_ngd": [2, 5], "continued": [2, 2.25, 2.5, 2.75, 3, 3.25], "compared": [3.25]},
+    "nce-variants": {"etas": [0.1, 0.3], "samples": [1000], "updates": 2, "fresh": 100},
     "nce-gaussians": {"etas": [0.02, 0.1, 0.3, 1, 3, 10], "samples": [1000], "updates": 2, "fresh": 100},
 }  # fmt: skip
 

@@ -203,6 +203,7 @@ def test_selection_by_each_rule_leaves_out_what_diverged() -> None:
     chosen = {row["rule"]: row for row in gauss.selected(final).iter_rows(named=True)}
     assert chosen[S_LOSS]["eta"] == 1.0 and chosen[S_LOSS]["mean_min_dist"] == 6.0
     assert chosen[S_BEST]["eta"] == 0.1 and chosen[S_BEST]["mean_min_dist"] == 9.0
+    assert [chosen[rule]["at_edge"] for rule in (S_LOSS, S_BEST, S_DIST)] == [False, True, False]
     assert chosen[S_DIST]["eta"] == 3.0 and np.isclose(chosen[S_DIST]["sd_min_dist"], np.sqrt(0.5))
 
 

@@ -55,7 +55,8 @@ class Points:
         """Return the log-ratios psi, (P, K, N)."""
         return _product(delta_PxKxD, self.statistics_PxDxN)
 
-    def _first(self, weights_PxKxN: Array) -> Array:
+    def first_moment(self, weights_PxKxN: Array) -> Array:
+        """Return the sum of w T over points, (P, K, D)."""
         return _product(weights_PxKxN, self.statistics_PxDxN.swapaxes(1, 2))
 
     def _second(self, weights_PxKxN: Array) -> Array:
@@ -101,7 +102,7 @@ class Nce(Points):
         positive *= self.noise_PxN[:, None]
         negative *= self.data_PxN[:, None]
         positive -= negative
-        return self._first(positive) / 2
+        return self.first_moment(positive) / 2
 
     def hessian(self, delta_PxKxD: Array) -> Array:
         """Return 1/2 (E_* + E_Q)[sigmoid(psi) sigmoid(-psi) T T^T], (P, K, D, D)."""
@@ -141,7 +142,7 @@ class Ence(Points):
         """Return -1/4 E_*[exp(-psi/2) T] + 1/4 E_Q[exp(psi/2) T], (P, K, D)."""
         data, noise = self._terms(delta_PxKxD)
         with np.errstate(over="ignore", invalid="ignore"):
-            return self._first(noise - data) / 4
+            return self.first_moment(noise - data) / 4
 
     def hessian(self, delta_PxKxD: Array) -> Array:
         """Return 1/8 E_*[exp(-psi/2) T T^T] + 1/8 E_Q[exp(psi/2) T T^T], (P, K, D, D)."""

@@ -145,7 +145,7 @@ def forward(
         u_BxRCxSxS = _conv(params[f"{at}.conv2.W"], u_BxRCxSxS, 1)
         u_BxRCxSxS = _group_norm(spec, params, f"{at}.norm2", u_BxRCxSxS)
         if _reshapes(i, o, stride):
-            h_BxRCxSxS = _conv(params[f"{at}.shortcut.W"], h_BxRCxSxS, stride)
+            h_BxRCxSxS = _shortcut(params[f"{at}.shortcut.W"], h_BxRCxSxS, stride)
         h_BxRCxSxS = F.relu(h_BxRCxSxS + u_BxRCxSxS)
     pooled_RxBxC = h_BxRCxSxS.mean((2, 3)).view(B, R, -1).transpose(0, 1)
     f_RxBxF = torch.baddbmm(params["linear.b"][:, None], pooled_RxBxC, params["linear.W"])
@@ -162,6 +162,17 @@ def _conv(
     R, kernel = W_RxOxIxKxK.shape[0], W_RxOxIxKxK.shape[-1]
     bias = None if b_RxO is None else b_RxO.reshape(-1)
     return F.conv2d(x_BxRIxSxS, W_RxOxIxKxK.flatten(0, 1), bias, stride, padding=kernel // 2, groups=R)
+
+
+def _shortcut(W_RxOxIx1x1: Tensor, x_BxRIxSxS: Tensor, stride: int) -> Float[Tensor, "B RO S S"]:
+    """Map the channels of every ``stride``-th pixel: a 1 x 1 convolution, as a matrix product, which is faster."""
+    R, width, before = W_RxOxIx1x1.shape[:3]
+    pixels_BxSxSxRI = x_BxRIxSxS[..., ::stride, ::stride].permute(0, 2, 3, 1)
+    B, S = pixels_BxSxSxRI.shape[:2]
+    mapped_RxNxO = torch.bmm(
+        pixels_BxSxSxRI.reshape(B * S * S, R, before).transpose(0, 1), W_RxOxIx1x1.flatten(2).transpose(1, 2)
+    )
+    return mapped_RxNxO.transpose(0, 1).reshape(B, S, S, R * width).permute(0, 3, 1, 2)
 
 
 def _group_norm(spec: Spec, params: dict[str, Tensor], name: str, x_BxRCxSxS: Tensor) -> Tensor:

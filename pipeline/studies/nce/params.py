@@ -148,6 +148,8 @@ class BarrierCheck(TheoryEntry):
     angles: Annotated[int, Field(ge=8)]
     paths: Distances = Field(description="R of the paths of GD that are walked in full")
     newton: Distances = Field(description="R of the paths of Newton's method that are walked in full")
+    multiples: StepSizes = Field(description="step sizes of further paths of GD, in units of 1/lambda_M")
+    multiplied: Distances = Field(description="R of these paths")
     draws: Annotated[int, Field(ge=10, description="random tau for Claim 6")]
 
 
@@ -237,6 +239,12 @@ class Steps(ExperimentEntry):
     fitted_exponential: Range = Field(
         description="R over which steps of GD and Newton's method are fitted, against R^2"
     )
+    continued: Annotated[Distances, Field(min_length=5)] = Field(
+        description="R of the modified equations of GD and Newton's method"
+    )
+    compared: Annotated[Distances, Field(min_length=1)] = Field(
+        description="largest R of the fits that hold R^2 against R"
+    )
 
 
 class Rates(ExperimentEntry):
@@ -256,6 +264,18 @@ class Sampled(ExperimentEntry):
     population_etas: StepSizes
 
 
+class Variants(ExperimentEntry):
+    """N6 with further optimisers, and with NCE-NUM3 and NUM4."""
+
+    module: Literal["variants"]
+    etas: StepSizes
+    samples: Annotated[list[Positive], Field(min_length=1, description="n data and n noise per update")]
+    updates: Positive
+    fresh: Positive = Field(description="samples on which the loss after the last update is measured")
+    limit: Rate = Field(description="longest gradient of a sample")
+    clip: Rate = Field(description="largest |log-ratio| of a sample")
+
+
 class ImageRuns(ExperimentEntry):
     """N7."""
 
@@ -270,7 +290,7 @@ class ImageRuns(ExperimentEntry):
 
 
 Experiment = Annotated[
-    Landscape | Annulus | Steps | Rates | Sampled | ImageRuns, Field(discriminator="module")
+    Landscape | Annulus | Steps | Rates | Sampled | Variants | ImageRuns, Field(discriminator="module")
 ]
 
 

@@ -3,8 +3,7 @@ three rules, and how far the methods then differ (Liu 2024, section 4.1.6, Figur
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -16,84 +15,52 @@ from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import stream
 from pipeline.languages import exponential_families as families
 from pipeline.models.log_ratio import exponential_family as log_ratio
-from pipeline.models.log_ratio.exponential_family import ENCE, NCE, Array
+from pipeline.models.log_ratio.exponential_family import NCE, Array
+from pipeline.studies.nce.measures.edges import at_edge
+from pipeline.studies.nce.measures.sampled import LOSSES, PLAIN, Pairs, ends, together, walk
 from pipeline.studies.nce.names import METHODS
 from schemas.nce.tables import GD, NGD, S_BEST, S_DIST, S_LOSS
 
 if TYPE_CHECKING:
     from pipeline.studies.nce.params import Sampled
 
-Loss = log_ratio.Nce | log_ratio.Ence
-LOSSES: dict[str, type[Loss]] = {NCE: log_ratio.Nce, ENCE: log_ratio.Ence}
 OPTIMIZERS = (GD, NGD)
-LARGEST_BATCH = 4_000_000  # numbers in one array of log-ratios: 32 MB
 # What the source orders: the first of each pair comes closer.
 PAIRS = [("eNCE-NGD", "NCE-NGD"), ("NCE-NGD", "NCE-GD"), ("eNCE-NGD", "NCE-GD")]
 CRITERION = {S_LOSS: "fresh_loss", S_BEST: "lowest_loss", S_DIST: "mean_min_dist"}
+GUARDS = ["limit", "clip"]  # of `sampled.walk`, which are not used here
+METHOD = ["dim", "loss", "optimizer", "n"]
 
 
 def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
     """Return the tables of N6."""
     settings, frames, rounded, without = context.entry, [], [], []
+    budget = settings.etas, settings.updates, settings.fresh
     every = [context.dataset(key) for key in context.datasets()]
     for pairs in every:
         for n, (dim, seeds) in product(settings.samples, pairs.group_by("dim", maintain_order=True)):
-            together = max(LARGEST_BATCH // (len(OPTIMIZERS) * len(settings.etas) * 2 * n), 1)
-            for part in seeds.iter_slices(together):
-                frames.append(walk(_Pairs(part, n, context.seed), settings, LOSSES))
+            for part in seeds.iter_slices(together(len(PLAIN), len(settings.etas), n)):
+                frames.append(walk(Pairs(part, n, context.seed), *budget))
                 if dim == (1,):
-                    rounded.append(walk(_Pairs(part, n, context.seed), settings, {NCE: _Rounded}))
+                    rounded.append(walk(Pairs(part, n, context.seed), *budget, {NCE: _Rounded}))
                 else:
-                    without.append(walk(_Pairs(part, n, context.seed, means=False), settings, LOSSES))
+                    without.append(walk(Pairs(part, n, context.seed, means=False), *budget))
     runs = pl.concat(frames)
-    ends = final(runs)
-    chosen = selected(ends)
-    contrasts = [*_matched(context, ends), *_by_rule(context, ends, chosen)]
+    last, plain = ends(runs).drop(GUARDS), ends(pl.concat(without)).drop(GUARDS)
+    chosen = selected(last)
+    contrasts = [*_matched(context, last), *_by_rule(context, last, chosen)]
     mean = distance(pl.concat(every))
     return {
-        "gauss_runs": runs.drop("fresh_loss"),
-        "gauss_final": ends,
-        "gauss_without_means": final(pl.concat(without)),
+        "gauss_runs": runs.drop("fresh_loss", *GUARDS),
+        "gauss_final": last,
+        "gauss_without_means": plain,
         "gauss_selected": chosen,
         "gauss_contrasts": pl.DataFrame(
             contrasts, schema_overrides={"eta": pl.Float64, "lo": pl.Float64, "hi": pl.Float64}
         ),
-        "gauss_precision": precision(ends, final(pl.concat(rounded))),
+        "gauss_precision": precision(last, ends(pl.concat(rounded))),
         "gauss_population": pl.concat(population(loss, settings, mean) for loss in LOSSES),
     }
-
-
-@dataclass
-class _Pairs:
-    """Pairs of Gaussians of one dimension, P seeds, and their samples: n of P* and n of Q for every update.
-
-    Without ``means`` a diagonal pair has no coordinates for them, 17 instead of 33.
-    """
-
-    frame: pl.DataFrame
-    n: int
-    root: int
-    means: bool = True
-
-    def __post_init__(self) -> None:
-        self.dim, seeds = self.frame["dim"][0], self.frame["seed"].to_list()
-        star, noise = (np.array(self.frame[name].to_list()) for name in ("tau_star", "tau_q"))
-        coordinates = np.arange(star.shape[1])
-        self.kept = coordinates if self.means else np.delete(coordinates, slice(self.dim, 2 * self.dim))
-        self.optimum_Px1xD = (star - noise)[:, None, self.kept]
-        self.scale_Pxd = np.sqrt(np.array(self.frame["s"].to_list()))
-        # The mean family names its mean first; the diagonal pairs are centred.
-        self.mean_P = star[:, 0] if self.dim == 1 else np.zeros(len(seeds))
-        self.streams = [stream(self.root, "nce", "gauss", self.dim, self.n, s) for s in seeds]
-
-    def sample(self, n: int) -> tuple[Array, Array, Array]:
-        """Return statistics (P, D, 2n) of n points of P* and n of Q, and their weights (P, 2n)."""
-        x = np.stack([rng.standard_normal((2 * n, self.dim)) for rng in self.streams])
-        x[:, :n] = self.mean_P[:, None, None] + self.scale_Pxd[:, None] * x[:, :n]
-        weights = np.zeros((2, len(x), 2 * n))
-        weights[0, :, :n] = weights[1, :, n:] = 1 / n
-        statistics = families.mean_statistics(x[..., 0]) if self.dim == 1 else families.diagonal_statistics(x)
-        return statistics if self.means else statistics[:, self.kept], *weights
 
 
 class _Rounded(log_ratio.Nce):
@@ -102,77 +69,6 @@ class _Rounded(log_ratio.Nce):
     def _sigmoids(self, delta_PxKxD: Array) -> tuple[Array, Array]:
         positive, negative = super()._sigmoids(delta_PxKxD)
         return 1 - negative, 1 - positive
-
-
-def walk(pairs: _Pairs, settings: Sampled, losses: Mapping[str, type[Loss]]) -> pl.DataFrame:
-    """Return rows of ``gauss_runs`` for the seeds of ``pairs``, with ``fresh_loss`` at the last step.
-
-    All methods of a seed see the same samples. A path whose parameters are not finite any more has diverged.
-    """
-    eta = np.tile(np.array(settings.etas, float), len(OPTIMIZERS))[:, None]
-    normalise = np.repeat([name == NGD for name in OPTIMIZERS], len(settings.etas))[:, None]
-    shape = (settings.updates + 1, len(pairs.frame), len(eta))
-    delta = {loss: np.zeros((*shape[1:], pairs.optimum_Px1xD.shape[2])) for loss in losses}
-    dist, batch = ({loss: np.full(shape, np.nan) for loss in losses} for _ in range(2))
-    skipped = {loss: np.zeros(shape, bool) for loss in losses}
-    for step in range(settings.updates + 1):
-        points = pairs.sample(pairs.n)
-        for loss, problem in losses.items():
-            at = delta[loss]
-            with np.errstate(over="ignore", invalid="ignore"):
-                dist[loss][step] = np.linalg.norm(at - pairs.optimum_Px1xD, axis=-1)
-                batch[loss][step] = problem(*points).loss(at)
-                if step < settings.updates:
-                    gradient = problem(*points).gradient(at)
-                    skipped[loss][step] = normalise[:, 0] & ~gradient.any(-1)
-                    move = eta * np.where(normalise, log_ratio.normalised(gradient), gradient)
-                    delta[loss] = np.where(np.isfinite(move).all(-1, keepdims=True), at - move, np.nan)
-    points = pairs.sample(settings.fresh)
-    with np.errstate(over="ignore", invalid="ignore"):
-        fresh = {loss: problem(*points).loss(delta[loss]) for loss, problem in losses.items()}
-    return pl.concat(
-        _frame(pairs, loss, settings, dist[loss], batch[loss], skipped[loss], fresh[loss]) for loss in losses
-    )
-
-
-def _frame(
-    pairs: _Pairs, loss: str, settings: Sampled, dist: Array, batch: Array, skipped: Array, fresh: Array
-) -> pl.DataFrame:
-    """Return the arrays (T, P, K) of a walk as one row per seed, path and step."""
-    steps, seeds, paths = dist.shape
-    dist, batch, skipped = (np.moveaxis(array, 0, -1).reshape(-1) for array in (dist, batch, skipped))
-    known = np.where(np.isfinite(dist), dist, np.inf).reshape(seeds, paths, steps)
-    best = np.minimum.accumulate(known, axis=-1)
-    diverged = ~np.isfinite(known)  # later steps of such a path are not finite either
-    columns = {
-        "seed": np.repeat(pairs.frame["seed"].to_numpy(), paths * steps),
-        "optimizer": np.tile(np.repeat(OPTIMIZERS, len(settings.etas) * steps), seeds),
-        "eta": np.tile(np.repeat(settings.etas, steps), seeds * len(OPTIMIZERS)),
-        "step": np.tile(np.arange(steps), seeds * paths),
-        "dist": dist,
-        "min_dist": best.reshape(-1),
-        "batch_loss": batch,
-        "diverged": diverged.reshape(-1),
-        "skipped": skipped,
-        "fresh_loss": np.repeat(fresh.reshape(-1), steps),
-    }
-    return pl.DataFrame(columns).with_columns(
-        pl.lit(pairs.dim, pl.Int8).alias("dim"),
-        pl.lit(loss).alias("loss"),
-        pl.lit(pairs.n, pl.Int32).alias("n"),
-    )
-
-
-def final(runs: pl.DataFrame) -> pl.DataFrame:
-    """Return rows of ``gauss_final``: how each path of ``runs`` ended."""
-    key = ["dim", "loss", "optimizer", "eta", "n", "seed"]
-    last = pl.col("step").max() == pl.col("step")
-    return runs.group_by(key, maintain_order=True).agg(
-        pl.col("fresh_loss", "min_dist", "diverged").filter(last).first(),
-        pl.col("dist").filter(last).first().alias("final_dist"),
-        pl.col("batch_loss").filter(pl.col("batch_loss").is_finite()).min().alias("lowest_loss"),
-        pl.col("skipped").sum(),
-    )
 
 
 def precision(exact: pl.DataFrame, rounded: pl.DataFrame) -> pl.DataFrame:
@@ -228,8 +124,7 @@ def selected(final: pl.DataFrame) -> pl.DataFrame:
     after the last update (S-loss), with the lowest mean of the lowest losses during the runs (S-best), or with the
     lowest mean running-minimum distance (S-dist).
     """
-    method = ["dim", "loss", "optimizer", "n"]
-    means = final.group_by([*method, "eta"], maintain_order=True).agg(
+    means = final.group_by([*METHOD, "eta"], maintain_order=True).agg(
         pl.col("diverged").any(),
         pl.col("min_dist").mean().alias("mean_min_dist"),
         pl.col("min_dist").std().alias("sd_min_dist"),
@@ -238,12 +133,13 @@ def selected(final: pl.DataFrame) -> pl.DataFrame:
     usable = means.filter(~pl.col("diverged"), pl.col("fresh_loss").is_finite())
     best = [
         usable.sort(column, "eta", maintain_order=True)
-        .group_by(method, maintain_order=True)
+        .group_by(METHOD, maintain_order=True)
         .first()
         .with_columns(rule=pl.lit(rule))
         for rule, column in CRITERION.items()
     ]
-    return pl.concat(best).drop("lowest_loss").sort(*method, "rule")
+    chosen = pl.concat(best).drop("lowest_loss").sort(*METHOD, "rule")
+    return at_edge(chosen, final, METHOD)
 
 
 def _matched(context: Inputs, final: pl.DataFrame) -> Iterator[dict[str, Any]]:

@@ -11,6 +11,7 @@ import polars as pl
 from pipeline.kit import stats
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import stream
+from pipeline.studies.nce.measures.edges import at_edge
 from pipeline.studies.nce.names import DIGITS
 from schemas.nce.tables import GD, IMAGE_QUANTITIES, IMAGE_SELECTIONS, NGD, S_AREA
 
@@ -141,6 +142,7 @@ def _selected(final: pl.DataFrame, rule: str) -> pl.DataFrame:
         .group_by(METHOD, maintain_order=True)
         .first()
         .drop("diverged")
+        .pipe(at_edge, final, METHOD)
     )
 
 

@@ -11,7 +11,8 @@ from pipeline.kit.inputs import Inputs
 from pipeline.languages import exponential_families as families
 from pipeline.models.log_ratio import exponential_family as log_ratio
 from pipeline.models.log_ratio.exponential_family import ENCE, NCE, Array, Problem
-from pipeline.studies.nce.measures.rates import LOG_R, Rate, Series, fitted
+from pipeline.studies.nce.measures.rates import Rate, Series, fitted
+from schemas.nce.tables import LOG_R
 
 RATES = [  # the factor exp(-R^2/8) taken out
     Rate("loss_opt", NCE, LOG_R, -1.0),

@@ -6,6 +6,7 @@ All paths of one rule and loss run as one batch (`pipeline.models.log_ratio.expo
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,13 +16,36 @@ from pipeline.kit.inputs import Inputs
 from pipeline.languages.exponential_families import mean_optimum
 from pipeline.models.log_ratio import exponential_family as log_ratio
 from pipeline.models.log_ratio.exponential_family import ENCE, NCE, Array
-from pipeline.studies.nce.measures.rates import LOG_R, R_SQUARED, Rate, Series, fitted
-from schemas.nce.tables import CONSERVATIVE, FIXED, GD, INVERSE, NEWTON, NGD, ONE, STANDARD, TENTH, THEOREM_19
+from pipeline.studies.nce.measures import flow
+from pipeline.studies.nce.measures.rates import Rate, Series, fitted, growth
+from schemas.nce.tables import (
+    CONSERVATIVE,
+    FIXED,
+    GD,
+    INVERSE,
+    LOG_R,
+    NEWTON,
+    NGD,
+    ONE,
+    PLAIN_R,
+    R_SQUARED,
+    STANDARD,
+    TENTH,
+    THEOREM_19,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from pipeline.studies.nce.params import Steps
 
 RING = (0.15, 0.1)
+CONTINUED = {
+    (GD, NCE): STANDARD,
+    (GD, ENCE): STANDARD,
+    (NEWTON, NCE): CONSERVATIVE,
+    (NEWTON, ENCE): CONSERVATIVE,
+}
+# Forms of growth: x, and whether b log R is added
+FORMS = [(LOG_R, False), (PLAIN_R, False), (R_SQUARED, False), (PLAIN_R, True), (R_SQUARED, True)]
 RATES = {
     (GD, TENTH): [Rate("GD steps", NCE, R_SQUARED, None)],
     (NEWTON, TENTH): [Rate("Newton steps", loss, R_SQUARED, None) for loss in (NCE, ENCE)],
@@ -30,7 +54,8 @@ RATES = {
 
 
 def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
-    """Return tables ``steps``, ``crossings``, ``full_newton``, ``rates`` and ``rate_points``."""
+    """Return tables ``steps``, ``crossings``, ``full_newton``, ``continued``, ``growth_fits``, ``rates`` and
+    ``rate_points``."""
     grid = context.entry
     frames = [
         walk(NCE, GD, STANDARD, grid.gd, [TENTH, ONE], grid.cap),
@@ -40,10 +65,13 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
         *(_bounded(loss, grid) for loss in (NCE, ENCE)),
     ]
     steps = pl.concat(frames, how="diagonal")
+    continued = pl.concat(_continued(optimizer, loss, grid, steps) for optimizer, loss in CONTINUED)
     found = {
         "steps": steps,
         "crossings": _crossings(grid),
         "full_newton": pl.concat(_full_newton(loss, grid) for loss in (NCE, ENCE)),
+        "continued": continued,
+        "growth_fits": pl.DataFrame(list(_growth(continued, grid.compared))),
     }
     lines = fitted(series(steps, grid.fitted_ngd, grid.fitted_exponential), context.settings.confidence)
     return {**found, **lines}
@@ -146,6 +174,34 @@ def _crossings(grid: Steps) -> pl.DataFrame:
     outer, inner = found.steps.T
     crossed = np.where(inner >= 0, inner - outer, -1)
     return pl.DataFrame({"R": r, "steps": crossed, "bound": 0.05 * r / (eta * largest)})
+
+
+def _continued(optimizer: str, loss: str, grid: Steps, walked: pl.DataFrame) -> pl.DataFrame:
+    """Return rows of ``continued`` for one method, beside the steps that were walked at the same step size."""
+    r = np.array(grid.continued, float)
+    eta = step_sizes(loss, CONTINUED[optimizer, loss], r)
+    found = [
+        flow.steps(loss, optimizer, mean, rate, 0.1 * mean)
+        for mean, rate in zip(r.tolist(), eta, strict=True)
+    ]
+    same = walked.filter(pl.col("steps") > 0, loss=loss, optimizer=optimizer, target=TENTH)
+    return (
+        pl.DataFrame({"R": r, "eta": eta, "steps": found})
+        .with_columns(loss=pl.lit(loss), optimizer=pl.lit(optimizer))
+        .join(same.select("R", walked="steps"), on="R", how="left", maintain_order="left")
+    )
+
+
+def _growth(continued: pl.DataFrame, compared: list[float]) -> Iterator[dict[str, Any]]:
+    """Yield rows of ``growth_fits``."""
+    for last, (optimizer, loss) in product(compared, CONTINUED):
+        rows = continued.filter(pl.col("R") <= last, loss=loss, optimizer=optimizer).sort("R")
+        r, y = rows["R"].to_numpy(), np.log(rows["steps"].to_numpy())
+        for against, corrected in FORMS:
+            yield {
+                "loss": loss, "optimizer": optimizer, "last_R": last, "against": against, "corrected": corrected,
+                "points": len(r), **growth(r, y, against, corrected),
+            }  # fmt: skip
 
 
 def _full_newton(loss: str, grid: Steps) -> pl.DataFrame:

@@ -6,7 +6,7 @@ import polars as pl
 
 from pipeline.kit import verdicts
 from pipeline.kit.results import Results
-from pipeline.studies.nce.claims import gauss, images, landscape, steps, theory
+from pipeline.studies.nce.claims import gauss, images, landscape, steps, theory, variants
 
 # Each claim as a reader of the thesis would say it.
 STATEMENTS = {
@@ -26,6 +26,8 @@ STATEMENTS = {
     "14": "In 16 dimensions the loss on fresh samples need not choose step sizes that keep the order.",
     "15": "On images, normalised gradients bring the training loss down faster than gradient descent.",
     "16": "The lemmas and theorems hold where they are executed, apart from misprints, which are listed.",
+    "17": "Momentum does not make up for a flat loss: normalised gradients come closer.",
+    "18": "Cutting off gradients or log-ratios of single samples keeps gradient descent on eNCE from diverging.",
 }
 
 
@@ -48,6 +50,8 @@ def judge(context: Results) -> pl.DataFrame:
         *gauss.standard_steps(context),
         *images.faster(context),
         *theory.checks(context),
+        *variants.further(context),
+        *variants.guarded(context),
     ]
     gates.sort(key=lambda gate: int(gate.claim))
     return verdicts.table(gates, STATEMENTS, context.study, context.scale, context.params_hash)

@@ -22,7 +22,13 @@ def defined(value: pl.Expr) -> pl.Expr:
     return value.fill_null(float("nan"))
 
 
+def bend(rates: pl.DataFrame, quantity: str, loss: str) -> str:
+    """Return how far the bend of the points of a fit moves its slope, for a predicate; empty without the fit."""
+    row = next(rates.filter(quantity=quantity, loss=loss).iter_rows(named=True), None)
+    return f" (residual range {row['residual_lo']:.2f} to {row['residual_hi']:.2f})" if row else ""
+
+
 def slope(rates: pl.DataFrame, quantity: str, loss: str) -> Evidence:
-    """Return the slope of one fit with its interval."""
+    """Return the slope of one fit, without an interval: what its points leave over is bend and no noise."""
     missing = f"fewer than three R of {quantity} are in params/nce.yaml"
     return evidence.one_row(rates, missing, value="slope", quantity=quantity, loss=loss)

@@ -11,7 +11,7 @@ from pipeline.kit.evidence import reduced
 from pipeline.kit.extremes import column_max, column_min
 from pipeline.kit.results import Results
 from pipeline.kit.verdicts import Condition, Gate, Published, within
-from pipeline.studies.nce.claims.common import NOT_THERE, SOURCE, between, defined, slope
+from pipeline.studies.nce.claims.common import NOT_THERE, SOURCE, bend, between, defined, slope
 from pipeline.studies.nce.names import DECAY, LOSS_RANGE
 from schemas.claims import CORRECTED, FLOOR
 from schemas.nce.tables import ENCE, NCE
@@ -63,16 +63,18 @@ def curvature(context: Results) -> Iterator[Gate]:
     lemma_47 = SOURCE.format("Lemma 47")
     predicate = "slope of log(sigma_min(H_*) exp(R^2/8)) against log R"
     first = min(rates.filter(quantity="kappa")["first_R"].to_list(), default=0.0)
-    yield Gate("3", "rate", f"{predicate}, R >= {first:g}, is in [-5.1, -4.3]", lemma_47, between(-5.1, -4.3),
+    bent = bend(rates, "sig_min", NCE)
+    yield Gate("3", "rate", f"{predicate}, R >= {first:g}{bent}, is in [-5.1, -4.3]", lemma_47, between(-5.1, -4.3),
                *slope(rates, "sig_min", NCE), kind=CORRECTED)  # fmt: skip
-    yield Gate("3", "published rate", f"{predicate} is the printed -1, within 0.5", lemma_47, within(-1, 0.5),
+    yield Gate("3", "published rate", f"{predicate}{bent} is the printed -1, within 0.5", lemma_47, within(-1, 0.5),
                *slope(rates, "sig_min", NCE), published=-1.0)  # fmt: skip
     lemma_53 = SOURCE.format("Lemma 53")
     for name, loss, limits, source in (
         ("NCE", NCE, (5.3, 6.1), lemma_47), ("eNCE", ENCE, (3.6, 4.05), lemma_53),
     ):  # fmt: skip
-        yield Gate("4", f"rate, {name}", f"slope of log kappa against log R, R >= {first:g}, is in {list(limits)}",
-                   source, between(*limits), *slope(rates, "kappa", loss), kind=CORRECTED)  # fmt: skip
+        yield Gate("4", f"rate, {name}", f"slope of log kappa against log R, R >= {first:g}"
+                   f"{bend(rates, 'kappa', loss)}, is in {list(limits)}", source, between(*limits),
+                   *slope(rates, "kappa", loss), kind=CORRECTED)  # fmt: skip
     both = table.filter(pl.col("R") >= 0.5).pivot("loss", index="R", values="kappa")
     yield Gate("4", "NCE over eNCE", "kappa of NCE over that of eNCE is above 1 for every R >= 0.5: smallest", lemma_53,
                (Condition("value", ">", 1),),

@@ -30,8 +30,9 @@ def largest(values: pl.Series, otherwise: float = 1.0) -> float:
 
 
 def interval(row: dict[str, Any], digits: int = 2) -> str:
-    """Return the slope of a row of ``rates`` with its interval."""
-    return f"{number(row['slope'], digits)} [{number(row['lo'], digits)}, {number(row['hi'], digits)}]"
+    """Return the slope of a row of ``rates`` with its residual range."""
+    ends = (number(row[end], digits) for end in ("residual_lo", "residual_hi"))
+    return f"{number(row['slope'], digits)} [{', '.join(ends)}]"
 
 
 def loss_name() -> pl.Expr:

@@ -121,7 +121,7 @@ def kappa(context: Results) -> Figure:
         "The condition number grows polynomially, for eNCE more slowly",
         subtitle=[
             "; ".join(lines),
-            f"Intervals at 95 %{span}; dashed: R^6 / 16π² and R^4 / 16, the limits",
+            f"In brackets residual ranges{span}; dashed: R^6 / 16π² and R^4 / 16, the limits",
         ],
     )
     words = f"Condition number against R on logarithmic axes. Fitted slopes: {'; '.join(lines)}."

@@ -37,7 +37,7 @@ def residuals(context: Results) -> Figure:
         )  # fmt: skip
     title = alt.TitleParams(
         "Residuals of the fitted rates",
-        subtitle=["Natural logarithm minus its line; slope and 95 % interval"],
+        subtitle=["Natural logarithm minus its line; slope and residual range, which is bend and no noise"],
     )
     chart = alt.concat(*panels, columns=3, spacing=16) if panels else alt.Chart(data).mark_point()
     words = "; ".join(

@@ -19,7 +19,7 @@ from pipeline.studies.nce.figures.common import (
     panel_title,
 )
 from pipeline.studies.nce.names import LOSS_NAMES
-from schemas.nce.tables import ENCE, GD, INVERSE, NCE, NEWTON, NGD, TENTH, THEOREM_19
+from schemas.nce.tables import ENCE, GD, INVERSE, NCE, NEWTON, NGD, PLAIN_R, R_SQUARED, TENTH, THEOREM_19
 
 WALKS = {  # (loss, optimizer, target) -> name, colour
     (NCE, GD, TENTH): ("NCE, GD, to 0.1R", charts.BLACK),
@@ -29,6 +29,8 @@ WALKS = {  # (loss, optimizer, target) -> name, colour
     (ENCE, NGD, INVERSE): ("eNCE, NGD, to 1/R", charts.BLUE),
 }
 FITTED = {GD: "GD steps", NEWTON: "Newton steps", NGD: "NGD steps"}
+LAWS = {R_SQUARED: "exp(aR²)·R^b", PLAIN_R: "exp(aR)·R^b"}
+WALKERS = {GD: "GD", NEWTON: "Newton's method"}
 MEANS = [2, 3, 4, 5, 6, 8, 10, 16]
 
 
@@ -71,7 +73,7 @@ def steps(context: Results) -> Figure:
         )
     title = alt.TitleParams(
         "Updates on the population loss until the distance to τ* meets a target",
-        subtitle=["Dashed: lines by least squares, slope and 95 % interval"],
+        subtitle=["Dashed: lines by least squares, slope and residual range, which is bend and no noise"],
     )
     told = [
         f"{name}: "
@@ -95,6 +97,59 @@ def _lines(context: Results) -> pl.DataFrame:
             found.append(pl.DataFrame({"R": r, "R2": r**2, "steps": value, "walk": name, "told": told}))
     columns = {"R": pl.Float64, "R2": pl.Float64, "steps": pl.Float64, "walk": pl.String, "told": pl.String}
     return pl.concat([pl.DataFrame(schema=columns), *found])
+
+
+def growth(context: Results) -> Figure:
+    """Two laws of growth, exp(aR²)·R^b and exp(aR)·R^b, fitted to the steps of GD and Newton's method: residuals of
+    both, over a short and a long range of R."""
+    fits = context.table("growth_fits").filter(pl.col("corrected"))
+    points = context.table("continued").select("R", "loss", "optimizer", "steps")
+    x = pl.when(against=R_SQUARED).then(pl.col("R") ** 2).otherwise("R")
+    fitted = pl.col("slope") * x + pl.col("power") * pl.col("R").log() + pl.col("intercept")
+    data = (
+        points.join(fits, on=["loss", "optimizer"])
+        .filter(pl.col("R") <= pl.col("last_R"))
+        .with_columns(
+            (pl.col("steps").log() - fitted).alias("residual"),
+            pl.col("against").replace_strict(LAWS, default=None).alias("law"),
+            pl.concat_str(
+                pl.col("loss").replace_strict(LOSS_NAMES),
+                pl.col("optimizer").replace_strict(WALKERS),
+                separator=", ",
+            ).alias("method"),
+        )
+        .select("method", "law", "last_R", "R", "residual", "aicc")
+        .sort("method", "last_R", "law", "R")
+    )
+    scale = alt.Scale(domain=list(LAWS.values()), range=[charts.BLUE, charts.VERMILLION])
+    colour = alt.Color("law:N", title=None, scale=scale, legend=lines_legend())
+    rows = []
+    for method in data["method"].unique().sort().to_list():
+        panels: list[alt.Chart] = []
+        for last in data["last_R"].unique().sort().to_list():
+            part = data.filter(method=method, last_R=last)
+            preferred = part.sort("aicc")["law"][0]
+            axis = alt.X("R:Q", title="R", scale=alt.Scale(domain=[1.5, last + 0.5], nice=False))
+            y = alt.Y(
+                "residual:Q", title="log steps − fit" if not panels else None, axis=alt.Axis(tickCount=4)
+            )
+            told = panel_title(f"{method}, R to {last:g}", [f"smaller AICc: {preferred}"])
+            line = alt.Chart(part).mark_line(strokeWidth=1.5, point=alt.OverlayMarkDef(size=30))
+            panels.append(line.encode(axis, y, colour).properties(width=235, height=95, title=told))
+        rows.append(alt.hconcat(*panels, spacing=24))
+    title = alt.TitleParams(
+        "How the steps of GD and Newton's method grow with R: two laws",
+        subtitle=["Residuals of least squares; steps to 0.1R from the modified equation"],
+    )
+    words = "; ".join(
+        f"{row['method']}, R to {row['last_R']:g}, {row['law']}: largest residual {row['residual']:.3f}, "
+        f"AICc {row['aicc']:.1f}"
+        for row in data.group_by("method", "last_R", "law", maintain_order=True)
+        .agg(pl.col("residual").abs().max(), pl.col("aicc").first())
+        .iter_rows(named=True)
+    )
+    chart = alt.vconcat(*rows, spacing=12) if rows else alt.Chart(data).mark_point()
+    return chart.properties(title=title, description=f"Residuals of two laws of growth. {words}."), data
 
 
 def bounds(context: Results) -> Figure:

@@ -1,4 +1,5 @@
-"""Rates in R: straight lines through logarithms, with intervals (Liu 2024, Lemmas 46, 47, Theorems 17 to 19)."""
+"""Rates in R: straight lines through logarithms, and how straight they are (Liu 2024, Lemmas 46, 47, Theorems 17 to
+19)."""
 
 from __future__ import annotations
 
@@ -9,12 +10,15 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
-LOG_R, R_SQUARED = "log R", "R^2"
+from schemas.nce.tables import LOG_R, PLAIN_R, R_SQUARED
 
 
 @dataclass(frozen=True)
 class Line:
-    """A least-squares line and the two-sided t interval of its slope."""
+    """A least-squares line, and the residual range of its slope: the two-sided t interval, were the residuals noise.
+
+    Points that are computed exactly have no noise. Their residuals are bend, and the range says how much of it.
+    """
 
     slope: float
     lo: float
@@ -61,7 +65,7 @@ def fitted(series: Iterable[Series], confidence: float) -> dict[str, pl.DataFram
         {
             "quantity": rate.quantity, "loss": rate.loss, "against": rate.against,
             "first_R": r.min(), "last_R": r.max(), "points": len(r),
-            "slope": fit.slope, "lo": fit.lo, "hi": fit.hi, "intercept": fit.intercept,
+            "slope": fit.slope, "residual_lo": fit.lo, "residual_hi": fit.hi, "intercept": fit.intercept,
             "largest_residual": float(np.abs(fit.residuals).max()),
             "predicted": rate.predicted, "printed": rate.printed,
         }
@@ -75,3 +79,20 @@ def fitted(series: Iterable[Series], confidence: float) -> dict[str, pl.DataFram
     ]
     optional = {"predicted": pl.Float64, "printed": pl.Float64}
     return {"rates": pl.DataFrame(rows, schema_overrides=optional), "rate_points": pl.concat(points)}
+
+
+def growth(r: np.ndarray, y: np.ndarray, against: str, corrected: bool) -> dict[str, float]:
+    """Return the least-squares fit y = a x + c, or a x + b log R + c where ``corrected``, and its AICc.
+
+    ``against`` names x. The AICc is n log(RSS/n) + 2k + 2k(k + 1)/(n - k - 1) with k coefficients and the variance.
+    """
+    x = {LOG_R: np.log(r), PLAIN_R: r, R_SQUARED: r**2}[against]
+    columns = [x, *([np.log(r)] if corrected else []), np.ones_like(r)]
+    found, *_ = np.linalg.lstsq(np.stack(columns, 1), y, rcond=None)
+    residuals = y - np.stack(columns, 1) @ found
+    n, k = len(y), len(columns) + 1
+    aicc = n * np.log((residuals**2).mean()) + 2 * k + 2 * k * (k + 1) / (n - k - 1)
+    return {
+        "slope": float(found[0]), "power": float(found[1]) if corrected else 0.0, "intercept": float(found[-1]),
+        "largest_residual": float(np.abs(residuals).max()), "aicc": float(aicc),
+    }  # fmt: skip

@@ -22,6 +22,8 @@ CAP = 400_000
 OUTER, LANDING, INNER = 0.2, 0.15, 0.1
 RING_ANGLES = 721  # on each circle between 0.1 R and 0.15 R
 FINE = 6001  # points of the second way of quadrature
+FAR_CIRCLES, FAR_DRAWS = 25, 20_000  # where a step that leaps over the annulus is looked for
+CAP_SIZES = 200_000
 CONVERGED = 30  # Newton steps of size 1 from tau_q
 LEMMA_49, LEMMA_50, LEMMA_59 = (SOURCE.format(f"Lemma {number}") for number in (49, 50, 59))
 THEOREM_17, THEOREM_18 = SOURCE.format("Theorem 17"), SOURCE.format("Theorem 18")
@@ -33,6 +35,7 @@ def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
         *_annulus(entry),
         *_claim_6(entry, stream(seed, "nce", theory_id)),
         *_descent(entry),
+        *_sizes(entry, stream(seed, "nce", theory_id, "sizes")),
         *_newton(entry),
     ]
     return theory.rows("nce", theory_id, LEMMA_49, checks)
@@ -97,6 +100,73 @@ def _annulus(entry: Any) -> Iterator[dict[str, Any]]:
                       form="printed", detail="above 1 for R < 9.2")  # fmt: skip
     yield about | row("centre-corrected", f"{statement}: centre (R, R^2/2 + log sqrt(2 pi))", about["size"], moved,
                       "<=", 1e-6, form="corrected")  # fmt: skip
+
+
+def leap(mean: float, angles: int, rng: np.random.Generator) -> float:
+    """Return the smallest step size with which GD steps from a tau outside 0.2 R to inside 0.15 R of tau_*.
+
+    The smallest over circles of radius 0.2 R to 3 R and over random tau, of each the smaller root of
+    |tau - tau_* - eta g| = 0.15 R; infinity if none has one, NaN if a gradient is no number.
+    """
+    problem, optimum = log_ratio.mean_problem(NCE, mean), mean_optimum(mean)[0]
+    circles = mean * np.geomspace(OUTER, 3, FAR_CIRCLES)[:, None, None] * log_ratio.circle(angles)
+    low, high = (-3 * mean, -(mean**2)), (3 * mean, 3 * mean**2)
+    drawn = rng.uniform(low, high, (FAR_DRAWS, 2)) - optimum
+    apart = np.concatenate([circles.reshape(-1, 2), drawn[np.linalg.norm(drawn, axis=-1) >= OUTER * mean]])
+    gradient = problem.gradient((optimum + apart)[None])[0]
+    if not np.isfinite(gradient).all():
+        return float("nan")
+    along, length = (apart * gradient).sum(-1), (gradient**2).sum(-1)
+    left = (apart**2).sum(-1) - (LANDING * mean) ** 2
+    inside = along**2 - length * left
+    meets = (along > 0) & (inside >= 0)
+    return float((left[meets] / (along[meets] + np.sqrt(inside[meets]))).min(initial=np.inf))
+
+
+def _sizes(entry: Any, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
+    """Yield rows on Lemma 50 and Theorem 17 for step sizes in general: a property over a range, not at one size."""
+    found = [leap(mean, entry.angles, rng) for mean in entry.means]
+    size = f"{grid(entry.means)}, {FAR_CIRCLES} circles from 0.2 R to 3 R, {FAR_DRAWS} random tau each"
+    yield row("no-jump-sizes", "GD with a step size below a constant does not step from outside 0.2 R to inside 0.15 "
+              "R, whatever the size and the tau: smallest step size that does", size, smallest(found), ">=", 0.5,
+              source=LEMMA_50, detail="by R: " + ", ".join(f"{value:.3g}" for value in found))  # fmt: skip
+    multiples = np.array(entry.multiples, float)
+    counts, bounds = [], []
+    for mean in entry.multiplied:
+        means, eta = (
+            np.full(len(multiples), mean),
+            multiples / log_ratio.curvature(NCE, np.array([mean]))[0][0],
+        )
+        problem, optimum = log_ratio.mean_problem(NCE, means), mean_optimum(means)
+        target = np.full((len(multiples), 1), INNER * mean)
+        walked = log_ratio.descend(
+            problem, log_ratio.gradient_step, 0 * optimum, optimum, eta, target, min(CAP, CAP_SIZES)
+        )
+        # A path that does not arrive takes more steps than any bound; one that is lost says nothing.
+        taken = np.where(walked.steps[:, 0] < 0, np.inf, walked.steps[:, 0])
+        counts.append(np.where(np.isfinite(walked.final), taken, np.nan))
+        ring = (steepest(mean, share, RING_ANGLES) for share in np.linspace(INNER, LANDING, 6))
+        bounds.append(0.05 * mean / (eta * largest(ring)))
+    steps_RxM = np.array(counts)
+    told = "; ".join(
+        f"{multiple:g}: " + ", ".join(f"{count:.0f}" for count in column)
+        for multiple, column in zip(multiples, steps_RxM.T, strict=True)
+    )
+    size = f"{grid(entry.multiplied)}, eta = {', '.join(f'{m:g}' for m in multiples)} times 1/lambda_M"
+    about: dict[str, Any] = {"source": THEOREM_17}
+    yield about | row("sizes-bound", "At every step size GD needs at least 0.05 R/(eta max |<gradient, u>|) steps to "
+                      "0.1 R: smallest ratio of steps to bound", size, float((steps_RxM / np.array(bounds)).min()),
+                      ">=", 1.0, detail=f"steps by multiple of 1/lambda_M and R: {told}")  # fmt: skip
+    arrived = ~np.isinf(steps_RxM[:-1])
+    with np.errstate(invalid="ignore"):
+        grown = np.where(arrived, steps_RxM[1:] / steps_RxM[:-1], np.inf)
+    yield about | row("sizes-growth", "At every step size the steps of GD grow by a factor per unit of R: smallest, "
+                      "where the shorter path arrives", size, float(grown.min()), ">=", 5.0)  # fmt: skip
+    usual = multiples <= 1
+    product = steps_RxM[:, usual] * multiples[usual]
+    yield about | row("sizes-inverse", "Up to 1/lambda_M the steps of GD are inverse to the step size: largest "
+                      "relative difference of steps times step size from that at 1/lambda_M", size,
+                      float(np.abs(product / product[:, -1:] - 1).max()), "<=", 0.05)  # fmt: skip
 
 
 def _claim_6(entry: Any, rng: np.random.Generator) -> Iterator[dict[str, Any]]:

@@ -55,7 +55,7 @@ def _slopes(entry: Any) -> Iterator[dict[str, Any]]:
     fit = stats.linregress(np.log(means), np.log(smallest))
     margin = fit.stderr * stats.t.ppf(0.975, len(means) - 2)
     local = np.diff(np.log(smallest)) / np.diff(np.log(means))
-    interval = f"95 % interval {fit.slope - margin:.3f} to {fit.slope + margin:.3f}"
+    interval = f"residual range {fit.slope - margin:.3f} to {fit.slope + margin:.3f}"
     about = {"erratum": "nce-lemma-47", "source": LEMMA_47}
     statement = "Slope of log(sigma_min(H_*) exp(R^2/8)) against log R"
     yield about | row("convexity-printed", f"{statement}: not the printed -1", grid(means), fit.slope, "beyond", -1.0,
