@@ -58,10 +58,17 @@ class Accuracy(Result):
     acc_close: pl.Float64 = pa.Field(ge=0, le=1)
     acc_all: pl.Float64 = pa.Field(ge=0, le=1)
     acc_thr80: pl.Float64 = pa.Field(ge=0, le=1)
+    acc_close_unseen: pl.Float64 = pa.Field(
+        ge=0, le=1, nullable=True, description="acc_close on strings that no replica was trained on"
+    )
     n_sequences: pl.Int32 = pa.Field(gt=0)
+    unseen_share: pl.Float64 = pa.Field(
+        ge=0, le=1, description="share of the sequences that no replica was trained on"
+    )
     shortest: pl.Int16 = pa.Field(gt=0, description="length of its shortest sequence")
     longest: pl.Int16 = pa.Field(gt=0)
     n_close: pl.Int32 = pa.Field(gt=0)
+    n_close_unseen: pl.Int32 = pa.Field(ge=0, description="closing brackets of unseen strings among them")
     n_open_stack: pl.Int32 = pa.Field(gt=0)
 
     class Config:
@@ -194,6 +201,9 @@ class StackScore(Result):
     stack_argmax_closers: pl.Float64 = pa.Field(
         ge=0, le=1, nullable=True, description="among closers; null if no closer leaves an open bracket"
     )
+    stack_argmax_unseen: pl.Float64 = pa.Field(
+        ge=0, le=1, nullable=True, description="stack_argmax on strings that no replica was trained on"
+    )
     stack_mass: pl.Float64 = pa.Field(ge=0, le=1)
     stack_mass_uniform: pl.Float64 = pa.Field(ge=0, le=1, description="of uniform attention")
     same_depth_mass: pl.Float64 = pa.Field(ge=0, le=1, nullable=True, description="minimal first layer only")
@@ -207,6 +217,114 @@ class StackScore(Result):
         """One row per replica, layer and head."""
 
         unique = ["run", "replica", "layer", "head"]
+
+
+class Families(Result):
+    """Where last-layer maps on D4 look (appendix D.2), of every accurate model, over the queries behind the first."""
+
+    run: pl.String
+    replica: pl.Int32 = pa.Field(ge=0)
+    start_included: pl.Boolean
+    current: pl.Float64 = pa.Field(ge=0, le=1, description="mean weight on the current position")
+    first: pl.Float64 = pa.Field(
+        ge=0, le=1, description="mean weight on the first position: the start token, where it is included"
+    )
+    family: pl.String = pa.Field(
+        isin=["current position", "first position"], description="where it looks more"
+    )
+
+    class Config:
+        """One row per model and convention."""
+
+        unique = ["run", "replica", "start_included"]
+
+
+class FamilyDistances(Result):
+    """Whether maps on D4 fall into two families (appendix D.2): variation within and between them."""
+
+    run: pl.String = pa.Field(description="a run, or all of them together")
+    start_included: pl.Boolean
+    n_models: pl.Int32 = pa.Field(ge=0)
+    n_first: pl.Int32 = pa.Field(ge=0, description="models that look more at the first position")
+    bimodality: pl.Float64 = pa.Field(
+        ge=0,
+        nullable=True,
+        description="coefficient of first minus current weight: 1/3 for a normal law, 5/9 for a uniform one, 1 for two "
+        "points; null for fewer than four models",
+    )
+    within: pl.Float64 = pa.Field(ge=0, nullable=True, description="mean distance of maps of one family")
+    between: pl.Float64 = pa.Field(ge=0, nullable=True, description="mean distance of maps of both families")
+    n_within: pl.Int32 = pa.Field(ge=0, description="pairs of maps of one family")
+    n_between: pl.Int32 = pa.Field(ge=0, description="pairs of maps of both families")
+
+    class Config:
+        """One row per run and convention."""
+
+        unique = ["run", "start_included"]
+
+
+class StackCells(Result):
+    """The factorial of DYCK-A4: stack scores of the last layer in one cell, over its models that did not diverge.
+
+    A model is stack-like if its stack_argmax is at least 0.9. Models below the accuracy that the paper asks for count
+    in the mean, not in the share.
+    """
+
+    run: pl.String
+    block: pl.String = pa.Field(
+        isin=["gpt", "resln"], description="form of a layer: of M1, or of the models of Table 1"
+    )
+    data: pl.String = pa.Field(isin=DATA, description="training data")
+    lang_k: pl.Int8 = pa.Field(ge=1)
+    lang_D: pl.Int8 = pa.Field(ge=1)
+    length: pl.String = pa.Field(isin=["short", "long", "longer"], description="of training")
+    steps: pl.Int32 = pa.Field(ge=1)
+    acc_close: pl.Float64 = pa.Field(ge=0, le=1, nullable=True, description="median, in distribution")
+    mean: pl.Float64 = pa.Field(ge=0, le=1, nullable=True, description="of stack_argmax")
+    lo: pl.Float64 = pa.Field(ge=0, le=1, nullable=True, description="of the mean, replicas resampled")
+    hi: pl.Float64 = pa.Field(ge=0, le=1, nullable=True)
+    unseen: pl.Float64 = pa.Field(
+        ge=0, le=1, nullable=True, description="the same mean, on strings that no replica was trained on"
+    )
+    n: pl.Int32 = pa.Field(ge=0, description="models that did not diverge")
+    n_accurate: pl.Int32 = pa.Field(ge=0, description="accurate models among them")
+    n_stack_like: pl.Int32 = pa.Field(ge=0, description="stack-like models among the accurate ones")
+    share_lo: pl.Float64 = pa.Field(
+        ge=0, le=1, nullable=True, description="exact binomial interval of their share"
+    )
+    share_hi: pl.Float64 = pa.Field(ge=0, le=1, nullable=True, description="its upper end")
+    confidence: pl.Float64 = pa.Field(gt=0, lt=1, description="of both intervals")
+
+    class Config:
+        """One row per cell."""
+
+        unique = ["block", "data", "lang_k", "lang_D", "length"]
+
+
+class StackEffects(Result):
+    """Main effects of the factorial: mean stack score at one level of a factor minus that at the other, all else
+    being equal, each cell counting the same."""
+
+    factor: pl.String = pa.Field(
+        isin=["types of bracket", "depth", "block", "training data", "length of training"],
+        description="what differs between the cells of a pair",
+    )
+    low: pl.String = pa.Field(description="level that is subtracted")
+    high: pl.String = pa.Field(description="level that it is subtracted from")
+    scope: pl.String = pa.Field(description="which cells: of one length of training, or of all")
+    mean_low: pl.Float64 = pa.Field(ge=0, le=1, description="mean stack score at that level")
+    mean_high: pl.Float64 = pa.Field(ge=0, le=1, description="mean stack score at the other level")
+    value: pl.Float64 = pa.Field(ge=-1, le=1, description="mean_high - mean_low")
+    lo: pl.Float64 = pa.Field(ge=-1, le=1, nullable=True, description="replicas resampled within each cell")
+    hi: pl.Float64 = pa.Field(ge=-1, le=1, nullable=True)
+    confidence: pl.Float64 = pa.Field(gt=0, lt=1, description="of the interval")
+    n_pairs: pl.Int32 = pa.Field(ge=1, description="pairs of cells that differ in the factor alone")
+    n: pl.Int32 = pa.Field(ge=0, description="models in them")
+
+    class Config:
+        """One row per factor and scope."""
+
+        unique = ["factor", "scope"]
 
 
 class Contrasts(Result):
@@ -488,6 +606,10 @@ SCHEMAS: dict[str, type[pa.DataFrameModel]] = {
     "attention": Attention,
     "variation": Variation,
     "variation_table1": VariationTable1,
+    "stack_cells": StackCells,
+    "stack_effects": StackEffects,
+    "families": Families,
+    "family_distances": FamilyDistances,
     "contrasts": Contrasts,
     "balance": Balance,
     "balance_detail": BalanceDetail,

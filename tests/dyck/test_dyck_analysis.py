@@ -32,6 +32,7 @@ from pipeline.studies.dyck.names import (
     STANDARD,
     TABLE_1,
     TABLE_1_COMPLETE,
+    THEORY_LAYERS,
     UNIFORM,
 )
 from pipeline.studies.dyck.params import Complete, Nested, Prefix
@@ -39,12 +40,16 @@ from schemas.dyck.tables import SCHEMAS
 
 REPLICAS = 4
 COMPLETE, PREFIXES = ARMS["complete"], ARMS["prefix"]
+# Tables with tests of their own, in test_dyck_copying and test_dyck_stack.
 ELSEWHERE = {
     "class_lift",
     "ablation",
     "copy_maps",
     "head_importance",
-}  # tests of their own: test_dyck_copying
+    "stack_effects",
+    "families",
+    "family_distances",
+}
 GRAMMAR = {"k": 2, "depth": 4}
 COMMON = {"study": "dyck", "language": "dyck", "grammars": [GRAMMAR]}
 CHAIN = {"q": 0.5, "sequences": 40, "corpora": 1}
@@ -93,7 +98,8 @@ MORE = {
     PREFIXES["standard"]: MFL | {"dataset": "train-prefix", "corpus": "per_replica"},
     PREFIXES["contrastive"]: MFL | {"dataset": "train-prefix", "corpus": "per_replica", "contrastive": 0.3},
     TABLE_1_COMPLETE[2, 4, 3]: GPT | {"block": "resln", "layers": 3},
-    "dyck-standard-half": GPT | {"steps": 5},
+    "dyck-standard-double": GPT | {"steps": 20},
+    THEORY_LAYERS: GPT | {"block": "eq6", "width": 6, "ffn": 8},
     "dyck-theory-squared": GPT | {"block": "eq6", "width": 6, "ffn": 8, "objective": "squared_error"},
 }
 
@@ -417,19 +423,19 @@ def test_readings_stand_beside_the_recommended_one(more: dict[str, pl.DataFrame]
     assert set(found["choice"]) <= set(READINGS)
     assert set(found.select("choice", "reading", "recommended", "run", "steps").rows()) == {
         ("length of training, M1", "recommended", True, STANDARD, 10),
-        ("length of training, M1", "half", False, "dyck-standard-half", 5),
-        ("objective, M9", "cross-entropy", True, PRUNING_TARGET, 10),
+        ("length of training, M1", "double", False, "dyck-standard-double", 20),
+        ("objective, M9", "cross-entropy", True, THEORY_LAYERS, 10),
         ("objective, M9", "squared error", False, "dyck-theory-squared", 10),
     }
-    variation = more["variation"].filter("last_layer", run="dyck-standard-half", probe_split="probe16")
+    variation = more["variation"].filter("last_layer", run="dyck-standard-double", probe_split="probe16")
     for start, word in ((False, "omitted"), (True, "included")):
-        row = found.filter(run="dyck-standard-half", quantity=f"variation on D4, start token {word}").row(
+        row = found.filter(run="dyck-standard-double", quantity=f"variation on D4, start token {word}").row(
             0, named=True
         )
         assert row["value"] == variation.filter(start_included=start)["variation_mean"][0]
         assert row["published"] == (None if start else 2.27)
-    accuracy = more["accuracy"].filter(run="dyck-standard-half", eval_split="dev_complete")["acc_close"]
-    row = found.filter(run="dyck-standard-half", quantity="acc_close in distribution").row(0, named=True)
+    accuracy = more["accuracy"].filter(run="dyck-standard-double", eval_split="dev_complete")["acc_close"]
+    row = found.filter(run="dyck-standard-double", quantity="acc_close in distribution").row(0, named=True)
     assert row["value"] == pytest.approx(accuracy.mean()) and row["lo"] <= row["value"] <= row["hi"]
 
 
@@ -483,13 +489,14 @@ def test_diverged_and_weak_replicas_are_left_out_and_counted() -> None:
     ("runs", "without", "empty"),
     [
         ([STANDARD], (), {"variation_table1", "balance", "balance_detail", "fig3", "readings"}),
-        ([COMPLETE["standard"]], (), {"attention", "variation_table1", "readings"}),
+        ([COMPLETE["standard"]], (), {"attention", "variation_table1", "readings", "stack_cells"}),
         (None, ("long",), {"fig3"}),
         (None, ("probe",), set()),
         (None, ("probe19",), {"variation_table1"}),
         (None, ("probe", "probe19", "probe28"), {"attention", "variation", "variation_table1"}),
         ([MINIMAL, STANDARD], ("dev", "dev-prefix", "long", "probe", "probe19", "probe28"),
-         {"accuracy", "stack_score", "attention", "variation", "variation_table1", "fig3", "contrasts", "readings"}),
+         {"accuracy", "stack_score", "attention", "variation", "variation_table1", "fig3", "contrasts", "readings",
+          "stack_cells"}),
     ],
 )  # fmt: skip
 def test_what_is_not_there_leaves_no_rows(

@@ -20,6 +20,7 @@ from pipeline.studies.dyck.figures import attention as complete
 from pipeline.studies.dyck.figures import prefix, table1
 from pipeline.studies.dyck.figures.common import PROBE_TEXT
 from pipeline.studies.dyck.names import (
+    ALL_CELLS,
     ARM_OF,
     ARMS,
     COPY_DEEP,
@@ -27,21 +28,27 @@ from pipeline.studies.dyck.names import (
     COPY_NO_SKIP,
     COPY_SHALLOW,
     COPY_STRIPPED,
+    FACTORS,
+    FAMILIES,
+    FAMILY_RUNS,
     HEADS,
     LINEAR,
     LONG_PROBE,
     MAPPED,
     MINIMAL,
     PARENT,
+    PREFIX_LENGTHS,
     PREFIX_MINIMAL,
     PREFIX_STANDARD_ALL,
     PROBE,
     PRUNED,
     PUBLISHED_TABLE_1,
+    STACK_CELLS,
     STANDARD,
     TABLE_1,
     TABLE_1_PROBE,
     TARGET,
+    TRAINING_LENGTHS,
     WIDE,
 )
 
@@ -81,15 +88,62 @@ def prefix_variation() -> pl.DataFrame:
     )  # fmt: skip
 
 
-def readings() -> pl.DataFrame:
-    rows = [
-        {"choice": "length of training, M1", "reading": f"{steps}", "steps": steps, "quantity": quantity,
-         "value": steps / 1000, "lo": steps / 1100, "hi": steps / 900, "confidence": 0.9, "n": 4,
-         "published": 2.27 if "variation" in quantity else None}
-        for steps in (300, 1200, 2400)
-        for quantity in ("variation on D4, start token omitted", "acc_close in distribution", "stack_argmax")
-    ]  # fmt: skip
-    return pl.DataFrame([*rows, rows[0] | {"choice": "width, M4", "value": 99.0}])
+STEPS = dict(zip(TRAINING_LENGTHS, (100, 400, 1200, 2400), strict=True))
+
+
+def runs() -> pl.DataFrame:
+    """M1 and M2 start alike."""
+    return pl.DataFrame(
+        {"run": run, "replica": replica, "steps": steps, "stream": "dyck-standard"}
+        for run, steps in (STEPS | {LINEAR: 1200}).items() for replica in range(10)
+    )  # fmt: skip
+
+
+def lengths() -> pl.DataFrame:
+    """Variation of M1 after trainings of other lengths; after the shortest no model is accurate."""
+    about = variation().filter("last_layer", run=STANDARD).head(1)
+    return pl.concat(
+        about.with_columns(
+            run=pl.lit(run), n_models=pl.lit(0 if steps == 100 else 5, pl.Int64),
+            variation_mean=pl.lit(None if steps == 100 else steps / 1000, pl.Float64),
+        )
+        for run, steps in STEPS.items() if run != STANDARD
+    )  # fmt: skip
+
+
+def stack_cells() -> pl.DataFrame:
+    """More steps, more kinds of bracket: a higher score."""
+    return pl.DataFrame(
+        {"run": run, "block": block, "data": data, "lang_k": k, "lang_D": depth, "length": length, "steps": steps,
+         "mean": (mean := steps * k / 4000), "lo": mean - 0.05, "hi": mean + 0.05, "n": 5, "acc_close": 0.99,
+         "n_accurate": 4, "n_stack_like": int(k == 3), "confidence": 0.9}
+        for (k, depth, block, data, length), run in STACK_CELLS.items()
+        for steps in ({"short": 100, "long": 400}[length],)
+    )  # fmt: skip
+
+
+def stack_effects() -> pl.DataFrame:
+    return pl.DataFrame(
+        {"factor": factor, "low": str(low), "high": str(high), "scope": scope, "value": 0.2, "lo": 0.1, "hi": 0.3,
+         "mean_low": 0.3, "mean_high": 0.5, "confidence": 0.9, "n_pairs": 16, "n": 160}
+        for factor, (low, high) in FACTORS.items()
+        for scope in (ALL_CELLS, "long", f"{ALL_CELLS}, strings of its own kind")
+    )  # fmt: skip
+
+
+def families() -> pl.DataFrame:
+    return pl.DataFrame(
+        {"run": run, "replica": replica, "start_included": start, "current": 0.1 + 0.6 * replica, "first": 0.4,
+         "family": FAMILIES[1 - replica]}
+        for run in FAMILY_RUNS for replica in (0, 1) for start in (False, True)
+    )  # fmt: skip
+
+
+FAMILY_DISTANCES = pl.DataFrame(
+    {"run": run, "start_included": start, "n_models": 8, "n_first": 4, "bimodality": 0.9,
+     "within": 1.5, "between": 12.25}
+    for run in ("all", *FAMILY_RUNS) for start in (False, True)
+)  # fmt: skip
 
 
 def fig3() -> pl.DataFrame:
@@ -114,10 +168,19 @@ def contrasts() -> pl.DataFrame:
         ):  # fmt: skip
             rows.append({"contrast": "rank", "statistic": statistic, "first": run, "metric": metric, "value": value,
                          "lo": -0.8, "hi": 0.3, "confidence": 0.9})  # fmt: skip
+    for steps, run in enumerate(TRAINING_LENGTHS):
+        rows.append({"contrast": "in_distribution", "statistic": "median", "first": run, "metric": "acc_close",
+                     "value": 0.9 + steps / 100, "lo": 0.9, "hi": 1.0, "confidence": 0.9, "n": 5})  # fmt: skip
+    for row in stack_cells().iter_rows(named=True):
+        rows.append({"contrast": "stack", "statistic": "mean on D5", "first": row["run"], "metric": "stack_argmax",
+                     "value": row["mean"] / 2, "lo": 0.1, "hi": 0.9, "confidence": 0.9, "n": 5})  # fmt: skip
+    for n, run in PREFIX_LENGTHS.items():
+        rows.append({"contrast": "beta", "statistic": "mean", "first": run, "metric": "beta", "value": 0.3 - n / 1000,
+                     "lo": 0.15, "hi": 0.35, "confidence": 0.9, "n": 5})  # fmt: skip
     for name, value in (("importance_fixed", 0.25), ("importance_adapt", -0.375)):
         rows.append({"contrast": "rank", "statistic": "spearman over heads", "first": HEADS, "value": value,
                      "metric": f"{name}, stack_argmax", "lo": -0.5, "hi": 0.5, "confidence": 0.9})  # fmt: skip
-    return pl.DataFrame(rows)
+    return pl.DataFrame(rows, infer_schema_length=None)
 
 
 # Run, layers, heads of models that copy; two replicas of each.
@@ -258,8 +321,12 @@ TABLES = {
     "attention": attention(),
     "stack_score": stack_scores(),
     "variation_table1": table_1(),
-    "variation": pl.concat([variation(), prefix_variation()]),
-    "readings": readings(),
+    "variation": pl.concat([variation(), prefix_variation(), lengths()]),
+    "runs": runs(),
+    "stack_cells": stack_cells(),
+    "stack_effects": stack_effects(),
+    "families": families(),
+    "family_distances": FAMILY_DISTANCES,
     "fig3": fig3(),
     "contrasts": contrasts(),
     "pruning_maps": pruning_maps(),
@@ -298,6 +365,7 @@ THEORY = pl.DataFrame(
         *((f"pumped-delta{delta}-pairs{n}", 2.0, (1.0 + delta) / n) for delta in (0, 0.2, 1) for n in (1, 16)),
         *((f"broken-delta{delta}-length{n}", 1.0, 1 - delta * n / 900) for delta in (0, 0.02) for n in (28, 450)),
         *((check, 9.0, value) for check, value in PRUNING.items()),
+        *((f"law-16-matrices-{count}", 0.6 / count, 0.0) for count in (2, 40)),
     ],
     schema=["check", "bound", "measured"], orient="row",
 )  # fmt: skip
@@ -404,10 +472,56 @@ def test_maps_with_the_start_token_box_the_last_unmatched_open(
 
 def test_training_length_shows_variation_and_accuracy(tmp_path: Path) -> None:
     chart, data = FIGURES["training_length"](context())
-    assert data["quantity"].value_counts(sort=True)["count"].to_list() == [3, 3]
+    assert data["quantity"].value_counts(sort=True)["count"].to_list() == [4, 4]
     found = texts(chart, tmp_path)
-    assert {"300", "1,200", "2,400"} <= set(found) and any("90% bootstrap interval" in text for text in found)
-    assert "300 steps: variation 0.30; 1200 steps: variation 1.20" in chart.to_dict()["description"]
+    assert {"400", "1,200", "2,400"} <= set(found) and any("90% bootstrap interval" in text for text in found)
+    told = "100 steps: variation –; 400 steps: variation 0.40; 1200 steps: variation 2.33"
+    assert told in chart.to_dict()["description"]
+
+
+def test_the_factorial_shows_every_cell_and_every_factor(tmp_path: Path) -> None:
+    chart, data = FIGURES["stack_cells"](context())
+    assert data.height == len(STACK_CELLS)
+    told = "k=3, D=8, prefixes, block of Table 1 (M8), 400 steps: 0.15, 1 of 4 accurate models stack-like"
+    assert told in chart.to_dict()["description"]
+    found = texts(chart, tmp_path)
+    assert {"k=2, D=4", "k=2, D=8", "k=3, D=4", "k=3, D=8", "prefixes, block of Table 1 (M8)"} <= set(found)
+    chart, data = FIGURES["stack_effects"](context())
+    assert data.height == 2 * len(FACTORS)
+    assert "types of bracket: 3 over 2" in texts(chart, tmp_path)
+    assert (
+        "block: block of Table 1 (M8) over block of GPT (M1), all cells: 0.20"
+        in chart.to_dict()["description"]
+    )
+    empty = context(stack_cells=stack_cells().clear(), stack_effects=stack_effects().clear())
+    for name in ("stack_cells", "stack_effects"):
+        charts.save(*FIGURES[name](empty), tmp_path, name)
+
+
+def test_families_and_violation_by_length_are_told(tmp_path: Path) -> None:
+    chart, data = FIGURES["families"](context())
+    assert data.height == 2 * 2 * len(FAMILY_RUNS)
+    assert "variation within a family 1.50, between 12.25" in texts(chart, tmp_path)
+    chart, data = FIGURES["beta_length"](context())
+    assert data["law"].to_list() == pytest.approx([0.286 * 14 / n for n in (14, 28, 56, 112)])
+    assert "14 tokens: 0.29" in chart.to_dict()["description"] and texts(chart, tmp_path)
+
+
+def test_the_law_of_random_maps_is_drawn_from_its_deviations(tmp_path: Path) -> None:
+    chart, data = FIGURES["random_law"](context())
+    assert data.select("n", "maps", "mean").rows() == [(16, 2, 3.003), (16, 40, 3.003)]
+    assert data["hi"].to_list() == pytest.approx([3.003 + 1.96 * 0.6 / n for n in (2, 40)])
+    assert "N=16, 40 maps: 2.97 to 3.03 (published 2.85)" in chart.to_dict()["description"]
+    assert texts(chart, tmp_path)
+
+
+def test_figure_1_says_that_its_last_panels_start_alike(tmp_path: Path) -> None:
+    told = "(c) and (d) start from the same weights and see the same batches."
+    assert told in texts(FIGURES["fig1"](context())[0], tmp_path)
+    apart = runs().with_columns(
+        stream=pl.when(pl.col("run") == LINEAR).then(pl.lit("own")).otherwise("stream")
+    )
+    assert told not in texts(FIGURES["fig1"](context(runs=apart))[0], tmp_path)
 
 
 def test_prefix_variation_shows_every_reading(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from pipeline.store import checkpoints, tables
 from schemas.curves import Curves
 
 ROOT = Path(__file__).parents[2]
-ENTRY, MEMBER = "dyck-readings", "dyck-standard-half"
+ENTRY, MEMBER = "dyck-readings", "dyck-standard-double"
 FOLDER = Path("data/runs/dyck") / ENTRY
 
 

@@ -654,7 +654,7 @@ def test_paper_size_builds_and_takes_steps(tmp_path: Path) -> None:
 
 def test_paper_size_is_the_published_one() -> None:
     # Ours: one model each; no number is published of those that copy, and of those with heads.
-    published = {"dyck-theory-target": 1, "dyck-theory-squared": 1, "dyck-heads": 10}
+    published = {"dyck-theory-target": 1, "dyck-heads": 10}
     for run, entry in load_study("dyck", "paper").members("runs").items():
         prefix = 30 if run.startswith("dyck-prefix-minimal") else 4 if "copy" in run else 40
         assert entry.replicas == published.get(run, 10 if entry.attention == "uniform" else prefix)

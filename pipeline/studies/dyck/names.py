@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from typing import Any
+
 # Runs: members of the entries of params/dyck.yaml
 
 STANDARD = "dyck-standard"  # M1
@@ -11,7 +14,8 @@ MINIMAL = "dyck-minimal"  # M4, learning rate 1e-2
 MINIMAL_SLOW = "dyck-minimal-lr3e-3"  # M4, learning rate 3e-3
 MINIMAL_SUM = "dyck-minimal-sum"  # M5, eq. (16)
 MINIMAL_ANGLE = "dyck-minimal-angle"  # M6, eq. (17)
-PRUNING_TARGET = "dyck-theory-target"  # M9: what a random parent is pruned to (DYCK-TH6)
+THEORY_LAYERS = "dyck-theory-standard"  # M9 (appendix C.7)
+PRUNING_TARGET = "dyck-theory-target"  # M9, small: what a random parent is pruned to (DYCK-TH6)
 UNIFORM = {"complete": "dyck-uniform-complete", "prefix": "dyck-uniform-prefix"}  # M7, by training data
 # Trained on prefixes (appendix D.2), with the loss at closing brackets or at all positions.
 PREFIX_STANDARD, PREFIX_STANDARD_ALL = "dyck-prefix-standard", "dyck-prefix-standard-all"  # M1
@@ -20,11 +24,16 @@ PREFIX_MINIMAL = "dyck-prefix-minimal"  # M4
 PREFIX_MINIMAL_SUM = "dyck-prefix-minimal-sum"  # M5
 PREFIX_MINIMAL_ANGLE = "dyck-prefix-minimal-angle"  # M6
 COMPLETE, PREFIX = "complete", "prefix"
+# M4, by the length of the prefixes that it was trained on (DYCK-TH5).
+PREFIX_LENGTHS = {14: "dyck-prefix-n14", 28: PREFIX_MINIMAL, 56: "dyck-prefix-n56", 112: "dyck-prefix-n112"}
 ARMS = {  # of Figures 3 and 10, by training data
     COMPLETE: {"standard": "dyck-minimal-own-corpus", "contrastive": "dyck-minimal-contrastive"},
     PREFIX: {"standard": "dyck-prefix-own-corpus", "contrastive": "dyck-prefix-contrastive"},
 }
 ARM_OF = {run: (data, arm) for data, arms in ARMS.items() for arm, run in arms.items()}
+# Two families of maps, by where they look most (appendix D.2), and the runs whose maps are sorted into them.
+FAMILIES = ("current position", "first position")
+FAMILY_RUNS = (PREFIX_STANDARD, PREFIX_STANDARD_ALL, PREFIX_LINEAR, PREFIX_LINEAR_ALL)
 HEADS = "dyck-heads"  # M1 with four heads (DYCK-E11)
 # M10, by layers and heads, or by how the one layer lets tokens pass; the first are those of claim 21.
 COPY_DEEP, COPY_HEADS, COPY_SHALLOW = "dyck-copy-l4", "dyck-copy-l4-heads4", "dyck-copy-l1"
@@ -70,7 +79,36 @@ PUBLISHED_TABLE_1 = {
 }
 PUBLISHED_TABLE_1_RANDOM = 3.33
 TABLE_1 = {cell: "dyck-table1-k{}-d{}-l{}".format(*cell) for cell in PUBLISHED_TABLE_1}  # M8
-TABLE_1_COMPLETE = {cell: f"{run}-complete" for cell, run in TABLE_1.items()}  # its second arm
+# The factorial (DYCK-A4): types of bracket, depth, block, training data, length of training -> run. Its factors, by
+# the place of their level in the cell, and their levels.
+FACTORS: dict[str, tuple[Any, Any]] = {
+    "types of bracket": (2, 3),
+    "depth": (4, 8),
+    "block": ("gpt", "resln"),
+    "training data": (COMPLETE, PREFIX),
+    "length of training": ("short", "long"),
+}
+ALL_CELLS = "all cells"  # scope of an effect over the whole factorial
+STACK_CELLS = {
+    cell: "dyck-stack-{2}-{3}-k{0}-d{1}-{4}".format(*cell) for cell in itertools.product(*FACTORS.values())
+}
+# Cells that other runs train, for longer.
+LONGER_CELLS = {
+    (k, depth, "resln", PREFIX, "longer"): run for (k, depth, layers), run in TABLE_1.items() if layers == 2
+} | {
+    (2, 4, "gpt", COMPLETE, "longer"): STANDARD,
+    (2, 4, "gpt", PREFIX, "longer"): PREFIX_STANDARD,
+}
+# Trainings of M1 that differ in their length; the short ones also in initialisation and corpus.
+TRAINING_LENGTHS = (
+    STACK_CELLS[2, 4, "gpt", COMPLETE, "short"], STACK_CELLS[2, 4, "gpt", COMPLETE, "long"], STANDARD,
+    "dyck-standard-double",
+)  # fmt: skip
+# The second arm of Table 1; its two-layer rows are cells of the factorial.
+TABLE_1_COMPLETE = {
+    (k, depth, layers): f"{run}-complete" if layers > 2 else STACK_CELLS[k, depth, "resln", COMPLETE, "long"]
+    for (k, depth, layers), run in TABLE_1.items()
+}
 THREE_LAYERS = TABLE_1[2, 4, 3]  # Li 2025, Figure 2.18
 
 # What the texts leave open: choice -> reading -> run, the recommended reading first (chapter sections 3 and 4).
@@ -84,13 +122,8 @@ READINGS = {
         "nested pairs": ARMS[COMPLETE]["contrastive"],
         "authors' release": "dyck-minimal-contrastive-release",
     },
-    "objective, M9": {"cross-entropy": PRUNING_TARGET, "squared error": "dyck-theory-squared"},
-    "length of training, M1": {
-        "recommended": STANDARD,
-        "a quarter": "dyck-standard-quarter",
-        "half": "dyck-standard-half",
-        "double": "dyck-standard-double",
-    },
+    "objective, M9": {"cross-entropy": THEORY_LAYERS, "squared error": "dyck-theory-squared"},
+    "length of training, M1": {"recommended": STANDARD, "double": "dyck-standard-double"},
 }
 
 # The words of the tables
@@ -128,8 +161,9 @@ RUNS = tuple(
     dict.fromkeys(
         [
             *MODELS, *PREFIX_MODELS, *UNIFORM.values(), *ARM_OF, *TABLE_1.values(), *TABLE_1_COMPLETE.values(),
+            *STACK_CELLS.values(), *PREFIX_LENGTHS.values(),
             *(run for readings in READINGS.values() for run in readings.values()),
-            HEADS, COPY_DEEP, COPY_HEADS, COPY_SHALLOW, COPY_NO_SKIP, COPY_STRIPPED,
+            THEORY_LAYERS, PRUNING_TARGET, HEADS, COPY_DEEP, COPY_HEADS, COPY_SHALLOW, COPY_NO_SKIP, COPY_STRIPPED,
         ]
     )
 )  # fmt: skip

@@ -246,19 +246,20 @@ Theory = Annotated[
 class PlainExperiment(ExperimentEntry):
     """An experiment without settings of its own."""
 
-    module: Literal["attention", "table1", "stack", "balance", "prefix", "copying", "constructions"]
+    module: Literal["attention", "table1", "balance", "prefix", "copying", "constructions"]
 
 
-class ReadingsExperiment(ExperimentEntry):
-    """What the choices do that the texts leave open: models of other experiments are measured again beside others."""
+class RepeatingExperiment(ExperimentEntry):
+    """What the choices do that the texts leave open, and the factorial of DYCK-A4: models of other experiments are
+    measured again beside others."""
 
-    module: Literal["readings"]
+    module: Literal["readings", "stack"]
     repeated: list[Id] = Field(
         description="entries of runs that other experiments measure: here only for the comparison"
     )
 
     @model_validator(mode="after")
-    def _repeats_runs(self) -> ReadingsExperiment:
+    def _repeats_runs(self) -> RepeatingExperiment:
         if not set(self.repeated) <= set(self.runs):
             raise ValueError("repeated must be among runs")
         return self
@@ -284,7 +285,7 @@ class PruningExperiment(ExperimentEntry):
 
 
 Experiment = Annotated[
-    PlainExperiment | ReadingsExperiment | HeadsExperiment | PruningExperiment, Field(discriminator="module")
+    PlainExperiment | RepeatingExperiment | HeadsExperiment | PruningExperiment, Field(discriminator="module")
 ]
 
 

@@ -27,13 +27,13 @@ def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
             model = measure(context, run, datasets)
             parts.append(rows.of_run(context, model))
             if run in {*TABLE_1.values(), *TABLE_1_COMPLETE.values()}:
-                parts.append({"variation_table1": _layers(context, model)})
+                parts.append({"variation_table1": layers(context, model)})
             if run in TABLE_1.values() and model.entry["layers"] == 3:
                 parts.append({"contrasts": [*_layer_ratio(context, model), *_uniform(context, model)]})
         return rows.tables_of(context, parts)
 
 
-def _layers(context: Inputs, model: Model) -> Iterator[pl.DataFrame]:
+def layers(context: Inputs, model: Model) -> Iterator[pl.DataFrame]:
     """Yield the layers of one row of Table 1, of either arm."""
     kept, reason = model.kept(accurate=True)
     published = PUBLISHED_TABLE_1.get((model.k, model.depth, model.entry["layers"]), [])

@@ -37,6 +37,10 @@ STATEMENTS = {
     "20": "With a layer norm on the residual stream, what tells brackets apart vanishes as one over the length.",
     "21": "Models that copy have attention heads whose maps seem to say what they do, and which hardly matter.",
     "22": "Trained on prefixes, standard models vary many times more than those with a minimal first layer.",
+    "23": "Whatever the language, the block and the training data, attention of two-layer models is not stack-like.",
+    "24": "More types of bracket, deeper nesting, the block of Table 1, prefixes as training data and longer training "
+    "each make attention more stack-like.",
+    "25": "Models of the paper's own layer (eq. 6) learn Dyck, too, with attention that does not look like a stack.",
 }
 INTERVAL = {"ci_lo": "lo", "ci_hi": "hi", "n_models": "n"}  # as `pipeline.kit.evidence` reads a row
 
@@ -56,6 +60,7 @@ def judge(context: Results) -> pl.DataFrame:
         *theory.sampler(checks),
         *theory.random_attention(checks),
         *attention.in_distribution(contrasts),
+        *attention.unseen(context.table("accuracy")),
         *attention.stack_like(contrasts),
         *attention.variation(variation, context.settings.variation_tolerance),
         *attention.over_random(contrasts, checks),
@@ -71,6 +76,9 @@ def judge(context: Results) -> pl.DataFrame:
         *theory.pruning(checks, context.theory()),
         *theory.shared_matrix(checks),
         *attention.prefix_ratio(contrasts),
+        *attention.cells(contrasts),
+        *attention.effects(context.table("stack_effects")),
+        *attention.theory_layer(contrasts),
         *copying.accuracy(contrasts),
         *copying.misleading(context.table("ablation")),
     ]

@@ -1,4 +1,4 @@
-"""Claims 3 to 7, 12 and 22: accuracy in distribution, and attention on the probe."""
+"""Claims 3 to 7, 12 and 22 to 25: accuracy in distribution, stack scores, and attention on the probe."""
 
 from __future__ import annotations
 
@@ -7,27 +7,41 @@ from typing import Any
 
 import polars as pl
 
+from pipeline.kit import evidence
 from pipeline.kit.verdicts import Condition, Gate, Published, within
-from pipeline.studies.dyck.claims.common import APPENDIX_D_2, PROBE_LENGTH, RANDOM_MAPS, SECTION_4_1, measured
+from pipeline.studies.dyck.claims.common import (
+    APPENDIX_C_7,
+    APPENDIX_D_2,
+    PROBE_LENGTH,
+    RANDOM_MAPS,
+    SECTION_4_1,
+    measured,
+)
 from pipeline.studies.dyck.claims.table1 import cell_name
 from pipeline.studies.dyck.names import (
+    ALL_CELLS,
+    COMPLETE,
+    FACTORS,
     LINEAR,
     MINIMAL,
     MODELS,
+    PREFIX,
     PREFIX_MINIMAL,
     PREFIX_MODELS,
     PREFIX_STANDARD,
     PREFIX_STANDARD_ALL,
     PUBLISHED_PREFIX_VARIATION,
     PUBLISHED_VARIATION,
+    STACK_CELLS,
     STACK_LIKE,
     STANDARD,
     TABLE_1,
+    THEORY_LAYERS,
     UNIFORM,
     WIDE,
     convention,
 )
-from schemas.claims import FLOOR
+from schemas.claims import FLOOR, OWN, STATED
 
 ACCURATE = 0.97  # required of every model (section 4.1, Figure 1, Table 1)
 STACK_LIKE_SHARE_BELOW = 0.2
@@ -36,15 +50,39 @@ MINIMAL_BELOW = 0.5
 RATIO_BELOW, RATIO_INTERVAL_BELOW = 0.25, 0.5
 PREFIX_RATIO = 5.0
 UNIFORM_ACCURATE = 0.99  # footnote 4
+UNSEEN_AT_LEAST = 0.1
 FOOTNOTE_4 = "Wen et al. 2023, footnote 4"
 
 
 def in_distribution(contrasts: pl.DataFrame) -> Iterator[Gate]:
-    """Yield the gates of claim 3: every model is accurate on data like its training data."""
+    """Yield the gates of claim 3: every model is accurate on data like its training data and, of these, on strings that
+    it was not trained on."""
     models = {run: name for run, name in MODELS.items() if run != WIDE}
     models |= {run: f"M8, {cell_name(*cell)}" for cell, run in TABLE_1.items()}
     for run, name in models.items():
         yield _accurate("3", name, run, contrasts, ACCURATE, SECTION_4_1)
+    for run, name in models.items():
+        found, missing = measured(contrasts, contrast="in_distribution", first=run, metric="acc_close_unseen")
+        predicate = (
+            f"median acc_close of {name} on strings like its training data that are not among it "
+            f"is at least {ACCURATE}"
+        )
+        conditions = (Condition("value", ">=", ACCURATE),)
+        yield Gate("3", f"{name}, unseen", predicate, SECTION_4_1, conditions, found, missing, kind=OWN)
+
+
+def unseen(accuracy: pl.DataFrame) -> Iterator[Gate]:
+    """Yield the gates of claim 3 on how many held-out strings training did not show: short ones are few."""
+    for data, run in ((COMPLETE, STANDARD), (PREFIX, TABLE_1[2, 4, 2])):
+        name = f"{data} data, share of unseen strings"
+        rows = accuracy.filter(pl.col("in_distribution"), run=run, replica=0)
+        found, missing = evidence.one_row(rows, f"{run}: no models at this scale", value="unseen_share")
+        predicate = (
+            f"of the held-out strings for models trained on {data} strings (k=2, D=4) a share of at least "
+            f"{UNSEEN_AT_LEAST} is not in the training corpus, so that accuracy on them can be told"
+        )
+        enough = (Condition("value", ">=", UNSEEN_AT_LEAST),)
+        yield Gate("3", name, predicate, SECTION_4_1, enough, found, missing, kind=OWN)
 
 
 def uniform(contrasts: pl.DataFrame) -> Iterator[Gate]:
@@ -55,7 +93,7 @@ def uniform(contrasts: pl.DataFrame) -> Iterator[Gate]:
 
 
 def _accurate(claim: str, name: str, run: str, contrasts: pl.DataFrame, bound: float, source: str) -> Gate:
-    found, missing = measured(contrasts, contrast="in_distribution", first=run)
+    found, missing = measured(contrasts, contrast="in_distribution", first=run, metric="acc_close")
     predicate = f"median acc_close of {name} on data like its training data is at least {bound}"
     conditions = (Condition("value", ">=", bound),)
     return Gate(claim, name, predicate, source, conditions, found, missing, Published(bound, form=FLOOR))
@@ -65,18 +103,56 @@ def stack_like(contrasts: pl.DataFrame) -> Iterator[Gate]:
     """Yield the gates of claim 4: attention of standard models is not stack-like, nor that of Table 1's."""
     table_1 = {run: f"M8, {cell_name(*cell)}" for cell, run in TABLE_1.items() if cell[-1] == 2}
     for run, name in ({run: MODELS[run] for run in (STANDARD, LINEAR)} | table_1).items():
-        where = {"contrast": "stack", "first": run}
-        found, missing = measured(contrasts, statistic="stack-like share", **where)
-        predicate = (
-            f"share of {name} replicas whose last-layer stack_argmax is at least {STACK_LIKE} "
-            f"is below {STACK_LIKE_SHARE_BELOW}"
-        )
-        below = (Condition("value", "<", STACK_LIKE_SHARE_BELOW),)
-        yield Gate("4", f"{name}, stack-like share", predicate, SECTION_4_1, below, found, missing)
-        found, missing = measured(contrasts, statistic="mean", **where)
-        predicate = f"mean last-layer stack_argmax of {name} has an interval below {STACK_LIKE}"
-        below = (Condition("hi", "<", STACK_LIKE),)
-        yield Gate("4", f"{name}, mean", predicate, SECTION_4_1, below, found, missing)
+        yield _stack_like_share("4", name, run, contrasts, SECTION_4_1)
+        yield _stack_mean("4", f"{name}, mean", name, run, contrasts, SECTION_4_1)
+
+
+def _stack_like_share(claim: str, name: str, run: str, contrasts: pl.DataFrame, source: str) -> Gate:
+    found, missing = measured(contrasts, contrast="stack", statistic="stack-like share", first=run)
+    predicate = (
+        f"share of {name} replicas whose last-layer stack_argmax is at least {STACK_LIKE} "
+        f"is below {STACK_LIKE_SHARE_BELOW}"
+    )
+    below = (Condition("value", "<", STACK_LIKE_SHARE_BELOW),)
+    return Gate(claim, f"{name}, stack-like share", predicate, source, below, found, missing)
+
+
+def _stack_mean(
+    claim: str, gate: str, name: str, run: str, contrasts: pl.DataFrame, source: str, kind: str = STATED
+) -> Gate:
+    found, missing = measured(contrasts, contrast="stack", statistic="mean", first=run)
+    if found and not found.n:  # none is accurate
+        missing, found = f"{run}: {found.excluded_reason}", None
+    predicate = f"mean last-layer stack_argmax of {name} has an interval below {STACK_LIKE}"
+    below = (Condition("hi", "<", STACK_LIKE),)
+    return Gate(claim, gate, predicate, source, below, found, missing, kind=kind)
+
+
+def cells(contrasts: pl.DataFrame) -> Iterator[Gate]:
+    """Yield the gates of claim 23: attention is not stack-like in any cell of the factorial, trained long."""
+    for (k, depth, block, data, length), run in STACK_CELLS.items():
+        if length == "long":
+            name = f"{block}, {data}, k={k}, D={depth}"
+            yield _stack_mean("23", name, f"models of cell {name}", run, contrasts, SECTION_4_1, OWN)
+
+
+def effects(table: pl.DataFrame) -> Iterator[Gate]:
+    """Yield the gates of claim 24: what makes attention more stack-like, over all cells of the factorial."""
+    for factor, (low, high) in FACTORS.items():
+        why = "no models at this scale in some cell of the factorial"
+        found, missing = evidence.one_row(table, why, factor=factor, scope=ALL_CELLS)
+        over = f"over all cells with {factor} {high}, minus {low}"
+        predicate = f"mean stack_argmax on D5 {over}, is positive, its interval too"
+        positive = (Condition("value", ">", 0), Condition("lo", ">", 0))
+        yield Gate("24", factor, predicate, SECTION_4_1, positive, found, missing, kind=OWN)
+
+
+def theory_layer(contrasts: pl.DataFrame) -> Iterator[Gate]:
+    """Yield the gates of claim 25: models of layers (6) are accurate, and their attention is not stack-like."""
+    yield _accurate("25", "accuracy", THEORY_LAYERS, contrasts, ACCURATE, APPENDIX_C_7)
+    name = "M9"
+    yield _stack_like_share("25", name, THEORY_LAYERS, contrasts, APPENDIX_C_7)
+    yield _stack_mean("25", f"{name}, mean", name, THEORY_LAYERS, contrasts, APPENDIX_C_7)
 
 
 def _ratio(first: float, second: float) -> Published:

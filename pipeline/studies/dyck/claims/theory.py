@@ -60,6 +60,8 @@ def random_attention(theory: dict[str, Any]) -> Iterator[Gate]:
         check = RANDOM_MAPS.format(n)
         published = theory[check]["bound"] if check in theory else None
         yield check_gate(theory, "2", f"published value, N={n}", check, SECTION_4_1, published)
+        most = f"most matrices, N={n}"
+        yield check_gate(theory, "2", most, f"published-most-{n}", SECTION_4_1, kind=OWN)
         yield check_gate(theory, "2", f"maps without mask, N={n}", f"square-{n}", SECTION_4_1, kind=OWN)
 
 

@@ -30,7 +30,7 @@ FIGURE_1 = [
     (WIDE, 0, "width 200 (M3)"),
     (STANDARD, 0, "width 50 (M1)"),
     (STANDARD, 1, "width 50 (M1), another initialisation"),
-    (LINEAR, 0, "width 50, position code (M2)"),
+    (LINEAR, 1, "as (c), with position code (M2)"),
 ]
 FIGURE_2 = [
     (MINIMAL, 0, "embedding (15), learning rate 0.01 (M4)"),
@@ -49,11 +49,19 @@ ABOVE = -18  # pixels: published values stand above the bar they belong to
 PUBLISHED_RANDOM = "published-16"  # theory check that holds the published variation of random maps
 CLOSED_FORM_16 = "causal-closed-form-16"  # theory check that measures random maps of the probe's size
 EXACT, TRAINED = "exact by construction", "trained"
+DEVIATIONS = 1.96  # standard deviations on either side that 95 % of averages lie within
 
 
 def fig1(context: Results) -> Figure:
     """Figure 1: last-layer maps of four standard models on D4, boxes at the last unmatched open bracket."""
-    return maps(context, FIGURE_1, "Attention of standard models, second layer")
+    (first, _, _), (second, _, _) = FIGURE_1[2:]
+    starts = [
+        context.table("runs").filter(run=run).sort("replica").select("replica", "stream").rows()
+        for run in (first, second)
+    ]
+    alike = starts[0] and starts[0] == starts[1]
+    note = "(c) and (d) start from the same weights and see the same batches." if alike else ""
+    return maps(context, FIGURE_1, "Attention of standard models, second layer", note=note)
 
 
 def fig2(context: Results) -> Figure:
@@ -218,3 +226,56 @@ def exact_solvers(context: Results) -> Figure:
     )
     chart = alt.layer(bars, intervals, numbers).properties(width=400, height=alt.Step(28))
     return chart.properties(title=title, description=words), data
+
+
+LAW = r"law-(?<n>\d+)-matrices-(?<x>\d+)"  # theory checks: bound is the standard deviation of an average
+
+
+def random_law(context: Results) -> Figure:
+    """Mean and 95 % interval of the variation of random causal maps, against the number of maps behind the average,
+    beside the published values (evidence for claim 2)."""
+    theory = context.theory()
+    known = {row["check"]: row for row in theory.iter_rows(named=True)}
+    rows = theory.with_columns(pl.col("check").str.extract_groups(f"^{LAW}$")).unnest("check").drop_nulls("x")
+    if not rows.height:
+        return charts.empty("How much random attention maps vary", "no theory check")
+    means = {n: known[f"causal-closed-form-{n}"]["measured"] for n in rows["n"].unique()}
+    data = rows.select(
+        pl.col("n").cast(pl.Int32),
+        pl.col("x").cast(pl.Int32).alias("maps"),
+        pl.col("n").replace_strict(means, return_dtype=pl.Float64).alias("mean"),
+        pl.col("bound").alias("deviation"),
+    ).sort("n", "maps")
+    half = DEVIATIONS * pl.col("deviation")
+    data = data.with_columns((pl.col("mean") - half).alias("lo"), (pl.col("mean") + half).alias("hi"))
+    panels, told = [], []
+    for (n,), part in data.group_by("n", maintain_order=True):
+        published = known[f"published-{n}"]["bound"]
+        x = alt.X(
+            "maps:Q",
+            title="maps behind the average (log scale)",
+            scale=alt.Scale(type="log", nice=False),
+            axis=alt.Axis(values=part["maps"].to_list(), grid=False),
+        )
+        y = alt.Y("lo:Q", title="attention variation", scale=alt.Scale(zero=False))
+        base = alt.Chart(part).encode(x=x)
+        layers = [
+            base.mark_area(color=charts.GREY, opacity=0.3).encode(y=y, y2="hi:Q"),
+            base.mark_line(color=charts.GREY).encode(y=alt.Y("mean:Q", title="attention variation")),
+            alt.Chart(pl.DataFrame({"at": [published]}))
+            .mark_rule(color=charts.VERMILLION, strokeDash=[5, 3], strokeWidth=1.5)
+            .encode(y=alt.Y("at:Q", title="attention variation")),
+        ]
+        panels.append(alt.layer(*layers).properties(width=240, height=190, title=f"N = {n}"))
+        told += [
+            f"N={n}, {row['maps']} maps: {number(row['lo'])} to {number(row['hi'])} (published {number(published)})"
+            for row in part.iter_rows(named=True)
+        ]
+    title = "How much random attention maps vary"
+    subtitle = [
+        "Rows uniform on the simplex of the keys that a query sees; line: closed form, band: 95 % of averages",
+        "Dashed: published; the paper does not say how many maps its averages are over",
+    ]
+    words = f"Interval of the variation of random causal maps against their number. {'; '.join(told)}."
+    figure = alt.hconcat(*panels, spacing=40)
+    return figure.properties(title=alt.TitleParams(title, subtitle=subtitle), description=words), data

@@ -51,9 +51,10 @@ def maps(
     probe: str = PROBE,
     start: bool = False,
     cell: int = CELL,
+    note: str = "",
 ) -> Figure:
     """Return maps of the last layer, two in a row; without the start token, as in the published variation, or with
-    it."""
+    it. ``note`` is what else the title says."""
     attention, accuracy, stack = (context.table(name) for name in ("attention", "accuracy", "stack_score"))
     frames, charts_, words = [], [], []
     text = ""
@@ -80,6 +81,7 @@ def maps(
     subtitle = [
         f"Probe {'with ' if start else ''}{convention}; boxes: the last unmatched open bracket of each query.",
         "Stack score: share of queries of held-out strings with most weight on their box.",
+        *([note] if note else []),
     ]
     rows = [alt.hconcat(*charts_[i : i + 2], spacing=40) for i in range(0, len(charts_), 2)]
     figure = alt.vconcat(*rows, spacing=26).resolve_scale(color="shared")

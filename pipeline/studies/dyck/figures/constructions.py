@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from pipeline.kit.results import Results
 
 CONFIDENCE = 0.95  # of the slopes of `theory.pruning`
-PRUNING_CHECK = r"^pruning-error-l(?<layers>\d+)-n(?<candidates>\d+)-seed(?<seed>\d+)$"  # theory, DYCK-TH6
+# Theory, DYCK-TH6: of each parent the largest and the median error, and that of a weight.
+PRUNING_CHECK = r"^pruning-(?<what>error|median|weight)-l(?<layers>\d+)-n(?<candidates>\d+)-seed(?<seed>\d+)$"
 ERROR_TITLE = "largest relative error of the pruned network (log scale)"
 
 
@@ -74,8 +75,12 @@ def pruning_error(context: Results) -> Figure:
         groups.struct.field("layers").cast(pl.Int32).alias("layers"),
         groups.struct.field("candidates").cast(pl.Int32).alias("candidates"),
         groups.struct.field("seed").cast(pl.Int32).alias("seed"),
-        pl.col("measured").alias("error"),
+        groups.struct.field("what")
+        .replace({"median": "median_error", "weight": "weight_error"})
+        .alias("what"),
+        "measured",
     )
+    points = points.pivot("what", index=["target", "layers", "candidates", "seed"], values="measured")
     lines = [_slope_line(part, numbers) for _, part in points.group_by("layers", maintain_order=True)]
     if not lines:
         title = alt.TitleParams("A random Transformer, pruned", subtitle="no theory check")

@@ -11,8 +11,10 @@ from pipeline.kit import charts
 from pipeline.kit.charts import Figure, number
 from pipeline.studies.dyck.figures.common import LOG_TITLE, log_domain, maps, scatter
 from pipeline.studies.dyck.names import (
+    FAMILY_RUNS,
     LONG_PROBE,
     PREFIX,
+    PREFIX_LENGTHS,
     PREFIX_LINEAR,
     PREFIX_LINEAR_ALL,
     PREFIX_MINIMAL,
@@ -79,7 +81,7 @@ def fig9(context: Results) -> Figure:
 def prefix_variation(context: Results) -> Figure:
     """Variation of models trained on prefixes, for every reading of what the text leaves open."""
     table = context.table("variation").filter(
-        pl.col("last_layer"), pl.col("run").is_in(list(PREFIX_RUNS)), head=0
+        pl.col("last_layer"), pl.col("causal"), pl.col("run").is_in(list(PREFIX_RUNS)), head=0
     )
     rows = [
         {
@@ -155,3 +157,99 @@ def prefix_variation(context: Results) -> Figure:
 def fig10(context: Results) -> Figure:
     """Figure 10: balance violation against accuracy at length, for models trained on prefixes."""
     return scatter(context, PREFIX, "trained on prefixes")
+
+
+def families(context: Results) -> Figure:
+    """Mean weight of last-layer maps on the current and on the first position of D4, one point per model trained on
+    prefixes (appendix D.2 tells of two families)."""
+    conventions = {False: "start token omitted", True: "start token included"}
+    data = context.table("families").select(
+        pl.col("start_included").replace_strict(conventions).alias("convention"),
+        pl.col("run")
+        .replace_strict({run: ", loss at ".join(PREFIX_RUNS[run]) for run in FAMILY_RUNS})
+        .alias("model"),
+        *("replica", "current", "first", "family"),
+    )
+    distances = context.table("family_distances").filter(run="all")
+    names = [", loss at ".join(PREFIX_RUNS[run]) for run in FAMILY_RUNS]
+    colour = alt.Color(
+        "model:N",
+        title=None,
+        scale=alt.Scale(domain=names, range=[charts.BLUE, charts.VERMILLION, charts.SKY, charts.ORANGE]),
+        legend=alt.Legend(orient="bottom", columns=2, labelLimit=300),
+    )
+    panels, told = [], []
+    for start, convention in conventions.items():
+        title = []
+        for row in distances.filter(start_included=start).iter_rows(named=True):
+            title = [
+                f"variation within a family {number(row['within'])}, between {number(row['between'])}",
+                f"{row['n_first']} of {row['n_models']} at the first position; bimodality {number(row['bimodality'])}",
+            ]
+            told.append(f"{convention}: {', '.join(title)}")
+        rows = data.filter(convention=convention)
+        axis = alt.Axis(values=charts.UNIT)
+        unit = alt.Scale(domain=[0, 1])
+        points = alt.Chart(rows).mark_point(filled=True, size=55, opacity=0.8)
+        points = points.encode(
+            x=alt.X("current:Q", title="mean weight on the current position", scale=unit, axis=axis),
+            y=alt.Y("first:Q", title="mean weight on the first position", scale=unit, axis=axis),
+            color=colour,
+        )
+        ends = pl.DataFrame({"at": [0.0, 1.0]})
+        equal = alt.Chart(ends).mark_line(color=charts.GREY, strokeDash=[5, 3]).encode(x="at:Q", y="at:Q")
+        head = alt.TitleParams(convention, subtitle=title, fontSize=charts.SIZE, offset=8)
+        panels.append(alt.layer(equal, points).properties(width=235, height=235, title=head))
+    about = alt.TitleParams(
+        "Do maps of models trained on prefixes fall into two families?",
+        subtitle=[
+            "Last layer, D4, queries behind the first position; one point per model; dashed: equal weights",
+            "Bimodality of the difference of both: 1 for two points, 0.56 for a uniform law, 0.33 for a normal one",
+        ],
+    )
+    words = f"Weight on the current against weight on the first position. {'; '.join(told) or 'No model'}."
+    return alt.hconcat(*panels, spacing=40).properties(title=about, description=words), data
+
+
+def beta_length(context: Results) -> Figure:
+    """Balance violation of models with a minimal first layer against the length of the prefixes that they were trained
+    on (Theorem 3 bounds it by a constant over the length, at a loss that falls exponentially with it)."""
+    lengths = {run: length for length, run in PREFIX_LENGTHS.items()}
+    table = context.table("contrasts").filter(
+        pl.col("first").is_in(list(lengths)), contrast="beta", statistic="mean"
+    )
+    data = table.select(
+        pl.col("first").replace_strict(lengths, return_dtype=pl.Int32).alias("length"),
+        *("value", "lo", "hi", "n"),
+    ).sort("length")
+    title = "Balance violation against the length of the training strings"
+    if not data.height:
+        return charts.empty(title, "no model to show")
+    shortest = data.row(0, named=True)
+    data = data.with_columns((shortest["value"] * shortest["length"] / pl.col("length")).alias("law"))
+    x = alt.X(
+        "length:Q",
+        title="length of the training prefixes (log scale)",
+        scale=alt.Scale(type="log", nice=False, padding=20),
+        axis=alt.Axis(values=data["length"].to_list(), grid=False),
+    )
+    told = "balance violation β, mean |S| / P"
+    base = alt.Chart(data).encode(x=x)
+    layers = [
+        base.mark_line(color=charts.GREY, strokeDash=[5, 3]).encode(y=alt.Y("law:Q", title=told)),
+        base.mark_line(color=charts.BLUE).encode(y=alt.Y("value:Q", title=told)),
+        base.mark_point(filled=True, opacity=1, size=60, color=charts.BLUE).encode(y="value:Q"),
+        base.mark_rule(color=charts.BLUE, strokeWidth=1.5).encode(y=alt.Y("lo:Q", title=told), y2="hi:Q"),
+    ]
+    models = ", ".join(map(str, data["n"]))
+    subtitle = [
+        f"M4, one training for each length; models per point: {models}",
+        f"Bars: {table['confidence'][0]:.0%} bootstrap interval over models; dashed: 1/N from the first point on",
+    ]
+    listed = "; ".join(
+        f"{row['length']} tokens: {number(row['value'])}" for row in data.iter_rows(named=True)
+    )
+    chart = alt.layer(*layers).properties(width=330, height=230)
+    return chart.properties(
+        title=alt.TitleParams(title, subtitle=subtitle), description=f"{title}. {listed}."
+    ), data

@@ -1,23 +1,26 @@
-"""Stack scores (DYCK-A4)."""
+"""Stack scores (DYCK-A4): when attention becomes stack-like, and what the length of training does."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import altair as alt
 import polars as pl
 
 from pipeline.kit import charts
-from pipeline.kit.charts import Figure
+from pipeline.kit.charts import Figure, number
 from pipeline.studies.dyck.names import (
     LINEAR,
     MINIMAL,
     MINIMAL_ANGLE,
     MINIMAL_SLOW,
     MINIMAL_SUM,
+    PROBE,
+    PUBLISHED_VARIATION,
     STACK_LIKE,
     STANDARD,
     TABLE_1,
+    TRAINING_LENGTHS,
     WIDE,
 )
 
@@ -113,3 +116,213 @@ def stack_score(context: Results) -> Figure:
         f"are equal, ties counted as hits: {tied or 'no such model'}."
     )
     return alt.hconcat(*panels, spacing=16).properties(title=title, description=words), data
+
+
+# The factorial
+
+BLOCKS = {"gpt": "block of GPT (M1)", "resln": "block of Table 1 (M8)"}
+DATA = {"complete": "complete strings", "prefix": "prefixes"}
+LEVELS = BLOCKS | DATA
+ARRANGED = [f"{data}, {block}" for block in BLOCKS.values() for data in DATA.values()]
+STEPS = "steps of training (log scale)"
+OWN_KIND = "strings of its own kind"  # in the scope of effects on other strings than D5
+
+
+def stack_cells(context: Results) -> Figure:
+    """Stack score of two-layer models on the sentences of D5 against the length of training, in every language, with
+    either block, on either kind of data (evidence for claims 23 and 24)."""
+    alike = context.table("contrasts").filter(contrast="stack", statistic="mean on D5")
+    table = context.table("stack_cells").drop("mean", "lo", "hi")
+    table = table.join(alike.select("value", "lo", "hi", run="first"), on="run").rename({"value": "mean"})
+    table = table.sort("lang_k", "lang_D", "block", "data", "steps")
+    data = table.select(
+        pl.format("k={}, D={}", "lang_k", "lang_D").alias("language"),
+        pl.format(
+            "{}, {}", pl.col("data").replace_strict(DATA), pl.col("block").replace_strict(BLOCKS)
+        ).alias("cell"),
+        *("steps", "length", "mean", "lo", "hi", "n", "acc_close", "n_accurate", "n_stack_like"),
+    )
+    colour = alt.Color(
+        "cell:N",
+        title=None,
+        scale=alt.Scale(domain=ARRANGED, range=[charts.BLUE, charts.SKY, charts.VERMILLION, charts.ORANGE]),
+        legend=alt.Legend(orient="bottom", columns=2, labelLimit=300),
+    )
+    languages = data["language"].unique(maintain_order=True).to_list()
+    panels = []
+    for language in languages:
+        rows = data.filter(language=language)
+        steps = rows["steps"].unique().sort().to_list()
+        x = alt.X(
+            "steps:Q",
+            title=STEPS,
+            scale=alt.Scale(type="log", nice=False, padding=15),
+            axis=alt.Axis(values=steps, grid=False),
+        )
+        titled = alt.Axis(values=charts.UNIT, titleLimit=400)
+        y = alt.Y("mean:Q", title="mean stack score", scale=alt.Scale(domain=[0, 1]), axis=titled)
+        base = alt.Chart(rows).encode(x=x, color=colour)
+        like = alt.Chart(pl.DataFrame({"at": [STACK_LIKE]})).mark_rule(
+            strokeDash=[5, 3], color=charts.GREY, strokeWidth=1.5
+        )
+        layers = [
+            like.encode(y=alt.Y("at:Q", title="mean stack score")),
+            base.mark_line(strokeWidth=2).encode(y=y),
+            base.mark_point(filled=True, size=45, opacity=1).encode(y=y),
+        ]
+        if (known := rows.filter(pl.col("lo").is_not_null())).height:
+            bars = alt.Chart(known).mark_rule(strokeWidth=1.5)
+            layers.append(
+                bars.encode(x=x, y=alt.Y("lo:Q", title="mean stack score"), y2="hi:Q", color=colour)
+            )
+        panels.append(alt.layer(*layers).properties(width=230, height=190, title=language))
+    if not panels:
+        return charts.empty("When attention becomes stack-like", "no model to show")
+    counted = sorted(set(data["n"]))
+    title = alt.TitleParams(
+        "When attention becomes stack-like",
+        subtitle=[
+            "Share of queries whose largest weight is on the last unmatched open bracket; last layer, sentences of D5",
+            f"Means over {' or '.join(map(str, counted))} models that did not diverge, accurate or not; "
+            f"bars: {table['confidence'][0]:.0%} bootstrap interval over models",
+            f"Each point is a training of its own, its learning rate falling to 0; dashed: {STACK_LIKE}, stack-like",
+        ],
+    )
+    told = "; ".join(
+        f"{row['language']}, {row['cell']}, {row['steps']} steps: {number(row['mean'])}, {row['n_stack_like']} of "
+        f"{row['n_accurate']} accurate models stack-like"
+        for row in data.iter_rows(named=True)
+    )
+    words = f"Mean stack score on D5 of the last layer of two-layer models against the length of training. {told}."
+    rows_ = [alt.hconcat(*panels[i : i + 2], spacing=30) for i in range(0, len(panels), 2)]
+    figure = alt.vconcat(*rows_, spacing=20).resolve_scale(color="shared")
+    return figure.properties(title=title, description=words), data
+
+
+def stack_effects(context: Results) -> Figure:
+    """Main effects of the factorial: difference of the mean stack score on the sentences of D5 between the two levels
+    of each factor, all else being equal (evidence for claim 24)."""
+    table = context.table("stack_effects").filter(~pl.col("scope").str.contains(OWN_KIND))
+    data = table.with_columns(
+        pl.format(
+            "{}: {} over {}",
+            "factor",
+            pl.col("high").replace(LEVELS),
+            pl.col("low").replace(LEVELS),
+        ).alias("effect"),
+        pl.col("scope").replace({"short": "short trainings", "long": "long trainings"}),
+    ).select("effect", "scope", "value", "lo", "hi", "mean_low", "mean_high", "n_pairs", "n")
+    effects = data["effect"].unique(maintain_order=True).to_list()
+    scopes = data["scope"].unique(maintain_order=True).to_list()
+    colours = [charts.BLACK, charts.SKY, charts.BLUE, charts.VERMILLION]
+    colour = alt.Color(
+        "scope:N",
+        title=None,
+        scale=alt.Scale(domain=scopes, range=colours[: len(scopes)]),
+        legend=alt.Legend(orient="bottom", columns=2, labelLimit=300),
+    )
+    names = alt.Axis(ticks=False, domain=False, grid=True, labelLimit=400)
+    base = alt.Chart(data).encode(
+        y=alt.Y("effect:N", sort=effects, title=None, axis=names),
+        yOffset=alt.YOffset("scope:N", sort=scopes),
+        color=colour,
+    )
+    told = "difference of mean stack scores"
+    layers = [
+        alt.Chart(pl.DataFrame({"at": [0.0]})).mark_rule(color=charts.GREY).encode(x="at:Q"),
+        base.mark_rule(strokeWidth=2).encode(x=alt.X("lo:Q", title=told), x2="hi:Q"),
+        base.mark_point(filled=True, size=55, opacity=1).encode(x=alt.X("value:Q", title=told)),
+    ]
+    confidence = f", {table['confidence'][0]:.0%} bootstrap interval over models" if table.height else ""
+    title = alt.TitleParams(
+        "What makes attention stack-like",
+        subtitle=[
+            f"Sentences of D5; mean over pairs of cells that differ in one factor alone{confidence}",
+            f"Pairs of cells: {', '.join(map(str, sorted(set(data['n_pairs'])))) or 'none'}",
+        ],
+    )
+    words = (
+        "Main effects on the mean stack score. "
+        + "; ".join(
+            f"{row['effect']}, {row['scope']}: {number(row['value'])} [{number(row['lo'])}, {number(row['hi'])}]"
+            for row in data.iter_rows(named=True)
+        )
+        + "."
+    )
+    chart = alt.layer(*layers).properties(width=330, height=alt.Step(16))
+    return chart.properties(title=title, description=words), data
+
+
+# The length of training
+
+VARIATION = "attention variation on D4"
+ACCURACY = "share of closers predicted"
+
+
+def training_length(context: Results) -> Figure:
+    """Variation and accuracy of M1 after trainings of different length (ours: the text gives no number
+    of steps)."""
+    runs = context.table("runs").filter(pl.col("run").is_in(list(TRAINING_LENGTHS)))
+    steps = runs.group_by("run").agg(pl.col("steps").first())
+    variation = context.table("variation").filter(
+        pl.col("run").is_in(list(TRAINING_LENGTHS)), "last_layer", "causal", ~pl.col("start_included"),
+        probe_split=PROBE, head=0,
+    )  # fmt: skip
+    accuracy = context.table("contrasts").filter(
+        pl.col("first").is_in(list(TRAINING_LENGTHS)), contrast="in_distribution", metric="acc_close"
+    )
+    same = ("run", "value", "lo", "hi", "n", "confidence")
+    parts = [
+        variation.rename({"variation_mean": "value", "ci_lo": "lo", "ci_hi": "hi", "n_models": "n"}),
+        accuracy.rename({"first": "run"}),
+    ]
+    frames = [
+        part.select(pl.lit(name).alias("quantity"), *same).cast({"n": pl.Int32})
+        for name, part in zip((VARIATION, ACCURACY), parts, strict=True)
+    ]
+    data = pl.concat(frames).join(steps, on="run").sort("quantity", "steps")
+    # Two models have one distance, whose resampling says nothing.
+    data = data.with_columns(pl.when(pl.col("n") > 2).then(pl.col("lo", "hi")))
+    panels = [_against_steps(data.filter(quantity=name), name) for name in (VARIATION, ACCURACY)]
+    models = ", ".join(map(str, data.filter(quantity=VARIATION)["n"]))
+    confidence = f"; bars: {data['confidence'][0]:.0%} bootstrap interval over models" if data.height else ""
+    title = alt.TitleParams(
+        "Variation and accuracy against the length of training",
+        subtitle=[
+            f"M1, one training for each length, its learning rate falling to 0 at the end{confidence}",
+            f"Models behind the points of variation, which have to be accurate: {models or 'none'}",
+            "Dashed: published variation; the paper does not say how long its models were trained",
+        ],
+    )
+    told = "; ".join(
+        f"{row['steps']} steps: variation {number(row['value'])}"
+        for row in data.filter(quantity=VARIATION).iter_rows(named=True)
+    )
+    words = f"Variation of attention of M1 on D4, and its accuracy, against the length of training. {told}."
+    return alt.hconcat(*panels, spacing=40).properties(title=title, description=words), data
+
+
+def _against_steps(data: pl.DataFrame, title: str) -> Any:
+    x = alt.X(
+        "steps:Q",
+        title=STEPS,
+        scale=alt.Scale(type="log", nice=False, padding=20),
+        axis=alt.Axis(values=data["steps"].to_list(), grid=False),
+    )
+    y = alt.Y("value:Q", title=title, scale=alt.Scale(zero=False, nice=True))
+    base = alt.Chart(data.filter(pl.col("value").is_not_null()))
+    layers = [
+        base.mark_line(color=charts.BLUE).encode(x=x, y=y),
+        base.mark_point(filled=True, opacity=1, size=60, color=charts.BLUE).encode(x=x, y=y),
+    ]
+    if (known := data.filter(pl.col("lo").is_not_null())).height:  # a layer without data has no extent
+        bars = alt.Chart(known).mark_rule(color=charts.BLUE, strokeWidth=1.5)
+        layers.append(bars.encode(x=x, y=alt.Y("lo:Q", title=title), y2="hi:Q"))
+    if title == VARIATION and data.height:
+        published = alt.Chart(pl.DataFrame({"published": [PUBLISHED_VARIATION[STANDARD]]}))
+        layers.append(
+            published.mark_rule(color=charts.VERMILLION, strokeDash=[5, 3], strokeWidth=1.5).encode(
+                y="published:Q"
+            )
+        )
+    return alt.layer(*layers).properties(width=230, height=220)

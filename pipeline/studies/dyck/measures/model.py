@@ -17,7 +17,7 @@ from pipeline.languages import dyck
 from pipeline.models.transformer import decoder as transformer
 from pipeline.models.transformer import theory as theory_transformer
 from pipeline.studies.dyck.measures import metrics
-from pipeline.studies.dyck.names import LONG_PROBE, MAPPED, PROBE, START_SIGN, TABLE_1_PROBE
+from pipeline.studies.dyck.names import LONG_PROBE, MAPPED, PREFIX, PROBE, START_SIGN, TABLE_1_PROBE
 
 if TYPE_CHECKING:
     from pipeline.kit.inputs import Inputs
@@ -42,6 +42,7 @@ class Maps:
 
     probe: str
     start: bool
+    causal: bool
     layer: int
     head: int
     seq_ids: list[int]
@@ -82,10 +83,14 @@ class Model:
         """What it was trained on: ``complete`` or ``prefix``."""
         return self.split.removeprefix("train_")
 
-    def layer(self, probe: str, start: bool, layer: int) -> Maps | None:
+    def layer(self, probe: str, start: bool, layer: int, causal: bool = True) -> Maps | None:
         """Return the maps of the first head of ``layer`` on a probe, or None if they were not recorded."""
-        wanted = (probe, start, layer, 0)
-        found = [maps for maps in self.maps if (maps.probe, maps.start, maps.layer, maps.head) == wanted]
+        wanted = (probe, start, causal, layer, 0)
+        found = [
+            maps
+            for maps in self.maps
+            if (maps.probe, maps.start, maps.causal, maps.layer, maps.head) == wanted
+        ]
         return found[0] if found else None
 
     def last_stack(self, name: str) -> NDArray[np.float64] | None:
@@ -130,11 +135,20 @@ def measure(context: Inputs, run: str, datasets: dict[str, pl.DataFrame]) -> Mod
         ]
         for name in EVALUATION:
             if name in splits:
-                in_distribution = name == IN_DISTRIBUTION[split]
-                found, scores = _evaluate(ensemble, entry, splits[name], in_distribution)
-                accuracy.append(_accuracy(run, splits[name], in_distribution, found, entry["replicas"]))
+                in_distribution = name == IN_DISTRIBUTION[split] and _alike(splits[name], trained_on)
+                unseen = _unseen(splits[name], trained_on, entry)
+                found = {
+                    new: _evaluate(ensemble, entry, rows, in_distribution)
+                    for new, rows in ((new, splits[name].filter(unseen == new)) for new in (False, True))
+                    if rows.height
+                }
+                accuracy.append(
+                    _accuracy(run, splits[name], unseen, in_distribution, found, entry["replicas"])
+                )
+                layers = zip(*(scores for _, scores in found.values()), strict=True)
                 stack += [
-                    _stack(run, entry, name, layer, score) for layer, score in enumerate(scores, start=1)
+                    _stack(run, entry, name, layer, dict(zip(found, scores, strict=True)))
+                    for layer, scores in enumerate(layers, start=1)
                 ]
         balance, detail = _balance(ensemble, entry, run, k, depth)
     return Model(*about, maps, accuracy, stack, balance, detail)
@@ -144,6 +158,22 @@ def of_language(datasets: dict[str, pl.DataFrame], k: int, depth: int) -> dict[s
     """Return the strings of one language by the split of their dataset; of training data, those of the last one."""
     own = (frame.filter(lang_k=k, lang_D=depth) for frame in datasets.values())
     return {frame["split"][0]: frame for frame in own if frame.height}
+
+
+def _alike(frame: pl.DataFrame, trained_on: pl.DataFrame) -> bool:
+    """Return whether prefixes are as long as those that were trained on; complete strings always are."""
+    lengths = [each["length"].max() for each in (frame, trained_on)]
+    return not frame["split"][0].endswith(PREFIX) or lengths[0] == lengths[1]
+
+
+def _unseen(frame: pl.DataFrame, trained_on: pl.DataFrame, entry: dict[str, Any]) -> pl.Series:
+    """Return which strings stand in none of the corpora that some replica of the run was trained on."""
+    own = trained_on.filter(lang_k=entry["k"], lang_D=entry["depth"])
+    corpora = own["corpus_seed"].unique().sort()
+    corpora = corpora[: entry["replicas"] if entry["corpus"] == "per_replica" else 1]
+    text = pl.col("tokens").cast(pl.List(pl.String)).list.join(" ")
+    seen = own.filter(pl.col("corpus_seed").is_in(corpora.to_list())).select(text.unique()).to_series()
+    return frame.select(~text.is_in(seen.to_list())).to_series()
 
 
 def inputs(tokens: NDArray[np.int8], entry: dict[str, Any], depth: int, start: bool) -> Tensor:
@@ -207,27 +237,41 @@ def _evaluate(
 
 
 def _accuracy(
-    run: str, frame: pl.DataFrame, in_distribution: bool, found: metrics.Accuracy, replicas: int
+    run: str,
+    frame: pl.DataFrame,
+    new: pl.Series,
+    in_distribution: bool,
+    found: dict[bool, tuple[metrics.Accuracy, list[metrics.StackScore]]],
+    replicas: int,
 ) -> pl.DataFrame:
+    """Return accuracies on all strings of ``frame``, and on the ``new`` ones, that no replica was trained on
+    (``found[True]``)."""
+    whole = reduce(metrics.Accuracy.add, (part for part, _ in found.values()))
+    unseen = found[True][0] if True in found else None
     return pl.DataFrame(
         {
             "run": run,
             "replica": range(replicas),
             "eval_split": frame["split"][0],
             "in_distribution": in_distribution,
-            **{name: getattr(found, name).numpy() for name in ("acc_close", "acc_all", "acc_thr80")},
+            **{name: getattr(whole, name).numpy() for name in ("acc_close", "acc_all", "acc_thr80")},
+            "acc_close_unseen": unseen.acc_close.numpy() if unseen and unseen.n_close else None,
             "n_sequences": frame.height,
+            "unseen_share": new.sum() / len(new),
             "shortest": frame["length"].min(),
             "longest": frame["length"].max(),
-            "n_close": found.n_close,
-            "n_open_stack": found.n_open_stack,
+            "n_close": whole.n_close,
+            "n_close_unseen": unseen.n_close if unseen else 0,
+            "n_open_stack": whole.n_open_stack,
         }
     )
 
 
 def _stack(
-    run: str, entry: dict[str, Any], split: str, layer: int, score: metrics.StackScore
+    run: str, entry: dict[str, Any], split: str, layer: int, found: dict[bool, metrics.StackScore]
 ) -> pl.DataFrame:
+    """Return the stack scores of a layer on all strings, and on those that no replica was trained on."""
+    score = reduce(metrics.StackScore.add, found.values())
     replica, head = (index.ravel() for index in np.indices(score.hits.shape))
     names = [
         "stack_argmax",
@@ -238,6 +282,7 @@ def _stack(
         "kl_uniform",
     ]
     shares = {name: getattr(score, name).numpy().ravel() for name in names}
+    shares["stack_argmax_unseen"] = found[True].stack_argmax.numpy().ravel() if True in found else None
     if entry["block"] != "stripped":
         shares["same_depth_mass"] = None  # other models do not read depths
     about = {"run": run, "replica": replica, "layer": layer, "head": head, "eval_split": split}
@@ -249,7 +294,8 @@ def _stack(
 
 
 def _maps(ensemble: Ensemble, entry: dict[str, Any], run: str, frame: pl.DataFrame) -> Iterator[Maps]:
-    """Yield attention of every layer on all sequences of a probe, without and with the start token (A2)."""
+    """Yield attention of every layer on all sequences of a probe, without and with the start token (A2); of models with
+    a minimal first layer also without the causal mask, as the authors' release exports their maps."""
     frame = frame.sort("seq_id")
     probe, seq_ids, k = frame["split"][0], frame["seq_id"].to_list(), int(frame["lang_k"][0])
     # A sign each; there may be more types than kinds of bracket.
@@ -265,7 +311,22 @@ def _maps(ensemble: Ensemble, entry: dict[str, Any], run: str, frame: pl.DataFra
                 distances = metrics.variation_distances(pattern_SxRxNxN).numpy()
                 kept = pattern_SxRxNxN if probe in MAPPED.get(run, ()) else None
                 text = f"{START_SIGN if start else ''}{first}"
-                yield Maps(probe, start, layer, head, seq_ids, text, ids.shape[-1], distances, kept)
+                yield Maps(probe, start, True, layer, head, seq_ids, text, ids.shape[-1], distances, kept)
+        if ensemble.spec.block == "stripped" and ensemble.spec.layers == ensemble.spec.heads == 1:
+            pattern_SxRxNxN = _without_mask(ensemble, ids[0]).transpose(0, 1)
+            distances = metrics.variation_distances(pattern_SxRxNxN).numpy()
+            yield Maps(probe, start, False, 1, 0, seq_ids, "", ids.shape[-1], distances, None)
+
+
+def _without_mask(ensemble: Ensemble, ids_SxN: Tensor) -> Tensor:
+    """Return what the attention of a model of one layer and head would be if every query saw all keys, (R, S, N, N)."""
+    x_SxNxM = ensemble.table[ids_SxN]
+    weights, biases = (ensemble.params[f"blocks.0.attn.{name}_QKV"].chunk(3, -1) for name in ("W", "b"))
+    q, k = (
+        torch.einsum("snm,rma->rsna", x_SxNxM, W) + b[:, None, None]
+        for W, b in zip(weights[:2], biases[:2], strict=True)
+    )
+    return (q @ k.transpose(-1, -2) / ensemble.spec.width**0.5).softmax(-1)
 
 
 def _balance(

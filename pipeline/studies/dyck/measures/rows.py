@@ -9,7 +9,8 @@ import numpy as np
 import polars as pl
 
 from pipeline.kit import stats
-from pipeline.studies.dyck.measures.intervals import bootstrapped, pair_means
+from pipeline.kit.shares import share_interval
+from pipeline.studies.dyck.measures.intervals import bootstrapped, contrast, pair_means
 from pipeline.studies.dyck.measures.model import COPY, IN_DISTRIBUTION, Maps, Model
 from pipeline.studies.dyck.names import STACK_LIKE
 
@@ -130,36 +131,44 @@ def _variation(context: Inputs, model: Model, maps: Maps) -> pl.DataFrame:
             "head": maps.head,
             "last_layer": maps.layer == model.entry["layers"],
             "start_included": maps.start,
-            "causal": True,
+            "causal": maps.causal,
             "n_models": len(kept),
             "n_rows": maps.n_rows,
             "variation_mean": mean_S,
             "ci_lo": [lo for lo, _ in intervals],
             "ci_hi": [hi for _, hi in intervals],
             "confidence": context.settings.confidence,
-            "random_baseline": stats.causal_distance(maps.n_rows),
+            "random_baseline": _random(maps),
             "n_excluded": model.replicas - len(kept),
             "excluded_reason": reason,
         }
     )
 
 
+def _random(maps: Maps) -> float:
+    """Return how much random maps of this size vary: rows uniform on the simplex of the keys that a query sees."""
+    n = maps.n_rows
+    return stats.causal_distance(n) if maps.causal else n * float(stats.simplex_distance(n))
+
+
 def _in_distribution(context: Inputs, model: Model) -> Iterator[pl.DataFrame]:
-    """Yield accuracy on data like the training data, of all replicas that did not diverge (claims 3 and 12)."""
-    values = model.column(IN_DISTRIBUTION.get(model.split, ""), "acc_close")
-    if values is not None:
-        kept, _ = model.kept(accurate=False)
-        about = ("in_distribution", "median", "acc_close")
-        yield bootstrapped(context, about, stats.median, [model], [values[kept]])
+    """Yield accuracy on data like the training data, on all strings and on unseen ones, of all replicas that did not
+    diverge (claims 3 and 12)."""
+    for name in ("acc_close", "acc_close_unseen"):
+        values = model.column(IN_DISTRIBUTION.get(model.split, ""), name)
+        if values is not None and not np.isnan(values).all():
+            kept, _ = model.kept(accurate=False)
+            about = ("in_distribution", "median", name)
+            yield bootstrapped(context, about, stats.median, [model], [values[kept]])
 
 
 def _stack_like(context: Inputs, model: Model) -> Iterator[pl.DataFrame]:
-    """Yield the stack score of the last layer, over replicas (claim 4)."""
+    """Yield the stack score of the last layer, over replicas, and the share of those that are stack-like (claim 4)."""
     scores = model.last_stack("stack_argmax")
     if scores is None:
         return
     values = scores[model.kept(accurate=True)[0]]
-    share = (values >= STACK_LIKE).astype(float)
-    for statistic, each in (("mean", values), ("stack-like share", share)):
-        about = ("stack", statistic, "stack_argmax")
-        yield bootstrapped(context, about, stats.mean, [model], [each], accurate=True)
+    about = ("stack", "mean", "stack_argmax")
+    yield bootstrapped(context, about, stats.mean, [model], [values], accurate=True)
+    share = share_interval(values >= STACK_LIKE, context.settings.confidence)
+    yield contrast(context, ("stack", "stack-like share", "stack_argmax"), share, [model])

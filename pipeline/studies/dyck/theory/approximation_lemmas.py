@@ -29,6 +29,7 @@ FLOOR = 0.1  # C
 LAYERS = 1  # L of Lemma 13: inputs of norm up to 4 L
 
 ROUNDING = 1e-12
+ALGEBRA = "algebra, not an experiment"  # size of a row that a computation by hand would decide as well
 
 
 def check(entry: LemmaCheck, theory_id: str, seed: int) -> pl.DataFrame:
@@ -79,7 +80,7 @@ def _lemma_5(draws: int, rng: np.random.Generator) -> list[dict[str, Any]]:
             "check": "lemma-5-printed",
             "statement": "The bound (l2 + e1)(l1 + e2) - l1 l2 as printed is exceeded, in either order of "
             "composition, by numbers: error over bound",
-            "size": "l1=4, e1=0.1, l2=1, e2=0.3",
+            "size": f"{ALGEBRA}: l1=4, e1=0.1, l2=1, e2=0.3",
             "measured": error / composed_printed(first, second),
             "comparison": ">=",
             "bound": 1.1,
@@ -131,7 +132,7 @@ def _lemma_6(draws: int, rng: np.random.Generator) -> list[dict[str, Any]]:
         | {
             "check": "lemma-6-printed",
             "statement": "W_1 as printed, of size 4m x w, multiplies neither m nor 4m entries: products that exist",
-            "size": f"m={M}, w={W}",
+            "size": f"{ALGEBRA}: shapes with m={M}, w={W}",
             "measured": float(sum(_multiply(np.ones((4 * M, W)), np.ones(n)) for n in (M, 4 * M))),
             "comparison": "<=",
             "bound": 0.0,
@@ -169,7 +170,7 @@ def _lemma_7(draws: int, rng: np.random.Generator) -> list[dict[str, Any]]:
         | {
             "check": "lemma-7-printed",
             "statement": "W as printed, in R^m, leaves X'WX without a meaning: products that exist",
-            "size": f"m={M}",
+            "size": f"{ALGEBRA}: shapes with m={M}",
             "measured": float(_multiply(np.ones((M, 1)), y[:, :2])),
             "comparison": "<=",
             "bound": 0.0,
@@ -312,7 +313,7 @@ def _lemma_13(draws: int, rng: np.random.Generator) -> list[dict[str, Any]]:
         y *= np.minimum(1, 4 * LAYERS / np.sqrt((y**2).sum(0)))
         moved = pruning.attend(layer, x, FLOOR) - pruning.attend(layer, y, FLOOR)
         ratios.append(largest(pruning.largest_column(moved) / pruning.largest_column(x - y)))
-    about = {"erratum": "dyck-lemma-13", "size": f"L={LAYERS}"}
+    about = {"erratum": "dyck-lemma-13", "size": f"{ALGEBRA}: the steps of the proof with L={LAYERS}"}
     return [
         {
             "check": "lemma-13",

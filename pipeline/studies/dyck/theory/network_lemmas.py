@@ -312,6 +312,7 @@ def _lemma_20(draws: int, rng: np.random.Generator) -> list[dict[str, Any]]:
             "measured": float(second.T.shape[1] == len(first @ x)),
             "comparison": "<=",
             "bound": 0.0,
+            "size": f"algebra, not an experiment: shapes with n={ENTRIES}",
             "form": "printed",
         },
         about

@@ -7,6 +7,7 @@ subsets would give the slope -log10(2) = -0.301.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,7 +53,7 @@ def check(entry: PruningCheck, theory_id: str, seed: int) -> pl.DataFrame:
                 pruned = pruning.prune(parent, target)
                 x = pruning.random_inputs(M, INPUTS, LENGTH, stream(seed, *names, "inputs"))
                 errors = pruning.approximation_errors(target, pruned, x, FLOOR)
-                checks.append(_error(shape, replica, pruned, errors))
+                checks += _errors(shape, replica, pruned, errors)
                 points.append((n, float(errors.max())))
                 wrong += pruning.illegal(parent, pruned)
                 norms.append(_preparation_norm(parent, target))
@@ -60,25 +61,40 @@ def check(entry: PruningCheck, theory_id: str, seed: int) -> pl.DataFrame:
     return theory.rows("dyck", theory_id, SOURCE, [*checks, *_lemma_4(norms)])
 
 
-def error_check(layers: int, n: int, replica: int) -> str:
-    """Return the name of the row that holds the error of one pruned parent."""
-    return f"pruning-error-l{layers}-n{n}-seed{replica}"
+def error_check(layers: int, n: int, replica: int, what: str = "error") -> str:
+    """Return the name of the row that holds an error of one pruned parent."""
+    return f"pruning-{what}-l{layers}-n{n}-seed{replica}"
 
 
-def _error(
+def _errors(
     shape: pruning.Shape, replica: int, pruned: pruning.Pruned, errors: np.ndarray[Any, Any]
-) -> dict[str, Any]:
-    return {
-        "check": error_check(shape.layers, shape.n, replica),
-        "statement": "The pruned parent computes the target: largest |f~(X) - f(X)| / |X| over random inputs, "
-        f"at most {LARGEST_AT_16:g} with 16 candidates and half as much with each further one",
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows of one pruned parent: its largest and its median error, and the largest error of a weight."""
+    bar = f"at most {LARGEST_AT_16:g} with 16 candidates and half as much with each further one"
+    about = {
         "size": f"L={shape.layers}, n={shape.n}, width {shape.w_large}, {INPUTS} inputs of {LENGTH} columns",
-        "measured": float(errors.max()),
         "comparison": "<=",
         "bound": LARGEST_AT_16 * 2.0 ** (16 - shape.n),
-        "detail": f"median {np.median(errors):.1e}; largest error of a weight {pruned.worst:.1e}; "
-        f"{pruned.kept} of {shape.weights} weights kept",
+        "detail": f"{pruned.kept} of {shape.weights} weights kept",
     }
+    for what, statement, measured in (
+        (
+            "error",
+            "The pruned parent computes the target: largest |f~(X) - f(X)| / |X| over random inputs",
+            errors.max(),
+        ),
+        ("median", "The same error, its median over random inputs", np.median(errors)),
+        (
+            "weight",
+            "Largest error of a weight of the target, as the pruned parent multiplies it",
+            pruned.worst,
+        ),
+    ):
+        yield about | {
+            "check": error_check(shape.layers, shape.n, replica, what),
+            "statement": f"{statement}, {bar}",
+            "measured": float(measured),
+        }
 
 
 def _legal(layers: int, wrong: int, entry: PruningCheck) -> dict[str, Any]:
