@@ -30,7 +30,7 @@ from schemas.theory import rows as theory_rows
 Tables = dict[str, pl.DataFrame]
 NAN = float("nan")
 # What chooses rows; all other numbers are measured.
-KEYS = {"R", "r", "eta", "first_R", "last_R"}
+KEYS = {"limit", "clip", "R", "r", "eta", "first_R", "last_R"}
 # The columns that gates read of each table, and the functions that read them. Steps are whole numbers; -1 is censored.
 Gates = Callable[[Any], Iterable[Gate]]
 READ: dict[str, tuple[list[str], list[Gates]]] = {
