@@ -68,6 +68,8 @@ class Runs(_Shape):
     later: pl.Float64 = pa.Field(nullable=True)
     optimizer: pl.String
     rates: pl.String = pa.Field(description="learning rates")
+    trained: pl.String = pa.Field(isin=["all", "classifier"])
+    attention: pl.String = pa.Field(isin=["relu", "softmax"])
     clip: pl.Float64 = pa.Field(ge=0)
     steps: pl.Int32 = pa.Field(ge=1)
     batch: pl.Int32 = pa.Field(ge=1)
@@ -141,6 +143,10 @@ class LearningRates(_Shape):
     training_loss: pl.Float64 = pa.Field(ge=0, nullable=True, description="median; null if half diverged")
     accuracy: pl.Float64 = pa.Field(ge=0, le=1, nullable=True, description="median, on the judged split")
     chosen: pl.Boolean
+    place: pl.String = pa.Field(
+        isin=["", "inside", "lowest", "highest", "only"],
+        description="of the chosen rate in its grid; else empty",
+    )
 
     class Config:
         """One row per run, corpus and rate."""
@@ -163,7 +169,14 @@ class Accuracy(_Shape):
     most: pl.Float64 = pa.Field(ge=0, le=1, nullable=True)
     n: pl.Int32 = pa.Field(ge=0)
     n_diverged: pl.Int32 = pa.Field(ge=0)
-    n_solved: pl.Int32 = pa.Field(ge=0, description="models with at least analysis.solved")
+    distinct: pl.Int32 = pa.Field(ge=1, description="different sequences of the split")
+    solved: pl.Float64 = pa.Field(
+        gt=0, le=1, description="accuracy from which a model counts as one that learned"
+    )
+    n_solved: pl.Int32 = pa.Field(ge=0)
+    share: pl.Float64 = pa.Field(ge=0, le=1, nullable=True, description="n_solved of n and n_diverged")
+    share_lo: pl.Float64 = pa.Field(ge=0, le=1, nullable=True, description="exact binomial interval")
+    share_hi: pl.Float64 = pa.Field(ge=0, le=1, nullable=True)
     chance: pl.Float64 = pa.Field(gt=0, le=1)
 
     class Config:
@@ -178,11 +191,14 @@ class Contrasts(Result):
     contrast: pl.String
     task: pl.String = pa.Field(isin=TASKS)
     quantity: pl.String
-    statistic: pl.String = pa.Field(isin=["spearman", "largest difference of medians", "median ratio"])
+    statistic: pl.String = pa.Field(
+        isin=["spearman", "largest difference of medians", "median ratio", "median change"]
+    )
     runs: pl.String
     value: pl.Float64 = pa.Field(nullable=True)
     lo: pl.Float64 = pa.Field(nullable=True)
     hi: pl.Float64 = pa.Field(nullable=True)
+    start: pl.Float64 = pa.Field(nullable=True, description="of a change: the median before training")
     p: pl.Float64 = pa.Field(ge=0, le=1, nullable=True)
     confidence: pl.Float64 = pa.Field(gt=0, lt=1)
     n: pl.Int32 = pa.Field(ge=0, description="models")
@@ -195,6 +211,18 @@ class Contrasts(Result):
         """One row per contrast and quantity."""
 
         unique = ["contrast", "quantity"]
+
+
+class Findings(Result):
+    """What was found, in sentences computed from the tables of the experiment."""
+
+    topic: pl.String
+    finding: pl.String = pa.Field(str_length={"min_value": 1})
+
+    class Config:
+        """One sentence for each topic."""
+
+        unique = ["topic"]
 
 
 class Agreement(_Shape):
@@ -259,5 +287,6 @@ SCHEMAS: dict[str, type[pa.DataFrameModel]] = {
     "accuracy": Accuracy,
     "contrasts": Contrasts,
     "agreement": Agreement,
+    "findings": Findings,
     "attention": Attention,
 }

@@ -21,6 +21,8 @@ Names that ``forward`` can record: ``blocks.{l}.attn.pattern`` (R, B, h_l, T, T)
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +40,13 @@ if TYPE_CHECKING:
 
 RECORDED = ("attn.pattern", "out")
 
+# The tensors of a step are a few hundred KB, and glibc gives such memory back and asks for it again at every step, for a
+# quarter of the time of these small models: here it keeps up to 1 GiB (mallopt's M_MMAP_THRESHOLD, M_TRIM_THRESHOLD).
+with contextlib.suppress(OSError, AttributeError):  # another C library
+    _mallopt = ctypes.CDLL("libc.so.6").mallopt
+    _mallopt(-3, 2**30)
+    _mallopt(-1, 2**30)
+
 
 @dataclass(frozen=True)
 class Spec:
@@ -45,7 +54,8 @@ class Spec:
 
     ``heads`` has one number per layer; ``width`` is d', ``length`` the number of positions, that of the longest
     input. ``init`` says where training starts (`initial`), ``later`` and ``readout`` how large W of later
-    layers and the classifier are there: by default what the chapter recommends and what the paper has.
+    layers and the classifier are there: by default what the chapter recommends and what the paper has. With
+    ``frozen`` no gradient reaches W and V: the classifier alone is trained.
     """
 
     layers: int
@@ -58,6 +68,7 @@ class Spec:
     init: str
     later: float = 0.02
     readout: float = 1.0
+    frozen: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "heads", tuple(self.heads))  # JSON knows lists only
@@ -143,7 +154,7 @@ def forward(
         at = f"blocks.{layer}"
         asked = {f"{at}.{name}" for name in RECORDED} & {*record}
         queries = slice(T - 1, T) if layer == spec.layers - 1 and not asked else slice(0, T)
-        W, V = params[f"{at}.W"], params[f"{at}.V"]
+        W, V = (params[f"{at}.{name}"].detach() if spec.frozen else params[f"{at}.{name}"] for name in "WV")
         x_RxBxTxD, pattern_RxBxHxTxQ = _layer(spec.attention, W, V, x_RxBxTxD, queries)
         for name, value in zip(RECORDED, (pattern_RxBxHxTxQ, x_RxBxTxD), strict=True):
             if f"{at}.{name}" in record:
@@ -160,18 +171,16 @@ def _layer(
     x_RxBxTxD = x_RxBxTxD.expand(R, B, T, D)
     q_RxBxQxD = x_RxBxTxD[:, :, queries]
     Q = q_RxBxQxD.shape[2]
-    # (W_i q) of all heads in one product: rows q, columns (head, d').
+    # (W_i q) of all heads in one product, and a row of scores for each query and head: few products, none small.
     stacked = W_RxHxDxD.reshape(R, H * D, D).transpose(1, 2)
-    asked_RxBxHxDxQ = (
-        torch.bmm(q_RxBxQxD.reshape(R, B * Q, D), stacked).view(R, B, Q, H, D).permute(0, 1, 3, 4, 2)
-    )
-    scores_RxBxHxTxQ = torch.matmul(x_RxBxTxD[:, :, None], asked_RxBxHxDxQ)
-    pattern_RxBxHxTxQ = scores_RxBxHxTxQ.softmax(-2) if attention == "softmax" else scores_RxBxHxTxQ.relu()
-    read_RxBxHxQxD = torch.matmul(pattern_RxBxHxTxQ.transpose(-1, -2), x_RxBxTxD[:, :, None])
-    flat = read_RxBxHxQxD.transpose(2, 3).reshape(R, B * Q, H * D)
+    asked = torch.bmm(q_RxBxQxD.reshape(R, B * Q, D), stacked).view(R * B, Q * H, D)
+    keys = x_RxBxTxD.reshape(R * B, T, D)
+    scores = torch.bmm(asked, keys.transpose(1, 2))
+    pattern = scores.softmax(-1) if attention == "softmax" else scores.relu()
+    flat = torch.bmm(pattern, keys).view(R, B * Q, H * D)
     values = V_RxHxDxD.transpose(2, 3).reshape(R, H * D, D)
     mixed_RxBxQxD = torch.bmm(flat, values).view(R, B, Q, D) / H
-    return q_RxBxQxD + mixed_RxBxQxD, pattern_RxBxHxTxQ
+    return q_RxBxQxD + mixed_RxBxQxD, pattern.view(R, B, Q, H, T).permute(0, 1, 3, 4, 2)
 
 
 def load(path: Path) -> Ensemble:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -16,6 +17,7 @@ from pipeline.store import tables
 from schemas.depth.datasets import Sequences
 
 SCHEMA = Sequences
+SMALL = ("unseen_repetition", "unseen_token")  # enumerated where that takes no more sequences than a sample
 SHARE = 2**16  # sequences drawn from one stream: a longer dataset begins with the shorter one
 
 
@@ -57,6 +59,8 @@ def _question_answering(entry: Any, rng: Any) -> Samples:
 def _template_matching(entry: Any, rng: Any) -> Samples:
     """Yield the splits of template matching, where one in five substitutions is kept from training.
 
+    Where there are few sequences (`SMALL`), all of them are evaluated instead of a sample.
+
     For the template AAA a substitution is one token, not a combination of tokens which were seen together
     with others, so AAA has a split of its own.
     """
@@ -68,12 +72,38 @@ def _template_matching(entry: Any, rng: Any) -> Samples:
         "unseen_token": (entry.held, (known, entry.d1), None, None),
     }
     for split, (n, tokens, held_out, classes) in kinds.items():
+        every = _every(entry.l, tokens, entry.d1, held_out, classes) if split in SMALL else None
+        if every is not None and 0 < len(every.label_N) <= n:
+            yield split, 0, every
+            continue
         for generator, part in _parts(rng, n, split):
             yield (
                 split,
                 0,
                 tasks.template_matching(generator, part, entry.l, tokens, entry.d1, held_out, classes),
             )
+
+
+def _every(
+    l: int,
+    tokens: tuple[int, int],
+    d1: int,
+    held_out: bool | None,
+    classes: tuple[int, int] | None,  # noqa: E741
+) -> tasks.Sample:
+    """Return every sequence of a split once, or as often as its template needs to be as frequent as the others."""
+    templates = tasks.templates(l)
+    found = {}
+    for label in range(*(classes or (0, len(templates)))):
+        template = templates[label]
+        filled = itertools.permutations(range(*tokens), int(template.max()) + 1)
+        rows = np.array(list(filled), int)[:, template]
+        found[label] = rows if held_out is None else rows[tasks.is_held_out(rows) == held_out]
+    most = max(map(len, found.values()))
+    rows = np.concatenate([np.resize(part, (most, l)) for part in found.values()])
+    label_N = np.repeat(list(found), most)
+    ids = np.concatenate([rows, np.full((len(rows), 1), d1)], 1)
+    return tasks.Sample(ids, label_N, np.zeros((len(rows), 0), int), label_N)
 
 
 def _contextual(entry: Any, rng: Any) -> Samples:

@@ -117,6 +117,9 @@ class Run(GridRunEntry):
     heads: list[Positive] = Field(min_length=1, max_length=6, description="of each layer")
     attention: Literal["relu", "softmax"]
     width: Positive = Field(description="d'")
+    trained: Literal["all", "classifier"] = Field(
+        description="with 'classifier' attention stays as it starts (W and V frozen)"
+    )
     init: Literal["memorization", "construction", "random"] = Field(
         description="W uniform in [0, 1) (DEP-R1 for sc); from a construction (DEP-R1 else); everything normal (DEP-R2)"
     )

@@ -69,7 +69,8 @@ def _spec(entry: Run, shape: dict[str, Any], outputs: int) -> attention_only.Spe
     sizes = {name: value for name in ("later", "readout") if (value := getattr(entry, name)) is not None}
     return attention_only.Spec(
         layers=len(entry.heads), heads=tuple(entry.heads), attention=entry.attention, width=entry.width, length=n,
-        inputs=d, outputs=outputs if task in ("sc", "tm") else d, init=init, **sizes,
+        inputs=d, outputs=outputs if task in ("sc", "tm") else d, init=init,
+        frozen=entry.trained == "classifier", **sizes,
     )  # fmt: skip
 
 

@@ -10,8 +10,8 @@ import polars as pl
 
 from pipeline.kit import stats
 from pipeline.kit.inputs import Inputs
-from pipeline.studies.depth.measures import training
-from pipeline.studies.depth.measures.contrasts import STEPS, Parts, interval, row, steps_to
+from pipeline.studies.depth.measures import findings, training
+from pipeline.studies.depth.measures.contrasts import STEPS, Parts, interval, row, share_interval, steps_to
 from pipeline.studies.depth.measures.runs import read
 from pipeline.studies.depth.names import RATIOS
 
@@ -22,8 +22,29 @@ def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
     own = [run for run in runs.values() if run.entry["experiment"] == "exp-3"]
     parts = {name: training.endings(context, run).filter("chosen") for name, run in runs.items()}
     ratios = [found for name, pair in RATIOS.items() for found in _ratio(context, parts, name, *pair)]
-    found = [pl.DataFrame(ratios, infer_schema_length=None)] if ratios else []
-    return training.tables(context, own) | {"contrasts": found}
+    if not ratios:
+        return training.tables(context, own) | {"contrasts": [], "findings": []}
+    contrasts = pl.DataFrame(ratios, infer_schema_length=None)
+    told = findings.of_context(parts, lambda part: _ended(context, part), contrasts)
+    return training.tables(context, own) | {"contrasts": [contrasts], "findings": findings.table(told)}
+
+
+def _ended(context: Inputs, part: pl.DataFrame) -> dict[str, Any]:
+    """Return how the models of one run ended: medians, and the share that solve the task with its interval."""
+    kept = part.filter(pl.col("diverged_at").is_null())
+    solved = int((kept["accuracy"] >= context.settings.threshold).sum())
+    share = share_interval(solved, part.height, context.settings.confidence)
+    return {
+        "lr": part["lr"][0],
+        "value": kept["accuracy"].median(),
+        "context": kept["context"].median(),
+        "chance": part["chance_context"][0],
+        "n": kept.height,
+        "n_diverged": part.height - kept.height,
+        "n_solved": solved,
+        "share_lo": share.lo,
+        "share_hi": share.hi,
+    }
 
 
 def _ratio(context: Inputs, known: Parts, name: str, first: str, second: str) -> Iterator[dict[str, Any]]:

@@ -12,7 +12,7 @@ from scipy import stats as scipy_stats
 
 from pipeline.kit import stats
 from pipeline.kit.inputs import Inputs
-from pipeline.studies.depth.measures import training
+from pipeline.studies.depth.measures import findings, training
 from pipeline.studies.depth.measures.contrasts import FINAL, STEPS, Parts, interval, row, steps_to
 from pipeline.studies.depth.measures.runs import read
 from pipeline.studies.depth.names import GENERALIZATION, MEMORIZATION, REASONING
@@ -31,7 +31,11 @@ def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
             found += _rank(context, parts, "heads of one layer", of)
         else:
             found += _spread(context, parts, "heads of two layers", of)
-    return {"contrasts": [pl.DataFrame(found, infer_schema_length=None)] if found else []}
+    if not found:
+        return {"contrasts": [], "findings": []}
+    contrasts = pl.DataFrame(found, infer_schema_length=None)
+    rates = pl.concat([run.rates for run in runs.values()])
+    return {"contrasts": [contrasts], "findings": findings.table(findings.of_heads(rates, contrasts))}
 
 
 def _rank(context: Inputs, known: Parts, name: str, of: list[str]) -> Iterator[dict[str, Any]]:

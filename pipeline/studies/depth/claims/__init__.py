@@ -41,5 +41,6 @@ def judge(context: Results) -> pl.DataFrame:
         *theory.constructions(checks),
         *theory.impossibility(checks),
         *training.attention(context.table("agreement")),
+        *training.likeness(contrasts),
     ]
     return verdicts.table(gates, STATEMENTS, context.study, context.scale, context.params_hash)

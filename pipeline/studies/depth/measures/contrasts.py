@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from scipy import stats as scipy_stats
 
 from pipeline.kit import stats
 from pipeline.kit.inputs import Inputs
@@ -36,9 +37,20 @@ def interval(
     )  # fmt: skip
 
 
+def share_interval(solved: int, models: int, confidence: float) -> stats.Interval:
+    """Return the share of models that solve a task with its exact binomial interval (Clopper and Pearson 1934).
+
+    A bootstrap of 0 of 5 would say 0 to 0.
+    """
+    if not models:
+        return stats.Interval(np.nan, np.nan, np.nan)
+    found = scipy_stats.binomtest(solved, models).proportion_ci(confidence, method="exact")
+    return stats.Interval(solved / models, float(found.low), float(found.high))
+
+
 def row(
     context: Inputs, name: str, quantity: str, statistic: str, parts: list[pl.DataFrame], found: stats.Interval,
-    p: float = np.nan, censored: int = 0,
+    p: float = np.nan, censored: int = 0, start: float = np.nan,
 ) -> dict[str, Any]:  # fmt: skip
     """Return a row of the table of contrasts about the runs ``parts``."""
     return {
@@ -50,6 +62,7 @@ def row(
         "value": found.value,
         "lo": found.lo,
         "hi": found.hi,
+        "start": float(start),
         "p": float(p),
         "confidence": context.settings.confidence,
         "n": sum(part.height for part in parts),

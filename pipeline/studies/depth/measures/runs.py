@@ -40,6 +40,7 @@ class Run:
     shape: dict[str, Any]  # task, k, l, d1, d2
     offered: int  # answers of a context
     classes: dict[str, int]  # labels that occur in a split
+    distinct: dict[tuple[str, int], int]  # different sequences of each split and corpus
     corpora: list[Corpus]
     lr: list[float]
     replica: list[int]
@@ -123,10 +124,14 @@ def _read(context: Inputs, name: str, dataset: Callable[[str], pl.DataFrame]) ->
         for part in frame.partition_by("corpus", maintain_order=True)
     ]
     classes = dict(frame.group_by("split").agg(pl.col("label").n_unique()).iter_rows())
+    distinct = {
+        (split, number): len(np.unique(_ids(part), axis=0))
+        for (split, number), part in frame.group_by("split", "corpus")
+    }
     lr, replica = header["lr"], header["streams"]
     diverged = {int(model): step for model, step in header["diverged"].items()}
     run = Run(
-        name, entry, attention_only.Spec(**header["spec"]), shape, len(frame["candidates"][0]), classes, corpora, lr,
+        name, entry, attention_only.Spec(**header["spec"]), shape, len(frame["candidates"][0]), classes, distinct, corpora, lr,
         replica, diverged, context.curves(name), np.zeros(len(lr), bool), pl.DataFrame(),
     )  # fmt: skip
     chosen, rates = _choose(run)
@@ -135,10 +140,12 @@ def _read(context: Inputs, name: str, dataset: Callable[[str], pl.DataFrame]) ->
 
 def _corpus(part: pl.DataFrame, task: str, probes: int) -> Corpus:
     train, judged = part.filter(split="train"), part.filter(split=JUDGED[task]).head(probes)
-    ids = judged["tokens"].to_arrow().flatten().to_numpy(zero_copy_only=False).reshape(judged.height, -1)
-    return Corpus(
-        int(part["hops"][0]), train.height, ids.astype(np.int64), judged["right"].to_numpy().astype(int)
-    )
+    return Corpus(int(part["hops"][0]), train.height, _ids(judged), judged["right"].to_numpy().astype(int))
+
+
+def _ids(part: pl.DataFrame) -> NDArray[np.int64]:
+    flat = part["tokens"].to_arrow().flatten().to_numpy(zero_copy_only=False)
+    return flat.reshape(part.height, -1).astype(np.int64)
 
 
 def _choose(run: Run) -> tuple[NDArray[np.bool_], pl.DataFrame]:
@@ -158,6 +165,12 @@ def _choose(run: Run) -> tuple[NDArray[np.bool_], pl.DataFrame]:
         }
         medians = {lr: float(np.median(loss[models])) for lr, models in of.items()}
         best = min(medians, key=lambda lr: medians[lr])
+        rates = list(medians)
+        place = (
+            "only" if len(rates) == 1
+            else "lowest" if best == rates[0]
+            else "highest" if best == rates[-1] else "inside"
+        )  # fmt: skip
         chosen[of[best]] = True
         for lr, models in of.items():
             finite = accuracy[models][~np.isnan(accuracy[models])]
@@ -170,6 +183,7 @@ def _choose(run: Run) -> tuple[NDArray[np.bool_], pl.DataFrame]:
                     "training_loss": medians[lr] if np.isfinite(medians[lr]) else None,
                     "accuracy": float(np.median(finite)) if len(finite) else None,
                     "chosen": lr == best,
+                    "place": place if lr == best else "",
                 }
             )
     return chosen, pl.DataFrame(rows, infer_schema_length=None)

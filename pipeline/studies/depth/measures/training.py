@@ -13,8 +13,8 @@ from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
 from pipeline.studies.depth.measures import attention
 from pipeline.studies.depth.measures import runs as trained
-from pipeline.studies.depth.measures.contrasts import interval
-from pipeline.studies.depth.names import JUDGED
+from pipeline.studies.depth.measures.contrasts import interval, share_interval
+from pipeline.studies.depth.names import IN_CONTEXT, JUDGED
 from schemas.depth.tables import SPLITS
 
 
@@ -47,7 +47,19 @@ def _runs(run: trained.Run) -> pl.DataFrame:
     """Return what was trained, a row for each corpus."""
     entry, spec = run.entry, run.spec
     weights = sum(int(np.prod(shape)) for shape in trained.attention_only.shapes(spec).values())
-    same = ("dataset", "init", "readout", "later", "optimizer", "clip", "steps", "batch", "width")
+    same = (
+        "dataset",
+        "init",
+        "readout",
+        "later",
+        "optimizer",
+        "trained",
+        "attention",
+        "clip",
+        "steps",
+        "batch",
+        "width",
+    )
     about = {name: entry[name] for name in same} | {
         "d1": run.shape["d1"],
         "d2": run.shape["d2"],
@@ -114,7 +126,9 @@ def _first_step(curves: pl.DataFrame, split: str, threshold: float) -> dict[int,
 
 def accuracy(context: Inputs, run: trained.Run) -> Iterator[dict[str, Any]]:
     """Yield rows of the table ``accuracy``: final accuracy of the models at the chosen rates."""
-    for corpus in run.corpora:
+    settings = context.settings
+    solved = settings.threshold if run.task == IN_CONTEXT else settings.solved
+    for number, corpus in enumerate(run.corpora):
         models = [m for m in run.models if run.chosen[m] and run.corpus(m) is corpus]
         kept = [m for m in models if m not in run.diverged]
         for split in filter(run.has, SPLITS):
@@ -123,6 +137,8 @@ def accuracy(context: Inputs, run: trained.Run) -> Iterator[dict[str, Any]]:
             for metric, chance in chances.items():
                 values = run.last(metric, split)[kept]
                 found = interval(context, stats.median, values, names=(run.name, split, metric))
+                n_solved = int((values >= solved).sum())  # a model that diverged has not solved anything
+                share = share_interval(n_solved, len(models), settings.confidence)
                 yield run.about(corpus) | {
                     "lr": run.lr[models[0]],
                     "split": split,
@@ -130,11 +146,16 @@ def accuracy(context: Inputs, run: trained.Run) -> Iterator[dict[str, Any]]:
                     "value": found.value,
                     "lo": found.lo,
                     "hi": found.hi,
-                    "confidence": context.settings.confidence,
+                    "confidence": settings.confidence,
                     "least": values.min() if kept else None,
                     "most": values.max() if kept else None,
                     "n": len(kept),
                     "n_diverged": len(models) - len(kept),
-                    "n_solved": int((values >= context.settings.solved).sum()),
+                    "distinct": run.distinct[split, number],
+                    "solved": solved,
+                    "n_solved": n_solved,
+                    "share": share.value,
+                    "share_lo": share.lo,
+                    "share_hi": share.hi,
                     "chance": chance,
                 }
