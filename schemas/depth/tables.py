@@ -217,6 +217,7 @@ class Findings(Result):
     """What was found, in sentences computed from the tables of the experiment."""
 
     topic: pl.String
+    leads: pl.Boolean = pa.Field(description="is it among what the page begins with?")
     finding: pl.String = pa.Field(str_length={"min_value": 1})
 
     class Config:

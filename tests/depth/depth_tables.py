@@ -11,12 +11,18 @@ import polars as pl
 from pipeline.store import tables
 from pipeline.studies.depth.names import (
     CONTEXTUAL,
+    CONTEXTUAL_PUBLISHED,
+    FROZEN,
     GENERALIZATION,
     JUDGED,
+    LIKENESS,
     MEMORIZATION,
     ONE_LAYER,
     PROBES,
     REASONING,
+    SIZES,
+    SOFTMAX,
+    TWO_LAYERS_HEADS,
 )
 from schemas.depth.tables import SCHEMAS
 
@@ -40,7 +46,12 @@ RUNS: list[tuple[str, str, str, str, int, int]] = [
     (ONE_LAYER["ic_tm"], "ic_tm", "1", "control", K, 0),
     ("depth-ic-tm-l2-adam", "ic_tm", "1, 1", "ablation", K, 0),
     ("depth-ic-tm-l3-adam", "ic_tm", "1, 1, 1", "ablation", K, 0),
-    ("depth-ic-tm-l3-published", "ic_tm", "1, 1, 1", "ablation", K, 0),
+    *((CONTEXTUAL_PUBLISHED[layers], "ic_tm", ", ".join("1" * layers), "ablation", K, 0) for layers in (2, 3, 4)),
+    (TWO_LAYERS_HEADS, "ic_tm", "1, 6", "ablation", K, 0),
+    (SIZES, "sc", "1", "control", 0, 0),
+    *((run, "sc", "1", "control", 0, 0) for run in FROZEN.values()),
+    (SOFTMAX["ic_qa"], "ic_qa", "1, 1", "ablation", 4, 0),
+    (SOFTMAX["tm"], "tm", "1, 1", "ablation", 0, 0),
     ("depth-ic-tm-k2-heads112", "ic_tm", "1, 1, 2", "exp-3", K, 0),
     ("depth-ic-tm-k4-heads111", "ic_tm", "1, 1, 1", "exp-3", 4, 0),
     ("depth-ic-tm-k4-heads1111", "ic_tm", "1, 1, 1, 1", "exp-3", 4, 0),
@@ -53,7 +64,7 @@ RUNS: list[tuple[str, str, str, str, int, int]] = [
 def shape(run: str, task: str, heads: str, experiment: str, k: int, hops: int) -> dict[str, Any]:
     layers = len(heads.split(", "))
     return {"run": run, "experiment": experiment, "task": task, "layers": layers, "heads": heads, "k": k,
-            "l": 3 if "tm" in task else 0, "hops": hops, "sequences": 100}  # fmt: skip
+            "l": 3 if "tm" in task else 0, "hops": hops, "sequences": 500 if SIZES in run else 100}  # fmt: skip
 
 
 def learned(about: dict[str, Any]) -> bool:
@@ -61,7 +72,7 @@ def learned(about: dict[str, Any]) -> bool:
         return bool(about["layers"] > about["hops"])
     return bool(
         about["layers"] >= LEARNS[about["task"]]
-        and not about["run"].endswith(("random", "random-adam", "published"))
+        and not about["run"].endswith(("random", "random-adam", "frozen"))
     )
 
 
@@ -148,7 +159,9 @@ def accuracy() -> pl.DataFrame:
                 row = {name: value_ for name, value_ in about.items() if name != "chosen"}
                 rows.append(row | {"lr": 0.01, "split": split, "among": among, "value": value, "lo": value - 0.005,
                                    "hi": value, "confidence": 0.95, "least": value - 0.01, "most": value, "n": 2,
-                                   "n_diverged": 0, "n_solved": 2 * (value > 0.99), "chance": chance})  # fmt: skip
+                                   "n_diverged": 0, "distinct": 50, "solved": 0.99, "n_solved": 2 * (value > 0.99),
+                                   "share": float(value > 0.99), "share_lo": 0.6 * (value > 0.99), "share_hi": 1.0,
+                                   "chance": chance})  # fmt: skip
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
@@ -159,7 +172,8 @@ def learning_rates() -> pl.DataFrame:
             about = shape(*given) | {"chosen": lr == 0.01}
             end = curve(about, STEPS)
             rows.append(
-                about | {"lr": lr, "n": 2, "n_diverged": 0, "training_loss": -math.log(end), "accuracy": end}
+                about | {"lr": lr, "n": 2, "n_diverged": 0, "training_loss": -math.log(end), "accuracy": end,
+                         "place": "highest" if lr == 0.01 else ""}
             )
     return pl.DataFrame(rows, infer_schema_length=None)
 
@@ -171,6 +185,7 @@ def contrasts() -> pl.DataFrame:
         "n_censored": 0,
         "n_diverged": 0,
         "runs": "some",
+        "start": None,
     }
     rows = pl.DataFrame(
         [
@@ -180,9 +195,13 @@ def contrasts() -> pl.DataFrame:
                      "statistic": "largest difference of medians", "value": 0.01, "p": None},
             about | {"contrast": "heads of two layers, tm", "task": "tm", "quantity": "final accuracy",
                      "statistic": "largest difference of medians", "value": 0.01, "p": None},
-            about | {"contrast": "four layers against three", "task": "ic_tm", "quantity": "steps_to_95",
+            *(about | {"contrast": f"four layers against three{start}", "task": "ic_tm", "quantity": "steps_to_95",
+                       "statistic": "median ratio", "value": 0.5, "p": None} for start in ("", ", published start")),
+            *(about | {"contrast": name, "task": "tm", "quantity": "cosine", "statistic": "median change",
+                       "value": 0.1, "p": None, "start": 0.5} for name in LIKENESS.values()),
+            about | {"contrast": "attention that learns, N=100", "task": "sc", "quantity": "steps_to_95",
                      "statistic": "median ratio", "value": 0.5, "p": None},
-        ]
+        ], infer_schema_length=None
     )  # fmt: skip
     return rows.with_columns(lo=pl.col("value") - 0.001, hi=pl.col("value") + 0.001)
 
@@ -245,7 +264,7 @@ def examples() -> pl.DataFrame:
 def runs() -> pl.DataFrame:
     about = {"dataset": "depth-x", "d1": 20, "d2": 20, "length": 14, "outputs": 41, "width": 55, "weights": 5000,
              "init": "construction", "constructed": "copying", "readout": 1.0, "later": 0.02, "optimizer": "sgd",
-             "rates": "0.003, 0.01", "clip": 0.0, "steps": STEPS, "batch": 64, "replicas": 2}  # fmt: skip
+             "rates": "0.003, 0.01", "trained": "all", "attention": "relu", "clip": 0.0, "steps": STEPS, "batch": 64, "replicas": 2}  # fmt: skip
     return pl.DataFrame(
         shape(*given) | about | {"init": "random" if "random" in given[0] else "construction",
                                  "optimizer": "adam" if "adam" in given[0] else "sgd",
@@ -254,12 +273,16 @@ def runs() -> pl.DataFrame:
     )  # fmt: skip
 
 
+def findings() -> pl.DataFrame:
+    return pl.DataFrame({"topic": ["unseen tokens"], "leads": [True], "finding": ["Two layers classify some of them."]})
+
+
 def every() -> dict[str, pl.DataFrame]:
     """All tables, valid."""
     made = {
         "examples": examples(), "runs": runs(), "curves": curves(), "summary": summary(), "accuracy": accuracy(),
         "learning_rates": learning_rates(), "contrasts": contrasts(), "agreement": agreement(),
-        "attention": attention(),
+        "attention": attention(), "findings": findings(),
     }  # fmt: skip
     stamp = {"scale": "quick", "params_hash": "0" * 32}
     return {name: tables.conform([frame], SCHEMAS[name], **stamp) for name, frame in made.items()}

@@ -21,7 +21,7 @@ from pipeline.studies.depth.measures import attention, contrasts, runs, training
 CONTEXT: Any = SimpleNamespace(
     seed=1,
     study="depth",
-    settings=SimpleNamespace(resamples=200, confidence=0.9, solved=0.99),
+    settings=SimpleNamespace(resamples=200, confidence=0.9, solved=0.99, threshold=0.95),
 )
 
 
@@ -41,7 +41,7 @@ def run(losses: list[list[float]], diverged: dict[int, int], corpora: int = 1) -
     spec = attention_only.Spec(1, (1,), "relu", 7, 3, 4, 2, "memorization")
     parts = [runs.Corpus(0, c + 1, np.zeros((1, 3), int), np.zeros(1, int)) for c in range(corpora)]
     return runs.Run(
-        "run", {"experiment": "exp-1"}, spec, shape, 0, {}, parts,
+        "run", {"experiment": "exp-1"}, spec, shape, 0, {}, {("train", c): c + 1 for c in range(corpora)}, parts,
         [0.1 * (i + 1) for i in range(len(losses)) for _ in range(replicas)],
         list(range(replicas)) * len(losses), diverged, curves, np.zeros(len(flat), bool), pl.DataFrame(),
     )  # fmt: skip
@@ -51,6 +51,23 @@ def test_the_rate_of_the_lowest_median_training_loss_is_chosen() -> None:
     chosen, rates = runs._choose(run([[3.0, 3.0, 0.1], [2.0, 2.0, 9.0], [4.0, 4.0, 4.0]], {}))
     assert chosen.tolist() == [False] * 3 + [True] * 3 + [False] * 3
     assert rates["training_loss"].to_list() == [3.0, 2.0, 4.0]
+
+
+@pytest.mark.parametrize(
+    ("losses", "place"),
+    [([3.0, 1.0, 2.0], "inside"), ([1.0, 2.0, 3.0], "lowest"), ([3.0, 2.0, 1.0], "highest"), ([1.0], "only")],
+)
+def test_a_rate_at_an_edge_of_its_grid_is_marked(losses: list[float], place: str) -> None:
+    _, rates = runs._choose(run([[loss, loss] for loss in losses], {}))
+    assert rates.filter("chosen")["place"].to_list() == [place]
+    assert set(rates.filter(~pl.col("chosen"))["place"]) <= {""}
+
+
+def test_the_interval_of_a_share_is_exact() -> None:
+    """Clopper and Pearson: none of four is 0 to 1 - (0.05 / 2)^(1/4), which a bootstrap calls 0 to 0."""
+    none, every = contrasts.share_interval(0, 4, 0.95), contrasts.share_interval(5, 5, 0.95)
+    assert none == pytest.approx((0.0, 0.0, 1 - 0.025**0.25)) and every == pytest.approx((1.0, 0.025**0.2, 1.0))
+    assert all(math.isnan(x) for x in contrasts.share_interval(0, 0, 0.95))
 
 
 def test_models_that_diverged_count_as_infinite() -> None:

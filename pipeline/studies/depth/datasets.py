@@ -85,11 +85,11 @@ def _template_matching(entry: Any, rng: Any) -> Samples:
 
 
 def _every(
-    l: int,
+    l: int,  # noqa: E741 (the paper's letter)
     tokens: tuple[int, int],
     d1: int,
     held_out: bool | None,
-    classes: tuple[int, int] | None,  # noqa: E741
+    classes: tuple[int, int] | None,
 ) -> tasks.Sample:
     """Return every sequence of a split once, or as often as its template needs to be as frequent as the others."""
     templates = tasks.templates(l)

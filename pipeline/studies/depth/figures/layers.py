@@ -11,9 +11,31 @@ from pipeline.kit import charts
 from pipeline.kit.charts import Figure
 from pipeline.kit.results import Results
 from pipeline.studies.depth.figures import common
-from pipeline.studies.depth.names import CONTEXTUAL, GENERALIZATION, MEMORIZATION, REASONING
+from pipeline.studies.depth.names import (
+    CONTEXTUAL,
+    CONTEXTUAL_ADAM,
+    CONTEXTUAL_PUBLISHED,
+    FROZEN,
+    GENERALIZATION,
+    MEMORIZATION,
+    ONE_LAYER,
+    REASONING,
+    SIZES,
+    SOFTMAX,
+    TWO_LAYERS_HEADS,
+)
 
 FIGURE_2 = {"sc": MEMORIZATION, "ic_qa": REASONING, "tm": GENERALIZATION, "ic_tm": CONTEXTUAL}
+# What sets a run apart from the one of its task and depth in Figure 2.
+APART = {
+    SIZES: "more sequences",
+    TWO_LAYERS_HEADS: "2l heads",
+    **dict.fromkeys(FROZEN.values(), "attention frozen"),
+    **dict.fromkeys(ONE_LAYER.values(), "uniform start"),
+    **dict.fromkeys(SOFTMAX.values(), "softmax"),
+    **dict.fromkeys(CONTEXTUAL_PUBLISHED.values(), "published start"),
+    **dict.fromkeys(CONTEXTUAL_ADAM.values(), "Adam"),
+}
 OUTPUTS, CONTEXT = "all outputs", "the context's answers"
 OTHERS = {
     "unseen_token": "all outputs, unseen tokens",
@@ -58,7 +80,7 @@ def final_accuracy(context: Results) -> Figure:
     """Final accuracy by task and depth, with intervals and both levels of chance (claims 1 to 4)."""
     name = "Final accuracy by depth"
     other = pl.col("split").is_in(list(OTHERS))
-    shown = pl.col("experiment").is_in(["exp-1", "control"])
+    shown = pl.col("experiment").is_in(["exp-1", "control", "ablation"])
     table = context.table("accuracy").filter(common.JUDGED_SPLIT | other, pl.col("n") > 0, shown)
     if not table.height:
         return charts.empty(name, "no run was trained")
@@ -73,8 +95,10 @@ def final_accuracy(context: Results) -> Figure:
         .when(task="tm").then(pl.format("{}, l={}", depth, "l"))
         .otherwise(pl.format("{}, k={}", depth, "k"))
     )  # fmt: skip
+    apart = pl.col("run").replace_strict(APART, default=None, return_dtype=pl.String)
     row = (
-        pl.when(experiment="control").then(pl.format("{}, uniform start", depth))
+        pl.when(apart.is_not_null(), task="sc").then(pl.format("{}, {}, N={}", depth, apart, "sequences"))
+        .when(apart.is_not_null()).then(pl.format("{}, {}", depth, apart))
         .when(several).then(size).otherwise(depth)
     )  # fmt: skip
     data = table.select(
@@ -221,4 +245,5 @@ def contextual_settings(context: Results) -> Figure:
 def _setting(row: dict[str, Any]) -> str:
     """Return how a run was set, as in ``3 layers, SGD, classifier 0.01``."""
     optimizer = {"sgd": "SGD", "adam": "Adam"}.get(row["optimizer"], row["optimizer"])
-    return f"{common.layers(row['layers'])}, {optimizer}, classifier {row['readout']:g}"
+    heads = "" if set(row["heads"]) <= set("1, ") else f" [{row['heads']}]"
+    return f"{common.layers(row['layers'])}{heads}, {optimizer}, classifier {row['readout']:g}"

@@ -17,7 +17,6 @@ from pipeline.studies.depth.names import (
     GENERALIZATION,
     JUDGED,
     LIKENESS,
-    MEMORIZATION,
     ONE_LAYER,
     REASONING,
     SOFTMAX,
@@ -26,12 +25,16 @@ from pipeline.studies.depth.names import (
 
 Row = dict[str, Any]
 Found = Iterator[tuple[str, str]]  # topic and sentence
+# Topics with which the page begins: what the source does not say.
+LEADING = ("frozen attention", "unseen tokens", "likeness", "published start", "two layers", "heads", "hops")
 EDGES = {"lowest": "the lowest", "highest": "the highest", "only": "the only one"}
 
 
 def table(sentences: Found) -> list[pl.DataFrame]:
     """Return the table of ``sentences``, a row for each topic."""
-    rows = [{"topic": topic, "finding": sentence} for topic, sentence in sentences]
+    rows = [
+        {"topic": topic, "leads": topic.startswith(LEADING), "finding": sentence} for topic, sentence in sentences
+    ]
     return [pl.DataFrame(rows)] if rows else []
 
 
@@ -49,8 +52,10 @@ def of_layers(
                 yield (
                     f"frozen attention, {_size(n, width)}",
                     (
-                        f"With attention frozen at its start, a classifier alone gives {_number(ours['value'])} of {n} "
-                        f"sequences their label (width {width}: {_size(n, width)}); where attention learns as well it is "
+                        f"With attention frozen at its start, a classifier alone gives "
+                        f"{_number(ours['value'])} of {n} "
+                        f"sequences their label (width {width}: {_size(n, width)}); where attention "
+                        f"learns as well it is "
                         f"{_number(full['value'])}"
                         + ("." if ratio is None else f", in {_number(ratio)} times the steps to 95%.")
                     ),
@@ -61,8 +66,10 @@ def of_layers(
         yield (
             "unseen tokens",
             (
-                f"Two layers that classify {_number(known['value'])} of unseen combinations ({known['distinct']} different "
-                f"ones) classify {_number(unseen['value'])} of the {unseen['distinct']} sequences of tokens that training "
+                f"Two layers that classify {_number(known['value'])} of unseen combinations "
+                f"({known['distinct']} different "
+                f"ones) classify {_number(unseen['value'])} of the {unseen['distinct']} sequences of "
+                f"tokens that training "
                 "never showed; the construction classifies all of them."
             ),
         )
@@ -71,7 +78,8 @@ def of_layers(
             yield (
                 f"starts, {task}",
                 (
-                    f"Two layers solve {task} ({_number(row['solved'])} or more) from {_share(row)}; the median is "
+                    f"Two layers solve {task} ({_number(row['solved'])} or more) from {_share(row)}; the "
+                    f"median is "
                     f"{_number(row['value'])}, the least {_number(row['least'])}."
                 ),
             )
@@ -83,7 +91,8 @@ def of_layers(
             yield (
                 f"softmax, {name}",
                 (
-                    f"Two layers with softmax attention, one head each, reach {_number(row['value'])} on {name}: solved from "
+                    f"Two layers with softmax attention, one head each, reach {_number(row['value'])} on "
+                    f"{name}: solved from "
                     f"{_share(row)}."
                 ),
             )
@@ -110,7 +119,8 @@ def of_context(
     here = {words: share(endings[run]) for words, run in named.items() if run in endings}
     if len(here) == len(named):
         told = "; ".join(
-            f"{words} they solve it in {_share(row)}, at the rate {row['lr']:g} (median {_number(row['value'])})"
+            f"{words} they solve it in {_share(row)}, at the rate {row['lr']:g} (median "
+            f"{_number(row['value'])})"
             for words, row in here.items()
         )
         yield "published start", f"Three layers on contextual generalization: {told}."
@@ -121,7 +131,8 @@ def of_context(
                 f"two layers, {words}",
                 (
                     f"Two layers with {words} in the last solve contextual generalization in {_share(row)}: "
-                    f"{_number(row['context'])} among the answers of the context, where chance is {_number(row['chance'])}."
+                    f"{_number(row['context'])} among the answers of the context, where chance is "
+                    f"{_number(row['chance'])}."
                 ),
             )
     speed = contrasts.filter(contrast="four layers against three")
@@ -148,7 +159,8 @@ def of_heads(rates: pl.DataFrame, contrasts: pl.DataFrame) -> Found:
         yield (
             "heads",
             (
-                f"At the best rate of each number of heads (heads: rate; {told}), more heads take {direction} steps to 95%: "
+                f"At the best rate of each number of heads (heads: rate; {told}), more heads take "
+                f"{direction} steps to 95%: "
                 f"rank correlation {_number(row['value'])} ({_number(row['lo'])} to {_number(row['hi'])})."
             ),
         )
@@ -174,7 +186,8 @@ def of_chains(accuracy: pl.DataFrame, summary: pl.DataFrame) -> Found:
     yield (
         "hops",
         (
-            f"With {steps} steps and {most} model{'s' if most != 1 else ''} for each depth and number of hops, chains are "
+            f"With {steps} steps and {most} model{'s' if most != 1 else ''} for each depth and number of "
+            f"hops, chains are "
             f"learned for {'; '.join(part for part in (told, lost) if part)}."
         ),
     )
@@ -196,8 +209,8 @@ def of_rates(rates: pl.DataFrame) -> Found:
         yield (
             "rates",
             (
-                f"The best rate lies inside its grid for {chosen.height - edge.height} of {chosen.height} shapes"
-                + (f"; at an edge: {', '.join(listed)}." if listed else ".")
+                f"The best rate lies inside its grid for {chosen.height - edge.height} of {chosen.height} "
+                f"shapes" + (f"; at an edge: {', '.join(listed)}." if listed else ".")
             ),
         )
 
@@ -222,7 +235,8 @@ def start_scores(runs: list[Run]) -> Found:
         yield (
             f"start of one layer, {run.task}",
             (
-                f"{run.name}: at the start the scores of the last query are {_range(own)} in its own block{outside}; "
+                f"{run.name}: at the start the scores of the last query are {_range(own)} in its own "
+                f"block{outside}; "
                 f"a gradient passes at {(scores > 0).mean():.0%} of the keys, outside the block at "
                 f"{(other > 0).mean() if other.size else 0:.0%}."
             ),
@@ -242,9 +256,11 @@ def _likeness(contrasts: pl.DataFrame) -> Found:
         yield (
             "likeness to the construction",
             (
-                f"In the {second['n']} models of two layers that solve generalization, the cosine of trained and constructed "
+                f"In the {second['n']} models of two layers that solve generalization, the cosine of "
+                f"trained and constructed "
                 f"attention {_direction(second['value'])} in layer 2 (by {_number(abs(second['value']))}, from "
-                f"{_number(second['start'])}) and {_direction(first['value'])} in layer 1 (by {_number(abs(first['value']))}, "
+                f"{_number(second['start'])}) and {_direction(first['value'])} in layer 1 (by "
+                f"{_number(abs(first['value']))}, "
                 f"from {_number(first['start'])}, where it is inherited from the start)."
             ),
         )

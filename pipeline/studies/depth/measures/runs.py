@@ -131,8 +131,8 @@ def _read(context: Inputs, name: str, dataset: Callable[[str], pl.DataFrame]) ->
     lr, replica = header["lr"], header["streams"]
     diverged = {int(model): step for model, step in header["diverged"].items()}
     run = Run(
-        name, entry, attention_only.Spec(**header["spec"]), shape, len(frame["candidates"][0]), classes, distinct, corpora, lr,
-        replica, diverged, context.curves(name), np.zeros(len(lr), bool), pl.DataFrame(),
+        name, entry, attention_only.Spec(**header["spec"]), shape, len(frame["candidates"][0]), classes, distinct,
+        corpora, lr, replica, diverged, context.curves(name), np.zeros(len(lr), bool), pl.DataFrame(),
     )  # fmt: skip
     chosen, rates = _choose(run)
     return Run(**(vars(run) | {"chosen": chosen, "rates": rates}))
