@@ -172,8 +172,15 @@ def learning_rates() -> pl.DataFrame:
             about = shape(*given) | {"chosen": lr == 0.01}
             end = curve(about, STEPS)
             rows.append(
-                about | {"lr": lr, "n": 2, "n_diverged": 0, "training_loss": -math.log(end), "accuracy": end,
-                         "place": "highest" if lr == 0.01 else ""}
+                about
+                | {
+                    "lr": lr,
+                    "n": 2,
+                    "n_diverged": 0,
+                    "training_loss": -math.log(end),
+                    "accuracy": end,
+                    "place": "highest" if lr == 0.01 else "",
+                }
             )
     return pl.DataFrame(rows, infer_schema_length=None)
 
@@ -274,7 +281,9 @@ def runs() -> pl.DataFrame:
 
 
 def findings() -> pl.DataFrame:
-    return pl.DataFrame({"topic": ["unseen tokens"], "leads": [True], "finding": ["Two layers classify some of them."]})
+    return pl.DataFrame(
+        {"topic": ["unseen tokens"], "leads": [True], "finding": ["Two layers classify some of them."]}
+    )
 
 
 def every() -> dict[str, pl.DataFrame]:

@@ -92,11 +92,7 @@ def test_the_published_size_is_judged_at_paper_alone() -> None:
     longer = TABLES["accuracy"].with_columns(l=pl.lit(5, pl.Int8))
     for scale, verdict in (("quick", NOT_TESTED), ("paper", HOLDS)):
         found = verdicts(judge(scale, accuracy=longer))
-        assert (
-            {found["4", gate] for gate in AT_PAPER}
-            == {found["5", "L=4 over L=3"]}
-            == {verdict}
-        )
+        assert {found["4", gate] for gate in AT_PAPER} == {found["5", "L=4 over L=3"]} == {verdict}
         assert found["4", "middle setting, L=3"] == NOT_TESTED
 
 
@@ -109,7 +105,10 @@ def test_the_published_size_is_judged_at_paper_alone() -> None:
         (("1", "L=1, N above the width"), changed("accuracy", SIZES, "value", 0.98)),
         (("1", "frozen attention"), changed("accuracy", FROZEN[MEMORIZATION[1]], "value", 1.0)),
         (("1", "frozen attention, N above the width"), changed("accuracy", FROZEN[SIZES], "value", 1.0)),
-        (("3", "L=2, unseen tokens"), changed("accuracy", GENERALIZATION[2], "value", 0.63, split="unseen_token")),
+        (
+            ("3", "L=2, unseen tokens"),
+            changed("accuracy", GENERALIZATION[2], "value", 0.63, split="unseen_token"),
+        ),
         (
             ("3", "L=2, one token"),
             changed("accuracy", GENERALIZATION[2], "value", 0.5, split="unseen_repetition"),
@@ -149,7 +148,10 @@ def test_a_median_hides_no_starts_that_fail() -> None:
     """The interval is that of a share of models: five of five do not yet show that more than half do."""
     columns = {"share": 1.0, "share_lo": 0.478, "share_hi": 1.0}
     this = pl.col("run") == REASONING[2]
-    new = [pl.when(this).then(pl.lit(value)).otherwise(pl.col(name)).alias(name) for name, value in columns.items()]
+    new = [
+        pl.when(this).then(pl.lit(value)).otherwise(pl.col(name)).alias(name)
+        for name, value in columns.items()
+    ]
     found = verdicts(judge(accuracy=TABLES["accuracy"].with_columns(new)))
     assert found["2", "L=2"] == HOLDS and found["2", "L=2, share"] == UNDECIDED
 

@@ -149,5 +149,6 @@ def test_other_settings_are_told_by_what_differs() -> None:
     assert dict(last.iter_rows()) == {
         "2 layers, SGD, classifier 0.01": False, "3 layers, SGD, classifier 0.01": True,
         "2 layers, Adam, classifier 0.01": False, "3 layers, Adam, classifier 0.01": True,
-        "3 layers, SGD, classifier 1": False,
+        "2 layers, SGD, classifier 1": False, "3 layers, SGD, classifier 1": True,
+        "4 layers, SGD, classifier 1": True, "2 layers [1, 6], SGD, classifier 0.01": False,
     }  # fmt: skip

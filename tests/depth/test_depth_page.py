@@ -48,6 +48,8 @@ def test_sentences_of_findings_follow_the_tables() -> None:
     contrasts = depth_tables.every()["contrasts"]
     for sign, word in ((1, "rises in layer 2"), (-1, "falls in layer 2")):
         changed = contrasts.filter(contrast=LIKENESS[2])
-        rows = contrasts.filter(contrast=LIKENESS[1]).vstack(changed.with_columns(value=sign * changed["value"]))
+        rows = contrasts.filter(contrast=LIKENESS[1]).vstack(
+            changed.with_columns(value=sign * changed["value"])
+        )
         ((_, sentence),) = findings._likeness(rows)
         assert word in sentence and "rises in layer 1" in sentence

@@ -12,7 +12,7 @@ from pipeline.kit import stats
 from pipeline.kit.inputs import Inputs
 from pipeline.studies.depth.measures import findings, training
 from pipeline.studies.depth.measures.contrasts import STEPS, Parts, interval, row, share_interval, steps_to
-from pipeline.studies.depth.measures.runs import read
+from pipeline.studies.depth.measures.runs import Run, read
 from pipeline.studies.depth.names import RATIOS
 
 
@@ -20,21 +20,32 @@ def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
     """Return the tables of the runs of this experiment, and contrasts between these and those of EXP-1."""
     runs = read(context, context.runs())
     own = [run for run in runs.values() if run.entry["experiment"] == "exp-3"]
-    parts = {name: training.endings(context, run).filter("chosen") for name, run in runs.items()}
+    every = {name: training.endings(context, run) for name, run in runs.items()}
+    parts = {name: endings.filter("chosen") for name, endings in every.items()}
     ratios = [found for name, pair in RATIOS.items() for found in _ratio(context, parts, name, *pair)]
     if not ratios:
         return training.tables(context, own) | {"contrasts": [], "findings": []}
     contrasts = pl.DataFrame(ratios, infer_schema_length=None)
-    told = findings.of_context(parts, lambda part: _ended(context, part), contrasts)
+    told = findings.of_context(
+        {name: _ended(context, run, every[name]) for name, run in runs.items()}, contrasts
+    )
     return training.tables(context, own) | {"contrasts": [contrasts], "findings": findings.table(told)}
 
 
-def _ended(context: Inputs, part: pl.DataFrame) -> dict[str, Any]:
-    """Return how the models of one run ended: medians, and the share that solve the task with its interval."""
+def _ended(context: Inputs, run: Run, every: pl.DataFrame) -> dict[str, Any]:
+    """Return how the models of one run ended at the chosen rate: medians, and the share that solve the task with its
+    interval; and the best of all rates."""
+    part, best = (
+        every.filter("chosen"),
+        every.sort("accuracy", descending=True, nulls_last=True).row(0, named=True),
+    )
     kept = part.filter(pl.col("diverged_at").is_null())
     solved = int((kept["accuracy"] >= context.settings.threshold).sum())
     share = share_interval(solved, part.height, context.settings.confidence)
     return {
+        "readout": run.spec.readout,
+        "best": best["accuracy"],
+        "best_lr": best["lr"],
         "lr": part["lr"][0],
         "value": kept["accuracy"].median(),
         "context": kept["context"].median(),

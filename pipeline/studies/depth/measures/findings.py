@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,8 @@ EDGES = {"lowest": "the lowest", "highest": "the highest", "only": "the only one
 def table(sentences: Found) -> list[pl.DataFrame]:
     """Return the table of ``sentences``, a row for each topic."""
     rows = [
-        {"topic": topic, "leads": topic.startswith(LEADING), "finding": sentence} for topic, sentence in sentences
+        {"topic": topic, "leads": topic.startswith(LEADING), "finding": sentence}
+        for topic, sentence in sentences
     ]
     return [pl.DataFrame(rows)] if rows else []
 
@@ -50,14 +51,14 @@ def of_layers(
                 speed = contrasts.filter(contrast=f"attention that learns, N={n}")
                 ratio = speed["value"][0] if speed.height else None
                 yield (
-                    f"frozen attention, {_size(n, width)}",
+                    f"frozen attention, N={n}",
                     (
                         f"With attention frozen at its start, a classifier alone gives "
                         f"{_number(ours['value'])} of {n} "
                         f"sequences their label (width {width}: {_size(n, width)}); where attention "
                         f"learns as well it is "
                         f"{_number(full['value'])}"
-                        + ("." if ratio is None else f", in {_number(ratio)} times the steps to 95%.")
+                        + ("." if not _known(ratio) else f", in {_number(ratio)} times the steps to 95%.")
                     ),
                 )
     if (unseen := _row(accuracy, GENERALIZATION[2], "unseen_token")) is not None:
@@ -108,25 +109,20 @@ def of_layers(
     yield from of_rates(rates)
 
 
-def of_context(
-    endings: dict[str, pl.DataFrame], share: Callable[[pl.DataFrame], Row], contrasts: pl.DataFrame
-) -> Found:
-    """Yield what was found on contextual generalization, from how its models ended at the chosen rates."""
-    named = {
-        "from a classifier below 0.01": CONTEXTUAL[3],
-        "from the published start, a classifier below 1": CONTEXTUAL_PUBLISHED[3],
-    }
-    here = {words: share(endings[run]) for words, run in named.items() if run in endings}
-    if len(here) == len(named):
+def of_context(ended: dict[str, Row], contrasts: pl.DataFrame) -> Found:
+    """Yield what was found on contextual generalization, from how the models of each run ended."""
+    here = [ended[run] for run in (CONTEXTUAL_PUBLISHED[3], CONTEXTUAL[3]) if run in ended]
+    if len(here) > 1:
         told = "; ".join(
-            f"{words} they solve it in {_share(row)}, at the rate {row['lr']:g} (median "
-            f"{_number(row['value'])})"
-            for words, row in here.items()
+            f"from a classifier in [0, {row['readout']:g}) they solve it in {_share(row)} at the best rate, "
+            f"{row['lr']:g} (median {_number(row['value'])}), and the best model of all rates reaches "
+            f"{_number(row['best'])} (rate {row['best_lr']:g})"
+            for row in here
         )
-        yield "published start", f"Three layers on contextual generalization: {told}."
+        yield "published start", f"Three layers on contextual generalization (published start first): {told}."
     for words, run in {"one head": CONTEXTUAL[2], "2 l heads": TWO_LAYERS_HEADS}.items():
-        if run in endings:
-            row = share(endings[run])
+        if run in ended:
+            row = ended[run]
             yield (
                 f"two layers, {words}",
                 (
@@ -136,7 +132,7 @@ def of_context(
                 ),
             )
     speed = contrasts.filter(contrast="four layers against three")
-    if speed.height and speed["value"][0] is not None:
+    if speed.height and _known(speed["value"][0]):
         row = speed.row(0, named=True)
         yield (
             "four layers",
@@ -152,7 +148,7 @@ def of_heads(rates: pl.DataFrame, contrasts: pl.DataFrame) -> Found:
     """Yield how the number of heads and the learning rate go together on memorization."""
     found = contrasts.filter(contrast="heads of one layer")
     chosen = rates.filter(pl.col("chosen"), task="sc", layers=1)
-    if found.height and found["value"][0] is not None:
+    if found.height and _known(found["value"][0]):
         row = found.row(0, named=True)
         told = ", ".join(f"{r['heads']}: {r['lr']:g}" for r in chosen.sort("lr").iter_rows(named=True))
         direction = "fewer" if row["value"] < 0 else "more"
@@ -178,7 +174,7 @@ def of_chains(accuracy: pl.DataFrame, summary: pl.DataFrame) -> Found:
         .sort("hops")
     )
     none = sorted({*rows["hops"].to_list()} - {*solved["hops"].to_list()})
-    steps, most = summary["steps"][0], rows["n"].max()
+    steps, most = summary["steps"][0], max(rows["n"].to_list())
     told = "; ".join(
         f"{_hops(hops)} at {', '.join(map(str, layers))} layers" for hops, layers in solved.iter_rows()
     )
@@ -250,7 +246,7 @@ def _likeness(contrasts: pl.DataFrame) -> Found:
         if row["contrast"] in LIKENESS.values()
     }
     changes = [found.get(LIKENESS[layer]) for layer in (1, 2)]
-    if all(row is not None and row["value"] is not None for row in changes):
+    if all(row is not None and _known(row["value"]) for row in changes):
         first, second = changes
         assert first is not None and second is not None
         yield (
@@ -264,6 +260,10 @@ def _likeness(contrasts: pl.DataFrame) -> Found:
                 f"from {_number(first['start'])}, where it is inherited from the start)."
             ),
         )
+
+
+def _known(value: float | None) -> bool:
+    return value is not None and bool(np.isfinite(value))
 
 
 def _rows(accuracy: pl.DataFrame, run: str, split: str) -> list[Row]:
