@@ -271,7 +271,8 @@ def examples() -> pl.DataFrame:
 def runs() -> pl.DataFrame:
     about = {"dataset": "depth-x", "d1": 20, "d2": 20, "length": 14, "outputs": 41, "width": 55, "weights": 5000,
              "init": "construction", "constructed": "copying", "readout": 1.0, "later": 0.02, "optimizer": "sgd",
-             "rates": "0.003, 0.01", "trained": "all", "attention": "relu", "clip": 0.0, "steps": STEPS, "batch": 64, "replicas": 2}  # fmt: skip
+             "rates": "0.003, 0.01", "trained": "all", "attention": "relu", "clip": 0.0,
+             "steps": STEPS, "batch": 64, "replicas": 2}  # fmt: skip
     return pl.DataFrame(
         shape(*given) | about | {"init": "random" if "random" in given[0] else "construction",
                                  "optimizer": "adam" if "adam" in given[0] else "sgd",

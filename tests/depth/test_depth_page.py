@@ -9,12 +9,14 @@ import pytest
 
 PAGE = Path(__file__).parents[2] / "pipeline" / "studies" / "depth" / "report.md.j2"
 REFERENCES = (
-    r"\(2024\)", r"\[0, 1\)", r"1/\*k\*", r"\b[Ss]ections? \d+(\.\d+)?", r"\b(Theorem|Lemma|Figure|Table)s? \d+( and \d+)?",
+    r"\(2024\)", r"\[0, 1\)", r"1/\*k\*", r"\b[Ss]ections? \d+(\.\d+)?",
+    r"\b(Theorem|Lemma|Figure|Table)s? \d+( and \d+)?",
     r"\beqs?\.? \(\d+\)( to \(\d+\))?",
 )  # fmt: skip
 # Quoted from the paper, of our definitions, or arithmetic of the task.
 ALLOWED = (
-    "The paper has 100, 210 and 5.", "and 3/4 is the most", "1/{{", "Lists such as [1, 2]", "In layer 1 it is", "in layer 2\n",
+    "The paper has 100, 210 and 5.", "and 3/4 is the most", "1/{{", "Lists such as [1, 2]",
+    "In layer 1 it is", "in layer 2\n",
     "claims 4 and 5 take a GPU", "templates of length 4,", "powers of 3 weigh positions", "powers of 3 times",
     "V = −2*l*(*l* + 2) I", "γ ≥ 1", "uniform in [0, {{", "for contextual generalization in [0, {{",
     "for nested lookups in [0, {{", "2*l* heads",
