@@ -53,11 +53,9 @@ def of_layers(
                 yield (
                     f"frozen attention, N={n}",
                     (
-                        f"With attention frozen at its start, a classifier alone gives "
-                        f"{_number(ours['value'])} of {n} "
-                        f"sequences their label (width {width}: {_size(n, width)}); where attention "
-                        f"learns as well it is "
-                        f"{_number(full['value'])}"
+                        f"With attention frozen at its start, a classifier alone labels {ours['value']:.0%} of "
+                        f"{n} sequences (width {width}: {_size(n, width)}); where attention learns as well it is "
+                        f"{full['value']:.0%}"
                         + ("." if not _known(ratio) else f", in {_number(ratio)} times the steps to 95%.")
                     ),
                 )
@@ -151,7 +149,13 @@ def of_heads(rates: pl.DataFrame, contrasts: pl.DataFrame) -> Found:
     if found.height and _known(found["value"][0]):
         row = found.row(0, named=True)
         told = ", ".join(f"{r['heads']}: {r['lr']:g}" for r in chosen.sort("lr").iter_rows(named=True))
-        direction = "fewer" if row["value"] < 0 else "more"
+        direction = (
+            "fewer"
+            if row["hi"] < 0
+            else "more"
+            if row["lo"] > 0
+            else "neither clearly fewer nor clearly more"
+        )
         yield (
             "heads",
             (
