@@ -15,7 +15,7 @@ from workspace import REPOSITORY, STUDIES, Workspace
 
 from pipeline import params
 
-CLAIMS = {"dyck": 22, "depth": 9, "nce": 16}  # of the chapters
+CLAIMS = {"dyck": 25, "depth": 9, "nce": 18}  # of the chapters, and after them our own
 # Cannot change a result: they refuse, name paths, lock, log, and hold docstrings.
 EXEMPT = {
     "pipeline/__main__.py",
