@@ -34,7 +34,7 @@ def test_the_page_types_no_number_of_ours() -> None:
     assert [line for line in text.splitlines() if re.search(r"\d", line)] == []
 
 
-@pytest.mark.parametrize("words", ["What the reproduction found", 'where={"leads": true}'])
+@pytest.mark.parametrize("words", ["What this reproduction found", 'where={"leads": true}'])
 def test_the_page_begins_with_what_was_found(words: str) -> None:
     text = PAGE.read_text(encoding="utf-8")
     assert text.index(words) < text.index("## The question")
