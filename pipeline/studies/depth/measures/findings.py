@@ -56,7 +56,11 @@ def of_layers(
                         f"With attention frozen at its start, a classifier alone labels {ours['value']:.0%} of "
                         f"{n} sequences (width {width}: {_size(n, width)}); where attention learns as well it is "
                         f"{full['value']:.0%}"
-                        + ("." if not _known(ratio) else f", in {_number(ratio)} times the steps to 95%.")
+                        + (
+                            f", in {_number(ratio)} times the steps to 95%."
+                            if ratio and _known(ratio)
+                            else "."
+                        )
                     ),
                 )
     if (unseen := _row(accuracy, GENERALIZATION[2], "unseen_token")) is not None:
