@@ -214,7 +214,8 @@ def test_claims_are_filtered_by_verdict(browser: Browser) -> None:
         box = browser.driver.find_element("css selector", f"#search input[value='{verdict}']")
         box.click()
         expected = [item for item in claims if item["verdict"] == verdict]
-        said = f"{len(expected) or 'nothing'} found"
+        more = f", the first {SHOWN} of them here" if len(expected) > SHOWN else ""
+        said = f"{len(expected) or 'nothing'} found{more}"
         browser.wait(f"return document.querySelector('#count').textContent === {json.dumps(said)}", verdict)
         shown = browser.js("return [...document.querySelectorAll('#found .badge')].map(b => b.textContent)")
         assert shown == [verdict] * len(expected[:SHOWN]) and browser.js(f"return {chips}") == len(expected)
