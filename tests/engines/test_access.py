@@ -218,7 +218,7 @@ def test_csv_goes_to_stdout_without_a_file(of_dyck: Workspace) -> None:
 def test_csv_into_no_folder_is_one_line(of_dyck: Workspace) -> None:
     done = of_dyck.run("python", "-m", "pipeline", "export", "dyck", "variation", "--csv", "none/out.csv")
     assert (done.status, done.output) == (
-        1,
+        2,
         "sandglass: none/out.csv: cannot be written: No such file or directory\n",
     )
 
