@@ -64,16 +64,16 @@ def test_one_claim_with_its_gates(built: Workspace) -> None:
 def test_what_is_not_known_is_answered_with_what_is(
     built: Workspace, arguments: list[str], words: str
 ) -> None:
-    assert words in pipeline(built, *arguments, status=1)
+    assert words in pipeline(built, *arguments, status=2)
 
 
 def test_without_claims_the_commands_that_bring_them_are_named(empty: Workspace) -> None:
     for arguments in (["claims"], ["show", "toy:1"]):
-        text = pipeline(empty, *arguments, status=1)
+        text = pipeline(empty, *arguments, status=2)
         assert "dvc pull --allow-missing" in text and "make reproduce" in text
 
 
 def test_outside_a_clone_it_says_so(empty: Workspace) -> None:
     (empty.path / "params.yaml").unlink()
-    text = pipeline(empty, "list", status=1)
+    text = pipeline(empty, "list", status=2)
     assert "there is no such file in" in text and "a clone of Sandglass" in text
