@@ -51,9 +51,9 @@ _CODE = {
     "theory": """pipeline/kit/streams.py pipeline/kit/stats.py pipeline/kit/extremes.py pipeline/store/tables.py
         pipeline/store/checkpoints.py schemas/theory.py pipeline/languages/{language}.py pipeline/models/{model}.py
         pipeline/studies/{study}/constructions.py pipeline/studies/{study}/theory/{module}.py""",
-    "analyse": """pipeline/kit/streams.py pipeline/kit/stats.py pipeline/kit/extremes.py pipeline/kit/inputs.py
-        pipeline/kit/results.py pipeline/store/tables.py pipeline/store/checkpoints.py schemas/curves.py
-        schemas/results.py schemas/theory.py
+    "analyse": """pipeline/kit/streams.py pipeline/kit/stats.py pipeline/kit/shares.py pipeline/kit/extremes.py
+        pipeline/kit/inputs.py pipeline/kit/results.py pipeline/store/tables.py pipeline/store/checkpoints.py
+        schemas/curves.py schemas/results.py schemas/theory.py
         pipeline/languages/{language}.py pipeline/models/{family}/ pipeline/studies/{study}/names.py
         pipeline/studies/{study}/measures/ pipeline/studies/{study}/analysis/{module}.py
         schemas/{study}/datasets.py schemas/{study}/tables.py""",
