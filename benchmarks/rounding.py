@@ -12,6 +12,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -69,7 +70,7 @@ def measure(tree: Path) -> dict[str, Any]:
     gates = pl.concat(
         elsewhere.beside(_claims(tree, study), _claims(Path(), study)) for study in loaded.studies
     )
-    return elsewhere.Yardstick.of(gates).as_json()
+    return asdict(elsewhere.Yardstick.of(gates))
 
 
 def _claims(root: Path, study: str) -> pl.DataFrame:

@@ -57,9 +57,8 @@ def lay_out_reduced(path: Path) -> Workspace:
             run |= {"replicas": 2, "steps": 400, "log_every": 10}
 
     tree.change(train_for_seconds, PARAMS)
-    done = tree.run(
-        sys.executable, "-m", "pipeline", "params", "--write"
-    )  # DVC reads the graph, and derives none
+    # DVC reads the graph, and derives none.
+    done = tree.run(sys.executable, "-m", "pipeline", "params", "--write")
     assert done.status == 0, done.output
     return tree
 

@@ -6,9 +6,8 @@ import io
 import json
 import math
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -36,10 +35,10 @@ class Yardstick:
     @classmethod
     def of(cls, gates: pl.DataFrame) -> Yardstick:
         """Return what `beside` found, as numbers."""
-        moved = gates.filter(pl.col("share") > ROUNDING.share)["share"]
-        turned = gates.filter(pl.col("verdict") != pl.col("verdict_committed"))
+        moved, turned = _differing(gates)
+        largest = moved["share"][0] if len(moved) else 0.0
         names = [f"{row['study']}:{row['claim']} {row['gate']}" for row in turned.iter_rows(named=True)]
-        return cls(len(gates), len(moved), float(moved.max() or 0.0), names)  # type: ignore[arg-type]
+        return cls(len(gates), len(moved), largest, names)
 
     @classmethod
     def load(cls, scale: str) -> Yardstick | None:
@@ -48,10 +47,6 @@ class Yardstick:
             return cls(**json.loads(YARDSTICK.read_text(encoding="utf-8"))[scale])
         except (OSError, ValueError, KeyError, TypeError):
             return None
-
-    def as_json(self) -> dict[str, Any]:
-        """Return it as `load` reads it."""
-        return asdict(self)
 
 
 def committed_lock() -> Lock | None:
@@ -102,8 +97,7 @@ def _claims(studies: Iterable[str], committed: Lock) -> str:
     if not compared:
         return "its claims cannot be compared with the committed ones"
     gates = pl.concat(compared)
-    moved = gates.filter(pl.col("share") > ROUNDING.share).sort("share", descending=True)
-    turned = gates.filter(pl.col("verdict") != pl.col("verdict_committed"))
+    moved, turned = _differing(gates)
     if moved.is_empty() and turned.is_empty():
         return f"the values of all {len(gates)} gates are the committed ones, to rounding"
     told = f"of {len(gates)} gates {len(moved)} have other values"
@@ -112,6 +106,12 @@ def _claims(studies: Iterable[str], committed: Lock) -> str:
     names = ", ".join(_gate(row, "verdict") for row in turned.head(3).iter_rows(named=True))
     verdicts = f"{len(turned) or 'no'} verdict{'' if len(turned) == 1 else 's'} turned"
     return f"{told}; {verdicts}{f': {names}' if names else ''}"
+
+
+def _differing(gates: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return gates of `beside` with other values, those that differ most first, and gates with other verdicts."""
+    moved = gates.filter(pl.col("share") > ROUNDING.share).sort("share", descending=True)
+    return moved, gates.filter(pl.col("verdict") != pl.col("verdict_committed"))
 
 
 def _rounding(scale: str) -> str:

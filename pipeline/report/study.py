@@ -66,10 +66,20 @@ class StudyText:
         left += [self.theory(check) for check in self._missing("theory", self.study.theory)]
         closing = ["## Also measured", *left] if left else []
         if self.study.errata:
-            closing += ["## Errata", self.errata()]
-        if index.load(self.study.id, self.site.by_path):
-            closing += ["## Index", INDEX, self.index()]
+            closing += ["## Errata", self._errata()]
+        if items := index.load(self.study.id, self.site.by_path):
+            closing += ["## Index", INDEX, self._index(items)]
         return "\n\n".join(["", *closing])
+
+    def _errata(self) -> str:
+        """Return the study's errata as a table: what each says, what follows, and where the evidence is."""
+        drawn = Markup(self.blocks.errata(self.study.errata))
+        return self._block("errata", lambda _: drawn)
+
+    def _index(self, items: list[index.Item]) -> str:
+        """Return every item of the study's index (``index.yaml``): id, what it is, its artifacts and its code."""
+        drawn = Markup(self.blocks.index(items))
+        return self._block("index", lambda _: drawn)
 
     def _missing(self, kind: str, names: Iterable[str]) -> list[str]:
         return [name for name in names if (kind, name) not in self.shown]
@@ -233,16 +243,6 @@ class StudyText:
         _known("artifact", path, known)
         place = known[path].place(Path(path))
         return self._inline(f'artifact("{path}")', Markup(self.blocks.to(place, text)))
-
-    def errata(self) -> str:
-        """Show the study's errata as a table: what each says, what follows, and where the evidence is."""
-        drawn = Markup(self.blocks.errata(self.study.errata))
-        return self._block("errata()", lambda _: drawn)
-
-    def index(self) -> str:
-        """Show every item of the study's index (``index.yaml``): id, what it is, its artifacts and its code."""
-        drawn = Markup(self.blocks.index(index.load(self.study.id, self.site.by_path)))
-        return self._block("index()", lambda _: drawn)
 
     def _first(self, kind: str, name: str) -> bool:
         """Return whether ``name`` of ``kind`` is shown for the first time, so that an id stands once in a page."""

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 import torch
 
+from pipeline.kit.shares import share_interval
 from pipeline.kit.streams import stream
 from pipeline.languages import sequence_tasks as tasks
 from pipeline.models.attention_only import network as attention_only
@@ -65,11 +66,11 @@ def test_a_rate_at_an_edge_of_its_grid_is_marked(losses: list[float], place: str
 
 def test_the_interval_of_a_share_is_exact() -> None:
     """Clopper and Pearson: none of four is 0 to 1 - (0.05 / 2)^(1/4), which a bootstrap calls 0 to 0."""
-    none, every = contrasts.share_interval(0, 4, 0.95), contrasts.share_interval(5, 5, 0.95)
+    none, every = share_interval([False] * 4, 0.95), share_interval([True] * 5, 0.95)
     assert none == pytest.approx((0.0, 0.0, 1 - 0.025**0.25)) and every == pytest.approx(
         (1.0, 0.025**0.2, 1.0)
     )
-    assert all(math.isnan(x) for x in contrasts.share_interval(0, 0, 0.95))
+    assert all(math.isnan(x) for x in share_interval([], 0.95))
 
 
 def test_models_that_diverged_count_as_infinite() -> None:

@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -188,7 +189,7 @@ def test_a_build_elsewhere_is_no_fault(built: Workspace) -> None:
     measured = elsewhere.Yardstick.of(gates)
     assert (measured.gates, measured.moved) == (len(ours), len(ours))
     assert measured.largest == pytest.approx(1 / 3) and measured.turned == ["toy:1 mean"]
-    (built.path / elsewhere.YARDSTICK).write_text(json.dumps({"smoke": measured.as_json()}))
+    (built.path / elsewhere.YARDSTICK).write_text(json.dumps({"smoke": asdict(measured)}))
     said = f"rounding alone moves {len(ours)} of {len(ours)}, by at most 0.33 of a value, and turns 1 verdict"
     assert said in audit(built, 0)["lock"]
 

@@ -10,8 +10,9 @@ import polars as pl
 
 from pipeline.kit import stats
 from pipeline.kit.inputs import Inputs
+from pipeline.kit.shares import share_interval
 from pipeline.studies.depth.measures import findings, training
-from pipeline.studies.depth.measures.contrasts import STEPS, Parts, interval, row, share_interval, steps_to
+from pipeline.studies.depth.measures.contrasts import STEPS, Parts, interval, row, steps_to
 from pipeline.studies.depth.measures.runs import Run, read
 from pipeline.studies.depth.names import RATIOS
 
@@ -35,13 +36,11 @@ def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
 def _ended(context: Inputs, run: Run, every: pl.DataFrame) -> dict[str, Any]:
     """Return how the models of one run ended at the chosen rate: medians, and the share that solve the task with its
     interval; and the best of all rates."""
-    part, best = (
-        every.filter("chosen"),
-        every.sort("accuracy", descending=True, nulls_last=True).row(0, named=True),
-    )
+    part = every.filter("chosen")
+    best = every.sort("accuracy", descending=True, nulls_last=True).row(0, named=True)
     kept = part.filter(pl.col("diverged_at").is_null())
-    solved = int((kept["accuracy"] >= context.settings.threshold).sum())
-    share = share_interval(solved, part.height, context.settings.confidence)
+    solved = part["diverged_at"].is_null() & (part["accuracy"] >= context.settings.threshold).fill_null(False)
+    share = share_interval(solved, context.settings.confidence)
     return {
         "readout": run.spec.readout,
         "best": best["accuracy"],
@@ -52,7 +51,7 @@ def _ended(context: Inputs, run: Run, every: pl.DataFrame) -> dict[str, Any]:
         "chance": part["chance_context"][0],
         "n": kept.height,
         "n_diverged": part.height - kept.height,
-        "n_solved": solved,
+        "n_solved": int(solved.sum()),
         "share_lo": share.lo,
         "share_hi": share.hi,
     }

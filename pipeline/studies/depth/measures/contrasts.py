@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy import stats as scipy_stats
 
 from pipeline.kit import stats
 from pipeline.kit.inputs import Inputs
@@ -35,17 +34,6 @@ def interval(
         statistic, *samples, rng=stream(context.seed, context.study, "analysis", "bootstrap", *names),
         resamples=context.settings.resamples, confidence=context.settings.confidence, paired=paired,
     )  # fmt: skip
-
-
-def share_interval(solved: int, models: int, confidence: float) -> stats.Interval:
-    """Return the share of models that solve a task with its exact binomial interval (Clopper and Pearson 1934).
-
-    A bootstrap of 0 of 5 would say 0 to 0.
-    """
-    if not models:
-        return stats.Interval(np.nan, np.nan, np.nan)
-    found = scipy_stats.binomtest(solved, models).proportion_ci(confidence, method="exact")
-    return stats.Interval(solved / models, float(found.low), float(found.high))
 
 
 def row(

@@ -10,10 +10,11 @@ import polars as pl
 
 from pipeline.kit import stats
 from pipeline.kit.inputs import Inputs
+from pipeline.kit.shares import share_interval
 from pipeline.kit.streams import one_thread
 from pipeline.studies.depth.measures import attention
 from pipeline.studies.depth.measures import runs as trained
-from pipeline.studies.depth.measures.contrasts import interval, share_interval
+from pipeline.studies.depth.measures.contrasts import interval
 from pipeline.studies.depth.names import IN_CONTEXT, JUDGED
 from schemas.depth.tables import SPLITS
 
@@ -137,8 +138,9 @@ def accuracy(context: Inputs, run: trained.Run) -> Iterator[dict[str, Any]]:
             for metric, chance in chances.items():
                 values = run.last(metric, split)[kept]
                 found = interval(context, stats.median, values, names=(run.name, split, metric))
-                n_solved = int((values >= solved).sum())  # a model that diverged has not solved anything
-                share = share_interval(n_solved, len(models), settings.confidence)
+                learned = np.zeros(len(models), bool)  # a model that diverged has not solved anything
+                learned[: len(kept)] = values >= solved
+                share = share_interval(learned, settings.confidence)
                 yield run.about(corpus) | {
                     "lr": run.lr[models[0]],
                     "split": split,
@@ -153,7 +155,7 @@ def accuracy(context: Inputs, run: trained.Run) -> Iterator[dict[str, Any]]:
                     "n_diverged": len(models) - len(kept),
                     "distinct": run.distinct[split, number],
                     "solved": solved,
-                    "n_solved": n_solved,
+                    "n_solved": int(learned.sum()),
                     "share": share.value,
                     "share_lo": share.lo,
                     "share_hi": share.hi,

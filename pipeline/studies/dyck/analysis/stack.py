@@ -22,7 +22,7 @@ from pipeline.kit import stats
 from pipeline.kit.shares import share_interval
 from pipeline.kit.streams import one_thread
 from pipeline.studies.dyck.measures import metrics, rows
-from pipeline.studies.dyck.measures.intervals import bootstrap_stream, bootstrapped, pair_means
+from pipeline.studies.dyck.measures.intervals import bootstrap_stream, bootstrapped
 from pipeline.studies.dyck.measures.model import (
     FORWARD,
     IN_DISTRIBUTION,
@@ -37,7 +37,6 @@ from pipeline.studies.dyck.names import (
     ALL_CELLS,
     FACTORS,
     LONGER_CELLS,
-    PUBLISHED_TABLE_1,
     STACK_CELLS,
     STACK_LIKE,
     TABLE_1_COMPLETE,
@@ -65,7 +64,7 @@ def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
                 models[run] = measure(context, run, _needed(run, datasets))
         parts: list[rows.Rows] = [rows.of_run(context, models[run]) for run in own]
         second_arm = [run for run in TABLE_1_COMPLETE.values() if run in own]
-        parts += [{"variation_table1": _layers(context, models[run])} for run in second_arm]
+        parts += [{"variation_table1": rows.of_table1(context, models[run])} for run in second_arm]
         cells = {cell: models[run] for cell, run in CELLS.items() if run in models and models[run].stack}
         scores = {cell: _scores(model, accurate=False) for cell, model in cells.items()}
         alike = {cell: _on_sentences(context, model, datasets) for cell, model in cells.items()}
@@ -214,39 +213,3 @@ def _effect(
             "n": sum(len(scores[cell]) for pair in pairs for cell in pair),
         }
     )
-
-
-def _layers(context: Inputs, model: Model) -> Iterator[pl.DataFrame]:
-    """Yield the layers of one row of Table 1, of either arm."""
-    kept, reason = model.kept(accurate=True)
-    published = PUBLISHED_TABLE_1.get((model.k, model.depth, model.entry["layers"]), [])
-    for layer in range(1, model.entry["layers"] + 1):
-        maps = model.layer(TABLE_1_PROBE, True, layer)
-        if maps is None:
-            continue
-        mean_S, draws_SxB = pair_means(context, model, maps)
-        lo, hi = stats.percentiles(draws_SxB.mean(0), context.settings.confidence)
-        printed = published[layer - 1] if layer <= len(published) else (None, None)
-        yield pl.DataFrame(
-            {
-                "run": model.run,
-                "lang_k": model.k,
-                "lang_D": model.depth,
-                "data": model.data,
-                "n_layers": model.entry["layers"],
-                "layer": layer,
-                "mean": mean_S.mean(),
-                "sd_over_sentences": mean_S.std(ddof=1) if len(mean_S) > 1 else None,
-                "ci_lo": lo,
-                "ci_hi": hi,
-                "confidence": context.settings.confidence,
-                "n_sentences": len(mean_S),
-                "n_rows": maps.n_rows,
-                "n_models": len(kept),
-                "n_excluded": model.replicas - len(kept),
-                "excluded_reason": reason,
-                "random_baseline": stats.causal_distance(maps.n_rows),
-                "published_mean": printed[0],
-                "published_sd": printed[1],
-            }
-        )

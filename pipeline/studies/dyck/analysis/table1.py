@@ -12,7 +12,7 @@ from pipeline.kit.streams import one_thread
 from pipeline.studies.dyck.measures import rows
 from pipeline.studies.dyck.measures.intervals import bootstrapped, contrast, pair_means, ratio
 from pipeline.studies.dyck.measures.model import Model, measure
-from pipeline.studies.dyck.names import PUBLISHED_TABLE_1, TABLE_1, TABLE_1_COMPLETE, TABLE_1_PROBE
+from pipeline.studies.dyck.names import TABLE_1, TABLE_1_COMPLETE, TABLE_1_PROBE
 
 if TYPE_CHECKING:
     from pipeline.kit.inputs import Inputs
@@ -27,46 +27,10 @@ def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
             model = measure(context, run, datasets)
             parts.append(rows.of_run(context, model))
             if run in {*TABLE_1.values(), *TABLE_1_COMPLETE.values()}:
-                parts.append({"variation_table1": layers(context, model)})
+                parts.append({"variation_table1": rows.of_table1(context, model)})
             if run in TABLE_1.values() and model.entry["layers"] == 3:
                 parts.append({"contrasts": [*_layer_ratio(context, model), *_uniform(context, model)]})
         return rows.tables_of(context, parts)
-
-
-def layers(context: Inputs, model: Model) -> Iterator[pl.DataFrame]:
-    """Yield the layers of one row of Table 1, of either arm."""
-    kept, reason = model.kept(accurate=True)
-    published = PUBLISHED_TABLE_1.get((model.k, model.depth, model.entry["layers"]), [])
-    for layer in range(1, model.entry["layers"] + 1):
-        maps = model.layer(TABLE_1_PROBE, True, layer)
-        if maps is None:
-            continue
-        mean_S, draws_SxB = pair_means(context, model, maps)
-        lo, hi = stats.percentiles(draws_SxB.mean(0), context.settings.confidence)
-        printed = published[layer - 1] if layer <= len(published) else (None, None)
-        yield pl.DataFrame(
-            {
-                "run": model.run,
-                "lang_k": model.k,
-                "lang_D": model.depth,
-                "data": model.data,
-                "n_layers": model.entry["layers"],
-                "layer": layer,
-                "mean": mean_S.mean(),
-                "sd_over_sentences": mean_S.std(ddof=1) if len(mean_S) > 1 else None,
-                "ci_lo": lo,
-                "ci_hi": hi,
-                "confidence": context.settings.confidence,
-                "n_sentences": len(mean_S),
-                "n_rows": maps.n_rows,
-                "n_models": len(kept),
-                "n_excluded": model.replicas - len(kept),
-                "excluded_reason": reason,
-                "random_baseline": stats.causal_distance(maps.n_rows),
-                "published_mean": printed[0],
-                "published_sd": printed[1],
-            }
-        )
 
 
 def _layer_ratio(context: Inputs, model: Model) -> Iterator[pl.DataFrame]:
