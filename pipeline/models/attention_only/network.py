@@ -21,8 +21,6 @@ Names that ``forward`` can record: ``blocks.{l}.attn.pattern`` (R, B, h_l, T, T)
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,13 +37,6 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
 RECORDED = ("attn.pattern", "out")
-
-# The tensors of a step are a few hundred KB, and glibc gives such memory back and asks for it again at every step, for a
-# quarter of the time of these small models: here it keeps up to 1 GiB (mallopt's M_MMAP_THRESHOLD, M_TRIM_THRESHOLD).
-with contextlib.suppress(OSError, AttributeError):  # another C library
-    _mallopt = ctypes.CDLL("libc.so.6").mallopt
-    _mallopt(-3, 2**30)
-    _mallopt(-1, 2**30)
 
 
 @dataclass(frozen=True)
