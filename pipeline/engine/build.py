@@ -69,7 +69,8 @@ def build(study: str | None = None) -> int:
     graph.LOGS.mkdir(exist_ok=True)
     PLAN.unlink(missing_ok=True)
     targets = [] if study is None else [study, str(graph.REPORT_PAGE)]
-    command = ["snakemake", "--cores", "all", "--quiet", "host", "progress", "reason", "rules", *targets]
+    # Targets come first: `--quiet` takes every word after it.
+    command = ["snakemake", *targets, "--cores", "all", "--quiet", "host", "progress", "reason", "rules"]
     with LOG.open("w", encoding="utf-8") as log:
         process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
         try:

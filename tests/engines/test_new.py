@@ -40,6 +40,8 @@ def test_a_new_study_builds_at_once(empty: Workspace, tmp_path: Path) -> None:
         f"analyse {NAME}-accuracy", f"figures {NAME}-accuracy", f"claims {NAME}", "report",
     }  # fmt: skip
     empty.assert_clean()
+    again = empty.run("python", "-m", "pipeline", "build", NAME)
+    assert again.status == 0, again.output
     data = empty.path / "data"
     table = pl.read_parquet(data / f"tables/{NAME}/{NAME}-accuracy/accuracy.parquet")
     assert table["run"].to_list() == [f"{NAME}-layers1", f"{NAME}-layers2"]
