@@ -30,11 +30,21 @@ IDS = {
         "L44", "L45", "P7", "P8", "L46", "L47", "L48", "L49", "L50", "T17", "T18", "L51", "T19", "C2", "T20",
         "L53", "L54", "T21", *_numbered(N=7), "F41", "F42", "F43",
     ],
+    "automata": [
+        "AUT-CYC", "AUT-C2P2", "AUT-C2P3", "AUT-D", "AUT-PERM", "AUT-Q8", "AUT-DYCK42", "AUT-GRID", "AUT-ABAB",
+        "AUT-OBS", "AUT-MEM", "AUT-GRID2D", "AUT-RUBIK", "AUT-RAND", "MOD-GPT", "MOD-LSTM", "MOD-PE", "MOD-SCRATCH",
+        "MOD-RECENCY", "MOD-STAB", "EXP-DEPTH", "EXP-INSTAB", "EXP-STAB", "EXP-EVALSD", "EXP-ATTN", "EXP-INDIR",
+        "EXP-INCOMP", "EXP-OODP", "EXP-OODC", "EXP-LEN", "EXP-PE", "EXP-COVER", "THM-10", "GADGETS", "LEM-15",
+        "LEM-16", "LEM-17", "LEM-18", "LEM-19", "THM-16", "LEM-20", "LEM-21", "THM-11", "THM-12", "THM-13",
+        "FIG-DEPTH", "FIG-CURVES", "FIG-ATTN", "FIG-INDIR", "FIG-INCOMP", "FIG-OOD", "FIG-LEN", "FIG-PE",
+        "FIG-GRIDALG", "FIG-SCHEMA", "THY-LEDGER", "THY-ERRATA",
+    ],
 }  # fmt: skip
 AIDS = {
     "dyck": {"runs", "readings", "stack_score", "broken_solvers", "training_length"},
     "depth": set(),
     "nce": set(),
+    "automata": {"runs"},
 }
 
 

@@ -1,0 +1,189 @@
+"""EXP-OODP, EXP-OODC, EXP-LEN and EXP-COVER: other probabilities, counts and lengths than in training."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import polars as pl
+from scipy import stats as scipy_stats
+
+from pipeline.kit import stats
+from pipeline.kit.inputs import Inputs
+from pipeline.kit.streams import one_thread
+from pipeline.studies.automata.measures import contrasts
+from pipeline.studies.automata.measures.arms import Arm, arms, sequences
+from pipeline.studies.automata.measures.contrasts import Floats, contrast, difference, least
+from pipeline.studies.automata.names import C2, DYCK
+
+SEEN = (1, 1000)  # how often a count must have occurred, m
+BOTH, ALONE = "position and count", "count alone"
+
+
+def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
+    """Return accuracy on shifted inputs, what coverage of counts predicts, and the contrasts that claims need."""
+    with one_thread():
+        known = arms(context, [*C2.values(), *DYCK.values()])
+        rows: dict[str, list[dict[str, Any]]] = {"ood_p": [], "ood_count": [], "length_gen": []}
+        for arm in known.values():
+            for table, split, by in (
+                ("ood_p", "probability", "p1"),
+                ("ood_count", "count", "ones"),
+                ("length_gen", "length", "length"),
+            ):
+                rows[table] += _probed(context, arm, split, by)
+    frames = {name: contrasts.table(found) for name, found in rows.items()}
+    coverage = _coverage(context, known)
+    found = [
+        *_probability(context, frames["ood_p"]),
+        *_counts(context, frames["ood_count"]),
+        *_lengths(context, frames["length_gen"]),
+        *_covered(context, frames["ood_p"], coverage),
+    ]
+    return frames | {"coverage": contrasts.table(coverage), "contrasts": contrasts.table(found)}
+
+
+def _probed(context: Inputs, arm: Arm, split: str, by: str) -> Iterator[dict[str, Any]]:
+    frame = sequences(context, arm, split)
+    trained = {"trained": int(sequences(context, arm)["length"][0])} if by == "length" else {}
+    for (value,), part in frame.group_by(by, maintain_order=True):
+        accuracy, _ = arm.accuracy(part)
+        for replica, each in zip(arm.replicas, accuracy, strict=True):
+            yield (
+                arm.about()
+                | trained
+                | {"replica": replica, by: value, "accuracy": each, "sequences": part.height}
+            )
+
+
+def _coverage(context: Inputs, known: dict[str, Arm]) -> list[dict[str, Any]]:
+    """Return the accuracy of a count shortcut that guesses parities of counts that training showed too rarely.
+
+    After N sequences at p = 1/2, the pair (t, c) was seen N C(t, c) 2^-t times on average (chapter 4.11).
+    """
+    arm = known.get(C2["gpt"])
+    if arm is None:
+        return []
+    T = int(sequences(context, arm)["length"][0])
+    N = int(arm.entry["batch"] * arm.entry["steps"])
+    t, c = np.arange(1, T + 1)[:, None], np.arange(T + 1)[None]
+    often = N * scipy_stats.binom.pmf(c, t, 0.5)
+    rows = []
+    for variant in (BOTH, ALONE):
+        shown = often if variant == BOTH else np.broadcast_to(often.sum(0), often.shape)
+        for seen in SEEN:
+            unknown = shown < seen
+            for p1 in sequences(context, arm, "probability")["p1"].unique().sort().to_list():
+                guessed = (scipy_stats.binom.pmf(c, t, p1) * unknown).sum(1)
+                rows.append(
+                    {
+                        "variant": variant,
+                        "sequences": N,
+                        "seen": seen,
+                        "p1": p1,
+                        "predicted": float(1 - guessed.mean() / 2),
+                    }
+                )
+    return rows
+
+
+def _by(frame: pl.DataFrame | None, column: str, **where: Any) -> dict[Any, Floats]:
+    """Return accuracy of the models by a column, in the order of replicas."""
+    if frame is None:
+        return {}
+    rows = frame.filter(**where).sort(column, "replica")
+    return {key: part["accuracy"].to_numpy() for (key,), part in rows.group_by(column, maintain_order=True)}
+
+
+def _probability(context: Inputs, frame: pl.DataFrame | None) -> Iterator[dict[str, Any]]:
+    for arm in C2:
+        found = _by(frame, "p1", arm=arm)
+        if found:
+            yield contrast(context, f"c2 {arm} p=0.5", stats.mean, found[0.5])
+            yield least(context, f"c2 {arm} least over p", np.concatenate(list(found.values())))
+            yield difference(context, f"c2 {arm} p=0.5 - p=0.95", found[0.5], found[0.95])
+            yield difference(context, f"c2 {arm} p=0.05 - p=0.95", found[0.05], found[0.95])
+            means = {p: each.mean() for p, each in found.items()}
+            worst = min(means, key=means.__getitem__)
+            yield {
+                "contrast": f"c2 {arm} worst p",
+                "value": worst,
+                "lo": None,
+                "hi": None,
+                "n": len(found[0.5]),
+            }
+
+
+def _counts(context: Inputs, frame: pl.DataFrame | None) -> Iterator[dict[str, Any]]:
+    for arm in C2:
+        found = _by(frame, "ones", arm=arm)
+        if found:
+            T = max(found)
+            low = np.mean([found[c] for c in found if c < T / 4], axis=0)
+            high = np.mean([found[c] for c in found if c > 3 * T / 4], axis=0)
+            middle = np.mean([found[c] for c in found if T / 4 <= c <= 3 * T / 4], axis=0)
+            yield difference(context, f"c2 {arm} low - high counts", low, high)
+            yield difference(context, f"c2 {arm} middle - outer counts", middle, (low + high) / 2)
+
+
+def _lengths(context: Inputs, frame: pl.DataFrame | None) -> Iterator[dict[str, Any]]:
+    if frame is None:
+        return
+    T = int(frame["trained"][0])
+    for task, names in (("c2", C2), ("dyck42", DYCK)):
+        plain = _by(frame, "length", task=task, arm="gpt")
+        for arm in names:
+            found = _by(frame, "length", task=task, arm=arm)
+            if not {T, 2 * T} <= found.keys():
+                continue
+            yield contrast(context, f"{task} {arm} T", stats.mean, found[T])
+            yield contrast(context, f"{task} {arm} 2T", stats.mean, found[2 * T])
+            yield least(context, f"{task} {arm} least over lengths", np.concatenate(list(found.values())))
+            yield difference(context, f"{task} {arm} T - 2T", found[T], found[2 * T])
+            beyond = [found[length].mean() for length in sorted(found) if length >= T]
+            falls = float(np.max(np.diff(beyond))) if len(beyond) > 1 else np.nan
+            yield {
+                "contrast": f"{task} {arm} largest rise beyond T",
+                "value": falls,
+                "lo": None,
+                "hi": None,
+                "n": len(found[T]),
+            }
+            if arm != "gpt" and plain:
+                yield difference(context, f"{task} {arm} - gpt at 2T", found[2 * T], plain[2 * T])
+
+
+def _covered(
+    context: Inputs, frame: pl.DataFrame | None, coverage: list[dict[str, Any]]
+) -> Iterator[dict[str, Any]]:
+    """Yield how well each variant of the predictor goes with the learned curve (Pearson's correlation over p)."""
+    found = _by(frame, "p1", arm="gpt")
+    for variant in (BOTH, ALONE):
+        for seen in SEEN:
+            rows = {
+                row["p1"]: row["predicted"]
+                for row in coverage
+                if (row["variant"], row["seen"]) == (variant, seen)
+            }
+            if not rows or not found:
+                continue
+            predicted = np.array([rows[p] for p in found])
+            models = np.array(list(found.values()))  # (p, R)
+
+            def correlation(
+                sample: Floats, axis: int = -1, predicted: Floats = predicted, models: Floats = models
+            ) -> Floats:
+                """Of the mean curve over the models that ``sample`` picks."""
+                picks = np.asarray(sample, int)
+                curves = (
+                    models[:, picks].mean(-1) if axis in (-1, picks.ndim - 1) else models[:, picks].mean(1)
+                )
+                x = predicted - predicted.mean()
+                y = curves - curves.mean(0)
+                scale = np.sqrt((x**2).sum() * (y**2).sum(0))
+                with np.errstate(invalid="ignore"):
+                    return np.asarray(np.tensordot(x, y, (0, 0)) / np.where(scale > 0, scale, np.nan))
+
+            index = np.arange(models.shape[1], dtype=float)
+            yield contrast(context, f"coverage {variant}, m={seen}", correlation, index)

@@ -1,0 +1,50 @@
+"""The claims of the automata study (chapter section 6; Liu 2024, chapter 3)."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from pipeline.kit import verdicts
+from pipeline.kit.results import Results
+from pipeline.studies.automata.claims import depth, robustness, theory
+
+# Each claim as a reader of the thesis would say it.
+STATEMENTS = {
+    "1": "The constructions simulate their automata without an error, where they are executed in their corrected form.",
+    "2": "Prefix composition has logarithmic depth; solvable groups and the gridworld need a depth "
+    "that no length changes.",
+    "3": "The construction for groups succeeds exactly on the solvable ones; A5 and S5 are refused.",
+    "4": "Measured sizes of the constructions stay within the claimed bounds.",
+    "5": "Printed forms that do not work have an input on which they fail, or a bound that they break.",
+    "6": "Algorithm 1 finds the state of the gridworld from prefix sums alone.",
+    "7": "One or two layers learn bounded Dyck and the small gridworld.",
+    "8": "The large gridworld needs a second layer.",
+    "9": "On groups that do not commute accuracy grows with depth.",
+    "10": "At equal depth automata without groups are learned better than D8, and D8 better than Q8.",
+    "11": "Some depth learns every one of the 19 tasks.",
+    "12": "Harder algebra needs more layers.",
+    "13": "The published accuracies by depth are found again.",
+    "14": "Training is unstable: the best of several models is far above their median.",
+    "15": "The noise of evaluation is small.",
+    "16": "An LSTM counts modulo 2 without an error at every probability of ones and every length.",
+    "17": "A Transformer that counts modulo 2 fails where there are more ones than in training.",
+    "18": "A Transformer that counts modulo 2 fails at lengths beyond training.",
+    "19": "A scratchpad with a recency bias is right at every probability and length.",
+    "20": "A scratchpad without recency bias generalises to longer inputs no better than a plain Transformer.",
+    "21": "A Transformer that learned bounded Dyck fails at twice the length, an LSTM does not.",
+    "22": "Shifted positions, or none, generalise better to longer inputs than plain ones.",
+    "23": "Low counts of ones fail more than high ones.",
+    "24": "Where most labels are hidden, an LSTM learns all the same, and a Transformer does not.",
+    "25": "Transformers learn automata whose states are seen through a map.",
+    "26": "Gridworld models have heads that look at visits to a boundary, and heads that spread evenly.",
+    "27": "Linear positions generalise better to longer inputs of the gridworld, sinusoidal ones learn abab better.",
+    "28": "Dropout helps on dihedral groups and harms on bounded Dyck.",
+    "29": "Which counts were seen in training predicts where a Transformer fails.",
+}
+
+
+def judge(context: Results) -> pl.DataFrame:
+    """Return the claims table (`schemas.claims.Claims`) from the tables and theory rows of the study."""
+    gates = [*theory.gates(context), *depth.gates(context), *robustness.gates(context)]
+    gates.sort(key=lambda gate: int(gate.claim))
+    return verdicts.table(gates, STATEMENTS, context.study, context.scale, context.params_hash)

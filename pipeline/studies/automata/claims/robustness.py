@@ -1,0 +1,335 @@
+"""Claims 16 to 27, 29: other inputs than in training, hidden labels, attention, positions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import polars as pl
+
+from pipeline.kit import evidence
+from pipeline.kit.evidence import Evidence
+from pipeline.kit.extremes import column_max, column_min
+from pipeline.kit.results import Results
+from pipeline.kit.verdicts import Condition, Gate
+from pipeline.studies.automata.claims.depth import above, contrast
+from schemas.claims import OWN
+
+OOD, LENGTH = "Liu 2024, Figures 3.8 and 3.20", "Liu 2024, Figures 3.9 and 3.21"
+HIDDEN, SEEN, HEADS = (
+    "Liu 2024, Figures 3.7b and 3.19",
+    "Liu 2024, Figures 3.7a and 3.18",
+    "Liu 2024, Figures 3.6 and 3.17",
+)
+POSITIONS = "Liu 2024, Figure 3.22"
+PERFECT = (Condition("value", ">=", 0.999),)
+CLOSED = ("dyck48-top", "grid9-boundary", "s5-first", "abab1", "abab2")
+NAMES = {
+    "dyck48-top": "Dyck (4, 8), top",
+    "grid9-boundary": "Grid 9, boundary",
+    "s5-first": "S5, first entry",
+    "c4-zero": "C4, zero",
+    "d8-location": "D8, location",
+    "abab1": "abab (1)",
+    "abab2": "abab (2)",
+}
+
+
+def gates(context: Results) -> Iterator[Gate]:
+    """Yield the gates on robustness."""
+    yield from _counting(context)
+    yield from _dyck(context)
+    yield from _positions_beyond(context)
+    yield from _supervision(context)
+    yield from _attention(context)
+    yield from _codes(context)
+    for variant in ("position and count", "count alone"):
+        yield Gate(
+            "29",
+            variant,
+            "correlation of predicted and learned accuracy over probabilities is above 0.8",
+            "chapter 4.11",
+            above(0.8),
+            *contrast(context, f"coverage {variant}, m=1000"),
+            kind=OWN,
+        )
+
+
+def _counting(context: Results) -> Iterator[Gate]:
+    for claim, arm in (("16", "lstm"), ("19", "recency")):
+        for gate, name, source in (("probabilities", "p", OOD), ("lengths", "lengths", LENGTH)):
+            yield Gate(
+                claim,
+                gate,
+                f"smallest accuracy over {gate} and models is at least 0.999",
+                source,
+                PERFECT,
+                *contrast(context, f"c2 {arm} least over {name}"),
+            )
+    trained, missing = contrast(context, "c2 gpt p=0.5")
+    least = context.settings.trained_well
+
+    def conditioned(name: str) -> Evidence:
+        """Return the contrast, if models are right where they were trained: else it says nothing of brittleness."""
+        if trained is None:
+            return None, missing
+        if trained.value is None or trained.value < least:
+            return None, f"accuracy on inputs like those of training is {trained.value:.3f}, below {least:g}"
+        return contrast(context, name)
+
+    yield Gate(
+        "17",
+        "p = 0.95",
+        "mean accuracy at 0.95 ones is below that at 0.5 by more than 0.1",
+        OOD,
+        above(0.1),
+        *conditioned("c2 gpt p=0.5 - p=0.95"),
+    )
+    worst, missing_worst = conditioned("c2 gpt worst p")
+    ends = (
+        None
+        if worst is None or worst.value is None
+        else replace(worst, value=float(worst.value in (0.05, 0.95)))
+    )
+    yield Gate(
+        "17",
+        "worst probability",
+        "mean accuracy is smallest at one of both ends: 1 if so",
+        OOD,
+        (Condition("value", ">=", 1.0),),
+        ends,
+        missing_worst,
+    )
+    yield Gate(
+        "18",
+        "twice the length",
+        "mean accuracy at twice the training length is lower by more than 0.15",
+        LENGTH,
+        above(0.15),
+        *conditioned("c2 gpt T - 2T"),
+    )
+    yield Gate(
+        "18",
+        "falling",
+        "largest rise of mean accuracy from one length to the next beyond training",
+        LENGTH,
+        (Condition("value", "<=", 0.0),),
+        *conditioned("c2 gpt largest rise beyond T"),
+    )
+    within = (Condition("value", ">=", -0.1), Condition("value", "<=", 0.1))
+    yield Gate(
+        "20",
+        "against plain",
+        "mean accuracy at twice the length is within 0.1 of a plain Transformer's",
+        LENGTH,
+        within,
+        *contrast(context, "c2 scratchpad - gpt at 2T"),
+    )
+    yield Gate(
+        "20",
+        "twice the length",
+        "mean accuracy at twice the length is below 0.9",
+        LENGTH,
+        (Condition("value", "<", 0.9),),
+        *contrast(context, "c2 scratchpad 2T"),
+    )
+    yield Gate(
+        "23",
+        "C2",
+        "mean accuracy at low counts is below that at high ones",
+        OOD,
+        (Condition("value", "<", 0.0),),
+        *conditioned("c2 gpt low - high counts"),
+        scale_needed="paper",
+    )
+    yield Gate(
+        "23",
+        "outer counts",
+        "mean accuracy at outer counts is below that at middle ones",
+        OOD,
+        above(0.0),
+        *conditioned("c2 gpt middle - outer counts"),
+    )
+
+
+def _dyck(context: Results) -> Iterator[Gate]:
+    yield Gate(
+        "21",
+        "Transformer",
+        "mean accuracy at twice the length is lower by more than 0.1",
+        LENGTH,
+        above(0.1),
+        *contrast(context, "dyck42 gpt T - 2T"),
+    )
+    yield Gate(
+        "21",
+        "LSTM",
+        "mean accuracy at twice the length is at least 0.995",
+        LENGTH,
+        (Condition("value", ">=", 0.995),),
+        *contrast(context, "dyck42 lstm 2T"),
+    )
+
+
+def _positions_beyond(context: Results) -> Iterator[Gate]:
+    for arm, label in (("shift", "shifted positions"), ("none", "no positions")):
+        yield Gate(
+            "22",
+            label,
+            "mean accuracy at twice the length is above a plain Transformer's",
+            LENGTH,
+            above(0.0),
+            *contrast(context, f"c2 {arm} - gpt at 2T"),
+            scale_needed="paper",
+        )
+
+
+def _supervision(context: Results) -> Iterator[Gate]:
+    for task, label in (("s3", "S3"), ("s5", "S5")):
+        scale = "quick" if task == "s3" else "paper"
+        kind = {"kind": OWN} if task == "s3" else {}
+        yield Gate(
+            "24",
+            f"{label}, LSTM",
+            "smallest accuracy of an LSTM over shares of labels is at least 0.99",
+            HIDDEN,
+            (Condition("value", ">=", 0.99),),
+            *contrast(context, f"{task} LSTM, fewest labels"),
+            scale_needed=scale,
+            **kind,
+        )
+        yield Gate(
+            "24",
+            f"{label}, Transformer",
+            "mean accuracy with all labels is above that with a tenth by more than 0.1",
+            HIDDEN,
+            above(0.1),
+            *contrast(context, f"{task} GPT, all labels - a tenth"),
+            scale_needed=scale,
+            **kind,
+        )
+    for task, label in NAMES.items():
+        bound = 0.5 if task in CLOSED else 0.0
+        what = (
+            "more than half of the gap between one constant label and 1 is closed"
+            if bound
+            else "accuracy is above that of one label"
+        )
+        yield Gate(
+            "25",
+            f"{label}, Transformer",
+            what,
+            SEEN,
+            above(bound),
+            *contrast(context, f"{task} gpt, gap closed"),
+        )
+        yield Gate(
+            "25",
+            f"{label}, LSTM",
+            "mean accuracy of the LSTM is at least the Transformer's, within 0.005",
+            SEEN,
+            (Condition("value", ">=", -0.005),),
+            *contrast(context, f"{task} LSTM - GPT"),
+        )
+    best = (
+        context.table("indirect")
+        .filter(arm="gpt")
+        .with_columns(short=pl.col("published") - 100 * pl.col("acc_max"))
+    )
+    yield Gate(
+        "25",
+        "published",
+        "best models are at most one point below the published: largest shortfall",
+        SEEN,
+        (Condition("value", "<=", 1.0),),
+        *evidence.largest(best, "short", "nothing is trained"),
+        scale_needed="paper",
+    )
+
+
+def _attention(context: Results) -> Iterator[Gate]:
+    heads = context.table("attn_metrics").with_columns(lift=pl.max_horizontal("lift_0", "lift_S"))
+    count = heads["replica"].n_unique()
+    last = heads.filter("last_layer")
+    missing = "no gridworld model is trained"
+
+    def each(rows: pl.DataFrame, column: str) -> Evidence:
+        """Return the largest value of a model's heads, of the model where it is smallest."""
+        best = rows.group_by("replica").agg(column_max(column))
+        found, why = evidence.reduced(best, column_min(column), missing)
+        return (found and replace(found, n=count)), why
+
+    yield Gate(
+        "26",
+        "boundary",
+        "every model has a head in its last layer with over 1.5 times the uniform weight on a boundary",
+        HEADS,
+        above(1.5),
+        *each(last, "lift"),
+    )
+    yield Gate(
+        "26",
+        "uniform head",
+        "every model has a head in any layer whose entropy is above 0.9 of a uniform one's",
+        HEADS,
+        above(0.9),
+        *each(heads, "uniformity"),
+    )
+    yield Gate(
+        "26",
+        "uniform head, first layer",
+        "every model has such a head in its first layer",
+        HEADS,
+        above(0.9),
+        *each(heads.filter(layer=1), "uniformity"),
+        scale_needed="paper",
+    )
+    share = last.filter(pl.col("lift") > 1.5).with_columns(
+        share=pl.col("pre_reset_mass") / pl.col("pre_reset_uniform")
+    )
+    found = evidence.reduced(share, column_min("share"), "no head of a last layer looks at a boundary")
+    yield Gate(
+        "26",
+        "before the boundary",
+        "weight before the last visit of some boundary head is below half that of uniform attention",
+        HEADS,
+        (Condition("value", "<", 0.5),),
+        *found,
+        scale_needed="paper",
+    )
+
+
+def _codes(context: Results) -> Iterator[Gate]:
+    yield Gate(
+        "27",
+        "Grid 9, twice the length",
+        "mean accuracy with sinusoidal positions is lower",
+        POSITIONS,
+        (Condition("value", "<", 0.0),),
+        *contrast(context, "grid9 sinusoidal - linear at 2T"),
+        scale_needed="paper",
+    )
+    yield Gate(
+        "27",
+        "Grid 9, loss beyond training",
+        "sinusoidal positions lose more at twice the length than linear ones",
+        POSITIONS,
+        above(0.0),
+        *contrast(context, "grid9 gap sinusoidal - gap linear"),
+    )
+    yield Gate(
+        "27",
+        "abab (2)",
+        "mean accuracy with sinusoidal positions is higher",
+        POSITIONS,
+        above(0.0),
+        *contrast(context, "abab2 sinusoidal - linear at T"),
+    )
+    yield Gate(
+        "27",
+        "abab (2), advantage beyond training",
+        "sinusoidal positions lose more at twice the length than linear ones",
+        POSITIONS,
+        above(0.0),
+        *contrast(context, "abab2 gap sinusoidal - gap linear"),
+    )

@@ -1,0 +1,177 @@
+"""Claims 1 to 6: constructions, executed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from pipeline.kit import evidence
+from pipeline.kit.extremes import column_max
+from pipeline.kit.results import Results
+from pipeline.kit.verdicts import Condition, Gate, Measured
+from schemas.claims import CORRECTED, OWN
+
+SOURCE = "Liu 2024, section 3.4.4{}"
+NONE = (Condition("value", "<=", 0.0),)
+LARGEST = column_max("measured")
+CONSTRUCTIONS = {
+    "Theorem 10": ("thm-10", ".2"),
+    "Lemma 15": ("lem-15", ".3.1"),
+    "Lemma 16": ("lem-16", ".3.1"),
+    "Lemma 17": ("lem-17", ".3.3"),
+    "Lemma 18": ("lem-18", ".3.3"),
+    "Theorem 16": ("thm-16", ".3.3"),
+    "Lemma 20": ("lem-20", ".3.4"),
+    "Theorem 11": ("thm-11", ".3.4"),
+    "Theorem 12": ("thm-12", ".4"),
+}
+LEDGERS = ("Lemma 15", "Lemma 16", "Lemma 17", "Theorem 10", "Theorem 11", "Theorem 12", "Theorem 16")
+PRINTED = {
+    "Proposition 2": ("automata-proposition-2", ".1"),
+    "Lemma 11": ("automata-lemma-11", ".1"),
+    "Lemma 12": ("automata-lemma-12", ".1"),
+    "Theorem 10, sign": ("automata-theorem-10-sign", ".2"),
+    "Theorem 10, W_V": ("automata-theorem-10-value", ".2"),
+    "Theorem 10, read-out": ("automata-theorem-10-readout", ".2"),
+    "Lemma 15, scale": ("automata-lemma-15", ".3.1"),
+    "Lemma 20, start": ("automata-lemma-20-start", ".3.4"),
+    "Lemma 21, wiring": ("automata-lemma-21", ".3.4"),
+    "Theorem 12, output": ("automata-theorem-12-output", ".4"),
+    "Theorem 12, pad": ("automata-theorem-12-pad", ".4"),
+}
+
+
+def gates(context: Results) -> Iterator[Gate]:
+    """Yield the gates of claims 1 to 6."""
+    rows = context.theory()
+    right = rows.filter(pl.col("form") != "printed")
+    for name, (check, section) in CONSTRUCTIONS.items():
+        source = SOURCE.format(f"{section}, {name}")
+        errors = evidence.checks(right, rf"^{check}\.(.*\.)?(errors|starts)$", LARGEST)
+        yield Gate(
+            "1",
+            f"{name}, errors",
+            "token errors of all instances: largest number",
+            source,
+            NONE,
+            *errors,
+            kind=CORRECTED,
+        )
+        off = evidence.checks(right, rf"^{check}\.(.*\.)?deviation$", LARGEST)
+        near = (Condition("value", "<", 1e-6),)
+        yield Gate(
+            "1",
+            f"{name}, deviation",
+            "largest distance of an output from an integer",
+            source,
+            near,
+            *off,
+            kind=CORRECTED,
+        )
+    yield from _depths(rows)
+    yield from _solvable(rows)
+    for name in LEDGERS:
+        check, section = CONSTRUCTIONS[name]
+        ledger = rows.filter(pl.col("check").str.starts_with(f"ledger.{check}."))
+        ledger = (
+            ledger.filter(~pl.col("check").str.ends_with("mlp-width")) if name == "Theorem 10" else ledger
+        )
+        ratio = ledger.with_columns(measured=pl.col("measured") / pl.col("bound"))
+        found = evidence.checks(ratio, "", LARGEST)
+        what = " but the MLP width, whose bound is an erratum" if name == "Theorem 10" else ""
+        yield Gate(
+            "4",
+            name,
+            f"sizes over their claimed bounds, all{what}: largest ratio",
+            SOURCE.format(f"{section}, {name}"),
+            (Condition("value", "<=", 1.0 + 1e-9),),
+            *found,
+        )
+    for name, (erratum, section) in PRINTED.items():
+        printed = rows.filter(pl.col("form") == "printed", pl.col("erratum") == erratum)
+        shown = (
+            (Measured(float(printed["passed"].all())), "")
+            if printed.height
+            else (None, f"no check of {erratum}")
+        )
+        yield Gate(
+            "5",
+            name,
+            "the printed form makes errors, or breaks its bound: 1 if it does",
+            SOURCE.format(section),
+            (Condition("value", ">=", 1.0),),
+            *shown,
+            kind=OWN,
+        )
+    for gate, check in (
+        ("state", r"^alg-1\.state$"),
+        ("lowest value", r"^alg-1\.simpler$"),
+        ("boundary", "^lem-22$"),
+    ):
+        kind = OWN if gate == "lowest value" else CORRECTED
+        yield Gate(
+            "6",
+            gate,
+            "inputs on which it differs from the simulator",
+            SOURCE.format(".4, Algorithm 1"),
+            NONE,
+            *evidence.checks(rows, check, LARGEST),
+            kind=kind,
+        )
+
+
+def _depths(rows: pl.DataFrame) -> Iterator[Gate]:
+    off = rows.with_columns(measured=(pl.col("measured") - pl.col("bound")).abs())
+    yield Gate(
+        "2",
+        "Theorem 10",
+        "depth differs from the logarithm of the length, rounded up: by at most",
+        SOURCE.format(".2"),
+        NONE,
+        *evidence.checks(off, r"^thm-10\.depth\.", LARGEST),
+    )
+    one = (Condition("value", "<=", 1.0),)
+    for name, check, section in (
+        ("Theorem 16", r"^thm-16\.depth\.", ".3.3"),
+        ("Theorem 12", r"^thm-12\.depth$", ".4"),
+    ):
+        yield Gate(
+            "2",
+            name,
+            "different depths at lengths from 8 to 64",
+            SOURCE.format(section),
+            one,
+            *evidence.checks(rows, check, LARGEST),
+        )
+
+
+def _solvable(rows: pl.DataFrame) -> Iterator[Gate]:
+    built = rows.filter(pl.col("check").str.contains(r"^thm-16\.[a-z0-9]+\.errors$"))
+    yield Gate(
+        "3",
+        "built",
+        "solvable groups of the tasks that are simulated without error",
+        SOURCE.format(".3.3, Theorem 16"),
+        (Condition("value", ">=", 14.0),),
+        *evidence.reduced(built, (pl.col("measured") == 0).sum().cast(pl.Float64), "no group was tried"),
+    )
+    for name in ("a5", "s5"):
+        yield Gate(
+            "3",
+            name.upper(),
+            "the construction is refused: 1 if it is",
+            SOURCE.format(".3.3, Theorem 16"),
+            (Condition("value", ">=", 1.0),),
+            *evidence.checks(rows, rf"^thm-16\.refused\.{name}$", LARGEST),
+        )
+    agree = evidence.checks(rows, r"^thm-13\.", pl.col("measured").nan_min())
+    yield Gate(
+        "3",
+        "classification",
+        "composition factors and derived series agree on every group: 1 if they do",
+        "Liu 2024, section 3.4.1.2",
+        (Condition("value", ">=", 1.0),),
+        *agree,
+        kind=OWN,
+    )

@@ -1,0 +1,109 @@
+"""What the theory checks of the automata study share: rows, and a construction held against the plain simulator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from pipeline.languages.automata import Ints
+from pipeline.models.automata.exact import Built
+
+SOURCE = "Liu 2024, section 3.4.4{}"
+NEAR = 1e-6  # largest distance of an output from the integer it stands for
+
+
+def row(
+    check: str, statement: str, size: str, measured: float, comparison: str, bound: float, **more: Any
+) -> dict[str, Any]:
+    """Return one row of `schemas.theory.rows`."""
+    return {
+        "check": check,
+        "statement": statement,
+        "size": size,
+        "measured": float(measured),
+        "comparison": comparison,
+        "bound": float(bound),
+        **more,
+    }
+
+
+def wrong(built: Built, tokens_NxT: Ints, states_NxT: Ints, dtype: type = np.float64) -> tuple[int, float]:
+    """Return how many tokens the construction gets wrong, and how far its outputs are from integers at most."""
+    found, off = built.run(tokens_NxT, dtype)
+    return int((found != states_NxT).sum()), off
+
+
+def verified(
+    name: str,
+    what: str,
+    built: Built,
+    tokens_NxT: Ints,
+    states_NxT: Ints,
+    source: str,
+    exhaustive: bool = False,
+    **more: Any,
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows that a construction makes no token error, and that its outputs are integers."""
+    errors, off = wrong(built, tokens_NxT, states_NxT)
+    n, length = tokens_NxT.shape
+    size = f"{'all ' if exhaustive else ''}{n} inputs of length {length}, {n * length} tokens"
+    yield row(f"{name}.errors", f"{what}: token errors", size, errors, "<=", 0, source=source, **more)
+    yield row(
+        f"{name}.deviation",
+        f"{what}: largest distance of an output from an integer",
+        size,
+        off,
+        "<=",
+        NEAR,
+        source=source,
+        **more,
+    )
+
+
+def refuted(
+    name: str, what: str, built: Built, tokens_NxT: Ints, states_NxT: Ints, source: str, erratum: str
+) -> dict[str, Any]:
+    """Return the row that a printed form makes errors, with the first input on which it fails."""
+    found, _ = built.run(tokens_NxT)
+    bad = found != states_NxT
+    n, length = tokens_NxT.shape
+    shown = ""
+    if bad.any():
+        i = int(bad.any(1).argmax())
+        t = int(bad[i].argmax())
+        shown = (
+            f"{bad.mean():.1%} of tokens wrong; input {' '.join(map(str, tokens_NxT[i, : t + 1].tolist()))} should "
+            f"lead to state {states_NxT[i, t]}, the printed form says {found[i, t]}"
+        )
+    return row(
+        f"{name}.errors",
+        f"{what}: token errors",
+        f"{n} inputs of length {length}",
+        int(bad.sum()),
+        ">=",
+        1,
+        source=source,
+        detail=shown,
+        erratum=erratum,
+        form="printed",
+    )
+
+
+def ledger(name: str, what: str, built: Built, source: str, **larger: str) -> Iterator[dict[str, Any]]:
+    """Yield a row for each size of a construction that has a claimed bound; ``larger`` names the erratum of a size that
+    exceeds it."""
+    sizes = built.network.sizes
+    for size, bound in built.bounds.items():
+        about = {"erratum": larger[size], "form": "printed"} if size in larger else {}
+        yield row(
+            f"ledger.{name}.{size.replace('_', '-')}",
+            f"{what}: {size.replace('_', ' ')} {'exceeds' if size in larger else 'stays within'} the claimed bound",
+            "",
+            sizes[size],
+            ">=" if size in larger else "<=",
+            bound + 1e-9 * (size in larger),
+            source=source,
+            **about,
+        )

@@ -1,0 +1,122 @@
+"""Attention of gridworld models (Figures 3.6 and 3.17)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from pipeline.kit import charts
+from pipeline.kit.attention_maps import BLUES, WEIGHTS
+from pipeline.kit.charts import Figure, empty
+from pipeline.kit.results import Results
+
+PANEL = 132  # pixels
+STATES = 9
+
+
+def attention(context: Results) -> Figure:
+    """Attention of the first and last layer of the most accurate gridworld model on one sequence: weights below the
+    diagonal; above it stripes at positions in state 0 (orange) and in state 8 (green)."""
+    maps = context.table("attn_maps")
+    if not maps.height:
+        return empty("Attention on Grid 9", "nothing was trained")
+    layers = sorted({1, int(maps["layer"].max())})  # type: ignore[arg-type]
+    data = maps.filter(pl.col("layer").is_in(layers), sequence=0).sort("layer", "head", "query", "key")
+    T = int(data["query"].max()) + 1  # type: ignore[arg-type]
+    rows = []
+    for layer in layers:
+        heads = data.filter(layer=layer)["head"].unique().sort().to_list()
+        panels = [
+            _map(data.filter(layer=layer, head=head), T, f"layer {layer}, head {head}") for head in heads
+        ]
+        rows.append(
+            alt.hconcat(*panels[:4], spacing=10)
+            if len(panels) <= 4
+            else alt.concat(*panels, columns=4, spacing=10)
+        )
+    chart = alt.vconcat(*rows, spacing=12).resolve_scale(color="shared")
+    metrics = context.table("attn_metrics").filter("last_layer")
+    words = (
+        "In last layers the largest weight on a boundary is "
+        f"{metrics.select(pl.max_horizontal('lift_0', 'lift_S').max()).item():.2f} "
+        "times that of uniform attention"
+    )
+    title = alt.TitleParams(
+        "Attention on Grid 9", subtitle="Orange: state 0; green: state 8; rows are queries"
+    )
+    return chart.properties(title=title, description=f"Maps of attention. {words}."), data
+
+
+def _map(rows: pl.DataFrame, T: int, title: str) -> Any:
+    size = PANEL / T
+    x = alt.X("key:O", axis=None, scale=alt.Scale(domain=list(range(T)), padding=0))
+    y = alt.Y("query:O", axis=None, scale=alt.Scale(domain=list(range(T)), padding=0))
+    legend = alt.Legend(orient="bottom", gradientLength=200, values=charts.UNIT)
+    cells = (
+        alt.Chart(rows.select("query", "key", "weight"))
+        .mark_rect()
+        .encode(
+            x=x,
+            y=y,
+            color=alt.Color(
+                "weight:Q",
+                title="attention weight",
+                scale=alt.Scale(domain=WEIGHTS, range=BLUES),
+                legend=legend,
+            ),
+            tooltip=["query:O", "key:O", alt.Tooltip("weight:Q", format=".3f")],
+        )
+    )
+    states = rows.select("key", "state").unique().filter(pl.col("state").is_in([0, STATES - 1])).sort("key")
+    stripes = pl.DataFrame(
+        [{"key": k, "query": q, "state": s} for k, s in states.iter_rows() for q in range(k)],
+        schema={"key": pl.Int16, "query": pl.Int16, "state": pl.Int8},
+    )
+    shade = alt.condition("datum.state == 0", alt.value("#F3C77B"), alt.value("#8CCDB9"))
+    above = alt.Chart(stripes).mark_rect().encode(x=x, y=y, color=shade)
+    named = alt.TitleParams(title, fontSize=12, offset=2)
+    return alt.layer(above, cells).properties(width=size * T, height=size * T, title=named)
+
+
+def heads(context: Results) -> Figure:
+    """Every head of every gridworld model: weight on positions in state 0 and in state 8, each over their share of
+    positions; dashed, uniform attention."""
+    data = context.table("attn_metrics")
+    if not data.height:
+        return empty("Heads of gridworld models", "nothing was trained")
+    scale = alt.Scale(
+        domain=[0, max(2.0, 1.1 * float(data.select(pl.max_horizontal("lift_0", "lift_S").max()).item()))]
+    )
+    points = (
+        alt.Chart(data)
+        .mark_point(size=60, strokeWidth=1.6)
+        .encode(
+            x=alt.X("lift_0:Q", title="weight on state 0, over uniform", scale=scale),
+            y=alt.Y("lift_S:Q", title="weight on state 8, over uniform", scale=scale),
+            color=alt.Color("layer:O", title="layer", scale=alt.Scale(range=charts.PALETTE)),
+            shape=alt.Shape("layer:O", title="layer"),
+            tooltip=[
+                "layer:O",
+                "head:O",
+                "replica:O",
+                "lift_0:Q",
+                "lift_S:Q",
+                "uniformity:Q",
+                "pre_reset_mass:Q",
+            ],
+        )
+    )
+    one = pl.DataFrame({"one": [1.0]})
+    rules = [
+        alt.Chart(one).mark_rule(color=charts.GREY, strokeDash=[4, 3]).encode(**{axis: "one:Q"})
+        for axis in ("x", "y")
+    ]
+    words = (
+        f"largest uniformity {data['uniformity'].max():.2f}, in layer {data.sort('uniformity')['layer'][-1]}"
+    )
+    chart = alt.layer(*rules, points).properties(
+        width=300, height=300, title="Heads of gridworld models", description=f"{words}."
+    )
+    return chart, data

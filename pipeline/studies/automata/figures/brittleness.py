@@ -1,0 +1,92 @@
+"""Shifted inputs: probabilities, counts, lengths; what coverage of counts predicts (Figures 3.8, 3.9, 3.20, 3.21)."""
+
+from __future__ import annotations
+
+import altair as alt
+import polars as pl
+
+from pipeline.kit import charts
+from pipeline.kit.charts import Figure, empty
+from pipeline.kit.results import Results
+from pipeline.studies.automata.figures.common import ACCURACY, lines, models, shown, summary, told
+
+
+def probability(context: Results) -> Figure:
+    """Accuracy on C2 by the probability of a one in test inputs; dashed: the probability in training. Means over
+    models, bands from the least to the most accurate."""
+    table = context.table("ood_p")
+    if not table.height:
+        return empty("Other probabilities", "nothing was trained")
+    data = summary(table, "p1")
+    title = alt.TitleParams("Other probabilities of a one, C2", subtitle=f"{models(data)} models of each arm")
+    chart = lines(data, "p1", "probability of a one", 0.5, low=0.4)
+    return chart.properties(
+        title=title, description=f"Mean accuracy at 0.95: {told(data, 'p1', 0.95)}."
+    ), data
+
+
+def counts(context: Results) -> Figure:
+    """Accuracy on C2 by the exact number of ones, at random positions of test inputs of the training length. Means over
+    models, bands from the least to the most accurate."""
+    table = context.table("ood_count")
+    if not table.height:
+        return empty("Other counts", "nothing was trained")
+    data = summary(table, "ones")
+    last = float(data["ones"].max())  # type: ignore[arg-type]
+    title = alt.TitleParams("Exact numbers of ones, C2", subtitle=f"{models(data)} models of each arm")
+    chart = lines(data, "ones", "ones in the input", last / 2, low=0.4)
+    return chart.properties(
+        title=title, description=f"Mean accuracy with ones alone: {told(data, 'ones', last)}."
+    ), data
+
+
+def lengths(context: Results) -> Figure:
+    """Accuracy on C2 and Dyck (4, 2) by the length of test inputs; dashed: the length in training. Means over models,
+    bands from the least to the most accurate."""
+    table = context.table("length_gen")
+    if not table.height:
+        return empty("Other lengths", "nothing was trained")
+    data, trained = summary(table, "length"), float(table["trained"][0])
+    panels = [
+        lines(rows, "length", "length of test inputs", trained, width=560).properties(
+            title=alt.TitleParams(shown(str(task)), fontSize=13)
+        )
+        for (task,), rows in data.group_by("task", maintain_order=True)
+    ]
+    chart = alt.vconcat(*panels, spacing=20).resolve_scale(color="shared", strokeDash="shared")
+    words = "; ".join(
+        f"{shown(str(task))}: {told(rows, 'length', 2 * trained)}"
+        for (task,), rows in data.group_by("task", maintain_order=True)
+    )
+    title = alt.TitleParams("Other lengths", subtitle=f"{models(data)} models of each arm")
+    return chart.properties(
+        title=title, description=f"Mean accuracy at twice the training length. {words}."
+    ), data
+
+
+def coverage(context: Results) -> Figure:
+    """Accuracy that coverage of counts predicts for C2, for two readings of what a shortcut knows and two numbers of
+    occurrences that it needs; dots: trained Transformers."""
+    table, learned = context.table("coverage"), context.table("ood_p").filter(arm="gpt")
+    if not table.height or not learned.height:
+        return empty("Coverage of counts", "nothing was trained")
+    data = table.with_columns(pl.format("{}, {} times", "variant", "seen").alias("label")).sort("label", "p1")
+    x = alt.X("p1:Q", title="probability of a one")
+    y = alt.Y("predicted:Q", title=ACCURACY, scale=alt.Scale(domain=[0.4, 1]))
+    legend = alt.Legend(orient="top", columns=2)
+    curves = (
+        alt.Chart(data)
+        .mark_line(strokeWidth=2)
+        .encode(
+            x=x,
+            y=y,
+            color=alt.Color("label:N", title=None, legend=legend, scale=alt.Scale(range=charts.PALETTE)),
+        )
+    )
+    means = learned.group_by("p1").agg(pl.mean("accuracy").alias("predicted")).sort("p1")
+    dots = alt.Chart(means).mark_point(filled=True, color=charts.INK, size=45).encode(x=x, y=y)
+    ends = data.filter(pl.col("p1") == data["p1"].max())
+    words = ", ".join(f"{row['label']}: {row['predicted']:.2f}" for row in ends.iter_rows(named=True))
+    chart = alt.layer(curves, dots).properties(width=560, height=200, title="Coverage of counts")
+    both = pl.concat([data, means.with_columns(label=pl.lit("trained"))], how="diagonal")
+    return chart.properties(description=f"Predicted accuracy at the largest probability: {words}."), both

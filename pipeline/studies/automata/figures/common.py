@@ -1,0 +1,127 @@
+"""What figures of this study share: arms and their looks, and accuracy of several arms against one quantity."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from pipeline.kit import charts
+from pipeline.studies.automata.names import ARMS
+
+SHOWN = {
+    "dyck42": "Dyck (4, 2)",
+    "grid4": "Grid 4",
+    "grid9": "Grid 9",
+    "c2p2": "C2 × C2",
+    "c2p3": "C2 × C2 × C2",
+    "dyck48-top": "Dyck (4, 8), top",
+    "grid9-boundary": "Grid 9, boundary",
+    "s5-first": "S5, first entry",
+    "c4-zero": "C4, zero",
+    "d8-location": "D8, location",
+    "abab1": "abab (1)",
+    "abab2": "abab (2)",
+}
+TASKS = (
+    "dyck42",
+    "grid4",
+    "grid9",
+    "c2",
+    "c3",
+    "c4",
+    "c5",
+    "c6",
+    "c7",
+    "c8",
+    "c2p2",
+    "c2p3",
+    "d6",
+    "d8",
+    "q8",
+    "a4",
+    "a5",
+    "s4",
+    "s5",
+)
+LOOKS: dict[str, tuple[str, list[int]]] = {
+    ARMS["gpt"]: (charts.BLUE, [1, 0]),
+    ARMS["shift"]: (charts.SKY, [6, 4]),
+    ARMS["none"]: (charts.GREY, [2, 2]),
+    ARMS["scratchpad"]: (charts.ORANGE, [6, 4]),
+    ARMS["recency"]: (charts.GREEN, [12, 2]),
+    ARMS["lstm"]: (charts.VERMILLION, [3, 3]),
+}
+ACCURACY = "accuracy (share of tokens)"
+
+
+def shown(task: str) -> str:
+    """Return how figures call a task."""
+    return SHOWN.get(task, task.upper())
+
+
+def named(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return ``frame`` with columns ``label`` (the arm) and ``panel`` (the task) in words."""
+    return frame.with_columns(
+        pl.col("arm").replace_strict(ARMS, return_dtype=pl.String).alias("label"),
+        pl.col("task").map_elements(shown, return_dtype=pl.String).alias("panel"),
+    )
+
+
+def summary(frame: pl.DataFrame, by: str) -> pl.DataFrame:
+    """Return mean, least and most accuracy over models by task, arm and the column ``by``."""
+    value = pl.col("accuracy")
+    found = frame.group_by("task", "arm", by).agg(
+        value.mean(), value.min().alias("least"), value.max().alias("most"), value.len().alias("models")
+    )
+    return named(found).sort("panel", "label", by)
+
+
+def looks(labels: list[str]) -> tuple[Any, Any]:
+    """Return colour and dash of arms, with one legend on top."""
+    there = [label for label in LOOKS if label in labels]
+    legend = alt.Legend(orient="top", columns=3, symbolType="stroke", symbolSize=500, symbolStrokeWidth=2)
+    colours = alt.Scale(domain=there, range=[LOOKS[label][0] for label in there])
+    dashes = alt.Scale(domain=there, range=[LOOKS[label][1] for label in there])
+    return (
+        alt.Color("label:N", title=None, scale=colours, legend=legend),
+        alt.StrokeDash("label:N", title=None, scale=dashes, legend=legend),
+    )
+
+
+def lines(
+    data: pl.DataFrame, by: str, title: str, rule: float | None = None, width: int = 560, low: float = 0.0
+) -> Any:
+    """Draw mean accuracy of each arm against ``by``, with bands from the least to the most accurate model."""
+    colour, dash = looks(data["label"].unique().to_list())
+    base = alt.Chart(data).encode(x=alt.X(f"{by}:Q", title=title, scale=alt.Scale(nice=False, zero=False)))
+    y = alt.Y("accuracy:Q", title=ACCURACY, scale=alt.Scale(domain=[low, 1]))
+    band = base.mark_area(opacity=0.2).encode(y=alt.Y("least:Q", title=ACCURACY), y2="most:Q", color=colour)
+    line = base.mark_line(strokeWidth=2, point=alt.OverlayMarkDef(size=20)).encode(
+        y=y,
+        color=colour,
+        strokeDash=dash,
+        tooltip=["label:N", f"{by}:Q", alt.Tooltip("accuracy:Q", format=".3f"), "models:Q"],
+    )
+    layers = [band, line]
+    if rule is not None:
+        layers.insert(
+            0,
+            alt.Chart(pl.DataFrame({"at": [rule]}))
+            .mark_rule(color=charts.GREY, strokeDash=[6, 4])
+            .encode(x="at:Q"),
+        )
+    return alt.layer(*layers).properties(width=width, height=200)
+
+
+def models(data: pl.DataFrame) -> str:
+    """Return how many models each arm has, in words."""
+    counts = sorted(set(data["models"].to_list()))
+    return f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+
+
+def told(data: pl.DataFrame, by: str, at: float) -> str:
+    """Return the mean accuracies at one value of ``by``, in words."""
+    rows = data.filter((pl.col(by) - at).abs() < 1e-9)
+    return ", ".join(f"{row['label']} {charts.number(row['accuracy'])}" for row in rows.iter_rows(named=True))

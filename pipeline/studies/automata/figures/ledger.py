@@ -1,0 +1,89 @@
+"""Sizes of the constructions beside the bounds that are claimed, and the sharpness that attention needs."""
+
+from __future__ import annotations
+
+import altair as alt
+import polars as pl
+
+from pipeline.kit import charts
+from pipeline.kit.charts import Figure
+from pipeline.kit.results import Results
+
+CONSTRUCTIONS = {
+    "lem-15": "Lemma 15, counters",
+    "lem-16": "Lemma 16, memories",
+    "lem-17": "Lemma 17, direct products",
+    "thm-10": "Theorem 10, logarithmic depth",
+    "thm-11": "Theorem 11, cascades",
+    "thm-12": "Theorem 12, gridworld",
+    "thm-16": "Theorem 16, solvable groups",
+}
+
+
+def ledger(context: Results) -> Figure:
+    """Measured sizes of every construction, over the bound that its statement claims; to the right of 1 the bound is
+    exceeded."""
+    rows = context.theory().filter(pl.col("check").str.starts_with("ledger."))
+    parts = pl.col("check").str.split(".").list
+    data = rows.select(
+        "check",
+        "measured",
+        "bound",
+        (pl.col("measured") / pl.col("bound")).alias("ratio"),
+        parts.get(1).replace_strict(CONSTRUCTIONS, return_dtype=pl.String).alias("construction"),
+        parts.get(2).alias("instance"),
+        parts.get(-1).str.replace("-", " ").alias("size"),
+    )
+    colour = alt.Color("size:N", title=None, legend=alt.Legend(orient="top", columns=6))
+    x = alt.X(
+        "ratio:Q",
+        title="measured size over claimed bound",
+        scale=alt.Scale(type="log"),
+        axis=alt.Axis(tickCount=5, format="~g"),
+    )
+    points = (
+        alt.Chart(data)
+        .mark_point(filled=True, size=45, opacity=0.75)
+        .encode(
+            x=x,
+            y=alt.Y("construction:N", title=None, axis=alt.Axis(labelLimit=230)),
+            yOffset=alt.YOffset("size:N"),
+            color=colour,
+            tooltip=["construction:N", "instance:N", "size:N", "measured:Q", "bound:Q"],
+        )
+    )
+    rule = (
+        alt.Chart(pl.DataFrame({"one": [1.0]}))
+        .mark_rule(color=charts.INK, strokeDash=[4, 3])
+        .encode(x="one:Q")
+    )
+    over = data.filter(pl.col("ratio") > 1 + 1e-9)
+    which = ", ".join(sorted({*(over["construction"] + ", " + over["size"])}))
+    words = f"{data.height} sizes, {over.height} above their bound: {which}"
+    chart = alt.layer(rule, points).properties(
+        width=400, height=360, title="Sizes of the constructions", description=f"{words}."
+    )
+    return chart, data
+
+
+def temperature(context: Results) -> Figure:
+    """Share of wrong tokens of Theorem 10's network against the sharpness of its attention, γ over "
+    "the squared length."""
+    rows = context.theory().filter(pl.col("check").str.starts_with("thm-10.temperature."))
+    data = rows.select(
+        pl.col("check").str.strip_prefix("thm-10.temperature.").cast(pl.Float64).alias("sharpness"),
+        pl.col("measured").alias("wrong"),
+    ).sort("sharpness")
+    chart = (
+        alt.Chart(data)
+        .mark_line(color=charts.BLUE, point=alt.OverlayMarkDef(size=40))
+        .encode(
+            x=alt.X("sharpness:Q", title="γ / T²", scale=alt.Scale(type="log")),
+            y=alt.Y("wrong:Q", title="share of wrong tokens", scale=alt.Scale(domain=[0, 1])),
+            tooltip=["sharpness:Q", "wrong:Q"],
+        )
+    )
+    words = ", ".join(f"{row['wrong']:.2f} at {row['sharpness']:g}" for row in data.iter_rows(named=True))
+    return chart.properties(
+        width=400, height=200, title="Sharpness of attention", description=f"Wrong tokens: {words}."
+    ), data

@@ -1,0 +1,161 @@
+"""One run as it was trained: the learning rate that its validation chooses, its models, and what they answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+import torch
+from numpy.typing import NDArray
+
+from pipeline.kit.inputs import Inputs
+from pipeline.languages import automata
+from pipeline.languages.automata import Ints, Task
+from pipeline.models.automata import gpt, lstm
+from pipeline.studies.automata.measures.contrasts import Floats
+from schemas.automata.datasets import matrix
+
+SCRATCHPAD = ("scratchpad", "recency")
+ROWS = 256  # sequences at once
+
+
+@dataclass(frozen=True)
+class Arm:
+    """The models of a run at the chosen rate, which did not diverge; ``replicas`` are their numbers."""
+
+    run: str
+    entry: dict[str, Any]
+    task: Task
+    ensemble: Any
+    replicas: list[int]
+    lr: float
+    at_edge: bool  # whether the chosen rate is the first or last of several
+    diverged: int
+    final_loss: Floats
+    validation: Floats
+
+    @property
+    def arm(self) -> str:
+        return str(self.entry["arm"])
+
+    @property
+    def depth(self) -> int | None:
+        """Layers; None for an LSTM."""
+        return self.entry["layers"] if self.arm != "lstm" else None
+
+    def answers(self, tokens_NxT: NDArray[np.integer]) -> NDArray[np.int64]:
+        """Return the label that each model says at each position, (R, N, T); scratchpads read what they wrote."""
+        found = []
+        with torch.inference_mode():
+            for start in range(0, len(tokens_NxT), ROWS):
+                ids = torch.from_numpy(tokens_NxT[None, start : start + ROWS].astype(np.int64))
+                if self.arm in SCRATCHPAD:
+                    said = gpt.decode(self.ensemble, ids, self.task.automaton.next.shape[1])
+                else:
+                    said = self.forward(ids).argmax(-1)
+                found.append(said.numpy())
+        return np.concatenate(found, 1)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        """Return logits (R, B, T, O)."""
+        of = self.ensemble
+        model: Any = lstm if self.arm == "lstm" else gpt
+        logits: torch.Tensor = model.forward(of.spec, of.params, of.table, ids)[0]
+        return logits
+
+    def accuracy(self, frame: pl.DataFrame) -> tuple[Floats, Floats]:
+        """Return (R,) the share of tokens and of whole sequences that are right on rows of a dataset."""
+        right = self.answers(matrix(frame["tokens"])) == self.task.observe[matrix(frame["states"])]
+        return right.mean((1, 2)), right.all(2).mean(1)
+
+    def about(self) -> dict[str, Any]:
+        """Return the columns that say what a row is about."""
+        return {"run": self.run, "task": self.task.name, "arm": self.arm, "depth": self.depth}
+
+
+def read(context: Inputs, run: str) -> Arm:
+    """Return the run ``run`` at the learning rate whose models are best on validation sequences."""
+    header, ensemble = context.run_header(run), context.model(run)
+    curves = context.curves(run).sort("replica", "step").group_by("replica", maintain_order=True).last()
+    held = curves["accuracy_held"].fill_null(0.0).to_numpy()
+    lr = np.array(header["lr"])
+    rates = list(dict.fromkeys(header["lr"]))
+    best = max(rates, key=lambda rate: held[lr == rate].mean())
+    gone = {int(r) for r in header["diverged"]}
+    models = [m for m in np.flatnonzero(lr == best).tolist() if m not in gone]
+    kept = type(ensemble)(
+        ensemble.spec,
+        {name: value[models] for name, value in ensemble.params.items()},
+        ensemble.table,
+        header,
+    )
+    return Arm(
+        run,
+        header["entry"],
+        automata.task(header["entry"]["task"]),
+        kept,
+        [header["streams"][m] for m in models],
+        best,
+        len(rates) > 1 and best in (min(rates), max(rates)),
+        int((lr == best).sum()) - len(models),
+        curves["loss"].to_numpy()[models],
+        held[models],
+    )
+
+
+def arms(context: Inputs, runs: list[str] | None = None) -> dict[str, Arm]:
+    """Return the runs of the experiment (or those of ``runs`` that it has) that have models which did not diverge."""
+    there = [run for run in context.runs() if runs is None or run in runs]
+    return {run: arm for run in there if (arm := read(context, run)).replicas}
+
+
+def sequences(context: Inputs, arm: Arm, split: str = "test") -> pl.DataFrame:
+    """Return the rows of a split of the run's task, from the dataset that it was trained on."""
+    return context.dataset(arm.entry["dataset"]).filter(task=arm.task.name, split=split)
+
+
+def runs_table(
+    arms: dict[str, Arm], tested: dict[str, tuple[Floats, Floats]], length: dict[str, int]
+) -> pl.DataFrame | None:
+    """Return a row for each model: what it is, how it was trained, and how well it does."""
+    rows = [row for name, arm in arms.items() for row in _rows(arm, tested[name], length[name])]
+    return pl.DataFrame(rows, infer_schema_length=None) if rows else None
+
+
+def _rows(arm: Arm, tested: tuple[Floats, Floats], length: int) -> Iterator[dict[str, Any]]:
+    same = ("experiment", "width", "heads", "ffn", "batch", "steps", "revealed", "shift", "dropout")
+    shape = {name: arm.entry[name] for name in same}
+    for i, replica in enumerate(arm.replicas):
+        yield (
+            arm.about()
+            | shape
+            | {
+                "replica": replica,
+                "length": length,
+                "sequences": arm.entry["batch"] * arm.entry["steps"],
+                "lr": arm.lr,
+                "at_edge": arm.at_edge,
+                "diverged": arm.diverged,
+                "final_loss": arm.final_loss[i],
+                "acc_validation": arm.validation[i],
+                "acc_token": tested[0][i],
+                "acc_seq": tested[1][i],
+            }
+        )
+
+
+def measured(
+    context: Inputs, known: dict[str, Arm]
+) -> tuple[dict[str, tuple[Floats, Floats]], pl.DataFrame | None]:
+    """Return token and sequence accuracy of every run on its test sequences, and the table of runs."""
+    rows = {name: sequences(context, arm) for name, arm in known.items()}
+    tested = {name: arm.accuracy(rows[name]) for name, arm in known.items()}
+    return tested, runs_table(known, tested, {name: int(frame["length"][0]) for name, frame in rows.items()})
+
+
+def inputs(frame: pl.DataFrame) -> Ints:
+    """Return the symbols of rows of one length."""
+    return matrix(frame["tokens"]).astype(np.int64)

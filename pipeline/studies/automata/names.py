@@ -1,0 +1,26 @@
+"""The ids that code of the study names. It is read at every start, so it imports nothing but the standard library."""
+
+from __future__ import annotations
+
+DEPTHS = (1, 2, 3, 4, 6, 8, 12)  # that are trained, at the largest scale
+C2 = {
+    "gpt": "automata-c2-l4", "shift": "automata-c2-shift", "none": "automata-c2-none", "scratchpad":
+    "automata-c2-scratchpad", "recency": "automata-c2-recency", "lstm": "automata-c2-lstm",
+}  # fmt: skip
+DYCK = {"gpt": "automata-dyck42-l2", "lstm": "automata-dyck42-lstm"}
+POSITIONS = {
+    ("grid9", "sin"): "automata-grid9-l2", ("grid9", "linear"): "automata-grid9-linear",
+    ("abab2", "sin"): "automata-abab2-gpt", ("abab2", "linear"): "automata-abab2-linear",
+}  # fmt: skip
+ATTENTION = "automata-attention"
+ARMS = {
+    "gpt": "Transformer", "shift": "Transformer, shifted positions", "none": "Transformer, no positions",
+    "scratchpad": "scratchpad", "recency": "scratchpad, recency bias", "lstm": "LSTM",
+}  # fmt: skip
+
+# Parameters that lack one of these are refused at the start.
+RUNS = tuple(dict.fromkeys([*C2.values(), *DYCK.values(), *POSITIONS.values(), ATTENTION]))
+DATASETS = ("automata-c2", "automata-shown", "automata-partial")
+THEORY = tuple(
+    f"automata-{name}" for name in ("gadgets", "prefix", "counters", "groups", "cascades", "gridworld")
+)

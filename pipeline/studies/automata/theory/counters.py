@@ -1,0 +1,83 @@
+"""One layer: counters and memories (Liu 2024, section 3.4.4.3.1, Lemmas 15 and 16)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from pipeline.kit.streams import stream
+from pipeline.languages.automata import automaton, every_input, simulate
+from pipeline.models.automata import exact
+from pipeline.studies.automata.constructions import SOURCE, ledger, refuted, row, verified, wrong
+from schemas import theory
+
+LEMMA_15, LEMMA_16 = (SOURCE.format(f".3.1, Lemma {n}") for n in (15, 16))
+
+
+def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
+    """Return rows of `schemas.theory.Theory` on Lemmas 15 and 16."""
+    rng = stream(seed, "automata", theory_id)
+    made = [*_counters(rng, entry), *_memories(rng, entry)]
+    return theory.rows("automata", theory_id, LEMMA_15, made)
+
+
+def _counters(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any]]:
+    T = entry.length
+    for n in range(2, 9):
+        known, q0 = automaton(f"c{n}"), n - 1
+        built = exact.counter(n, q0, T)
+        words = rng.integers(0, n, (entry.sequences, T))
+        what = f"Lemma 15 counts modulo {n}"
+        yield from verified(f"lem-15.c{n}", what, built, words, simulate(known, words, q0), LEMMA_15)
+        yield from ledger(f"lem-15.c{n}", what, built, LEMMA_15)
+    known, words = automaton("c2"), every_input(2, entry.short)
+    yield from verified(
+        "lem-15.all",
+        "Lemma 15 on C2",
+        exact.counter(2, 0, entry.short),
+        words,
+        simulate(known, words),
+        LEMMA_15,
+        True,
+        erratum="automata-lemma-15",
+        form="corrected",
+    )
+    yield refuted(
+        "lem-15.printed",
+        "Lemma 15 with s -> T s mod n, half of the count",
+        exact.counter(2, 0, entry.short, 1),
+        words,
+        simulate(known, words),
+        LEMMA_15,
+        "automata-lemma-15",
+    )
+
+
+def _memories(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any]]:
+    for n, length in ((2, entry.length), (4, 2 * entry.length), (31, entry.length)):
+        table = np.array([[q, *range(n)] for q in range(n)])
+        known = type(automaton("c2"))(f"memory{n}", table, n - 1, (), ())
+        words = rng.integers(0, n + 1, (entry.sequences, length)) * (
+            rng.random((entry.sequences, length)) < 0.2
+        )
+        built, what = exact.memory(n, n - 1, length), f"Lemma 16 remembers one of {n} states"
+        yield from verified(f"lem-16.memory{n}", what, built, words, simulate(known, words), LEMMA_16)
+        yield from ledger(f"lem-16.memory{n}", what, built, LEMMA_16)
+    known, words = automaton("memory3"), every_input(4, min(entry.short, 6))
+    length = words.shape[1]
+    states = simulate(known, words)
+    for printed in (False, True):
+        errors, _ = wrong(exact.memory(3, 0, length, printed), words, states)
+        score = "1[⊥], as the text says" if printed else "2 · 1[⊥], as the matrices say"
+        yield row(
+            f"lem-16.score.{1 if printed else 2}",
+            f"A score of c(j/T - {score}: token errors",
+            f"all {len(words)} inputs of length {length}",
+            errors,
+            "<=",
+            0,
+            source=LEMMA_16,
+        )

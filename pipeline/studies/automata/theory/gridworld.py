@@ -1,0 +1,379 @@
+"""The gridworld: Algorithm 1, Lemmas 22 and 23, and Theorem 12's two layers (Liu 2024, section 3.4.4.4)."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from pipeline.kit.streams import stream
+from pipeline.languages.automata import grid_algorithm, grid_states
+from pipeline.models.automata import exact
+from pipeline.studies.automata.constructions import SOURCE, row, verified, wrong
+from schemas import theory
+
+ALGORITHM, THEOREM = SOURCE.format(".4, Algorithm 1, Lemmas 22 and 23"), SOURCE.format(".4, Theorem 12")
+LENGTHS = (8, 16, 32, 64)
+
+
+def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
+    """Return rows of `schemas.theory.Theory` on the gridworld."""
+    rng = stream(seed, "automata", theory_id)
+    made = [*_algorithm(entry), *_network(rng, entry), *_heads(entry), *_printed(entry), *_sizes()]
+    return theory.rows("automata", theory_id, THEOREM, made)
+
+
+def words(letters: tuple[int, ...], length: int) -> np.ndarray:
+    """Return all words of moves."""
+    return np.array(list(itertools.product(letters, repeat=length)))
+
+
+def _algorithm(entry: Any) -> Iterator[dict[str, Any]]:
+    wrong_state = wrong_min = wrong_end = wrong_gap = wrong_which = max_first = count = 0
+    for S in (1, 2, 3, 4):
+        for letters, length in (((-1, 1), entry.short), ((-1, 0, 1), max(entry.short - 3, 2))):
+            inputs = words(letters, length)
+            states = grid_states(S, inputs)
+            for moves, state in zip(inputs, states, strict=True):
+                trace = grid_algorithm(S, moves)
+                final = max(trace.last_min, trace.last_max)
+                padded = np.concatenate([[0] * (S + 1), state])
+                wrong_state += trace.state != state[-1]
+                wrong_min += state[-1] != trace.z[-1] - trace.z[trace.uniq :].min()
+                wrong_end += padded[final] != trace.boundary
+                wrong_gap += abs(int(trace.z[trace.last_max] - trace.z[trace.last_min])) == S + 1
+                wrong_which += min(trace.last_min, trace.last_max) != trace.uniq
+                max_first += trace.last_max < trace.last_min
+                count += 1
+    size = f"S = 1..4, all {count} inputs of lengths up to {entry.short}, with and without moves that stay"
+    about = {"source": ALGORITHM}
+    yield row(
+        "alg-1.state", "Algorithm 1 finds the last state: exceptions", size, wrong_state, "<=", 0, **about
+    )
+    yield row(
+        "alg-1.simpler",
+        "The last state is z_T - min z from t_uniq on, without the case distinction: exceptions",
+        size,
+        wrong_min,
+        "<=",
+        0,
+        **about,
+    )
+    yield row(
+        "lem-22",
+        "The state at t_final is the boundary that the algorithm names: exceptions",
+        size,
+        wrong_end,
+        "<=",
+        0,
+        **about,
+    )
+    yield row(
+        "alg-1.difference.printed",
+        "A difference of S + 1 between the extremes, as printed, occurs: inputs",
+        size,
+        wrong_gap,
+        "<=",
+        0,
+        erratum="automata-algorithm-1-difference",
+        form="printed",
+        **about,
+    )
+    yield row(
+        "alg-1.difference.corrected",
+        "z at t_max minus z at t_min is S: exceptions",
+        size,
+        wrong_min,
+        "<=",
+        0,
+        erratum="automata-algorithm-1-difference",
+        form="corrected",
+        **about,
+    )
+    yield row(
+        "alg-1.first",
+        "The earlier of t_min and t_max is t_uniq, whichever of the two it is: exceptions",
+        size,
+        wrong_which,
+        "<=",
+        0,
+        erratum="automata-lemma-22",
+        form="corrected",
+        **about,
+    )
+    yield row(
+        "alg-1.first.printed",
+        "It is not always t_min, as printed: inputs on which it is t_max",
+        size,
+        max_first,
+        ">=",
+        1,
+        erratum="automata-lemma-22",
+        form="printed",
+        **about,
+    )
+
+
+def _network(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any]]:
+    for S in range(1, 6):
+        inputs = words((-1, 1), entry.short)
+        built = exact.grid_network(S, entry.short)
+        what = f"Theorem 12 with {S + 1} states"
+        yield from verified(f"thm-12.s{S}", what, built, inputs + 1, grid_states(S, inputs), THEOREM, True)
+    for S in (2, 4):
+        inputs = words((-1, 0, 1), max(entry.short - 3, 2))
+        errors = 0
+        for q0 in range(S + 1):
+            built = exact.grid_network(S, inputs.shape[1], q0)
+            errors += wrong(built, inputs + 1, grid_states(S, inputs, q0))[0]
+        yield row(
+            f"thm-12.s{S}.starts",
+            "Theorem 12 from every state, with moves that stay: token errors",
+            f"S = {S}, all {len(inputs)} inputs of length {inputs.shape[1]}",
+            errors,
+            "<=",
+            0,
+        )
+    for S in (3, 8):
+        inputs = rng.integers(-1, 2, (max(entry.sequences // 4, 2), entry.length))
+        built = exact.grid_network(S, entry.length)
+        yield from verified(
+            f"thm-12.s{S}.long",
+            f"Theorem 12 with {S + 1} states",
+            built,
+            inputs + 1,
+            grid_states(S, inputs),
+            THEOREM,
+        )
+    inputs = rng.integers(-1, 2, (4, 100))
+    for precision, dtype in (("single", np.float32), ("double", np.float64)):
+        share = wrong(exact.grid_network(3, 100), inputs + 1, grid_states(3, inputs), dtype)[0] / inputs.size
+        enough = precision == "double"
+        yield row(
+            f"thm-12.{precision}",
+            f"{precision.title()} precision is {'' if enough else 'not '}enough for scores of "
+            "order T³ log T: share of wrong tokens",
+            "S = 3, T = 100",
+            share,
+            "<=" if enough else ">=",
+            0.0 if enough else 0.01,
+        )
+    plane = np.array(list(itertools.product(range(4), repeat=min(entry.short, 5))))
+    across, up = np.array([-1, 1, 0, 0])[plane], np.array([0, 0, -1, 1])[plane]
+    errors = sum(
+        wrong(exact.grid_network(2, plane.shape[1]), moves + 1, grid_states(2, moves))[0]
+        for moves in (across, up)
+    )
+    yield row(
+        "thm-12.plane",
+        "Two copies side by side walk in the plane (Example 5, Lemma 17): token errors",
+        f"3 × 3 states, all {len(plane)} inputs of length {plane.shape[1]}",
+        errors,
+        "<=",
+        0,
+    )
+
+
+def _heads(entry: Any) -> Iterator[dict[str, Any]]:
+    """Yield what the heads of the second layer select: Lemma 23, and heads whose value is not there."""
+    matched_wrong = unmatched = at_t = off_center = increasing = 0
+    for S in (2, 4):
+        inputs = words((-1, 1), entry.short)
+        built = exact.grid_network(S, entry.short)
+        outputs = exact.head_outputs(built, S, built.network(built.embed(inputs + 1)))
+        n = S + entry.short
+        gamma = np.array([math.log(2 * n), *np.log(2 * n - np.arange(1, n + 1))])
+        z = np.concatenate(
+            [
+                np.zeros((len(inputs), 1), int),
+                np.cumsum(np.concatenate([np.full((len(inputs), S), -1), inputs], 1), 1),
+            ],
+            1,
+        )
+        for t in range(S + 1, n + 1):
+            for s in range(2 * S + 1):
+                there = z[:, : t + 1] == (z[:, t] + s - S)[:, None]
+                last = t - there[:, ::-1].argmax(1)
+                found = outputs[:, t, s]
+                has = there.any(1)
+                matched_wrong += int((np.abs(found - gamma[last])[has] > 1e-6).sum())
+                unmatched += int((~has).sum())
+                at_t += int((np.abs(found - gamma[t])[~has] < 1e-6).sum())
+                inner = s + 1 if s < S else s - 1
+                off_center += int((np.abs(found - outputs[:, t, inner])[~has] > 1e-6).sum()) if s != S else 0
+                if s != S:
+                    increasing += int((found < outputs[:, t, inner] - 1e-6).sum())
+    size = f"S = 2, 4, all inputs of length {entry.short}"
+    yield row(
+        "thm-12.heads.matched",
+        "A head whose value was reached selects its last visit: exceptions",
+        size,
+        matched_wrong,
+        "<=",
+        0,
+    )
+    yield row(
+        "lem-23",
+        "Positions get earlier away from the present value: exceptions",
+        size,
+        increasing,
+        "<=",
+        0,
+        source=ALGORITHM,
+    )
+    about = {"erratum": "automata-theorem-12-unmatched"}
+    yield row(
+        "thm-12.heads.printed",
+        "A head whose value was not reached does not always select t: how often not",
+        size,
+        unmatched - at_t,
+        ">=",
+        1,
+        form="printed",
+        detail=f"{unmatched} such heads",
+        **about,
+    )
+    yield row(
+        "thm-12.heads.corrected",
+        "It selects what its neighbour towards the centre does: exceptions",
+        size,
+        off_center,
+        "<=",
+        0,
+        form="corrected",
+        **about,
+    )
+
+
+def _printed(entry: Any) -> Iterator[dict[str, Any]]:
+    length = min(entry.short, 8)
+    inputs = words((-1, 1), length)
+    for S in (2, 4):
+        states = grid_states(S, inputs)
+        built, bad = exact.grid_network(S, length), exact.grid_network(S, length, padded_position=False)
+        errors, _ = wrong(bad, inputs + 1, states)
+        about = {"erratum": "automata-theorem-12-pad"}
+        yield row(
+            f"thm-12.pad.printed.s{S}",
+            "With position 0 for the pad it outscores every key with z = 0: share of wrong tokens",
+            f"S = {S}, all inputs of length {length}",
+            errors / inputs.size,
+            ">=",
+            0.01,
+            form="printed",
+            **about,
+        )
+        yield row(
+            f"thm-12.pad.corrected.s{S}",
+            "With position log 2T' for the pad: token errors",
+            f"S = {S}, all inputs of length {length}",
+            wrong(built, inputs + 1, states)[0],
+            "<=",
+            0,
+            form="corrected",
+            **about,
+        )
+        rows = built.network(built.embed(inputs + 1))[:, -length:]
+        found = np.rint(rows[..., -1]).astype(int)
+        heads = exact.head_outputs(built, S, rows)
+        s = S - found
+        low, high = (np.take_along_axis(heads, (s + k)[..., None], -1)[..., 0] for k in (0, S))
+        printed = np.where(low < high, S - s, 2 * S + 1 - s)  # B: the lower end was visited last
+        about = {"erratum": "automata-theorem-12-output"}
+        share = min(
+            float((printed != states).mean()),
+            float((np.where(low > high, S - s, 2 * S + 1 - s) != states).mean()),
+        )
+        yield row(
+            f"thm-12.output.printed.s{S}",
+            "With 2S + 1 - s for one of the two boundaries, whichever it is: share of wrong tokens",
+            f"S = {S}, all inputs of length {length}",
+            share,
+            ">=",
+            0.01,
+            form="printed",
+            **about,
+        )
+        yield row(
+            f"thm-12.output.corrected.s{S}",
+            "With S - s for both: share of wrong tokens",
+            f"S = {S}, all inputs of length {length}",
+            float((found != states).mean()),
+            "<=",
+            0,
+            form="corrected",
+            **about,
+        )
+    gap = {T: 1 - math.cos(math.pi / (2 * T)) for T in (8, 100)}
+    about = {"erratum": "automata-theorem-12-gap"}
+    yield row(
+        "thm-12.gap.printed",
+        "Keys that do not match lose π²/8T² at least, as printed, and do not: largest share",
+        "T' = 8, 100",
+        max(g / (math.pi**2 / (8 * T**2)) for T, g in gap.items()),
+        "<=",
+        1 - 1e-9,
+        form="printed",
+        **about,
+    )
+    yield row(
+        "thm-12.gap.corrected",
+        "They lose 1 - cos(π/2T') >= 1/T'²: smallest ratio",
+        "T' = 8, 100",
+        min(g * T**2 for T, g in gap.items()),
+        ">=",
+        1,
+        form="corrected",
+        **about,
+    )
+
+
+def _sizes() -> Iterator[dict[str, Any]]:
+    depths = {len(exact.grid_network(3, T).network.layers) for T in LENGTHS}
+    yield row(
+        "thm-12.depth",
+        "Depth does not depend on the length: different depths",
+        f"T = {', '.join(map(str, LENGTHS))}",
+        len(depths),
+        "<=",
+        1,
+    )
+    for S in (2, 8):
+        sizes = exact.grid_network(S, 16).network.sizes
+        about = {"erratum": "automata-theorem-12-heads"}
+        yield row(
+            f"thm-12.heads.s{S}",
+            "There is a head for each of 2S + 1 shifts, not for 2S",
+            f"S = {S}",
+            sizes["heads"],
+            "within",
+            2 * S + 1,
+            tolerance=0.0,
+            form="corrected",
+            **about,
+        )
+    yield row(
+        "thm-12.heads.bound",
+        "2S heads, as printed, leave out a shift: heads over 2S",
+        "S = 2",
+        exact.grid_network(2, 16).network.sizes["heads"] / 4,
+        ">=",
+        1.01,
+        form="printed",
+        erratum="automata-theorem-12-heads",
+    )
+    yield row("ledger.thm-12.s8.depth", "Theorem 12: attention layers", "", 2, "<=", 2)
+    narrow = exact._window(26, 8, 16, 7, 24)
+    yield row(
+        "thm-12.window",
+        "The window is found by three hidden layers of O(S) units, without 2^O(S) units or O(log S) "
+        "layers: hidden units over S",
+        "S = 8",
+        max(len(b) for _, b in narrow[:-1]) / 8,
+        "<=",
+        8,
+    )

@@ -1,0 +1,224 @@
+"""Theorem 10: any semiautomaton in logarithmic depth, by prefix composition (Liu 2024, section 3.4.4.2)."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from pipeline.kit.streams import stream
+from pipeline.languages import automata
+from pipeline.languages.automata import Automaton, automaton, simulate
+from pipeline.models.automata import exact
+from pipeline.studies.automata.constructions import SOURCE, ledger, refuted, row, verified, wrong
+from schemas import theory
+
+THEOREM = SOURCE.format(".2, Theorem 10")
+DEPTHS = (4, 8, 16, 32, 64, 128)
+SHARPNESS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
+
+
+def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
+    """Return rows of `schemas.theory.Theory` on Theorem 10."""
+    rng = stream(seed, "automata", theory_id)
+    made = [
+        *_three_states(entry.short),
+        *_random(rng, entry),
+        *_tasks(rng, entry),
+        *_five_points(rng, entry),
+        *_depth(),
+        *_printed(rng),
+        *_temperature(rng, entry),
+    ]
+    return theory.rows("automata", theory_id, THEOREM, made)
+
+
+def _three_states(length: int) -> Iterator[dict[str, Any]]:
+    """All 729 automata of three states and two letters: words over the 27 maps with at most two letters."""
+    maps = list(itertools.product(range(3), repeat=3))
+    words = {
+        tuple((a, b)[i] for i in choice)
+        for a, b in itertools.combinations(range(27), 2)
+        for choice in itertools.product((0, 1), repeat=length)
+    }
+    tokens = np.array(sorted(words))
+    known = Automaton("all", np.array(maps).T, 0, tuple("012"), tuple(map(str, maps)))
+    for q0 in range(3):
+        built = exact.prefix_composition(known.next, q0, length)
+        what = f"Theorem 10 on all 729 automata of three states and two letters from state {q0}"
+        yield from verified(
+            f"thm-10.three-states.{q0}", what, built, tokens, simulate(known, tokens, q0), THEOREM, True
+        )
+
+
+def _random(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any]]:
+    errors = tokens = 0
+    for _ in range(max(entry.sequences // 4, 2)):
+        n, symbols, length = int(rng.integers(2, 6)), int(rng.integers(1, 5)), int(rng.integers(2, 33))
+        known = Automaton("random", rng.integers(0, n, (n, symbols)), int(rng.integers(n)), (), ())
+        words = rng.integers(0, symbols, (8, length))
+        errors += wrong(
+            exact.prefix_composition(known.next, known.q0, length), words, simulate(known, words)
+        )[0]
+        tokens += words.size
+    yield row(
+        "thm-10.random.errors",
+        "Theorem 10 on random automata: token errors",
+        f"|Q| <= 5, T <= 32, {tokens} tokens",
+        errors,
+        "<=",
+        0,
+    )
+
+
+def _tasks(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any]]:
+    for name in ("c2", "q8", "grid9", "abab"):
+        known = automaton(name)
+        words = rng.integers(0, known.next.shape[1], (max(entry.sequences // 4, 2), entry.length))
+        built = exact.prefix_composition(known.next, known.q0, entry.length)
+        yield from verified(
+            f"thm-10.{name}",
+            f"Theorem 10 on {automata.shown(name)}",
+            built,
+            words,
+            simulate(known, words),
+            THEOREM,
+        )
+        yield from ledger(
+            f"thm-10.{name}",
+            f"Theorem 10 on {automata.shown(name)}",
+            built,
+            THEOREM,
+            mlp_width="automata-theorem-10-width",
+        )
+        n = len(known.next)
+        yield row(
+            f"thm-10.{name}.width",
+            "MLP width is 4|Q|² + |Q|, with the four units of each indicator",
+            f"|Q| = {n}",
+            built.network.sizes["mlp_width"],
+            "within",
+            4 * n * n + n,
+            tolerance=0.0,
+            erratum="automata-theorem-10-width",
+            form="corrected",
+        )
+
+
+def _five_points(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any]]:
+    """S_5 through its action on five points: the pads are the identity, so a position holds a whole permutation."""
+    known = automaton("s5")
+    inverse = np.array([np.argsort(g) for g in automata.generators("s", 5)])
+    words = rng.integers(0, len(inverse), (max(entry.sequences // 4, 2), entry.length))
+    states = simulate(known, words)
+    decks = np.array([[int(c) - 1 for c in name] for name in known.states])[states]  # new[i] = old[g[i]]
+    errors = 0
+    for point in range(5):
+        built = exact.prefix_composition(inverse.T, None, entry.length, readout=point)
+        found = built.run(words)[0]
+        errors += int((np.take_along_axis(decks, found[..., None], 2)[..., 0] != point).sum())
+    yield row(
+        "thm-10.s5.errors",
+        "Theorem 10 on S5 through five points, with the identity as padding: wrong entries",
+        f"T = {entry.length}, {words.size} tokens",
+        errors,
+        "<=",
+        0,
+    )
+    yield row(
+        "thm-10.s5.depth",
+        "Depth on S5, which no construction of constant depth covers",
+        f"T = {entry.length}",
+        len(built.network.layers),
+        "within",
+        math.ceil(math.log2(entry.length)),
+        tolerance=0.0,
+    )
+
+
+def _depth() -> Iterator[dict[str, Any]]:
+    table = automaton("c3").next
+    for T in DEPTHS:
+        depth = len(exact.prefix_composition(table, 0, T).network.layers)
+        yield row(
+            f"thm-10.depth.{T}",
+            "Depth is the logarithm of the length",
+            f"T = {T}",
+            depth,
+            "within",
+            math.ceil(math.log2(T)),
+            tolerance=0.0,
+        )
+
+
+def _printed(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
+    forms: dict[str, tuple[str, str, str, dict[str, Any]]] = {
+        "sign": (
+            "grid4",
+            "with the rotation by -π 2^(l-1)/T'",
+            "with the rotation by +π 2^(l-1)/T'",
+            {"sign": -1},
+        ),
+        "value": (
+            "grid4",
+            "with W_V that reads the left block",
+            "with W_V that reads the right block",
+            {"value": "L"},
+        ),
+        "readout": ("c4", "read out at another state than q_0", "read out at q_0", {"readout": 3}),
+    }
+    for name, (task, printed, right, changed) in forms.items():
+        known = automaton(task)
+        words = rng.integers(0, known.next.shape[1], (64, 16))
+        states, about = simulate(known, words), {"erratum": f"automata-theorem-10-{name}"}
+        shown = automata.shown(task)
+        built = exact.prefix_composition(known.next, 0, 16, **changed)
+        yield refuted(
+            f"thm-10.printed.{name}",
+            f"Theorem 10 {printed}, on {shown}",
+            built,
+            words,
+            states,
+            THEOREM,
+            **about,
+        )
+        errors, _ = wrong(exact.prefix_composition(known.next, 0, 16), words, states)
+        yield row(
+            f"thm-10.corrected.{name}",
+            f"Theorem 10 {right}, on {shown}: token errors",
+            "64 inputs of length 16",
+            errors,
+            "<=",
+            0,
+            form="corrected",
+            **about,
+        )
+
+
+def _temperature(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any]]:
+    known = Automaton("random", rng.integers(0, 4, (4, 3)), 0, (), ())
+    words = rng.integers(0, 3, (max(entry.sequences // 4, 2), 32))
+    states = simulate(known, words)
+    for sharp in SHARPNESS:
+        share = (
+            wrong(exact.prefix_composition(known.next, 0, 32, sharpness=sharp), words, states)[0] / words.size
+        )
+        enough = sharp >= 1
+        yield row(
+            f"thm-10.temperature.{sharp:g}",
+            f"With γ = {sharp:g} T'² the network {'is exact' if enough else 'may err'}: share of wrong tokens",
+            "|Q| = 4, T = 32",
+            share,
+            "<=",
+            0.0 if enough else 1.0,
+        )
+    T = entry.length
+    words = rng.integers(0, 3, (2, T))
+    errors, _ = wrong(exact.prefix_composition(known.next, 0, T), words, simulate(known, words), np.float32)
+    yield row(
+        "thm-10.float32", "Single precision is enough: token errors", f"|Q| = 4, T = {T}", errors, "<=", 0
+    )
