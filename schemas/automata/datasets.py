@@ -36,7 +36,7 @@ class Sequences(pa.DataFrameModel):
         right = np.zeros(frame.height, bool)
         for (task, _), at in frame.with_row_index().group_by("task", "length"):
             known, rows = automata.task(str(task)).automaton, at["index"].to_numpy()
-            states = automata.simulate(known, matrix(at["tokens"]))
+            states = automata.simulate(known, matrix(at["tokens"]).astype(np.int64))
             right[rows] = (states == matrix(at["states"])).all(1)
         return pl.LazyFrame({"right": right})
 

@@ -6,6 +6,8 @@ chose. Accuracies are shares of tokens unless said otherwise.
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandera.polars as pa
 import polars as pl
 from pandera.api.polars.types import PolarsData
@@ -15,7 +17,7 @@ from schemas.results import Result
 
 ALL_TASKS = [*TASKS, *OBSERVED, "s3"]
 ARMS = ["gpt", "shift", "none", "linear", "scratchpad", "recency", "lstm"]
-SHARE = {"ge": 0, "le": 1}
+SHARE: dict[str, Any] = {"ge": 0, "le": 1}
 
 
 class Automata(Result):

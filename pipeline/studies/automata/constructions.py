@@ -101,9 +101,9 @@ def ledger(name: str, what: str, built: Built, source: str, **larger: str) -> It
             f"ledger.{name}.{size.replace('_', '-')}",
             f"{what}: {size.replace('_', ' ')} {'exceeds' if size in larger else 'stays within'} the claimed bound",
             "",
-            sizes[size],
+            round(sizes[size], 6),
             ">=" if size in larger else "<=",
-            bound + 1e-9 * (size in larger),
+            round(bound, 6) + 1e-9 * (size in larger),
             source=source,
             **about,
         )

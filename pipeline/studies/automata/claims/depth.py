@@ -56,7 +56,8 @@ def gates(context: Results) -> Iterator[Gate]:
                 yield Gate("10", f"{label}, L={depth}", "mean accuracy is higher", FIGURE, above(0.0), *found)
     best, missing = contrast(context, "best of every task")
     if best is not None and best.n != 19:
-        best, missing = None, f"{best.n} of 19 tasks are trained at this scale"
+        missing = f"{best.n} of 19 tasks are trained at this scale"
+        best = None
     yield Gate(
         "11",
         "all tasks",
@@ -190,7 +191,8 @@ def _noise(context: Results) -> Iterator[Gate]:
     for depth, printed in ((4, 19.1), (6, 14.3), (8, 15.2)):
         measured, missing = contrast(context, f"c2 max - median L={depth}")
         if measured is not None and (measured.n or 0) < SEVERAL:
-            measured, missing = None, f"{measured.n} models, a maximum needs {SEVERAL}"
+            missing = f"{measured.n} models, a maximum needs {SEVERAL}"
+            measured = None
         yield Gate(
             "14",
             f"C2, L={depth}",

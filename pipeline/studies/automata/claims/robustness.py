@@ -13,7 +13,7 @@ from pipeline.kit.extremes import column_max, column_min
 from pipeline.kit.results import Results
 from pipeline.kit.verdicts import Condition, Gate
 from pipeline.studies.automata.claims.depth import above, contrast
-from schemas.claims import OWN
+from schemas.claims import OWN, STATED
 
 OOD, LENGTH = "Liu 2024, Figures 3.8 and 3.20", "Liu 2024, Figures 3.9 and 3.21"
 HIDDEN, SEEN, HEADS = (
@@ -187,7 +187,7 @@ def _positions_beyond(context: Results) -> Iterator[Gate]:
 def _supervision(context: Results) -> Iterator[Gate]:
     for task, label in (("s3", "S3"), ("s5", "S5")):
         scale = "quick" if task == "s3" else "paper"
-        kind = {"kind": OWN} if task == "s3" else {}
+        kind = OWN if task == "s3" else STATED
         yield Gate(
             "24",
             f"{label}, LSTM",
@@ -196,7 +196,7 @@ def _supervision(context: Results) -> Iterator[Gate]:
             (Condition("value", ">=", 0.99),),
             *contrast(context, f"{task} LSTM, fewest labels"),
             scale_needed=scale,
-            **kind,
+            kind=kind,
         )
         yield Gate(
             "24",
@@ -206,7 +206,7 @@ def _supervision(context: Results) -> Iterator[Gate]:
             above(0.1),
             *contrast(context, f"{task} GPT, all labels - a tenth"),
             scale_needed=scale,
-            **kind,
+            kind=kind,
         )
     for task, label in NAMES.items():
         bound = 0.5 if task in CLOSED else 0.0

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from pipeline.kit import evidence
+from pipeline.kit.evidence import Evidence
 from pipeline.kit.extremes import column_max
 from pipeline.kit.results import Results
 from pipeline.kit.verdicts import Condition, Gate, Measured
@@ -90,7 +91,7 @@ def gates(context: Results) -> Iterator[Gate]:
         )
     for name, (erratum, section) in PRINTED.items():
         printed = rows.filter(pl.col("form") == "printed", pl.col("erratum") == erratum)
-        shown = (
+        shown: Evidence = (
             (Measured(float(printed["passed"].all())), "")
             if printed.height
             else (None, f"no check of {erratum}")

@@ -113,9 +113,8 @@ def heads(context: Results) -> Figure:
         alt.Chart(one).mark_rule(color=charts.GREY, strokeDash=[4, 3]).encode(**{axis: "one:Q"})
         for axis in ("x", "y")
     ]
-    words = (
-        f"largest uniformity {data['uniformity'].max():.2f}, in layer {data.sort('uniformity')['layer'][-1]}"
-    )
+    even = data.sort("uniformity").row(-1, named=True)
+    words = f"largest uniformity {even['uniformity']:.2f}, in layer {even['layer']}"
     chart = alt.layer(*rules, points).properties(
         width=300, height=300, title="Heads of gridworld models", description=f"{words}."
     )
