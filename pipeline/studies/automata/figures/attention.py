@@ -17,26 +17,19 @@ STATES = 9
 
 
 def attention(context: Results) -> Figure:
-    """Attention of the first and last layer of the most accurate gridworld model on one sequence: weights below the
+    """Attention of the first and last layer of the most accurate gridworld model on two inputs: weights below the
     diagonal; above it stripes at positions in state 0 (orange) and in state 8 (green)."""
     maps = context.table("attn_maps")
     if not maps.height:
         return empty("Attention on Grid 9", "nothing was trained")
     layers = sorted({1, int(maps["layer"].max())})  # type: ignore[arg-type]
-    data = maps.filter(pl.col("layer").is_in(layers), sequence=0).sort("layer", "head", "query", "key")
+    data = maps.filter(pl.col("layer").is_in(layers)).sort("sequence", "layer", "head", "query", "key")
     T = int(data["query"].max()) + 1  # type: ignore[arg-type]
-    rows = []
-    for layer in layers:
-        heads = data.filter(layer=layer)["head"].unique().sort().to_list()
-        panels = [
-            _map(data.filter(layer=layer, head=head), T, f"layer {layer}, head {head}") for head in heads
-        ]
-        rows.append(
-            alt.hconcat(*panels[:4], spacing=10)
-            if len(panels) <= 4
-            else alt.concat(*panels, columns=4, spacing=10)
-        )
-    chart = alt.vconcat(*rows, spacing=12).resolve_scale(color="shared")
+    panels = [
+        _map(rows, T, f"input {number + 1}, layer {layer}, head {head}")
+        for (number, layer, head), rows in data.group_by("sequence", "layer", "head", maintain_order=True)
+    ]
+    chart = alt.concat(*panels, columns=4, spacing=12).resolve_scale(color="shared")
     metrics = context.table("attn_metrics").filter("last_layer")
     words = (
         "In last layers the largest weight on a boundary is "

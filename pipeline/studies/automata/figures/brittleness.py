@@ -18,7 +18,7 @@ def probability(context: Results) -> Figure:
     if not table.height:
         return empty("Other probabilities", "nothing was trained")
     data = summary(table, "p1")
-    title = alt.TitleParams("Other probabilities of a one, C2", subtitle=f"{models(data)} models of each arm")
+    title = alt.TitleParams("Other probabilities of a one, C2", subtitle=models(data))
     chart = lines(data, "p1", "probability of a one", 0.5, low=0.4)
     return chart.properties(
         title=title, description=f"Mean accuracy at 0.95: {told(data, 'p1', 0.95)}."
@@ -33,7 +33,7 @@ def counts(context: Results) -> Figure:
         return empty("Other counts", "nothing was trained")
     data = summary(table, "ones")
     last = float(data["ones"].max())  # type: ignore[arg-type]
-    title = alt.TitleParams("Exact numbers of ones, C2", subtitle=f"{models(data)} models of each arm")
+    title = alt.TitleParams("Exact numbers of ones, C2", subtitle=models(data))
     chart = lines(data, "ones", "ones in the input", last / 2, low=0.4)
     return chart.properties(
         title=title, description=f"Mean accuracy with ones alone: {told(data, 'ones', last)}."
@@ -58,7 +58,7 @@ def lengths(context: Results) -> Figure:
         f"{shown(str(task))}: {told(rows, 'length', 2 * trained)}"
         for (task,), rows in data.group_by("task", maintain_order=True)
     )
-    title = alt.TitleParams("Other lengths", subtitle=f"{models(data)} models of each arm")
+    title = alt.TitleParams("Other lengths", subtitle=models(data))
     return chart.properties(
         title=title, description=f"Mean accuracy at twice the training length. {words}."
     ), data

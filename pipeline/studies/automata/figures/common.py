@@ -81,7 +81,9 @@ def summary(frame: pl.DataFrame, by: str) -> pl.DataFrame:
 def looks(labels: list[str]) -> tuple[Any, Any]:
     """Return colour and dash of arms, with one legend on top."""
     there = [label for label in LOOKS if label in labels]
-    legend = alt.Legend(orient="top", columns=3, symbolType="stroke", symbolSize=500, symbolStrokeWidth=2)
+    legend = alt.Legend(
+        orient="top", columns=3, symbolType="stroke", symbolSize=500, symbolStrokeWidth=2, symbolOpacity=1
+    )
     colours = alt.Scale(domain=there, range=[LOOKS[label][0] for label in there])
     dashes = alt.Scale(domain=there, range=[LOOKS[label][1] for label in there])
     return (
@@ -116,9 +118,10 @@ def lines(
 
 
 def models(data: pl.DataFrame) -> str:
-    """Return how many models each arm has, in words."""
+    """Return how many models each arm has, as a subtitle."""
     counts = sorted(set(data["models"].to_list()))
-    return f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    number = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    return f"{number} model{'' if counts[-1] == 1 else 's'} of each arm"
 
 
 def told(data: pl.DataFrame, by: str, at: float) -> str:

@@ -92,7 +92,7 @@ def training_curves(context: Results) -> Figure:
     if not curves.height:
         return empty("Training curves", "nothing was trained")
     data = curves.with_columns(
-        pl.format("{} layers", "depth").alias("layers"), pl.format("{}-{}", "run", "replica").alias("model")
+        pl.format("layers: {}", "depth").alias("layers"), pl.format("{}-{}", "run", "replica").alias("model")
     ).sort("task", "depth", "replica", "step")
     depths = data["layers"].unique(maintain_order=True).to_list()
     panels = []

@@ -36,7 +36,8 @@ def positions(context: Results) -> Figure:
     panels = []
     for (name,), rows in data.group_by("name", maintain_order=True):
         base = alt.Chart(rows).encode(
-            x=alt.X("at:N", title=None, axis=alt.Axis(labelAngle=0)), xOffset="code:N"
+            x=alt.X("at:N", title=None, axis=alt.Axis(labelAngle=0)),
+            xOffset=alt.XOffset("code:N", sort=list(NAMES.values())),
         )
         y = alt.Y("mean(accuracy):Q", title=ACCURACY, scale=alt.Scale(domain=[0, 1]))
         bars = base.mark_bar().encode(y=y, color=colour)
