@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Callable, Iterable
 from functools import wraps
 from pathlib import Path
@@ -244,6 +245,32 @@ class StudyText:
         place = known[path].place(Path(path))
         return self._inline(f'artifact("{path}")', Markup(self.blocks.to(place, text)))
 
+    def embed(self, name: str, *tables: str) -> str:
+        """Show ``<name>.html`` of the study's folder, which reads the rows of ``tables`` in the script
+        ``<name>-data``."""
+        path = self.path.parent / f"{name}.html"
+        if not path.is_file():
+            raise SandglassError(f"there is no {path}")
+        for table in tables:
+            _known("table", table, self.study.tables)
+        needed = [artifact for table in tables for artifact in self.site.tables(self.study.id, table)]
+        if any(self.site.lacks(artifact) for artifact in needed):
+            return self._absent(f'embed("{name}")', f"The {name}", needed)
+        hidden = ["scale", "params_hash"]
+        data = {
+            table: [
+                row
+                for artifact in self.site.tables(self.study.id, table)
+                for row in self.site.table(artifact)[0].drop(hidden, strict=False).to_dicts()
+            ]
+            for table in tables
+        }
+        text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+        drawn = Markup(
+            f'<script type="application/json" id="{name}-data">{text}</script>\n{path.read_text(encoding="utf-8")}'
+        )
+        return self._block(f'embed("{name}")', lambda _: drawn)
+
     def _first(self, kind: str, name: str) -> bool:
         """Return whether ``name`` of ``kind`` is shown for the first time, so that an id stands once in a page."""
         first = (kind, name) not in self.shown
@@ -253,6 +280,7 @@ class StudyText:
 
 FUNCTIONS = (
     "figure", "claims", "verdict", "value", "published", "interval", "table", "theory", "param", "artifact",
+    "embed",
 )  # fmt: skip
 
 

@@ -12,9 +12,13 @@ import pandera.polars as pa
 import polars as pl
 from pandera.api.polars.types import PolarsData
 
-from pipeline.languages.automata import OBSERVED, TASKS
 from schemas.results import Result
 
+TASKS = [
+    "dyck42", "grid4", "grid9", "c2", "c3", "c4", "c5", "c6", "c7", "c8", "c2p2", "c2p3", "d6", "d8", "q8", "a4",
+    "a5", "s4", "s5",
+]  # fmt: skip
+OBSERVED = ["dyck48-top", "grid9-boundary", "s5-first", "c4-zero", "d8-location", "abab1", "abab2"]
 ALL_TASKS = [*TASKS, *OBSERVED, "s3"]
 ARMS = ["gpt", "shift", "none", "linear", "scratchpad", "recency", "lstm"]
 SHARE: dict[str, Any] = {"ge": 0, "le": 1}
@@ -410,6 +414,21 @@ class AttnMaps(Result):
         return data.lazyframe.select((total - 1).abs() < 1e-4)
 
 
+class Explorer(Result):
+    """Weights of what the page's explorer runs: a tiny trained model and an exact network for each automaton."""
+
+    automaton: pl.String
+    kind: pl.String = pa.Field(isin=["trained", "exact"])
+    part: pl.String = pa.Field(description="name of a weight or a size")
+    shape: pl.List = pa.Field(dtype_kwargs={"inner": pl.Int32})
+    values: pl.List = pa.Field(dtype_kwargs={"inner": pl.Float64}, description="row by row")
+
+    class Config:
+        """One row per part."""
+
+        unique = ["automaton", "kind", "part"]
+
+
 SCHEMAS = {
     "automata": Automata,
     "transitions": Transitions,
@@ -434,4 +453,5 @@ SCHEMAS = {
     "positions": Positions,
     "attn_metrics": AttnMetrics,
     "attn_maps": AttnMaps,
+    "explorer": Explorer,
 }

@@ -19,6 +19,7 @@ from pipeline.studies.automata.claims import STATEMENTS
 from pipeline.studies.automata.measures import published
 from pipeline.studies.automata.params import Dataset
 from schemas.automata.datasets import SCHEMA
+from schemas.automata.tables import OBSERVED, TASKS
 
 
 def test_published_cells() -> None:
@@ -105,3 +106,8 @@ def test_the_study_is_built(smoke_of: Callable[[str], Workspace]) -> None:
     moves = pl.read_parquet(data / "tables/automata/automata-objects/transitions.parquet")
     assert moves["automaton"].n_unique() == len(automata.TASKS) + 3
     assert (data / "report/study/automata.html").is_file()
+
+
+def test_tasks_have_one_order() -> None:
+    """The schemas of tables list the tasks themselves, so that figures and claims load no algebra."""
+    assert tuple(TASKS) == automata.TASKS and tuple(OBSERVED) == automata.OBSERVED

@@ -13,13 +13,14 @@ POSITIONS = {
     ("abab2", "sin"): "automata-abab2-gpt", ("abab2", "linear"): "automata-abab2-linear",
 }  # fmt: skip
 ATTENTION = "automata-attention"
+TINY = {f"automata-tiny-{name}": name for name in ("c2", "c3", "grid4", "d6")}  # of the explorer
 ARMS = {
     "gpt": "Transformer", "shift": "Transformer, shifted positions", "none": "Transformer, no positions",
     "scratchpad": "scratchpad", "recency": "scratchpad, recency bias", "lstm": "LSTM",
 }  # fmt: skip
 
 # Parameters that lack one of these are refused at the start.
-RUNS = tuple(dict.fromkeys([*C2.values(), *DYCK.values(), *POSITIONS.values(), ATTENTION]))
+RUNS = tuple(dict.fromkeys([*C2.values(), *DYCK.values(), *POSITIONS.values(), ATTENTION, *TINY]))
 DATASETS = ("automata-c2", "automata-shown", "automata-partial")
 THEORY = tuple(
     f"automata-{name}" for name in ("gadgets", "prefix", "counters", "groups", "cascades", "gridworld")

@@ -81,7 +81,7 @@ class Run(GridRunEntry):
     """An ensemble of Transformers or LSTMs over a grid of learning rates."""
 
     experiment: Literal[
-        "depth", "stabilisers", "indirect", "incomplete", "brittleness", "positions", "attention"
+        "depth", "stabilisers", "indirect", "incomplete", "brittleness", "positions", "attention", "explorer"
     ]
     arm: Literal["gpt", "shift", "none", "scratchpad", "recency", "linear", "lstm"] = Field(
         description="gpt: sinusoidal positions; shift: shifted in training; recency: a scratchpad, and that bias"

@@ -24,27 +24,6 @@ SHOWN = {
     "abab1": "abab (1)",
     "abab2": "abab (2)",
 }
-TASKS = (
-    "dyck42",
-    "grid4",
-    "grid9",
-    "c2",
-    "c3",
-    "c4",
-    "c5",
-    "c6",
-    "c7",
-    "c8",
-    "c2p2",
-    "c2p3",
-    "d6",
-    "d8",
-    "q8",
-    "a4",
-    "a5",
-    "s4",
-    "s5",
-)
 LOOKS: dict[str, tuple[str, list[int]]] = {
     ARMS["gpt"]: (charts.BLUE, [1, 0]),
     ARMS["shift"]: (charts.SKY, [6, 4]),

@@ -10,7 +10,8 @@ import polars as pl
 from pipeline.kit import charts
 from pipeline.kit.charts import Figure, empty
 from pipeline.kit.results import Results
-from pipeline.studies.automata.figures.common import ACCURACY, TASKS, shown
+from pipeline.studies.automata.figures.common import ACCURACY, shown
+from schemas.automata.tables import TASKS
 
 CELL, ROW = 35, 18
 SHADES = alt.Scale(domain=[0, 25, 50, 75, 100], range=["#EEF4FA", "#C3DAEE", "#7FB2DA", "#2B74B3", "#06264D"])

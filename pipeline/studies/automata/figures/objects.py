@@ -94,10 +94,10 @@ def _panel(edges: pl.DataFrame, nodes: pl.DataFrame, about: dict[str, Any]) -> A
     width = 1.3 if few else 0.35
     drawn = [
         base.transform_filter("!datum.loop")
-        .mark_rule(strokeWidth=width, opacity=0.75)
+        .mark_rule(strokeWidth=width, opacity=0.75, aria=False)
         .encode(**at, x2="x2:Q", y2="y2:Q", color=symbols),
         base.transform_filter("datum.loop")
-        .mark_point(size=110 if few else 14, filled=False, opacity=0.9, strokeWidth=width)
+        .mark_point(size=110 if few else 14, filled=False, opacity=0.9, strokeWidth=width, aria=False)
         .encode(**at, color=symbols),
     ]
     if few:
@@ -121,7 +121,7 @@ def _panel(edges: pl.DataFrame, nodes: pl.DataFrame, about: dict[str, Any]) -> A
             )
         )
     dots = alt.Chart(nodes).mark_point(
-        filled=True, size=36 if few else 8, opacity=1, stroke=charts.INK, strokeWidth=0.8
+        aria=False, filled=True, size=36 if few else 8, opacity=1, stroke=charts.INK, strokeWidth=0.8
     )
     fill = alt.condition("datum.start", alt.value(charts.INK), alt.value("#FFFFFF"))
     drawn.append(dots.encode(**at, fill=fill))
