@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-DEPTHS = (1, 2, 3, 4, 6, 8, 12)  # that are trained, at the largest scale
 C2 = {
     "gpt": "automata-c2-l4", "shift": "automata-c2-shift", "none": "automata-c2-none", "scratchpad":
     "automata-c2-scratchpad", "recency": "automata-c2-recency", "lstm": "automata-c2-lstm",
@@ -17,6 +16,10 @@ TINY = {f"automata-tiny-{name}": name for name in ("c2", "c3", "grid4", "d6")}  
 ARMS = {
     "gpt": "Transformer", "shift": "Transformer, shifted positions", "none": "Transformer, no positions",
     "scratchpad": "scratchpad", "recency": "scratchpad, recency bias", "lstm": "LSTM",
+}  # fmt: skip
+SHOWN = {  # tasks whose states are seen through a map
+    "dyck48-top": "Dyck (4, 8), top", "grid9-boundary": "Grid 9, boundary", "s5-first": "S5, first entry", "c4-zero":
+    "C4, zero", "d8-location": "D8, location", "abab1": "abab (1)", "abab2": "abab (2)",
 }  # fmt: skip
 
 # Parameters that lack one of these are refused at the start.

@@ -13,6 +13,7 @@ from pipeline.kit.extremes import column_max, column_min
 from pipeline.kit.results import Results
 from pipeline.kit.verdicts import Condition, Gate
 from pipeline.studies.automata.claims.depth import above, contrast
+from pipeline.studies.automata.names import SHOWN
 from schemas.claims import OWN, STATED
 
 OOD, LENGTH = "Liu 2024, Figures 3.8 and 3.20", "Liu 2024, Figures 3.9 and 3.21"
@@ -24,15 +25,6 @@ HIDDEN, SEEN, HEADS = (
 POSITIONS = "Liu 2024, Figure 3.22"
 PERFECT = (Condition("value", ">=", 0.999),)
 CLOSED = ("dyck48-top", "grid9-boundary", "s5-first", "abab1", "abab2")
-NAMES = {
-    "dyck48-top": "Dyck (4, 8), top",
-    "grid9-boundary": "Grid 9, boundary",
-    "s5-first": "S5, first entry",
-    "c4-zero": "C4, zero",
-    "d8-location": "D8, location",
-    "abab1": "abab (1)",
-    "abab2": "abab (2)",
-}
 
 
 def gates(context: Results) -> Iterator[Gate]:
@@ -208,7 +200,7 @@ def _supervision(context: Results) -> Iterator[Gate]:
             scale_needed=scale,
             kind=kind,
         )
-    for task, label in NAMES.items():
+    for task, label in SHOWN.items():
         bound = 0.5 if task in CLOSED else 0.0
         what = (
             "more than half of the gap between one constant label and 1 is closed"

@@ -8,21 +8,14 @@ import altair as alt
 import polars as pl
 
 from pipeline.kit import charts
-from pipeline.studies.automata.names import ARMS
+from pipeline.studies.automata.names import ARMS, SHOWN
 
-SHOWN = {
+FREE = {
     "dyck42": "Dyck (4, 2)",
     "grid4": "Grid 4",
     "grid9": "Grid 9",
     "c2p2": "C2 × C2",
     "c2p3": "C2 × C2 × C2",
-    "dyck48-top": "Dyck (4, 8), top",
-    "grid9-boundary": "Grid 9, boundary",
-    "s5-first": "S5, first entry",
-    "c4-zero": "C4, zero",
-    "d8-location": "D8, location",
-    "abab1": "abab (1)",
-    "abab2": "abab (2)",
 }
 LOOKS: dict[str, tuple[str, list[int]]] = {
     ARMS["gpt"]: (charts.BLUE, [1, 0]),
@@ -37,7 +30,7 @@ ACCURACY = "accuracy (share of tokens)"
 
 def shown(task: str) -> str:
     """Return how figures call a task."""
-    return SHOWN.get(task, task.upper())
+    return (FREE | SHOWN).get(task, task.upper())
 
 
 def named(frame: pl.DataFrame) -> pl.DataFrame:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pipeline.kit.inputs import Inputs
 from pipeline.languages import automata
-from pipeline.languages.automata import Ints, Task
+from pipeline.languages.automata import Task
 from pipeline.models.automata import gpt, lstm
 from pipeline.studies.automata.measures.contrasts import Floats
 from schemas.automata.datasets import matrix
@@ -154,8 +154,3 @@ def measured(
     rows = {name: sequences(context, arm) for name, arm in known.items()}
     tested = {name: arm.accuracy(rows[name]) for name, arm in known.items()}
     return tested, runs_table(known, tested, {name: int(frame["length"][0]) for name, frame in rows.items()})
-
-
-def inputs(frame: pl.DataFrame) -> Ints:
-    """Return the symbols of rows of one length."""
-    return matrix(frame["tokens"]).astype(np.int64)
