@@ -244,6 +244,8 @@ class Contrasts(Result):
     lo: pl.Float64 = pa.Field(nullable=True)
     hi: pl.Float64 = pa.Field(nullable=True)
     n: pl.Int32 = pa.Field(ge=0, description="models of the smaller arm")
+    n_excluded: pl.Int32 = pa.Field(ge=0, description="models that did not learn their task")
+    excluded_reason: pl.String = pa.Field(description="why they are left out; empty for none")
 
 
 class Stabilisers(Result):

@@ -37,7 +37,7 @@ IDS = {
         "EXP-INCOMP", "EXP-OODP", "EXP-OODC", "EXP-LEN", "EXP-PE", "EXP-COVER", "THM-10", "GADGETS", "LEM-15",
         "LEM-16", "LEM-17", "LEM-18", "LEM-19", "THM-16", "LEM-20", "LEM-21", "THM-11", "THM-12", "THM-13",
         "FIG-DEPTH", "FIG-CURVES", "FIG-ATTN", "FIG-INDIR", "FIG-INCOMP", "FIG-OOD", "FIG-LEN", "FIG-PE",
-        "FIG-GRIDALG", "FIG-SCHEMA", "THY-LEDGER", "THY-ERRATA",
+        "FIG-GRIDALG", "FIG-SCHEMA", "EXPLORER", "THY-LEDGER", "THY-ERRATA",
     ],
 }  # fmt: skip
 AIDS = {

@@ -158,8 +158,6 @@ class Analysis(Strict):
 
 
 class Claims(Strict):
-    """Settings of claims."""
+    """How tables become verdicts."""
 
-    trained_well: Probability = Field(
-        description="in-distribution accuracy below which a loss elsewhere may be lack of training"
-    )
+    several: Positive = Field(description="models from which a best one says something of instability")

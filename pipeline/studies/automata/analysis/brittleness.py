@@ -34,14 +34,49 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
             ):
                 rows[table] += _probed(context, arm, split, by)
     frames = {name: contrasts.table(found) for name, found in rows.items()}
+    learned = {name: _learned(context, known, frame) for name, frame in frames.items()}
     coverage = _coverage(context, known)
     found = [
-        *_probability(context, frames["ood_p"]),
-        *_counts(context, frames["ood_count"]),
-        *_lengths(context, frames["length_gen"]),
-        *_covered(context, frames["ood_p"], coverage),
+        *_probability(context, learned["ood_p"]),
+        *_counts(context, learned["ood_count"]),
+        *_lengths(context, learned["length_gen"]),
+        *_covered(context, learned["ood_p"], coverage),
     ]
-    return frames | {"coverage": contrasts.table(coverage), "contrasts": contrasts.table(found)}
+    return frames | {
+        "coverage": contrasts.table(coverage),
+        "contrasts": contrasts.compared(row | _left_out(context, known, row["contrast"]) for row in found),
+    }
+
+
+def _solves(context: Inputs, arm: Arm) -> list[int]:
+    """Return the models that are right on inputs like those of training: elsewhere, others may just lack training."""
+    return [
+        r for r, held in zip(arm.replicas, arm.validation, strict=True) if held >= context.settings.solved
+    ]
+
+
+def _learned(context: Inputs, known: dict[str, Arm], frame: pl.DataFrame | None) -> pl.DataFrame | None:
+    if frame is None:
+        return None
+    kept = [
+        frame.filter(pl.col("replica").is_in(_solves(context, arm)), run=run) for run, arm in known.items()
+    ]
+    return pl.concat(kept)
+
+
+def _left_out(context: Inputs, known: dict[str, Arm], contrast: str) -> dict[str, Any]:
+    """Return how many models of the arm that a contrast is about are left out, and why."""
+    for arm in known.values():
+        if contrast.startswith(f"{arm.task.name} {arm.arm} ") or (
+            contrast.startswith("coverage") and (arm.task.name, arm.arm) == ("c2", "gpt")
+        ):
+            count = len(arm.replicas) - len(_solves(context, arm))
+            if count:
+                return {
+                    "n_excluded": count,
+                    "excluded_reason": f"below {context.settings.solved:g} on inputs like those of training",
+                }
+    return {}
 
 
 def _probed(context: Inputs, arm: Arm, split: str, by: str) -> Iterator[dict[str, Any]]:

@@ -39,7 +39,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
         "min_depth": _min_depth(context, cells),
         "published_cells": published.cells(),
         "curves": pl.concat(curves) if curves else None,
-        "contrasts": contrasts.table(list(_contrasts(context, cells, noise))),
+        "contrasts": contrasts.compared(_contrasts(context, cells, noise)),
         "eval_noise": contrasts.table(noise),
     }
 

@@ -43,7 +43,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
                 ]
     return {
         "positions": contrasts.table(rows),
-        "contrasts": contrasts.table(list(_contrasts(context, cells))),
+        "contrasts": contrasts.compared(_contrasts(context, cells)),
     }
 
 

@@ -44,4 +44,4 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
         for task, rate in sorted(cells)
         if rate and (task, 0.0) in cells
     ]
-    return {"stabilisers": contrasts.table(rows), "contrasts": contrasts.table(found)}
+    return {"stabilisers": contrasts.table(rows), "contrasts": contrasts.compared(found)}

@@ -43,7 +43,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
         "runs": runs,
         "indirect": contrasts.table(rows),
         "incomplete": contrasts.table(incomplete),
-        "contrasts": contrasts.table(found),
+        "contrasts": contrasts.compared(found),
     }
 
 

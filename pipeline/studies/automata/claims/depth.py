@@ -13,7 +13,6 @@ from pipeline.kit.verdicts import Condition, Gate, Published
 from schemas.claims import OWN
 
 FIGURE = "Liu 2024, Figures 3.5a and 3.15"
-SEVERAL = 5  # models from which a maximum says something of instability
 
 
 def contrast(context: Results, name: str) -> Evidence:
@@ -187,11 +186,11 @@ def _printed(context: Results) -> Iterator[Gate]:
 
 
 def _noise(context: Results) -> Iterator[Gate]:
-    source = "Liu 2024, Figures 3.5b and 3.16"
+    source, several = "Liu 2024, Figures 3.5b and 3.16", context.settings.several
     for depth, printed in ((4, 19.1), (6, 14.3), (8, 15.2)):
         measured, missing = contrast(context, f"c2 max - median L={depth}")
-        if measured is not None and (measured.n or 0) < SEVERAL:
-            missing = f"{measured.n} models, a maximum needs {SEVERAL}"
+        if measured is not None and (measured.n or 0) < several:
+            missing = f"{measured.n} models, a maximum needs {several}"
             measured = None
         yield Gate(
             "14",

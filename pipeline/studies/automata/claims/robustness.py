@@ -58,26 +58,15 @@ def _counting(context: Results) -> Iterator[Gate]:
                 PERFECT,
                 *contrast(context, f"c2 {arm} least over {name}"),
             )
-    trained, missing = contrast(context, "c2 gpt p=0.5")
-    least = context.settings.trained_well
-
-    def conditioned(name: str) -> Evidence:
-        """Return the contrast, if models are right where they were trained: else it says nothing of brittleness."""
-        if trained is None:
-            return None, missing
-        if trained.value is None or trained.value < least:
-            return None, f"accuracy on inputs like those of training is {trained.value:.3f}, below {least:g}"
-        return contrast(context, name)
-
     yield Gate(
         "17",
         "p = 0.95",
         "mean accuracy at 0.95 ones is below that at 0.5 by more than 0.1",
         OOD,
         above(0.1),
-        *conditioned("c2 gpt p=0.5 - p=0.95"),
+        *contrast(context, "c2 gpt p=0.5 - p=0.95"),
     )
-    worst, missing_worst = conditioned("c2 gpt worst p")
+    worst, missing_worst = contrast(context, "c2 gpt worst p")
     ends = (
         None
         if worst is None or worst.value is None
@@ -98,7 +87,7 @@ def _counting(context: Results) -> Iterator[Gate]:
         "mean accuracy at twice the training length is lower by more than 0.15",
         LENGTH,
         above(0.15),
-        *conditioned("c2 gpt T - 2T"),
+        *contrast(context, "c2 gpt T - 2T"),
     )
     yield Gate(
         "18",
@@ -106,7 +95,7 @@ def _counting(context: Results) -> Iterator[Gate]:
         "largest rise of mean accuracy from one length to the next beyond training",
         LENGTH,
         (Condition("value", "<=", 0.0),),
-        *conditioned("c2 gpt largest rise beyond T"),
+        *contrast(context, "c2 gpt largest rise beyond T"),
     )
     within = (Condition("value", ">=", -0.1), Condition("value", "<=", 0.1))
     yield Gate(
@@ -131,7 +120,7 @@ def _counting(context: Results) -> Iterator[Gate]:
         "mean accuracy at low counts is below that at high ones",
         OOD,
         (Condition("value", "<", 0.0),),
-        *conditioned("c2 gpt low - high counts"),
+        *contrast(context, "c2 gpt low - high counts"),
         scale_needed="paper",
     )
     yield Gate(
@@ -140,7 +129,7 @@ def _counting(context: Results) -> Iterator[Gate]:
         "mean accuracy at outer counts is below that at middle ones",
         OOD,
         above(0.0),
-        *conditioned("c2 gpt middle - outer counts"),
+        *contrast(context, "c2 gpt middle - outer counts"),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -50,3 +51,8 @@ def least(context: Inputs, name: str, values: Floats) -> dict[str, Any]:
 def table(rows: list[dict[str, Any]]) -> pl.DataFrame | None:
     """Return the rows as a frame; None if there is none."""
     return pl.DataFrame(rows, infer_schema_length=None) if rows else None
+
+
+def compared(rows: Iterable[dict[str, Any]]) -> pl.DataFrame | None:
+    """Return the table ``contrasts``; models that are left out are counted with a reason."""
+    return table([{"n_excluded": 0, "excluded_reason": ""} | row for row in rows])
