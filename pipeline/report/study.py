@@ -247,7 +247,7 @@ class StudyText:
 
     def embed(self, name: str, *tables: str) -> str:
         """Show ``<name>.html`` of the study's folder, which reads the rows of ``tables`` in the script
-        ``<name>-data``."""
+        ``<name>-data``: of the first all, of others those that fit it."""
         path = self.path.parent / f"{name}.html"
         if not path.is_file():
             raise SandglassError(f"there is no {path}")
@@ -256,15 +256,17 @@ class StudyText:
         needed = [artifact for table in tables for artifact in self.site.tables(self.study.id, table)]
         if any(self.site.lacks(artifact) for artifact in needed):
             return self._absent(f'embed("{name}")', f"The {name}", needed)
-        hidden = ["scale", "params_hash"]
-        data = {
-            table: [
-                row
-                for artifact in self.site.tables(self.study.id, table)
-                for row in self.site.table(artifact)[0].drop(hidden, strict=False).to_dicts()
-            ]
+        frames = {
+            table: pl.concat(
+                [self.site.table(artifact)[0] for artifact in self.site.tables(self.study.id, table)]
+            ).drop("scale", "params_hash", strict=False)
             for table in tables
         }
+        first = frames[tables[0]]
+        data = {}
+        for table, frame in frames.items():
+            shared = [column for column in frame.columns if column in first.columns]
+            data[table] = frame.join(first.select(shared).unique(), on=shared, how="semi").to_dicts()
         text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
         drawn = Markup(
             f'<script type="application/json" id="{name}-data">{text}</script>\n{path.read_text(encoding="utf-8")}'

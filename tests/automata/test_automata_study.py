@@ -71,7 +71,7 @@ def test_a_run_that_would_read_sequences_twice_is_refused() -> None:
     source = loaded.members("datasets")[entry.dataset].model_copy(update={"train": 3})
     frame, _ = datasets.generate(source, entry.dataset, loaded.seed)
     with pytest.raises(
-        SandglassError, match=r"holds 3 training sequences, but .* raise datasets.automata-c2.train"
+        SandglassError, match=r"holds 3 training sequences, but .* raise datasets.automata-parity.train"
     ):
         runs.prepare(entry, frame, loaded.seed)
     with pytest.raises(SandglassError, match="has no task d8; it has: c2"):
