@@ -46,8 +46,8 @@ _CODE = {
         pipeline/studies/{study}/datasets.py schemas/{study}/datasets.py""",
     "train": """pipeline/kit/streams.py pipeline/store/tables.py pipeline/store/checkpoints.py
         pipeline/languages/{language}.py pipeline/models/{model}.py pipeline/training/objectives/{objective}.py
-        pipeline/training/core.py pipeline/training/packing.py pipeline/training/ensemble.py
-        pipeline/studies/{study}/runs.py schemas/{study}/datasets.py schemas/curves.py""",
+        pipeline/training/core.py pipeline/training/optimisers.py pipeline/training/packing.py
+        pipeline/training/ensemble.py pipeline/studies/{study}/runs.py schemas/{study}/datasets.py schemas/curves.py""",
     "theory": """pipeline/kit/streams.py pipeline/kit/stats.py pipeline/kit/extremes.py pipeline/store/tables.py
         pipeline/store/checkpoints.py schemas/theory.py pipeline/languages/{language}.py pipeline/models/{model}.py
         pipeline/studies/{study}/constructions.py pipeline/studies/{study}/theory/{module}.py""",

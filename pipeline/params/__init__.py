@@ -14,6 +14,7 @@ from typing import Any
 from pipeline.params.checking import File, nearest
 from pipeline.params.entries import (
     RUN_INPUTS,
+    AveragedRunEntry,
     DatasetEntry,
     Ensemble,
     ExperimentEntry,
@@ -31,8 +32,9 @@ from pipeline.params.reading import FILE, shown
 from pipeline.params.scales import SCALES
 
 __all__ = [
-    "FILE", "ROOT", "SECTIONS", "DatasetEntry", "Ensemble", "ExperimentEntry", "GridRunEntry", "Group", "Id", "Module",
-    "Params", "Positive", "Probability", "RunEntry", "Strict", "Study", "TheoryEntry", "load", "study_file",
+    "FILE", "ROOT", "SECTIONS", "AveragedRunEntry", "DatasetEntry", "Ensemble", "ExperimentEntry", "GridRunEntry",
+    "Group", "Id", "Module", "Params", "Positive", "Probability", "RunEntry", "Strict", "Study", "TheoryEntry",
+    "load", "study_file",
 ]  # fmt: skip
 
 ROOT = Path(__file__).resolve().parent.parent.parent

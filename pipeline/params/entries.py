@@ -78,18 +78,44 @@ class GridRunEntry(Ensemble):
     order with those of the other rates."""
 
     lr: list[Annotated[float, Field(gt=0)]] = Field(min_length=1, description="peak learning rates")
-    optimizer: Literal["adam", "sgd", "normalised_sgd"]
+    optimizer: Literal["adam", "adamw", "sgd", "normalised_sgd"]
     betas: Annotated[list[Probability], Field(min_length=2, max_length=2)] | None = Field(
-        None, description="of Adam; of no other optimizer"
+        None, description="of Adam and AdamW; of no other optimizer"
     )
-    eps: Annotated[float, Field(gt=0)] | None = Field(None, description="of Adam; of no other optimizer")
+    eps: Annotated[float, Field(gt=0)] | None = Field(
+        None, description="of Adam and AdamW; of no other optimizer"
+    )
 
     @model_validator(mode="after")
     def _settings_of_adam(self) -> Self:
-        if not ((self.optimizer == "adam") == (self.betas is not None) == (self.eps is not None)):
-            raise ValueError("betas and eps must be there exactly for optimizer 'adam'")
+        adam = self.optimizer in ("adam", "adamw")
+        if not (adam == (self.betas is not None) == (self.eps is not None)):
+            raise ValueError("betas and eps must be there exactly for optimizers 'adam' and 'adamw'")
         if len(set(self.lr)) < len(self.lr):
             raise ValueError("lr lists a rate twice")
+        return self
+
+
+class AveragedRunEntry(GridRunEntry):
+    """A run over a grid of learning rates with weight decay, a warm-up, and moving averages of the weights."""
+
+    weight_decay: Annotated[float, Field(ge=0)] = Field(description="of AdamW; 0 for other optimizers")
+    warmup: Annotated[int, Field(ge=0)] = Field(description="steps in which the rate rises to its peak")
+    floor: Annotated[float, Field(ge=0, lt=1)] = Field(
+        description="where a cosine ends, as a share of the peak rate"
+    )
+    averages: list[Annotated[float, Field(gt=0, lt=1)]] = Field(
+        description="decays of exponential moving averages of the weights that are kept beside them"
+    )
+
+    @model_validator(mode="after")
+    def _settings_of_adamw(self) -> Self:
+        if self.weight_decay and self.optimizer != "adamw":
+            raise ValueError(f"weight_decay {self.weight_decay} is of adamw alone, not of {self.optimizer}")
+        if self.warmup >= self.steps:
+            raise ValueError(f"warmup {self.warmup} must be less than the steps, {self.steps}")
+        if len(set(self.averages)) < len(self.averages):
+            raise ValueError("averages lists a decay twice")
         return self
 
 

@@ -10,9 +10,8 @@ A job is a file of `pipeline.store.checkpoints`: the objective's data, the embed
 ``held.<name>`` are what the objective evaluates on. Data order, initial weights and an objective's draws are
 pure functions of (seed, study, stream, replica, step), so a resumed run continues exactly where it was.
 
-Optimisers: Adam (Kingma & Ba 2015, algorithm 1), SGD, and SGD along the gradient divided by its norm; learning
-rate per replica, gradient clipping per replica. A replica whose loss or gradient is not finite is marked,
-frozen, and the others go on.
+Each replica has a learning rate of its own, and its gradient is clipped on its own. A replica whose loss or gradient is
+not finite is marked, frozen, and the others go on. Beside the weights, exponential moving averages of them can be kept.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -39,13 +38,11 @@ from torch import Tensor
 from pipeline.errors import SandglassError
 from pipeline.kit.streams import stream
 from pipeline.store import checkpoints
+from pipeline.training import optimisers
 
 CHECKPOINT_SECONDS = 10.0
 REPORT_SECONDS = 0.5
 
-
-MOMENTS = {"adam": ("mean", "square"), "sgd": (), "normalised_sgd": ()}  # what an optimiser remembers
-OF_STEPS = {"sgd": ("gradient_norm",), "normalised_sgd": ("gradient_norm", "skipped")}  # metrics it adds
 
 # The model's forward pass with specification, parameters and table filled in: outputs and what was recorded.
 Forward = Callable[..., tuple[Tensor, dict[str, Tensor]]]
@@ -103,6 +100,10 @@ class Header:
     precision: str
     log_every: int
     optimizer: str = "adam"
+    weight_decay: float = 0.0  # of AdamW
+    warmup: int = 0  # steps in which the rate rises to its peak
+    floor: float = 0.0  # where a cosine ends, as a share of the peak
+    averages: list[float] = field(default_factory=list)  # decays of moving averages of the weights
     streams: list[int] | None = (
         None  # models that share one share initial weights and data order; None: 0, 1, ...
     )
@@ -115,8 +116,9 @@ class Header:
         """
         count = entry.replicas * len(entry.lr)
         same = ("model", "objective", "study", "stream", "steps", "batch", "schedule", "clip", "precision")
+        own = [name for name in ("weight_decay", "warmup", "floor", "averages") if hasattr(entry, name)]
         return cls(
-            **{name: getattr(entry, name) for name in (*same, "log_every", "optimizer")},
+            **{name: getattr(entry, name) for name in (*same, "log_every", "optimizer", *own)},
             spec=spec, settings=settings, seed=seed, corpus=[0] * count,
             lr=[rate for rate in entry.lr for _ in range(entry.replicas)],
             streams=[r for _ in entry.lr for r in range(entry.replicas)],
@@ -141,7 +143,7 @@ class TrainingJob:
         self.held = _taken(data, "held.")
         objective = importlib.import_module(f"pipeline.training.objectives.{self.header.objective}")
         self.objective: Objective = objective.Objective(data, self.header.settings)
-        self.averaged = (*self.objective.metrics, *OF_STEPS.get(self.header.optimizer, ()))
+        self.averaged = (*self.objective.metrics, *optimisers.METRICS.get(self.header.optimizer, ()))
         self.metrics = (*self.averaged, *self.objective.evaluated)
         self._orders: dict[int, tuple[int, np.ndarray]] = {}
 
@@ -200,7 +202,8 @@ class State:
     """Everything that training carries from step to step."""
 
     flat: Tensor  # (R, P) weights
-    moments: dict[str, Tensor]  # (R, P) each, of the optimiser: `MOMENTS`
+    moments: dict[str, Tensor]  # (R, P) each, of the optimiser: `optimisers.MOMENTS`
+    averages: dict[str, Tensor]  # (R, P) each, of the weights: `average_name`
     diverged_at: Tensor  # (R,) int64, -1 while the replica is finite
     step: int
     curves: dict[str, list[Tensor]]  # metric -> one (R,) tensor per logged step
@@ -209,15 +212,17 @@ class State:
     def fresh(cls, job: TrainingJob, flat: Tensor) -> State:
         """Return the state before the first step, at the weights ``flat``."""
         never = torch.full((flat.shape[0],), -1, dtype=torch.int64, device=flat.device)
-        moments = {name: torch.zeros_like(flat) for name in MOMENTS[job.header.optimizer]}
-        return cls(flat, moments, never, 0, {metric: [] for metric in job.metrics})
+        moments = {name: torch.zeros_like(flat) for name in optimisers.MOMENTS[job.header.optimizer]}
+        averages = {average_name(decay): flat.clone() for decay in job.header.averages}
+        return cls(flat, moments, averages, never, 0, {metric: [] for metric in job.metrics})
 
 
-def learning_rate(header: Header, step: int) -> float:
-    """Return the factor on the peak rate at 0-based ``step``: 1, or half a cosine from 1 to 0 over all steps."""
-    if header.schedule == "constant":
-        return 1.0
-    return 0.5 * (1 + math.cos(math.pi * step / header.steps))
+def average_name(decay: float) -> str:
+    """Return the name of the moving average of the weights with this decay: ``average0.9``.
+
+    Arrays of a checkpoint are ``average0.9.<parameter>``.
+    """
+    return f"average{decay:g}"
 
 
 def train_chunk(
@@ -307,41 +312,17 @@ def _step(
         if header.clip:
             gradient = gradient * (header.clip / norm_R.clamp(min=header.clip))[:, None]
         gradient = torch.where(alive_Rx1, gradient, torch.zeros_like(gradient))
-        _UPDATES[header.optimizer](header, state, gradient, lr_Rx1 * alive_Rx1)
-    if header.optimizer in OF_STEPS:
+        optimisers.UPDATES[header.optimizer](header, state, gradient, lr_Rx1 * alive_Rx1)
+        for decay in header.averages:
+            state.averages[average_name(decay)].lerp_(state.flat, 1 - decay)
+    if header.optimizer in optimisers.METRICS:
         found |= {"gradient_norm": norm_R, "skipped": (norm_R == 0).to(norm_R.dtype)}
     return {name: found[name].detach() for name in job.averaged}
 
 
-def _adam(header: Header, state: State, gradient: Tensor, lr_Rx1: Tensor) -> None:
-    """Apply one Adam update to the flat weights; a rate of 0 leaves a replica as it is."""
-    b1, b2 = header.betas
-    mean, square = state.moments["mean"], state.moments["square"]
-    t = state.step + 1
-    mean.lerp_(gradient, 1 - b1)
-    square.mul_(b2).addcmul_(gradient, gradient, value=1 - b2)
-    scale = math.sqrt(1 - b2**t)
-    denominator = square.sqrt().div_(scale).add_(header.eps)
-    rate_Rx1 = lr_Rx1 * (learning_rate(header, state.step) / (1 - b1**t))
-    state.flat.sub_(rate_Rx1 * mean / denominator)
-
-
-def _sgd(header: Header, state: State, gradient: Tensor, lr_Rx1: Tensor) -> None:
-    state.flat.sub_(lr_Rx1 * learning_rate(header, state.step) * gradient)
-
-
-def _normalised_sgd(header: Header, state: State, gradient: Tensor, lr_Rx1: Tensor) -> None:
-    """Take a step as long as the rate, whatever the gradient's size; none where it is exactly 0."""
-    norm_Rx1 = gradient.norm(dim=-1, keepdim=True)
-    _sgd(header, state, gradient / torch.where(norm_Rx1 > 0, norm_Rx1, torch.ones_like(norm_Rx1)), lr_Rx1)
-
-
-_UPDATES = {"adam": _adam, "sgd": _sgd, "normalised_sgd": _normalised_sgd}
-
-
 def save(path: Path, job: TrainingJob, state: State) -> None:
     """Write a checkpoint of the job."""
-    tensors = {"flat": state.flat, "diverged_at": state.diverged_at} | state.moments
+    tensors = {"flat": state.flat, "diverged_at": state.diverged_at} | state.moments | state.averages
     tensors |= {f"curves.{name}": torch.stack(rows) for name, rows in state.curves.items() if rows}
     arrays = {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
     checkpoints.write(path, arrays, {"digest": job.digest, "step": state.step})
@@ -368,7 +349,10 @@ def _resume(path: Path, job: TrainingJob, fresh: State) -> State:
     device = fresh.flat.device
     logged = {m: list(saved[f"curves.{m}"]) if f"curves.{m}" in saved else [] for m in job.metrics}
     moments = {name: saved[name].to(device) for name in fresh.moments}
-    return State(saved["flat"].to(device), moments, saved["diverged_at"].to(device), saved["step"], logged)
+    averages = {name: saved[name].to(device) for name in fresh.averages}
+    return State(
+        saved["flat"].to(device), moments, averages, saved["diverged_at"].to(device), saved["step"], logged
+    )
 
 
 def chunk_name(replicas: list[int]) -> str:

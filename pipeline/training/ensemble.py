@@ -25,7 +25,7 @@ import numpy as np
 
 from pipeline.errors import SandglassError
 from pipeline.store import checkpoints
-from pipeline.training.core import Header, TrainingJob, chunk_name
+from pipeline.training.core import Header, TrainingJob, average_name, chunk_name
 
 LINE_SECONDS = 10.0
 
@@ -34,8 +34,8 @@ Chunk = tuple[TrainingJob, list[int]]  # replicas of a job that train together
 
 @dataclass(frozen=True)
 class Trained:
-    """``params`` name -> (R, ...) float32; ``curves`` metric -> (R, points); ``logged`` (points,)
-    steps; ``diverged`` replica -> 0-based step."""
+    """``params`` name -> (R, ...) float32, moving averages after the weights; ``curves`` metric -> (R, points);
+    ``logged`` (points,) steps; ``diverged`` replica -> 0-based step."""
 
     params: dict[str, np.ndarray]
     curves: dict[str, np.ndarray]
@@ -101,7 +101,7 @@ def train(
 def _estimate(job: TrainingJob, workers: int, device: str) -> str:
     weights = sum(int(np.prod(shape)) for shape in job.shapes.values())
     replicas = len(job.header.corpus)
-    disk = replicas * weights * 4 * 3 / 2**20
+    disk = replicas * weights * 4 * (3 + len(job.header.averages)) / 2**20
     return (
         f"{_name(job)}: {replicas} replicas x {job.header.steps} steps of batch {job.header.batch}, {weights} weights "
         f"each, on {device} with {workers} worker process{'es' if workers > 1 else ''}; checkpoints {disk:.1f} MiB"
@@ -248,13 +248,14 @@ class _Bar:
 
 def _gather(job: TrainingJob, pieces: list[list[int]]) -> Trained:
     """Put the chunks together in the order of the replicas."""
-    flat: dict[int, np.ndarray] = {}
+    kinds = ["flat", *map(average_name, job.header.averages)]
+    flat: dict[int, list[np.ndarray]] = {}
     curves: dict[int, dict[str, np.ndarray]] = {}
     diverged: dict[int, int] = {}
     for replicas in pieces:
         saved, _ = checkpoints.read(job.folder / f"{chunk_name(replicas)}.safetensors")
         for i, r in enumerate(replicas):
-            flat[r] = saved["flat"][i]
+            flat[r] = [saved[kind][i] for kind in kinds]
             curves[r] = {metric: saved[f"curves.{metric}"][:, i] for metric in job.metrics}
             if saved["diverged_at"][i] >= 0:
                 diverged[r] = int(saved["diverged_at"][i])
@@ -264,9 +265,12 @@ def _gather(job: TrainingJob, pieces: list[list[int]]) -> Trained:
         raise SandglassError(
             f"{_name(job)}: every replica diverged (replica {where}); lower lr or set clip in its parameters"
         )
-    parts = np.split(np.stack([flat[r] for r in order]), np.cumsum(_sizes(job))[:-1], axis=1)
-    named = zip(job.shapes.items(), parts, strict=True)
-    params = {name: part.reshape(len(order), *shape) for (name, shape), part in named}
+    params = {}
+    for kind, values in zip(kinds, zip(*(flat[r] for r in order), strict=True), strict=True):
+        parts = np.split(np.stack(values), np.cumsum(_sizes(job))[:-1], axis=1)
+        prefix = "" if kind == "flat" else f"{kind}."
+        for (name, shape), part in zip(job.shapes.items(), parts, strict=True):
+            params[prefix + name] = part.reshape(len(order), *shape)
     stacked = {metric: np.stack([curves[r][metric] for r in order]) for metric in job.metrics}
     return Trained(params, stacked, logged_steps(job.header), diverged)
 

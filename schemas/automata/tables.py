@@ -154,6 +154,9 @@ class Runs(_Arm):
     acc_validation: pl.Float64 = pa.Field(**SHARE)
     acc_token: pl.Float64 = pa.Field(**SHARE)
     acc_seq: pl.Float64 = pa.Field(description="share of whole sequences", **SHARE)
+    acc_average: pl.Float64 = pa.Field(
+        description="token accuracy of moving averages of weights, decay 0.9", nullable=True, **SHARE
+    )
 
     class Config:
         """One row per model."""
@@ -249,18 +252,21 @@ class Contrasts(Result):
 
 
 class Stabilisers(Result):
-    """EXP-STAB: accuracy by dropout."""
+    """EXP-STAB: accuracy by dropout, and of moving averages of weights."""
 
     task: pl.String = pa.Field(isin=TASKS)
     depth: pl.Int8 = pa.Field(ge=1)
     dropout: pl.Float64 = pa.Field(ge=0, lt=1)
+    average: pl.Float64 = pa.Field(
+        ge=0, lt=1, description="decay of the moving average; 0: the weights themselves"
+    )
     replica: pl.Int32 = pa.Field(ge=0)
     accuracy: pl.Float64 = pa.Field(**SHARE)
 
     class Config:
-        """One row per model."""
+        """One row per model and average."""
 
-        unique = ["task", "dropout", "replica"]
+        unique = ["task", "depth", "dropout", "average", "replica"]
 
 
 class Indirect(Result):

@@ -29,6 +29,7 @@ from pipeline.store import checkpoints
 from pipeline.studies.dyck import datasets, runs
 from pipeline.training import core, ensemble
 from pipeline.training.objectives import next_token
+from pipeline.training.optimisers import learning_rate
 from pipeline.training.packing import pack
 from schemas.curves import Curves
 
@@ -288,15 +289,19 @@ def test_runs_with_the_same_stream_start_from_the_same_weights(tmp_path: Path) -
 # --- optimiser -------------------------------------------------------------------------------------------
 
 
-def test_adam_is_torch_adam_with_a_rate_per_replica(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("optimizer", "decay"), [("adam", 0.0), ("adamw", 0.1)])
+def test_adam_is_torch_adam_with_a_rate_per_replica(tmp_path: Path, optimizer: str, decay: float) -> None:
     rates = [0.003, 0.01, 0.0001]
-    job = open_job(tmp_path, lr=rates, steps=6, schedule="constant", eps=1e-3)
+    changes: dict[str, Any] = {"optimizer": optimizer, "weight_decay": decay, "averages": [0.5, 0.9]}
+    job = open_job(tmp_path, lr=rates, steps=6, schedule="constant", eps=1e-3, **changes)
     table = torch.from_numpy(job.table)
     # A large eps: the gradient of a key bias is exactly 0 in theory, and Adam would blow up its rounding.
     for r, rate in enumerate(rates):
         state = core.train_chunk(job, [r], CPU)
         weights = torch.nn.Parameter(job.initial([r]))
-        adam = torch.optim.Adam([weights], lr=rate, eps=1e-3)
+        kind = torch.optim.AdamW if decay else torch.optim.Adam
+        adam = kind([weights], lr=rate, eps=1e-3, weight_decay=decay)
+        averages = {average: weights.detach().clone() for average in (0.5, 0.9)}
         for step in range(6):
             batch = {k: torch.from_numpy(v) for k, v in job.batch([r], step).items()}
 
@@ -307,7 +312,11 @@ def test_adam_is_torch_adam_with_a_rate_per_replica(tmp_path: Path) -> None:
             adam.zero_grad()
             job.objective.loss(forward, batch)["loss"].sum().backward()
             adam.step()
+            averages = {a: a * value + (1 - a) * weights.detach() for a, value in averages.items()}
         torch.testing.assert_close(state.flat, weights.detach(), atol=1e-6, rtol=0)
+        for average, expected in averages.items():
+            found = state.averages[core.average_name(average)]
+            torch.testing.assert_close(found, expected, atol=1e-6, rtol=0)
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "normalised_sgd"])
@@ -395,9 +404,17 @@ def test_weights_may_be_given_and_held_out_data_is_evaluated_at_every_point(tmp_
 
 def test_the_cosine_schedule_ends_at_zero(tmp_path: Path) -> None:
     header = open_job(tmp_path, steps=100).header
-    assert core.learning_rate(header, 0) == 1.0
-    assert core.learning_rate(header, 50) == pytest.approx(0.5)
-    assert core.learning_rate(header, 99) < 1e-3
+    assert learning_rate(header, 0) == 1.0
+    assert learning_rate(header, 50) == pytest.approx(0.5)
+    assert learning_rate(header, 99) < 1e-3
+
+
+def test_the_rate_rises_before_it_falls_to_its_floor(tmp_path: Path) -> None:
+    header = open_job(tmp_path, steps=110, warmup=10, floor=0.1).header
+    assert [learning_rate(header, step) for step in (0, 4, 9, 10)] == pytest.approx([0.1, 0.5, 1.0, 1.0])
+    assert learning_rate(header, 60) == pytest.approx(0.55)
+    assert 0.1 < learning_rate(header, 109) < 0.101
+    assert learning_rate(dataclasses.replace(header, schedule="constant"), 109) == 1.0
 
 
 def test_clipping_is_per_replica(tmp_path: Path) -> None:
@@ -523,7 +540,7 @@ def test_a_killed_run_resumes_to_the_same_bytes(tmp_path: Path) -> None:
     jobs = []
     for name in ("whole", "broken"):
         (tmp_path / name).mkdir()
-        jobs.append(core.TrainingJob(write_job(tmp_path / name, steps=150, log_every=1)))
+        jobs.append(core.TrainingJob(write_job(tmp_path / name, steps=150, log_every=1, averages=[0.9])))
     whole, broken = jobs
     assert whole.digest == broken.digest
     finish(worker(whole.path))
@@ -574,6 +591,18 @@ def test_a_checkpoint_that_cannot_be_trusted_is_not_resumed(tmp_path: Path, dama
         job = open_job(tmp_path, seed=99)
         clean = core.train_chunk(job, [0], CPU).flat
     assert torch.equal(core.train_chunk(job, [0], CPU, path).flat, clean)
+
+
+def test_averages_of_weights_lie_beside_the_weights(tmp_path: Path) -> None:
+    (found,) = trained([write_job(tmp_path, steps=8, averages=[0.9])])
+    names = [name for name in found.params if not name.startswith("average")]
+    assert set(found.params) == {*names, *(f"average0.9.{name}" for name in names)}
+    for name in names:
+        assert found.params[f"average0.9.{name}"].shape == found.params[name].shape
+    job = core.TrainingJob(tmp_path / "job.safetensors")
+    state = core.train_chunk(job, [1], CPU)
+    expected = job.unflatten(state.averages["average0.9"])[names[0]]
+    np.testing.assert_allclose(found.params[f"average0.9.{names[0]}"][1], expected[0].numpy(), atol=1e-6)
 
 
 def test_a_device_that_is_not_there_is_refused() -> None:

@@ -7,9 +7,9 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from pipeline.params import (
+    AveragedRunEntry,
     DatasetEntry,
     ExperimentEntry,
-    GridRunEntry,
     Positive,
     Probability,
     Strict,
@@ -77,7 +77,7 @@ class Dataset(DatasetEntry):
         return self
 
 
-class Run(GridRunEntry):
+class Run(AveragedRunEntry):
     """An ensemble of Transformers or LSTMs over a grid of learning rates."""
 
     experiment: Literal[

@@ -1,4 +1,4 @@
-"""EXP-STAB: dropout against none, at one depth."""
+"""EXP-STAB: dropout against none, and moving averages of weights against the weights, at one depth."""
 
 from __future__ import annotations
 
@@ -9,39 +9,43 @@ import polars as pl
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
 from pipeline.studies.automata.measures import contrasts
-from pipeline.studies.automata.measures.arms import arms, measured
+from pipeline.studies.automata.measures.arms import Arm, arms, sequences
 from pipeline.studies.automata.measures.contrasts import Floats, difference
 
 
 def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
-    """Return accuracies with and without dropout; models without it are those of the depth experiment."""
-    with one_thread():
-        every = arms(context)
-        dropped = {name: arm for name, arm in every.items() if arm.entry["dropout"]}
-        shapes = {(arm.task.name, arm.depth) for arm in dropped.values()}
-        known = dropped | {
-            name: arm
-            for name, arm in every.items()
-            if arm.arm == "gpt" and not arm.entry["dropout"] and (arm.task.name, arm.depth) in shapes
-        }
-        tested, _ = measured(context, known)
+    """Return accuracies by dropout and by average of weights, at the depth of the models that train with dropout.
+
+    Models without dropout are those of the depth experiment.
+    """
+    cells: dict[tuple[str, float, float], Floats] = {}
     rows: list[dict[str, Any]] = []
-    cells: dict[tuple[str, float], Floats] = {}
-    for name, arm in known.items():
-        cells[arm.task.name, arm.entry["dropout"]] = tested[name][0]
-        rows += [
-            {
-                "task": arm.task.name,
-                "depth": arm.depth,
-                "dropout": arm.entry["dropout"],
-                "replica": replica,
-                "accuracy": accuracy,
-            }
-            for replica, accuracy in zip(arm.replicas, tested[name][0], strict=True)
-        ]
+    with one_thread():
+        every = {name: arm for name, arm in arms(context).items() if arm.arm == "gpt"}
+        depths = {arm.depth for arm in every.values() if arm.entry["dropout"]}
+        for arm in (arm for arm in every.values() if arm.depth in depths):
+            tested = sequences(context, arm)
+            for decay in (0.0, *arm.entry["averages"]):
+                accuracy = (arm.averaged(decay) if decay else arm).accuracy(tested)[0]
+                cells[arm.task.name, arm.entry["dropout"], decay] = accuracy
+                rows += _rows(arm, decay, accuracy)
     found = [
-        difference(context, f"{task} dropout {rate:g} - none", cells[task, rate], cells[task, 0.0])
-        for task, rate in sorted(cells)
-        if rate and (task, 0.0) in cells
+        difference(context, f"{task} dropout {rate:g} - none", cells[task, rate, 0.0], cells[task, 0.0, 0.0])
+        for task, rate, decay in sorted(cells)
+        if rate and not decay and (task, 0.0, 0.0) in cells
+    ] + [
+        difference(
+            context, f"{task} average {decay:g} - none", cells[task, 0.0, decay], cells[task, 0.0, 0.0]
+        )
+        for task, rate, decay in sorted(cells)
+        if decay and not rate
     ]
     return {"stabilisers": contrasts.table(rows), "contrasts": contrasts.compared(found)}
+
+
+def _rows(arm: Arm, decay: float, accuracy: Floats) -> list[dict[str, Any]]:
+    same = {"task": arm.task.name, "depth": arm.depth, "dropout": arm.entry["dropout"], "average": decay}
+    return [
+        same | {"replica": replica, "accuracy": value}
+        for replica, value in zip(arm.replicas, accuracy, strict=True)
+    ]

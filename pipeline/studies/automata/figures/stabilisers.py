@@ -1,6 +1,8 @@
-"""Dropout against none."""
+"""Dropout against none, and averages of weights against the weights."""
 
 from __future__ import annotations
+
+import math
 
 import altair as alt
 import polars as pl
@@ -12,23 +14,49 @@ from pipeline.studies.automata.figures.common import ACCURACY, shown
 
 
 def stabilisers(context: Results) -> Figure:
-    """Accuracy of models that train with dropout and without: a point for each model, a line through the means."""
+    """Left, accuracy of models that train with dropout and without; right, what moving averages of the weights gain
+    over the weights at the end of training, by decay. A point for each model, a line through the means."""
     table = context.table("stabilisers")
     if not table.height:
-        return empty("Dropout", "nothing was trained")
+        return empty("Stabilisers", "nothing was trained")
     data = table.with_columns(pl.col("task").map_elements(shown, return_dtype=pl.String).alias("name"))
+    of = ["task", "depth", "dropout", "replica"]
+    plain = data.filter(average=0.0).select(*of, pl.col("accuracy").alias("plain"))
+    data = data.join(plain, on=of).with_columns(gain=100 * (pl.col("accuracy") - pl.col("plain")))
+    dropped = data.filter(
+        pl.col("average") == 0,
+        pl.col("task").is_in(data.filter(pl.col("dropout") > 0)["task"].unique().to_list()),
+    )
+    averaged = data.filter(pl.col("average") > 0, pl.col("dropout") == 0)
+    worst = float(dropped["accuracy"].to_numpy().min())
+    left = _panel(
+        dropped, "Dropout", alt.X("dropout:Q", title="dropout", axis=alt.Axis(tickCount=4)), "accuracy", ACCURACY,
+        alt.Scale(domain=[math.floor(10 * worst) / 10, 1]),
+    )  # fmt: skip
+    right = _panel(
+        averaged, "Averages of weights", alt.X("average:O", title="decay of the average", axis=alt.Axis(labelAngle=0)),
+        "gain", "gain in accuracy (percentage points)", alt.Scale(),
+    )  # fmt: skip
+    of_dropout, of_averages = _words(dropped, "dropout", "accuracy"), _words(averaged, "average", "gain")
+    description = f"Mean accuracy by dropout. {of_dropout}. Mean gain by decay of the average, in points. {of_averages}."
+    return alt.hconcat(left, right).properties(title="Stabilisers", description=description), data
+
+
+def _panel(
+    data: pl.DataFrame, title: str, x: alt.X, column: str, label: str, scale: alt.Scale
+) -> alt.LayerChart:
     colour = alt.Color(
         "name:N", title=None, scale=alt.Scale(range=charts.PALETTE), legend=alt.Legend(orient="top")
     )
-    base = alt.Chart(data).encode(
-        x=alt.X("dropout:Q", title="dropout", axis=alt.Axis(tickCount=4)), color=colour
+    base = alt.Chart(data).encode(x=x, color=colour)
+    points = base.mark_point(filled=True, size=45).encode(
+        y=alt.Y(f"{column}:Q", title=label, scale=scale), tooltip=["name:N", x["shorthand"], f"{column}:Q"]
     )
-    y = alt.Y("accuracy:Q", title=ACCURACY, scale=alt.Scale(domain=[0, 1]))
-    points = base.mark_point(filled=True, size=45).encode(y=y, tooltip=["name:N", "dropout:Q", "accuracy:Q"])
-    means = base.mark_line().encode(y=alt.Y("mean(accuracy):Q", title=ACCURACY))
-    found = data.group_by("name", "dropout").agg(pl.mean("accuracy")).sort("name", "dropout")
-    words = "; ".join(
-        f"{row['name']}, {row['dropout']:g}: {row['accuracy']:.2f}" for row in found.iter_rows(named=True)
-    )
-    chart = alt.layer(means, points).properties(width=400, height=200)
-    return chart.properties(title="Dropout", description=f"Mean accuracy by dropout. {words}."), data
+    means = base.mark_line().encode(y=alt.Y(f"mean({column}):Q", title=label, scale=scale))
+    chart: alt.LayerChart = alt.layer(means, points).properties(width=270, height=200, title=title)
+    return chart
+
+
+def _words(data: pl.DataFrame, by: str, column: str) -> str:
+    means = data.group_by("name", by).agg(pl.mean(column)).sort("name", by)
+    return "; ".join(f"{row['name']}, {row[by]:g}: {row[column]:.2f}" for row in means.iter_rows(named=True))

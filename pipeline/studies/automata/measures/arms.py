@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from schemas.automata.datasets import matrix
 
 SCRATCHPAD = ("scratchpad", "recency")
 ROWS = 256  # sequences at once
+AVERAGE = 0.9  # the decay of the source
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,16 @@ class Arm:
         model: Any = lstm if self.arm == "lstm" else gpt
         logits: torch.Tensor = model.forward(of.spec, of.params, of.table, ids)[0]
         return logits
+
+    def averaged(self, decay: float) -> Arm:
+        """Return the models whose weights are the moving averages with this decay, which training kept."""
+        prefix = f"average{decay:g}."  # as `pipeline.training.core.average_name` says
+        kept = {
+            name.removeprefix(prefix): value
+            for name, value in self.ensemble.params.items()
+            if name.startswith(prefix)
+        }
+        return replace(self, ensemble=replace(self.ensemble, params=kept))
 
     def accuracy(self, frame: pl.DataFrame) -> tuple[Floats, Floats]:
         """Return (R,) the share of tokens and of whole sequences that are right on rows of a dataset."""
@@ -118,14 +129,23 @@ def sequences(context: Inputs, arm: Arm, split: str = "test") -> pl.DataFrame:
 
 
 def runs_table(
-    arms: dict[str, Arm], tested: dict[str, tuple[Floats, Floats]], length: dict[str, int]
+    arms: dict[str, Arm],
+    tested: dict[str, tuple[Floats, Floats]],
+    averaged: dict[str, Floats],
+    length: dict[str, int],
 ) -> pl.DataFrame | None:
     """Return a row for each model: what it is, how it was trained, and how well it does."""
-    rows = [row for name, arm in arms.items() for row in _rows(arm, tested[name], length[name])]
+    rows = [
+        row
+        for name, arm in arms.items()
+        for row in _rows(arm, tested[name], averaged.get(name), length[name])
+    ]
     return pl.DataFrame(rows, infer_schema_length=None) if rows else None
 
 
-def _rows(arm: Arm, tested: tuple[Floats, Floats], length: int) -> Iterator[dict[str, Any]]:
+def _rows(
+    arm: Arm, tested: tuple[Floats, Floats], averaged: Floats | None, length: int
+) -> Iterator[dict[str, Any]]:
     same = ("experiment", "width", "heads", "ffn", "batch", "steps", "revealed", "shift", "dropout")
     shape = {name: arm.entry[name] for name in same}
     for i, replica in enumerate(arm.replicas):
@@ -143,6 +163,7 @@ def _rows(arm: Arm, tested: tuple[Floats, Floats], length: int) -> Iterator[dict
                 "acc_validation": arm.validation[i],
                 "acc_token": tested[0][i],
                 "acc_seq": tested[1][i],
+                "acc_average": None if averaged is None else averaged[i],
             }
         )
 
@@ -153,4 +174,11 @@ def measured(
     """Return token and sequence accuracy of every run on its test sequences, and the table of runs."""
     rows = {name: sequences(context, arm) for name, arm in known.items()}
     tested = {name: arm.accuracy(rows[name]) for name, arm in known.items()}
-    return tested, runs_table(known, tested, {name: int(frame["length"][0]) for name, frame in rows.items()})
+    averaged = {
+        name: arm.averaged(AVERAGE).accuracy(rows[name])[0]
+        for name, arm in known.items()
+        if AVERAGE in arm.entry["averages"]
+    }
+    return tested, runs_table(
+        known, tested, averaged, {name: int(frame["length"][0]) for name, frame in rows.items()}
+    )
