@@ -53,8 +53,7 @@ def _panel(
         y=alt.Y(f"{column}:Q", title=label, scale=scale), tooltip=["name:N", x["shorthand"], f"{column}:Q"]
     )
     means = base.mark_line().encode(y=alt.Y(f"mean({column}):Q", title=label, scale=scale))
-    chart: alt.LayerChart = alt.layer(means, points).properties(width=270, height=200, title=title)
-    return chart
+    return alt.layer(means, points, width=270, height=200, title=title)
 
 
 def _words(data: pl.DataFrame, by: str, column: str) -> str:
