@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import altair as alt
 import polars as pl
@@ -38,8 +39,8 @@ def stabilisers(context: Results) -> Figure:
         "gain", "gain in accuracy (percentage points)", alt.Scale(),
     )  # fmt: skip
     of_dropout, of_averages = _words(dropped, "dropout", "accuracy"), _words(averaged, "average", "gain")
-    description = f"Mean accuracy by dropout. {of_dropout}. Mean gain by decay of the average, in points. {of_averages}."
-    return alt.hconcat(left, right).properties(title="Stabilisers", description=description), data
+    words = f"Mean accuracy by dropout. {of_dropout}. Mean gain by decay of the average, in points. {of_averages}."
+    return alt.hconcat(left, right).properties(title="Stabilisers", description=words), data
 
 
 def _panel(
