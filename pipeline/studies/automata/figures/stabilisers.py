@@ -43,9 +43,7 @@ def stabilisers(context: Results) -> Figure:
     return alt.hconcat(left, right).properties(title="Stabilisers", description=words), data
 
 
-def _panel(
-    data: pl.DataFrame, title: str, x: alt.X, column: str, label: str, scale: alt.Scale
-) -> alt.LayerChart:
+def _panel(data: pl.DataFrame, title: str, x: alt.X, column: str, label: str, scale: alt.Scale) -> Any:
     colour = alt.Color(
         "name:N", title=None, scale=alt.Scale(range=charts.PALETTE), legend=alt.Legend(orient="top")
     )
