@@ -40,6 +40,16 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
         for task, rate, decay in sorted(cells)
         if decay and not rate
     ]
+    for task in sorted({task for task, rate, decay in cells if decay and not rate}):
+        decays = sorted(decay for name, rate, decay in cells if name == task and decay and not rate)
+        found.append(
+            difference(
+                context,
+                f"{task} average {decays[-1]:g} - average {decays[0]:g}",
+                cells[task, 0.0, decays[-1]],
+                cells[task, 0.0, decays[0]],
+            )
+        )
     return {"stabilisers": contrasts.table(rows), "contrasts": contrasts.compared(found)}
 
 

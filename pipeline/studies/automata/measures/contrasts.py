@@ -1,4 +1,7 @@
-"""Comparisons of arms: one value with a bootstrap interval over models, in a table that all experiments share."""
+"""Comparisons of arms: one value with an interval over models, in a table that all experiments share.
+
+Of five models and more the interval is a percentile bootstrap; of fewer, which have too few resamples, it is Student's.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +11,26 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from scipy import stats as student
 
 from pipeline.kit import stats
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import stream
 
 Floats = NDArray[np.float64]
+FEW = 5
 
 
 def contrast(
     context: Inputs, name: str, statistic: stats.Statistic, *samples: Floats, paired: bool = False
 ) -> dict[str, Any]:
     """Return a row of the table ``contrasts``: ``statistic`` of the samples, one value for each model."""
+    n = min(map(len, samples))
+    if len(samples) == 1 and 1 < n < FEW:
+        (sample,) = samples
+        value = float(statistic(sample, axis=-1))
+        each = np.array([float(statistic(sample[i : i + 1], axis=-1)) for i in range(n)])
+        return _row(name, value, value + _half(context, each.var(ddof=1) / n, n - 1), n)
     found = stats.bootstrap(
         statistic,
         *samples,
@@ -28,18 +39,33 @@ def contrast(
         confidence=context.settings.confidence,
         paired=paired,
     )
-    return {
-        "contrast": name,
-        "value": found.value,
-        "lo": found.lo,
-        "hi": found.hi,
-        "n": min(map(len, samples)),
-    }
+    return _row(name, found.value, np.array([found.lo, found.hi]), n)
 
 
 def difference(context: Inputs, name: str, first: Floats, second: Floats) -> dict[str, Any]:
     """Return the row of mean(first) - mean(second); models of equal number share their start and data order."""
-    return contrast(context, name, stats.mean_difference, first, second, paired=len(first) == len(second))
+    sizes, paired = (len(first), len(second)), len(first) == len(second)
+    if not 1 < min(sizes) < FEW:
+        return contrast(context, name, stats.mean_difference, first, second, paired=paired)
+    value = float(first.mean() - second.mean())
+    if paired:
+        half = _half(context, (first - second).var(ddof=1) / sizes[0], sizes[0] - 1)
+    else:
+        parts = np.array([first.var(ddof=1) / sizes[0], second.var(ddof=1) / sizes[1]])
+        weights = parts**2 / (np.array(sizes) - 1)
+        # Welch and Satterthwaite's degrees of freedom; without any spread they do not matter.
+        half = _half(context, parts.sum(), parts.sum() ** 2 / weights.sum() if weights.sum() else 1.0)
+    return _row(name, value, value + half, min(sizes))
+
+
+def _half(context: Inputs, variance: float, freedom: float) -> Floats:
+    """Return where Student's interval ends, before and behind the value."""
+    half = student.t.ppf((1 + context.settings.confidence) / 2, freedom) * np.sqrt(variance)
+    return np.array([-half, half])
+
+
+def _row(name: str, value: float, ends: Floats, n: int) -> dict[str, Any]:
+    return {"contrast": name, "value": value, "lo": float(ends[0]), "hi": float(ends[1]), "n": n}
 
 
 def least(context: Inputs, name: str, values: Floats) -> dict[str, Any]:
