@@ -21,11 +21,14 @@ from pipeline.report.catalogue import Artifact
 from pipeline.report.markdown import Mark, Text
 from pipeline.report.results import Row, Study
 from pipeline.report.shared import Site
+from schemas.claims import FAILS, HOLDS, NOT_TESTED
 
 WORDS = "report.md.j2"
 DEFAULT = Path(__file__).parent / "study.md.j2"
 INDEX = "Every item of the study: what it is, where its result lies, and the code that makes it."
 ROWS = 20  # of a table, unless the text says how many
+NOT_TOLD = "(not told at this scale)"  # in place of a phrase, where a gate has no verdict
+NOT_MEASURED = "(not measured at this scale)"  # in place of a number
 
 Draw = Callable[[list[str]], Markup]
 
@@ -167,6 +170,39 @@ class StudyText:
         """Show the interval of what was measured."""
         return self._traced("interval", claim, gate, lambda row: wording.interval(row["lo"], row["hi"]))
 
+    def number(self, claim: str, gate: str) -> str:
+        """Show what was measured, with its interval where it has one, or that the scale measures no such gate.
+
+        Raises SandglassError for an unknown claim.
+        """
+        row = self._found(claim, gate)
+        if self._lacks_claims():
+            return self.value(claim, gate)
+        if row is None or row["value"] is None:
+            return NOT_MEASURED
+        interval = "" if row["lo"] is None or row["hi"] is None else f" ({self.interval(claim, gate)})"
+        return self.value(claim, gate) + interval
+
+    def says(
+        self, claim: str, gate: str, holds: str, fails: str, open: str = "(undecided at this scale)"
+    ) -> str:
+        """Show the phrase that a gate's verdict chooses: ``holds``, ``fails`` or, where it is undecided, ``open``.
+
+        Where the scale cannot test the gate, or has no such gate, it says so instead. Raises SandglassError for an
+        unknown claim.
+        """
+        row = self._found(claim, gate)
+        if row is None or row["verdict"] == NOT_TESTED:
+            return NOT_TOLD
+        return {HOLDS: holds, FAILS: fails}.get(row["verdict"], open)
+
+    def _found(self, claim: str, gate: str) -> Row | None:
+        """Return the row of a gate, None where this scale has none of that name, or where claims are not here."""
+        if self._lacks_claims():
+            return None
+        _known("claim", claim, self.study.lines)
+        return next((row for row in self.study.claims if (row["claim"], row["gate"]) == (claim, gate)), None)
+
     def _traced(self, column: str, claim: str, gate: str, words: Callable[[Row], str]) -> str:
         call = f"{column}({claim!r}, {gate!r})"
         if self._lacks_claims():
@@ -281,8 +317,8 @@ class StudyText:
 
 
 FUNCTIONS = (
-    "figure", "claims", "verdict", "value", "published", "interval", "table", "theory", "param", "artifact",
-    "embed",
+    "figure", "claims", "verdict", "value", "published", "interval", "number", "says", "table", "theory",
+    "param", "artifact", "embed",
 )  # fmt: skip
 
 

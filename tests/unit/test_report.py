@@ -30,7 +30,7 @@ from pipeline.report.files import Files, identity
 from pipeline.report.lineage import Lineage
 from pipeline.report.markdown import Mark, Text
 from pipeline.report.study import StudyText
-from schemas.claims import Claims
+from schemas.claims import FAILS, HOLDS, NOT_TESTED, UNDECIDED, Claims
 from schemas.curves import Curves
 from schemas.theory import Theory
 
@@ -136,10 +136,16 @@ def test_a_table_scrolls_in_a_box_that_the_keyboard_reaches() -> None:
 def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
     """Renders a text of a study with a figure, two claims, a theory check and a table; blocks are their names."""
     monkeypatch.chdir(tmp_path)
-    gates = [("1", "mean", 0.5), ("2", "a", None), ("2", "b", -0.25)]
+    gates = [
+        ("1", "mean", 0.5, 0.75, HOLDS),
+        ("2", "a", None, None, NOT_TESTED),
+        ("2", "b", -0.25, None, UNDECIDED),
+        ("2", "c", 1.5, 2.0, FAILS),
+    ]
     rows = [
-        {"row": i, "claim": claim, "gate": gate, "value": value, "published": 1.0, "lo": 0.25, "hi": None}
-        for i, (claim, gate, value) in enumerate(gates)
+        {"row": i, "claim": claim, "gate": gate, "value": value, "published": 1.0, "lo": 0.25, "hi": hi}
+        | {"verdict": verdict}
+        for i, (claim, gate, value, hi, verdict) in enumerate(gates)
     ]
     verdict = {
         key: Line(key, "It is so.", "S", text, "") for key, text in (("1", "holds"), ("2", "holds partly"))
@@ -199,17 +205,38 @@ def test_a_text_of_a_study(ask: Callable[[str], str]) -> None:
 {{ table("t", columns=["y"], rows=2) }}
 """
     )
-    assert "<a>−0.25</a> <a>not measured</a> <a>1</a> <a>not measured</a>" in html
+    assert "<a>−0.25</a> <a>not measured</a> <a>1</a> <a>0.25 to 0.75</a>" in html
     assert '<i title="params/s.yaml: runs.s-b.steps">2</i> <a href="p.html">&lt;t&gt;</a>' in html
     assert re.findall(r"<i title=[^>]+>(\w+)</i>", html) == ["2", "8", "16", "7", "quick"]
     assert 'title="params.yaml: scale"' in html
     assert "<figure>fig: Told. Verdicts: claim 1 holds; claim 2 holds partly.</figure>" in html
-    assert "<table>a,b</table>" in html and "<table>t y 2/6 of 2</table>" in html
+    assert "<table>a,b,c</table>" in html and "<table>t y 2/6 of 2</table>" in html
     rest = html[html.index("Also measured") :]
     assert "<figure>other: Told. Verdicts: claim 1 holds.</figure>" in rest  # shown beside claim 1
     assert "<table>mean</table>" in rest and "theory" in rest
-    assert "<figure>fig" not in rest and "a,b" not in rest
+    assert "<figure>fig" not in rest and "a,b,c" not in rest
     assert [heading.text for heading in headings(html)] == ["One holds", "Also measured"]
+
+
+@pytest.mark.parametrize(
+    ("gate", "phrase", "number"),
+    [
+        ("'1', 'mean'", "is", "<a>0.5</a> (<a>0.25 to 0.75</a>)"),
+        ("'2', 'b'", "may be", "<a>−0.25</a>"),
+        ("'2', 'c'", "is not", "<a>1.5</a> (<a>0.25 to 2</a>)"),
+        ("'2', 'a'", "(not told at this scale)", "(not measured at this scale)"),
+        ("'2', 'at another scale'", "(not told at this scale)", "(not measured at this scale)"),
+    ],
+)
+def test_a_sentence_follows_the_verdict_of_its_gate(
+    ask: Callable[[str], str], gate: str, phrase: str, number: str
+) -> None:
+    html = ask(f"It {{{{ says({gate}, 'is', 'is not', 'may be') }}}}: {{{{ number({gate}) }}}}.")
+    assert f"<p>It {phrase}: {number}.</p>" in html
+
+
+def test_an_undecided_gate_has_words_of_its_own(ask: Callable[[str], str]) -> None:
+    assert "<p>(undecided at this scale)</p>" in ask("{{ says('2', 'b', 'x', 'y') }}")
 
 
 @pytest.mark.parametrize(
@@ -218,7 +245,9 @@ def test_a_text_of_a_study(ask: Callable[[str], str]) -> None:
         ("{{ figure('nix') }}", "figure('nix'): no figure 'nix'; known: fig, other"),
         ("{{ claims('1', '99') }}", "claims('1', '99'): no claim '99'; known: 1, 2"),
         ("{{ value('9', 'a') }}", "value('9', 'a'): no claim '9'; known: 1, 2"),
-        ("{{ value('2', 'nix') }}", "value('2', 'nix'): claim 2 has no gate 'nix'; known: 'a', 'b'"),
+        ("{{ value('2', 'nix') }}", "value('2', 'nix'): claim 2 has no gate 'nix'; known: 'a', 'b', 'c'"),
+        ("{{ number('9', 'a') }}", "number('9', 'a'): no claim '9'; known: 1, 2"),
+        ("{{ says('9', 'a', 'x', 'y') }}", "says('9', 'a', 'x', 'y'): no claim '9'; known: 1, 2"),
         ("{{ table('t', columns=['nix']) }}", "table('t', columns=['nix']): no column 'nix'; known: x, y"),
         ("{{ theory('nix') }}", "theory('nix'): no theory entry 'nix'; known: check"),
         ("{{ param('runs.s-a.nix') }}", "param('runs.s-a.nix'): no key 'nix'; known: steps, width"),
