@@ -8,7 +8,7 @@ import polars as pl
 from pipeline.kit import charts
 from pipeline.kit.charts import Figure, empty
 from pipeline.kit.results import Results
-from pipeline.studies.automata.figures.common import ACCURACY, lines, models, shown, summary, told
+from pipeline.studies.automata.figures.common import ACCURACY, accuracy, lines, models, shown, summary, told
 
 
 def probability(context: Results) -> Figure:
@@ -19,7 +19,7 @@ def probability(context: Results) -> Figure:
         return empty("Other probabilities", "nothing was trained")
     data = summary(table, "p1")
     title = alt.TitleParams("Other probabilities of a one, C2", subtitle=models(data))
-    chart = lines(data, "p1", "probability of a one", 0.5, low=0.4)
+    chart = lines(data, "p1", "probability of a one", 0.5)
     return chart.properties(
         title=title, description=f"Mean accuracy at 0.95: {told(data, 'p1', 0.95)}."
     ), data
@@ -34,7 +34,7 @@ def counts(context: Results) -> Figure:
     data = summary(table, "ones")
     last = float(data["ones"].max())  # type: ignore[arg-type]
     title = alt.TitleParams("Exact numbers of ones, C2", subtitle=models(data))
-    chart = lines(data, "ones", "ones in the input", last / 2, low=0.4)
+    chart = lines(data, "ones", "ones in the input", last / 2)
     return chart.properties(
         title=title, description=f"Mean accuracy with ones alone: {told(data, 'ones', last)}."
     ), data
@@ -70,20 +70,40 @@ def coverage(context: Results) -> Figure:
     table, learned = context.table("coverage"), context.table("ood_p").filter(arm="gpt")
     if not table.height or not learned.height:
         return empty("Coverage of counts", "nothing was trained")
-    data = table.with_columns(pl.format("{}, {} times", "variant", "seen").alias("label")).sort("label", "p1")
+    times = pl.when(pl.col("seen") == 1).then(pl.lit("once")).otherwise(pl.format("{} times", "seen"))
+    data = table.with_columns(pl.format("{}, seen {}", "variant", times).alias("label")).sort("label", "p1")
+    means = learned.group_by("p1").agg(pl.mean("accuracy").alias("predicted")).sort("p1")
     x = alt.X("p1:Q", title="probability of a one")
-    y = alt.Y("predicted:Q", title=ACCURACY, scale=alt.Scale(domain=[0.4, 1]))
-    legend = alt.Legend(orient="top", columns=2)
+    y = alt.Y(
+        "predicted:Q",
+        title=ACCURACY,
+        scale=accuracy(pl.concat([data.select("predicted"), means.select("predicted")]), "predicted"),
+    )
+    legend = alt.Legend(
+        orient="top", columns=2, symbolType="stroke", symbolSize=500, symbolStrokeWidth=2, labelLimit=260
+    )
+    labels = data["label"].unique(maintain_order=True).to_list()
+    dashes = [[1, 0], [6, 4], [3, 3], [12, 2]]  # curves that lie on each other can be told apart
     curves = (
         alt.Chart(data)
         .mark_line(strokeWidth=2)
         .encode(
             x=x,
             y=y,
-            color=alt.Color("label:N", title=None, legend=legend, scale=alt.Scale(range=charts.PALETTE)),
+            color=alt.Color(
+                "label:N",
+                title=None,
+                legend=legend,
+                scale=alt.Scale(domain=labels, range=charts.PALETTE[: len(labels)]),
+            ),
+            strokeDash=alt.StrokeDash(
+                "label:N",
+                title=None,
+                legend=legend,
+                scale=alt.Scale(domain=labels, range=dashes[: len(labels)]),
+            ),
         )
     )
-    means = learned.group_by("p1").agg(pl.mean("accuracy").alias("predicted")).sort("p1")
     dots = alt.Chart(means).mark_point(filled=True, color=charts.INK, size=45).encode(x=x, y=y)
     ends = data.filter(pl.col("p1") == data["p1"].max())
     words = ", ".join(f"{row['label']}: {row['predicted']:.2f}" for row in ends.iter_rows(named=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import altair as alt
@@ -14,8 +15,8 @@ FREE = {
     "dyck42": "Dyck (4, 2)",
     "grid4": "Grid 4",
     "grid9": "Grid 9",
-    "c2p2": "C2 × C2",
-    "c2p3": "C2 × C2 × C2",
+    "c2p2": "C2²",
+    "c2p3": "C2³",
 }
 LOOKS: dict[str, tuple[str, list[int]]] = {
     ARMS["gpt"]: (charts.BLUE, [1, 0]),
@@ -64,14 +65,21 @@ def looks(labels: list[str]) -> tuple[Any, Any]:
     )
 
 
-def lines(
-    data: pl.DataFrame, by: str, title: str, rule: float | None = None, width: int = 560, low: float = 0.0
-) -> Any:
+def accuracy(data: pl.DataFrame, column: str = "accuracy") -> alt.Scale:
+    """Return the scale of accuracies in ``column``: up to 1, from the tenth below the least of them."""
+    least = data[column].min()
+    return alt.Scale(domain=[0.0 if least is None else math.floor(10 * float(least)) / 10, 1])  # type: ignore[arg-type]
+
+
+def lines(data: pl.DataFrame, by: str, title: str, rule: float | None = None, width: int = 560) -> Any:
     """Draw mean accuracy of each arm against ``by``, with bands from the least to the most accurate model."""
     colour, dash = looks(data["label"].unique().to_list())
     base = alt.Chart(data).encode(x=alt.X(f"{by}:Q", title=title, scale=alt.Scale(nice=False, zero=False)))
-    y = alt.Y("accuracy:Q", title=ACCURACY, scale=alt.Scale(domain=[low, 1]))
-    band = base.mark_area(opacity=0.2).encode(y=alt.Y("least:Q", title=ACCURACY), y2="most:Q", color=colour)
+    scale = accuracy(data, "least")
+    y = alt.Y("accuracy:Q", title=ACCURACY, scale=scale)
+    band = base.mark_area(opacity=0.2).encode(
+        y=alt.Y("least:Q", title=ACCURACY, scale=scale), y2="most:Q", color=colour
+    )
     line = base.mark_line(strokeWidth=2, point=alt.OverlayMarkDef(size=20)).encode(
         y=y,
         color=colour,

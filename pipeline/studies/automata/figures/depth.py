@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import altair as alt
@@ -98,12 +99,18 @@ def training_curves(context: Results) -> Figure:
     depths = data["layers"].unique(maintain_order=True).to_list()
     panels = []
     for (task,), rows in data.group_by("task", maintain_order=True):
+        most = math.ceil(10 * float(rows["accuracy"].max())) / 10  # type: ignore[arg-type]
         lines = (
             alt.Chart(rows)
             .mark_line(strokeWidth=1.5, opacity=0.85)
             .encode(
-                x=alt.X("step:Q", title="steps of training", axis=alt.Axis(tickCount=4, format="~s")),
-                y=alt.Y("accuracy:Q", title=ACCURACY, scale=alt.Scale(domain=[0, 1])),
+                x=alt.X(
+                    "step:Q",
+                    title="steps of training",
+                    scale=alt.Scale(zero=True),
+                    axis=alt.Axis(tickCount=4, format=",d"),
+                ),
+                y=alt.Y("accuracy:Q", title=ACCURACY, scale=alt.Scale(domain=[0, most])),
                 detail="model:N",
                 color=alt.Color("layers:N", title=None, sort=depths, legend=alt.Legend(orient="top")),
                 tooltip=["layers:N", "replica:Q", "step:Q", alt.Tooltip("accuracy:Q", format=".3f")],

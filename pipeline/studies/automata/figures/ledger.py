@@ -18,6 +18,14 @@ CONSTRUCTIONS = {
     "thm-12": "Theorem 12, gridworld",
     "thm-16": "Theorem 16, solvable groups",
 }
+SIZES = {
+    "depth": "depth",
+    "dim": "dimension",
+    "heads": "heads",
+    "head-dim": "dimension of heads",
+    "mlp-width": "width of MLPs",
+    "norm": "norm",
+}
 
 
 def ledger(context: Results) -> Figure:
@@ -32,9 +40,11 @@ def ledger(context: Results) -> Figure:
         (pl.col("measured") / pl.col("bound")).alias("ratio"),
         parts.get(1).replace_strict(CONSTRUCTIONS, return_dtype=pl.String).alias("construction"),
         parts.get(2).alias("instance"),
-        parts.get(-1).str.replace("-", " ").alias("size"),
+        parts.get(-1).replace_strict(SIZES, return_dtype=pl.String).alias("size"),
     )
-    colour = alt.Color("size:N", title=None, legend=alt.Legend(orient="top", columns=6))
+    colour = alt.Color(
+        "size:N", title=None, sort=list(SIZES.values()), legend=alt.Legend(orient="top", columns=3)
+    )
     x = alt.X(
         "ratio:Q",
         title="measured size over claimed bound",
@@ -47,7 +57,7 @@ def ledger(context: Results) -> Figure:
         .encode(
             x=x,
             y=alt.Y("construction:N", title=None, axis=alt.Axis(labelLimit=230)),
-            yOffset=alt.YOffset("size:N"),
+            yOffset=alt.YOffset("size:N", sort=list(SIZES.values())),
             color=colour,
             tooltip=["construction:N", "instance:N", "size:N", "measured:Q", "bound:Q"],
         )
@@ -67,8 +77,8 @@ def ledger(context: Results) -> Figure:
 
 
 def temperature(context: Results) -> Figure:
-    """Share of wrong tokens of Theorem 10's network against the sharpness of its attention, γ over "
-    "the squared length."""
+    """Share of wrong tokens of Theorem 10's network against the sharpness of its attention, γ over the
+    squared length."""
     rows = context.theory().filter(pl.col("check").str.starts_with("thm-10.temperature."))
     data = rows.select(
         pl.col("check").str.strip_prefix("thm-10.temperature.").cast(pl.Float64).alias("sharpness"),
@@ -78,7 +88,12 @@ def temperature(context: Results) -> Figure:
         alt.Chart(data)
         .mark_line(color=charts.BLUE, point=alt.OverlayMarkDef(size=40))
         .encode(
-            x=alt.X("sharpness:Q", title="γ / T²", scale=alt.Scale(type="log")),
+            x=alt.X(
+                "sharpness:Q",
+                title="γ / T²",
+                scale=alt.Scale(type="log", nice=False, padding=10),
+                axis=alt.Axis(values=data["sharpness"].to_list(), format="~g"),
+            ),
             y=alt.Y("wrong:Q", title="share of wrong tokens", scale=alt.Scale(domain=[0, 1])),
             tooltip=["sharpness:Q", "wrong:Q"],
         )

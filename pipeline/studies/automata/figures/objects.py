@@ -194,7 +194,7 @@ def grid_algorithm(context: Results) -> Figure:
     lines = (
         alt.Chart(folded)
         .mark_line(interpolate="linear", strokeWidth=2, point=alt.OverlayMarkDef(size=18))
-        .encode(x=x, y=alt.Y("value:Q", title=None), color=colour)
+        .encode(x=x, y=alt.Y("value:Q", title="sum of moves, state"), color=colour)
     )
     marks = data.filter(pl.col("mark") != "")
     rules = alt.Chart(marks).mark_rule(color=charts.GREY, strokeDash=[4, 3]).encode(x=x)

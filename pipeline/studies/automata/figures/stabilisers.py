@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import altair as alt
@@ -11,7 +10,7 @@ import polars as pl
 from pipeline.kit import charts
 from pipeline.kit.charts import Figure, empty
 from pipeline.kit.results import Results
-from pipeline.studies.automata.figures.common import ACCURACY, shown
+from pipeline.studies.automata.figures.common import ACCURACY, accuracy, shown
 
 
 def stabilisers(context: Results) -> Figure:
@@ -29,11 +28,13 @@ def stabilisers(context: Results) -> Figure:
         pl.col("task").is_in(data.filter(pl.col("dropout") > 0)["task"].unique().to_list()),
     )
     averaged = data.filter(pl.col("average") > 0, pl.col("dropout") == 0)
-    worst = float(dropped["accuracy"].to_numpy().min())
-    left = _panel(
-        dropped, "Dropout", alt.X("dropout:Q", title="dropout", axis=alt.Axis(tickCount=4)), "accuracy", ACCURACY,
-        alt.Scale(domain=[math.floor(10 * worst) / 10, 1]),
-    )  # fmt: skip
+    rates = alt.X(
+        "dropout:Q",
+        title="dropout (share of activations)",
+        scale=alt.Scale(nice=False, padding=20),
+        axis=alt.Axis(values=sorted(set(dropped["dropout"].to_list())), format="~g"),
+    )
+    left = _panel(dropped, "Dropout", rates, "accuracy", ACCURACY, accuracy(dropped))
     right = _panel(
         averaged, "Averages of weights", alt.X("average:O", title="decay of the average", axis=alt.Axis(labelAngle=0)),
         "gain", "gain in accuracy (percentage points)", alt.Scale(),

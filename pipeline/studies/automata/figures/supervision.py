@@ -8,12 +8,19 @@ import polars as pl
 from pipeline.kit import charts
 from pipeline.kit.charts import Figure, empty
 from pipeline.kit.results import Results
-from pipeline.studies.automata.figures.common import ACCURACY, LOOKS, looks, named, shown, summary
+from pipeline.studies.automata.figures.common import ACCURACY, LOOKS, accuracy, looks, named, shown, summary
+
+# What stands beside the models, and the path of its mark.
+BESIDE = {
+    "constant": ("one label for each position", "M0,-1.4V1.4"),
+    "majority": ("one label for all", "M0,-0.7V0.7"),
+    "printed": ("published maximum", "diamond"),
+}
 
 
 def indirect(context: Results) -> Figure:
-    """Accuracy where states are seen through a map: best model of each arm; ticks: the best answer that does not
-    read the input, one for each position (long) and one for all (short); diamonds: published maximum."""
+    """Accuracy where states are seen through a map: best model of each arm, the published maximum, and the best
+    answers that do not read the input, one label for each position and one for all."""
     table = context.table("indirect")
     if not table.height:
         return empty("Indirect supervision", "nothing was trained")
@@ -41,16 +48,34 @@ def indirect(context: Results) -> Figure:
             "n:Q",
         ],
     )
-    levels = alt.Chart(data.filter(arm="gpt")).encode(y=y)
-    ticks = [
-        levels.mark_tick(thickness=2, color=charts.GREY, size=size).encode(x=f"{name}:Q")
-        for name, size in (("constant", 26), ("majority", 13))
-    ]
-    printed = levels.mark_point(shape="diamond", color=charts.INK, size=60).encode(x="printed:Q")
+    beside = data.filter(arm="gpt").unpivot(
+        list(BESIDE), index="panel", variable_name="mark", value_name="level"
+    )
+    beside = beside.with_columns(
+        pl.col("mark").replace_strict({key: name for key, (name, _) in BESIDE.items()})
+    )
+    shapes = alt.Scale(
+        domain=[name for name, _ in BESIDE.values()], range=[path for _, path in BESIDE.values()]
+    )
+    levels = (
+        alt.Chart(beside.drop_nulls("level"))
+        .mark_point(color=charts.INK, size=90, strokeWidth=1.6)
+        .encode(
+            y=y,
+            x=alt.X("level:Q", title=ACCURACY, scale=unit),
+            shape=alt.Shape(
+                "mark:N",
+                title=None,
+                scale=shapes,
+                legend=alt.Legend(orient="bottom", columns=3, labelLimit=240),
+            ),
+            tooltip=["panel:N", "mark:N", alt.Tooltip("level:Q", format=".3f")],
+        )
+    )
     words = "; ".join(
         f"{row['panel']}, {row['label']}: {row['acc_max']:.3f}" for row in data.iter_rows(named=True)
     )
-    chart = alt.layer(*ticks, printed, points).properties(width=420, height=34 * len(order))
+    chart = alt.layer(levels, points).properties(width=420, height=34 * len(order))
     return chart.properties(title="Indirect supervision", description=f"Best models. {words}."), data
 
 
@@ -65,11 +90,17 @@ def incomplete(context: Results) -> Figure:
     panels = []
     for (task,), rows in data.group_by("task", maintain_order=True):
         base = alt.Chart(rows).encode(
-            x=alt.X("revealed:Q", title="probability of a label", scale=alt.Scale(type="log"))
+            x=alt.X(
+                "revealed:Q",
+                title="probability of a label",
+                scale=alt.Scale(type="log", nice=False, padding=12),
+                axis=alt.Axis(values=sorted(set(rows["revealed"].to_list())), format="~g"),
+            )
         )
-        y = alt.Y("accuracy:Q", title=ACCURACY, scale=alt.Scale(domain=[0, 1]))
+        scale = accuracy(rows, "least")
+        y = alt.Y("accuracy:Q", title=ACCURACY, scale=scale)
         band = base.mark_area(opacity=0.2).encode(
-            y=alt.Y("least:Q", title=ACCURACY), y2="most:Q", color=colour
+            y=alt.Y("least:Q", title=ACCURACY, scale=scale), y2="most:Q", color=colour
         )
         line = base.mark_line(point=True).encode(y=y, color=colour, strokeDash=dash)
         panels.append(alt.layer(band, line).properties(width=250, height=180, title=shown(str(task))))
