@@ -1,7 +1,8 @@
 """Transformers whose weights are written down: the constructions of Liu 2024, section 3.4.4, as networks of one kind.
 
-A layer is a causal attention block (softmax of ⟨W_Q' x_i, W_K' x_j⟩ over j <= i, no scaling, no normalisation) and a
-ReLU MLP; around each of the two some coordinates are copied (``kept``). A construction (`Built`) says how inputs
+A layer is a causal attention block (softmax of ⟨W_Q' x_i, W_K' x_j⟩ over j <= i, no scaling, no normalisation) and an
+MLP, with ReLU unless a construction asks for sines or pooling; around each of the two some coordinates are copied
+(``kept``). A construction (`Built`) says how inputs
 become rows and how rows become states; positions may begin with a padding token. Everything is float64 unless asked
 otherwise.
 
@@ -10,6 +11,7 @@ Capital suffixes name axes: N sequences, T positions, D coordinates.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,8 +25,20 @@ from pipeline.languages.automata import Cascade, Group, Ints, Level, Map, genera
 
 Array = NDArray[np.float64]
 Linear = tuple[Array, Array]  # weights (inputs, outputs) and bias
-Mlp = list[Linear]  # ReLU between, none behind the last
+Mlp = list[Linear]  # an activation between, none behind the last
+Activation = Callable[[NDArray], NDArray]
 MOST_ROWS = 4000  # rows that go through an MLP at once
+
+
+def relu(h: NDArray) -> NDArray:
+    """Return max(h, 0)."""
+    return np.maximum(h, 0)
+
+
+def pooled(h: NDArray) -> NDArray:
+    """Return ReLU and, beside it, the least of its units: a pooling layer."""
+    made = relu(h)
+    return np.concatenate([made, made.min(-1, keepdims=True)], -1)
 
 
 @dataclass(frozen=True)
@@ -40,12 +54,14 @@ class Head:
 @dataclass(frozen=True)
 class Layer:
     """Attention heads and an MLP; ``kept_*`` (D,) is 1 where a block copies its input. Without heads, attention is the
-    identity; without an MLP, so is that."""
+    identity; without an MLP, so is that. ``between`` are the activations of the hidden layers, ReLU if there are none.
+    """
 
     heads: Sequence[Head]
     kept_attention: Array
     mlp: Mlp
     kept_mlp: Array
+    between: Sequence[Activation] = ()
 
 
 @dataclass(frozen=True)
@@ -96,12 +112,13 @@ def _mlp(layer: Layer, x: NDArray, dtype: type) -> NDArray:
     if not layer.mlp:
         return x
     rows, parts = x.reshape(-1, x.shape[-1]), []
+    between = layer.between or [relu] * (len(layer.mlp) - 1)
     for start in range(0, len(rows), MOST_ROWS):
         h = rows[start : start + MOST_ROWS]
         for i, (W, b) in enumerate(layer.mlp):
             h = h @ W.astype(dtype) + b.astype(dtype)
             if i < len(layer.mlp) - 1:
-                h = np.maximum(h, 0)
+                h = between[i](h)
         parts.append(h)
     made: NDArray = np.concatenate(parts).reshape(x.shape) + x * layer.kept_mlp.astype(dtype)
     return made
@@ -206,8 +223,8 @@ def beside(dim: int, mlps: Sequence[Mlp]) -> Mlp:
 
 
 def composition(states: int, left: Sequence[int], right: Sequence[int], dim: int) -> Mlp:
-    """Return Lemma 14: of maps g (``left``) and f (``right``) of 1..states, one coordinate each, f "
-    "after g on ``right``."""
+    """Return Lemma 14: of maps g (``left``) and f (``right``) of 1..states, one coordinate each, f after g on
+    ``right``."""
     n = states
     made = [indicators(dim, left[q], range(1, n + 1), 1.0) for q in range(n)]
     passed = unit(dim, *right)
@@ -312,18 +329,40 @@ def counter_mlp(dim: int, at: int, modulus: int, length: int, q0: int = 0, scale
     return lookup(dim, [at], table, [at], 1 / (2 * length))
 
 
+PERIODIC = (np.sin, relu)  # activations of `periodic_mlp`
+
+
+def periodic_mlp(dim: int, at: int, modulus: int, length: int, q0: int = 0) -> Mlp:
+    """Return s -> (2T s + q_0) mod n by two sines and n ReLUs, whatever T is (footnote 14).
+
+    The sines put the count on a circle with n places. A unit for each place measures how far the point lies beyond
+    the chord between that place's neighbours, which is 1 there and at most 0 at the others.
+    """
+    turn, W = 2 * math.pi / modulus, np.zeros((dim, 2))
+    W[at] = turn * 2 * length
+    phase = np.array([turn * q0 + math.pi / 2, turn * q0])  # of the cosine and the sine
+    places, near = turn * np.arange(modulus), math.cos(turn)
+    second = np.stack([np.cos(places), np.sin(places)]) / (1 - near), np.full(modulus, -near / (1 - near))
+    out = np.zeros((modulus, dim))
+    out[:, at] = np.arange(modulus)
+    return [(W, phase), second, (out, np.zeros(dim))]
+
+
 def positions(length: int) -> Array:
-    """Return log(2T - t) for t = 1..T: they give a softmax over t tokens and one pad equal weights "
-    "1/2T for the tokens."""
+    """Return log(2T - t) for t = 1..T: they give a softmax over t tokens and one pad equal weights 1/2T for the
+    tokens."""
     return np.log(2 * length - np.arange(1, length + 1))
 
 
-def counter(modulus: int, q0: int, length: int, scale: int = 2) -> Built:
-    """Return Lemma 15: a mod-n counter in one layer."""
+def counter(modulus: int, q0: int, length: int, scale: int = 2, *, periodic: bool = False) -> Built:
+    """Return Lemma 15: a mod-n counter in one layer; ``periodic`` with sines, in a width that T does not change."""
     dim = 3
     head = Head(unit(dim, 2), unit(dim, 1), unit(dim, 0), unit(dim, 0).T)
     kept = _all_but(dim, [0])
-    layer = Layer([head], kept, counter_mlp(dim, 0, modulus, length, q0, scale), kept)
+    if periodic:
+        layer = Layer([head], kept, periodic_mlp(dim, 0, modulus, length, q0), kept, PERIODIC)
+    else:
+        layer = Layer([head], kept, counter_mlp(dim, 0, modulus, length, q0, scale), kept)
 
     def embed(tokens: Ints) -> Array:
         x = np.zeros((len(tokens), length + 1, dim))
@@ -459,8 +498,13 @@ def direct(first: Simulator, second: Simulator) -> Simulator:
     return Simulator(group, codes, stages)
 
 
-def semidirect(normal: Simulator, acting: Simulator, phi: Callable[[int, int], int]) -> Simulator:
-    """Return the simulator of N x| H with (g, h)(g', h') = (g phi_h(g'), h h') (Lemma 18), acting on itself."""
+def semidirect(
+    normal: Simulator, acting: Simulator, phi: Callable[[int, int], int], *, third: Simulator | None = None
+) -> Simulator:
+    """Return the simulator of N x| H with (g, h)(g', h') = (g phi_h(g'), h h') (Lemma 18), acting on itself.
+
+    Printed form: the ``third`` part of the cascade, on the channels of N, is a copy of the simulator of H.
+    """
     pairs = [(g, h) for g in range(len(normal.group)) for h in range(len(acting.group))]
     place = {pair: i for i, pair in enumerate(pairs)}
     maps = {
@@ -481,16 +525,50 @@ def semidirect(normal: Simulator, acting: Simulator, phi: Callable[[int, int], i
             found[*normal.codes[g].tolist(), *acting.codes[h].tolist()] = tuple(normal.codes[image].tolist())
         return Stage(tables=((tuple(range(a + b)), found, tuple(range(a))),))
 
-    stages = (*(s.shifted(a) for s in acting.stages), table(True), *normal.stages, table(False))
+    inner = (third or normal).stages
+    stages = (*(s.shifted(a) for s in acting.stages), table(True), *inner, table(False))
     return Simulator(group, codes, stages)
 
 
-def solvable(group: Group) -> Simulator:
+def _wreath_stages(inner: Simulator, p: int) -> tuple[Stage, ...]:
+    """Return Lemma 19's stages on the codes of f(0), ..., f(p - 1) and a counter modulo p."""
+    width = inner.codes.shape[1]
+    channels = tuple(tuple(range(x * width, (x + 1) * width)) for x in range(p))
+    copies = tuple(sum((stage.shifted(x * width) for x in range(p)), Stage()) for stage in inner.stages)
+    return (
+        Stage(counts=((p * width, p),)),
+        Stage(moves=((channels, p * width, -1),)),
+        *copies,
+        Stage(moves=((channels, p * width, 1),)),
+    )
+
+
+def wreath(inner: Simulator, p: int) -> Simulator:
+    """Return the simulator of the whole wreath product of N by C_p (Lemma 19), acting on itself:
+    (f, h)(f', h') = (f phi_h(f'), h + h') with phi_h(f)(x) = f(x + h)."""
+    pairs = [(f, h) for f in itertools.product(range(len(inner.group)), repeat=p) for h in range(p)]
+    place, mul = {pair: i for i, pair in enumerate(pairs)}, inner.group.mul
+
+    def times(f: tuple[int, ...], h: int, g: tuple[int, ...], k: int) -> int:
+        return place[tuple(int(mul[f[x], g[(x + h) % p]]) for x in range(p)), (h + k) % p]
+
+    maps = {tuple(times(f, h, g, k) for g, k in pairs): (f, h) for f, h in pairs}
+    group = group_of(maps)
+    of = [maps[element] for element in group.elements]
+    codes = np.array([[*inner.codes[list(f)].reshape(-1), h] for f, h in of])
+    return Simulator(group, codes, _wreath_stages(inner, p))
+
+
+def solvable(group: Group, *, counters: bool = False) -> Simulator:
     """Return Theorem 16: wreath products along a series of maximal normal subgroups (Lemma 19).
 
     The universal embedding g -> (f_g, kappa(g)), f_g(x) = s_x g s_{x+kappa(g)}^-1 (Krasner and Kaloujnine), is
-    explicit. Raises SandglassError for a group that is not solvable.
+    explicit. With ``counters`` the series ends at the first cyclic group, whatever its order.
+
+    Raises SandglassError for a group that is not solvable.
     """
+    if counters and len(group) in group.orders():
+        return cyclic(group)
     normal = sorted(group.maximal_normal())
     p = len(group) // len(normal)
     if len(group) > 1 and any(p % d == 0 for d in range(2, math.isqrt(p) + 1)):
@@ -499,7 +577,7 @@ def solvable(group: Group) -> Simulator:
         )
     if len(normal) == 1:
         return cyclic(group)
-    inner = solvable(group.subgroup(normal))
+    inner = solvable(group.subgroup(normal), counters=counters)
     place, width = {element: i for i, element in enumerate(inner.group.elements)}, inner.codes.shape[1]
     t = min(set(range(len(group))) - set(normal))
     s = [0]
@@ -512,15 +590,7 @@ def solvable(group: Group) -> Simulator:
             f = group.mul[group.mul[s[x], g], group.inverse[s[(x + kappa[g]) % p]]]
             codes[g, x * width : (x + 1) * width] = inner.codes[place[group.elements[int(f)]]]
         codes[g, -1] = kappa[g]
-    channels = tuple(tuple(range(x * width, (x + 1) * width)) for x in range(p))
-    copies = tuple(sum((stage.shifted(x * width) for x in range(p)), Stage()) for stage in inner.stages)
-    stages = (
-        Stage(counts=((p * width, p),)),
-        Stage(moves=((channels, p * width, -1),)),
-        *copies,
-        Stage(moves=((channels, p * width, 1),)),
-    )
-    return Simulator(group, codes, stages)
+    return Simulator(group, codes, _wreath_stages(inner, p))
 
 
 def _reindex(
@@ -543,12 +613,18 @@ def _reindex(
     return [first, (second, np.full(p * p * k, -float(size))), (out, np.zeros(dim))]
 
 
-def stage_layer(dim: int, stage: Stage, length: int, size: int, offset: int, pad: int, pos: int) -> Layer:
-    """Return the layer of a stage whose channels begin at coordinate ``offset``."""
+def stage_layer(
+    dim: int, stage: Stage, length: int, size: int, offset: int, pad: int, pos: int, periodic: bool = False
+) -> Layer:
+    """Return the layer of a stage whose channels begin at coordinate ``offset``; ``periodic`` counts with sines, which
+    no other part of the stage must stand beside."""
+    sines = periodic and bool(stage.counts)
+    assert not sines or not (stage.moves or stage.tables)
     heads, mlps, counted, written = [], [], [], []
     for at, n in stage.counts:
         heads.append(Head(unit(dim, pos), unit(dim, pad), unit(dim, at + offset), unit(dim, at + offset).T))
-        mlps.append(counter_mlp(dim, at + offset, n, length))
+        made = periodic_mlp if sines else counter_mlp
+        mlps.append(made(dim, at + offset, n, length))
         counted.append(at + offset)
     for channels, kappa, sign in stage.moves:
         mlps.append(_reindex(dim, channels, kappa, sign, size, offset))
@@ -556,14 +632,25 @@ def stage_layer(dim: int, stage: Stage, length: int, size: int, offset: int, pad
     for reads, table, writes in stage.tables:
         mlps.append(lookup(dim, [r + offset for r in reads], table, [w + offset for w in writes]))
         written += [w + offset for w in writes]
-    return Layer(heads, _all_but(dim, counted), beside(dim, mlps), _all_but(dim, counted + written))
+    between = PERIODIC if sines else ()
+    return Layer(
+        heads, _all_but(dim, counted), beside(dim, mlps), _all_but(dim, counted + written), between
+    )
 
 
-def group_network(simulator: Simulator, symbols: Sequence[int], length: int, degree: int, name: str) -> Built:
+def group_network(
+    simulator: Simulator,
+    symbols: Sequence[int],
+    length: int,
+    degree: int,
+    name: str,
+    *,
+    periodic: bool = False,
+) -> Built:
     """Return the network that says which element s_t ... s_1 is; ``symbols`` are the elements of the input symbols."""
     width = simulator.codes.shape[1]
     dim, pad, pos = width + 2, width, width + 1
-    layers = [stage_layer(dim, s, length, simulator.size, 0, pad, pos) for s in simulator.stages]
+    layers = [stage_layer(dim, s, length, simulator.size, 0, pad, pos, periodic) for s in simulator.stages]
 
     def embed(tokens: Ints) -> Array:
         x = np.zeros((len(tokens), length + 1, dim))
@@ -598,12 +685,18 @@ def of_states(built: Built, simulator: Simulator, q0: int) -> Built:
 
 
 def cascade_network(
-    cascade: Cascade, n_symbols: int, length: int, *, pad_resets: bool = True, previous: bool = True
+    cascade: Cascade,
+    n_symbols: int,
+    length: int,
+    *,
+    pad_resets: bool = True,
+    previous: bool = True,
+    periodic: bool = False,
 ) -> Built:
     """Return Theorem 11 for a cascade: per level layers that wire, count, remember and apply.
 
     Printed forms: without ``pad_resets`` the pad is no reset to the initial state (Lemma 20); without ``previous`` a
-    level sees the states behind the current symbol (Lemma 21).
+    level sees the states behind the current symbol (Lemma 21). ``periodic`` counts with sines (footnote 14).
 
     Raises SandglassError if a level's group is not solvable.
     """
@@ -629,7 +722,9 @@ def cascade_network(
         size = 1
         if simulator:
             size = simulator.size
-            layers += [stage_layer(dim, s, length, size, G[0], pad, pos) for s in simulator.stages]
+            layers += [
+                stage_layer(dim, s, length, size, G[0], pad, pos, periodic) for s in simulator.stages
+            ]
         c = length * math.log(16 * max(level.size, size) * (length + 1))
         Q, K = np.zeros((dim, 2)), np.zeros((dim, 2))
         Q[one], K[B, 0], K[time, 1] = [-2.0, 1.0], c, c
@@ -729,11 +824,25 @@ def one_level(maps: Sequence[Map], q0: int) -> Cascade:
 # --- Theorem 12: the gridworld in two layers -------------------------------------------------------
 
 
-def grid_network(S: int, length: int, q0: int = 0, *, padded_position: bool = True) -> Built:
+def grid_network(
+    S: int,
+    length: int,
+    q0: int = 0,
+    *,
+    padded_position: bool = True,
+    least: str = "window",
+    matched: str = "neighbour",
+    periodic: bool = False,
+) -> Built:
     """Return Theorem 12 for states 0..S and moves -1, 0, +1 (tokens 0, 1, 2): two layers, three hidden layers of O(S)
     units behind the second attention.
 
-    Printed form: without ``padded_position`` the pad has position 0 and outscores every key with z = 0.
+    ``least`` says how the window is found that was filled last: by comparing it with both beside it ("window"), or as
+    in the source by the least of all windows, with a pooling layer ("pool") or pair by pair ("pairs"). ``periodic``
+    finds the circular code with two sines instead of a width of 4(2T' + 1).
+
+    Printed forms: without ``padded_position`` the pad has position 0 and outscores every key with z = 0; ``matched``
+    "centre" takes a head for one whose value was not reached only if it selects t itself.
     """
     before = [-1] * S + [1] * q0
     n = len(before) + length
@@ -745,12 +854,14 @@ def grid_network(S: int, length: int, q0: int = 0, *, padded_position: bool = Tr
     turn = {
         (z,): [math.cos(math.pi * z / (2 * n)), math.sin(math.pi * z / (2 * n))] for z in range(-n, n + 1)
     }
-    first = Layer(
-        [prefix],
-        _all_but(dim, [x]),
-        lookup(dim, [x], turn, [cos, sin], 1 / (2 * n)),
-        _all_but(dim, [cos, sin]),
-    )
+    circular, sines = lookup(dim, [x], turn, [cos, sin], 1 / (2 * n)), tuple[Activation, ...]()
+    if periodic:
+        sines = (np.sin,)
+        circular = [
+            (math.pi * unit(dim, x, x), np.array([math.pi / 2, 0])),
+            (unit(dim, cos, sin).T, np.zeros(dim)),
+        ]
+    first = Layer([prefix], _all_but(dim, [x]), circular, _all_but(dim, [cos, sin]), sines)
     c = math.pi**2 / (16 * math.log(2) * n**2)
     beta = math.log(64 * n * (n + 1) * math.log(2 * n)) * 2 * n / c
     heads = []
@@ -763,13 +874,11 @@ def grid_network(S: int, length: int, q0: int = 0, *, padded_position: bool = Tr
         heads.append(
             Head(math.sqrt(beta) * Q, math.sqrt(beta) * K, unit(dim, pos), unit(dim, heads_at + s).T)
         )
-    written = [*range(heads_at, out), out]
-    second = Layer(
-        heads,
-        _all_but(dim, range(heads_at, out)),
-        _window(dim, S, n, heads_at, out),
-        _all_but(dim, written[-1:]),
-    )
+    if least == "window":
+        state, between = window(dim, S, n, heads_at, out), tuple[Activation, ...]()
+    else:
+        state, between = least_window(dim, S, n, heads_at, out, least == "pool", matched)
+    second = Layer(heads, _all_but(dim, range(heads_at, out)), state, _all_but(dim, [out]), between)
 
     def embed(tokens: Ints) -> Array:
         rows = np.zeros((len(tokens), n + 1, dim))
@@ -783,7 +892,7 @@ def grid_network(S: int, length: int, q0: int = 0, *, padded_position: bool = Tr
     def decode(y: NDArray) -> tuple[Ints, float]:
         return rounded(y[:, 1 + len(before) :, out])
 
-    bounds = {"depth": 2, "heads": 2 * S + 1}
+    bounds = {"depth": 2, "heads": 2 * S + 1, "mlp_width": 4 * (2 * n + 1)}
     return Built("THM-12", Network([first, second], dim), embed, decode, bounds)
 
 
@@ -792,7 +901,7 @@ def head_outputs(built: Built, S: int, y: NDArray) -> NDArray:
     return y[..., 7 : 7 + 2 * S + 1]
 
 
-def _window(dim: int, S: int, n: int, heads: int, out: int) -> Mlp:
+def window(dim: int, S: int, n: int, heads: int, out: int) -> Mlp:
     """Return the MLP that finds the window of S + 1 values which was filled last, and writes S - s."""
     gap = 1 / (2 * n)
     pairs: dict[tuple[str, int], tuple[int, int]] = {}  # name -> a > b
@@ -838,3 +947,87 @@ def _window(dim: int, S: int, n: int, heads: int, out: int) -> Mlp:
                 W3[where[name], s] -= 1
         W4[s, out] = S - s
     return [(W1, b1), (W2, b2), (W3, b3), (W4, np.zeros(dim))]
+
+
+def least_window(
+    dim: int, S: int, n: int, heads: int, out: int, pool: bool, matched: str
+) -> tuple[Mlp, tuple[Activation, ...]]:
+    """Return what `window` does by the source's second construction, and its activations: heads whose value was not
+    reached are put behind all others, a window was filled when the earlier of its ends was, and the least is sought.
+
+    With ``pool`` by one pooling layer, else pair by pair in log(S + 1) layers: min(a, b) = r(a) - r(a - b).
+    """
+    gap, K, beyond = 1 / (2 * n), 2 * S + 1, math.log(2 * n)
+    W, b = np.concatenate([unit(dim, *range(heads, heads + K)), np.zeros((dim, 4 * S))], 1), np.zeros(K + 4 * S)
+    late, off = np.zeros((K + 4 * S, K)), np.full(K, beyond)  # a_s, and log 2T' more where nothing matches
+    late[range(K), range(K)], off[S] = 1, 0
+    for i, s in enumerate(s for s in range(K) if s != S):
+        inner = S if matched == "centre" else s + 1 if s < S else s - 1
+        for k, (shift, sign) in enumerate(((0.25, -1), (0.75, 1))):
+            at = K + 2 * i + k
+            W[heads + s, at], W[heads + inner, at], b[at] = 2 / gap, -2 / gap, -2 * shift
+            late[at, s] = sign * beyond
+    low, high = late[:, : S + 1], late[:, S:]
+    mlp: Mlp = [
+        (W, b),
+        (np.concatenate([low, high - low], 1), np.concatenate([off[: S + 1], off[S:] - off[: S + 1]])),
+    ]
+    filled = np.concatenate([np.eye(S + 1)] * 2)  # max(a, b) = r(a) + r(b - a), of units to windows
+    between: list[Activation] = [relu, relu]
+    if pool:
+        mlp.append((filled, np.zeros(S + 1)))
+        between.append(pooled)
+        filled, lowest = np.eye(S + 2)[:, :-1], np.eye(S + 2)[:, -1:]
+    else:
+        lowest = filled
+        while (m := lowest.shape[1]) > 1:
+            first, second = lowest[:, 0::2], lowest[:, 1::2]
+            mlp.append((np.concatenate([filled, first, first[:, : m // 2] - second], 1), np.zeros(S + 1 + m)))
+            between.append(relu)
+            filled = np.eye(S + 1 + m)[:, : S + 1]
+            lowest = np.eye(S + 1 + m)[:, S + 1 : S + 1 + m - m // 2]
+            lowest[S + 1 + m - m // 2 :, : m // 2] -= np.eye(m // 2)
+    behind = (filled - lowest) * -2 / gap
+    mlp.append((np.concatenate([behind, behind], 1), np.repeat([1.5, 0.5], S + 1)))
+    last = np.zeros((2 * (S + 1), dim))
+    last[:, out] = np.concatenate([S - np.arange(S + 1), np.arange(S + 1) - S])
+    return [*mlp, (last, np.zeros(dim))], (*between, relu)
+
+
+# --- two constructions beside each other -----------------------------------------------------------
+
+
+def side_by_side(
+    first: Built, second: Built, split: Callable[[Ints], tuple[Ints, Ints]], states: int
+) -> Built:
+    """Return one network that runs two of equal depth on disjoint coordinates (Lemma 17 for semiautomata, Example 5).
+
+    ``split`` turns tokens into those of the two; the state is that of the first times ``states`` plus the second's.
+    """
+    a, b = first.network, second.network
+    layers = [
+        _joined(x, y, a.dim, a.dim + b.dim) for x, y in zip(a.layers, b.layers, strict=True)
+    ]
+
+    def embed(tokens: Ints) -> Array:
+        return np.concatenate([each.embed(part) for each, part in zip((first, second), split(tokens))], -1)
+
+    def decode(y: NDArray) -> tuple[Ints, float]:
+        (p, off), (q, distance) = first.decode(y[..., : a.dim]), second.decode(y[..., a.dim :])
+        return states * p + q, float(np.max([off, distance]))  # NaN stays NaN
+
+    return Built(f"{first.name} × {second.name}", Network(layers, a.dim + b.dim), embed, decode)
+
+
+def _joined(first: Layer, second: Layer, at: int, dim: int) -> Layer:
+    """Return one layer of two with the same activations, the second on coordinates from ``at`` on."""
+    assert tuple(first.between) == tuple(second.between)
+    heads, mlps = [], []
+    for layer, rows in ((first, slice(0, at)), (second, slice(at, dim))):
+        place = np.eye(dim)[rows]
+        heads += [Head(*(place.T @ W for W in (h.Q, h.K, h.V)), h.C @ place) for h in layer.heads]
+        (W, b), *hidden, (V, c) = layer.mlp
+        mlps.append([(place.T @ W, b), *hidden, (V @ place, c @ place)])
+    kept = (np.concatenate([getattr(layer, k) for layer in (first, second)]) for k in ("kept_attention", "kept_mlp"))
+    attention, mlp = kept
+    return Layer(heads, attention, beside(dim, mlps), mlp, first.between)

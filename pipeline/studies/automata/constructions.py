@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
+from pipeline.kit.extremes import largest
 from pipeline.languages.automata import Ints
 from pipeline.models.automata.exact import Built
 
@@ -46,9 +47,17 @@ def verified(
     **more: Any,
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows that a construction makes no token error, and that its outputs are integers."""
-    errors, off = wrong(built, tokens_NxT, states_NxT)
     n, length = tokens_NxT.shape
     size = f"{'all ' if exhaustive else ''}{n} inputs of length {length}, {n * length} tokens"
+    yield from verified_all(name, what, [(built, tokens_NxT, states_NxT)], size, source, **more)
+
+
+def verified_all(
+    name: str, what: str, instances: Iterable[tuple[Built, Ints, Ints]], size: str, source: str, **more: Any
+) -> Iterator[dict[str, Any]]:
+    """Yield the same rows of several constructions: all token errors, and the largest distance."""
+    found = [wrong(*instance) for instance in instances]
+    errors, off = sum(count for count, _ in found), largest(distance for _, distance in found)
     yield row(f"{name}.errors", f"{what}: token errors", size, errors, "<=", 0, source=source, **more)
     yield row(
         f"{name}.deviation",
@@ -91,11 +100,18 @@ def refuted(
     )
 
 
-def ledger(name: str, what: str, built: Built, source: str, **larger: str) -> Iterator[dict[str, Any]]:
-    """Yield a row for each size of a construction that has a claimed bound; ``larger`` names the erratum of a size that
-    exceeds it."""
+def ledger(
+    name: str,
+    what: str,
+    built: Built,
+    source: str,
+    bounds: Mapping[str, float] | None = None,
+    **larger: str,
+) -> Iterator[dict[str, Any]]:
+    """Yield a row for each size of a construction that has a claimed bound (``bounds``, or its own); ``larger`` names the
+    erratum of a size that exceeds it."""
     sizes = built.network.sizes
-    for size, bound in built.bounds.items():
+    for size, bound in (built.bounds if bounds is None else bounds).items():
         about = {"erratum": larger[size], "form": "printed"} if size in larger else {}
         yield row(
             f"ledger.{name}.{size.replace('_', '-')}",

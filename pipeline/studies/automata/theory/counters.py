@@ -15,12 +15,14 @@ from pipeline.studies.automata.constructions import SOURCE, ledger, refuted, row
 from schemas import theory
 
 LEMMA_15, LEMMA_16 = (SOURCE.format(f".3.1, Lemma {n}") for n in (15, 16))
+FOOTNOTE_14 = "Liu 2024, section 3.4.1.1, footnote 14"
+LENGTHS = (8, 16, 32, 64)
 
 
 def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
     """Return rows of `schemas.theory.Theory` on Lemmas 15 and 16."""
     rng = stream(seed, "automata", theory_id)
-    made = [*_counters(rng, entry), *_memories(rng, entry)]
+    made = [*_counters(rng, entry), *_periodic(rng, entry), *_memories(rng, entry)]
     return theory.rows("automata", theory_id, LEMMA_15, made)
 
 
@@ -56,6 +58,41 @@ def _counters(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any]]:
     )
 
 
+def _periodic(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any]]:
+    """Yield the rows on footnote 14: with sines the width no longer grows with the length."""
+    T = entry.length
+    for n in range(2, 9):
+        known, q0 = automaton(f"c{n}"), n - 1
+        built = exact.counter(n, q0, T, periodic=True)
+        words, what = rng.integers(0, n, (entry.sequences, T)), f"Lemma 15 with sines counts modulo {n}"
+        yield from verified(
+            f"lem-15.sines.c{n}", what, built, words, simulate(known, words, q0), FOOTNOTE_14
+        )
+        bounds = {**built.bounds, "mlp_width": n}
+        yield from ledger(f"lem-15.sines-c{n}", what, built, FOOTNOTE_14, bounds)
+    for n, length in ((2, entry.short), (3, min(entry.short, 7))):
+        known, words = automaton(f"c{n}"), every_input(n, length)
+        built = exact.counter(n, 0, length, periodic=True)
+        what = f"Lemma 15 with sines counts modulo {n}"
+        yield from verified(
+            f"lem-15.sines.all.c{n}", what, built, words, simulate(known, words), FOOTNOTE_14, True
+        )
+    for sines in (True, False):
+        widths = [exact.counter(8, 0, length, periodic=sines).network.sizes["mlp_width"] for length in LENGTHS]
+        yield row(
+            f"lem-15.width.{'sines' if sines else 'relu'}",
+            f"MLP width of the counter modulo 8 {'stays as it is' if sines else 'grows with the length'}: "
+            "different widths",
+            f"T = {', '.join(map(str, LENGTHS))}",
+            len(set(widths)),
+            "within",
+            1 if sines else len(LENGTHS),
+            tolerance=0.0,
+            source=FOOTNOTE_14,
+            detail=f"widths {', '.join(map(str, widths))}",
+        )
+
+
 def _memories(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any]]:
     for n, length in ((2, entry.length), (4, 2 * entry.length), (31, entry.length)):
         table = np.array([[q, *range(n)] for q in range(n)])
@@ -73,7 +110,7 @@ def _memories(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any]]:
         errors, _ = wrong(exact.memory(3, 0, length, printed), words, states)
         score = "1[⊥], as the text says" if printed else "2 · 1[⊥], as the matrices say"
         yield row(
-            f"lem-16.score.{1 if printed else 2}",
+            f"lem-16.score.{1 if printed else 2}.errors",
             f"A score of c(j/T - {score}: token errors",
             f"all {len(words)} inputs of length {length}",
             errors,

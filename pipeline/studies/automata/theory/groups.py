@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,8 @@ from pipeline.languages import automata
 from pipeline.languages.automata import Automaton, Group, automaton, every_input, generated, simulate
 from pipeline.models.automata import exact
 from pipeline.models.automata.exact import Simulator
-from pipeline.studies.automata.constructions import SOURCE, ledger, row, verified
+from pipeline.studies.automata.constructions import SOURCE, ledger, refuted, row, verified
+from pipeline.studies.automata.theory.counters import FOOTNOTE_14
 from schemas import theory
 
 LEMMA_17, LEMMA_18, LEMMA_19 = (SOURCE.format(f".3.3, Lemma {n}") for n in (17, 18, 19))
@@ -34,6 +35,8 @@ def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
         *_direct(rng, entry),
         *_semidirect(rng, entry),
         *_dihedral(),
+        *_wreath(rng, entry),
+        *_embedded(),
         *_solvable(rng, entry),
         *_depths(),
         *_refused(),
@@ -54,13 +57,59 @@ def _products(group: Group, tokens: np.ndarray) -> np.ndarray:
 
 
 def _check_group(
-    name: str, what: str, simulator: Simulator, rng: np.random.Generator, entry: Any, source: str, degree: int
+    name: str,
+    what: str,
+    simulator: Simulator,
+    rng: np.random.Generator,
+    entry: Any,
+    source: str,
+    bounds: dict[str, float],
+    degree: int = 1,
 ) -> Iterator[dict[str, Any]]:
     words = _words(rng, len(simulator.group), entry)
     built = exact.group_network(simulator, range(len(simulator.group)), entry.length, degree, name)
     yield from verified(name, what, built, words, _products(simulator.group, words), source)
-    if name.startswith(("lem-17", "thm-16")):
-        yield from ledger(name, what, built, source)
+    yield from ledger(name, what, built, source, bounds)
+
+
+def _sizes(simulator: Simulator, length: int) -> dict[str, float]:
+    """Return the sizes of a component's network; dimensions of its own for padding and position are among them."""
+    return exact.group_network(simulator, [0], length, 1, "").network.sizes
+
+
+def _direct_bounds(parts: Sequence[Simulator], length: int) -> dict[str, float]:
+    """Return what Lemma 17 claims of the product."""
+    every = [_sizes(part, length) for part in parts]
+    sums, most = ("dim", "heads", "mlp_width"), ("depth", "head_dim", "norm")
+    found = {size: sum(each[size] for each in every) for size in sums}
+    return found | {size: max(each[size] for each in every) for size in most}
+
+
+def _semidirect_bounds(normal: Simulator, acting: Simulator, length: int) -> dict[str, float]:
+    """Return what Lemma 18 claims of the product; repSize is the largest integer of a code, and 1."""
+    N, H = _sizes(normal, length), _sizes(acting, length)
+    code = 6 * max(normal.size, acting.size), normal.codes.shape[1] + acting.codes.shape[1]
+    return {
+        "depth": N["depth"] + H["depth"] + 2,
+        "dim": N["dim"] + H["dim"],
+        "heads": max(N["heads"], H["heads"]),
+        "head_dim": max(N["head_dim"], H["head_dim"]),
+        "mlp_width": max(N["mlp_width"], H["mlp_width"], 4 * len(normal.group) * len(acting.group)),
+        "norm": max(N["norm"], H["norm"], *code),
+    }
+
+
+def _wreath_bounds(inner: Simulator, p: int, length: int) -> dict[str, float]:
+    """Return what Lemma 19 claims of the wreath product by the cyclic group of p elements."""
+    N, H = _sizes(inner, length), _sizes(exact.cyclic(generated([(*range(1, p), 0)])), length)
+    return {
+        "depth": N["depth"] + H["depth"] + 2,
+        "dim": p * N["dim"] + H["dim"],
+        "heads": max(p * N["heads"], H["heads"]),
+        "head_dim": max(N["head_dim"], H["head_dim"]),
+        "mlp_width": max(p * N["mlp_width"], H["mlp_width"], 5 * p * p * len(inner.group)),
+        "norm": max(N["norm"], H["norm"], 6 * p),
+    }
 
 
 def _direct(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any]]:
@@ -70,7 +119,8 @@ def _direct(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any]]:
         for n in parts[1:]:
             simulator = exact.direct(simulator, counters[n])
         what = f"Lemma 17 on {' × '.join(f'C{n}' for n in parts)}"
-        yield from _check_group(f"lem-17.{name}", what, simulator, rng, entry, LEMMA_17, sum(parts))
+        bounds = _direct_bounds([counters[n] for n in parts], entry.length)
+        yield from _check_group(f"lem-17.{name}", what, simulator, rng, entry, LEMMA_17, bounds)
         yield row(
             f"lem-17.{name}.depth",
             f"{what}: depth",
@@ -91,12 +141,12 @@ def _flipped(group: Group) -> Callable[[int, int], int]:
     return lambda h, g: int(group.inverse[g]) if h else g
 
 
-def semidirect_groups() -> dict[str, tuple[Simulator, int]]:
-    """Return the examples of Lemma 18 and their depths: D6, D8, A4 and S4."""
-    found: dict[str, tuple[Simulator, int]] = {}
+def semidirect_groups() -> dict[str, tuple[Simulator, int, tuple[Simulator, Simulator]]]:
+    """Return the examples of Lemma 18, their depths and their two parts: D6, D8, A4 and S4."""
+    found: dict[str, tuple[Simulator, int, tuple[Simulator, Simulator]]] = {}
     for name, n in (("d6", 3), ("d8", 4)):
         turn, flip = _turning(n)
-        found[name] = exact.semidirect(turn, flip, _flipped(turn.group)), 4
+        found[name] = exact.semidirect(turn, flip, _flipped(turn.group)), 4, (turn, flip)
     klein = exact.direct(*(exact.cyclic(generated([(1, 0)])) for _ in range(2)))
     spin = exact.cyclic(generated([(1, 2, 0)]))
     place = {tuple(code): i for i, code in enumerate(klein.codes.tolist())}
@@ -105,7 +155,8 @@ def semidirect_groups() -> dict[str, tuple[Simulator, int]]:
     def cycled(power: int, g: int) -> int:
         return g if g not in ring else ring[(ring.index(g) + power) % 3]
 
-    found["a4"] = exact.semidirect(klein, spin, lambda h, g: cycled(int(spin.codes[h, 0]), g)), 4
+    alternating = exact.semidirect(klein, spin, lambda h, g: cycled(int(spin.codes[h, 0]), g))
+    found["a4"] = alternating, 4, (klein, spin)
     dihedral = found["d6"][0]
 
     def moved(h: int, g: int) -> int:
@@ -116,15 +167,16 @@ def semidirect_groups() -> dict[str, tuple[Simulator, int]]:
         at = ring.index(g)
         return ring[((-at if flipped else at) + rotation) % 3]
 
-    found["s4"] = exact.semidirect(klein, dihedral, moved), 7
+    found["s4"] = exact.semidirect(klein, dihedral, moved), 7, (klein, dihedral)
     return found
 
 
 def _semidirect(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any]]:
-    for name, (simulator, depth) in semidirect_groups().items():
+    for name, (simulator, depth, parts) in semidirect_groups().items():
+        bounds = _semidirect_bounds(*parts, entry.length)
         what = f"Lemma 18 on {automata.shown(name)}"
         orders = generated(automaton(name).maps).orders()
-        yield from _check_group(f"lem-18.{name}", what, simulator, rng, entry, LEMMA_18, len(simulator.group))
+        yield from _check_group(f"lem-18.{name}", what, simulator, rng, entry, LEMMA_18, bounds)
         yield row(
             f"lem-18.{name}.depth",
             f"{what}: depth, that of both simulators and 2",
@@ -146,6 +198,23 @@ def _semidirect(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any]
         )
 
 
+    turn, flip = _turning(3)
+    words = every_input(6, min(entry.short, 4))
+    about, size = {"erratum": "automata-lemma-18"}, words.shape[1]
+    for third in (flip, turn):
+        simulator = exact.semidirect(turn, flip, _flipped(turn.group), third=third)
+        built = exact.group_network(simulator, range(6), size, 1, "D6")
+        states = _products(simulator.group, words)
+        if third is flip:
+            what = "Lemma 18 on D6 with a copy of sim_H in the third part of the cascade"
+            yield refuted("lem-18.printed", what, built, words, states, LEMMA_18, **about)
+        else:
+            what, form = "Lemma 18 on D6 with a copy of sim_N there", "corrected"
+            yield from verified(
+                "lem-18.third", what, built, words, states, LEMMA_18, True, form=form, **about
+            )
+
+
 def _dihedral() -> Iterator[dict[str, Any]]:
     for n in (3, 4):
         words = every_input(2, 8)
@@ -160,6 +229,60 @@ def _dihedral() -> Iterator[dict[str, Any]]:
             "<=",
             0,
             source=LEMMA_18,
+        )
+
+
+def _wreath(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any]]:
+    """Yield the rows on whole wreath products by cyclic groups (Lemma 19)."""
+    for n, p in ((2, 2), (2, 3), (3, 2)):
+        inner = exact.cyclic(generated([(*range(1, n), 0)]))
+        simulator, what = exact.wreath(inner, p), f"Lemma 19 on C{n} ≀ C{p}"
+        name, bounds = f"lem-19.c{n}c{p}", _wreath_bounds(inner, p, entry.length)
+        yield from _check_group(name, what, simulator, rng, entry, LEMMA_19, bounds)
+    words = every_input(8, min(entry.short, 4))
+    simulator = exact.wreath(exact.cyclic(generated([(1, 0)])), 2)
+    built = exact.group_network(simulator, range(8), words.shape[1], 1, "C2 ≀ C2")
+    states = _products(simulator.group, words)
+    yield from verified("lem-19.all", "Lemma 19 on C2 ≀ C2", built, words, states, LEMMA_19, True)
+    q8 = automaton("q8")
+    group = generated(q8.maps)
+    simulator, what = exact.solvable(group, counters=True), "Lemma 19 on Q8 over C4, a counter modulo 4"
+    words = _words(rng, 8, entry)
+    built = exact.group_network(simulator, range(8), entry.length, 1, "Q8")
+    yield from verified("lem-19.q8", what, built, words, _products(group, words), LEMMA_19)
+    yield row(
+        "lem-19.q8.depth", f"{what}: depth", "", len(simulator.stages), "within", 4, tolerance=0.0,
+        source=LEMMA_19,
+    )  # fmt: skip
+
+
+def _embedded() -> Iterator[dict[str, Any]]:
+    """Yield the rows that g -> (f_g, kappa(g)) keeps products and takes no two elements to one (Krasner, Kaloujnine)."""
+    for name in ("s3", "d8", "q8", "a4", "s4"):
+        group = generated(automaton(name).maps)
+        simulator = exact.solvable(group)
+        inner = exact.solvable(group.subgroup(sorted(group.maximal_normal())))
+        p, width = len(group) // len(inner.group), inner.codes.shape[1]
+        place = {tuple(code): i for i, code in enumerate(inner.codes.tolist())}
+        codes = simulator.codes.tolist()
+        f = [[place[tuple(code[x * width : (x + 1) * width])] for x in range(p)] for code in codes]
+        h = [code[-1] for code in codes]
+        mul = inner.group.mul
+        bad = sum(
+            any(mul[f[a][x], f[b][(x + h[a]) % p]] != f[int(group.mul[a, b])][x] for x in range(p))
+            or (h[a] + h[b]) % p != h[int(group.mul[a, b])]
+            for a in range(len(group))
+            for b in range(len(group))
+        )
+        yield row(
+            f"lem-19.embedding.{name}",
+            f"The universal embedding of {automata.shown(name)} in a wreath product: pairs whose product it "
+            "does not keep, and elements that share an image",
+            f"all {len(group) ** 2} pairs",
+            bad + len(group) - len({tuple(code) for code in codes}),
+            "<=",
+            0,
+            source=LEMMA_19,
         )
 
 
@@ -179,6 +302,11 @@ def _solvable(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any]]:
         what = f"Theorem 16 on {automata.shown(name)}"
         yield from verified(f"thm-16.{name}", what, built, words, simulate(known, words), THEOREM_16)
         yield from ledger(f"thm-16.{name}", what, built, THEOREM_16)
+        if name in ("q8", "s4"):
+            sines = exact.group_network(simulator, symbols, entry.length, degree, name, periodic=True)
+            sines = exact.of_states(sines, simulator, known.q0)
+            what = f"{what}, with sines"
+            yield from verified(f"thm-16.sines.{name}", what, sines, words, simulate(known, words), FOOTNOTE_14)
     about = {"erratum": "automata-theorem-16", "source": THEOREM_16}
     depth = len(exact.solvable(generated(automaton("s4").maps)).stages)
     yield row(
@@ -240,6 +368,22 @@ def _depths() -> Iterator[dict[str, Any]]:
             len(depths),
             "<=",
             1,
+        )
+    group = generated(automaton("s4").maps)
+    for sines in (True, False):
+        widths = {
+            exact.group_network(exact.solvable(group), [0], T, 4, "s4", periodic=sines).network.sizes["mlp_width"]
+            for T in LENGTHS
+        }
+        yield row(
+            f"thm-16.width.{'sines' if sines else 'relu'}",
+            f"MLP width on S4 {'with sines stays as it is' if sines else 'grows with the length'}: different widths",
+            f"T = {', '.join(map(str, LENGTHS))}",
+            len(widths),
+            "within",
+            1 if sines else len(LENGTHS),
+            tolerance=0.0,
+            source=FOOTNOTE_14,
         )
 
 
