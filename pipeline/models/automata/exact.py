@@ -633,9 +633,7 @@ def stage_layer(
         mlps.append(lookup(dim, [r + offset for r in reads], table, [w + offset for w in writes]))
         written += [w + offset for w in writes]
     between = PERIODIC if sines else ()
-    return Layer(
-        heads, _all_but(dim, counted), beside(dim, mlps), _all_but(dim, counted + written), between
-    )
+    return Layer(heads, _all_but(dim, counted), beside(dim, mlps), _all_but(dim, counted + written), between)
 
 
 def group_network(
@@ -722,9 +720,7 @@ def cascade_network(
         size = 1
         if simulator:
             size = simulator.size
-            layers += [
-                stage_layer(dim, s, length, size, G[0], pad, pos, periodic) for s in simulator.stages
-            ]
+            layers += [stage_layer(dim, s, length, size, G[0], pad, pos, periodic) for s in simulator.stages]
         c = length * math.log(16 * max(level.size, size) * (length + 1))
         Q, K = np.zeros((dim, 2)), np.zeros((dim, 2))
         Q[one], K[B, 0], K[time, 1] = [-2.0, 1.0], c, c
@@ -958,7 +954,10 @@ def least_window(
     With ``pool`` by one pooling layer, else pair by pair in log(S + 1) layers: min(a, b) = r(a) - r(a - b).
     """
     gap, K, beyond = 1 / (2 * n), 2 * S + 1, math.log(2 * n)
-    W, b = np.concatenate([unit(dim, *range(heads, heads + K)), np.zeros((dim, 4 * S))], 1), np.zeros(K + 4 * S)
+    W, b = (
+        np.concatenate([unit(dim, *range(heads, heads + K)), np.zeros((dim, 4 * S))], 1),
+        np.zeros(K + 4 * S),
+    )
     late, off = np.zeros((K + 4 * S, K)), np.full(K, beyond)  # a_s, and log 2T' more where nothing matches
     late[range(K), range(K)], off[S] = 1, 0
     for i, s in enumerate(s for s in range(K) if s != S):
@@ -1005,9 +1004,7 @@ def side_by_side(
     ``split`` turns tokens into those of the two; the state is that of the first times ``states`` plus the second's.
     """
     a, b = first.network, second.network
-    layers = [
-        _joined(x, y, a.dim, a.dim + b.dim) for x, y in zip(a.layers, b.layers, strict=True)
-    ]
+    layers = [_joined(x, y, a.dim, a.dim + b.dim) for x, y in zip(a.layers, b.layers, strict=True)]
 
     def embed(tokens: Ints) -> Array:
         return np.concatenate([each.embed(part) for each, part in zip((first, second), split(tokens))], -1)
@@ -1025,9 +1022,12 @@ def _joined(first: Layer, second: Layer, at: int, dim: int) -> Layer:
     heads, mlps = [], []
     for layer, rows in ((first, slice(0, at)), (second, slice(at, dim))):
         place = np.eye(dim)[rows]
-        heads += [Head(*(place.T @ W for W in (h.Q, h.K, h.V)), h.C @ place) for h in layer.heads]
+        heads += [Head(place.T @ h.Q, place.T @ h.K, place.T @ h.V, h.C @ place) for h in layer.heads]
         (W, b), *hidden, (V, c) = layer.mlp
         mlps.append([(place.T @ W, b), *hidden, (V @ place, c @ place)])
-    kept = (np.concatenate([getattr(layer, k) for layer in (first, second)]) for k in ("kept_attention", "kept_mlp"))
+    kept = (
+        np.concatenate([getattr(layer, k) for layer in (first, second)])
+        for k in ("kept_attention", "kept_mlp")
+    )
     attention, mlp = kept
     return Layer(heads, attention, beside(dim, mlps), mlp, first.between)

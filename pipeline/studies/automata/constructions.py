@@ -108,8 +108,10 @@ def ledger(
     bounds: Mapping[str, float] | None = None,
     **larger: str,
 ) -> Iterator[dict[str, Any]]:
-    """Yield a row for each size of a construction that has a claimed bound (``bounds``, or its own); ``larger`` names the
-    erratum of a size that exceeds it."""
+    """Yield a row for each size of a construction that has a claimed bound (``bounds``, or its own).
+
+    ``larger`` names the erratum of a size that exceeds it.
+    """
     sizes = built.network.sizes
     for size, bound in (built.bounds if bounds is None else bounds).items():
         about = {"erratum": larger[size], "form": "printed"} if size in larger else {}

@@ -22,12 +22,18 @@ CONSTRUCTIONS = {
     "Lemma 16": ("lem-16", ".3.1"),
     "Lemma 17": ("lem-17", ".3.3"),
     "Lemma 18": ("lem-18", ".3.3"),
+    "Lemma 19": ("lem-19", ".3.3"),
     "Theorem 16": ("thm-16", ".3.3"),
     "Lemma 20": ("lem-20", ".3.4"),
     "Theorem 11": ("thm-11", ".3.4"),
     "Theorem 12": ("thm-12", ".4"),
 }
-LEDGERS = ("Lemma 15", "Lemma 16", "Lemma 17", "Theorem 10", "Theorem 11", "Theorem 12", "Theorem 16")
+LEDGERS = tuple(CONSTRUCTIONS)
+EXCEPTIONS = {  # sizes whose printed bound is an erratum, with a row of its own
+    "Theorem 10": ("mlp-width", "the MLP width"),
+    "Lemma 20": ("dim|head-dim", "dimensions of embedding and heads"),
+}
+SOLVABLE = ("c2", "c3", "c4", "c5", "c6", "c7", "c8", "c2p2", "c2p3", "d6", "d8", "q8", "a4", "s4")
 PRINTED = {
     "Proposition 2": ("automata-proposition-2", ".1"),
     "Lemma 11": ("automata-lemma-11", ".1"),
@@ -75,12 +81,12 @@ def gates(context: Results) -> Iterator[Gate]:
     for name in LEDGERS:
         check, section = CONSTRUCTIONS[name]
         ledger = rows.filter(pl.col("check").str.starts_with(f"ledger.{check}."))
-        ledger = (
-            ledger.filter(~pl.col("check").str.ends_with("mlp-width")) if name == "Theorem 10" else ledger
-        )
+        size, but = EXCEPTIONS.get(name, ("", ""))
+        if size:
+            ledger = ledger.filter(~pl.col("check").str.contains(rf"\.({size})$"))
         ratio = ledger.with_columns(measured=pl.col("measured") / pl.col("bound"))
         found = evidence.checks(ratio, "", LARGEST)
-        what = " but the MLP width, whose bound is an erratum" if name == "Theorem 10" else ""
+        what = f" but {but}, whose bound is an erratum" if but else ""
         yield Gate(
             "4",
             name,
@@ -148,14 +154,15 @@ def _depths(rows: pl.DataFrame) -> Iterator[Gate]:
 
 
 def _solvable(rows: pl.DataFrame) -> Iterator[Gate]:
-    built = rows.filter(pl.col("check").str.contains(r"^thm-16\.[a-z0-9]+\.errors$"))
+    wanted = [f"thm-16.{name}.errors" for name in SOLVABLE]
+    built = rows.filter(pl.col("check").is_in(wanted))
     yield Gate(
         "3",
         "built",
-        "solvable groups of the tasks that are simulated without error",
+        "token errors on the 14 solvable groups of the tasks: largest number",
         SOURCE.format(".3.3, Theorem 16"),
-        (Condition("value", ">=", 14.0),),
-        *evidence.reduced(built, (pl.col("measured") == 0).sum().cast(pl.Float64), "no group was tried"),
+        NONE,
+        *evidence.reduced(built, LARGEST, "not every solvable group was tried", len(wanted)),
     )
     for name in ("a5", "s5"):
         yield Gate(

@@ -5,7 +5,7 @@ Of five models and more the interval is a percentile bootstrap; of fewer, which 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -65,7 +65,22 @@ def _half(context: Inputs, variance: float, freedom: float) -> Floats:
 
 
 def _row(name: str, value: float, ends: Floats, n: int) -> dict[str, Any]:
-    return {"contrast": name, "value": value, "lo": float(ends[0]), "hi": float(ends[1]), "n": n}
+    """Return the row; one model alone has no interval."""
+    lo, hi = (float(ends[0]), float(ends[1])) if n > 1 else (None, None)
+    return {"contrast": name, "value": value, "lo": lo, "hi": hi, "n": n}
+
+
+def trend(context: Inputs, name: str, samples: Mapping[int, Floats]) -> dict[str, Any]:
+    """Return the row of Spearman's correlation of the keys and the values of ``samples``.
+
+    Models are resampled within each key: layers are chosen, not drawn.
+    """
+
+    def statistic(*parts: Floats, axis: int = -1) -> Floats:
+        keys = [np.full(part.shape, float(key)) for key, part in zip(samples, parts, strict=True)]
+        return stats.spearman(np.concatenate(keys, -1), np.concatenate(parts, -1), axis=axis)
+
+    return contrast(context, name, statistic, *samples.values())
 
 
 def least(context: Inputs, name: str, values: Floats) -> dict[str, Any]:

@@ -53,7 +53,10 @@ def _permutation_reset(rng: np.random.Generator, entry: Any) -> Iterator[dict[st
         what = f"Lemma 20 on {k} points that {group.upper()} permutes and two symbols reset"
         yield from verified(f"lem-20.{name}", what, built, words, simulate(known, words), LEMMA_20)
     sizes, order, simulator = built.network.sizes, math.factorial(4), exact.solvable(generated(maps[:2]))
-    T, bounds = entry.length, {"depth": 3 * math.log2(order) + 2, "dim": order + 4 + 4, "heads": 2 * order + 1}
+    T, bounds = (
+        entry.length,
+        {"depth": 3 * math.log2(order) + 2, "dim": order + 4 + 4, "heads": 2 * order + 1},
+    )
     bounds |= {"head_dim": 4 + 3, "mlp_width": 20 * 4 * T * order + 4 * 4 + order**2 * 4}
     bounds["norm"] = 6 * 4 * T * math.log(T)
     larger = {size: f"automata-lemma-20-{size.replace('_', '-')}" for size in ("dim", "head_dim")}

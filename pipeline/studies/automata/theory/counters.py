@@ -65,9 +65,7 @@ def _periodic(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any]]:
         known, q0 = automaton(f"c{n}"), n - 1
         built = exact.counter(n, q0, T, periodic=True)
         words, what = rng.integers(0, n, (entry.sequences, T)), f"Lemma 15 with sines counts modulo {n}"
-        yield from verified(
-            f"lem-15.sines.c{n}", what, built, words, simulate(known, words, q0), FOOTNOTE_14
-        )
+        yield from verified(f"lem-15.sines.c{n}", what, built, words, simulate(known, words, q0), FOOTNOTE_14)
         bounds = {**built.bounds, "mlp_width": n}
         yield from ledger(f"lem-15.sines-c{n}", what, built, FOOTNOTE_14, bounds)
     for n, length in ((2, entry.short), (3, min(entry.short, 7))):
@@ -78,7 +76,9 @@ def _periodic(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any]]:
             f"lem-15.sines.all.c{n}", what, built, words, simulate(known, words), FOOTNOTE_14, True
         )
     for sines in (True, False):
-        widths = [exact.counter(8, 0, length, periodic=sines).network.sizes["mlp_width"] for length in LENGTHS]
+        widths = [
+            exact.counter(8, 0, length, periodic=sines).network.sizes["mlp_width"] for length in LENGTHS
+        ]
         yield row(
             f"lem-15.width.{'sines' if sines else 'relu'}",
             f"MLP width of the counter modulo 8 {'stays as it is' if sines else 'grows with the length'}: "

@@ -14,7 +14,15 @@ from pipeline.kit.extremes import largest
 from pipeline.kit.streams import stream
 from pipeline.languages.automata import grid_algorithm, grid_states
 from pipeline.models.automata import exact
-from pipeline.studies.automata.constructions import SOURCE, ledger, refuted, row, verified, verified_all, wrong
+from pipeline.studies.automata.constructions import (
+    SOURCE,
+    ledger,
+    refuted,
+    row,
+    verified,
+    verified_all,
+    wrong,
+)
 from schemas import theory
 
 IMPROVED = "Liu 2024, section 3.4.4.4, after the proof of Theorem 12; footnotes 15, 16 and 23"
@@ -191,7 +199,9 @@ def _improved(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any]]:
         for S in (3, 8):
             inputs = rng.integers(-1, 2, (max(entry.sequences // 4, 2), entry.length))
             built, states = exact.grid_network(S, entry.length, **form), grid_states(S, inputs)
-            yield from verified(f"thm-12.{name}.s{S}", f"{what}, {S + 1} states", built, inputs + 1, states, IMPROVED)
+            yield from verified(
+                f"thm-12.{name}.s{S}", f"{what}, {S + 1} states", built, inputs + 1, states, IMPROVED
+            )
     inputs, S = words((-1, 1), min(entry.short, 8)), 3
     centre = exact.grid_network(S, inputs.shape[1], least="pool", matched="centre")
     yield refuted(

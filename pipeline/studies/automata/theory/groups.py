@@ -197,7 +197,6 @@ def _semidirect(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any]
             source=LEMMA_18,
         )
 
-
     turn, flip = _turning(3)
     words = every_input(6, min(entry.short, 4))
     about, size = {"erratum": "automata-lemma-18"}, words.shape[1]
@@ -257,7 +256,7 @@ def _wreath(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any]]:
 
 
 def _embedded() -> Iterator[dict[str, Any]]:
-    """Yield the rows that g -> (f_g, kappa(g)) keeps products and takes no two elements to one (Krasner, Kaloujnine)."""
+    """Yield the rows that g -> (f_g, kappa(g)) keeps products and is injective (Krasner and Kaloujnine)."""
     for name in ("s3", "d8", "q8", "a4", "s4"):
         group = generated(automaton(name).maps)
         simulator = exact.solvable(group)
@@ -306,7 +305,9 @@ def _solvable(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any]]:
             sines = exact.group_network(simulator, symbols, entry.length, degree, name, periodic=True)
             sines = exact.of_states(sines, simulator, known.q0)
             what = f"{what}, with sines"
-            yield from verified(f"thm-16.sines.{name}", what, sines, words, simulate(known, words), FOOTNOTE_14)
+            yield from verified(
+                f"thm-16.sines.{name}", what, sines, words, simulate(known, words), FOOTNOTE_14
+            )
     about = {"erratum": "automata-theorem-16", "source": THEOREM_16}
     depth = len(exact.solvable(generated(automaton("s4").maps)).stages)
     yield row(
@@ -372,7 +373,9 @@ def _depths() -> Iterator[dict[str, Any]]:
     group = generated(automaton("s4").maps)
     for sines in (True, False):
         widths = {
-            exact.group_network(exact.solvable(group), [0], T, 4, "s4", periodic=sines).network.sizes["mlp_width"]
+            exact.group_network(exact.solvable(group), [0], T, 4, "s4", periodic=sines).network.sizes[
+                "mlp_width"
+            ]
             for T in LENGTHS
         }
         yield row(

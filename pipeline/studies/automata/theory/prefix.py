@@ -15,7 +15,16 @@ from pipeline.kit.streams import stream
 from pipeline.languages import automata
 from pipeline.languages.automata import Automaton, automaton, simulate
 from pipeline.models.automata import exact
-from pipeline.studies.automata.constructions import NEAR, SOURCE, ledger, refuted, row, verified, verified_all, wrong
+from pipeline.studies.automata.constructions import (
+    NEAR,
+    SOURCE,
+    ledger,
+    refuted,
+    row,
+    verified,
+    verified_all,
+    wrong,
+)
 from schemas import theory
 
 THEOREM = SOURCE.format(".2, Theorem 10")
