@@ -83,7 +83,7 @@ class Network:
             "heads": max(len(layer.heads) for layer in self.layers),
             "head_dim": max((max(head.Q.shape[1], head.V.shape[1]) for head in heads), default=0),
             "mlp_width": max((len(b) for layer in self.layers for _, b in layer.mlp[:-1]), default=0),
-            "norm": max(float(np.abs(weight).max()) for weight in weights if weight.size),
+            "norm": float(np.max([np.abs(weight).max() for weight in weights if weight.size])),
         }
 
     def __call__(self, x_NxTxD: Array, dtype: type = np.float64) -> Array:
@@ -1007,7 +1007,9 @@ def side_by_side(
     layers = [_joined(x, y, a.dim, a.dim + b.dim) for x, y in zip(a.layers, b.layers, strict=True)]
 
     def embed(tokens: Ints) -> Array:
-        return np.concatenate([each.embed(part) for each, part in zip((first, second), split(tokens))], -1)
+        return np.concatenate(
+            [each.embed(part) for each, part in zip((first, second), split(tokens), strict=True)], -1
+        )
 
     def decode(y: NDArray) -> tuple[Ints, float]:
         (p, off), (q, distance) = first.decode(y[..., : a.dim]), second.decode(y[..., a.dim :])

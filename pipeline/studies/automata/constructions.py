@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pipeline.kit.extremes import largest
 from pipeline.languages.automata import Ints
@@ -30,10 +32,19 @@ def row(
     }
 
 
-def wrong(built: Built, tokens_NxT: Ints, states_NxT: Ints, dtype: type = np.float64) -> tuple[int, float]:
-    """Return how many tokens the construction gets wrong, and how far its outputs are from integers at most."""
+def wrong(built: Built, tokens_NxT: Ints, states_NxT: Ints, dtype: type = np.float64) -> tuple[float, float]:
+    """Return how many tokens the construction gets wrong, and how far its outputs are from integers at most.
+
+    Both are NaN as soon as one output is.
+    """
     found, off = built.run(tokens_NxT, dtype)
-    return int((found != states_NxT).sum()), off
+    return exceptions(found != states_NxT, off), off
+
+
+def exceptions(bad: ArrayLike, *outputs: ArrayLike) -> float:
+    """Return how often ``bad`` is true; NaN if one of the outputs that it was found from is NaN."""
+    broken = any(bool(np.isnan(output).any()) for output in outputs)
+    return math.nan if broken else float(np.sum(bad))
 
 
 def verified(
@@ -75,7 +86,7 @@ def refuted(
     name: str, what: str, built: Built, tokens_NxT: Ints, states_NxT: Ints, source: str, erratum: str
 ) -> dict[str, Any]:
     """Return the row that a printed form makes errors, with the first input on which it fails."""
-    found, _ = built.run(tokens_NxT)
+    found, off = built.run(tokens_NxT)
     bad = found != states_NxT
     n, length = tokens_NxT.shape
     shown = ""
@@ -90,7 +101,7 @@ def refuted(
         f"{name}.errors",
         f"{what}: token errors",
         f"{n} inputs of length {length}",
-        int(bad.sum()),
+        exceptions(bad, off),
         ">=",
         1,
         source=source,

@@ -188,7 +188,7 @@ def _minimum(context: Results) -> Iterator[Gate]:
         ),
         scale_needed="paper",
     )
-    first = {task: depth for task, depth in rows.select("task", "first").iter_rows()}
+    first = dict(rows.select("task", "first").iter_rows())
 
     def compared(easy: tuple[str, ...], hard: tuple[str, ...]) -> Evidence:
         missing = [task for task in (*easy, *hard) if task not in first]
@@ -262,19 +262,19 @@ def _unstable(context: Results) -> Iterator[Gate]:
             ("", "gap", 0.05, "best accuracy of the models is above their median", gap),
             (", quartiles", "acc_iqr", 0.02, "interquartile range of the models' accuracies is", None),
         ):
-            found: Measured | None
-            found, missing = evidence.one_row(
+            measured, missing = evidence.one_row(
                 rows, f"C2 with {depth} layers is not trained at this scale", value=column
             )
-            if found is not None and (found.n or 0) < several:
-                found, missing = None, f"{found.n} models, their spread needs {several}"
+            few = measured is not None and (measured.n or 0) < several
+            if measured and few:
+                missing = f"{measured.n} models, their spread needs {several}"
             yield Gate(
                 "14",
                 f"C2, L={depth}{gate}",
                 f"{what} by more than {bar:g}" if quoted else f"{what} above {bar:g}",
                 source,
                 above(bar),
-                found,
+                None if few else measured,
                 missing,
                 quoted,
                 scale_needed="paper",

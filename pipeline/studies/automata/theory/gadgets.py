@@ -14,7 +14,7 @@ from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.streams import stream
 from pipeline.models.automata import exact
 from pipeline.models.automata.exact import Array, Layer, Network
-from pipeline.studies.automata.constructions import SOURCE, row
+from pipeline.studies.automata.constructions import SOURCE, exceptions, row
 from schemas import theory
 
 NOISE = 0.24  # below the quarter of the spacing that the lemmas allow
@@ -78,7 +78,7 @@ def _lemma_11(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     about = {"source": SOURCE.format(".1, Lemma 11"), "erratum": "automata-lemma-11"}
     for form, bias in (("corrected", 2), ("printed", 3)):
         found = through(exact.lookup(4, [0, 1, 2], table, [3], 1.0, bias), x)[:, 3]
-        errors = int((np.abs(found - wanted) > 1e-9).sum())
+        errors = exceptions(np.abs(found - wanted) > 1e-9, found)
         name, comparison = (
             ("-(d_in - 1)", "<=") if form == "corrected" else ("-d_in, so that every output is 0", ">=")
         )
@@ -209,7 +209,7 @@ def _lemma_14(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
         "lem-14.sum",
         "The sum of f(q') 1[g(q) = q'] is f after g: pairs that are wrong",
         f"|Q| = {n}",
-        int((np.abs(found - wanted) > 1e-9).any(1).sum()),
+        exceptions((np.abs(found - wanted) > 1e-9).any(1), found),
         "<=",
         0,
         form="corrected",

@@ -16,6 +16,7 @@ from pipeline.languages.automata import grid_algorithm, grid_states
 from pipeline.models.automata import exact
 from pipeline.studies.automata.constructions import (
     SOURCE,
+    exceptions,
     ledger,
     refuted,
     row,
@@ -344,10 +345,12 @@ def _plane(entry: Any) -> Iterator[dict[str, Any]]:
 def _heads(entry: Any) -> Iterator[dict[str, Any]]:
     """Yield what the heads of the second layer select: Lemma 23, and heads whose value is not there."""
     matched_wrong = unmatched = at_t = off_center = increasing = 0
+    broken = 0.0  # NaN once an output is
     for S in (2, 4):
         inputs = words((-1, 1), entry.short)
         built = exact.grid_network(S, entry.short)
         outputs = exact.head_outputs(built, S, built.network(built.embed(inputs + 1)))
+        broken += exceptions(False, outputs)
         n = S + entry.short
         gamma = np.array([math.log(2 * n), *np.log(2 * n - np.arange(1, n + 1))])
         z = np.concatenate(
@@ -375,7 +378,7 @@ def _heads(entry: Any) -> Iterator[dict[str, Any]]:
         "thm-12.heads.matched",
         "A head whose value was reached selects its last visit: exceptions",
         size,
-        matched_wrong,
+        matched_wrong + broken,
         "<=",
         0,
     )
@@ -383,7 +386,7 @@ def _heads(entry: Any) -> Iterator[dict[str, Any]]:
         "lem-23",
         "Positions get earlier away from the present value: exceptions",
         size,
-        increasing,
+        increasing + broken,
         "<=",
         0,
         source=ALGORITHM,
@@ -393,7 +396,7 @@ def _heads(entry: Any) -> Iterator[dict[str, Any]]:
         "thm-12.heads.printed",
         "A head whose value was not reached does not always select t: how often not",
         size,
-        unmatched - at_t,
+        unmatched - at_t + broken,
         ">=",
         1,
         form="printed",
@@ -404,7 +407,7 @@ def _heads(entry: Any) -> Iterator[dict[str, Any]]:
         "thm-12.heads.corrected",
         "It selects what its neighbour towards the centre does: exceptions",
         size,
-        off_center,
+        off_center + broken,
         "<=",
         0,
         form="corrected",
@@ -447,7 +450,7 @@ def _printed(entry: Any) -> Iterator[dict[str, Any]]:
         low, high = (np.take_along_axis(heads, (s + k)[..., None], -1)[..., 0] for k in (0, S))
         printed = np.where(low < high, S - s, 2 * S + 1 - s)  # B: the lower end was visited last
         about = {"erratum": "automata-theorem-12-output"}
-        share = min(
+        share = exceptions(False, rows) + min(
             float((printed != states).mean()),
             float((np.where(low > high, S - s, 2 * S + 1 - s) != states).mean()),
         )
@@ -465,7 +468,7 @@ def _printed(entry: Any) -> Iterator[dict[str, Any]]:
             f"thm-12.output.corrected.s{S}",
             "With S - s for both: share of wrong tokens",
             f"S = {S}, all inputs of length {length}",
-            float((found != states).mean()),
+            exceptions(found != states, rows) / inputs.size,
             "<=",
             0,
             form="corrected",

@@ -18,6 +18,7 @@ from pipeline.models.automata import exact
 from pipeline.studies.automata.constructions import (
     NEAR,
     SOURCE,
+    exceptions,
     ledger,
     refuted,
     row,
@@ -119,12 +120,12 @@ def _five_points(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any
     words = rng.integers(0, len(inverse), (max(entry.sequences // 4, 2), entry.length))
     states = simulate(known, words)
     decks = np.array([[int(c) - 1 for c in name] for name in known.states])[states]  # new[i] = old[g[i]]
-    errors, off = 0, []
+    errors, off = 0.0, []
     for point in range(5):
         built = exact.prefix_composition(inverse.T, None, entry.length, readout=point)
         found, distance = built.run(words)
         off.append(distance)
-        errors += int((np.take_along_axis(decks, found[..., None], 2)[..., 0] != point).sum())
+        errors += exceptions(np.take_along_axis(decks, found[..., None], 2)[..., 0] != point, distance)
     yield row(
         "thm-10.s5.errors",
         "Theorem 10 on S5 through five points, with the identity as padding: wrong entries",
