@@ -28,3 +28,6 @@ DATASETS = ("automata-c2", "automata-shown", "automata-partial")
 THEORY = tuple(
     f"automata-{name}" for name in ("gadgets", "prefix", "counters", "groups", "cascades", "gridworld")
 )
+
+FEWEST = 3  # models on which the verdict of a comparison may rest
+MAXIMUM, MEDIAN = "3.15", "3.16"  # published figures

@@ -16,7 +16,7 @@ from pipeline.languages.automata import TASKS
 from pipeline.studies.automata.measures import contrasts, published
 from pipeline.studies.automata.measures.arms import Arm, arms, measured
 from pipeline.studies.automata.measures.contrasts import Floats, contrast, difference, least
-from pipeline.studies.automata.names import C2
+from pipeline.studies.automata.names import C2, MAXIMUM, MEDIAN
 
 CURVES = ("c2", "s5")  # Figure 3.5 b, c
 SAMPLES, SIZE = 10, {"smoke": 8, "quick": 512, "paper": 2048}
@@ -68,8 +68,8 @@ def _grid(context: Inputs, cells: Cells, lengths: dict[str, int]) -> pl.DataFram
             "acc_iqr": float(np.subtract(*np.quantile(found, [0.75, 0.25]))),
             "solved": float((found >= context.settings.solved).mean()),
             "constant": automata.constant_accuracy(task, lengths[task]),
-            "published_max": printed.get((published.MAXIMUM, task, depth)),
-            "published_median": printed.get((published.MEDIAN, task, depth)),
+            "published_max": printed.get((MAXIMUM, task, depth)),
+            "published_median": printed.get((MEDIAN, task, depth)),
         }
         for (task, depth), found in cells.items()
     ]

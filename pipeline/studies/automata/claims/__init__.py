@@ -6,7 +6,7 @@ import polars as pl
 
 from pipeline.kit import verdicts
 from pipeline.kit.results import Results
-from pipeline.studies.automata.claims import depth, robustness, theory
+from pipeline.studies.automata.claims import depth, robustness, stabilisers, theory
 
 # Each claim as a reader of the thesis would say it.
 STATEMENTS = {
@@ -40,11 +40,12 @@ STATEMENTS = {
     "27": "Linear positions generalise better to longer inputs of the gridworld, sinusoidal ones learn abab better.",
     "28": "Dropout helps on dihedral groups and harms on bounded Dyck.",
     "29": "Which counts were seen in training predicts where a Transformer fails.",
+    "30": "Moving averages of weights are more accurate than the weights, and their decay hardly matters.",
 }
 
 
 def judge(context: Results) -> pl.DataFrame:
     """Return the claims table (`schemas.claims.Claims`) from the tables and theory rows of the study."""
-    gates = [*theory.gates(context), *depth.gates(context), *robustness.gates(context)]
+    gates = [gate for part in (theory, depth, stabilisers, robustness) for gate in part.gates(context)]
     gates.sort(key=lambda gate: int(gate.claim))
     return verdicts.table(gates, STATEMENTS, context.study, context.scale, context.params_hash)

@@ -1,4 +1,4 @@
-"""Claims 7 to 15, 28: what depth learns."""
+"""Claims 7 to 15: what depth learns."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from pipeline.kit.evidence import Evidence
 from pipeline.kit.extremes import column_max, column_min
 from pipeline.kit.results import Results
 from pipeline.kit.verdicts import Condition, Gate, Measured, Published, defined
-from pipeline.studies.automata.measures import published
-from pipeline.studies.automata.measures.contrasts import FEWEST
+from pipeline.studies.automata.names import FEWEST, MAXIMUM, MEDIAN
 from schemas.automata.tables import TASKS
 from schemas.claims import OWN, STATED
 
@@ -49,9 +48,10 @@ def at_least(value: float) -> tuple[Condition, ...]:
     return (Condition("value", ">=", value),)
 
 
-def printed(task: str, depth: int) -> Published | None:
+def printed(context: Results, task: str, depth: int) -> Published | None:
     """Return the published best accuracy; None where it is not legible."""
-    cell = published.cells().filter(figure=published.MAXIMUM, task=task, depth=depth)["value"].item()
+    cells = context.table("published_cells").filter(figure=MAXIMUM, task=task, depth=depth)
+    cell = cells["value"].item()
     return None if cell is None else Published(round(cell / 100, 6), derivation=BEST)
 
 
@@ -100,20 +100,6 @@ def gates(context: Results) -> Iterator[Gate]:
     yield from _printed(context)
     yield from _unstable(context)
     yield from _noise(context)
-    for task, label, helps in (
-        ("d8", "D8", True),
-        ("q8", "Q8", True),
-        ("dyck42", "Dyck (4, 2)", False),
-        ("grid9", "Grid 9", False),
-    ):
-        yield Gate(
-            "28",
-            f"{label}, dropout 0.1",
-            f"mean accuracy with dropout is {'higher' if helps else 'lower'} than without",
-            "Liu 2024, section 3.4.5.1.1",
-            above(0.0) if helps else (Condition("value", "<", 0.0),),
-            *contrast(context, f"{task} dropout 0.1 - none"),
-        )
 
 
 def _trend(context: Results, task: str) -> Evidence:
@@ -144,7 +130,7 @@ def _free(context: Results) -> Iterator[Gate]:
             FIGURE,
             conditions,
             *_best(context, task, depth),
-            printed(task, depth),
+            printed(context, task, depth),
             scale_needed="paper",
         )
     yield Gate(
@@ -249,14 +235,14 @@ def _printed(context: Results) -> Iterator[Gate]:
 
 def _unstable(context: Results) -> Iterator[Gate]:
     source, several = "Liu 2024, Figures 3.5b, 3.15 and 3.16", context.settings.several
-    cells = published.cells().filter(task="c2")
+    cells = context.table("published_cells").filter(task="c2")
     for depth in range(4, 9):
         rows = context.table("depth_grid").filter(task="c2", depth=depth)
         rows = rows.with_columns(gap=pl.col("acc_max") - pl.col("acc_median"))
         at = {row["figure"]: row["value"] for row in cells.filter(depth=depth).iter_rows(named=True)}
         gap = Published(
-            round((at[published.MAXIMUM] - at[published.MEDIAN]) / 100, 6),
-            derivation=f"{at[published.MAXIMUM]:g} - {at[published.MEDIAN]:g}, of 20 models",
+            round((at[MAXIMUM] - at[MEDIAN]) / 100, 6),
+            derivation=f"{at[MAXIMUM]:g} - {at[MEDIAN]:g}, of 20 models",
         )
         for gate, column, bar, what, quoted in (
             ("", "gap", 0.05, "best accuracy of the models is above their median", gap),
