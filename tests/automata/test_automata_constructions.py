@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 from pipeline.errors import SandglassError
@@ -17,6 +18,7 @@ from pipeline.studies.automata import names
 from pipeline.studies.automata.constructions import wrong
 from pipeline.studies.automata.theory import cascades, counters, gadgets, gridworld, groups, prefix
 
+NAN = float("nan")
 MODULES: dict[str, Any] = {
     "gadgets": gadgets, "prefix": prefix, "counters": counters, "groups": groups, "cascades": cascades,
     "gridworld": gridworld,
@@ -77,3 +79,44 @@ def test_bad_components_are_one_line() -> None:
         exact.one_level([(0, 0, 1)], 0)
     with pytest.raises(SandglassError, match="is not cyclic"):
         exact.cyclic(generated([(1, 0, 2), (1, 2, 0)]))
+
+
+def test_sines_and_pooling_are_exact_and_of_the_claimed_size() -> None:
+    """Footnotes 14 to 16 and 23: widths without T, and a second MLP of constant depth."""
+    words = every_input(2, 7)
+    for n in (2, 5):
+        built = exact.counter(n, 1, 7, periodic=True)
+        assert wrong(built, words, simulate(automaton(f"c{n}"), words, 1))[0] == 0
+        assert built.network.sizes["mlp_width"] == n
+    for form in ({"least": "pool"}, {"least": "pairs"}, {"least": "pool", "periodic": True}):
+        built = exact.grid_network(4, 7, **form)  # type: ignore[arg-type]
+        assert wrong(built, 2 * words, automata.grid_states(4, 2 * words - 1))[0] == 0
+        hidden = len(built.network.layers[1].mlp) - 1
+        assert hidden == (4 if form["least"] == "pool" else 3 + 3)
+
+
+def test_a_wreath_product_has_the_group_law_of_its_source() -> None:
+    simulator = exact.wreath(exact.cyclic(generated([(1, 0)])), 2)
+    assert simulator.group.orders() == generated(automaton("d8").maps).orders()
+    assert len(exact.solvable(generated(automaton("q8").maps), counters=True).stages) == 4
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if name != "groups"])  # those are slow to build
+def test_no_row_holds_that_read_an_output_which_is_none(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row reads the outputs of networks if it would measure something else with other ones."""
+    entry = SimpleNamespace(study="automata", sequences=4, length=10, short=4)
+    right = exact.Network.__call__
+
+    def made(change: float) -> pl.DataFrame:
+        def spoilt(self: exact.Network, x_NxTxD: np.ndarray, dtype: type = np.float64) -> np.ndarray:
+            return right(self, x_NxTxD, dtype) + change  # type: ignore[no-any-return]
+
+        monkeypatch.setattr(exact.Network, "__call__", spoilt)
+        found: pl.DataFrame = MODULES[module].check(entry, f"automata-{module}", 0)
+        return found
+
+    before, other, none = (made(change) for change in (0.0, 0.7, NAN))
+    assert before["passed"].all()
+    read = before["check"].filter(other["measured"].ne_missing(before["measured"]))
+    assert len(read) > 4
+    assert none.filter("passed", pl.col("check").is_in(read.to_list()))["check"].to_list() == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -103,6 +104,22 @@ def _memories(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any]]:
         built, what = exact.memory(n, n - 1, length), f"Lemma 16 remembers one of {n} states"
         yield from verified(f"lem-16.memory{n}", what, built, words, simulate(known, words), LEMMA_16)
         yield from ledger(f"lem-16.memory{n}", what, built, LEMMA_16)
+    sizes, printed_norm = exact.memory(31, 0, 8).network.sizes, 2 * 8 * math.log(31 * 8)
+    for form, comparison, bound in (("printed", ">=", 1.001), ("corrected", "<=", 1.0)):
+        allowed = printed_norm if form == "printed" else max(4 * 31 + 2, printed_norm)
+        yield row(
+            f"lem-16.norm.{form}",
+            "Weights exceed 2T log(|Q|T), as printed, where there are many states and few symbols: weights over it"
+            if form == "printed"
+            else "They stay within max(4|Q| + 2, 2T log(|Q|T)), as Lemma 10 has biases of 4|Q| + 2: weights over it",
+            "|Q| = 31, T = 8",
+            sizes["norm"] / allowed,
+            comparison,
+            bound,
+            source=LEMMA_16,
+            erratum="automata-lemma-16-norm",
+            form=form,
+        )
     known, words = automaton("memory3"), every_input(4, min(entry.short, 6))
     length = words.shape[1]
     states = simulate(known, words)

@@ -444,9 +444,9 @@ def _printed(entry: Any) -> Iterator[dict[str, Any]]:
             **about,
         )
         rows = built.network(built.embed(inputs + 1))[:, -length:]
-        found = np.rint(rows[..., -1]).astype(int)
+        found, _ = exact.rounded(rows[..., -1])
         heads = exact.head_outputs(built, S, rows)
-        s = S - found
+        s = np.clip(S - found, 0, S)
         low, high = (np.take_along_axis(heads, (s + k)[..., None], -1)[..., 0] for k in (0, S))
         printed = np.where(low < high, S - s, 2 * S + 1 - s)  # B: the lower end was visited last
         about = {"erratum": "automata-theorem-12-output"}
