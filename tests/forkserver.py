@@ -4,13 +4,14 @@ At scale smoke a step computes for a tenth of a second and imports for two, and 
 imports for most of its time. ``CLIENT`` lets a process that would be ``python -m pipeline ...``, ``snakemake`` or
 ``dvc`` ask the server for another in its place, with its arguments, folder, environment and files, and end as that one
 ends. The pipeline's own modules are imported anew each time. Tests of steps and engines themselves start them as a user
-does; one compares the bytes.
+does; one compares the bytes. Two more things are spared that give the same bytes (`spare`).
 """
 
 from __future__ import annotations
 
 import contextlib
 import gc
+import hashlib
 import importlib
 import json
 import os
@@ -21,10 +22,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 IMPORTED = (
-    "altair", "markdown_it", "jinja2", "pandera.polars", "pydantic", "rich.progress", "safetensors.numpy",
-    "scipy.optimize", "scipy.sparse", "scipy.stats", "sklearn.datasets", "torch", "typer", "vl_convert",
+    "altair", "importlib.metadata", "markdown_it", "jinja2", "pandera.polars", "PIL.Image", "psutil", "pyarrow.parquet",
+    "pydantic", "rich.progress", "ruamel.yaml", "safetensors.numpy", "scipy.optimize", "scipy.sparse", "scipy.stats", "sklearn.datasets", "torch", "typer", "vl_convert",
 )  # fmt: skip
 ENGINES = {"snakemake": "snakemake.cli", "dvc": "dvc.cli"}  # command: the module whose `main` it calls
 OF_ENGINES = (
@@ -107,6 +109,35 @@ def serve(path: str) -> list[str]:
     return [module, *arguments]
 
 
+def spare(drawn: Path) -> None:
+    """Draw a figure once, and have DVC read dvc.lock without looking for comments.
+
+    The renderer starts an engine for JavaScript, which takes a step of figures most of its time: a specification that
+    was drawn before gives the same text again. And DVC reads dvc.lock at the end of every stage in a way that keeps
+    comments, of which it writes none; that takes eight times as long as the way in which it reads other files.
+    """
+    import vl_convert
+    from dvc.utils.serialize import _yaml as yaml
+
+    draw, parse = vl_convert.vegalite_to_svg, yaml.parse_yaml_for_update
+    drawn.mkdir()
+
+    def vegalite_to_svg(spec: dict[str, Any], **options: Any) -> str:
+        asked = json.dumps([spec, options], sort_keys=True).encode()
+        file = drawn / hashlib.sha256(asked).hexdigest()
+        if not file.exists():
+            temporary = file.with_name(f"{file.name}.{os.getpid()}")
+            temporary.write_text(draw(spec, **options), encoding="utf-8")
+            temporary.replace(file)
+        return file.read_text(encoding="utf-8")
+
+    def parse_yaml_for_update(text: str, path: str) -> Any:
+        return (yaml.parse_yaml if Path(path).name == "dvc.lock" else parse)(text, path)
+
+    vl_convert.vegalite_to_svg = vegalite_to_svg
+    yaml.parse_yaml_for_update = parse_yaml_for_update
+
+
 def record(folder: str, file: str, argv: list[str]) -> None:
     """Which files of the workspace this process has imported."""
     root = f"{Path.cwd()}{os.sep}"
@@ -120,6 +151,7 @@ if __name__ == "__main__":
     socket_path, imports = sys.argv[1:]
     for name in (*IMPORTED, *ENGINES.values(), *OF_ENGINES):
         importlib.import_module(name)
+    spare(Path(imports).with_name("drawn"))
     gc.freeze()  # a look at all these objects would copy their memory
     module, *arguments = serve(socket_path)
     engine = ENGINES.get(Path(module).name)
