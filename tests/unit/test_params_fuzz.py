@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import json
 import re
 from collections.abc import Iterator
@@ -42,7 +43,22 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         for constant in ("RUNS", "DATASETS", "THEORY"):
             patch.setattr(names, constant, ())
+        patch.setattr(params, "_build", _build)
         yield tmp_path_factory.mktemp("params")
+
+
+build = params._build
+BUILT: dict[str, params.Params] = {}  # by scale, what was loaded last: every load builds them all
+
+
+def _build(raw: dict[str, Any], header: Any, files: dict[str, Any], scale: str) -> params.Params:
+    BUILT[scale] = build(raw, header, files, scale)
+    return BUILT[scale]
+
+
+@functools.cache
+def is_code(path: Path) -> bool:
+    return (ROOT / path).is_file()
 
 
 def judge(folder: Path, content: bytes, file: str = DYCK) -> params.Params | None:
@@ -54,8 +70,9 @@ def judge(folder: Path, content: bytes, file: str = DYCK) -> params.Params | Non
     except SandglassError as error:
         assert_one_line_that_names_the_place(str(error))
         return None
+    assert set(BUILT) == {*SCALES} and loaded is BUILT[loaded.scale]
     for scale in SCALES:
-        assert_a_graph(params.load(folder, scale))
+        assert_a_graph(BUILT[scale])
     return loaded
 
 
@@ -85,7 +102,7 @@ def assert_a_graph(loaded: params.Params) -> None:
         json.loads(job.tracked_text(loaded), parse_constant=pytest.fail)
         if job.step != "report":
             assert set(graph.data(job, loaded)) <= set(outputs)
-            assert [path for path in graph.code(job, loaded) if not (ROOT / path).is_file()] == []
+            assert [path for path in graph.code(job, loaded) if not is_code(path)] == []
             # DVC names files by the file as it stands, without resolving scales.
             fields = (name for name in params.NAMES if hasattr(graph.entry(job, loaded), name))
             for name in fields:
