@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -270,10 +271,12 @@ def _unstable(context: Results) -> Iterator[Gate]:
 
 def _noise(context: Results) -> Iterator[Gate]:
     noise, missing = single(context, "evaluation noise")
-    mean = context.table("eval_noise")["accuracy"].mean()
+    mean = context.table("eval_noise").select(pl.col("accuracy").fill_null(math.nan).mean()).item()
     low, high = NOISY
-    if noise is not None and isinstance(mean, float) and not low <= mean <= high:
-        noise, missing = None, f"the model's accuracy, {mean:.4f}, is not within {low:g} and {high:g}"
+    if noise is not None and mean is not None and math.isnan(mean):
+        noise = replace(noise, value=math.nan)
+    elif noise is not None and (mean is None or not low <= mean <= high):
+        noise, missing = None, f"the model's accuracy, {mean}, is not within {low:g} and {high:g}"
     yield Gate(
         "15",
         "C2",
