@@ -26,7 +26,8 @@ from typing import Any
 
 IMPORTED = (
     "altair", "importlib.metadata", "markdown_it", "jinja2", "pandera.polars", "PIL.Image", "psutil", "pyarrow.parquet",
-    "pydantic", "rich.progress", "ruamel.yaml", "safetensors.numpy", "scipy.optimize", "scipy.sparse", "scipy.stats", "sklearn.datasets", "torch", "typer", "vl_convert",
+    "pydantic", "rich.progress", "ruamel.yaml", "safetensors.numpy", "scipy.optimize", "scipy.sparse", "scipy.stats",
+    "sklearn.datasets", "torch", "typer", "vl_convert",
 )  # fmt: skip
 ENGINES = {"snakemake": "snakemake.cli", "dvc": "dvc.cli"}  # command: the module whose `main` it calls
 OF_ENGINES = (

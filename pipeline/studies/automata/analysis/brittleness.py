@@ -56,7 +56,7 @@ def _solves(context: Inputs, arm: Arm) -> list[int]:
 
 
 def _learned(context: Inputs, known: dict[str, Arm], frame: pl.DataFrame | None) -> pl.DataFrame | None:
-    if frame is None:
+    if frame is None or not frame.height:
         return None
     kept = [
         frame.filter(pl.col("replica").is_in(_solves(context, arm)), run=run) for run, arm in known.items()
@@ -125,7 +125,7 @@ def _coverage(context: Inputs, known: dict[str, Arm]) -> list[dict[str, Any]]:
 
 def _by(frame: pl.DataFrame | None, column: str, **where: Any) -> dict[Any, Floats]:
     """Return accuracy of the models by a column, in the order of replicas."""
-    if frame is None:
+    if frame is None or not frame.height:
         return {}
     rows = frame.filter(**where).sort(column, "replica")
     return {key: part["accuracy"].to_numpy() for (key,), part in rows.group_by(column, maintain_order=True)}
@@ -163,7 +163,7 @@ def _counts(context: Inputs, frame: pl.DataFrame | None) -> Iterator[dict[str, A
 
 
 def _lengths(context: Inputs, frame: pl.DataFrame | None) -> Iterator[dict[str, Any]]:
-    if frame is None:
+    if frame is None or not frame.height:
         return
     T = int(frame["trained"][0])
     for task, names in (("c2", C2), ("dyck42", DYCK)):
