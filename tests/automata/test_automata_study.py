@@ -17,7 +17,7 @@ from pipeline.kit.verdicts import Gate
 from pipeline.languages import automata
 from pipeline.store import tables
 from pipeline.studies.automata import datasets, inputs, runs
-from pipeline.studies.automata.claims import STATEMENTS, depth, robustness, theory
+from pipeline.studies.automata.claims import STATEMENTS, depth, robustness, stabilisers, theory
 from pipeline.studies.automata.measures import contrasts, published
 from pipeline.studies.automata.params import Dataset
 from schemas.automata.datasets import SCHEMA
@@ -124,6 +124,8 @@ HOLD = {  # the value of each contrast
     "accuracy dyck42 L=2": 0.99, "dyck42 L=2 - L=1": 0.1, "grid9 L=2 - L=1": 0.1, "evaluation noise": 0.0003,
     **{f"{task} dropout 0.1 - none": 0.1 for task in ("d8", "q8")},
     **{f"{task} dropout 0.1 - none": -0.1 for task in ("dyck42", "grid9")},
+    **{f"{task} average 0.9 - none": 0.1 for task in stabilisers.AVERAGED},
+    **{f"{task} average 0.95 - average 0.85": 0.001 for task in stabilisers.AVERAGED},
     "c2 gpt p=0.5 - p=0.95": 0.2, "c2 gpt worst p": 0.95, "c2 gpt T - 2T": 0.2, "c2 gpt largest rise beyond T": -0.1,
     "c2 scratchpad - gpt at 2T": 0.01, "c2 scratchpad 2T": 0.7, "c2 gpt low - high counts": -0.1,
     "c2 gpt middle - outer counts": 0.1, "dyck42 gpt T - 2T": 0.3, "c2 shift - gpt at 2T": 0.1,
@@ -164,6 +166,7 @@ def made() -> dict[str, pl.DataFrame]:
     head = {"lift_0": 2.0, "lift_S": 1.0, "uniformity": 0.95, "pre_reset_mass": 0.1, "pre_reset_uniform": 0.5}
     heads = [{"replica": r, "layer": n, "last_layer": n == 2} | head for r in range(2) for n in (1, 2)]
     return {
+        "published_cells": published.cells(),
         "contrasts": frame.with_columns(n_excluded=0, excluded_reason=pl.lit("")),
         "depth_grid": grid,
         "min_depth": pl.DataFrame(
@@ -179,7 +182,7 @@ def made() -> dict[str, pl.DataFrame]:
 
 
 def judged(
-    tables: dict[str, pl.DataFrame], groups: Iterable[Any] = (depth, robustness)
+    tables: dict[str, pl.DataFrame], groups: Iterable[Any] = (depth, stabilisers, robustness)
 ) -> dict[str, tuple[float | None, str]]:
     context: Any = SimpleNamespace(
         table=tables.__getitem__, settings=SimpleNamespace(several=5), study="automata", scale="paper"

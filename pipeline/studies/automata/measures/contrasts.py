@@ -16,6 +16,7 @@ from scipy import stats as student
 from pipeline.kit import stats
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import stream
+from pipeline.studies.automata.names import FEWEST
 
 Floats = NDArray[np.float64]
 FEW = 5
@@ -65,8 +66,8 @@ def _half(context: Inputs, variance: float, freedom: float) -> Floats:
 
 
 def _row(name: str, value: float, ends: Floats, n: int) -> dict[str, Any]:
-    """Return the row; one model alone has no interval."""
-    lo, hi = (float(ends[0]), float(ends[1])) if n > 1 else (None, None)
+    """Return the row; fewer than `FEWEST` models have no interval."""
+    lo, hi = (float(ends[0]), float(ends[1])) if n >= FEWEST else (None, None)
     return {"contrast": name, "value": value, "lo": lo, "hi": hi, "n": n}
 
 
