@@ -169,6 +169,7 @@ def made() -> dict[str, pl.DataFrame]:
         "published_cells": published.cells(),
         "contrasts": frame.with_columns(n_excluded=0, excluded_reason=pl.lit("")),
         "depth_grid": grid,
+        "published_cells": published.cells(),
         "min_depth": pl.DataFrame(
             least, schema=["task", "depth", "deepest", "published_depth"], orient="row"
         ),
@@ -238,6 +239,11 @@ def test_every_gate_falls_that_reads_a_number_which_is_none(name: str) -> None:
                 fallen = told(value)
                 assert {gate for gate in reading if fallen[gate][1] != FAILS} == set(), (column, value)
     assert all_read
+
+
+def test_nothing_is_tested_where_nothing_is_trained() -> None:
+    empty = {name: frame.clear() for name, frame in made().items()} | {"published_cells": published.cells()}
+    assert {verdict for _, verdict in judged(empty).values()} == {NOT_TESTED}
 
 
 def test_two_models_are_a_pilot() -> None:

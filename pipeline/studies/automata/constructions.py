@@ -14,6 +14,7 @@ from pipeline.languages.automata import Ints
 from pipeline.models.automata.exact import Built
 
 SOURCE = "Liu 2024, section 3.4.4{}"
+FOOTNOTE_14 = "Liu 2024, section 3.4.1.1, footnote 14"
 NEAR = 1e-6  # largest distance of an output from the integer it stands for
 
 

@@ -22,6 +22,8 @@ SHOWN = {  # tasks whose states are seen through a map
     "C4, zero", "d8-location": "D8, location", "abab1": "abab (1)", "abab2": "abab (2)",
 }  # fmt: skip
 
+FEWEST = 3  # models from which resampling them says something of their spread
+
 # Parameters that lack one of these are refused at the start.
 RUNS = tuple(dict.fromkeys([*C2.values(), *DYCK.values(), *POSITIONS.values(), ATTENTION, *TINY]))
 DATASETS = ("automata-c2", "automata-shown", "automata-partial")

@@ -15,8 +15,15 @@ from pipeline.kit.streams import stream
 from pipeline.languages import automata
 from pipeline.languages.automata import Automaton, automaton, every_input, generated, simulate
 from pipeline.models.automata import exact
-from pipeline.studies.automata.constructions import SOURCE, ledger, refuted, row, verified, verified_all
-from pipeline.studies.automata.theory.counters import FOOTNOTE_14
+from pipeline.studies.automata.constructions import (
+    FOOTNOTE_14,
+    SOURCE,
+    ledger,
+    refuted,
+    row,
+    verified,
+    verified_all,
+)
 from schemas import theory
 
 LEMMA_20, LEMMA_21 = (SOURCE.format(f".3.4, Lemma {n}") for n in (20, 21))

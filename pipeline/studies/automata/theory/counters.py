@@ -12,11 +12,10 @@ import polars as pl
 from pipeline.kit.streams import stream
 from pipeline.languages.automata import automaton, every_input, simulate
 from pipeline.models.automata import exact
-from pipeline.studies.automata.constructions import SOURCE, ledger, refuted, row, verified, wrong
+from pipeline.studies.automata.constructions import FOOTNOTE_14, SOURCE, ledger, refuted, row, verified, wrong
 from schemas import theory
 
 LEMMA_15, LEMMA_16 = (SOURCE.format(f".3.1, Lemma {n}") for n in (15, 16))
-FOOTNOTE_14 = "Liu 2024, section 3.4.1.1, footnote 14"
 LENGTHS = (8, 16, 32, 64)
 
 

@@ -15,8 +15,7 @@ from pipeline.languages import automata
 from pipeline.languages.automata import Automaton, Group, automaton, every_input, generated, simulate
 from pipeline.models.automata import exact
 from pipeline.models.automata.exact import Simulator
-from pipeline.studies.automata.constructions import SOURCE, ledger, refuted, row, verified
-from pipeline.studies.automata.theory.counters import FOOTNOTE_14
+from pipeline.studies.automata.constructions import FOOTNOTE_14, SOURCE, ledger, refuted, row, verified
 from schemas import theory
 
 LEMMA_17, LEMMA_18, LEMMA_19 = (SOURCE.format(f".3.3, Lemma {n}") for n in (17, 18, 19))
