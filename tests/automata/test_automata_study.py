@@ -166,7 +166,6 @@ def made() -> dict[str, pl.DataFrame]:
     head = {"lift_0": 2.0, "lift_S": 1.0, "uniformity": 0.95, "pre_reset_mass": 0.1, "pre_reset_uniform": 0.5}
     heads = [{"replica": r, "layer": n, "last_layer": n == 2} | head for r in range(2) for n in (1, 2)]
     return {
-        "published_cells": published.cells(),
         "contrasts": frame.with_columns(n_excluded=0, excluded_reason=pl.lit("")),
         "depth_grid": grid,
         "published_cells": published.cells(),

@@ -14,7 +14,7 @@ from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
 from pipeline.studies.automata.measures import contrasts
 from pipeline.studies.automata.measures.arms import Arm, arms, sequences
-from pipeline.studies.automata.measures.contrasts import Floats, contrast, difference, least
+from pipeline.studies.automata.measures.contrasts import Floats, contrast, difference
 from pipeline.studies.automata.names import C2, DYCK
 
 SEEN = (1, 1000)  # how often a count must have occurred, m
@@ -136,7 +136,6 @@ def _probability(context: Inputs, frame: pl.DataFrame | None) -> Iterator[dict[s
         found = _by(frame, "p1", arm=arm)
         if found:
             yield contrast(context, f"c2 {arm} p=0.5", stats.mean, found[0.5])
-            yield least(context, f"c2 {arm} least over p", np.concatenate(list(found.values())))
             yield difference(context, f"c2 {arm} p=0.5 - p=0.95", found[0.5], found[0.95])
             yield difference(context, f"c2 {arm} p=0.05 - p=0.95", found[0.05], found[0.95])
             means = {p: each.mean() for p, each in found.items()}
@@ -174,7 +173,6 @@ def _lengths(context: Inputs, frame: pl.DataFrame | None) -> Iterator[dict[str, 
                 continue
             yield contrast(context, f"{task} {arm} T", stats.mean, found[T])
             yield contrast(context, f"{task} {arm} 2T", stats.mean, found[2 * T])
-            yield least(context, f"{task} {arm} least over lengths", np.concatenate(list(found.values())))
             yield difference(context, f"{task} {arm} T - 2T", found[T], found[2 * T])
             beyond = [found[length].mean() for length in sorted(found) if length >= T]
             falls = float(np.max(np.diff(beyond))) if len(beyond) > 1 else np.nan

@@ -15,7 +15,7 @@ from pipeline.languages import automata
 from pipeline.languages.automata import TASKS
 from pipeline.studies.automata.measures import contrasts, published
 from pipeline.studies.automata.measures.arms import Arm, arms, measured
-from pipeline.studies.automata.measures.contrasts import Floats, contrast, difference, least
+from pipeline.studies.automata.measures.contrasts import Floats, contrast, difference, trend
 from pipeline.studies.automata.names import C2, MAXIMUM, MEDIAN
 
 CURVES = ("c2", "s5")  # Figure 3.5 b, c
@@ -139,9 +139,7 @@ def _contrasts(context: Inputs, cells: Cells, noise: list[dict[str, Any]]) -> It
             if {low, high} <= {*depths}:
                 yield difference(context, f"{task} L={high} - L={low}", cells[task, high], cells[task, low])
         if len(depths) > 2:
-            layers = np.concatenate([np.full(len(cells[task, d]), float(d)) for d in depths])
-            accuracy = np.concatenate([cells[task, d] for d in depths])
-            yield contrast(context, f"{task} spearman", stats.spearman, layers, accuracy, paired=True)
+            yield trend(context, f"{task} spearman", {depth: cells[task, depth] for depth in depths})
     pairs = (("dyck42", "d8"), ("grid9", "d8"), ("d8", "q8"))
     for depth in (2, 4):
         for easy, hard in pairs:
@@ -149,31 +147,6 @@ def _contrasts(context: Inputs, cells: Cells, noise: list[dict[str, Any]]) -> It
                 yield difference(
                     context, f"{easy} - {hard} L={depth}", cells[easy, depth], cells[hard, depth]
                 )
-    for depth in (4, 6, 8):
-        if ("c2", depth) in cells:
-            found = cells["c2", depth]
-            gap = float(found.max() - np.median(found))
-            spread = float(np.subtract(*np.quantile(found, [0.75, 0.25])))
-            for name, value in (("max - median", gap), ("interquartile range", spread)):
-                yield {
-                    "contrast": f"c2 {name} L={depth}",
-                    "value": value,
-                    "lo": None,
-                    "hi": None,
-                    "n": len(found),
-                }
-    if cells:
-        yield least(
-            context,
-            "best of every task",
-            np.array(
-                [
-                    max(cells[key].max() for key in cells if key[0] == task)
-                    for task in TASKS
-                    if any(key[0] == task for key in cells)
-                ]
-            ),
-        ) | {"n": len({task for task, _ in cells})}
     if noise:
         spread = float(np.std([row["accuracy"] for row in noise], ddof=1))
         yield {"contrast": "evaluation noise", "value": spread, "lo": None, "hi": None, "n": len(noise)}

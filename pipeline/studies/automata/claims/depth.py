@@ -19,7 +19,6 @@ from schemas.claims import OWN, STATED
 
 FIGURE = "Liu 2024, Figures 3.5a and 3.15"
 BEST = "maximum of 20 models"
-MAXIMUM, MEDIAN = "3.15", "3.16"  # figures
 NOISY = (0.99, 0.9999)  # accuracies of a model whose noise of evaluation is compared (chapter, claim 15)
 
 

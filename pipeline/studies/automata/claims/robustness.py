@@ -12,7 +12,7 @@ from pipeline.kit import evidence
 from pipeline.kit.evidence import Evidence
 from pipeline.kit.extremes import column_max, column_min
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Condition, Gate, Measured
+from pipeline.kit.verdicts import Condition, Gate
 from pipeline.studies.automata.claims.depth import above, at_least, contrast
 from pipeline.studies.automata.names import SHOWN
 from schemas.claims import OWN, STATED
@@ -227,7 +227,7 @@ def _supervision(context: Results) -> Iterator[Gate]:
             what,
             SEEN,
             above(bound),
-            *_closed(context, task),
+            *contrast(context, f"{task} gpt, gap closed"),
             kind=OWN,
         )
         yield Gate(
@@ -255,27 +255,6 @@ def _supervision(context: Results) -> Iterator[Gate]:
         ),
         scale_needed="paper",
     )
-
-
-def _closed(context: Results, task: str) -> Evidence:
-    """Return which part of the gap between a constant and 1 a Transformer closes.
-
-    The table measures it from one label at all positions; here it is moved to the best label at each, which is never
-    worse, except where that is right everywhere (abab (1)).
-    """
-    found, missing = contrast(context, f"{task} gpt, gap closed")
-    rows = context.table("indirect").filter(task=task, arm="gpt")
-    if found is None or not rows.height:
-        return None, missing
-    old, new = rows["majority"][0], rows["constant"][0]
-    return (found, missing) if task == "abab1" else (_moved(found, old, new), missing)
-
-
-def _moved(found: Measured, old: float, new: float) -> Measured:
-    def move(value: float | None) -> float | None:
-        return None if value is None else (value * (1 - old) + old - new) / (1 - new)
-
-    return replace(found, value=move(found.value), lo=move(found.lo), hi=move(found.hi))
 
 
 def _attention(context: Results) -> Iterator[Gate]:

@@ -84,12 +84,6 @@ def trend(context: Inputs, name: str, samples: Mapping[int, Floats]) -> dict[str
     return contrast(context, name, statistic, *samples.values())
 
 
-def least(context: Inputs, name: str, values: Floats) -> dict[str, Any]:
-    """Return the row of the smallest value: no interval, as no resample has a smaller one."""
-    smallest = float(np.min(values)) if len(values) else float("nan")
-    return {"contrast": name, "value": smallest, "lo": None, "hi": None, "n": len(values)}
-
-
 def table(rows: list[dict[str, Any]]) -> pl.DataFrame | None:
     """Return the rows as a frame; None if there is none."""
     return pl.DataFrame(rows, infer_schema_length=None) if rows else None
