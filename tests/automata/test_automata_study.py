@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
+import torch
 from pydantic import ValidationError
 from workspace import Workspace, load_study
 
@@ -20,6 +22,7 @@ from pipeline.studies.automata import datasets, inputs, runs
 from pipeline.studies.automata.claims import STATEMENTS, depth, robustness, stabilisers, theory
 from pipeline.studies.automata.measures import contrasts, published
 from pipeline.studies.automata.params import Dataset
+from pipeline.training import core, ensemble
 from schemas.automata.datasets import SCHEMA
 from schemas.automata.tables import OBSERVED, TASKS
 from schemas.claims import FAILS, HOLDS, NOT_TESTED
@@ -79,6 +82,32 @@ def test_a_run_that_would_read_sequences_twice_is_refused() -> None:
         runs.prepare(entry, frame, loaded.seed)
     with pytest.raises(SandglassError, match="has no task d8; it has: c2"):
         runs.prepare(entry.model_copy(update={"task": "d8"}), frame, loaded.seed)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        "automata-grid9-l12",
+        "automata-c2-shift",
+        "automata-c2-recency",
+        "automata-s5-first-gpt",
+        "automata-dyck48-top-lstm",
+    ],
+)
+def test_paper_size_builds_and_takes_steps(tmp_path: Path, run: str) -> None:
+    """The full-size shapes at their length, on few sequences and in small batches."""
+    loaded = load_study("automata", "paper")
+    entry = loaded.members("runs")[run].model_copy(
+        update={"replicas": 1, "batch": 4, "steps": 2, "warmup": 1}
+    )
+    few = {"train": 8, "held": 4, "probabilities": None, "counts": None, "lengths": None, "probes": None}
+    source = loaded.members("datasets")[entry.dataset].model_copy(update=few)
+    frame, _ = datasets.generate(source, entry.dataset, loaded.seed)
+    header, data, table = runs.prepare(entry, frame, loaded.seed)
+    ensemble.write_job(tmp_path / "job.safetensors", header, data, table)
+    state = core.train_chunk(core.TrainingJob(tmp_path / "job.safetensors"), [0], torch.device("cpu"))
+    assert (state.diverged_at == -1).all() and torch.isfinite(state.flat).all()
+    assert all(torch.isfinite(average).all() for average in state.averages.values())
 
 
 def test_inputs_in_words() -> None:
