@@ -35,6 +35,7 @@ class Site:
         self.studies = results.load(params, partial=from_store)
         self.accepted = graph.accepted()
         self.identity = identity(params, self.files)
+        self._tables: dict[Path, pl.DataFrame] = {}  # read and validated already
         self._environment = jinja2.Environment(
             loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined,
             trim_blocks=True, lstrip_blocks=True,
@@ -105,9 +106,10 @@ class Site:
     def table(self, artifact: Artifact) -> tuple[pl.DataFrame, type[pa.DataFrameModel]]:
         """Return a result table of one experiment and its schema."""
         schema = importlib.import_module(f"schemas.{artifact.job.study}.tables").SCHEMAS[artifact.name]
-        return tables.read(
-            paths.table_path(artifact.job.study, artifact.job.id, artifact.name), schema
-        ), schema
+        path = paths.table_path(artifact.job.study, artifact.job.id, artifact.name)
+        if path not in self._tables:
+            self._tables[path] = tables.read(path, schema)
+        return self._tables[path], schema
 
 
 def _root(page: str) -> str:
