@@ -334,6 +334,17 @@ def test_too_few_points_of_quadrature_are_noticed(
     assert failing(barrier, loaded, "nce-barrier") == ["circle-points"]
 
 
+def test_a_path_of_gd_that_never_arrives_takes_more_steps_than_any_bound(
+    loaded: params.Params, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As at R = 2 with eight times 1/lambda_M: at other scales than smoke it walks 200,000 steps to show it."""
+    monkeypatch.setattr(barrier, "CAP_SIZES", 2000)
+    entry = loaded.theory["nce-barrier"].model_copy(update={"multiples": [0.25, 0.5, 1, 2, 4, 8]})
+    frame = barrier.check(entry, "nce-barrier", SEED).filter(pl.col("check").str.starts_with("sizes-"))
+    assert frame.height == 3 and frame["passed"].all()
+    assert frame["detail"].str.contains("8: inf, 51").any()
+
+
 def test_the_corrected_range_of_proposition_7_has_two_ends(
     loaded: params.Params, monkeypatch: pytest.MonkeyPatch
 ) -> None:
