@@ -113,29 +113,35 @@ def serve(path: str) -> list[str]:
 def spare(drawn: Path) -> None:
     """Draw a figure once, and have DVC read dvc.lock without looking for comments.
 
-    The renderer starts an engine for JavaScript, which takes a step of figures most of its time: a specification that
-    was drawn before gives the same text again. And DVC reads dvc.lock at the end of every stage in a way that keeps
-    comments, of which it writes none; that takes eight times as long as the way in which it reads other files.
+    The renderer starts an engine for JavaScript, which takes a step of figures most of its time, and a report as much:
+    what was asked of it before gives the same text again. And DVC reads dvc.lock at the end of every stage in a way
+    that keeps comments, of which it writes none; that takes eight times as long as the way in which it reads others.
     """
     import vl_convert
     from dvc.utils.serialize import _yaml as yaml
 
-    draw, parse = vl_convert.vegalite_to_svg, yaml.parse_yaml_for_update
+    parse = yaml.parse_yaml_for_update
     drawn.mkdir()
 
-    def vegalite_to_svg(spec: dict[str, Any], **options: Any) -> str:
-        asked = json.dumps([spec, options], sort_keys=True).encode()
-        file = drawn / hashlib.sha256(asked).hexdigest()
-        if not file.exists():
-            temporary = file.with_name(f"{file.name}.{os.getpid()}")
-            temporary.write_text(draw(spec, **options), encoding="utf-8")
-            temporary.replace(file)
-        return file.read_text(encoding="utf-8")
+    def once(name: str) -> None:
+        draw = getattr(vl_convert, name)
+
+        def known(*asked: Any, **options: Any) -> str:
+            text = json.dumps([name, asked, options])
+            file = drawn / hashlib.sha256(text.encode()).hexdigest()
+            if not file.exists():
+                temporary = file.with_name(f"{file.name}.{os.getpid()}")
+                temporary.write_text(draw(*asked, **options), encoding="utf-8", newline="")
+                temporary.replace(file)
+            return file.read_bytes().decode()
+
+        setattr(vl_convert, name, known)
 
     def parse_yaml_for_update(text: str, path: str) -> Any:
         return (yaml.parse_yaml if Path(path).name == "dvc.lock" else parse)(text, path)
 
-    vl_convert.vegalite_to_svg = vegalite_to_svg
+    once("vegalite_to_svg")
+    once("javascript_bundle")
     yaml.parse_yaml_for_update = parse_yaml_for_update
 
 
