@@ -36,7 +36,7 @@ def _busy(workspace: Workspace, engine: str, *targets: str, seconds: int = 5) ->
 @pytest.mark.parametrize(
     ("first", "second", "message"),
     [
-        ("dvc", "snakemake", "dvc repro` (process "),
+        ("dvc", "snakemake", "`dvc repro analyse@toy-means` (process "),
         ("snakemake", "dvc", "Unable to acquire lock"),
         ("snakemake", "snakemake", "another snakemake (process "),
         ("dvc", "dvc", "is busy, it is being blocked by:"),
@@ -45,7 +45,7 @@ def _busy(workspace: Workspace, engine: str, *targets: str, seconds: int = 5) ->
 def test_second_stops_before_it_touches_anything(
     built: Workspace, calm: Workspace, first: str, second: str, message: str
 ) -> None:
-    process = _busy(built, first, TABLE[first])
+    process = _busy(built, first, TABLE[first], seconds=8)
     before = built.artifacts()
     done = built.run(*ENGINES[second])
     assert done.status != 0
