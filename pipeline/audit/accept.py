@@ -33,10 +33,13 @@ from pipeline.params import Params
 
 @dataclass(frozen=True)
 class _Edit:
-    """A file of code before and after; ``diff`` is None where git does not hold what it was."""
+    """A file of code before and after; ``diff`` is None where git does not hold what it was.
+
+    ``old`` is None for a file that the job reads since, for instance one that code was moved to.
+    """
 
     path: Path
-    old: str
+    old: str | None
     new: str
     content: bytes
     diff: str | None
@@ -56,7 +59,7 @@ def accept(name: str | None, reason: str, *, dry_run: bool = False, proved: bool
         raise SandglassError("accept: a reason is required, for whoever reads the record: --reason '…'")
     with changes.looking() if dry_run else engines.alone() as view:
         accepted = _only_code(changes.find(view, params), name, params)
-        seen: dict[tuple[str, str], _Edit] = {}
+        seen: dict[tuple[str, str | None], _Edit] = {}
         edits = {job: [_edit(cause, seen) for cause in change.causes] for job, change in accepted.items()}
         if dry_run or sys.stdout.isatty():
             _show(list(seen.values()))
@@ -96,7 +99,7 @@ def _only_code(found: Changes, name: str | None, params: Params) -> dict[graph.J
                     f"accept: nothing was accepted, because no commit holds what {cause.what} was for {job.stage}: "
                     "it can only be built again"
                 )
-            if cause.kind != "code" or None in (cause.old, cause.new):
+            if cause.kind != "code" or cause.new is None:
                 raise SandglassError(
                     f"accept: nothing was accepted, because for {job.stage} not only code was edited: {cause}"
                 )
@@ -110,22 +113,26 @@ def _only_code(found: Changes, name: str | None, params: Params) -> dict[graph.J
     return edited
 
 
-def _edit(cause: Cause, seen: dict[tuple[str, str], _Edit]) -> _Edit:
+def _edit(cause: Cause, seen: dict[tuple[str, str | None], _Edit]) -> _Edit:
     key = cause.what, cause.old
     if key not in seen:
         content = Path(cause.what).read_bytes()
         if hashlib.md5(content).hexdigest() != cause.new:
             raise SandglassError(f"accept: {cause.what} was edited at this moment; nothing was accepted")
-        before = history.find(Path(cause.what), cause.old)
-        diff = None if before is None else _diff(cause.what, before.content, content)
+        version = history.find(Path(cause.what), cause.old) if cause.old else None
+        before = b"" if cause.old is None else version.content if version else None
+        diff = None if before is None else _diff(cause.what, before, content)
         seen[key] = _Edit(Path(cause.what), cause.old, cause.new, content, diff)
     return seen[key]
 
 
 def _entries(stage: provenance.Stage, edits: list[_Edit]) -> dict[str, dict[str, Any]]:
     """Return what dvc.lock is to say of the edited files and of the folders of code that hold them."""
+    folders = [path for path, entry in stage.deps.items() if entry.is_folder]
     found: dict[str, dict[str, Any]] = {
-        str(edit.path): {"md5": edit.new, "size": len(edit.content)} for edit in edits
+        str(edit.path): {"hash": "md5", "md5": edit.new, "size": len(edit.content)}
+        for edit in edits
+        if not any(folder in edit.path.parents for folder in folders)
     }
     for path, entry in stage.deps.items():
         inside = {edit.path.relative_to(path).as_posix(): edit for edit in edits if path in edit.path.parents}

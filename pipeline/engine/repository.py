@@ -221,11 +221,14 @@ def forget_stages(root: Path, known: set[str]) -> None:
 
 def record_code(root: Path, files: dict[str, dict[str, dict[str, Any]]]) -> None:
     """Put into ``root/dvc.lock``, as what a stage was built from, these entries (by stage and path) of
-    dependencies that it names already; the caller keeps DVC from writing it."""
+    dependencies; the caller keeps DVC from writing it."""
     with _dvc(), _replaced(root / "dvc.lock") as lock:
         for name, entries in files.items():
-            for entry in lock["stages"][name]["deps"]:
+            deps = lock["stages"][name]["deps"]
+            for entry in deps:
                 entry.update(entries.get(entry["path"], {}))
+            known = {entry["path"] for entry in deps}
+            deps += [{"path": path} | entry for path, entry in entries.items() if path not in known]
 
 
 def alive(pid: int, named: float) -> bool:

@@ -9,6 +9,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
+from ruamel.yaml import YAML
 from workspace import BELOW_A_RUN, BELOW_B, Workspace
 
 RUNS = "pipeline/studies/toy/runs.py"
@@ -321,6 +322,23 @@ def test_edit_in_a_folder_of_code_is_accepted(built: Workspace) -> None:
     assert {name: content for name, content in built.artifacts().items() if "report/" not in name} == {
         name: content for name, content in before.items() if "report/" not in name
     }
+
+
+def test_a_module_that_code_was_moved_to_is_accepted(built: Workspace) -> None:
+    """The step reads it since; the lock of before does not name it."""
+    lock = (built.path / "dvc.lock").read_text(encoding="utf-8")
+    stages = YAML(typ="safe").load(lock)["stages"]
+    entry = next(dep for dep in stages["train@toy-a"]["deps"] if dep["path"] == RUNS)
+    start, end = lock.index("  train@toy-a:"), lock.index("  train@toy-b:")
+    words = "".join(f"    {'- ' if key == 'path' else '  '}{key}: {value}\n" for key, value in entry.items())
+    without = lock[:start] + lock[start:end].replace(words, "") + lock[end:]
+    assert len(without) == len(lock) - len(words)
+    (built.path / "dvc.lock").write_text(without, encoding="utf-8")
+    _pipeline(built, "accept", "train@toy-a", "--reason", "moved")
+    assert _accepted(built)[0]["files"] == [{"path": RUNS, "old": None, "new": entry["md5"]}]
+    deps = YAML(typ="safe").load(built.path / "dvc.lock")["stages"]["train@toy-a"]["deps"]
+    assert sorted(map(str, deps)) == sorted(map(str, stages["train@toy-a"]["deps"]))
+    assert built.planned() <= {"report"}
 
 
 def test_only_edits_of_code_are_accepted(built: Workspace) -> None:
