@@ -40,6 +40,11 @@ def test_models_that_agree_have_no_width_and_two_models_no_interval() -> None:
         assert ends(contrast(CONTEXT, "few", stats.mean, one[:n])) == (None, None)
 
 
+def test_no_accuracy_is_above_one() -> None:
+    lo, hi = ends(contrast(CONTEXT, "mean", stats.mean, np.array([0.9, 0.99, 1.0])))
+    assert lo < 0.9 and hi == 1
+
+
 def test_five_models_have_a_bootstrap_interval() -> None:
     values = np.array([0.1, 0.2, 0.3, 0.4, 0.9])
     row = contrast(CONTEXT, "mean", stats.mean, values)

@@ -25,13 +25,16 @@ FEW = 5
 def contrast(
     context: Inputs, name: str, statistic: stats.Statistic, *samples: Floats, paired: bool = False
 ) -> dict[str, Any]:
-    """Return a row of the table ``contrasts``: ``statistic`` of the samples, one value for each model."""
+    """Return a row of the table ``contrasts``: ``statistic`` of the samples, one value for each model.
+
+    Of one sample it is an accuracy, a share or a correlation, so that an interval of Student ends at 1.
+    """
     n = min(map(len, samples))
     if len(samples) == 1 and 1 < n < FEW:
         (sample,) = samples
         value = float(statistic(sample, axis=-1))
         each = np.array([float(statistic(sample[i : i + 1], axis=-1)) for i in range(n)])
-        return _row(name, value, value + _half(context, each.var(ddof=1) / n, n - 1), n)
+        return _row(name, value, np.minimum(value + _half(context, each.var(ddof=1) / n, n - 1), 1), n)
     found = stats.bootstrap(
         statistic,
         *samples,
