@@ -302,7 +302,7 @@ class StudyText:
         data = {}
         for table, frame in frames.items():
             shared = [column for column in frame.columns if column in first.columns]
-            data[table] = frame.join(first.select(shared).unique(), on=shared, how="semi").to_dicts()
+            data[table] = _short(frame.join(first.select(shared).unique(), on=shared, how="semi").to_dicts())
         text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
         drawn = Markup(
             f'<script type="application/json" id="{name}-data">{text}</script>\n{path.read_text(encoding="utf-8")}'
@@ -314,6 +314,15 @@ class StudyText:
         first = (kind, name) not in self.shown
         self.shown.add((kind, name))
         return first
+
+
+def _short(value: Any) -> Any:
+    """Return ``value`` with six digits of each number in it, which is what a page needs of weights."""
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    if isinstance(value, dict):
+        return {key: _short(item) for key, item in value.items()}
+    return [_short(item) for item in value] if isinstance(value, list) else value
 
 
 FUNCTIONS = (

@@ -42,8 +42,9 @@ def pages(site: Path) -> list[str]:
 
 
 def study(site: Path) -> str:
-    """The page of the first study."""
-    return next(page for page in pages(site) if page.startswith("study/"))
+    """The page of a study whose figures are drawn at scale smoke as at others: depth's where it is there."""
+    there = [page for page in pages(site) if page.startswith("study/")]
+    return "study/depth.html" if "study/depth.html" in there else there[0]
 
 
 def test_every_link_arrives(smoke: Workspace) -> None:

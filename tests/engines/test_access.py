@@ -21,6 +21,7 @@ from pipeline import params as parameters
 from pipeline.access.replica import Replica
 from pipeline.errors import SandglassError
 from pipeline.languages import dyck as language
+from pipeline.languages.automata import task
 from pipeline.models.transformer import decoder as transformer
 from pipeline.store import checkpoints, paths, tables
 
@@ -231,6 +232,9 @@ def test_pandas_takes_a_table(of_dyck: Workspace) -> None:
 
 def _read_by(model: Replica) -> torch.Tensor:
     """Two inputs that the model reads, whatever its study."""
+    if model.config["study"] == "automata":
+        symbol = task(model.config["entry"]["task"]).automaton.symbols[0]
+        return model.encode(symbol, symbol)
     if hasattr(model.spec, "side"):
         return model.encode(*np.zeros((2, model.spec.side**2), dtype=np.int64))
     if hasattr(model.spec, "length"):
