@@ -317,9 +317,9 @@ class StudyText:
 
 
 def _short(value: Any) -> Any:
-    """Return ``value`` with six digits of each number in it, which is what a page needs of weights."""
+    """Return ``value`` with five digits of each number in it, which is what a page needs of weights."""
     if isinstance(value, float):
-        return float(f"{value:.6g}")
+        return float(f"{value:.5g}")
     if isinstance(value, dict):
         return {key: _short(item) for key, item in value.items()}
     return [_short(item) for item in value] if isinstance(value, list) else value
