@@ -53,14 +53,22 @@ class Study:
         """Return, of each kind of statement, how many of the study's gates have each verdict (`standing.counts`)."""
         return standing.counts(self.claims)
 
+    def gates(self, claim: str) -> dict[str, Row]:
+        """Return the rows of a claim by gate.
+
+        Raises SandglassError naming the claims that there are.
+        """
+        gates = {row["gate"]: row for row in self.claims if row["claim"] == claim}
+        if not gates:
+            raise SandglassError(f"no claim {claim!r}; known: {', '.join(self.lines)}")
+        return gates
+
     def gate(self, claim: str, gate: str) -> Row:
         """Return one row of the claims table.
 
         Raises SandglassError naming the claims or gates that there are.
         """
-        gates = {row["gate"]: row for row in self.claims if row["claim"] == claim}
-        if not gates:
-            raise SandglassError(f"no claim {claim!r}; known: {', '.join(self.lines)}")
+        gates = self.gates(claim)
         if gate not in gates:
             raise SandglassError(f"claim {claim} has no gate {gate!r}; known: {', '.join(map(repr, gates))}")
         return gates[gate]

@@ -198,10 +198,7 @@ class StudyText:
 
     def _found(self, claim: str, gate: str) -> Row | None:
         """Return the row of a gate, None where this scale has none of that name, or where claims are not here."""
-        if self._lacks_claims():
-            return None
-        _known("claim", claim, self.study.lines)
-        return next((row for row in self.study.claims if (row["claim"], row["gate"]) == (claim, gate)), None)
+        return None if self._lacks_claims() else self.study.gates(claim).get(gate)
 
     def _traced(self, column: str, claim: str, gate: str, words: Callable[[Row], str]) -> str:
         call = f"{column}({claim!r}, {gate!r})"
@@ -224,7 +221,7 @@ class StudyText:
         here = [artifact for artifact in artifacts if not self.site.lacks(artifact)]
         if not here:
             return self._absent(f'table("{name}")', f"Table {name}", artifacts)
-        frame = pl.concat([self.site.table(artifact)[0] for artifact in here])
+        frame = self._rows(here)
         for column in [*(columns or []), *(where or {})]:
             _known("column", column, frame.columns)
         frame = frame.filter(**where) if where else frame
@@ -289,14 +286,13 @@ class StudyText:
             raise SandglassError(f"there is no {path}")
         for table in tables:
             _known("table", table, self.study.tables)
-        needed = [artifact for table in tables for artifact in self.site.tables(self.study.id, table)]
+        made = {table: self.site.tables(self.study.id, table) for table in tables}
+        needed = [artifact for artifacts in made.values() for artifact in artifacts]
         if any(self.site.lacks(artifact) for artifact in needed):
             return self._absent(f'embed("{name}")', f"The {name}", needed)
         frames = {
-            table: pl.concat(
-                [self.site.table(artifact)[0] for artifact in self.site.tables(self.study.id, table)]
-            ).drop("scale", "params_hash", strict=False)
-            for table in tables
+            table: self._rows(artifacts).drop("scale", "params_hash", strict=False)
+            for table, artifacts in made.items()
         }
         first = frames[tables[0]]
         data = {}
@@ -308,6 +304,10 @@ class StudyText:
             f'<script type="application/json" id="{name}-data">{text}</script>\n{path.read_text(encoding="utf-8")}'
         )
         return self._block(f'embed("{name}")', lambda _: drawn)
+
+    def _rows(self, artifacts: list[Artifact]) -> pl.DataFrame:
+        """Return the rows of a result table that several experiments make."""
+        return pl.concat([self.site.table(artifact)[0] for artifact in artifacts])
 
     def _first(self, kind: str, name: str) -> bool:
         """Return whether ``name`` of ``kind`` is shown for the first time, so that an id stands once in a page."""

@@ -12,7 +12,7 @@ from pipeline.kit import evidence
 from pipeline.kit.evidence import Evidence
 from pipeline.kit.extremes import column_max, column_min
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Condition, Gate
+from pipeline.kit.verdicts import Condition, Gate, within
 from pipeline.studies.automata.claims.depth import above, at_least, contrast
 from pipeline.studies.automata.names import SHOWN
 from schemas.claims import OWN, STATED
@@ -102,13 +102,12 @@ def _counting(context: Results) -> Iterator[Gate]:
         (Condition("value", "<", 0.0),),
         *contrast(context, "c2 gpt largest rise beyond T"),
     )
-    within = (Condition("value", ">=", -0.1), Condition("value", "<=", 0.1))
     yield Gate(
         "20",
         "against plain",
         "mean accuracy at twice the length is within 0.1 of a plain Transformer's",
         LENGTH,
-        within,
+        within(0.0, 0.1),
         *contrast(context, "c2 scratchpad - gpt at 2T"),
     )
     yield Gate(
@@ -209,7 +208,7 @@ def _supervision(context: Results) -> Iterator[Gate]:
         "C2, Transformer",
         "mean accuracies with all labels and with a tenth are within 0.05 of each other",
         HIDDEN,
-        (Condition("value", ">=", -0.05), Condition("value", "<=", 0.05)),
+        within(0.0, 0.05),
         *contrast(context, "c2 GPT, all labels - a tenth"),
         scale_needed="paper",
     )

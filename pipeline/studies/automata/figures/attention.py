@@ -88,8 +88,8 @@ def heads(context: Results) -> Figure:
         .encode(
             x=alt.X("lift_0:Q", title="weight on state 0, over uniform", scale=scale),
             y=alt.Y("lift_S:Q", title="weight on state 8, over uniform", scale=scale),
-            color=alt.Color("layer:O", title="layer", scale=alt.Scale(range=charts.PALETTE)),
-            shape=alt.Shape("layer:O", title="layer"),
+            color=alt.Color("layer:N", title="layer", scale=alt.Scale(range=charts.PALETTE)),
+            shape=alt.Shape("layer:N", title="layer"),
             tooltip=[
                 "layer:O",
                 "head:O",

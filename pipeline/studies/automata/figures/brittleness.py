@@ -48,7 +48,7 @@ def lengths(context: Results) -> Figure:
         return empty("Other lengths", "nothing was trained")
     data, trained = summary(table, "length"), float(table["trained"][0])
     panels = [
-        lines(rows, "length", "length of test inputs", trained, width=560).properties(
+        lines(rows, "length", "length of test inputs", trained, data["label"].unique().to_list()).properties(
             title=alt.TitleParams(shown(str(task)), fontSize=13)
         )
         for (task,), rows in data.group_by("task", maintain_order=True)

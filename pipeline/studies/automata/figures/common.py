@@ -71,9 +71,14 @@ def accuracy(data: pl.DataFrame, column: str = "accuracy") -> alt.Scale:
     return alt.Scale(domain=[0.0 if least is None else math.floor(10 * float(least)) / 10, 1])  # type: ignore[arg-type]
 
 
-def lines(data: pl.DataFrame, by: str, title: str, rule: float | None = None, width: int = 560) -> Any:
-    """Draw mean accuracy of each arm against ``by``, with bands from the least to the most accurate model."""
-    colour, dash = looks(data["label"].unique().to_list())
+def lines(
+    data: pl.DataFrame, by: str, title: str, rule: float | None = None, labels: list[str] | None = None
+) -> Any:
+    """Draw mean accuracy of each arm against ``by``, with bands from the least to the most accurate model.
+
+    ``labels`` are the arms of a legend that several panels share: by default those of ``data``.
+    """
+    colour, dash = looks(labels or data["label"].unique().to_list())
     base = alt.Chart(data).encode(x=alt.X(f"{by}:Q", title=title, scale=alt.Scale(nice=False, zero=False)))
     scale = accuracy(data, "least")
     y = alt.Y("accuracy:Q", title=ACCURACY, scale=scale)
@@ -94,7 +99,7 @@ def lines(data: pl.DataFrame, by: str, title: str, rule: float | None = None, wi
             .mark_rule(color=charts.GREY, strokeDash=[6, 4])
             .encode(x="at:Q"),
         )
-    return alt.layer(*layers).properties(width=width, height=200)
+    return alt.layer(*layers).properties(width=560, height=200)
 
 
 def models(data: pl.DataFrame) -> str:
