@@ -59,7 +59,9 @@ class Ensemble(Strict):
     replicas: Annotated[int, Field(ge=0, description="models; 0 = none are trained at this scale")]
     steps: Positive = Field(description="optimiser steps")
     batch: Positive = Field(description="sequences per step")
-    schedule: Literal["constant", "cosine"] = Field(description="of the learning rate, to 0 over all steps")
+    schedule: Literal["constant", "cosine", "linear"] = Field(
+        description="of the learning rate, to 0 over all steps"
+    )
     clip: float = Field(ge=0, description="bound on a replica's gradient norm; 0 = none")
     precision: Literal["fp32", "tf32", "bf16"]
     log_every: Positive = Field(description="steps between two points of the curves")

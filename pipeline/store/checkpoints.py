@@ -10,8 +10,9 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from safetensors import SafetensorError
@@ -27,6 +28,17 @@ S = TypeVar("S")
 
 # The digest of the file with this in its place: it covers every other byte.
 _BLANK = "0" * 64
+
+
+@dataclass(frozen=True)
+class Ensemble(Generic[S]):
+    """R trained models of the shape ``spec``: ``params`` with a leading replica axis, the ``table`` of frozen
+    embeddings (empty where embeddings are trained), and the checkpoint's ``header``."""
+
+    spec: S
+    params: dict[str, Tensor]
+    table: Tensor
+    header: dict[str, Any]
 
 
 def write(path: Path, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:
@@ -68,8 +80,8 @@ def read(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
 
 def load(
     path: Path, spec_class: Callable[..., S], shapes: Callable[[S], Mapping[str, tuple[int, ...]]]
-) -> tuple[S, dict[str, Tensor], Tensor, dict[str, Any]]:
-    """Return the ensemble in the checkpoint of a run: what it is, its weights, the table of embeddings, the header.
+) -> Ensemble[S]:
+    """Return the ensemble in the checkpoint of a run.
 
     ``spec_class`` takes the header's ``spec`` as keywords; ``shapes`` says which arrays such a model has.
 
@@ -81,7 +93,7 @@ def load(
     spec = spec_class(**header["spec"])
     check_shapes(path, arrays, shapes(spec))
     tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
-    return spec, tensors, tensors.pop("table"), header
+    return Ensemble(spec, tensors, tensors.pop("table"), header)
 
 
 def check_shapes(path: Path, arrays: Mapping[str, np.ndarray], shapes: Mapping[str, tuple[int, ...]]) -> None:

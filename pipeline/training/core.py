@@ -11,7 +11,8 @@ A job is a file of `pipeline.store.checkpoints`: the objective's data, the embed
 pure functions of (seed, study, stream, replica, step), so a resumed run continues exactly where it was.
 
 Each replica has a learning rate of its own, and its gradient is clipped on its own. A replica whose loss or gradient is
-not finite is marked, frozen, and the others go on. Beside the weights, exponential moving averages of them can be kept.
+not finite is marked, frozen, and the others go on. Beside the last weights, exponential moving averages of them and the
+weights after named steps can be kept.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class Objective(Protocol):
         """
 
     def loss(self, forward: Forward, batch: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Return ``metrics`` on a batch, (R,) each."""
+        """Return ``metrics`` on a batch, (R,) each. ``batch["step"]`` is the 0-based step, a number."""
 
     def evaluate(self, forward: Forward, held: dict[str, Tensor]) -> dict[str, Tensor]:
         """Return ``evaluated`` on the arrays ``held.<name>`` of the job, (R,) each.
@@ -104,9 +105,10 @@ class Header:
     warmup: int = 0  # steps in which the rate rises to its peak
     floor: float = 0.0  # where a cosine ends, as a share of the peak
     averages: list[float] = field(default_factory=list)  # decays of moving averages of the weights
-    streams: list[int] | None = (
-        None  # models that share one share initial weights and data order; None: 0, 1, ...
-    )
+    snapshots: list[int] = field(default_factory=list)  # numbers of steps after which the weights are kept
+    # Models with the same number share initial weights, and where ``orders`` says nothing else data order and draws.
+    streams: list[int] | None = None  # None: 0, 1, ...
+    orders: list[int] | None = None  # None: as ``streams``
 
     @classmethod
     def grid(cls, entry: Any, seed: int, spec: dict[str, Any], settings: dict[str, Any]) -> Header:
@@ -116,7 +118,8 @@ class Header:
         """
         count = entry.replicas * len(entry.lr)
         same = ("model", "objective", "study", "stream", "steps", "batch", "schedule", "clip", "precision")
-        own = [name for name in ("weight_decay", "warmup", "floor", "averages") if hasattr(entry, name)]
+        optional = ("weight_decay", "warmup", "floor", "averages", "snapshots")
+        own = [name for name in optional if hasattr(entry, name)]
         return cls(
             **{name: getattr(entry, name) for name in (*same, "log_every", "optimizer", *own)},
             spec=spec, settings=settings, seed=seed, corpus=[0] * count,
@@ -148,18 +151,15 @@ class TrainingJob:
         self._orders: dict[int, tuple[int, np.ndarray]] = {}
 
     def rng(self, replica: int, *purpose: str | int) -> np.random.Generator:
-        """Return a named stream of a replica: of its initial weights, data order or objective's draws."""
-        return stream(
-            self.header.seed,
-            self.header.study,
-            self.header.stream,
-            "replica",
-            self._stream(replica),
-            *purpose,
-        )
+        """Return a named stream of a replica: of its initial weights (``init``), data order or objective's draws."""
+        header, which = self.header, self._order(replica) if purpose[0] != "init" else self._start(replica)
+        return stream(header.seed, header.study, header.stream, "replica", which, *purpose)
 
-    def _stream(self, replica: int) -> int:
+    def _start(self, replica: int) -> int:
         return self.header.streams[replica] if self.header.streams is not None else replica
+
+    def _order(self, replica: int) -> int:
+        return self.header.orders[replica] if self.header.orders is not None else self._start(replica)
 
     def batch(self, replicas: list[int], step: int) -> dict[str, np.ndarray]:
         """Return the batch that the replicas see at ``step``: a pure function of its arguments."""
@@ -171,7 +171,7 @@ class TrainingJob:
     def _selection(self, replica: int, step: int) -> np.ndarray:
         n, size = self.objective.sequences, self.header.batch
         epoch, index = divmod(step, math.ceil(n / size))
-        which = self._stream(replica)
+        which = self._order(replica)
         if self._orders.get(which, (-1,))[0] != epoch:
             self._orders[which] = (epoch, self.rng(replica, "order", epoch).permutation(n))
         return self._orders[which][1][index * size : (index + 1) * size]
@@ -204,6 +204,7 @@ class State:
     flat: Tensor  # (R, P) weights
     moments: dict[str, Tensor]  # (R, P) each, of the optimiser: `optimisers.MOMENTS`
     averages: dict[str, Tensor]  # (R, P) each, of the weights: `average_name`
+    snapshots: dict[str, Tensor]  # (R, P) each, weights after steps that are to be kept: `snapshot_name`
     diverged_at: Tensor  # (R,) int64, -1 while the replica is finite
     step: int
     curves: dict[str, list[Tensor]]  # metric -> one (R,) tensor per logged step
@@ -214,7 +215,8 @@ class State:
         never = torch.full((flat.shape[0],), -1, dtype=torch.int64, device=flat.device)
         moments = {name: torch.zeros_like(flat) for name in optimisers.MOMENTS[job.header.optimizer]}
         averages = {average_name(decay): flat.clone() for decay in job.header.averages}
-        return cls(flat, moments, averages, never, 0, {metric: [] for metric in job.metrics})
+        snapshots = {snapshot_name(0): flat.clone()} if 0 in job.header.snapshots else {}
+        return cls(flat, moments, averages, snapshots, never, 0, {metric: [] for metric in job.metrics})
 
 
 def average_name(decay: float) -> str:
@@ -223,6 +225,14 @@ def average_name(decay: float) -> str:
     Arrays of a checkpoint are ``average0.9.<parameter>``.
     """
     return f"average{decay:g}"
+
+
+def snapshot_name(step: int) -> str:
+    """Return the name of the weights after so many steps: ``step100``.
+
+    Arrays of a checkpoint are ``step100.<parameter>``; those after 0 steps are the initial weights.
+    """
+    return f"step{step}"
 
 
 def train_chunk(
@@ -252,11 +262,14 @@ def train_chunk(
         batch = {
             name: torch.from_numpy(array).to(device, non_blocking=True) for name, array in arrays.items()
         }
+        batch["step"] = torch.tensor(state.step)
         found = _step(job, state, table, batch, lr_Rx1)
         for name in job.averaged:
             sums[name] += found[name]
         since += 1
         state.step += 1
+        if state.step in header.snapshots:
+            state.snapshots[snapshot_name(state.step)] = state.flat.clone()
         if state.step % header.log_every == 0 or state.step == header.steps:
             point = {name: total / since for name, total in sums.items()}
             if job.objective.evaluated:
@@ -322,7 +335,8 @@ def _step(
 
 def save(path: Path, job: TrainingJob, state: State) -> None:
     """Write a checkpoint of the job."""
-    tensors = {"flat": state.flat, "diverged_at": state.diverged_at} | state.moments | state.averages
+    tensors = {"flat": state.flat, "diverged_at": state.diverged_at}
+    tensors |= state.moments | state.averages | state.snapshots
     tensors |= {f"curves.{name}": torch.stack(rows) for name, rows in state.curves.items() if rows}
     arrays = {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
     checkpoints.write(path, arrays, {"digest": job.digest, "step": state.step})
@@ -350,9 +364,10 @@ def _resume(path: Path, job: TrainingJob, fresh: State) -> State:
     logged = {m: list(saved[f"curves.{m}"]) if f"curves.{m}" in saved else [] for m in job.metrics}
     moments = {name: saved[name].to(device) for name in fresh.moments}
     averages = {name: saved[name].to(device) for name in fresh.averages}
-    return State(
-        saved["flat"].to(device), moments, averages, saved["diverged_at"].to(device), saved["step"], logged
-    )
+    names = [snapshot_name(step) for step in job.header.snapshots if step <= saved["step"]]
+    snapshots = {name: saved[name].to(device) for name in names}
+    flat, diverged_at = saved["flat"].to(device), saved["diverged_at"].to(device)
+    return State(flat, moments, averages, snapshots, diverged_at, saved["step"], logged)
 
 
 def chunk_name(replicas: list[int]) -> str:

@@ -25,7 +25,7 @@ import numpy as np
 
 from pipeline.errors import SandglassError
 from pipeline.store import checkpoints
-from pipeline.training.core import Header, TrainingJob, average_name, chunk_name
+from pipeline.training.core import Header, TrainingJob, average_name, chunk_name, snapshot_name
 
 LINE_SECONDS = 10.0
 
@@ -34,8 +34,8 @@ Chunk = tuple[TrainingJob, list[int]]  # replicas of a job that train together
 
 @dataclass(frozen=True)
 class Trained:
-    """``params`` name -> (R, ...) float32, moving averages after the weights; ``curves`` metric -> (R, points);
-    ``logged`` (points,) steps; ``diverged`` replica -> 0-based step."""
+    """``params`` name -> (R, ...) float32, moving averages and snapshots after the weights; ``curves`` metric ->
+    (R, points); ``logged`` (points,) steps; ``diverged`` replica -> 0-based step."""
 
     params: dict[str, np.ndarray]
     curves: dict[str, np.ndarray]
@@ -101,7 +101,7 @@ def train(
 def _estimate(job: TrainingJob, workers: int, device: str) -> str:
     weights = sum(int(np.prod(shape)) for shape in job.shapes.values())
     replicas = len(job.header.corpus)
-    disk = replicas * weights * 4 * (3 + len(job.header.averages)) / 2**20
+    disk = replicas * weights * 4 * (3 + len(job.header.averages) + len(job.header.snapshots)) / 2**20
     return (
         f"{_name(job)}: {replicas} replicas x {job.header.steps} steps of batch {job.header.batch}, {weights} weights "
         f"each, on {device} with {workers} worker process{'es' if workers > 1 else ''}; checkpoints {disk:.1f} MiB"
@@ -248,7 +248,7 @@ class _Bar:
 
 def _gather(job: TrainingJob, pieces: list[list[int]]) -> Trained:
     """Put the chunks together in the order of the replicas."""
-    kinds = ["flat", *map(average_name, job.header.averages)]
+    kinds = ["flat", *map(average_name, job.header.averages), *map(snapshot_name, job.header.snapshots)]
     flat: dict[int, list[np.ndarray]] = {}
     curves: dict[int, dict[str, np.ndarray]] = {}
     diverged: dict[int, int] = {}

@@ -23,15 +23,19 @@ METRICS = {"sgd": ("gradient_norm",), "normalised_sgd": ("gradient_norm", "skipp
 def learning_rate(header: Header, step: int) -> float:
     """Return the factor on the peak rate at 0-based ``step``.
 
-    It rises linearly to 1 over the first ``warmup`` steps, and then stays there or falls along half a cosine to
-    ``floor``.
+    It rises linearly to 1 over the first ``warmup`` steps, and then stays there, or falls to ``floor`` along half a
+    cosine or a line: to where it would be at the step after the last.
     """
     if step < header.warmup:
         return (step + 1) / header.warmup
     if header.schedule == "constant":
         return 1.0
-    way = math.pi * (step - header.warmup) / (header.steps - header.warmup)
-    return header.floor + (1 - header.floor) * (0.5 * (1 + math.cos(way)))
+    falling = header.steps - header.warmup
+    if header.schedule == "linear":
+        left = (header.steps - step) / falling
+    else:
+        left = 0.5 * (1 + math.cos(math.pi * (step - header.warmup) / falling))
+    return header.floor + (1 - header.floor) * left
 
 
 def _adam(header: Header, state: State, gradient: Tensor, lr_Rx1: Tensor) -> None:

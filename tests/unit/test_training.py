@@ -417,6 +417,53 @@ def test_the_rate_rises_before_it_falls_to_its_floor(tmp_path: Path) -> None:
     assert learning_rate(dataclasses.replace(header, schedule="constant"), 109) == 1.0
 
 
+def test_a_linear_schedule_reaches_its_floor_one_step_after_the_last(tmp_path: Path) -> None:
+    header = open_job(tmp_path, steps=110, warmup=10, schedule="linear").header
+    assert [learning_rate(header, step) for step in (0, 9, 10, 60, 109)] == [0.1, 1.0, 1.0, 0.5, 0.01]
+    assert learning_rate(dataclasses.replace(header, floor=0.2), 60) == pytest.approx(0.6)
+
+
+def test_data_order_and_initial_weights_have_numbers_of_their_own(tmp_path: Path) -> None:
+    job = open_job(tmp_path, streams=[0, 1, 0], orders=[0, 0, 1])
+    first, second, third = (
+        {"ids": job.batch([r], 3)["ids"], "flat": job.initial([r]).numpy()} for r in range(3)
+    )
+    assert np.array_equal(first["ids"], second["ids"]) and not np.array_equal(first["ids"], third["ids"])
+    assert np.array_equal(first["flat"], third["flat"]) and not np.array_equal(first["flat"], second["flat"])
+
+
+def test_an_objective_learns_the_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job, found = open_job(tmp_path, steps=3), []
+    loss = job.objective.loss
+
+    def noted(forward: Any, batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        found.append(int(batch["step"]))
+        return loss(forward, batch)
+
+    monkeypatch.setattr(job.objective, "loss", noted)
+    core.train_chunk(job, [0, 1], CPU)
+    assert found == [0, 1, 2]
+
+
+def test_weights_after_named_steps_are_kept(tmp_path: Path) -> None:
+    """Those after 0 steps are the initial ones, and an interrupted training keeps those it passed."""
+    job = core.TrainingJob(write_job(tmp_path / "whole", steps=8, snapshots=[0, 3, 8]))
+    state = core.train_chunk(job, [1], CPU)
+    assert list(state.snapshots) == ["step0", "step3", "step8"]
+    assert torch.equal(state.snapshots["step0"], job.initial([1]))
+    assert torch.equal(state.snapshots["step8"], state.flat)
+    early = core.TrainingJob(write_job(tmp_path / "early", steps=3, schedule="constant"))
+    late = core.TrainingJob(write_job(tmp_path / "late", steps=8, schedule="constant", snapshots=[3]))
+    passed = core.train_chunk(late, [1], CPU)
+    assert torch.equal(passed.snapshots["step3"], core.train_chunk(early, [1], CPU).flat)
+    core.save(tmp_path / "partial", late, dataclasses.replace(passed, step=5))
+    assert torch.equal(
+        core._resume(tmp_path / "partial", late, passed).snapshots["step3"], passed.snapshots["step3"]
+    )
+    (found,) = trained([write_job(tmp_path / "run", steps=8, snapshots=[3])])
+    assert {name.split(".")[0] for name in found.params} >= {"step3"}
+
+
 def test_clipping_is_per_replica(tmp_path: Path) -> None:
     """With Adam the first update has size lr whatever the gradient: clipping shows in the moments."""
     job = open_job(tmp_path, steps=1, clip=1e-3)

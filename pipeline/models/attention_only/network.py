@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -73,15 +73,7 @@ class Spec:
             )
 
 
-@dataclass(frozen=True)
-class Ensemble:
-    """R trained models: ``params`` with a leading replica axis, the frozen ``table`` of `embedding`, and the
-    checkpoint's ``header``."""
-
-    spec: Spec
-    params: dict[str, Tensor]
-    table: Tensor
-    header: dict[str, Any]
+Ensemble = checkpoints.Ensemble[Spec]
 
 
 def embedding(spec: Spec) -> np.ndarray:
@@ -179,4 +171,4 @@ def load(path: Path) -> Ensemble:
 
     Raises SandglassError if it is missing, damaged, or does not fit its own header.
     """
-    return Ensemble(*checkpoints.load(path, Spec, shapes))
+    return checkpoints.load(path, Spec, shapes)

@@ -22,7 +22,7 @@ import math
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
@@ -53,15 +53,7 @@ class Spec:
     outputs: int
 
 
-@dataclass(frozen=True)
-class Ensemble:
-    """R trained models: ``params`` with a leading replica axis, an empty ``table`` (embeddings are trained), and the
-    checkpoint's ``header``."""
-
-    spec: Spec
-    params: dict[str, Tensor]
-    table: Tensor
-    header: dict[str, Any]
+Ensemble = checkpoints.Ensemble[Spec]
 
 
 Cache = list[tuple[Tensor, Tensor]]  # keys and values of each layer, (R, B, H, T, d/H)
@@ -237,4 +229,4 @@ def load(path: Path) -> Ensemble:
 
     Raises SandglassError if it is missing, damaged, or does not fit its own header.
     """
-    return Ensemble(*checkpoints.load(path, Spec, shapes))
+    return checkpoints.load(path, Spec, shapes)

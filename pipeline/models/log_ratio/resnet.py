@@ -32,7 +32,7 @@ import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -61,15 +61,7 @@ class Spec:
     features: int
 
 
-@dataclass(frozen=True)
-class Ensemble:
-    """R trained models: ``params`` with a leading replica axis, ``table`` with the noise of each seed, and the
-    checkpoint's ``header``, which says whose seed (``streams``) and rate (``lr``) each model has."""
-
-    spec: Spec
-    params: dict[str, Tensor]
-    table: Tensor
-    header: dict[str, Any]
+Ensemble = checkpoints.Ensemble[Spec]
 
 
 def _blocks(spec: Spec) -> Iterator[tuple[str, int, int, int]]:
@@ -185,4 +177,4 @@ def load(path: Path) -> Ensemble:
 
     Raises SandglassError if it is missing, damaged, or does not fit its own header.
     """
-    return Ensemble(*checkpoints.load(path, Spec, shapes))
+    return checkpoints.load(path, Spec, shapes)

@@ -35,7 +35,7 @@ import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
@@ -71,15 +71,7 @@ class Spec:
     outputs: int
 
 
-@dataclass(frozen=True)
-class Ensemble:
-    """R trained models: ``params`` with a leading replica axis, the frozen embedding ``table``
-    (inputs, width), and the checkpoint's ``header``."""
-
-    spec: Spec
-    params: dict[str, Tensor]
-    table: Tensor
-    header: dict[str, Any]
+Ensemble = checkpoints.Ensemble[Spec]
 
 
 def shapes(spec: Spec) -> dict[str, tuple[int, ...]]:
@@ -261,4 +253,4 @@ def load(path: Path) -> Ensemble:
 
     Raises SandglassError if it is missing, damaged, or does not fit its own header.
     """
-    return Ensemble(*checkpoints.load(path, Spec, shapes))
+    return checkpoints.load(path, Spec, shapes)

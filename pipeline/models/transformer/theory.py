@@ -28,7 +28,7 @@ import math
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -75,15 +75,7 @@ class Spec:
         return [self.width, *hidden, self.width]
 
 
-@dataclass(frozen=True)
-class Ensemble:
-    """R models: ``params`` with a leading replica axis, the frozen embedding ``table`` (inputs, width), and
-    the checkpoint's ``header`` (empty for a construction)."""
-
-    spec: Spec
-    params: dict[str, Tensor]
-    table: Tensor
-    header: dict[str, Any]
+Ensemble = checkpoints.Ensemble[Spec]
 
 
 def shapes(spec: Spec) -> dict[str, tuple[int, ...]]:
@@ -219,4 +211,4 @@ def load(path: Path) -> Ensemble:
 
     Raises SandglassError if it is missing, damaged, or does not fit its own header.
     """
-    return Ensemble(*checkpoints.load(path, Spec, shapes))
+    return checkpoints.load(path, Spec, shapes)

@@ -103,7 +103,7 @@ def _on_sentences(context: Inputs, model: Model, datasets: dict[str, pl.DataFram
     name = patterns(ensemble)[-1]
     ids = inputs(tokens, model.entry, model.depth, start=True)
     with torch.inference_mode():
-        _, recorded = FORWARD[type(ensemble)](
+        _, recorded = FORWARD[type(ensemble.spec)](
             ensemble.spec, ensemble.params, ensemble.table, ids, record=[name]
         )
     return metrics.stack_score(recorded[name], tokens).stack_argmax[:, 0].numpy()[kept]

@@ -29,7 +29,7 @@ COPY, HELD_OUT_COPY = "copy", "dev_copy"
 PROBES = (PROBE, TABLE_1_PROBE, LONG_PROBE)
 Ensemble = transformer.Ensemble | theory_transformer.Ensemble
 FORWARD: dict[type, Callable[..., Any]] = {
-    module.Ensemble: module.forward for module in (transformer, theory_transformer)
+    module.Spec: module.forward for module in (transformer, theory_transformer)
 }
 MAX_NUMBERS = 2**24  # in one tensor of a batch, attention weights or activations: 64 MB in float32
 LEAST = 1e-9  # probability
@@ -193,7 +193,7 @@ def patterns(model: Any) -> list[str]:
 
 def _forward(ensemble: Ensemble, ids: Tensor, record: list[str]) -> tuple[Tensor, dict[str, Tensor]]:
     """Return the logits and the activations named in ``record``, by the forward pass of the ensemble's own type."""
-    forward = FORWARD[type(ensemble)]
+    forward = FORWARD[type(ensemble.spec)]
     return forward(ensemble.spec, ensemble.params, ensemble.table, ids, record=record)
 
 
