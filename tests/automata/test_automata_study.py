@@ -17,6 +17,7 @@ from workspace import Workspace, load_study
 from pipeline.errors import SandglassError
 from pipeline.kit.verdicts import Gate
 from pipeline.languages import automata
+from pipeline.models.automata import gpt
 from pipeline.store import tables
 from pipeline.studies.automata import datasets, inputs, runs
 from pipeline.studies.automata.claims import STATEMENTS, depth, robustness, stabilisers, theory
@@ -138,6 +139,12 @@ def test_the_study_is_built(smoke_of: Callable[[str], Workspace]) -> None:
     moves = pl.read_parquet(data / "tables/automata/automata-objects/transitions.parquet")
     assert moves["automaton"].n_unique() == len(automata.TASKS) + 3
     assert (data / "report/study/automata.html").is_file()
+    # A checkpoint's arrays come in another order in every process; those of the table do not.
+    weights = pl.read_parquet(data / "tables/automata/automata-explorer/explorer.parquet")
+    for (_,), of in weights.filter(kind="trained").group_by("automaton"):
+        layers = int(of.filter(part="layers")["values"].item()[0])
+        named = gpt.shapes(gpt.Spec(layers, 1, 1, 1, "sin", 0.0, 1, 1))
+        assert of["part"].to_list() == [*named, "layers", "heads", "length", "accuracy"]
 
 
 def test_tasks_have_one_order() -> None:
