@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pipeline.audit import provenance
 from pipeline.audit.causes import Cause, Search
-from pipeline.engine import freshness, graph
+from pipeline.engine import freshness, graph, unchanged
 from pipeline.engine import snakemake as engines
 from pipeline.engine.repository import Difference, Repository, View
 from pipeline.params import Params
@@ -49,7 +49,7 @@ def find(view: View, params: Params) -> Changes:
     if isinstance(view, Repository) or at_work(view) is None:
         graph.write_structure(params)
     lock = provenance.read_lock()
-    found = Changes(differences=view.differences())
+    found = Changes(differences=_differences(view))
     jobs = graph.jobs(params)
     found.gone = sorted(set(lock) - {job.stage for job in jobs})
     finished = _finished(params)
@@ -63,6 +63,17 @@ def find(view: View, params: Params) -> Changes:
         if difference or because:
             causes = tuple(search.causes(job, difference)) if difference else ()
             found.jobs[job] = Change(job, causes, because)
+    return found
+
+
+def _differences(view: View) -> dict[str, Difference]:
+    """Return what DVC finds; nothing, without asking it, if no file was touched since it found nothing."""
+    now = unchanged.digest(Path())
+    if unchanged.remembered(Path(), now):
+        return {}
+    found = view.differences()
+    if not found and unchanged.digest(Path()) == now:
+        unchanged.remember(Path(), now)
     return found
 
 

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -56,14 +56,21 @@ class View:
     """The DVC repository at ``root`` as it stands, without a lock: for commands that only look."""
 
     def __init__(self, root: Path) -> None:
-        """Open the DVC repository at ``root``. Raises SandglassError if there is none."""
+        """Look at the DVC repository at ``root``, opened when it is first asked for what takes DVC.
+
+        What asks it raises SandglassError if there is none.
+        """
+        self._root = root.resolve()
+
+    @cached_property
+    def _repo(self) -> Repo:
         with _dvc():
-            self._repo = Repo(str(root))
-        self._root = Path(self._repo.root_dir)
+            return Repo(str(self._root))
 
     def close(self) -> None:
         """Close DVC's files."""
-        self._repo.close()
+        if "_repo" in self.__dict__:
+            self._repo.close()
 
     def differences(self) -> dict[str, Difference]:
         """Return, by stage, what differs from dvc.lock; stages without a difference are left out."""
@@ -121,7 +128,7 @@ class View:
 
     @property
     def _users(self) -> Path:
-        return Path(self._repo.tmp_dir) / "rwlock"
+        return self._root / ".dvc" / "tmp" / "rwlock"
 
     def unused(self) -> dict[Path, int]:
         """Return the bytes of each object in DVC's cache that neither dvc.lock nor a .dvc file here names."""

@@ -106,6 +106,20 @@ def test_why_two_changes_at_once_and_undone(built: Workspace) -> None:
     assert built.planned() == set()
 
 
+def test_why_sees_a_change_after_it_saw_none(built: Workspace) -> None:
+    """Once nothing was to do, DVC is not asked again until a file is touched."""
+    assert _pipeline(built, "why", "--check") == _pipeline(built, "why", "--check")
+    file = built.path / "data/tables/toy/toy-means/means.parquet"
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.chmod(0o644)
+    file.write_bytes(content)
+    assert built.run("python", "-m", "pipeline", "why", "--check").status == 1
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+    assert _pipeline(built, "why", "--check") == "nothing to do: everything is up to date\n"
+
+
 def test_why_a_parameter_shared_by_an_anchor(built: Workspace) -> None:
     file = built.path / TOY
     file.write_text(file.read_text().replace("steps: {smoke: 10, quick: 20", "steps: {smoke: 10, quick: 25"))
