@@ -126,7 +126,9 @@ def forward(
     R, d = params["head.W"].shape[0], spec.width
     _, B, T = ids.shape
     if spec.position == "learned" and T > spec.t_max:
-        raise SandglassError(f"an input of {T} tokens is longer than the {spec.t_max} positions of this model")
+        raise SandglassError(
+            f"an input of {T} tokens is longer than the {spec.t_max} positions of this model"
+        )
     flat = ids.expand(R, B, T).reshape(R, B * T)
     x = params["embed.W"].gather(1, flat[..., None].expand(-1, -1, d)).view(R, B, T, d)
     if spec.position == "learned":
@@ -135,7 +137,11 @@ def forward(
         x = x + sinusoids(T, d).to(x) / math.sqrt(d)
     x = _dropped(x, dropout, "embed").reshape(R, B * T, d)
     bias = _bias(spec, T).to(x)
-    turn = tuple(part.to(x) for part in _rotation(T, spec.width // spec.heads)) if spec.position == "rope" else None
+    turn = (
+        tuple(part.to(x) for part in _rotation(T, spec.width // spec.heads))
+        if spec.position == "rope"
+        else None
+    )
     recorded: dict[str, Tensor] = {}
     for layer in range(spec.layers):
         at = f"blocks.{layer}"
