@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 STRINGS, LONG, INPUTS = "flipflop-strings", "flipflop-long", "flipflop-inputs"
-BASE, LSTM, FACTORIAL, GENERATIVE = "flipflop-base", "flipflop-lstm", "flipflop-factorial", "flipflop-generative"
+BASE, LSTM, FACTORIAL, GENERATIVE = (
+    "flipflop-base",
+    "flipflop-lstm",
+    "flipflop-factorial",
+    "flipflop-generative",
+)
 MIXTURE, FRESH, EPOCHS = "flipflop-mixture", "flipflop-fresh", "flipflop-epochs"
 SINE, EMBED, EMBED_HALF = "flipflop-sin", "flipflop-emb01", "flipflop-emb05"
 SHARP = {"entropy": "flipflop-entropy", "l-infinity": "flipflop-linf", "l2": "flipflop-l2norm"}
