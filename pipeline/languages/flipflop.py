@@ -42,7 +42,7 @@ def sample(
     and uniform over ``symbols``. Shares are numbers, or (n,) for strings of several languages.
 
     >>> sample(np.random.default_rng(0), 1, 8, 0.5, 0.5).tolist()
-    [[0, 4, 0, 3, 1, 3, 1, 3]]
+    [[0, 4, 1, 4, 1, 4, 1, 4]]
     """
     _check_length(length)
     pairs = length // 2
