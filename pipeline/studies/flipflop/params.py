@@ -130,10 +130,15 @@ class Run(GridRunEntry):
 
 
 class Theory(TheoryEntry):
-    """A construction, executed for several numbers of symbols."""
+    """Constructions and closed forms, executed."""
 
-    symbols: Annotated[list[Annotated[int, Field(ge=2)]], Field(min_length=1)]
-    length: Annotated[int, Field(ge=2)]
+    module: Literal["machines", "lstm", "parser", "gadgets", "attention", "prediction", "addition"]
+    draws: Annotated[int, Field(ge=2, description="random inputs of each kind")]
+    lengths: Annotated[
+        list[Annotated[int, Field(ge=4, le=100_000, multiple_of=2)]],
+        Field(min_length=2, description="of random inputs, ascending"),
+    ]
+    short: Annotated[int, Field(ge=4, le=12, description="length up to which all strings are tried")]
 
 
 Experiment = ExperimentEntry
