@@ -1,7 +1,7 @@
 """Flip-flop languages FFL(T, p) and the flip-flop automaton (Liu 2024, sections 3.5.1.1 and 3.5.1.2).
 
 A string is T/2 pairs of an instruction (write, read, ignore) and a datum; the datum behind ``r`` is that of the most
-recent write. Token ids: w = 0, r = 1, i = 2, and the data symbols '0' = 3, '1' = 4, and on where there are more than two.
+recent write. Token ids: w = 0, r = 1, i = 2, and the data symbols '0' = 3, '1' = 4, and on where there are more.
 
 The automaton reads symbols 0 = no-op, 1 = "write 0", 2 = "write 1" (the code of figure 3.33) and has states 0, 1.
 """

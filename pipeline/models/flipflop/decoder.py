@@ -14,8 +14,8 @@ Names and shapes of parameters, without the replica axis (d = width, V = inputs,
 ``ln.w, .b``               (d,)
 ``head.W``                 (d, O)   and ``head.b`` (O,)
 
-``forward`` can record ``blocks.{l}.attn.pattern`` (R, B, H, T, T) and ``blocks.{l}.attn.norms`` (R, B, H, T), the length
-of what each head would add to the stream if it looked at one key alone, |W_O W_V v|.
+``forward`` can record ``blocks.{l}.attn.pattern`` (R, B, H, T, T) and ``blocks.{l}.attn.norms`` (R, B, H, T), the
+length of what each head would add to the stream if it looked at one key alone, |W_O W_V v|.
 """
 
 from __future__ import annotations
@@ -115,8 +115,8 @@ def forward(
 ) -> tuple[Float[Tensor, "R B T O"], dict[str, Tensor]]:
     """Return logits of all positions and the recorded activations.
 
-    ``ids`` with a replica axis of 1 gives every replica the same input. ``dropout`` has rates of ``embed``, ``attention``
-    and ``ffn``, and a generator for each replica.
+    ``ids`` with a replica axis of 1 gives every replica the same input. ``dropout`` has rates of ``embed``,
+    ``attention`` and ``ffn``, and a generator for each replica.
 
     Raises SandglassError for a name in ``record`` that this model does not have, or an input longer than its positions.
     """
@@ -125,7 +125,7 @@ def forward(
         raise SandglassError(f"cannot record {sorted(unknown)}; this model has: {', '.join(known)}")
     R, d = params["head.W"].shape[0], spec.width
     _, B, T = ids.shape
-    if spec.position == "learned" and T > spec.t_max:
+    if spec.position == "learned" and spec.t_max < T:
         raise SandglassError(
             f"an input of {T} tokens is longer than the {spec.t_max} positions of this model"
         )

@@ -1,11 +1,11 @@
-"""The model of Proposition 5: one layer, one head, no normalisation, one linear position coordinate (Liu 2024, 3.5.7.3).
+"""The model of Proposition 5 (Liu 2024, section 3.5.7.3): one layer and head, no normalisation, linear positions.
 
 v_t = [e(sigma_t); t / C] with t = 1, 2, ... and C the training length; scores <W_Q v_i, W_K v_j> / sqrt(d); then
 h = v + W_O (attended W_V v) and h + MLP(h) with ReLU, and a linear head. R models of one shape side by side.
 
 Names and shapes of parameters, without the replica axis (d = width, V = inputs, O = outputs): ``embed.W`` (V, d - 1),
-``attn.W_Q``, ``attn.W_K``, ``attn.W_V``, ``attn.W_O`` (d, d), ``mlp.W_in`` (d, 4d), ``mlp.b_in``, ``mlp.W_out`` (4d, d),
-``mlp.b_out``, ``head.W`` (d, O), ``head.b`` (O,).
+``attn.W_Q``, ``attn.W_K``, ``attn.W_V``, ``attn.W_O`` (d, d), ``mlp.W_in`` (d, 4d), ``mlp.b_in``, ``mlp.W_out``
+(4d, d), ``mlp.b_out``, ``head.W`` (d, O), ``head.b`` (O,).
 
 ``forward`` can record ``blocks.0.attn.pattern`` (R, B, 1, T, T) and ``blocks.0.attn.norms`` (R, B, 1, T), |W_O W_V v|.
 """

@@ -8,27 +8,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.errors import SandglassError
+from pipeline.languages import flipflop as language
+
+SYMBOLS = ("-", "0", "1")  # of the automaton: no-op, and what is written
 
 
 def encode(entry: dict[str, Any], *strings: str) -> NDArray[np.int64]:
-    """Return (B, T) what the model of a run reads for strings of numbers, separated by spaces.
+    """Return (B, T) what the model of a run reads for strings such as ``w1i0r``, of the automaton ``1--0-``.
 
-    Raises SandglassError for anything else.
+    Raises SandglassError for a symbol outside the alphabet, or strings of several lengths.
 
-    >>> encode({}, "1 2 3").tolist()
-    [[1, 2, 3]]
+    >>> encode({"task": "strings", "symbols": 2}, "w1r").tolist()
+    [[0, 4, 1]]
     """
-    try:
-        return np.array([[int(word) for word in text.split()] for text in strings], np.int64)
-    except ValueError:
-        shown = ", ".join(map(repr, strings[:3]))
-        raise SandglassError(f"cannot encode {shown}: expected numbers, as many in each string") from None
+    known = labels(entry, 0) if entry["task"] == "strings" else list(SYMBOLS)
+    rows = [text.replace(" ", "") for text in strings]
+    if bad := sorted({letter for row in rows for letter in row} - {*known}):
+        raise SandglassError(f"symbol {bad[0]!r} is not in the alphabet: {', '.join(known)}")
+    if len({len(row) for row in rows}) > 1:
+        raise SandglassError("inputs have different lengths")
+    return np.array([[known.index(letter) for letter in row] for row in rows], np.int64)
 
 
 def labels(entry: dict[str, Any], outputs: int) -> list[str]:
-    """Return what each output stands for.
+    """Return what each output stands for: tokens, or states of the automaton.
 
-    >>> labels({}, 2)
+    >>> labels({"task": "automaton"}, 2)
     ['0', '1']
     """
-    return [str(number) for number in range(outputs)]
+    if entry["task"] == "automaton":
+        return ["0", "1"]
+    return [*language.NAMES[: language.DATA], *map(str, range(entry["symbols"]))]

@@ -1,14 +1,17 @@
-"""From sequences to training jobs."""
+"""From held-out sets to training jobs; training sequences are made at every step (Liu 2024, section 3.5.6.2)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pipeline.errors import SandglassError
+from pipeline.languages import flipflop as language
 from pipeline.training.core import Header
 from schemas.flipflop.datasets import SCHEMA as DATASET_SCHEMA
+from schemas.flipflop.datasets import matrix
 
 if TYPE_CHECKING:
     import polars as pl
@@ -19,29 +22,60 @@ __all__ = ["DATASET_SCHEMA", "prepare"]
 
 
 def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[str, np.ndarray], np.ndarray]:
-    """Return header, data and frozen embedding table of the training job of one member of a run.
+    """Return header, held-out data and an empty embedding table of the training job of one member of a run.
 
-    Raises SandglassError if the width does not hold one-hot symbols.
+    Raises SandglassError if the dataset is of another task, number of symbols or length than the run.
     """
-    symbols = int(frame["symbols"][0])
-    if entry.width < symbols:
-        raise SandglassError(f"width {entry.width} is less than the {symbols} symbols of {entry.dataset}")
-    tokens = np.array(frame["tokens"].to_list(), np.int16)[None]  # of one corpus
-    data = {
-        "ids": tokens[..., :-1],
-        "targets": tokens[..., 1:],
-        "lengths": np.full(tokens.shape[:2], tokens.shape[2] - 1, np.int16),
+    own = (entry.task, entry.symbols, entry.length)
+    there = sorted(set(frame.select("task", "symbols", "length").iter_rows()))
+    if own not in there:
+        raise SandglassError(
+            f"dataset {entry.dataset} has no {entry.task} of {entry.symbols} symbols and {entry.length} tokens; it "
+            f"has (task, symbols, tokens): {', '.join(map(str, there))}"
+        )
+    frame = frame.filter(length=entry.length)
+    names = frame["set"].unique(maintain_order=True).to_list()
+    data = {f"held.{name}": matrix(frame.filter(set=name).head(entry.online)["tokens"]) for name in names}
+    header = Header.grid(entry, seed, _spec(entry), _settings(entry, names, seed))
+    count, k = len(header.corpus), entry.data_seeds
+    if k:
+        grid = range(count)
+        header = replace(header, streams=[i % k for i in grid], orders=[i // k % k for i in grid])
+    if entry.epochs > 1:
+        header = replace(header, corpus=list(header.streams or []))
+    return header, data, np.zeros((1, 1), np.float32)
+
+
+def _settings(entry: Run, names: list[str], seed: int) -> dict[str, Any]:
+    sharpen = None
+    if entry.sharpen is not None and entry.layers is not None:
+        sharpen = entry.sharpen.model_dump()
+        sharpen["layers"] = entry.layers if entry.sharpen.layers == "all" else 1
+    shares = [[p] if entry.task == "automaton" else list(language.halves(p)) for p in entry.train]
+    return {
+        "task": entry.task,
+        "length": entry.length,
+        "shares": shares,
+        "symbols": entry.symbols,
+        "loss": entry.loss,
+        "sequences": entry.steps * entry.batch // entry.epochs,
+        "pool": [seed, entry.study, entry.stream, entry.batch] if entry.epochs > 1 else None,
+        "dropout": entry.dropout.model_dump(),
+        "sharpen": sharpen,
+        "steps": entry.steps,
+        "held": names,
     }
-    spec = {
-        "block": "gpt", "layers": entry.layers, "heads": 1, "width": entry.width, "ffn": entry.width,
-        "attention": "learned", "position": "none", "t_max": tokens.shape[2], "inputs": symbols,
-        "outputs": symbols,
-    }  # fmt: skip
-    header = Header(
-        model=entry.model, spec=spec, objective=entry.objective,
-        settings={"weight": 0.0, "prefix_first": False}, seed=seed, study=entry.study, stream=entry.stream,
-        corpus=[0] * entry.replicas, lr=[entry.lr] * entry.replicas, steps=entry.steps, batch=entry.batch,
-        schedule=entry.schedule, betas=list(entry.betas), eps=entry.eps, clip=entry.clip,
-        precision=entry.precision, log_every=entry.log_every,
-    )  # fmt: skip
-    return header, data, np.eye(symbols, entry.width, dtype=np.float32)
+
+
+def _spec(entry: Run) -> dict[str, Any]:
+    automaton = entry.task == "automaton"
+    ends = {
+        "inputs": 3 if automaton else language.DATA + entry.symbols,
+        "outputs": 2 if automaton else language.DATA + entry.symbols,
+    }
+    if entry.model == "automata/lstm":
+        return {"embed": entry.embed, "width": entry.width} | ends
+    if entry.position == "linear":
+        return {"width": entry.width, "scale": entry.length} | ends
+    shape = {name: getattr(entry, name) for name in ("layers", "heads", "width", "position", "activation")}
+    return shape | {"t_max": entry.length} | ends

@@ -1,11 +1,12 @@
 """Flip-flop language modelling and simulation, on fresh sequences at every step (Liu 2024, section 3.5).
 
-Settings: ``task``, ``strings`` (FFL, five tokens) or ``automaton`` (symbols to states); ``length``; ``shares``, a list of
-(p_write, p_read) of which each sequence draws one (of the automaton (p_noop,)); ``symbols``, data symbols; ``loss``,
-``clean`` (the token behind each r) or ``generative`` (every next token); ``sequences``, what counts as an epoch; ``pool``,
-null or the (seed, study, stream, batch) of another job whose fresh ``sequences`` are used again in every epoch;
-``dropout``, rates by place; ``sharpen``, null or ``kind`` (entropy, l2, linf), ``weight``, ``schedule`` (constant, linear,
-oscillating), ``start`` (a step), ``layers`` (how many, from the first) and ``heads``; ``steps`` of the training.
+Settings: ``task``, ``strings`` (FFL, five tokens) or ``automaton`` (symbols to states); ``length``; ``shares``, a list
+of (p_write, p_read) of which each sequence draws one (of the automaton (p_noop,)); ``symbols``, data symbols; ``loss``,
+``clean`` (the token behind each r) or ``generative`` (every next token); ``sequences``, what counts as an epoch;
+``pool``, null or the (seed, study, stream, batch) of another job whose fresh ``sequences`` are used again in every
+epoch; ``dropout``, rates by place; ``sharpen``, null or ``kind`` (entropy, l2, linf), ``weight``, ``schedule``
+(constant, linear, oscillating), ``start`` (a step) and ``layers`` (how many, from the first); ``steps`` of the
+training; ``held``, the names of the held-out sets.
 
 Data of the job: ``held.<set>`` (N, T), on which the share of wrong reads (of the automaton: wrong states) is evaluated.
 
