@@ -18,13 +18,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from pipeline.languages import stories
+from pipeline.languages import flipflop as language
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
 Forward = Callable[..., tuple[Tensor, dict[str, Tensor]]]
-PARTICIPLES = [stories.NUMBERS[participle] for _, participle in stories.VERBS]
+PARTICIPLES = [language.NUMBERS[participle] for _, participle in language.VERBS]
 
 
 class Objective:
@@ -46,8 +46,8 @@ class Objective:
     ) -> dict[str, np.ndarray]:
         """Return ``ids`` (R, B, T), int64, filled up with -1 behind the end of a story."""
         settings = self.settings
-        bounds = tuple(settings["lengths"]), tuple(settings["p_ignore"])
-        told = [stories.sample(rng(), len(chosen), *bounds) for rng, chosen in zip(rngs, selections, strict=True)]
+        bounds = settings["lengths"], settings["p_ignore"]
+        told = [language.sample_stories(rng(), len(chosen), *bounds) for rng, chosen in zip(rngs, selections, strict=True)]
         longest = max(len(story) for part in told for story in part)
         ids = np.full((len(told), len(selections[0]), longest), -1, np.int64)
         for r, part in enumerate(told):
