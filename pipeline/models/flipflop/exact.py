@@ -140,7 +140,9 @@ class Parser:
         found[..., 4], found[..., 5] = 1, at
         return found.astype(dtype)
 
-    def flags(self, tokens_NxT: Ints, dtype: type = np.float64, hard: bool = False, causal: bool = True) -> NDArray:
+    def flags(
+        self, tokens_NxT: Ints, dtype: type = np.float64, hard: bool = False, causal: bool = True
+    ) -> NDArray:
         """Return f_1(x) (N, T, 7): the last coordinate is 1 at a write and behind it."""
         x = self.embed(tokens_NxT, dtype)
         first = self.blocks[0]

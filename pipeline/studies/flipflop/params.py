@@ -138,8 +138,12 @@ class StoryRun(GridRunEntry):
     layers: Positive
     heads: Positive
     width: Positive
-    position: Literal["sin", "alibi", "rope", "none"] = Field(description="longer stories than in training are read")
-    lengths: Annotated[list[Length], Field(min_length=2, max_length=2, description="shortest, longest string")]
+    position: Literal["sin", "alibi", "rope", "none"] = Field(
+        description="longer stories than in training are read"
+    )
+    lengths: Annotated[
+        list[Length], Field(min_length=2, max_length=2, description="shortest, longest string")
+    ]
     p_ignore: Annotated[list[Probability], Field(min_length=2, max_length=2, description="least, most")]
 
 

@@ -52,7 +52,9 @@ def _stories(
     entry: StoryRun, frame: pl.DataFrame, seed: int
 ) -> tuple[Header, dict[str, np.ndarray], np.ndarray]:
     """Return the same of models that read stories; the dataset's strings, told in the source's words, are held out."""
-    held = [language.words_of(language.told(tokens, language.PUBLISHED)) for tokens in frame["tokens"].to_list()]
+    held = [
+        language.words_of(language.told(tokens, language.PUBLISHED)) for tokens in frame["tokens"].to_list()
+    ]
     ids = np.full((len(held), max(map(len, held))), -1, np.int16)
     for row, story in zip(ids, held, strict=True):
         row[: len(story)] = story

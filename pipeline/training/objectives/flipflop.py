@@ -10,7 +10,7 @@ training; ``held``, the names of the held-out sets.
 
 Data of the job: ``held.<set>`` (N, T), on which the share of wrong reads (of the automaton: wrong states) is evaluated.
 
-Metrics: ``loss``, with the penalty; ``cross_entropy`` without it; ``error_<set>``.
+Metrics: ``loss``, with the penalty; ``cross_entropy`` without it; ``accuracy`` on the batch; ``error_<set>``.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Objective:
     """Batches and losses of one run."""
 
     l2 = 0.0
-    metrics = ("loss", "cross_entropy")
+    metrics = ("loss", "accuracy", "cross_entropy")
 
     def __init__(self, data: dict[str, np.ndarray], settings: dict[str, Any]) -> None:
         self.settings = settings
@@ -109,7 +109,8 @@ class Objective:
             kind = self.settings["sharpen"]["kind"]
             values = torch.stack([penalty(kind, recorded[name]) for name in names])
             total = plain + weight * values.mean(0)
-        return {"loss": total, "cross_entropy": plain}
+        right = (logits.detach().argmax(-1) == labels).sum((1, 2))
+        return {"loss": total, "accuracy": right / asked, "cross_entropy": plain}
 
     def evaluate(self, forward: Forward, held: dict[str, Tensor]) -> dict[str, Float[Tensor, " R"]]:
         """Return the share of wrong answers on each held-out set per replica."""

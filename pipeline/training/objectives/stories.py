@@ -47,7 +47,10 @@ class Objective:
         """Return ``ids`` (R, B, T), int64, filled up with -1 behind the end of a story."""
         settings = self.settings
         bounds = settings["lengths"], settings["p_ignore"]
-        told = [language.sample_stories(rng(), len(chosen), *bounds) for rng, chosen in zip(rngs, selections, strict=True)]
+        told = [
+            language.sample_stories(rng(), len(chosen), *bounds)
+            for rng, chosen in zip(rngs, selections, strict=True)
+        ]
         longest = max(len(story) for part in told for story in part)
         ids = np.full((len(told), len(selections[0]), longest), -1, np.int64)
         for r, part in enumerate(told):

@@ -29,7 +29,9 @@ P_IGNORE = 0.8
 WORDS_AT_ONCE = 8000  # of a forward pass
 
 Scores = NDArray[np.float64]  # (R, N, K) of R models, N prompts and K candidates
-First = NDArray[np.int64] | None  # (R, N): which candidate leads all words, -1 for none; None where there are no others
+First = (
+    NDArray[np.int64] | None
+)  # (R, N): which candidate leads all words, -1 for none; None where there are no others
 
 
 class Predictor(Protocol):
@@ -47,7 +49,11 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
     """Return the accuracy of every predictor by length of the string, and comparisons of the models."""
     rows: list[dict[str, Any]] = []
     with one_thread():
-        for predictor in (*_rules(context.entry.ngrams), *_standins(context), *_pretrained(context.entry.pretrained)):
+        for predictor in (
+            *_rules(context.entry.ngrams),
+            *_standins(context),
+            *_pretrained(context.entry.pretrained),
+        ):
             rows += answers(predictor, *_strings(context))
     table = pl.DataFrame(rows, infer_schema_length=None)
     return {
@@ -118,7 +124,9 @@ class Oracle:
     def score(self, prompts: Sequence[str], candidates: Sequence[str]) -> tuple[Scores, First]:
         """Return 1 for the state of the last sentence whose subject is the person who writes, else 0."""
         who = f"{language.PUBLISHED.writer} "
-        states = [next(s for s in reversed(sentences(text)) if s.startswith(who)).split()[-1] for text in prompts]
+        states = [
+            next(s for s in reversed(sentences(text)) if s.startswith(who)).split()[-1] for text in prompts
+        ]
         return np.array([[[float(state == each) for each in candidates] for state in states]]), None
 
 
@@ -213,14 +221,18 @@ class Pretrained:
     def __init__(self, folder: Path, transformers: Any) -> None:
         self.name = folder.name
         self.tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
-        self.model = transformers.AutoModelForCausalLM.from_pretrained(str(folder), local_files_only=True).eval()
+        self.model = transformers.AutoModelForCausalLM.from_pretrained(
+            str(folder), local_files_only=True
+        ).eval()
         self.n_params: int | None = sum(each.numel() for each in self.model.parameters())
         self.most = getattr(self.model.config, "max_position_embeddings", None)
 
     def score(self, prompts: Sequence[str], candidates: Sequence[str]) -> tuple[Scores, First]:
         """Return the logits of the first token of " on" and " off" behind each prompt; NaN where a prompt is longer than
         what the model reads."""
-        numbers = [self.tokenizer(f" {each}", add_special_tokens=False)["input_ids"][0] for each in candidates]
+        numbers = [
+            self.tokenizer(f" {each}", add_special_tokens=False)["input_ids"][0] for each in candidates
+        ]
         found = np.full((1, len(prompts), len(candidates)), np.nan)
         place = np.full((1, len(prompts)), -1)
         for n, text in enumerate(prompts):
@@ -266,7 +278,9 @@ def _contrasts(context: Inputs, table: pl.DataFrame) -> Iterator[contrasts.Row]:
         known = table.filter(kind=kind).sort("n_params", "model", "replica", "length").drop_nulls("accuracy")
         means: list[tuple[str, np.ndarray]] = []
         for (model,), rows in known.group_by("model", maintain_order=True):
-            accuracy = np.array([part["accuracy"].to_list() for _, part in rows.group_by("replica", maintain_order=True)])
+            accuracy = np.array(
+                [part["accuracy"].to_list() for _, part in rows.group_by("replica", maintain_order=True)]
+            )
             lost = accuracy[:, -1] - accuracy[:, 0]
             yield from _row(context, f"{kind} {model}, longest - shortest", lost)
             means.append((str(model), accuracy.mean(1)))

@@ -66,7 +66,14 @@ def _ngrams(context: Inputs) -> Iterator[dict[str, Any]]:
                 sampled = float((exact.ngram_guess(tokens, n)[:, :-1][at] != bits).mean())
             law = language.halves(p)
             error = exact.ngram_error(n, LENGTH, float(law[0]), float(law[1]))
-            yield {"n": n, "set": name, "length": LENGTH, "error": error, "sampled": sampled, "reads": int(at.sum())}
+            yield {
+                "n": n,
+                "set": name,
+                "length": LENGTH,
+                "error": error,
+                "sampled": sampled,
+                "reads": int(at.sum()),
+            }
 
 
 def _scores() -> Iterator[dict[str, Any]]:

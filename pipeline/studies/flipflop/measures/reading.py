@@ -46,7 +46,9 @@ class Config:
     def forward(self, tokens: NDArray[np.integer], record: tuple[str, ...] = ()) -> tuple[torch.Tensor, Any]:
         """Return logits (R, N, T, V) of the models on inputs (N, T), and what was recorded."""
         params = {
-            name: value[self.replicas] for name, value in self.ensemble.params.items() if not name.startswith("step")
+            name: value[self.replicas]
+            for name, value in self.ensemble.params.items()
+            if not name.startswith("step")
         }
         ids = torch.from_numpy(tokens.astype(np.int64))[None]
         more = {"record": record} if record else {}

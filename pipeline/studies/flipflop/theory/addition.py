@@ -29,16 +29,26 @@ def check(entry: Theory, key: str, seed: int) -> pl.DataFrame:
 def _random(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     count = 1250 * entry.draws
     digits = rng.integers(0, 10, (2, count, PLACES + 1))
-    digits *= np.arange(PLACES + 1) < rng.integers(1, PLACES + 1, (2, count, 1))  # of 1 to 20 places, units first
+    digits *= np.arange(PLACES + 1) < rng.integers(
+        1, PLACES + 1, (2, count, 1)
+    )  # of 1 to 20 places, units first
     carry = exact.carries(*digits)
     size = f"{count} random pairs of up to {PLACES} digits"
     before = np.concatenate([np.zeros((count, 1), int), carry[:, :-1]], 1)
     said = (digits.sum(0) + before) % 10
     place = [10**i for i in range(PLACES + 1)]
-    numbers = [[sum(d * p for d, p in zip(row, place, strict=True)) for row in part.tolist()] for part in (*digits, said)]
+    numbers = [
+        [sum(d * p for d, p in zip(row, place, strict=True)) for row in part.tolist()]
+        for part in (*digits, said)
+    ]
     wrong = [a + b != total for a, b, total in zip(*numbers, strict=True)]
     yield row(
-        "carries.sums", "Sums with the state of a flip-flop as carry: wrong ones", size, exceptions(wrong), "<=", 0
+        "carries.sums",
+        "Sums with the state of a flip-flop as carry: wrong ones",
+        size,
+        exceptions(wrong),
+        "<=",
+        0,
     )
     total = digits.sum(0)
     plain = np.concatenate([np.zeros((count, 1), int), (total[:, :-1] >= 10).astype(int)], 1)

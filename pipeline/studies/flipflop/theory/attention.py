@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from pipeline.studies.flipflop.params import Theory
 
 PROPOSITION_4, PROPOSITION_5 = SOURCE.format(".7.2, Proposition 4"), SOURCE.format(".7.3, Proposition 5")
-TRANSPOSES = {"source": SOURCE.format(".7.3, equations 3.8 and 3.9"), "erratum": ERRATUM.format("equation-3.8")}
+TRANSPOSES = {
+    "source": SOURCE.format(".7.3, equations 3.8 and 3.9"),
+    "erratum": ERRATUM.format("equation-3.8"),
+}
 CHAPTER_4, CHAPTER_5 = "chapter 5.5", "chapter 5.6"
 FAR = 10**7  # the length below which a term that is not 0 has to be found out
 
@@ -45,7 +48,10 @@ def _dilution(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any
         "prop-4.bound", "The largest weight is at most exp(2σ) over exp(2σ) + T - 1: largest excess",
         f"{draws} draws, d up to 8, T up to 200, σ up to 3", largest(excess), "<=", 1e-12, source=PROPOSITION_4,
     )  # fmt: skip
-    loose = [exact.largest_weight(*tight(sigma, 200, 4)) - exact.most_weight(0.9 * sigma, 200) for sigma in (1.0, 3.0)]
+    loose = [
+        exact.largest_weight(*tight(sigma, 200, 4)) - exact.most_weight(0.9 * sigma, 200)
+        for sigma in (1.0, 3.0)
+    ]
     yield row(
         "prop-4.less", "With nine tenths of σ in its place the bound is broken: smaller excess of two", "T = 200",
         min(loose) if not np.isnan(loose).any() else math.nan, ">=", 1e-6, source=CHAPTER_4 + ", control",

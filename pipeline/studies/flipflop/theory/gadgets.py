@@ -39,7 +39,9 @@ def _memories(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any
     for states in (2, 3, 5):
         table = np.array([[q, *range(states)] for q in range(states)])
         known = type(automaton("memory2"))(f"memory{states}", table, states - 1, (), ())
-        cases = [("random", rng.integers(0, states + 1, (entry.draws, length))) for length in entry.lengths[:2]]
+        cases = [
+            ("random", rng.integers(0, states + 1, (entry.draws, length))) for length in entry.lengths[:2]
+        ]
         sparse = rng.integers(1, states + 1, (entry.draws, entry.lengths[0]))
         cases += [("sparse", np.where(rng.random(sparse.shape) < 0.1, sparse, 0))]
         short = min(entry.short // 2, 4 if states == 5 else 6)
@@ -65,7 +67,9 @@ def first_miss(C: int, weight: float) -> tuple[int, int]:
     scores = (x @ head.Q) @ (x @ head.K).T
     lead = scores[:, 0] - np.diagonal(scores)
     scale = np.abs(scores).max() * 1e-12
-    return int(np.flatnonzero(lead[1:] < -scale)[0]) + 2, int(np.flatnonzero(np.abs(lead[1:]) <= scale)[0]) + 2
+    return int(np.flatnonzero(lead[1:] < -scale)[0]) + 2, int(
+        np.flatnonzero(np.abs(lead[1:]) <= scale)[0]
+    ) + 2
 
 
 def _reach() -> Iterator[dict[str, Any]]:
@@ -128,5 +132,3 @@ def _hard(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
         f"T = 2, {', '.join(map(str, entry.lengths[:2]))}", largest(*excess), "<=", 1e-12,
         source=LEMMA.format(".1, Lemma 13"),
     )  # fmt: skip
-
-

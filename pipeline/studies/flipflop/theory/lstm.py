@@ -54,7 +54,9 @@ def check(entry: Theory, key: str, seed: int) -> pl.DataFrame:
 
 def _rows(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     margins = []
-    cases = [((f"all-{length}",), language.enumerate_strings(length)) for length in range(4, entry.short + 1, 2)]
+    cases = [
+        ((f"all-{length}",), language.enumerate_strings(length)) for length in range(4, entry.short + 1, 2)
+    ]
     for length in entry.lengths:  # all laws side by side: a pass takes as long as its strings are
         drawn = [language.sample(rng, entry.draws, length, *law) for law in LAWS.values()]
         cases.append((tuple(f"ffl-{name}.{length}" for name in LAWS), np.concatenate(drawn)))

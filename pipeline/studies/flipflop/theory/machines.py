@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from pipeline.studies.flipflop.params import Theory
 
 MONOID, LANGUAGE = SOURCE.format(".1.1"), SOURCE.format(".1.2, Figure 3.23")
-PRINTED = np.array([[0, 0, 0], [1, 1, 1], [0, 1, 2]])  # rows f, columns g: f after g, of write 0, write 1, keep
+PRINTED = np.array(
+    [[0, 0, 0], [1, 1, 1], [0, 1, 2]]
+)  # rows f, columns g: f after g, of write 0, write 1, keep
 Table = np.ndarray
 LAWS = {"0.8": (0.1, 0.1), "0.98": (0.01, 0.01), "0.1": (0.45, 0.45)}
 

@@ -28,11 +28,19 @@ HORIZON = 64  # of the checks of longer strings
 def check(entry: Theory, key: str, seed: int) -> pl.DataFrame:
     """Return rows of `schemas.theory.Theory` on Proposition 3."""
     rng = stream(seed, entry.study, key)
-    made = [*_all(entry), *_random(entry, rng), *_longer(entry, rng), *_printed(entry, rng), *_precision(entry, rng)]
+    made = [
+        *_all(entry),
+        *_random(entry, rng),
+        *_longer(entry, rng),
+        *_printed(entry, rng),
+        *_precision(entry, rng),
+    ]
     return theory.rows(entry.study, key, HERE, made)
 
 
-def read(known: exact.Parser, tokens_NxT: np.ndarray, **how: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def read(
+    known: exact.Parser, tokens_NxT: np.ndarray, **how: Any
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return, at all reads, whether the parser is wrong, its output's distance from the bit, and that before rounding."""
     out, raw = known(tokens_NxT, **how)
     at = tokens_NxT[:, :-1] == language.READ
@@ -160,7 +168,9 @@ def _printed(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]
         where = np.argwhere(tokens[:, :-1] == language.READ)[first] if first >= 0 else None
         shown = ""
         if where is not None:
-            string = " ".join("wri01"[token] for token in tokens[where[0], max(0, where[1] - 12) : where[1] + 1])
+            string = " ".join(
+                "wri01"[token] for token in tokens[where[0], max(0, where[1] - 12) : where[1] + 1]
+            )
             shown = f"the first wrong answer is behind '{string}', at token {where[1] + 1} of its string"
         yield row(
             f"{erratum}.printed", f"{printed}: share of reads that are wrong", size, share(bad, output), ">=", 0.01,

@@ -57,7 +57,9 @@ def _exactly(entry: Theory) -> Iterator[dict[str, Any]]:
             off.append(abs(least - exact.ngram_error(n, entry.short, *law)))
             said = exact.ngram_guess(tokens, n)[:, :-1] != tokens[:, 1:].astype(int) - language.DATA
             read = tokens[:, :-1] == language.READ
-            guess.append(abs((weight[:, None] * (said & read)).sum() / (weight[:, None] * read).sum() - least))
+            guess.append(
+                abs((weight[:, None] * (said & read)).sum() / (weight[:, None] * read).sum() - least)
+            )
         size = f"n = 1 to {entry.short - 1}, all {len(tokens)} strings of {entry.short} tokens"
         yield row(
             f"ngram.exact.{name}", f"On FFL({name}) the least error of a predictor of n tokens is half of p_i to the "
@@ -123,12 +125,13 @@ def _counts() -> Iterator[dict[str, Any]]:
     """Yield what the printed number of reads says of the number of sequences: A1 of chapter 3.11."""
     printed, mean, spread = 353875, 1 + 254 * 0.01, math.sqrt(254 * 0.01 * 0.99)
     about = {"erratum": ERRATUM.format("evaluation-size")}
-    for form, sequences, comparison, bound in (("printed", 300_000, ">=", 100), ("corrected", 100_000, "<=", 3)):
+    for form, sequences, comparison, bound in (
+        ("printed", 300_000, ">=", 100),
+        ("corrected", 100_000, "<=", 3),
+    ):
         off = abs(printed - sequences * mean) / (spread * math.sqrt(sequences))
         yield row(
             f"evaluation-size.{form}", f"{printed} reads in {sequences} sequences of FFL(0.98): standard deviations from "
             "what is expected", f"{sequences * mean:.0f} reads expected", off, comparison, bound, form=form,
             source=SOURCE.format(".2 and 3.5.6.2"), **about,
         )  # fmt: skip
-
-
