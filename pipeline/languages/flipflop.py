@@ -4,15 +4,23 @@ A string is T/2 pairs of an instruction (write, read, ignore) and a datum; the d
 recent write. Token ids: w = 0, r = 1, i = 2, and the data symbols '0' = 3, '1' = 4, and on where there are more.
 
 The automaton reads symbols 0 = no-op, 1 = "write 0", 2 = "write 1" (the code of figure 3.33) and has states 0, 1.
+
+Told in English (section 3.5.6.2.1, figure 3.23c), a write says that somebody turns a thing on or off, an ignored pair that
+somebody else does something with one of two objects, and a read that the thing is turned on or off. Words are tokens then,
+and so is the full stop. Stories for training have other people, things and objects than the source's: of its words
+(`HELD_OUT`) none has more than one.
 """
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from pipeline.errors import SandglassError
 
 WRITE, READ, IGNORE, DATA = 0, 1, 2, 3  # DATA: the first data symbol
 NAMES = ("w", "r", "i", "0", "1")
@@ -193,3 +201,93 @@ def _check_length(length: int) -> None:
 
 def _refuse(name: str) -> int:
     raise ValueError(f"{name!r} is none of the tokens {', '.join(NAMES)}")
+
+
+# --- stories (section 3.5.6.2.1) ---------------------------------------------------------------------
+
+STATES = ("off", "on")
+PEOPLE = ("Alice", "Bob", "Carol", "David", "Emma", "Frank", "Grace", "Henry")
+THINGS = ("light", "lamp", "fan", "heater", "radio", "oven", "printer", "kettle")
+VERBS = (("turns", "turned"), ("switches", "switched"))
+ACTIONS = ("eats", "sees", "buys", "draws")
+OBJECTS = ("banana", "apple", "pear", "plum", "egg", "onion", "lemon", "melon")
+HELD_OUT = ("Alice", "Bob", "light", "banana", "apple")
+STOP = "."
+WORDS = (
+    STOP, "The", "the", "is", "a", "an", *STATES, *PEOPLE, *THINGS, *itertools.chain(*VERBS), *ACTIONS, *OBJECTS,
+)  # fmt: skip
+NUMBERS = {word: number for number, word in enumerate(WORDS)}
+
+
+@dataclass(frozen=True)
+class Cast:
+    """Who writes and who distracts, what is turned, with which verb (present, participle), and the two objects."""
+
+    writer: str
+    other: str
+    thing: str
+    verb: tuple[str, str]
+    action: str
+    objects: tuple[str, str]
+
+
+PUBLISHED = Cast("Alice", "Bob", "light", ("turns", "turned"), "eats", ("banana", "apple"))
+
+
+def cast(rng: np.random.Generator) -> Cast:
+    """Return a random cast with at most one of the words that are held out."""
+    while True:
+        writer, other = rng.choice(PEOPLE, 2, replace=False).tolist()
+        first, second = rng.choice(OBJECTS, 2, replace=False).tolist()
+        thing, verb, action = (
+            THINGS[int(rng.integers(len(THINGS)))], VERBS[int(rng.integers(len(VERBS)))],
+            ACTIONS[int(rng.integers(len(ACTIONS)))],
+        )  # fmt: skip
+        if sum(word in HELD_OUT for word in (writer, other, thing, first, second)) <= 1:
+            return Cast(writer, other, thing, verb, action, (first, second))
+
+
+def told(tokens_T: Sequence[int] | NDArray[np.integer], who: Cast, asks: bool = False) -> str:
+    """Return a string as a story; one that ``asks`` ends where the last state would stand.
+
+    >>> told(from_text("w1i0r1"), PUBLISHED)
+    'Alice turns the light on. Bob eats a banana. The light is turned on.'
+    >>> told(from_text("w1i1r1"), PUBLISHED, asks=True)
+    'Alice turns the light on. Bob eats an apple. The light is turned'
+    """
+    sentences = []
+    for instruction, symbol in zip(tokens_T[::2], tokens_T[1::2], strict=True):
+        bit = int(symbol) - DATA
+        if instruction == WRITE:
+            sentences.append(f"{who.writer} {who.verb[0]} the {who.thing} {STATES[bit]}")
+        elif instruction == READ:
+            sentences.append(f"The {who.thing} is {who.verb[1]} {STATES[bit]}")
+        else:
+            what = who.objects[bit]
+            sentences.append(f"{who.other} {who.action} {'an' if what[0] in 'aeiou' else 'a'} {what}")
+    text = f"{STOP} ".join(sentences) + STOP
+    return text.rsplit(" ", 1)[0] if asks else text
+
+
+def sample_stories(
+    rng: np.random.Generator, n: int, lengths: Sequence[int], p_ignore: Sequence[float]
+) -> list[list[int]]:
+    """Return n stories as numbers of words, each with a cast of its own.
+
+    Their strings have one even length; it and each share of ignored pairs are uniform between two values.
+    """
+    length = 2 * int(rng.integers(lengths[0] // 2, lengths[1] // 2 + 1))
+    strings = sample(rng, n, length, *halves(rng.uniform(*p_ignore, size=n)))
+    return [words_of(told(string, cast(rng))) for string in strings.tolist()]
+
+
+def words_of(text: str) -> list[int]:
+    """Return the numbers of the words. Raises SandglassError for a word that is in no story.
+
+    >>> [WORDS[number] for number in words_of("The lamp is turned on.")]
+    ['The', 'lamp', 'is', 'turned', 'on', '.']
+    """
+    words = text.replace(STOP, f" {STOP}").split()
+    if unknown := [word for word in words if word not in NUMBERS]:
+        raise SandglassError(f"no story has the word {unknown[0]!r}; there are: {' '.join(WORDS)}")
+    return [NUMBERS[word] for word in words]

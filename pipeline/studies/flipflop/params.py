@@ -64,7 +64,7 @@ class Sharpen(Strict):
     layers: Literal["all", "first"]
 
 
-class Run(GridRunEntry):
+class StringRun(GridRunEntry):
     """Models of one configuration; their data are fresh at every step unless ``epochs`` is above 1."""
 
     family: Literal[
@@ -129,6 +129,27 @@ class Run(GridRunEntry):
         return self
 
 
+class StoryRun(GridRunEntry):
+    """Language models of stories, which stand in for pretrained ones (E16)."""
+
+    task: Literal["stories"]
+    weight_decay: Annotated[float, Field(ge=0)]
+    warmup: Annotated[int, Field(ge=0)]
+    layers: Positive
+    heads: Positive
+    width: Positive
+    position: Literal["sin", "alibi", "rope", "none"] = Field(
+        description="longer stories than in training are read"
+    )
+    lengths: Annotated[
+        list[Length], Field(min_length=2, max_length=2, description="shortest, longest string")
+    ]
+    p_ignore: Annotated[list[Probability], Field(min_length=2, max_length=2, description="least, most")]
+
+
+Run = Annotated[StringRun | StoryRun, Field(discriminator="task")]
+
+
 class Theory(TheoryEntry):
     """Constructions and closed forms, executed."""
 
@@ -141,7 +162,23 @@ class Theory(TheoryEntry):
     short: Annotated[int, Field(ge=4, le=12, description="length up to which all strings are tried")]
 
 
-Experiment = ExperimentEntry
+class LanguageModels(ExperimentEntry):
+    """E16: the light switch."""
+
+    module: Literal["language_models"]
+    ngrams: list[Positive] = Field(description="tokens that n-gram predictors see")
+    pretrained: str | None = Field(
+        description="folder with a folder for each pretrained model, as Hugging Face keeps them; null: none is there"
+    )
+
+
+class Other(ExperimentEntry):
+    """All other experiments."""
+
+    module: Literal["recurrent", "errors", "theory", "addition"]
+
+
+Experiment = Annotated[LanguageModels | Other, Field(discriminator="module")]
 
 
 class Analysis(Strict):

@@ -16,7 +16,7 @@ from schemas.flipflop.datasets import matrix
 if TYPE_CHECKING:
     import polars as pl
 
-    from pipeline.studies.flipflop.params import Run
+    from pipeline.studies.flipflop.params import Run, StoryRun
 
 __all__ = ["DATASET_SCHEMA", "prepare"]
 
@@ -26,6 +26,8 @@ def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[st
 
     Raises SandglassError if the dataset is of another task, number of symbols or length than the run.
     """
+    if entry.task == "stories":
+        return _stories(entry, frame, seed)
     own = (entry.task, entry.symbols, entry.length)
     there = sorted(set(frame.select("task", "symbols", "length").iter_rows()))
     if own not in there:
@@ -44,6 +46,27 @@ def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[st
     if entry.epochs > 1:
         header = replace(header, corpus=list(header.streams or []))
     return header, data, np.zeros((1, 1), np.float32)
+
+
+def _stories(
+    entry: StoryRun, frame: pl.DataFrame, seed: int
+) -> tuple[Header, dict[str, np.ndarray], np.ndarray]:
+    """Return the same of models that read stories; the dataset's strings, told in the source's words, are held out."""
+    held = [
+        language.words_of(language.told(tokens, language.PUBLISHED)) for tokens in frame["tokens"].to_list()
+    ]
+    ids = np.full((len(held), max(map(len, held))), -1, np.int16)
+    for row, story in zip(ids, held, strict=True):
+        row[: len(story)] = story
+    words = len(language.WORDS)
+    spec = {
+        "layers": entry.layers, "heads": entry.heads, "width": entry.width, "position": entry.position,
+        "activation": "gelu", "t_max": ids.shape[1], "inputs": words, "outputs": words,
+    }  # fmt: skip
+    settings = {
+        "lengths": entry.lengths, "p_ignore": entry.p_ignore, "sequences": entry.steps * entry.batch,
+    }  # fmt: skip
+    return Header.grid(entry, seed, spec, settings), {"held.ids": ids}, np.zeros((1, 1), np.float32)
 
 
 def _settings(entry: Run, names: list[str], seed: int) -> dict[str, Any]:
