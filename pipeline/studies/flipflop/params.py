@@ -175,7 +175,7 @@ class LanguageModels(ExperimentEntry):
 class Other(ExperimentEntry):
     """All other experiments."""
 
-    module: Literal["recurrent", "errors", "theory", "addition"]
+    module: Literal["recurrent", "errors", "simulation", "autopsy", "theory", "addition"]
 
 
 Experiment = Annotated[LanguageModels | Other, Field(discriminator="module")]
