@@ -21,6 +21,11 @@ def encode(entry: dict[str, Any], *strings: str) -> NDArray[np.int64]:
     >>> encode({"task": "strings", "symbols": 2}, "w1r").tolist()
     [[0, 4, 1]]
     """
+    if entry["task"] == "stories":
+        rows_of_words = [language.words_of(text) for text in strings]
+        if len({len(row) for row in rows_of_words}) > 1:
+            raise SandglassError("inputs have different lengths")
+        return np.array(rows_of_words, np.int64)
     known = labels(entry, 0) if entry["task"] == "strings" else list(SYMBOLS)
     rows = [text.replace(" ", "") for text in strings]
     if bad := sorted({letter for row in rows for letter in row} - {*known}):
@@ -38,4 +43,6 @@ def labels(entry: dict[str, Any], outputs: int) -> list[str]:
     """
     if entry["task"] == "automaton":
         return ["0", "1"]
+    if entry["task"] == "stories":
+        return list(language.WORDS)
     return [*language.NAMES[: language.DATA], *map(str, range(entry["symbols"]))]

@@ -15,6 +15,11 @@ SHARP = {"entropy": "flipflop-entropy", "l-infinity": "flipflop-linf", "l2": "fl
 LINEAR, LINEAR_SHARP = "flipflop-linear-plain", "flipflop-linear-entropy"
 LINEAR_RARE, LINEAR_RARE_SHARP = "flipflop-linear-plain9", "flipflop-linear-entropy9"
 ONE, ONE_SHARP = "flipflop-one-plain", "flipflop-one-entropy"
+SWITCH, SWITCH_CONTEXT = "flipflop-switch", "flipflop-switch-context"
+STANDINS = {
+    "flipflop-standin-32": "1 layer, width 32", "flipflop-standin-64": "2 layers, width 64",
+    "flipflop-standin-128": "4 layers, width 128",
+}  # fmt: skip
 MANY, MANY_SHARP, MANY_FIRST = "flipflop-many-plain", "flipflop-many-entropy", "flipflop-many-first"
 
 # How figures and tables call families of configurations.
@@ -29,7 +34,10 @@ FAMILIES = {
 # Parameters that lack one of these are refused at the start.
 RUNS = (
     BASE, LSTM, FACTORIAL, GENERATIVE, MIXTURE, FRESH, EPOCHS, SINE, EMBED, EMBED_HALF, *SHARP.values(), LINEAR,
-    LINEAR_SHARP, LINEAR_RARE, LINEAR_RARE_SHARP, ONE, ONE_SHARP, MANY, MANY_SHARP, MANY_FIRST,
+    LINEAR_SHARP, LINEAR_RARE, LINEAR_RARE_SHARP, ONE, ONE_SHARP, MANY, MANY_SHARP, MANY_FIRST, *STANDINS,
 )  # fmt: skip
-DATASETS = (STRINGS, LONG, INPUTS)
-THEORY: tuple[str, ...] = ()
+DATASETS = (STRINGS, LONG, INPUTS, SWITCH, SWITCH_CONTEXT)
+THEORY = (
+    "flipflop-machines", "flipflop-lstm", "flipflop-parser", "flipflop-gadgets", "flipflop-attention",
+    "flipflop-prediction", "flipflop-addition",
+)  # fmt: skip

@@ -23,8 +23,8 @@ from pipeline.kit.streams import one_thread
 from pipeline.languages import flipflop as language
 from pipeline.models.flipflop import decoder
 from pipeline.studies.flipflop.measures import contrasts
+from pipeline.studies.flipflop.names import SWITCH, SWITCH_CONTEXT
 
-SWITCH, CONTEXT = "flipflop-switch", "flipflop-switch-context"
 P_IGNORE = 0.8
 WORDS_AT_ONCE = 8000  # of a forward pass
 
@@ -66,7 +66,7 @@ def _strings(context: Inputs) -> tuple[dict[int, list[list[int]]], list[list[int
     frame = context.dataset(SWITCH)
     lengths = frame["length"].unique().sort().to_list()
     strings = {length: frame.filter(length=length)["tokens"].to_list() for length in lengths}
-    return strings, context.dataset(CONTEXT)["tokens"].to_list()
+    return strings, context.dataset(SWITCH_CONTEXT)["tokens"].to_list()
 
 
 def prompt(told: Sequence[int], asked: Sequence[int]) -> str:
