@@ -11,7 +11,7 @@ from pipeline.kit import stats
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
 from pipeline.languages import flipflop as language
-from pipeline.studies.flipflop.measures import autopsies, maps, reading
+from pipeline.studies.flipflop.measures import autopsies, contrasts, maps, reading
 from pipeline.studies.flipflop.measures.contrasts import Row, resampled, share
 from pipeline.studies.flipflop.measures.reading import OUT, Config
 
@@ -35,7 +35,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
     return {
         "autopsy": table,
         "autopsy_heads": pl.DataFrame(heads),
-        "contrasts": pl.DataFrame(list(_contrasts(context, table)), infer_schema_length=None),
+        "contrasts": contrasts.table(_contrasts(context, table)),
     }
 
 

@@ -63,7 +63,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
         "seed_variance": variance,
         "ngram": pl.DataFrame(list(_ngrams(context))),
         "pareto": _pareto(errors),
-        "contrasts": pl.DataFrame(list(_contrasts(known, variance)), infer_schema_length=None),
+        "contrasts": contrasts.table(_contrasts(known)),
     }
 
 
@@ -183,7 +183,7 @@ class Known:
         return same[0] if same else BASE
 
 
-def _contrasts(known: Known, variance: pl.DataFrame) -> Iterator[Row]:
+def _contrasts(known: Known) -> Iterator[Row]:
     yield from chain(
         _glitches(known), _coverage(known), _controls(known), _sharpened(known), _generative(known), _seeds(known),
         _sizes(known),

@@ -14,7 +14,7 @@ from pipeline.kit import stats
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
 from pipeline.languages import flipflop as language
-from pipeline.studies.flipflop.measures import maps, reading
+from pipeline.studies.flipflop.measures import contrasts, maps, reading
 from pipeline.studies.flipflop.measures.contrasts import Row, resampled, share, single
 from pipeline.studies.flipflop.measures.reading import Config
 from pipeline.studies.flipflop.names import (
@@ -66,7 +66,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
         "weight_norms": pl.DataFrame(norms),
         "drift": pl.DataFrame(drift, infer_schema_length=None),
         "drift_summary": summary,
-        "contrasts": pl.DataFrame(list(_contrasts(context, measured, summary)), infer_schema_length=None),
+        "contrasts": contrasts.table(_contrasts(context, measured, summary)),
     }
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from pipeline.kit import stats
@@ -53,6 +54,12 @@ def _row(name: str, found: stats.Interval, n: int, excluded: int) -> Row:
         "contrast": name, "value": float(found.value), "lo": lo, "hi": hi, "n": n, "n_excluded": excluded,
         "excluded_reason": UNTRAINED if excluded else "",
     }  # fmt: skip
+
+
+def table(rows: Iterable[Row]) -> pl.DataFrame | None:
+    """Return the table ``contrasts``; None if there is no row."""
+    listed = list(rows)
+    return pl.DataFrame(listed, infer_schema_length=None) if listed else None
 
 
 def decades(errors: ArrayLike, asked: int) -> Floats:
