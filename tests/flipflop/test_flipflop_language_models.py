@@ -126,7 +126,7 @@ class FakeModel(torch.nn.Module):
 
 def test_pretrained_models_come_from_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(language_models._pretrained(None)) == []
-    with pytest.raises(SandglassError, match="no folder in it holds a config.json") as error:
+    with pytest.raises(SandglassError, match=r"no folder in it holds a config\.json") as error:
         list(language_models._pretrained(str(tmp_path)))
     assert "\n" not in str(error.value)
     (tmp_path / "gpt").mkdir()
@@ -155,7 +155,8 @@ def test_gates_tell_stand_ins_from_pretrained_models() -> None:
         ]
     )
     trends = [
-        ("standin flipflop-standin-32, longest - shortest", -0.1), ("standin flipflop-standin-64, longest - shortest", 0.1),
+        ("standin flipflop-standin-32, longest - shortest", -0.1),
+        ("standin flipflop-standin-64, longest - shortest", 0.1),
         ("standin flipflop-standin-64 - flipflop-standin-32", 0.2),
     ]  # fmt: skip
     contrasts = pl.DataFrame(

@@ -1,5 +1,5 @@
-"""Constructions, bounds and closed forms of flip-flop languages: exact where corrected, wrong where printed wrongly, and
-never right where something is not a number."""
+"""Constructions, bounds and closed forms of flip-flop languages: exact where corrected, wrong where printed wrongly,
+and never right where something is not a number."""
 
 from __future__ import annotations
 
