@@ -129,7 +129,7 @@ def _steps(config: Config) -> Iterator[tuple[int, Config]]:
 
 
 def _distances(context: Inputs, config: Config) -> Iterator[Row]:
-    """Yield how far apart the attention of two heads of a layer is: mean Frobenius norm over sequences, over sqrt(T)."""
+    """Yield how far apart the attention of two heads of a layer is: mean Frobenius norm over sequences / sqrt(T)."""
     frame = context.dataset(config.entry["dataset"]).filter(set="p05", length=config.entry["length"])
     symbols, layers = reading.matrix(frame["tokens"])[:16], config.entry["layers"]
     for step, then in _steps(config):
@@ -139,8 +139,8 @@ def _distances(context: Inputs, config: Config) -> Iterator[Row]:
             apart = np.linalg.norm(patterns[:, :, :, a] - patterns[:, :, :, b], axis=(-2, -1)).mean(-1)
             for (i, layer), distance in np.ndenumerate(apart / np.sqrt(symbols.shape[1])):
                 yield {
-                    "run": config.name, "replica": config.replicas[i], "step": step, "layer": layer + 1, "head_a": a + 1,
-                    "head_b": b + 1, "distance": float(distance),
+                    "run": config.name, "replica": config.replicas[i], "step": step, "layer": layer + 1,
+                    "head_a": a + 1, "head_b": b + 1, "distance": float(distance),
                 }  # fmt: skip
 
 
@@ -178,7 +178,8 @@ def _drifts(config: Config) -> Iterator[tuple[list[Row], Row]]:
                     {
                         "run": config.name, "replica": r, "probe": name, "position": t + 1,
                         "argmax_key": int(largest[t]) + 1, "on_last_write": float(pattern[t, last[t]]),
-                        "on_itself": float(pattern[t, t]), "on_recent": min(1.0, float(pattern[t, max(0, t - RECENT) : t + 1].sum())),
+                        "on_itself": float(pattern[t, t]), 
+                        "on_recent": min(1.0, float(pattern[t, max(0, t - RECENT) : t + 1].sum())),
                         "correct": bool(said[t] == truth[t]),
                     }
                 )  # fmt: skip

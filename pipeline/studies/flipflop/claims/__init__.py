@@ -6,7 +6,15 @@ import polars as pl
 
 from pipeline.kit import verdicts
 from pipeline.kit.results import Results
-from pipeline.studies.flipflop.claims import arithmetic, autopsy, controls, glitches, simulation
+from pipeline.studies.flipflop.claims import (
+    arithmetic,
+    autopsy,
+    controls,
+    glitches,
+    language_models,
+    simulation,
+    theory,
+)
 
 # Each claim as a reader of the thesis would say it.
 STATEMENTS = {
@@ -18,7 +26,7 @@ STATEMENTS = {
     "6": "Glitches have a long, irregular tail: models that differ in their seed alone differ widely.",
     "7": "Progress on rare sequences is erratic: errors rise again between checkpoints.",
     "8": "Rare sequences in training remove almost all glitches.",
-    "9": "More data or more epochs help on sparse sequences, less than rare sequences in training, and not on dense ones.",
+    "9": "More data or more epochs help on sparse sequences, less than rare sequences do, and not on dense ones.",
     "10": "Depth, width and heads have no monotone effect.",
     "11": "Embedding dropout of one half reduces errors on sparse sequences by two orders of magnitude.",
     "12": "Position encodings that are not trained help on dense sequences.",
@@ -31,11 +39,13 @@ STATEMENTS = {
     "19": "With linear positions attention drifts away from the last write as inputs grow.",
     "20": "Sharpening leads into bad minima, more often where writes are frequent.",
     "21": "Raw attention maps mislead: weighted by values, they point at writes of the right type more often.",
+    "22": "The constructions are exact, the bounds and closed forms hold.",
     "23": "The numbers that the text prints agree with each other.",
     "24": "Transformers do not work like n-grams: they err where n-grams do not, and the other way round.",
+    "25": "Language models that read stories do worse as the light switch is further back.",
     "26": "In the worst glitch of a model its attention is elsewhere than on the last write.",
 }
-PARTS = (glitches, controls, simulation, arithmetic, autopsy)
+PARTS = (glitches, controls, simulation, theory, arithmetic, language_models, autopsy)
 
 
 def judge(context: Results) -> pl.DataFrame:

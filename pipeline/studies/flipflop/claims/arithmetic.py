@@ -14,8 +14,8 @@ def gates(context: Results) -> Iterator[Gate]:
     """Yield the gates; none of them depends on what was trained."""
     for gate, predicate, value, printed in _numbers():
         yield Gate(
-            "23", gate, predicate, SECTION.format("3.5.6.2"), within(printed, 0.005 * printed), Measured(float(value)), "",
-            printed,
+            "23", gate, predicate, SECTION.format("3.5.6.2"), within(printed, 0.005 * printed),
+            Measured(float(value)), "", printed,
         )  # fmt: skip
     for n, reads in ((10**3, 3567), (10**5, 353875)):
         deviation = (reads - n * (1 + 254 * 0.01)) / sqrt(n * 254 * 0.01 * 0.99)

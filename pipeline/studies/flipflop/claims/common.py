@@ -11,7 +11,7 @@ SECTION = "Liu 2024, section {}"
 
 
 def contrast(context: Results, name: str) -> Evidence:
-    """Return the evidence of a comparison; fewer models than `fewest` are no evidence, and their value is the reason."""
+    """Return the evidence of a comparison; of too few models there is none, and their value is the reason."""
     rows = context.table("contrasts").filter(contrast=name)
     found, missing = evidence.one_row(rows, f"{name}: not trained at this scale, or too few models learned")
     if found is None or not defined(found.value) or (found.n or 0) >= context.settings.fewest:

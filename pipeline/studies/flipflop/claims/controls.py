@@ -18,11 +18,11 @@ def gates(context: Results) -> Iterator[Gate]:
     for name in ("dense", "sparse"):
         scale = "quick" if name == "dense" else "paper"
         yield Gate(
-            "8", f"{name}, tenfold", "a tenth of the plain models' median error minus that of the mixture's is at least 0",
+            "8", f"{name}, tenfold", "a tenth of the plain models' median error minus the mixture's is at least 0",
             R4, at_least(0.0), *contrast(context, f"{name} tenfold mixture"), scale_needed=scale,
         )  # fmt: skip
     yield Gate(
-        "8", "dense, direction", "median log error of the mixture minus that of plain models of as many steps is below 0",
+        "8", "dense, direction", "median log error of the mixture minus that of plain models is below 0",
         R4, below(0.0), *contrast(context, "dense mixture - fresh"),
     )  # fmt: skip
     yield Gate(
@@ -49,7 +49,7 @@ def gates(context: Results) -> Iterator[Gate]:
         scale_needed="paper",
     )  # fmt: skip
     yield Gate(
-        "12", "sinusoidal", "median error of learned positions minus that of sinusoidal ones is above 0", R6, above(0.0),
+        "12", "sinusoidal", "median error of learned positions minus that of sine codes is above 0", R6, above(0.0),
         *contrast(context, "dense base - sin"),
     )  # fmt: skip
     for kind in ("entropy", "l-infinity", "l2"):

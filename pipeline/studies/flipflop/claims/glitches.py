@@ -24,7 +24,7 @@ def gates(context: Results) -> Iterator[Gate]:
     """Yield the gates."""
     yield from _recurrent(context)
     yield Gate(
-        "2", "canonical model", "share of models with an error of at most 0.001 on the training language is at least 0.8",
+        "2", "canonical model", "share of models with an error of at most 0.001 in distribution is at least 0.8",
         R1, at_least(0.8), *contrast(context, "fitted base"),
     )  # fmt: skip
     yield Gate(
@@ -139,6 +139,7 @@ def _ngrams(context: Results) -> Iterator[Gate]:
     for name, n, sign in (("dense", 11, 1), ("sparse", 21, -1)):
         error = float(table.filter(set=name, n=n)["error"].item())
         found, missing = contrast(context, f"{name} median base")
-        predicate = f"median error of trained models is {'above' if sign > 0 else 'below'} that of an {n}-gram, {error:.4g}"
+        side = "above" if sign > 0 else "below"
+        predicate = f"median error of trained models is {side} that of an {n}-gram, {error:.4g}"
         condition = Condition("value", ">" if sign > 0 else "<", error)
         yield Gate("24", name, predicate, SECTION.format("3.5.3"), (condition,), found, missing)

@@ -24,7 +24,7 @@ def gates(context: Results) -> Iterator[Gate]:
             above(0.0), *contrast(context, f"{name}, error plain - entropy"), kind=OWN,
         )  # fmt: skip
     yield Gate(
-        "18", "errors persist", "share of penalised models that err at 98 % of no-ops or at four times the length is above 0",
+        "18", "errors persist", "share of penalised models that err at 98 % of no-ops, at either length, is above 0",
         R8, above(0.0), *contrast(context, "linear, penalised that err"),
     )  # fmt: skip
     yield Gate(
@@ -40,6 +40,6 @@ def gates(context: Results) -> Iterator[Gate]:
         SECTION.format("3.5.6.5"), at_least(0.0), *contrast(context, "bad minima p=0.5 - p=0.9"),
     )  # fmt: skip
     yield Gate(
-        "21", "learned positions", "share of maxima on a write of the right type, with values minus without, is above 0",
+        "21", "learned positions", "share of maxima on a right write, with values minus without, is above 0",
         SECTION.format("3.5.6.5, Figure 3.35"), above(0.0), *contrast(context, "one head, value - raw"),
     )  # fmt: skip

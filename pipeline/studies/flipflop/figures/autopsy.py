@@ -21,8 +21,8 @@ LOOKS = {
 
 
 def glitches(context: Results) -> Figure:
-    """Worst wrong answers of trained models, a row each: the pairs of the string up to the read, coloured by what they are
-    to it, with frames at the last write; triangles mark where the heaviest head of the last layer looks."""
+    """Worst wrong answers of trained models, a row each: the pairs of the string up to the read, coloured by what they
+    are to it, with frames at the last write; triangles mark where the heaviest head of the last layer looks."""
     table = context.table("autopsy").filter("learned")
     if not table.height:
         return empty("Worst glitches", "no trained model errs at this scale")

@@ -116,8 +116,8 @@ def scatter(context: Results) -> Figure:
 
 
 def violins(context: Results) -> Figure:
-    """Errors of the models of each configuration: a point for each model, a bar from the least to the largest, a tick at
-    the median; to the right of each, how many models make no error."""
+    """Errors of the models of each configuration: a point for each model, a bar from the least to the largest, a tick
+    at the median; to the right of each, how many models make no error."""
     table = context.table("final").filter(pl.col("set").is_in(OUT))
     table = table.filter(pl.col("length") == pl.col("length").min())
     data = drawn(table).with_columns(name=pl.col("run").str.strip_prefix("flipflop-"))
@@ -127,7 +127,8 @@ def violins(context: Results) -> Figure:
         for name in data.filter(family=family)["name"].unique(maintain_order=True).to_list()
     ]
     summary = data.group_by("name", "family", "label", "set", maintain_order=True).agg(
-        pl.col("shown").min().alias("least"), pl.col("shown").median().alias("median"), pl.col("shown").max().alias("most"),
+        pl.col("shown").min().alias("least"), pl.col("shown").median().alias("median"),
+        pl.col("shown").max().alias("most"),
         pl.format("{} of {}", (pl.col("n_err") == 0).sum(), pl.len()).alias("without"),
     )  # fmt: skip
     least = float(data["shown"].min())  # type: ignore[arg-type]
@@ -202,7 +203,10 @@ def distances(context: Results) -> Figure:
     data = table.with_columns(
         error=error, deviation=(error * (1 - error) / pl.col("n_reads")).sqrt(),
         panel=pl.col("set").replace_strict(SETS, return_dtype=pl.String),
-    ).with_columns(lo=(pl.col("error") - pl.col("deviation")).clip(0), hi=pl.col("error") + pl.col("deviation"))  # fmt: skip
+    )  # fmt: skip
+    data = data.with_columns(
+        lo=(pl.col("error") - pl.col("deviation")).clip(0), hi=pl.col("error") + pl.col("deviation")
+    )
     base = alt.Chart(data).encode(
         x=alt.X(
             "bin_lo:Q",

@@ -21,8 +21,9 @@ PENALTIES = {
 
 
 def single_maps(context: Results) -> Figure:
-    """Attention of models with one layer and one head on an input of eight symbols (a dash is a no-op), without and with
-    the entropy penalty, with learned positions and with linear ones; frames mark the last write before each query."""
+    """Attention of models with one layer and one head on an input of eight symbols (a dash is a no-op), without and
+    with the entropy penalty, with learned positions and with linear ones; frames mark the last write before each
+    query."""
     return _maps(context, [ONE, ONE_SHARP, LINEAR, LINEAR_SHARP], "Attention of one head", 4)
 
 
@@ -97,8 +98,8 @@ def misleading(context: Results) -> Figure:
 
 
 def drift(context: Results) -> Figure:
-    """Attention of queries at growing positions of an input with two writes and then no-ops alone, of models with linear
-    positions: weight on the last write, and on the last 32 positions. A line for each model; rules mark the
+    """Attention of queries at growing positions of an input with two writes and then no-ops alone, of models with
+    linear positions: weight on the last write, and on the last 32 positions. A line for each model; rules mark the
     position that the weights predict for the switch."""
     table = context.table("drift").filter(pl.col("run").is_in([LINEAR, LINEAR_SHARP]), probe="two_writes")
     if not table.height:
@@ -158,9 +159,9 @@ def drift(context: Results) -> Figure:
 
 
 def head_distances(context: Results) -> Figure:
-    """Distance between the attention of two heads of a layer while training goes on (Frobenius norm over the root of the
-    length): without penalty, with the entropy penalty on all layers, and on the first alone. Mean over models and pairs of
-    heads, bands from the closest to the farthest pair."""
+    """Distance between the attention of two heads of a layer while training goes on (Frobenius norm over the root of
+    the length): without penalty, with the entropy penalty on all layers, and on the first alone. Mean over models and
+    pairs of heads, bands from the closest to the farthest pair."""
     table = context.table("head_distance")
     if not table.height:
         return empty("Distances of heads", "nothing was trained at this scale")
@@ -203,8 +204,8 @@ def head_distances(context: Results) -> Figure:
 
 
 def inputs(context: Results) -> Figure:
-    """Errors of models of the automaton with linear positions on inputs with other shares of no-ops and of four times the
-    length: a point for each model, without and with the entropy penalty, by the share of no-ops in training."""
+    """Errors of models of the automaton with linear positions on inputs with other shares of no-ops and of four times
+    the length: a point for each model, without and with the entropy penalty, by the share of no-ops in training."""
     table = context.table("sim_eval").filter(family="linear")
     if not table.height:
         return empty("Other inputs", "nothing was trained at this scale")

@@ -1,7 +1,7 @@
 """Why a trained model got a read wrong: where its heads looked, and what must go for the answer to be right.
 
-Not in the source. A glitch is cut down to the string up to its read. Pairs are removed from it, never the first one, the
-last write or the read itself, so that what is left is a string of the language with the same answer.
+Not in the source. A glitch is cut down to the string up to its read. Pairs are removed from it, never the first one,
+the last write or the read itself, so that what is left is a string of the language with the same answer.
 """
 
 from __future__ import annotations
