@@ -5,10 +5,10 @@ recent write. Token ids: w = 0, r = 1, i = 2, and the data symbols '0' = 3, '1' 
 
 The automaton reads symbols 0 = no-op, 1 = "write 0", 2 = "write 1" (the code of figure 3.33) and has states 0, 1.
 
-Told in English (section 3.5.6.2.1, figure 3.23c), a write says that somebody turns a thing on or off, an ignored pair that
-somebody else does something with one of two objects, and a read that the thing is turned on or off. Words are tokens then,
-and so is the full stop. Stories for training have other people, things and objects than the source's: of its words
-(`HELD_OUT`) none has more than one.
+Told in English (section 3.5.6.2.1, figure 3.23c), a write says that somebody turns a thing on or off, an ignored pair
+that somebody else does something with one of two objects, and a read that the thing is turned on or off. Words are
+tokens then, and so is the full stop. Stories for training have other people, things and objects than the source's: of
+its words (`HELD_OUT`) none has more than one.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def recogniser() -> tuple[NDArray[np.int64], tuple[str, ...]]:
         for token in range(5):
             found = (bit, token == WRITE) if token < DATA else (token - DATA if pending else bit, False)
             moves[i, token] = states.index(found)
-    return moves, tuple(f"{bit}, writing" if pending else str(bit) for bit, pending in states)
+    return moves, tuple(f"{bit}, w" if pending else str(bit) for bit, pending in states)
 
 
 def scanned(moves_QxS: Ints, symbols_NxT: Ints, start: int = 0) -> NDArray[np.int64]:
@@ -205,7 +205,8 @@ def parser(
 
 
 def most_weight(sigma: float, length: float) -> float:
-    """Return the largest weight that one of ``length`` tokens can have, for vectors of norm 1 and W_K'W_Q of norm sigma."""
+    """Return the largest weight that one of ``length`` tokens can have, for vectors of norm 1 and a norm
+    sigma of W_K' W_Q."""
     return 1 / (1 + (length - 1) * math.exp(-2 * sigma))
 
 
@@ -288,8 +289,8 @@ class Linear:
 
 
 def recency(C: float, lead: float = 2.0, a: float = 0.0) -> Linear:
-    """Return the scores j/C + lead i/C [write], with a term a ij/C^2: for a = 0 and a lead of at least 1 they select the
-    last write at every length, as lead i >= i > i - j (chapter 5.6, iv)."""
+    """Return the scores j/C + lead i/C [write], with a term a ij/C^2: for a = 0 and a lead of at least 1 they select
+    the last write at every length, as lead i >= i > i - j (chapter 5.6, iv)."""
     return Linear(np.zeros(3), 1.0, np.array([0.0, lead, lead]), a, C)
 
 

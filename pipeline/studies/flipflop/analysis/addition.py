@@ -9,8 +9,8 @@ import polars as pl
 from pipeline.kit.inputs import Inputs
 from pipeline.models.flipflop import exact
 
-# Operands, the printed answer, and what GPT-3.5 and GPT-4 said with the printed mark: right or wrong. The third answer of
-# GPT-3.5 is put together from highlighted pieces of the table; Figure 3.2 prints 16111199190810090.
+# Operands, the printed answer, and what GPT-3.5 and GPT-4 said with the printed mark: right or wrong. The third answer
+# of GPT-3.5 is put together from highlighted pieces of the table; Figure 3.2 prints 16111199190810090.
 PRINTED = (
     ("Table 3.2", "8493", "2357", "10850", ("10850", True), ("10850", True)),
     ("Table 3.2", "84935834", "23572898", "108508732", ("108008732", False), ("108508732", True)),
@@ -29,7 +29,7 @@ MODELS = ("GPT-3.5", "GPT-4")
 
 
 def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
-    """Return a row for each recorded answer: what is printed, what is true, and whether carries by a flip-flop agree."""
+    """Return a row for each recorded answer: what is printed, what is true, and the sum by a flip-flop."""
     return {"addition": pl.DataFrame([_row(*entry, number) for entry in PRINTED for number in (0, 1)])}
 
 

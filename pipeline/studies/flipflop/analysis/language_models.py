@@ -1,12 +1,14 @@
 """E16: language models and the light switch (Liu 2024, section 3.5.6.2.1, Figure 3.24 right).
 
-Stand-ins that were trained on stories, pretrained models where the parameters name a folder of them, and predictors that
-follow a rule answer the same prompts: a string of 16 tokens told as a story, then another one whose last state is asked.
+Stand-ins that were trained on stories, pretrained models where the parameters name a folder of them, and predictors
+that follow a rule answer the same prompts: a string of 16 tokens told as a story, then another one whose last state is
+asked.
 """
 
 from __future__ import annotations
 
 import importlib
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -228,8 +230,8 @@ class Pretrained:
         self.most = getattr(self.model.config, "max_position_embeddings", None)
 
     def score(self, prompts: Sequence[str], candidates: Sequence[str]) -> tuple[Scores, First]:
-        """Return the logits of the first token of " on" and " off" behind each prompt; NaN where a prompt is longer than
-        what the model reads."""
+        """Return the logits of the first token of " on" and " off" behind each prompt; NaN where a prompt is longer
+        than what the model reads."""
         numbers = [
             self.tokenizer(f" {each}", add_special_tokens=False)["input_ids"][0] for each in candidates
         ]
@@ -284,7 +286,7 @@ def _contrasts(context: Inputs, table: pl.DataFrame) -> Iterator[contrasts.Row]:
             lost = accuracy[:, -1] - accuracy[:, 0]
             yield from _row(context, f"{kind} {model}, longest - shortest", lost)
             means.append((str(model), accuracy.mean(1)))
-        for (small, before), (large, after) in zip(means, means[1:], strict=False):
+        for (small, before), (large, after) in itertools.pairwise(means):
             if len(before) == len(after):
                 yield from _row(context, f"{kind} {large} - {small}", after - before)
 

@@ -17,7 +17,7 @@ from pipeline.models.flipflop import exact
 SETS = {"val": 0.8, "sparse": 0.98, "dense": 0.1}
 LENGTH = 512
 PROBE = (32, 800)  # no-ops behind the first and behind the second write (Figure 3.33)
-DRIFT = 0.05  # |a| of the two drifting models
+DRIFT = 0.1  # |a| of the two drifting models
 
 
 def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
@@ -57,7 +57,7 @@ def _ngrams(context: Inputs) -> Iterator[dict[str, Any]]:
     """Yield errors by the closed form and, at some n, of the predictor itself on strings that are drawn."""
     rng = stream(context.seed, context.study, context.experiment)
     for name, p in SETS.items():
-        tokens = language.sample(rng, 200, LENGTH, *language.halves(p))
+        tokens = language.sample(rng, 1000, LENGTH, *language.halves(p))
         at = tokens[:, :-1] == language.READ
         bits = tokens[:, 1:].astype(int)[at] - language.DATA
         for n in (*range(1, 12), *range(13, 52, 4), *range(61, 202, 20)):

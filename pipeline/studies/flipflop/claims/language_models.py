@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import polars as pl
@@ -42,7 +43,7 @@ def gates(context: Results) -> Iterator[Gate]:
             ),
             kind=OWN,
         )  # fmt: skip
-    for small, large in zip(names, names[1:], strict=False):
+    for small, large in itertools.pairwise(names):
         yield Gate(
             "25", f"stand-in, {STANDINS[large]}, size", f"accuracy over all lengths less that of {STANDINS[small]}",
             LIGHT, (Condition("value", ">=", 0.0),),
@@ -57,7 +58,7 @@ def gates(context: Results) -> Iterator[Gate]:
 
 def _pretrained(contrasts: pl.DataFrame) -> Iterator[Gate]:
     """Yield that longer strings are harder for pretrained models, and larger models better."""
-    missing = "needs-external: no folder of pretrained models is named (experiments.flipflop-language-models.pretrained)"
+    missing = "needs-external: no folder of models is named (experiments.flipflop-language-models.pretrained)"
     known = contrasts.filter(pl.col("contrast").str.starts_with("pretrained "))
     longer = known.filter(pl.col("contrast").str.ends_with("longest - shortest"))
     larger = known.filter(~pl.col("contrast").str.ends_with("longest - shortest"))

@@ -15,8 +15,9 @@ KINDS = {"standin": "stand-ins", "pretrained": "pretrained models", "oracle": "r
 
 
 def light_switch(context: Results) -> Figure:
-    """Share of light-switch stories that are completed as they should be, over the length of the string that is told: mean
-    over models of a shape, with their least and most. Stand-ins learned from other stories; rules read the prompt."""
+    """Share of light-switch stories that are completed as they should be, over the length of the string that is told:
+    mean over models of a shape, with their least and most. Stand-ins learned from other stories, rules read
+    the prompt."""
     table = context.table("lm_eval").drop_nulls("accuracy")
     value = pl.col("accuracy")
     data = (

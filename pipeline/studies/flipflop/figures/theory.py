@@ -20,8 +20,8 @@ COLOURS = [charts.BLUE, charts.VERMILLION, charts.GREEN]
 
 
 def machines(context: Results) -> Figure:
-    """State diagrams of the flip-flop and of the machine with four states that reads its language: an arrow is a move to
-    another state with the symbols that make it; symbols that keep the state stand beside it (Figure 3.23a, b)."""
+    """State diagrams of the flip-flop and of the machine with four states that reads its language: an arrow is a move
+    to another state with the symbols that make it; symbols that keep the state stand beside it (Figure 3.23a, b)."""
     moves = context.table("machines")
     data = pl.DataFrame([row for name in TITLES for row in _arrows(moves.filter(machine=name), name)])
     nodes = pl.DataFrame([row for name in TITLES for row in _nodes(moves.filter(machine=name), name)])
@@ -55,7 +55,7 @@ def _arrows(moves: pl.DataFrame, machine: str) -> Iterator[dict[str, Any]]:
             "machine": machine, "state_shown": names[state], "goal_shown": names[goal],
             "symbols": ", ".join(rows["symbol_shown"].to_list()), "x": x + near * dx + nx, "y": y + near * dy + ny,
             "x2": x2 - near * dx + nx, "y2": y2 - near * dy + ny, "turn": math.degrees(math.atan2(dx, dy)),
-            "lx": x + (x2 - x) * 0.36 + 2.4 * nx, "ly": y + (y2 - y) * 0.36 + 2.4 * ny,
+            "lx": x + (x2 - x) * 0.36 + 3.4 * nx, "ly": y + (y2 - y) * 0.36 + 3.2 * ny,
         }  # fmt: skip
 
 
@@ -102,8 +102,8 @@ def _panel(edges: pl.DataFrame, nodes: pl.DataFrame, machine: str) -> Any:
 
 
 def dilution(context: Results) -> Figure:
-    """Largest weight that one token can have in soft attention, over the length of the sequence, for three norms σ of the
-    product of key and query weights; dots are where it is one half, at T = 1 + exp(2σ) (Proposition 4)."""
+    """Largest weight that one token can have in soft attention, over the length of the sequence, for three norms σ of
+    the product of key and query weights; dots are where it is one half, at T = 1 + exp(2σ) (Proposition 4)."""
     data = context.table("dilution").sort("sigma", "length")
     data = data.with_columns(pl.format("σ = {}", pl.col("sigma").cast(pl.Int32)).alias("norm"))
     x = alt.X(
@@ -126,8 +126,8 @@ def dilution(context: Results) -> Figure:
 
 
 def ngrams(context: Results) -> Figure:
-    """Least share of wrong reads of a predictor that sees the last n tokens, in three languages of 512 tokens: lines are
-    the closed form, dots the predictor itself on strings that were drawn."""
+    """Least share of wrong reads of a predictor that sees the last n tokens, in three languages of 512 tokens: lines
+    are the closed form, dots the predictor itself on strings that were drawn."""
     data = context.table("ngram_law").sort("set", "n")
     data = data.with_columns(pl.col("set").replace_strict(SETS, return_dtype=pl.String).alias("language"))
     x = alt.X(

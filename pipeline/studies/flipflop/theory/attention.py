@@ -127,8 +127,8 @@ def _scores(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
         size, largest(*off), "<=", 1e-8, form="corrected", **TRANSPOSES,
     )  # fmt: skip
     yield row(
-        "equation-3.8.printed", "As printed, without W_Qe' and W_Ke' transposed, the score of the first write is another "
-        "one, even where k = d - 1 lets the product exist: largest error", size, largest(printed), ">=", 1e-3,
+        "equation-3.8.printed", "As printed, without W_Qe' and W_Ke' transposed, the score of the first write is "
+        "another one, even where k = d - 1 lets the product exist: largest error", size, largest(printed), ">=", 1e-3,
         form="printed", **TRANSPOSES,
     )  # fmt: skip
     yield row(
@@ -207,8 +207,8 @@ def _enough(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]]
                 first = T
                 break
         yield row(
-            f"prop-5.spoilt-{'plus' if a > 0 else 'minus'}", f"The same with W_Qp'W_Kp = {a:g}: first length that fails "
-            "by its scores, which the closed form foretells", f"up to T = {length}",
+            f"prop-5.spoilt-{'plus' if a > 0 else 'minus'}", f"The same with W_Qp'W_Kp = {a:g}: first length that "
+            "fails by its scores, which the closed form foretells", f"up to T = {length}",
             float(first) if first < np.inf else -1.0, "within", predicted if predicted <= length else -1.0,
             tolerance=0.0, source=CHAPTER_5,
         )  # fmt: skip

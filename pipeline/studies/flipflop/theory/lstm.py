@@ -75,7 +75,7 @@ def _rows(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
         "lstm.margin", "At every read the memory unit is away from 0 by at least", "all strings above",
         smallest(margins), ">=", 0.7615,
     )  # fmt: skip
-    tokens = language.sample(rng, entry.draws, entry.lengths[0], *LAWS["0.98"])
+    tokens = language.sample(rng, 8 * entry.draws, entry.lengths[0], *LAWS["0.8"])
     blunt = said(tokens, *weights(1.0))
     read = tokens[:, :-1] == language.READ
     yield row(

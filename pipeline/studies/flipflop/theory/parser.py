@@ -41,7 +41,8 @@ def check(entry: Theory, key: str, seed: int) -> pl.DataFrame:
 def read(
     known: exact.Parser, tokens_NxT: np.ndarray, **how: Any
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return, at all reads, whether the parser is wrong, its output's distance from the bit, and that before rounding."""
+    """Return, at all reads, whether the parser is wrong, its output's distance from the bit, and the same before it is
+    rounded."""
     out, raw = known(tokens_NxT, **how)
     at = tokens_NxT[:, :-1] == language.READ
     bits = tokens_NxT[:, 1:].astype(int)[at] - language.DATA
@@ -119,8 +120,9 @@ def _longer(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]]
         size = _size(tokens)
         wrong, off, _ = read(exact.parser(HORIZON), tokens, hard=True)
         yield row(
-            f"prop-3.longer-{length}.errors", f"With C = T = {HORIZON} it fails on longer strings, even where attention "
-            "is hard: share of reads that are wrong", size, share(wrong, off), ">=", 0.1, source=CHAPTER + ", control",
+            f"prop-3.longer-{length}.errors", f"With C = T = {HORIZON} it fails on longer strings, even where "
+            "attention is hard: share of reads that are wrong", size, share(wrong, off), ">=", 0.1,
+            source=CHAPTER + ", control",
         )  # fmt: skip
         at = np.arange(1, length + 1)
         written = np.where(tokens == language.WRITE, at + 1, 0)
@@ -131,7 +133,7 @@ def _longer(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]]
         yield row(
             f"prop-3.longer-{length}.where", "It looks away from the last write exactly where that is more than C "
             "places behind: reads at which this is not so", size,
-            exceptions((hits == (behind > HORIZON))[query]), "<=", 0, source=CHAPTER,
+            exceptions((hits == (behind > HORIZON))[query], known.flags(tokens, hard=True)), "<=", 0, source=CHAPTER,
         )  # fmt: skip
         mended, off, _ = read(exact.parser(HORIZON, reach=1 + length / HORIZON), tokens, hard=True)
         yield row(

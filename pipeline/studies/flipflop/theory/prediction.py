@@ -67,8 +67,8 @@ def _exactly(entry: Theory) -> Iterator[dict[str, Any]]:
             source=CHAPTER,
         )  # fmt: skip
         yield row(
-            f"ngram.guess.{name}", f"On FFL({name}) the predictor that copies the last bit in sight attains it: largest "
-            "difference", size, largest(guess), "<=", 1e-12, source=CHAPTER,
+            f"ngram.guess.{name}", f"On FFL({name}) the predictor that copies the last bit in sight attains it: "
+            "largest difference", size, largest(guess), "<=", 1e-12, source=CHAPTER,
         )  # fmt: skip
 
 
@@ -131,7 +131,7 @@ def _counts() -> Iterator[dict[str, Any]]:
     ):
         off = abs(printed - sequences * mean) / (spread * math.sqrt(sequences))
         yield row(
-            f"evaluation-size.{form}", f"{printed} reads in {sequences} sequences of FFL(0.98): standard deviations from "
-            "what is expected", f"{sequences * mean:.0f} reads expected", off, comparison, bound, form=form,
+            f"evaluation-size.{form}", f"{printed} reads in {sequences} sequences of FFL(0.98): standard deviations "
+            "from what is expected", f"{sequences * mean:.0f} reads expected", off, comparison, bound, form=form,
             source=SOURCE.format(".2 and 3.5.6.2"), **about,
         )  # fmt: skip
