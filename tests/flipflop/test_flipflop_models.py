@@ -1,4 +1,4 @@
-"""The decoder against torch's own modules and published counts; linear positions; every size builds and takes a step."""
+"""The decoder against torch's own modules and published counts; linear positions; every size takes a step."""
 
 from __future__ import annotations
 
@@ -170,7 +170,8 @@ def made(folder: Path, loaded: Any, entry: Any) -> core.TrainingJob:
     "run",
     [
         "flipflop-base", "flipflop-middle", "flipflop-generative", "flipflop-mixture", "flipflop-four-symbols",
-        "flipflop-emb05", "flipflop-attn05", "flipflop-alibi", "flipflop-rope", "flipflop-swiglu", "flipflop-entropy-10",
+        "flipflop-emb05", "flipflop-attn05", "flipflop-alibi", "flipflop-rope", "flipflop-swiglu",
+        "flipflop-entropy-10",
         "flipflop-linf-waves", "flipflop-one-entropy", "flipflop-many-first", "flipflop-linear-linf", "flipflop-lstm",
     ],
 )  # fmt: skip

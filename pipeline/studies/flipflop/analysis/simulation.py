@@ -178,7 +178,7 @@ def _drifts(config: Config) -> Iterator[tuple[list[Row], Row]]:
                     {
                         "run": config.name, "replica": r, "probe": name, "position": t + 1,
                         "argmax_key": int(largest[t]) + 1, "on_last_write": float(pattern[t, last[t]]),
-                        "on_itself": float(pattern[t, t]), 
+                        "on_itself": float(pattern[t, t]),
                         "on_recent": min(1.0, float(pattern[t, max(0, t - RECENT) : t + 1].sum())),
                         "correct": bool(said[t] == truth[t]),
                     }

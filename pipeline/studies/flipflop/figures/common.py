@@ -33,7 +33,7 @@ def log_axis(title: str, least: float = 1e-5) -> dict[str, Any]:
     return {
         "title": title,
         "scale": alt.Scale(type="log", domain=[least, 1], clamp=True),
-        "axis": alt.Axis(values=ticks, format="~e"),
+        "axis": alt.Axis(values=ticks, format="~g"),
     }
 
 

@@ -212,6 +212,7 @@ def distances(context: Results) -> Figure:
             "bin_lo:Q",
             title="pairs back to what shows the bit (least of the bin)",
             scale=alt.Scale(type="log", base=2),
+            axis=alt.Axis(values=[2**n for n in range(10)]),
         ),
         color=alt.Color(
             "panel:N", title=None, scale=alt.Scale(range=charts.PALETTE), legend=alt.Legend(orient="top")

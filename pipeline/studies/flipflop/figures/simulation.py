@@ -231,7 +231,7 @@ def inputs(context: Results) -> Figure:
                     "shown:Q",
                     title="error (share of states)",
                     scale=alt.Scale(type="log", domain=[least, 1]),
-                    axis=alt.Axis(values=ticks, format="~e"),
+                    axis=alt.Axis(values=ticks, format="~g"),
                 ),
                 color=alt.Color(
                     "name:N",
