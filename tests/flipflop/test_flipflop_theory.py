@@ -66,7 +66,9 @@ def test_no_row_holds_that_read_an_output_which_is_none(
     def made(change: float) -> pl.DataFrame:
         def spoilt(*args: Any, **kwargs: Any) -> Any:
             found = right(*args, **kwargs)
-            return (found[0] + change, *found[1:]) if isinstance(found, tuple) else found + change
+            if isinstance(found, tuple):
+                return found[0] * (1 + change) + change, *found[1:]
+            return found * (1 + change) + change
 
         monkeypatch.setattr(where, name, spoilt)
         return checked(module)
