@@ -17,7 +17,8 @@ NONE = (Condition("value", "<=", 0.0),)
 ONE = (Condition("value", ">=", 1.0),)
 # Gate: names of its checks, what its source says, section, kind of statement.
 PARTS = {
-    "monoid": (r"^monoid\.(table|identity|associative|order|inverse|smaller|first)$", "the flip-flop monoid is the smallest that is neither commutative nor invertible",
+    "monoid": (r"^monoid\.(table|identity|associative|order|inverse|smaller|first)$",
+               "the flip-flop monoid is the smallest that is neither commutative nor invertible",
                "3.5.1.1", STATED),
     "machine": (r"^machine\.(states|reads)", "a machine of four states reads flip-flop language", "3.5.1.2", STATED),
     "LSTM by hand": (r"^lstm\.", "a small recurrent network reads flip-flop language", "3.5.1.2", STATED),
