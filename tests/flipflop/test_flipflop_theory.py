@@ -66,14 +66,17 @@ def test_no_row_holds_that_read_an_output_which_is_none(
     def made(change: float) -> pl.DataFrame:
         def spoilt(*args: Any, **kwargs: Any) -> Any:
             found = right(*args, **kwargs)
-            return (found[0] + change, *found[1:]) if isinstance(found, tuple) else found + change
+            if isinstance(found, tuple):
+                first, *rest = found
+                return first * (1 + change) + change, *rest
+            return found * (1 + change) + change
 
         monkeypatch.setattr(where, name, spoilt)
         return checked(module)
 
     before, other, none = (made(change) for change in (0.0, 0.7, NAN))
     read = before["check"].filter(other["measured"].ne_missing(before["measured"]))
-    assert len(read) > 1
+    assert len(read) > 0
     assert none.filter("passed", pl.col("check").is_in(read.to_list()))["check"].to_list() == []
 
 

@@ -266,6 +266,8 @@ class Linear:
         values = self.margins(at)[case - 1]
         c_2, c_1 = (values[2] - 2 * values[1] + values[0]) / 2, 0.0
         c_1 = values[1] - values[0] - c_2
+        if not np.isfinite(values).all():
+            return math.nan
         start = 4.0
         if c_2 * start**2 + c_1 * start + values[0] < 0:
             return start

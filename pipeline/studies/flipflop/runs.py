@@ -16,7 +16,7 @@ from schemas.flipflop.datasets import matrix
 if TYPE_CHECKING:
     import polars as pl
 
-    from pipeline.studies.flipflop.params import Run, StoryRun
+    from pipeline.studies.flipflop.params import Run, StoryRun, StringRun
 
 __all__ = ["DATASET_SCHEMA", "prepare"]
 
@@ -69,7 +69,7 @@ def _stories(
     return Header.grid(entry, seed, spec, settings), {"held.ids": ids}, np.zeros((1, 1), np.float32)
 
 
-def _settings(entry: Run, names: list[str], seed: int) -> dict[str, Any]:
+def _settings(entry: StringRun, names: list[str], seed: int) -> dict[str, Any]:
     sharpen = None
     if entry.sharpen is not None and entry.layers is not None:
         sharpen = entry.sharpen.model_dump()
@@ -90,7 +90,7 @@ def _settings(entry: Run, names: list[str], seed: int) -> dict[str, Any]:
     }
 
 
-def _spec(entry: Run) -> dict[str, Any]:
+def _spec(entry: StringRun) -> dict[str, Any]:
     automaton = entry.task == "automaton"
     ends = {
         "inputs": 3 if automaton else language.DATA + entry.symbols,

@@ -20,6 +20,7 @@ import torch
 from numpy.typing import NDArray
 
 from pipeline.errors import SandglassError
+from pipeline.kit import stats
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
 from pipeline.languages import flipflop as language
@@ -39,9 +40,17 @@ First = (
 class Predictor(Protocol):
     """Whatever answers a prompt: models of one shape, or one rule."""
 
-    name: str
-    kind: str  # standin, pretrained, oracle, heuristic or ngram
-    n_params: int | None
+    @property
+    def name(self) -> str:
+        """What it is called."""
+
+    @property
+    def kind(self) -> str:
+        """One of standin, pretrained, oracle, heuristic, ngram."""
+
+    @property
+    def n_params(self) -> int | None:
+        """The numbers that were trained, of a model."""
 
     def score(self, prompts: Sequence[str], candidates: Sequence[str]) -> tuple[Scores, First]:
         """Return how strongly each candidate is expected as the next word, and whether it leads all words."""
@@ -89,7 +98,7 @@ def answers(
         prompts = [prompt(contexts[n % len(contexts)], string) for n, string in enumerate(asked)]
         truth = np.array([string[-1] - language.DATA for string in asked])
         scores, first = predictor.score(prompts, language.STATES)
-        right = scores.argmax(-1) == truth
+        right = np.asarray(scores.argmax(-1) == truth)
         broken = np.isnan(scores).any((1, 2))
         for r in range(len(scores)):
             yield {
@@ -294,4 +303,4 @@ def _contrasts(context: Inputs, table: pl.DataFrame) -> Iterator[contrasts.Row]:
 def _row(context: Inputs, name: str, values: np.ndarray) -> list[contrasts.Row]:
     if len(values) == 1:
         return contrasts.single(name, float(values[0]), 1)
-    return contrasts.resampled(context, name, lambda x, axis=-1: np.mean(x, axis=axis), values)
+    return contrasts.resampled(context, name, stats.mean, values)
