@@ -277,7 +277,7 @@ def sample_stories(
     Their strings have one even length; it and each share of ignored pairs are uniform between two values.
     """
     length = 2 * int(rng.integers(lengths[0] // 2, lengths[1] // 2 + 1))
-    strings = sample(rng, n, length, *halves(rng.uniform(*p_ignore, size=n)))
+    strings = sample(rng, n, length, *halves(rng.uniform(p_ignore[0], p_ignore[1], size=n)))
     return [words_of(told(string, cast(rng))) for string in strings.tolist()]
 
 
