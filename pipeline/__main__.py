@@ -156,11 +156,26 @@ def build(
         str | None, typer.Argument(metavar="[STUDY]", help="build this one, with its page")
     ] = None,
 ) -> None:
-    """Build everything that is not up to date with Snakemake, on one line of progress, and say how it ended."""
+    """Build everything that is not up to date with Snakemake, on one line of progress, and say how it ended.
+
+    Of one study its page is drawn as well. Other studies are left as they lie here; if they are not up to date, the
+    report is drawn from what is here and says so.
+    """
     from pipeline.audit.summary import summarise
     from pipeline.engine.build import build as run
 
     status = run(study)
+    if study is not None and not status:
+        from pipeline import params
+        from pipeline.audit import changes
+        from pipeline.report import site
+
+        with changes.looking() as view:
+            stale = {job.step for job in changes.find(view, params.load()).jobs}
+        if stale == {"report"}:
+            status = run(report=True)
+        elif stale:
+            site.build_from_store(params.load())
     summarise(status)
     raise typer.Exit(status)
 

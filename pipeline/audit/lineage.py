@@ -195,10 +195,4 @@ def _leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 def accepted_for(chain: Chain, job: graph.Job, edits: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return those edits by which a file of code came into the record of ``job`` that was not there when it ran."""
-    recorded = {str(file.path): file.md5 for file in chain.code(job)}
-    return [
-        edit
-        for edit in edits
-        if edit["job"] == job.stage
-        and any(recorded.get(file.get("path")) == file.get("new") for file in edit["files"])
-    ]
+    return graph.standing(edits, job.stage, {str(file.path): file.md5 for file in chain.code(job)})

@@ -53,8 +53,8 @@ class Reference:
         return sum(self.seconds(job.name) for job in jobs)
 
 
-def build(study: str | None = None) -> int:
-    """Run Snakemake for everything or for one study with its page; return its exit status.
+def build(study: str | None = None, *, report: bool = False) -> int:
+    """Run Snakemake for everything, for one study or for the ``report``; return its exit status.
 
     Raises SandglassError for a study that params.yaml does not list.
     """
@@ -63,12 +63,12 @@ def build(study: str | None = None) -> int:
         raise SandglassError(f"no study is called {study!r}; params.yaml lists {', '.join(loaded.studies)}")
     reference = Reference.load(loaded.scale)
     count = len(graph.jobs(loaded))
-    if study is None and reference.elapsed:
+    if study is None and not report and reference.elapsed:
         took = duration(reference.elapsed)
         _say(f"scale {loaded.scale}: {count} jobs; from nothing they took {took} on {reference.machine}")
     graph.LOGS.mkdir(exist_ok=True)
     PLAN.unlink(missing_ok=True)
-    targets = [] if study is None else [study, str(graph.REPORT_PAGE)]
+    targets = [study] if study else [str(graph.REPORT_PAGE)] if report else []
     # Targets come first: `--quiet` takes every word after it.
     command = ["snakemake", *targets, "--cores", "all", "--quiet", "host", "progress", "reason", "rules"]
     with LOG.open("w", encoding="utf-8") as log:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -378,6 +379,24 @@ def accepted() -> list[dict[str, Any]]:
         except (ValueError, KeyError, TypeError):
             raise SandglassError(f"{ACCEPTED}: line {number} is not an accepted edit") from None
     return found
+
+
+def standing(
+    edits: list[dict[str, Any]], stage: str, recorded: Mapping[str, str | None]
+) -> list[dict[str, Any]]:
+    """Return those of the accepted ``edits`` of a job on which its record rests, in their order.
+
+    ``recorded`` gives the md5 of each file of code in the record, by path. It is that of the code which the job ran
+    with, or of an edit that was accepted since. So, from the last edit to the first: one whose files are not as it left
+    them was followed by a build, and says nothing of the results that are here now.
+    """
+    state, found = dict(recorded), []
+    for edit in reversed([edit for edit in edits if edit["job"] == stage]):
+        files = [file for file in edit["files"] if file.get("path") in state]
+        if files and all(state[file["path"]] == file.get("new") for file in files):
+            found.append(edit)
+            state |= {file["path"]: file.get("old") for file in files}
+    return found[::-1]
 
 
 def _files(folder: Path) -> list[Path]:

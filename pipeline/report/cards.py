@@ -83,13 +83,7 @@ def card(site: Site, artifact: Artifact) -> Card:
     made.lacks = site.lacks(artifact)
     made.drawing = site.lineage.draw(job)
     made.parameters = list(parameters(site, job))
-    code = {str(path): site.files.md5(path) for path in graph.code(job, site.params)}
-    made.accepted = [
-        entry | {"files": current}
-        for entry in site.accepted
-        if entry["job"] == job.stage
-        and (current := [each for each in entry["files"] if code.get(each["path"]) == each["new"]])
-    ]
+    made.accepted = [entry for entry in site.accepted if entry["job"] == job.stage]
     return made
 
 

@@ -33,7 +33,14 @@ class Site:
         self.links = catalogue.links(self.artifacts)
         self.lineage = Lineage(params)
         self.studies = results.load(params, partial=from_store)
-        self.accepted = graph.accepted()
+        edits = graph.accepted()
+        jobs = {each.job for each in self.artifacts if any(edit["job"] == each.job.stage for edit in edits)}
+        code = {
+            job.stage: {str(p): self.files.md5(p) for p in graph.code(job, params)}
+            for job in sorted(jobs, key=lambda job: job.stage)
+        }
+        self.accepted = [e for stage, files in code.items() for e in graph.standing(edits, stage, files)]
+        self.superseded = len(edits) - len(self.accepted)
         self.identity = identity(params, self.files)
         self._tables: dict[Path, pl.DataFrame] = {}  # read and validated already
         self._environment = jinja2.Environment(

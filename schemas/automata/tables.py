@@ -376,6 +376,7 @@ class AttnMetrics(Result):
     """EXP-ATTN: what a head looks at, mean over sequences and positions t >= 8 (fewer at small lengths)."""
 
     run: pl.String
+    trained: pl.Boolean = pa.Field(description="false: a control of the same shape, as training starts from")
     replica: pl.Int32 = pa.Field(ge=0)
     layer: pl.Int8 = pa.Field(ge=1)
     head: pl.Int8 = pa.Field(ge=1)
@@ -396,7 +397,7 @@ class AttnMetrics(Result):
     class Config:
         """One row per head."""
 
-        unique = ["run", "replica", "layer", "head"]
+        unique = ["run", "trained", "replica", "layer", "head"]
 
 
 class AttnMaps(Result):

@@ -50,6 +50,13 @@ def test_a_new_study_builds_at_once(empty: Workspace, tmp_path: Path) -> None:
     assert claims["claim"].unique().to_list() == ["1"] and claims.height == 3
     page = (data / f"report/study/{NAME}.html").read_text(encoding="utf-8")
     assert 'id="figure-accuracy"' in page and 'id="claim-1"' in page and "Also measured" not in page
+    assert 'class="from-store"' not in page
+    # Beside a study that was never built, its page is drawn from what is here, and the other is left alone.
+    empty.change(lambda params: params.update(studies=["toy", NAME]))
+    beside = empty.run("python", "-m", "pipeline", "build", NAME)
+    assert beside.status == 0, beside.output
+    assert not (data / "datasets/toy").exists()
+    assert 'class="from-store"' in (data / "report/index.html").read_text(encoding="utf-8")
 
 
 def test_a_new_study_is_in_order_for_editors_linters_and_its_own_tests(empty: Workspace) -> None:

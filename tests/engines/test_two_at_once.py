@@ -42,7 +42,7 @@ def _busy(workspace: Workspace, engine: str, seconds: int = 5) -> subprocess.Pop
 def test_second_stops_before_it_touches_anything(
     built: Workspace, calm: Workspace, first: str, second: str, message: str
 ) -> None:
-    process = _busy(built, first)
+    process = _busy(built, first, seconds=10)  # on a busy machine too the second is refused before it ends
     before = built.artifacts()
     done = built.run(*ENGINES[second])
     assert done.status != 0

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from dvc_data.hashfile.hash_info import HashInfo
@@ -330,3 +331,25 @@ def test_old_versions_of_code_are_found_in_git(tmp_path: Path, monkeypatch: pyte
         assert version is not None and version.content == text.encode() * 2
     assert history.find(folder / "a.py", hashlib.md5(b"three").hexdigest()) is None
     assert list(history.listings(folder)) == listings[::-1]
+
+
+def _edits(*steps: tuple[str | None, str], path: str = "a.py") -> list[dict[str, Any]]:
+    return [{"job": "train@a", "files": [{"path": path, "old": old, "new": new}]} for old, new in steps]
+
+
+@pytest.mark.parametrize(
+    ("edits", "recorded", "stand"),
+    [
+        (_edits(("1", "2"), ("2", "3")), {"a.py": "3"}, [0, 1]),  # one upon the other
+        (_edits(("1", "2"), ("2", "3")), {"a.py": "2"}, [0]),  # the second was taken back
+        (_edits(("1", "2"), ("2", "3")), {"a.py": "4"}, []),  # built again with other code
+        (_edits(("1", "2"), ("3", "4")), {"a.py": "4"}, [1]),  # built between the two
+        (_edits((None, "2"), path="b.py"), {"a.py": "1", "b.py": "2"}, [0]),  # code was moved to a new file
+        (_edits(("1", "2"), path="b.py"), {"a.py": "1"}, []),  # a file that the job reads no more
+    ],
+)
+def test_an_accepted_edit_stands_until_its_job_is_built_with_other_code(
+    edits: list[dict[str, Any]], recorded: dict[str, str | None], stand: list[int]
+) -> None:
+    assert graph.standing(edits, "train@a", recorded) == [edits[i] for i in stand]
+    assert graph.standing(edits, "train@b", recorded) == []

@@ -22,8 +22,6 @@ SHOWN = {  # tasks whose states are seen through a map
     "C4, zero", "d8-location": "D8, location", "abab1": "abab (1)", "abab2": "abab (2)",
 }  # fmt: skip
 
-FEWEST = 3  # models from which resampling them says something of their spread
-
 # Parameters that lack one of these are refused at the start.
 RUNS = tuple(dict.fromkeys([*C2.values(), *DYCK.values(), *POSITIONS.values(), ATTENTION, *TINY]))
 DATASETS = ("automata-c2", "automata-shown", "automata-partial")
@@ -31,5 +29,5 @@ THEORY = tuple(
     f"automata-{name}" for name in ("gadgets", "prefix", "counters", "groups", "cascades", "gridworld")
 )
 
-FEWEST = 3  # models on which the verdict of a comparison may rest
+FEWEST = 3  # models on which an interval, and with it the verdict of a comparison, may rest
 MAXIMUM, MEDIAN = "3.15", "3.16"  # published figures

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,10 @@ DRAWN = 2  # sequences
 
 
 def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
-    """Return measures of all heads of all models, and maps of the best model."""
+    """Return measures of all heads of all models, trained and as they started, and maps of the best model.
+
+    Models that were never trained are the control: what their heads show, training has not made.
+    """
     with one_thread():
         found = arms(context, [ATTENTION])
         if not found:
@@ -34,13 +38,27 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
         tokens, states = automata.sample("grid9", context.entry.length, context.entry.sequences, rng)
         accuracy = (arm.answers(tokens) == states).mean((1, 2))
         patterns = _patterns(arm, tokens)
+        control = _untrained(arm, context)
+        start = (control.answers(tokens) == states).mean((1, 2))
+        untrained = _patterns(control, tokens)
     rows = [
-        row | {"accuracy": float(accuracy[row["replica_index"]])}
-        for row in _metrics(arm, patterns, states, arm.task.labels - 1)
+        row | {"trained": trained, "accuracy": float(known[row["replica_index"]])}
+        for trained, known, seen in ((True, accuracy, patterns), (False, start, untrained))
+        for row in _metrics(arm, seen, states, arm.task.labels - 1)
     ]
     best = int(np.argmax(accuracy))
     maps = [part for n in range(DRAWN) for part in _maps(arm, [p[best, n] for p in patterns], states[n], n)]
     return {"attn_metrics": contrasts.table(rows), "attn_maps": pl.concat(maps)}
+
+
+def _untrained(arm: Arm, context: Inputs) -> Arm:
+    """Return as many models of the same shape with weights as training starts from, of streams of their own."""
+    streams = [stream(context.seed, context.study, context.experiment, "untrained", r) for r in arm.replicas]
+    started = [gpt.initial(arm.ensemble.spec, rng) for rng in streams]
+    params = {
+        name: torch.from_numpy(np.stack([each[name] for each in started])).float() for name in started[0]
+    }
+    return replace(arm, ensemble=replace(arm.ensemble, params=params))
 
 
 def _patterns(arm: Arm, tokens: NDArray[np.int64]) -> list[Floats]:

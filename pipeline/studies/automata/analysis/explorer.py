@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pipeline.kit.inputs import Inputs
 from pipeline.languages.automata import automaton
-from pipeline.models.automata import exact
+from pipeline.models.automata import exact, gpt
 from pipeline.studies.automata.measures import contrasts
 from pipeline.studies.automata.measures.arms import arms, sequences
 from pipeline.studies.automata.names import TINY
@@ -24,8 +24,9 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
         best, name = int(np.argmax(arm.validation)), TINY[run]
         length = int(sequences(context, arm)["length"][0])
         accuracy = float(arm.accuracy(sequences(context, arm))[0][best])
-        parts = {key: value[best].numpy() for key, value in arm.ensemble.params.items()}
         shape = arm.ensemble.spec
+        # In the order of the shapes: that of a checkpoint's arrays is another in every process.
+        parts = {key: arm.ensemble.params[key][best].numpy() for key in gpt.shapes(shape)}
         sizes = {"layers": shape.layers, "heads": shape.heads, "length": length, "accuracy": accuracy}
         rows += _rows(name, "trained", parts | {key: np.array([value]) for key, value in sizes.items()})
         rows += _rows(name, "exact", dict(_exact(name, length)))

@@ -259,9 +259,10 @@ def _supervision(context: Results) -> Iterator[Gate]:
 def _attention(context: Results) -> Iterator[Gate]:
     known = pl.col("lift_0").fill_null(math.nan) + pl.col("lift_S").fill_null(math.nan)  # NaN if one is
     larger = pl.max_horizontal("lift_0", "lift_S")
-    heads = context.table("attn_metrics").with_columns(
+    measured = context.table("attn_metrics").with_columns(
         lift=pl.when(known.is_nan()).then(known).otherwise(larger)
     )
+    heads, untrained = measured.filter("trained"), measured.filter(~pl.col("trained"))
     count = heads["replica"].n_unique()
     last = heads.filter("last_layer")
     missing = "no gridworld model is trained"
@@ -291,6 +292,24 @@ def _attention(context: Results) -> Iterator[Gate]:
     )
     yield Gate(
         "26",
+        "boundary, untrained",
+        "no head in the last layer of an untrained model has over 1.5 times the uniform weight on a boundary",
+        HEADS,
+        (Condition("value", "<=", 1.5),),
+        *evidence.reduced(untrained.filter("last_layer"), column_max("lift"), missing),
+        kind=OWN,
+    )
+    yield Gate(
+        "26",
+        "uniform head, untrained",
+        "training makes them: no head of an untrained model has an entropy above 0.9 of a uniform one's",
+        HEADS,
+        (Condition("value", "<=", 0.9),),
+        *evidence.reduced(untrained, column_max("uniformity"), missing),
+        kind=OWN,
+    )
+    yield Gate(
+        "26",
         "uniform head, first layer",
         "every model has such a head in its first layer",
         HEADS,
@@ -298,9 +317,9 @@ def _attention(context: Results) -> Iterator[Gate]:
         *each(heads.filter(layer=1), "uniformity"),
         scale_needed="paper",
     )
-    # A model without such a head has no value, which makes the largest of them NaN.
+    # A model without such a head has no value, which makes the largest of them NaN; so does a lift that is none.
     share = (pl.col("pre_reset_mass") / pl.col("pre_reset_uniform")).fill_null(math.nan)
-    share = pl.when((pl.col("lift") > 1.5) | pl.col("lift").is_nan()).then(share)
+    share = pl.when(pl.col("lift").is_nan()).then(math.nan).when(pl.col("lift") > 1.5).then(share)
     per_model = last.group_by("replica").agg(share.nan_min().alias("share"))
     found, why = evidence.reduced(per_model, column_max("share"), missing)
     yield Gate(

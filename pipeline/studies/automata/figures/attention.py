@@ -30,7 +30,7 @@ def attention(context: Results) -> Figure:
         for (number, layer, head), rows in data.group_by("sequence", "layer", "head", maintain_order=True)
     ]
     chart = alt.concat(*panels, columns=4, spacing=12).resolve_scale(color="shared")
-    metrics = context.table("attn_metrics").filter("last_layer")
+    metrics = context.table("attn_metrics").filter("trained", "last_layer")
     words = (
         "In last layers the largest weight on a boundary is "
         f"{metrics.select(pl.max_horizontal('lift_0', 'lift_S').max()).item():.2f} "
@@ -76,7 +76,7 @@ def _map(rows: pl.DataFrame, T: int, title: str) -> Any:
 def heads(context: Results) -> Figure:
     """Every head of every gridworld model: weight on positions in state 0 and in state 8, each over their share of
     positions; dashed, uniform attention."""
-    data = context.table("attn_metrics")
+    data = context.table("attn_metrics").filter("trained")
     if not data.height:
         return empty("Heads of gridworld models", "nothing was trained")
     scale = alt.Scale(
