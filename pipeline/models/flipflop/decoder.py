@@ -156,8 +156,10 @@ def forward(
         else:
             parts = [part.reshape(R * B, *part.shape[2:]) for part in (q, k, v)]
             causal = spec.position != "alibi"
-            mixed = F.scaled_dot_product_attention(
-                *parts, attn_mask=None if causal else bias[None], is_causal=causal
+            mixed = F.scaled_dot_product_attention(  # type: ignore[misc]
+                *parts,  # type: ignore[arg-type]
+                attn_mask=None if causal else bias[None],
+                is_causal=causal,
             ).view(v.shape)
         if f"{at}.attn.pattern" in record:
             recorded[f"{at}.attn.pattern"] = pattern

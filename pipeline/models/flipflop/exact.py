@@ -262,16 +262,17 @@ class Linear:
 
         The margin is a quadratic whose leading coefficient is -a in case 1 and a in case 2.
         """
-        at = np.array([0.0, 1.0, 2.0])
-        values = self.margins(at)[case - 1]
-        c_2, c_1 = (values[2] - 2 * values[1] + values[0]) / 2, 0.0
-        c_1 = values[1] - values[0] - c_2
-        if not np.isfinite(values).all():
+        (A_0, A_1, A_2), (g_0, g_1, g_2), b, a = self.A, self.g, self.b / self.C, self.a / self.C**2
+        if case == 1:
+            c_2, c_1, c_0 = -a, (g_1 - g_0) / self.C + a - b, A_1 - A_0 + b
+        else:
+            c_2, c_1, c_0 = a, (g_2 - g_1) / self.C - 2 * a + b, A_2 - A_1 - 2 * b
+        if not np.isfinite([c_2, c_1, c_0]).all():
             return math.nan
         start = 4.0
-        if c_2 * start**2 + c_1 * start + values[0] < 0:
+        if c_2 * start**2 + c_1 * start + c_0 < 0:
             return start
-        roots = np.roots([c_2, c_1, values[0]])
+        roots = np.roots([c_2, c_1, c_0])
         ends = sorted(root.real for root in roots if abs(root.imag) < 1e-9 and root.real >= start)
         for end in ends:
             for T in range(max(int(start), math.floor(end) - 1), math.floor(end) + 3):

@@ -51,9 +51,9 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
             if config.entry["family"] == "many_heads":
                 apart += _distances(context, config)
             if config.entry["family"] == "linear":
-                for rows, summary in _drifts(config):
+                for rows, switch in _drifts(config):
                     drift += rows
-                    switches.append(summary)
+                    switches.append(switch)
     measured = pl.DataFrame(sharp, infer_schema_length=None)
     summary = pl.DataFrame(switches, infer_schema_length=None)
     return {
@@ -220,11 +220,11 @@ def _contrasts(context: Inputs, measured: pl.DataFrame, summary: pl.DataFrame) -
     yield from _bad_minima(context, of)
     weighted = of(ONE, "p05", "value_right_type") - of(ONE, "p05", "argmax_right_type")
     yield from resampled(context, "one head, value - raw", stats.mean, weighted)
-    plain = summary.filter(run=LINEAR)
-    if plain.height:
-        yield from single("drift, models that stay", float(plain["on_write_at_end"].sum()), plain.height)
+    drifted = summary.filter(run=LINEAR)
+    if drifted.height:
+        yield from single("drift, models that stay", float(drifted["on_write_at_end"].sum()), drifted.height)
         yield from single("drift, disagreements", float((~summary["agree"]).sum()), summary.height)
-        yield from resampled(context, "drift, a", stats.median, plain["a"].to_numpy())
+        yield from resampled(context, "drift, a", stats.median, drifted["a"].to_numpy())
 
 
 def _bad_minima(context: Inputs, of: Any) -> Iterator[Row]:

@@ -84,7 +84,7 @@ def removals(context: Results) -> Figure:
     if not table.height:
         return empty("Mending glitches", "no model errs at this scale")
     data = table.with_columns(
-        removed=pl.col("ignored_removed").fill_null(0), mended=pl.col("ignored_removed").is_not_null(),
+        removed=pl.col("ignored_removed").fill_null(0), mended=pl.when(pl.col("ignored_removed").is_null()).then(pl.lit("no")).otherwise(pl.lit("yes")),
         panel=pl.col("set").replace_strict(SETS, return_dtype=pl.String),
         looks=pl.col("top_looks_at"),
     ).drop("string")  # fmt: skip
@@ -93,20 +93,20 @@ def removals(context: Results) -> Figure:
         .mark_point(filled=True, size=60, opacity=0.8)
         .encode(
             x=alt.X("ignored:Q", title="ignored pairs before the read"),
-            y=alt.Y("removed:Q", title="fewest that must go", axis=alt.Axis(tickMinStep=1)),
+            y=alt.Y("removed:Q", title="fewest that have to be removed", axis=alt.Axis(tickMinStep=1)),
             color=alt.Color(
                 "panel:N", title=None, scale=alt.Scale(range=charts.PALETTE), legend=alt.Legend(orient="top")
             ),
             shape=alt.Shape(
                 "mended:N",
                 title="mended",
-                scale=alt.Scale(domain=[True, False], range=["circle", "cross"]),
+                scale=alt.Scale(domain=["yes", "no"], range=["circle", "cross"]),
                 legend=alt.Legend(orient="top"),
             ),
             tooltip=["run:N", "replica:Q", "panel:N", "removed:Q", "ignored:Q", "looks:N"],
         )
     )
-    known = data.filter("mended")
+    known = data.filter(mended="yes")
     words = f"{known.height} of {data.height} worst glitches are mended by removing ignored pairs"
     return chart.properties(
         width=440, height=240, title="Mending the worst glitches", description=f"{words}."

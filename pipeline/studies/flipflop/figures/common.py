@@ -17,6 +17,11 @@ COLOURS = {
 }  # fmt: skip
 
 
+SHAPES = (
+    "circle", "square", "diamond", "triangle-up", "triangle-down", "cross", "triangle-left", "triangle-right",
+)  # fmt: skip
+
+
 def drawn(frame: pl.DataFrame, column: str = "error") -> pl.DataFrame:
     """Return ``frame`` with ``shown``, errors for a log axis: none at half an error among the reads of the set."""
     floor = 0.5 / pl.col("n_reads")
@@ -35,6 +40,16 @@ def log_axis(title: str, least: float = 1e-5) -> dict[str, Any]:
         "scale": alt.Scale(type="log", domain=[least, 1], clamp=True),
         "axis": alt.Axis(values=ticks, format="~g"),
     }
+
+
+def shaped(families: list[str]) -> alt.Shape:
+    """Return the marks of families, in the order of their colours, so that both have one legend."""
+    domain = [FAMILIES[family] for family in FAMILIES if family in families]
+    marks = [SHAPES[place % len(SHAPES)] for place in range(len(domain))]
+    return alt.Shape(
+        "label:N", title=None, scale=alt.Scale(domain=domain, range=marks),
+        legend=alt.Legend(orient="top", columns=3, symbolOpacity=1),
+    )  # fmt: skip
 
 
 def coloured(families: list[str], **legend: Any) -> alt.Color:

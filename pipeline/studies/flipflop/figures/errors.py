@@ -98,7 +98,7 @@ def scatter(context: Results) -> Figure:
         x=alt.X("dense:Q", **log_axis("error on the dense set", least)),
         y=alt.Y("sparse:Q", **log_axis("error on the sparse set", least)),
         color=coloured(data["family"].unique().to_list()),
-        shape=alt.Shape("label:N", legend=None),
+        shape=shaped(data["family"].unique().to_list()),
         tooltip=[
             "run:N",
             "replica:Q",

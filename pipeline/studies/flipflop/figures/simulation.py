@@ -11,12 +11,25 @@ from pipeline.kit import charts
 from pipeline.kit.attention_maps import attention_map
 from pipeline.kit.charts import Figure, empty
 from pipeline.kit.results import Results
-from pipeline.studies.flipflop.names import LINEAR, LINEAR_SHARP, MANY, MANY_FIRST, MANY_SHARP, ONE, ONE_SHARP
+from pipeline.studies.flipflop.names import (
+    LINEAR,
+    LINEAR_RARE,
+    LINEAR_RARE_SHARP,
+    LINEAR_SHARP,
+    MANY,
+    MANY_FIRST,
+    MANY_SHARP,
+    ONE,
+    ONE_SHARP,
+)
 
 PROBE = "1-0--01-"
 PENALTIES = {
     ONE: "no penalty", ONE_SHARP: "entropy", LINEAR: "no penalty, linear", LINEAR_SHARP: "entropy, linear",
     MANY: "no penalty", MANY_SHARP: "entropy", MANY_FIRST: "entropy, first layer",
+}  # fmt: skip
+TRAINED_ON = {
+    LINEAR: "0.5", LINEAR_SHARP: "0.5, entropy penalty", LINEAR_RARE: "0.9", LINEAR_RARE_SHARP: "0.9, entropy penalty",
 }  # fmt: skip
 
 
@@ -205,18 +218,20 @@ def head_distances(context: Results) -> Figure:
 
 def inputs(context: Results) -> Figure:
     """Errors of models of the automaton with linear positions on inputs with other shares of no-ops and of four times
-    the length: a point for each model, without and with the entropy penalty, by the share of no-ops in training."""
+    the length: a point for each model, without and with the entropy penalty, by the share of no-ops in training. Models
+    without an error are drawn at half an error among the states of the set."""
     table = context.table("sim_eval").filter(family="linear")
     if not table.height:
         return empty("Other inputs", "nothing was trained at this scale")
     data = table.with_columns(
-        name=pl.col("run").str.strip_prefix("flipflop-linear-"),
+        name=pl.col("run").replace_strict(TRAINED_ON, default=pl.col("run"), return_dtype=pl.String),
         panel=pl.format("{} symbols", "length"),
         noops=pl.col("set").replace_strict(
             {"p05": "0.5", "p09": "0.9", "p098": "0.98"}, return_dtype=pl.String
         ),
         shown=pl.max_horizontal("error", 0.5 / pl.col("n")),
     )
+    names = data.sort("run")["name"].unique(maintain_order=True).to_list()
     least = float(data["shown"].min())  # type: ignore[arg-type]
     ticks = [10.0**n for n in range(-6, 1) if 10.0**n >= least / 1.5]
     panels = []
@@ -226,7 +241,7 @@ def inputs(context: Results) -> Figure:
             .mark_point(filled=True, size=35, opacity=0.8)
             .encode(
                 x=alt.X("noops:N", title="share of no-ops", axis=alt.Axis(labelAngle=0)),
-                xOffset="name:N",
+                xOffset=alt.XOffset("name:N", sort=names),
                 y=alt.Y(
                     "shown:Q",
                     title="error (share of states)",
@@ -235,9 +250,9 @@ def inputs(context: Results) -> Figure:
                 ),
                 color=alt.Color(
                     "name:N",
-                    title=None,
-                    scale=alt.Scale(range=charts.PALETTE),
-                    legend=alt.Legend(orient="top"),
+                    title="share of no-ops in training",
+                    scale=alt.Scale(domain=names, range=charts.PALETTE),
+                    legend=alt.Legend(orient="top", columns=2, labelLimit=240),
                 ),
                 tooltip=["name:N", "replica:Q", alt.Tooltip("error:Q", format=".2g")],
             )

@@ -54,7 +54,7 @@ def check(entry: Theory, key: str, seed: int) -> pl.DataFrame:
 
 def _rows(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     margins = []
-    cases = [
+    cases: list[tuple[tuple[str, ...], np.ndarray]] = [
         ((f"all-{length}",), language.enumerate_strings(length)) for length in range(4, entry.short + 1, 2)
     ]
     for length in entry.lengths:  # all laws side by side: a pass takes as long as its strings are
