@@ -99,7 +99,7 @@ def answers(
         truth = np.array([string[-1] - language.DATA for string in asked])
         scores, first = predictor.score(prompts, language.STATES)
         right = np.asarray(scores.argmax(-1) == truth)
-        broken: np.ndarray = np.isnan(scores).any((1, 2))
+        broken = np.asarray(np.isnan(scores).any((1, 2)))
         for r in range(len(scores)):
             yield {
                 "model": predictor.name, "kind": predictor.kind, "replica": r, "n_params": predictor.n_params,

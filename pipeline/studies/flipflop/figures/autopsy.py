@@ -84,7 +84,8 @@ def removals(context: Results) -> Figure:
     if not table.height:
         return empty("Mending glitches", "no model errs at this scale")
     data = table.with_columns(
-        removed=pl.col("ignored_removed").fill_null(0), mended=pl.when(pl.col("ignored_removed").is_null()).then(pl.lit("no")).otherwise(pl.lit("yes")),
+        removed=pl.col("ignored_removed").fill_null(0),
+        mended=pl.when(pl.col("ignored_removed").is_null()).then(pl.lit("no")).otherwise(pl.lit("yes")),
         panel=pl.col("set").replace_strict(SETS, return_dtype=pl.String),
         looks=pl.col("top_looks_at"),
     ).drop("string")  # fmt: skip

@@ -8,7 +8,7 @@ import polars as pl
 from pipeline.kit import charts
 from pipeline.kit.charts import Figure, empty
 from pipeline.kit.results import Results
-from pipeline.studies.flipflop.figures.common import SETS, coloured, drawn, log_axis
+from pipeline.studies.flipflop.figures.common import SETS, coloured, drawn, log_axis, shaped
 from pipeline.studies.flipflop.names import BASE, FAMILIES, GENERATIVE, LSTM
 
 OUT = ["sparse", "dense"]

@@ -164,7 +164,8 @@ def _lengths(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]
         firsts = np.array(found[case])
         yield row(
             f"prop-5.case-{case}", f"With W_Qp'W_Kp {sign} 0 the last query looks at {what} at some length below 10⁷: "
-            "draws for which it does not", f"{len(firsts)} of {draws} draws", exceptions(firsts >= FAR, firsts), "<=", 0,
+            "draws for which it does not", f"{len(firsts)} of {draws} draws", exceptions(firsts >= FAR, firsts),
+            "<=", 0,
             detail=f"first at T = {firsts.min():.0f} to {firsts.max():.0f}, half of them by {np.median(firsts):.0f}"
             if len(firsts) else "",
         )  # fmt: skip
