@@ -176,6 +176,21 @@ class Sharpness(Result):
     replica: pl.Int32 = FIELD(ge=0)
     max_weight: pl.Float64 = FIELD(ge=0, le=1.000001, description="largest weight of a query, on average")
     entropy: pl.Float64 = FIELD(ge=0, description="of a query's weights, in nats, on average")
+    sigma: pl.Float64 = FIELD(
+        ge=0,
+        nullable=True,
+        description="R^2 |W_K' W_Q| / sqrt(d_h), R the largest norm of an input: median over heads",
+    )
+    bound: pl.Float64 = FIELD(
+        gt=0,
+        le=1,
+        nullable=True,
+        description="Proposition 4's bound on weights of the last query: median over heads",
+    )
+    slack: pl.Float64 = FIELD(
+        nullable=True,
+        description="least distance of a weight from its bound; null where positions act on scores",
+    )
 
     class Config:
         """One row per model."""

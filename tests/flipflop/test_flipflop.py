@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from scipy import stats
 
 from pipeline.kit.streams import stream
 from pipeline.languages import flipflop as language
-from pipeline.studies.flipflop.measures import autopsies, maps
+from pipeline.models.flipflop import decoder, exact
+from pipeline.studies.flipflop.measures import autopsies, dilution, maps
 from pipeline.training.objectives import flipflop as objectives
 
 
@@ -195,12 +197,36 @@ def test_what_is_left_of_a_string_is_legal() -> None:
 
 
 def test_switches_from_coefficients() -> None:
-    of = maps.Coefficients(A=np.array([0.0, 1.0, 1.0]), b=0.0, g=np.zeros(3), a=1.0, C=10)
+    of = exact.Linear(A=np.array([0.0, 1.0, 1.0]), b=0.0, g=np.zeros(3), a=1.0, C=10)
     symbols = np.array([1, *[0] * 20])
     # Key 1 scores 1 + i/100, key i scores i^2/100: equal near i = 10.5.
     assert maps.predicted_switch(of, symbols) == 11
     scores = np.full((21, 21), -np.inf)
     for i in range(1, 22):
         keys = np.arange(1, i + 1)
-        scores[i - 1, :i] = of.scores(i, keys, symbols[keys - 1])
+        scores[i - 1, :i] = of.score(i, keys, symbols[keys - 1])
     assert maps.observed_switch(np.exp(scores), symbols) == 11
+
+
+def test_weights_of_a_model_stay_below_the_bound_and_a_wrong_norm_does_not_keep_them() -> None:
+    """Proposition 4 on a model with random weights, whose queries and keys are large."""
+    spec = decoder.Spec(2, 2, 8, "learned", "gelu", 12, 5, 5)
+    values = [decoder.initial(spec, np.random.default_rng(seed)) for seed in range(2)]
+    params = {
+        name: torch.tensor(np.stack([each[name] for each in values]), dtype=torch.float32)
+        for name in values[0]
+    }
+    for layer in range(2):
+        params[f"blocks.{layer}.attn.W_QKV"] *= 3
+    model: Any = SimpleNamespace(
+        entry={"position": "learned"}, replicas=[0, 1], ensemble=SimpleNamespace(params=params)
+    )
+    tokens = torch.from_numpy(language.sample(np.random.default_rng(1), 6, 12, 0.3, 0.3).astype(np.int64))
+    names = maps.names(2, maps.PATTERN, maps.INPUTS)
+    _, recorded = decoder.forward(spec, params, torch.zeros(1, 1), tokens[None], record=names)
+    patterns, inputs = (maps.stacked(recorded, what, 2) for what in (maps.PATTERN, maps.INPUTS))
+    rows = dilution.slack(model, patterns, inputs)
+    assert all(row["slack"] >= -1e-6 and row["sigma"] > 0 and 0 < row["bound"] <= 1 for row in rows)
+    assert all(row["slack"] < -0.1 for row in dilution.slack(model, patterns, 0.2 * inputs))
+    model.entry["position"] = "rope"
+    assert dilution.slack(model, patterns, inputs)[0] == {"sigma": None, "bound": None, "slack": None}

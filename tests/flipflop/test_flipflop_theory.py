@@ -176,7 +176,11 @@ def test_gates_of_theory_fall_with_their_rows() -> None:
     table = additions.analyse(SimpleNamespace())["addition"]  # type: ignore[arg-type]
 
     def told(frame: pl.DataFrame) -> dict[str, Gate]:
-        context: Any = SimpleNamespace(theory=lambda: frame, table=lambda name: table)
+        tables = {
+            "addition": table,
+            "sharpness": pl.DataFrame({"slack": [0.1, frame["measured"].fill_null(NAN)[0]]}),
+        }
+        context: Any = SimpleNamespace(theory=lambda: frame, table=tables.__getitem__)
         return {f"{gate.claim}, {gate.gate}": gate for gate in claims.gates(context)}
 
     assert {gate.verdict("quick")[0] for gate in told(rows).values()} == {HOLDS}

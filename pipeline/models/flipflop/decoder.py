@@ -15,7 +15,8 @@ Names and shapes of parameters, without the replica axis (d = width, V = inputs,
 ``head.W``                 (d, O)   and ``head.b`` (O,)
 
 ``forward`` can record ``blocks.{l}.attn.pattern`` (R, B, H, T, T) and ``blocks.{l}.attn.norms`` (R, B, H, T), the
-length of what each head would add to the stream if it looked at one key alone, |W_O W_V v|.
+length of what each head would add to the stream if it looked at one key alone, |W_O W_V v|, and
+``blocks.{l}.attn.inputs`` (R, B, T, d), what queries, keys and values are made of.
 """
 
 from __future__ import annotations
@@ -120,7 +121,11 @@ def forward(
 
     Raises SandglassError for a name in ``record`` that this model does not have, or an input longer than its positions.
     """
-    known = [f"blocks.{layer}.attn.{what}" for layer in range(spec.layers) for what in ("pattern", "norms")]
+    known = [
+        f"blocks.{layer}.attn.{what}"
+        for layer in range(spec.layers)
+        for what in ("pattern", "norms", "inputs")
+    ]
     if unknown := {*record} - {*known}:
         raise SandglassError(f"cannot record {sorted(unknown)}; this model has: {', '.join(known)}")
     R, d = params["head.W"].shape[0], spec.width
@@ -146,7 +151,8 @@ def forward(
     for layer in range(spec.layers):
         at = f"blocks.{layer}"
         W_QKV, W_O = params[f"{at}.attn.W_QKV"], params[f"{at}.attn.W_O"]
-        q, k, v = _heads(_norm(params, f"{at}.ln1", x) @ W_QKV, spec.heads, B, T)
+        seen = _norm(params, f"{at}.ln1", x)
+        q, k, v = _heads(seen @ W_QKV, spec.heads, B, T)
         if turn is not None:
             q, k = (_turned(part, turn) for part in (q, k))
         explicit = f"{at}.attn.pattern" in record or (dropout is not None and dropout[0]["attention"] > 0)
@@ -163,6 +169,8 @@ def forward(
             ).view(v.shape)
         if f"{at}.attn.pattern" in record:
             recorded[f"{at}.attn.pattern"] = pattern
+        if f"{at}.attn.inputs" in record:
+            recorded[f"{at}.attn.inputs"] = seen.view(R, B, T, d)
         if f"{at}.attn.norms" in record:
             split = W_O.view(R, 1, spec.heads, -1, d)
             recorded[f"{at}.attn.norms"] = (v @ split).norm(dim=-1)

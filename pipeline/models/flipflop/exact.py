@@ -12,9 +12,10 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from pipeline.errors import SandglassError
 from pipeline.languages.flipflop import DATA, IGNORE, READ, WRITE
@@ -204,10 +205,10 @@ def parser(
 # --- Proposition 4 (section 3.5.7.2) ---------------------------------------------------------------
 
 
-def most_weight(sigma: float, length: float) -> float:
+def most_weight(sigma: ArrayLike, length: ArrayLike) -> Any:
     """Return the largest weight that one of ``length`` tokens can have, for vectors of norm 1 and a norm
     sigma of W_K' W_Q."""
-    return 1 / (1 + (length - 1) * math.exp(-2 * sigma))
+    return 1 / (1 + (np.asarray(length, float) - 1) * np.exp(-2 * np.asarray(sigma, float)))
 
 
 def largest_weight(product_DxD: Array, v_TxD: Array) -> float:

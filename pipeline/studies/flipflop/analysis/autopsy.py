@@ -90,7 +90,7 @@ def _worst(context: Inputs, config: Config) -> Iterator[tuple[Row, list[Row]]]:
 def _heads(alone: Config, cut: autopsies.Tokens, target: int) -> tuple[list[Row], Row]:
     """Return what each head looks at from the wrong read, and the head of the last layer that weighs most."""
     layers = alone.entry["layers"]
-    _, recorded = alone.forward(cut[None], maps.recorded(layers))
+    _, recorded = alone.forward(cut[None], maps.names(layers, maps.PATTERN, maps.NORMS))
     pattern, norms = (maps.stacked(recorded, what, layers)[0, :, 0] for what in (maps.PATTERN, maps.NORMS))
     last = int(np.flatnonzero(cut[0:-1:2] == language.WRITE)[-1])
     rows: list[Row] = []

@@ -14,7 +14,8 @@ from pipeline.kit import stats
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread, stream
 from pipeline.languages import flipflop as language
-from pipeline.studies.flipflop.measures import contrasts, reading
+from pipeline.models.flipflop import exact
+from pipeline.studies.flipflop.measures import contrasts, dilution, maps, reading
 from pipeline.studies.flipflop.measures.contrasts import Floats, Row, decades, resampled, share, single
 from pipeline.studies.flipflop.measures.reading import OUT, Config
 from pipeline.studies.flipflop.names import (
@@ -90,32 +91,28 @@ def _data_stats(context: Inputs) -> pl.DataFrame:
 
 def _sharpness(context: Inputs, config: Config) -> list[Row]:
     """Return how sharp the attention of each model is on strings of the training language."""
-    tokens = reading.held(context, config)["val"][:SHOWN, :-1]
-    names = tuple(f"blocks.{layer}.attn.pattern" for layer in range(config.entry["layers"]))
-    _, recorded = config.forward(tokens, names)
-    patterns = np.stack([recorded[name].double().numpy() for name in names], 1)  # (R, L, N, H, T, T)
+    tokens, layers = reading.held(context, config)["val"][:SHOWN, :-1], config.entry["layers"]
+    _, recorded = config.forward(tokens, maps.names(layers, maps.PATTERN, maps.INPUTS))
+    patterns = maps.stacked(recorded, maps.PATTERN, layers)
+    slack = dilution.slack(config, patterns, maps.stacked(recorded, maps.INPUTS, layers))
     largest = patterns.max(-1).mean((1, 2, 3, 4))
     entropy = -(patterns * np.log(patterns + 1e-12)).sum(-1).mean((1, 2, 3, 4))
     return [
-        {"run": config.name, "replica": r, "max_weight": float(m), "entropy": float(max(h, 0.0))}
-        for r, m, h in zip(config.replicas, largest, entropy, strict=True)
+        {"run": config.name, "replica": r, "max_weight": float(m), "entropy": float(max(h, 0.0))} | least
+        for r, m, h, least in zip(config.replicas, largest, entropy, slack, strict=True)
     ]
 
 
 def _ngrams(context: Inputs) -> Iterator[Row]:
     """Yield the least error of a predictor that sees the last n tokens, averaged over all reads of a set.
 
-    With m = ceil((n - 1) / 2) pairs in sight, a read at pair s > m is a coin flip if none of them shows the bit, which
-    has the probability p_ignore^m (section 3.5.3; the formula follows from the definition of the language).
+    The formula follows from the definition of the language (section 3.5.3).
     """
     lengths = {reading.matrix(context.dataset("flipflop-strings")["tokens"]).shape[1]}
     for length in sorted(lengths):
-        pairs = np.arange(1, length // 2)
         for name, p in (("val", 0.8), ("sparse", 0.98), ("dense", 0.1)):
-            weights = np.where(pairs < length // 2 - 1, (1 - p) / 2, 1.0)
             for n in GRAMS:
-                m = -(-(n - 1) // 2)
-                error = float((weights * np.where(pairs > m, 0.5 * p**m, 0.0)).sum() / weights.sum())
+                error = exact.ngram_error(n, length, (1 - p) / 2, (1 - p) / 2)
                 yield {"n": n, "set": name, "length": length, "error": error}
 
 

@@ -89,7 +89,7 @@ def _measured(context: Inputs, config: Config) -> Iterator[Row]:
         found = {}
         if own:
             some = symbols[:MAPPED]
-            _, recorded = config.forward(some, maps.recorded(layers))
+            _, recorded = config.forward(some, maps.names(layers, maps.PATTERN, maps.NORMS))
             pattern, lengths = (maps.stacked(recorded, what, layers) for what in (maps.PATTERN, maps.NORMS))
             found = maps.sharpness(pattern, lengths, some, said[:, :MAPPED])
         for i, r in enumerate(config.replicas):
@@ -102,7 +102,7 @@ def _measured(context: Inputs, config: Config) -> Iterator[Row]:
 def _maps(config: Config) -> Iterator[Row]:
     """Yield the attention of the first model of a run on the short probe."""
     layers = config.entry["layers"]
-    _, recorded = config.forward(PROBE, maps.recorded(layers))
+    _, recorded = config.forward(PROBE, maps.names(layers, maps.PATTERN, maps.NORMS))
     patterns = maps.stacked(recorded, maps.PATTERN, layers)[0, :, 0]
     last = language.last_symbol(PROBE)[0]
     for (layer, head, query, key), weight in np.ndenumerate(patterns):
@@ -133,7 +133,7 @@ def _distances(context: Inputs, config: Config) -> Iterator[Row]:
     frame = context.dataset(config.entry["dataset"]).filter(set="p05", length=config.entry["length"])
     symbols, layers = reading.matrix(frame["tokens"])[:16], config.entry["layers"]
     for step, then in _steps(config):
-        _, recorded = then.forward(symbols, maps.recorded(layers))
+        _, recorded = then.forward(symbols, maps.names(layers, maps.PATTERN, maps.NORMS))
         patterns = maps.stacked(recorded, maps.PATTERN, layers)
         for a, b in combinations(range(config.entry["heads"]), 2):
             apart = np.linalg.norm(patterns[:, :, :, a] - patterns[:, :, :, b], axis=(-2, -1)).mean(-1)
@@ -164,7 +164,7 @@ def _drifts(config: Config) -> Iterator[tuple[list[Row], Row]]:
     }
     found = {}
     for name, symbols in probes.items():
-        logits, recorded = config.forward(symbols, maps.recorded(1))
+        logits, recorded = config.forward(symbols, maps.names(1, maps.PATTERN, maps.NORMS))
         found[name] = logits.argmax(-1).numpy()[:, 0], maps.stacked(recorded, maps.PATTERN, 1)[:, 0, 0, 0]
     for i, r in enumerate(config.replicas):
         rows = []

@@ -8,6 +8,7 @@ import polars as pl
 
 from pipeline.kit import evidence
 from pipeline.kit.evidence import Evidence
+from pipeline.kit.extremes import column_min
 from pipeline.kit.results import Results
 from pipeline.kit.verdicts import Condition, Gate, Measured
 from schemas.claims import CORRECTED, OWN, STATED
@@ -20,7 +21,8 @@ PARTS = {
     "monoid": (r"^monoid\.(table|identity|associative|order|inverse|smaller|first)$",
                "the flip-flop monoid is the smallest that is neither commutative nor invertible",
                "3.5.1.1", STATED),
-    "machine": (r"^machine\.(states|reads)", "a machine of four states reads flip-flop language", "3.5.1.2", STATED),
+    "machine": (r"^machine\.(states|reads|pairs)", "a machine of four states reads flip-flop language", "3.5.1.2",
+                STATED),
     "LSTM by hand": (r"^lstm\.", "a small recurrent network reads flip-flop language", "3.5.1.2", STATED),
     "Proposition 3": (r"^prop-3\.", "two layers of one head read flip-flop language", "3.5.7.1", CORRECTED),
     "Lemma 16": (r"^lem-16\.", "one layer remembers", "3.4.4.3.1", STATED),
@@ -35,6 +37,7 @@ PARTS = {
     "carries": (r"^carries\.", "a flip-flop carries in additions", "3.2.2, Figure 3.2", STATED),
     "floor": (r"^floor\.", "the least generative loss", "3.5.1.2", OWN),
 }  # fmt: skip
+SLACK = -1e-5  # weights are single precision
 PRINTED = {
     "Lemma 12": ("lemma-12", "3.4.4.1"),
     "equation 3.6": ("equation-3.6", "3.5.7"),
@@ -67,6 +70,7 @@ def gates(context: Results) -> Iterator[Gate]:
             "22", f"{name}, as printed", "checks that show the slip and do not hold", SOURCE.format(section), NONE,
             *failing(found, name), kind=OWN,
         )  # fmt: skip
+    yield _trained(context)
     yield from _additions(context)
     checks = {row["check"]: row for row in rows.iter_rows(named=True)}
     for name, check in (
@@ -74,6 +78,15 @@ def gates(context: Results) -> Iterator[Gate]:
         ("right on dense strings", "dense"),
     ):
         yield evidence.check_gate(checks, "24", f"n-grams, {name}", f"ngram.{check}", SOURCE.format("3.5.3"))
+
+
+def _trained(context: Results) -> Gate:
+    table = context.table("sharpness").filter(pl.col("slack").is_not_null())
+    return Gate(
+        "22", "Proposition 4, trained models", "least distance of an attention weight from its bound, over all models",
+        SOURCE.format("3.5.7.2"), (Condition("value", ">=", SLACK),),
+        *evidence.reduced(table, column_min("slack"), "no model with such scores was trained"), kind=STATED,
+    )  # fmt: skip
 
 
 def failing(rows: pl.DataFrame, name: str) -> Evidence:

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
 from pipeline.languages import flipflop as language
+from pipeline.models.flipflop import exact
 
 Floats = NDArray[np.float64]
 Tokens = NDArray[np.integer]
 
-PATTERN, NORMS = "blocks.{}.attn.pattern", "blocks.{}.attn.norms"
+PATTERN, NORMS, INPUTS = "blocks.{}.attn.pattern", "blocks.{}.attn.norms", "blocks.{}.attn.inputs"
 TINY = 1e-12
 
 
-def recorded(layers: int) -> tuple[str, ...]:
-    """Return the names of all patterns and lengths of values."""
-    return tuple(name.format(layer) for layer in range(layers) for name in (PATTERN, NORMS))
+def names(layers: int, *what: str) -> tuple[str, ...]:
+    """Return the names under which all layers record ``what``."""
+    return tuple(name.format(layer) for layer in range(layers) for name in what)
 
 
 def stacked(found: dict[str, Tensor], what: str, layers: int) -> Floats:
-    """Return patterns (R, L, N, H, T, T) or lengths of values (R, L, N, H, T)."""
+    """Return patterns (R, L, N, H, T, T), lengths of values (R, L, N, H, T) or inputs (R, L, N, T, d)."""
     return np.stack([found[what.format(layer)].double().numpy() for layer in range(layers)], 1)
 
 
@@ -66,39 +65,13 @@ def sharpness(
     }
 
 
-@dataclass(frozen=True)
-class Coefficients:
-    """The scores of a no-op query of the model with linear positions: of query i on key j of kind k they are
-    A_k + b j/C + g_k i/C + a i j/C^2, positions from 1, the factor 1/sqrt(d) included (section 3.5.7.3)."""
-
-    A: Floats  # (3,): of no-op, write 0, write 1
-    b: float
-    g: Floats
-    a: float
-    C: int
-
-    def scores(self, i: int, keys: NDArray[np.int64], kinds: NDArray[np.int64]) -> Floats:
-        """Return the scores of query ``i`` on ``keys``."""
-        at = self.A[kinds] + self.b * keys / self.C
-        found: Floats = at + self.g[kinds] * i / self.C + self.a * i * keys / self.C**2
-        return found
-
-
-def coefficients(params: dict[str, Tensor], replica: int, C: int) -> Coefficients:
-    """Return the coefficients of one model of `pipeline.models.flipflop.linear_position`."""
+def coefficients(params: dict[str, Tensor], replica: int, C: int) -> exact.Linear:
+    """Return the coefficients of one model of `pipeline.models.flipflop.linear_position`, with its 1/sqrt(d)."""
     W_Q, W_K, E = (params[name][replica].double().numpy() for name in ("attn.W_Q", "attn.W_K", "embed.W"))
-    scale = np.sqrt(W_Q.shape[0])
-    query, keys = E[language.NOOP] @ W_Q[:-1] / scale, E @ W_K[:-1]
-    return Coefficients(
-        A=keys @ query,
-        b=float(W_K[-1] @ query),
-        g=keys @ W_Q[-1] / scale,
-        a=float(W_K[-1] @ W_Q[-1] / scale),
-        C=C,
-    )
+    return exact.Linear.of(W_Q.T / np.sqrt(W_Q.shape[0]), W_K.T, E, C)
 
 
-def predicted_switch(of: Coefficients, symbols: Tokens) -> int | None:
+def predicted_switch(of: exact.Linear, symbols: Tokens) -> int | None:
     """Return the first position (from 1) of a no-op behind the last write whose largest score is on another key.
 
     Scores of no-ops are linear in the key's position, so that the writes, the first no-op and the query decide.
@@ -108,7 +81,7 @@ def predicted_switch(of: Coefficients, symbols: Tokens) -> int | None:
     last = int(writes[-1])
     for i in range(last + 1, len(symbols) + 1):
         keys = np.array([*writes, first, i])
-        if keys[of.scores(i, keys, symbols[keys - 1].astype(np.int64)).argmax()] != last:
+        if keys[of.score(i, keys, symbols[keys - 1].astype(np.int64)).argmax()] != last:
             return i
     return None
 

@@ -117,6 +117,14 @@ def _machine(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]
             f"{len(tokens)} strings of up to {tokens.shape[1]} tokens, {read.sum()} reads",
             exceptions((bits != tokens[:, 1:].astype(int) - language.DATA)[read]), "<=", 0, source=LANGUAGE,
         )  # fmt: skip
+        pairs = language.pairs(tokens)
+        writes = pairs // 2 == language.WRITE
+        after = language.states(np.where(writes, pairs % 2 + 1, language.NOOP))
+        yield row(
+            f"machine.pairs.{name}", "With a token for each pair, the flip-flop that takes writes as its symbols and "
+            "all else as keeping the state is in the state that a read shows: errors", f"{len(tokens)} strings",
+            exceptions((after != pairs % 2)[pairs // 2 == language.READ]), "<=", 0, source=f"{LANGUAGE}; 3.5.5.1",
+        )  # fmt: skip
 
 
 def _strings(entry: Theory, rng: np.random.Generator) -> Iterator[tuple[str, np.ndarray]]:
