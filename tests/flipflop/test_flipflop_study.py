@@ -11,7 +11,6 @@ import polars as pl
 import pytest
 from workspace import Workspace
 
-from pipeline.studies.flipflop.analysis import errors
 from pipeline.studies.flipflop.claims import STATEMENTS, arithmetic, autopsy, controls, glitches, simulation
 from pipeline.studies.flipflop.measures import contrasts
 from pipeline.studies.flipflop.names import LSTM
@@ -93,11 +92,6 @@ def test_an_interval_across_the_bar_is_undecided() -> None:
     wide = pl.when(pl.col("contrast") == "dense base - sin").then(-0.01).otherwise(pl.col("lo")).alias("lo")
     found = judged(tables | {"contrasts": tables["contrasts"].with_columns(wide)})
     assert found["12, sinusoidal"][1] not in (HOLDS, FAILS)
-
-
-def test_the_least_generative_loss_is_that_of_the_chapter() -> None:
-    for p, floor in ((0.8, 0.629082), (0.98, 0.398073), (0.1, 0.662525)):
-        assert errors.generative_floor(512, p) == pytest.approx(floor, abs=1e-6)
 
 
 def test_two_way_shares_and_holm() -> None:

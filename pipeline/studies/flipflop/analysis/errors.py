@@ -289,25 +289,12 @@ def _sharpened(known: Known) -> Iterator[Row]:
         yield from resampled(context, f"max weight {kind}", stats.mean_difference, *weights, paired=True)
 
 
-def generative_floor(length: int, p_ignore: float) -> float:
-    """Return the least mean cross-entropy of all next tokens, in nats (first token given).
-
-    >>> round(generative_floor(512, 0.8), 6)
-    0.629082
-    """
-    _, p_read = language.halves(p_ignore)
-    p = np.array([p_read, p_read, p_ignore])
-    entropy = float(-(p * np.log(p)).sum())
-    pairs = length // 2
-    return float((np.log(2) + (pairs - 2) * (entropy + (1 - float(p_read)) * np.log(2))) / (length - 1))
-
-
 def _generative(known: Known) -> Iterator[Row]:
     context = known.context
     if GENERATIVE not in known.configs:
         return
     entry = known.configs[GENERATIVE].entry
-    floor = generative_floor(entry["length"], entry["train"][0])
+    floor = exact.generative_floor(entry["length"], *[(1 - entry["train"][0]) / 2] * 2)
     last = known.curves.filter(run=GENERATIVE, set="val", step=entry["steps"])["cross_entropy"].to_numpy()
     yield from resampled(context, "generative excess", stats.mean, last / floor - 1)
     yield from resampled(context, "generative val", stats.median, known.of(GENERATIVE, "val"))

@@ -19,8 +19,8 @@ def slack(config: Config, patterns: Floats, inputs: Floats) -> list[dict[str, An
 
     Of a head, r is the largest norm of its ``inputs`` (R, L, N, T, d), and ``sigma`` r^2 |W_K' W_Q| / sqrt(d_h). Then
     no weight of query i is above 1 / (1 + (i - 1) e^(-2 sigma)). ``sigma`` and ``bound``, at the last query, are
-    medians over heads; ``slack`` is the least distance of a weight of ``patterns`` (R, L, N, H, T, T) from its bound, over
-    heads and queries but the first, which sees one key. None where scores have another form.
+    medians over heads; ``slack`` is the least distance of a weight of ``patterns`` (R, L, N, H, T, T) from its bound,
+    over heads and queries but the first, which sees one key. None where scores have another form.
     """
     if config.entry["position"] not in PLAIN:
         return [{"sigma": None, "bound": None, "slack": None} for _ in config.replicas]
