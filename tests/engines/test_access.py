@@ -235,6 +235,9 @@ def _read_by(model: Replica) -> torch.Tensor:
     if model.config["study"] == "automata":
         symbol = task(model.config["entry"]["task"]).automaton.symbols[0]
         return model.encode(symbol, symbol)
+    if model.config["study"] == "flipflop":
+        read = {"strings": ("w1", "w0"), "automaton": ("1-", "0-"), "stories": ("The light", "The lamp")}
+        return model.encode(*read[model.config["entry"]["task"]])
     if hasattr(model.spec, "side"):
         return model.encode(*np.zeros((2, model.spec.side**2), dtype=np.int64))
     if hasattr(model.spec, "length"):

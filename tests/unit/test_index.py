@@ -39,12 +39,23 @@ IDS = {
         "FIG-DEPTH", "FIG-CURVES", "FIG-ATTN", "FIG-INDIR", "FIG-INCOMP", "FIG-OOD", "FIG-LEN", "FIG-PE",
         "FIG-GRIDALG", "FIG-SCHEMA", "EXPLORER", "THY-LEDGER", "THY-ERRATA",
     ],
+    "flipflop": [
+        "FF-D1", "FF-D2", "FF-D3", "FF-D4", "FF-D5", "FF-D6", "FF-D7", "FF-D8", "FF-D9", "FF-D10", "FF-D11",
+        "FF-D12", "FF-D13", "FF-D14", "FF-M1", "FF-M2", "FF-M3", "FF-M4", "FF-M5", "FF-M6", "FF-M7", "FF-M8", "FF-M9",
+        "FF-M10", "FF-M11", "FF-M12", "FF-R1", "FF-R2", "FF-R3", "FF-R4", "FF-R5", "FF-R6", "FF-R7", "FF-R8", "FF-R9",
+        "FF-R10",
+        "FF-A1", "FF-A2", "FF-A3", "FF-A4", "FF-A5", "FF-A6", "FF-A7", "FF-A8", "FF-A9", "FF-A10", "FF-A11",
+        "FF-A12", "FF-T1", "FF-T2", "FF-T3", "FF-T4", "FF-T5", "FF-T6", "FF-T7", "FF-T8", "FF-T9", "FF-T10",
+        "FF-F3.23", "FF-F3.24", "FF-F3.25", "FF-F3.26", "FF-F3.27", "FF-F3.28", "FF-F3.30", "FF-F3.33", "FF-F3.34",
+        "FF-F3.36", "AUTOPSY",
+    ],
 }  # fmt: skip
 AIDS = {
     "dyck": {"runs", "readings", "stack_score", "broken_solvers", "training_length"},
     "depth": set(),
     "nce": set(),
     "automata": {"runs"},
+    "flipflop": set(),
 }
 
 

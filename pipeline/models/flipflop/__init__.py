@@ -1,0 +1,1 @@
+"""Models of the flip-flop study: weights and formulas written down."""

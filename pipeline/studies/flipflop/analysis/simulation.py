@@ -1,0 +1,242 @@
+"""E13 to E15: models of the flip-flop automaton, their attention, and how it drifts (sections 3.5.4.3, 3.5.6.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain, combinations
+from typing import Any
+
+import numpy as np
+import polars as pl
+from scipy import stats as scipy_stats
+
+from pipeline.kit import stats
+from pipeline.kit.inputs import Inputs
+from pipeline.kit.streams import one_thread
+from pipeline.languages import flipflop as language
+from pipeline.studies.flipflop.measures import contrasts, maps, reading
+from pipeline.studies.flipflop.measures.contrasts import Row, resampled, share, single
+from pipeline.studies.flipflop.measures.reading import Config
+from pipeline.studies.flipflop.names import (
+    LINEAR,
+    LINEAR_RARE,
+    LINEAR_RARE_SHARP,
+    LINEAR_SHARP,
+    ONE,
+    ONE_SHARP,
+)
+
+MAPPED = 40  # sequences whose attention is measured
+PROBE = np.array([[2, 0, 1, 0, 0, 1, 2, 0]])  # FF-D10
+SILENT, BEFORE = 800, 32  # no-ops of the drift probes, and between their writes
+EVERY = 8  # positions between two rows of the table of drift
+RECENT = 32
+BAD = 0.01  # error on the training distribution above which a minimum is bad
+
+
+def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
+    """Return errors and sharpness of all models, maps, distances of heads, norms, drift, and comparisons."""
+    sharp: list[Row] = []
+    shown: list[Row] = []
+    apart: list[Row] = []
+    norms: list[Row] = []
+    drift: list[Row] = []
+    switches: list[Row] = []
+    with one_thread():
+        configs = reading.configs(context)
+        for config in configs.values():
+            sharp += _measured(context, config)
+            shown += _maps(config)
+            norms += _norms(config)
+            if config.entry["family"] == "many_heads":
+                apart += _distances(context, config)
+            if config.entry["family"] == "linear":
+                for rows, switch in _drifts(config):
+                    drift += rows
+                    switches.append(switch)
+    measured = pl.DataFrame(sharp, infer_schema_length=None)
+    summary = pl.DataFrame(switches, infer_schema_length=None)
+    return {
+        "configs": pl.DataFrame(
+            [reading.described(each) for each in configs.values()], infer_schema_length=None
+        ),
+        "sim_eval": measured,
+        "sim_maps": pl.DataFrame(shown),
+        "head_distance": pl.DataFrame(apart),
+        "weight_norms": pl.DataFrame(norms),
+        "drift": pl.DataFrame(drift, infer_schema_length=None),
+        "drift_summary": summary,
+        "contrasts": contrasts.table(_contrasts(context, measured, summary)),
+    }
+
+
+def _measured(context: Inputs, config: Config) -> Iterator[Row]:
+    """Yield errors on all sets and lengths, and sharpness at the training length; learned positions end there."""
+    frame, layers = context.dataset(config.entry["dataset"]), config.entry["layers"]
+    for (name, length), part in frame.group_by("set", "length", maintain_order=True):
+        own = length == config.entry["length"]
+        if not own and config.entry["position"] == "learned":
+            continue
+        symbols = reading.matrix(part["tokens"])
+        said = np.concatenate(
+            [
+                config.forward(chunk)[0].argmax(-1).numpy()
+                for chunk in np.array_split(symbols, 1 + symbols.size // 16384)
+            ],
+            1,
+        )
+        error = (said != language.states(symbols)).mean((1, 2))
+        found = {}
+        if own:
+            some = symbols[:MAPPED]
+            _, recorded = config.forward(some, maps.names(layers, maps.PATTERN, maps.NORMS))
+            pattern, lengths = (maps.stacked(recorded, what, layers) for what in (maps.PATTERN, maps.NORMS))
+            found = maps.sharpness(pattern, lengths, some, said[:, :MAPPED])
+        for i, r in enumerate(config.replicas):
+            yield {
+                "run": config.name, "family": config.entry["family"], "replica": r, "set": name, "length": length,
+                "n": symbols.size, "error": float(error[i]),
+            } | {key: None if np.isnan(values[i]) else float(values[i]) for key, values in found.items()}  # fmt: skip
+
+
+def _maps(config: Config) -> Iterator[Row]:
+    """Yield the attention of the first model of a run on the short probe."""
+    layers = config.entry["layers"]
+    _, recorded = config.forward(PROBE, maps.names(layers, maps.PATTERN, maps.NORMS))
+    patterns = maps.stacked(recorded, maps.PATTERN, layers)[0, :, 0]
+    last = language.last_symbol(PROBE)[0]
+    for (layer, head, query, key), weight in np.ndenumerate(patterns):
+        if key <= query:
+            yield {
+                "run": config.name, "layer": layer + 1, "head": head + 1, "query": query, "key": key,
+                "weight": float(weight), "last_write": bool(last[query] == key),
+            }  # fmt: skip
+
+
+def _steps(config: Config) -> Iterator[tuple[int, Config]]:
+    """Yield the kept steps of a run, and its models as they were then."""
+    for step in config.entry["snapshots"]:
+        prefix = f"step{step}."
+        params = {
+            name.removeprefix(prefix): value
+            for name, value in config.ensemble.params.items()
+            if name.startswith(prefix)
+        }
+        ensemble = type(config.ensemble)(
+            config.ensemble.spec, params, config.ensemble.table, config.ensemble.header
+        )
+        yield step, Config(config.name, config.entry, ensemble, config.replicas)
+
+
+def _distances(context: Inputs, config: Config) -> Iterator[Row]:
+    """Yield how far apart the attention of two heads of a layer is: mean Frobenius norm over sequences / sqrt(T)."""
+    frame = context.dataset(config.entry["dataset"]).filter(set="p05", length=config.entry["length"])
+    symbols, layers = reading.matrix(frame["tokens"])[:16], config.entry["layers"]
+    for step, then in _steps(config):
+        _, recorded = then.forward(symbols, maps.names(layers, maps.PATTERN, maps.NORMS))
+        patterns = maps.stacked(recorded, maps.PATTERN, layers)
+        for a, b in combinations(range(config.entry["heads"]), 2):
+            apart = np.linalg.norm(patterns[:, :, :, a] - patterns[:, :, :, b], axis=(-2, -1)).mean(-1)
+            for (i, layer), distance in np.ndenumerate(apart / np.sqrt(symbols.shape[1])):
+                yield {
+                    "run": config.name, "replica": config.replicas[i], "step": step, "layer": layer + 1,
+                    "head_a": a + 1, "head_b": b + 1, "distance": float(distance),
+                }  # fmt: skip
+
+
+def _norms(config: Config) -> Iterator[Row]:
+    for name, values in config.ensemble.params.items():
+        if values.ndim == 3 and not name.startswith(("step", "embed", "head")):
+            for r in config.replicas:
+                matrix = values[r].double().numpy()
+                yield {
+                    "run": config.name, "replica": r, "matrix": name, "frobenius": float(np.linalg.norm(matrix)),
+                    "spectral": float(np.linalg.norm(matrix, 2)),
+                }  # fmt: skip
+
+
+def _drifts(config: Config) -> Iterator[tuple[list[Row], Row]]:
+    """Yield, for each model, rows of attention on both probes of figure 3.33 and what their switch says."""
+    probes = {
+        "one_write": np.array([[2, *[0] * SILENT]]),
+        "two_writes": np.array([[1, *[0] * BEFORE, 2, *[0] * SILENT]]),
+        "swapped": np.array([[2, *[0] * BEFORE, 1, *[0] * SILENT]]),
+    }
+    found = {}
+    for name, symbols in probes.items():
+        logits, recorded = config.forward(symbols, maps.names(1, maps.PATTERN, maps.NORMS))
+        found[name] = logits.argmax(-1).numpy()[:, 0], maps.stacked(recorded, maps.PATTERN, 1)[:, 0, 0, 0]
+    for i, r in enumerate(config.replicas):
+        rows = []
+        for name in ("one_write", "two_writes"):
+            symbols = probes[name]
+            last, truth = language.last_symbol(symbols)[0], language.states(symbols)[0]
+            said, pattern = (part[i] for part in found[name])
+            largest = pattern.argmax(-1)
+            for t in range(0, symbols.shape[1], EVERY):
+                rows.append(
+                    {
+                        "run": config.name, "replica": r, "probe": name, "position": t + 1,
+                        "argmax_key": int(largest[t]) + 1, "on_last_write": float(pattern[t, last[t]]),
+                        "on_itself": float(pattern[t, t]),
+                        "on_recent": min(1.0, float(pattern[t, max(0, t - RECENT) : t + 1].sum())),
+                        "correct": bool(said[t] == truth[t]),
+                    }
+                )  # fmt: skip
+        symbols = probes["two_writes"][0]
+        pattern = found["two_writes"][1][i]
+        of = maps.coefficients(config.ensemble.params, r, config.entry["length"])
+        expected, seen = maps.predicted_switch(of, symbols), maps.observed_switch(pattern, symbols)
+        both = [
+            found[name][0][i][-1] == language.states(probes[name])[0][-1]
+            for name in ("two_writes", "swapped")
+        ]
+        yield rows, {
+            "run": config.name, "replica": r, "a": of.a, "b": of.b, **{f"A{k}": float(of.A[k]) for k in range(3)},
+            **{f"g{k}": float(of.g[k]) for k in range(3)}, "switch_predicted": expected, "switch_observed": seen,
+            "agree": expected == seen, "on_write_at_end": bool(pattern[-1].argmax() == np.flatnonzero(symbols)[-1]),
+            "recent_mass_at_end": min(1.0, float(pattern[-1, -RECENT:].sum())), "right_at_end": bool(all(both)),
+        }  # fmt: skip
+
+
+def _contrasts(context: Inputs, measured: pl.DataFrame, summary: pl.DataFrame) -> Iterator[Row]:
+    length = measured["length"].min()
+    far = measured["length"].max()
+
+    def of(run: str, name: str, column: str = "error", at: Any = length) -> np.ndarray:
+        return (
+            measured.filter(run=run, set=name, length=at).sort("replica")[column].cast(pl.Float64).to_numpy()
+        )
+
+    for label, plain, sharp in (("linear", LINEAR, LINEAR_SHARP), ("one head", ONE, ONE_SHARP)):
+        pair = of(sharp, "p05", "max_weight"), of(plain, "p05", "max_weight")
+        yield from resampled(context, f"{label}, max weight", stats.mean_difference, *pair, paired=True)
+        pair = of(plain, "p098"), of(sharp, "p098")
+        yield from resampled(
+            context, f"{label}, error plain - entropy", stats.mean_difference, *pair, paired=True
+        )
+    errs = of(LINEAR_SHARP, "p098") > 0, of(LINEAR_SHARP, "p098", at=far) > 0
+    yield from share(context, "linear, penalised that err", errs[0] | errs[1])
+    yield from _bad_minima(context, of)
+    weighted = of(ONE, "p05", "value_right_type") - of(ONE, "p05", "argmax_right_type")
+    yield from resampled(context, "one head, value - raw", stats.mean, weighted)
+    drifted = summary.filter(run=LINEAR)
+    if drifted.height:
+        yield from single("drift, models that stay", float(drifted["on_write_at_end"].sum()), drifted.height)
+        yield from single("drift, disagreements", float((~summary["agree"]).sum()), summary.height)
+        yield from resampled(context, "drift, a", stats.median, drifted["a"].to_numpy())
+
+
+def _bad_minima(context: Inputs, of: Any) -> Iterator[Row]:
+    """Yield the share of penalised models with an error on their own distribution, and Fisher's p value."""
+    bad = [of(run, name) > BAD for run, name in ((LINEAR_SHARP, "p05"), (LINEAR_RARE_SHARP, "p09"))]
+    for label, values in zip(("0.5", "0.9"), bad, strict=True):
+        yield from share(context, f"bad minima p={label}", values)
+    if len(bad[0]) and len(bad[1]) and (bad[0].any() or bad[1].any()):
+        table = [[int(values.sum()), int((~values).sum())] for values in bad]
+        p_value = float(scipy_stats.fisher_exact(table, alternative="greater").pvalue)
+        yield from single("bad minima, Fisher", p_value, min(map(len, bad)))
+        pair = [values.astype(float) for values in bad]
+        yield from resampled(context, "bad minima p=0.5 - p=0.9", stats.mean_difference, *pair)
+    plain = [of(run, name) > BAD for run, name in ((LINEAR, "p05"), (LINEAR_RARE, "p09"))]
+    yield from share(context, "bad minima without penalty", list(chain(*plain)))

@@ -1,0 +1,55 @@
+"""The claims of the flip-flop study (chapter section 6; Liu 2024, section 3.5)."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from pipeline.kit import verdicts
+from pipeline.kit.results import Results
+from pipeline.studies.flipflop.claims import (
+    arithmetic,
+    autopsy,
+    controls,
+    glitches,
+    language_models,
+    simulation,
+    theory,
+)
+
+# Each claim as a reader of the thesis would say it.
+STATEMENTS = {
+    "1": "A small LSTM learns the flip-flop language without a single error, on rare sequences as well.",
+    "2": "Transformers fit the training language.",
+    "3": "Transformers that fit the training language still make errors on rarer sequences of it: glitches.",
+    "4": "There are glitches on sparse and on dense sequences.",
+    "5": "Transformers err more than LSTMs.",
+    "6": "Glitches have a long, irregular tail: models that differ in their seed alone differ widely.",
+    "7": "Progress on rare sequences is erratic: errors rise again between checkpoints.",
+    "8": "Rare sequences in training remove almost all glitches.",
+    "9": "More data or more epochs help on sparse sequences, less than rare sequences do, and not on dense ones.",
+    "10": "Depth, width and heads have no monotone effect.",
+    "11": "Embedding dropout of one half reduces errors on sparse sequences by two orders of magnitude.",
+    "12": "Position encodings that are not trained help on dense sequences.",
+    "13": "Attention sharpening reduces errors by an order of magnitude.",
+    "14": "Nothing but rare sequences in training removes all errors of all models.",
+    "15": "Both the order of data and the initial weights matter.",
+    "16": "Models of all next tokens have glitches as well.",
+    "17": "The settings of the optimiser do not change extrapolation much.",
+    "18": "Sharpened attention looks at fewer places, and errs all the same.",
+    "19": "With linear positions attention drifts away from the last write as inputs grow.",
+    "20": "Sharpening leads into bad minima, more often where writes are frequent.",
+    "21": "Raw attention maps mislead: weighted by values, they point at writes of the right type more often.",
+    "22": "The constructions are exact, the bounds and closed forms hold.",
+    "23": "The numbers that the text prints agree with each other.",
+    "24": "Transformers do not work like n-grams: they err where n-grams do not, and the other way round.",
+    "25": "Language models that read stories do worse as the light switch is further back.",
+    "26": "In the worst glitch of a model its attention is elsewhere than on the last write.",
+}
+PARTS = (glitches, controls, simulation, theory, arithmetic, language_models, autopsy)
+
+
+def judge(context: Results) -> pl.DataFrame:
+    """Return the claims table (`schemas.claims.Claims`) from the tables and theory rows of the study."""
+    gates = [gate for part in PARTS for gate in part.gates(context)]
+    gates.sort(key=lambda gate: int(gate.claim))
+    return verdicts.table(gates, STATEMENTS, context.study, context.scale, context.params_hash)

@@ -1,0 +1,234 @@
+"""Errors of all models: curves, violins, scatter, seeds, distances (Figures 3.24, 3.25, 3.27, 3.28, 3.30 to 3.32)."""
+
+from __future__ import annotations
+
+import altair as alt
+import polars as pl
+
+from pipeline.kit import charts
+from pipeline.kit.charts import Figure, empty
+from pipeline.kit.results import Results
+from pipeline.studies.flipflop.figures.common import SETS, coloured, drawn, log_axis, shaped
+from pipeline.studies.flipflop.names import BASE, FAMILIES, GENERATIVE, LSTM
+
+OUT = ["sparse", "dense"]
+ERROR = "error (share of reads)"
+
+
+def curves(context: Results) -> Figure:
+    """Error while training goes on, of LSTMs and of the canonical Transformer: faint, at each checkpoint; strong, the
+    least so far. A line for each model; no error is drawn at half an error among all reads."""
+    return _curves(context, [BASE, LSTM], "Errors during training")
+
+
+def generative_curves(context: Results) -> Figure:
+    """Error while models of all next tokens train: faint, at each checkpoint; strong, the least so far."""
+    return _curves(context, [GENERATIVE], "Errors during training, all next tokens")
+
+
+def sizes(context: Results) -> Figure:
+    """Error while training goes on, of Transformers of several sizes: faint, at each checkpoint; strong, the least so
+    far, coloured by size."""
+    table = context.table("configs").filter(pl.col("family").is_in(["baseline", "middle", "scale_size"]))
+    return _curves(context, table["run"].to_list(), "Errors during training by size", by_run=True)
+
+
+def _curves(context: Results, runs: list[str], title: str, by_run: bool = False) -> Figure:
+    table = (
+        context.table("curves")
+        .filter(pl.col("run").is_in(runs), pl.col("set").is_in(OUT))
+        .drop_nulls("error")
+    )
+    if not table.height:
+        return empty(title, "nothing was trained at this scale")
+    reads = context.table("final").group_by("set").agg(pl.col("n_reads").min())
+    data = drawn(table.join(reads, on="set"))
+    best = drawn(table.join(reads, on="set"), "best_so_far")
+    if by_run:
+        named = pl.col("run").str.strip_prefix("flipflop-")
+        data, best = data.with_columns(label=named), best.with_columns(label=named)
+    data = data.with_columns(best=best["shown"], model=pl.format("{}-{}", "run", "replica"))
+    labels = data["label"].unique(maintain_order=True).to_list()
+    legend = alt.Legend(orient="top", symbolOpacity=1, symbolStrokeWidth=2)
+    colour = (
+        alt.Color("label:N", title=None, scale=alt.Scale(domain=labels, range=charts.PALETTE), legend=legend)
+        if by_run
+        else coloured(data["family"].unique().to_list(), symbolStrokeWidth=2)
+    )
+    least = float(data["shown"].min())  # type: ignore[arg-type]
+    panels = []
+    for name in OUT:
+        base = alt.Chart(data.filter(set=name)).encode(
+            x=alt.X("step:Q", title="steps of training", axis=alt.Axis(tickCount=5)),
+            detail="model:N",
+            color=colour,
+        )
+        faint = base.mark_line(strokeWidth=1, opacity=0.35).encode(
+            y=alt.Y("shown:Q", **log_axis(ERROR, least))
+        )
+        strong = base.mark_line(strokeWidth=2).encode(
+            y=alt.Y("best:Q", **log_axis(ERROR, least)),
+            tooltip=["label:N", "replica:Q", "step:Q", alt.Tooltip("error:Q", format=".2g")],
+        )
+        panels.append(
+            alt.layer(faint, strong, width=260, height=200, title=alt.TitleParams(SETS[name], fontSize=13))
+        )
+    last = data.filter(pl.col("step") == pl.col("step").max().over("run")).group_by(
+        "label", "panel", maintain_order=True
+    )
+    words = "; ".join(
+        f"{row['label']}, {row['panel']}: {row['least']:.2g} to {row['most']:.2g}"
+        for row in last.agg(
+            pl.col("error").min().alias("least"), pl.col("error").max().alias("most")
+        ).iter_rows(named=True)
+    )
+    chart = alt.hconcat(*panels).resolve_scale(color="shared")
+    return chart.properties(title=title, description=f"{title}. Errors at the end: {words}."), data
+
+
+def scatter(context: Results) -> Figure:
+    """Errors of every trained model on the dense and on the sparse set, coloured by what its configuration varies. A
+    model without an error on a set is drawn at half an error among its reads."""
+    final = context.table("final").filter(pl.col("set").is_in(OUT))
+    final = final.filter(pl.col("length") == pl.col("length").min())
+    data = drawn(final).pivot("set", index=["run", "family", "label", "replica"], values="shown")
+    base = alt.Chart(data)
+    least = float(data.select(pl.min_horizontal(*OUT).min()).item())
+    chart = base.mark_point(filled=True, size=55, opacity=0.75).encode(
+        x=alt.X("dense:Q", **log_axis("error on the dense set", least)),
+        y=alt.Y("sparse:Q", **log_axis("error on the sparse set", least)),
+        color=coloured(data["family"].unique().to_list()),
+        shape=shaped(data["family"].unique().to_list()),
+        tooltip=[
+            "run:N",
+            "replica:Q",
+            alt.Tooltip("dense:Q", format=".2g"),
+            alt.Tooltip("sparse:Q", format=".2g"),
+        ],
+    )
+    clean = data.filter(pl.col("dense") == pl.col("dense").min(), pl.col("sparse") == pl.col("sparse").min())
+    counts = ", ".join(
+        f"{name} {n}" for name, n in clean.group_by("label", maintain_order=True).len().iter_rows()
+    )
+    words = f"Errors of {data.height} models. Without an error on either set: {counts or 'none'}"
+    title = alt.TitleParams("Errors of all models", subtitle=f"{data.height} models")
+    return chart.properties(width=440, height=330, title=title, description=f"{words}."), data
+
+
+def violins(context: Results) -> Figure:
+    """Errors of the models of each configuration: a point for each model, a bar from the least to the largest, a tick
+    at the median; to the right of each, how many models make no error."""
+    table = context.table("final").filter(pl.col("set").is_in(OUT))
+    table = table.filter(pl.col("length") == pl.col("length").min())
+    data = drawn(table).with_columns(name=pl.col("run").str.strip_prefix("flipflop-"))
+    order = [
+        name
+        for family in FAMILIES
+        for name in data.filter(family=family)["name"].unique(maintain_order=True).to_list()
+    ]
+    summary = data.group_by("name", "family", "label", "set", maintain_order=True).agg(
+        pl.col("shown").min().alias("least"), pl.col("shown").median().alias("median"),
+        pl.col("shown").max().alias("most"),
+        pl.format("{} of {}", (pl.col("n_err") == 0).sum(), pl.len()).alias("without"),
+    )  # fmt: skip
+    least = float(data["shown"].min())  # type: ignore[arg-type]
+    panels = []
+    for place, name in enumerate(OUT):
+        y = alt.Y("name:N", title=None, sort=order, axis=alt.Axis(labels=not place, ticks=not place))
+        colour = coloured(data["family"].unique().to_list())
+        at = alt.Chart(summary.filter(set=name)).encode(y=y)
+        bars = at.mark_rule(strokeWidth=6, opacity=0.3).encode(
+            x=alt.X("least:Q", **log_axis(ERROR, least)), x2="most:Q", color=colour
+        )
+        ticks = at.mark_tick(thickness=2, size=14, color=charts.BLACK).encode(
+            x=alt.X("median:Q", **log_axis(ERROR, least))
+        )
+        points = (
+            alt.Chart(data.filter(set=name))
+            .mark_point(filled=True, size=22, opacity=0.9)
+            .encode(
+                y=y, x=alt.X("shown:Q", **log_axis(ERROR, least)), color=colour,
+                tooltip=["run:N", "replica:Q", alt.Tooltip("error:Q", format=".2g"), "n_err:Q", "n_reads:Q"],
+            )
+        )  # fmt: skip
+        text = at.mark_text(align="left", fontSize=11, x=232).encode(text="without:N")
+        panel = alt.layer(bars, points, ticks, text).properties(
+            width=225,
+            height=19 * len(order),
+            title=alt.TitleParams(f"{SETS[name]}; without error", fontSize=13),
+        )
+        panels.append(panel)
+    words = "; ".join(
+        f"{row['name']}, {row['set']}: median {row['median']:.2g}, {row['without']} without error"
+        for row in summary.iter_rows(named=True)
+    )
+    chart = alt.hconcat(*panels, spacing=55).resolve_scale(color="shared")
+    return chart.properties(
+        title="Errors by configuration", description=f"Errors by configuration: {words}."
+    ), data
+
+
+def factorial(context: Results) -> Figure:
+    """Errors on the dense set of canonical models by order of data and initial weights."""
+    table = context.table("seed_factorial").filter(set="dense")
+    if not table.height:
+        return empty("Two seeds", "nothing was trained at this scale")
+    data = table.with_columns(percent=100 * pl.col("error"))
+    base = alt.Chart(data).encode(
+        x=alt.X("model_seed:O", title="initial weights", axis=alt.Axis(labelAngle=0)),
+        y=alt.Y("data_seed:O", title="order of data"),
+    )
+    most = float(data["percent"].max())  # type: ignore[arg-type]
+    shade = alt.Scale(domain=[0, most or 1], range=["#EEF4FA", "#06264D"])
+    cells = base.mark_rect().encode(
+        color=alt.Color("percent:Q", title="error (%)", scale=shade, legend=alt.Legend(gradientLength=120))
+    )
+    light = alt.condition(alt.datum.percent > most / 2, alt.value("white"), alt.value(charts.INK))
+    text = base.mark_text(fontSize=12).encode(text=alt.Text("percent:Q", format=".2f"), color=light)
+    k = data["data_seed"].n_unique()
+    words = f"Errors on the dense set from {float(data['percent'].min()):.2g} to {most:.2g} per cent"  # type: ignore[arg-type]
+    size = alt.TitleParams("Order of data and initial weights", subtitle=f"{k} of each")
+    return alt.layer(cells, text).properties(
+        width=64 * k, height=42 * k, title=size, description=f"{words}."
+    ), data
+
+
+def distances(context: Results) -> Figure:
+    """Error by the distance in pairs between a read and the last pair that shows its bit, in bins that double, over all
+    canonical models; bars are one standard error."""
+    table = context.table("by_distance").filter(pl.col("set").is_in(OUT), kind="info", run=BASE)
+    if not table.height:
+        return empty("Errors by distance", "nothing was trained at this scale")
+    error = pl.col("n_err") / pl.col("n_reads")
+    data = table.with_columns(
+        error=error, deviation=(error * (1 - error) / pl.col("n_reads")).sqrt(),
+        panel=pl.col("set").replace_strict(SETS, return_dtype=pl.String),
+    )  # fmt: skip
+    data = data.with_columns(
+        lo=(pl.col("error") - pl.col("deviation")).clip(0), hi=pl.col("error") + pl.col("deviation")
+    )
+    base = alt.Chart(data).encode(
+        x=alt.X(
+            "bin_lo:Q",
+            title="pairs back to what shows the bit (least of the bin)",
+            scale=alt.Scale(type="log", base=2),
+            axis=alt.Axis(values=[2**n for n in range(10)]),
+        ),
+        color=alt.Color(
+            "panel:N", title=None, scale=alt.Scale(range=charts.PALETTE), legend=alt.Legend(orient="top")
+        ),
+    )
+    bars = base.mark_rule().encode(y=alt.Y("lo:Q", title=ERROR), y2="hi:Q")
+    points = base.mark_line(point=True).encode(
+        y="error:Q", tooltip=["panel:N", "bin_lo:Q", "bin_hi:Q", "n_err:Q", "n_reads:Q"]
+    )
+    words = "; ".join(
+        f"{row['panel']}, {row['bin_lo']} to {row['bin_hi']}: {row['error']:.2g}"
+        for row in data.iter_rows(named=True)
+    )
+    return alt.layer(bars, points).properties(
+        width=440,
+        height=220,
+        title="Errors by distance",
+        description=f"Errors by distance in pairs: {words}.",
+    ), data

@@ -1,0 +1,64 @@
+"""Accuracy of language models on the light switch."""
+
+from __future__ import annotations
+
+import altair as alt
+import polars as pl
+
+from pipeline.kit import charts
+from pipeline.kit.charts import Figure
+from pipeline.kit.results import Results
+from pipeline.studies.flipflop.names import STANDINS
+
+RULES = {"oracle": "oracle", "last bit": "copies the last bit"}
+KINDS = {"standin": "stand-ins", "pretrained": "pretrained models", "oracle": "rules"}
+
+
+def light_switch(context: Results) -> Figure:
+    """Share of light-switch stories that are completed as they should be, over the length of the string that is told:
+    mean over models of a shape, with their least and most. Stand-ins learned from other stories, rules read
+    the prompt."""
+    table = context.table("lm_eval").drop_nulls("accuracy")
+    value = pl.col("accuracy")
+    data = (
+        table.group_by("model", "kind", "length", maintain_order=True)
+        .agg(value.mean(), value.min().alias("least"), value.max().alias("most"), value.len().alias("models"))
+        .with_columns(
+            pl.col("model").replace(STANDINS | RULES).alias("label"),
+            pl.col("kind")
+            .replace({kind: KINDS.get(kind, KINDS["oracle"]) for kind in table["kind"].unique()})
+            .alias("panel"),
+        )
+        .sort("panel", "label", "length")
+    )
+    x = alt.X("length:Q", title="tokens of the string", scale=alt.Scale(type="log", base=2))
+    y = alt.Y(
+        "accuracy:Q",
+        title="right states (share)",
+        scale=alt.Scale(domain=[0, 1]),
+        axis=alt.Axis(values=charts.UNIT),
+    )
+    panels = []
+    for (panel,), rows in data.group_by("panel", maintain_order=True):
+        labels = rows["label"].unique(maintain_order=True).to_list()
+        legend = alt.Legend(orient="top", columns=2, symbolType="stroke", symbolStrokeWidth=2)
+        scale = alt.Scale(domain=labels, range=charts.PALETTE[: len(labels)])
+        colour = alt.Color("label:N", title=None, scale=scale, legend=legend)
+        base = alt.Chart(rows).encode(x=x, color=colour)
+        lines = base.mark_line(strokeWidth=2, point=True).encode(
+            y=y, tooltip=["label:N", "length:Q", "accuracy:Q"]
+        )
+        bars = base.mark_rule(strokeWidth=1).encode(
+            y=alt.Y("least:Q", title="right states (share)"), y2="most:Q"
+        )
+        panels.append(
+            alt.layer(bars, lines).properties(
+                width=270, height=230, title=alt.TitleParams(panel, fontSize=13)
+            )
+        )
+    ends = data.filter(pl.col("length") == data["length"].max())
+    told = ", ".join(f"{row['label']} {row['accuracy']:.2f}" for row in ends.iter_rows(named=True))
+    chart = alt.hconcat(*panels).resolve_scale(color="independent")
+    return chart.properties(
+        title="The light switch", description=f"Accuracy at the longest strings: {told}."
+    ), data

@@ -1,0 +1,92 @@
+"""Comparisons of configurations: one value with an interval over models, in a table that all experiments share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import ArrayLike, NDArray
+
+from pipeline.kit import stats
+from pipeline.kit.inputs import Inputs
+from pipeline.kit.shares import share_interval
+from pipeline.kit.streams import stream
+
+Floats = NDArray[np.float64]
+Row = dict[str, Any]
+UNTRAINED = "error on the training language above the bar"
+
+
+def resampled(
+    context: Inputs, name: str, statistic: stats.Statistic, *samples: Floats, paired: bool = False, excluded: int = 0
+) -> list[Row]:  # fmt: skip
+    """Return the row of ``statistic`` of the samples, one value for each model, with its bootstrap interval.
+
+    No row where a sample is empty; ``excluded`` models are those that did not learn the training language.
+    """
+    if not samples or min(map(len, samples)) == 0:
+        return []
+    found = stats.bootstrap(
+        statistic, *samples, rng=stream(context.seed, context.study, "contrast", name),
+        resamples=context.settings.resamples, confidence=context.settings.confidence, paired=paired,
+    )  # fmt: skip
+    return [_row(name, found, min(map(len, samples)), excluded)]
+
+
+def share(context: Inputs, name: str, hits: ArrayLike, excluded: int = 0) -> list[Row]:
+    """Return the row of the share of models for which ``hits`` is true, with its exact binomial interval."""
+    values = np.asarray(hits, float)
+    if not len(values):
+        return []
+    return [_row(name, share_interval(values, context.settings.confidence), len(values), excluded)]
+
+
+def single(name: str, value: float, n: int, excluded: int = 0) -> list[Row]:
+    """Return the row of a value without an interval."""
+    return [_row(name, stats.Interval(value, np.nan, np.nan), n, excluded)]
+
+
+def _row(name: str, found: stats.Interval, n: int, excluded: int) -> Row:
+    lo, hi = (None if np.isnan(end) else float(end) for end in (found.lo, found.hi))
+    return {
+        "contrast": name, "value": float(found.value), "lo": lo, "hi": hi, "n": n, "n_excluded": excluded,
+        "excluded_reason": UNTRAINED if excluded else "",
+    }  # fmt: skip
+
+
+def table(rows: Iterable[Row]) -> pl.DataFrame | None:
+    """Return the table ``contrasts``; None if there is no row."""
+    listed = list(rows)
+    return pl.DataFrame(listed, infer_schema_length=None) if listed else None
+
+
+def decades(errors: ArrayLike, asked: int) -> Floats:
+    """Return log10 of shares of errors among ``asked`` answers, half an error more: finite also for none."""
+    return np.log10(np.asarray(errors, float) + 0.5 / asked)
+
+
+def spread(values: Floats) -> float:
+    """Return the largest over the smallest value that is not 0; NaN where there are not two."""
+    above = values[values > 0]
+    return float(above.max() / above.min()) if len(above) > 1 else np.nan
+
+
+def two_way(values_KxK: Floats) -> tuple[float, float, float]:
+    """Return the shares of the sum of squares that rows, columns, and the rest explain."""
+    mean = values_KxK.mean()
+    rows = values_KxK.mean(1, keepdims=True) - mean
+    columns = values_KxK.mean(0, keepdims=True) - mean
+    rest = values_KxK - mean - rows - columns
+    parts = np.array(
+        [np.square(np.broadcast_to(part, values_KxK.shape)).sum() for part in (rows, columns, rest)]
+    )
+    total = parts.sum()
+    first, second, third = parts / total if total else np.full(3, np.nan)
+    return float(first), float(second), float(third)
+
+
+def holm(p_values: Sequence[float]) -> float:
+    """Return the smallest of the p values, multiplied by their number: Holm's first step decides whether any stands."""
+    return float(min(1.0, min(p_values) * len(p_values))) if len(p_values) else np.nan

@@ -1,0 +1,180 @@
+"""What trained models answer where they read: errors on held-out sets, for every model of a run."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+import torch
+from numpy.typing import NDArray
+
+from pipeline.kit.inputs import Inputs
+from pipeline.languages import flipflop as language
+from schemas.flipflop.datasets import matrix
+
+Bools = NDArray[np.bool_]
+CHUNK = 16384  # tokens that go through a model at once
+OUT = ("sparse", "dense")  # the sets on which glitches show
+
+
+@dataclass(frozen=True)
+class Config:
+    """A run with its trained models: those that did not diverge, by number."""
+
+    name: str
+    entry: dict[str, Any]
+    ensemble: Any
+    replicas: list[int]
+
+    @classmethod
+    def read(cls, context: Inputs, name: str) -> Config:
+        """Return the run ``name`` of the experiment."""
+        header, ensemble = context.run_header(name), context.model(name)
+        gone = {int(r) for r in header["diverged"]}
+        count = next(iter(ensemble.params.values())).shape[0]
+        return cls(name, header["entry"], ensemble, [r for r in range(count) if r not in gone])
+
+    @cached_property
+    def _module(self) -> Any:
+        return importlib.import_module("pipeline.models." + self.entry["model"].replace("/", "."))
+
+    def forward(self, tokens: NDArray[np.integer], record: tuple[str, ...] = ()) -> tuple[torch.Tensor, Any]:
+        """Return logits (R, N, T, V) of the models on inputs (N, T), and what was recorded."""
+        params = {
+            name: value[self.replicas]
+            for name, value in self.ensemble.params.items()
+            if not name.startswith("step")
+        }
+        ids = torch.from_numpy(tokens.astype(np.int64))[None]
+        more = {"record": record} if record else {}
+        with torch.inference_mode():
+            found: tuple[torch.Tensor, Any] = self._module.forward(
+                self.ensemble.spec, params, self.ensemble.table, ids, **more
+            )
+        return found
+
+    @property
+    def seeds(self) -> Iterator[tuple[int, int, int]]:
+        """Yield number, data seed and model seed of each model."""
+        k = self.entry["data_seeds"]
+        for r in self.replicas:
+            yield r, r // k if k else r, r % k if k else r
+
+    def answers(self, tokens: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return (R, reads) what models answer at each read of strings (N, T): of all tokens, of data symbols alone."""
+        every, data = [], []
+        for part in np.array_split(tokens, -(-tokens.size // CHUNK)):
+            found = language.reads(part)
+            logits = self.forward(part[:, :-1])[0][:, found.row, 2 * found.pair]
+            every.append(logits.argmax(-1).numpy() - language.DATA)
+            data.append(logits[..., language.DATA :].argmax(-1).numpy())
+        return np.concatenate(every, 1), np.concatenate(data, 1)
+
+
+def held(context: Inputs, config: Config, dataset: str = "") -> dict[str, NDArray[np.uint8]]:
+    """Return the held-out sets of a run by name (or those of another dataset), at their length."""
+    frame = context.dataset(dataset or config.entry["dataset"])
+    names = frame["set"].unique(maintain_order=True).to_list()
+    return {name: matrix(frame.filter(set=name)["tokens"]) for name in names}
+
+
+def configs(context: Inputs) -> dict[str, Config]:
+    """Return all runs of the experiment that have models."""
+    return {name: Config.read(context, name) for name in context.runs()}
+
+
+def described(config: Config) -> dict[str, Any]:
+    """Return the row of the table ``configs``."""
+    entry, header = config.entry, config.ensemble
+    sharpen = entry["sharpen"] or {
+        "kind": None,
+        "weight": None,
+        "schedule": None,
+        "start": None,
+        "layers": None,
+    }
+    weights = {name: value for name, value in header.params.items() if not name.startswith("step")}
+    same = (
+        "family", "model", "task", "layers", "heads", "width", "length", "position", "activation", "loss", "batch",
+        "steps", "epochs", "weight_decay",
+    )  # fmt: skip
+    return {name: entry[name] for name in same} | {
+        "run": config.name,
+        "train": ", ".join(f"{p:g}" for p in entry["train"]),
+        "lr": entry["lr"][0],
+        "beta1": entry["betas"][0],
+        "beta2": entry["betas"][1],
+        **{f"dropout_{place}": rate for place, rate in entry["dropout"].items()},
+        **{f"sharpen_{name}": value for name, value in sharpen.items()},
+        "parameters": sum(value[0].numel() for value in weights.values()),
+        "models": len(config.replicas),
+        "diverged": next(iter(weights.values())).shape[0] - len(config.replicas),
+    }
+
+
+def distances(run: str, name: str, wrong: Bools, reads: language.Reads) -> Iterator[dict[str, Any]]:
+    """Yield rows of ``by_distance``: reads of all models of a run in bins that double."""
+    for kind, at in (("write", reads.dist_write), ("info", reads.dist_info)):
+        bins = np.floor(np.log2(at)).astype(int)
+        for b in np.unique(bins):
+            here = bins == b
+            yield {
+                "run": run, "set": name, "kind": kind, "bin_lo": 2**b, "bin_hi": 2 ** (b + 1) - 1,
+                "n_reads": int(here.sum()) * len(wrong), "n_err": int(wrong[:, here].sum()),
+            }  # fmt: skip
+
+
+def final(
+    context: Inputs, config: Config, dataset: str = ""
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return rows of ``final`` and of ``by_distance`` of one run."""
+    rows: list[dict[str, Any]] = []
+    binned: list[dict[str, Any]] = []
+    for name, tokens in held(context, config, dataset).items():
+        reads = language.reads(tokens)
+        every, data = config.answers(tokens)
+        wrong = every != reads.target
+        binned += distances(config.name, name, wrong, reads)
+        for i, (replica, data_seed, model_seed) in enumerate(config.seeds):
+            rows.append(
+                {
+                    "run": config.name, "family": config.entry["family"], "replica": replica, "data_seed": data_seed,
+                    "model_seed": model_seed, "length": tokens.shape[1], "set": name, "n_reads": len(reads.row),
+                    "n_err": int(wrong[i].sum()), "error": float(wrong[i].mean()),
+                    "n_seq_wrong": len(np.unique(reads.row[wrong[i]])),
+                    "disagree": float((every[i] != data[i]).mean()),
+                }
+            )  # fmt: skip
+    return rows, binned
+
+
+def curves(context: Inputs, config: Config) -> pl.DataFrame:
+    """Return the error on the online part of each set by step, with the best so far."""
+    frame = context.curves(config.name)
+    sets = [name for name in frame.columns if name.startswith("error_")]
+    long = frame.select("run", "replica", "step", "loss", "cross_entropy", *sets).unpivot(
+        sets,
+        index=["run", "replica", "step", "loss", "cross_entropy"],
+        variable_name="set",
+        value_name="error",
+    )
+    return (
+        long.with_columns(pl.col("set").str.strip_prefix("error_"), family=pl.lit(config.entry["family"]))
+        .sort("replica", "set", "step")
+        .with_columns(best_so_far=pl.col("error").cum_min().over("replica", "set"))
+    )
+
+
+def violins(final: pl.DataFrame) -> pl.DataFrame:
+    """Return the five-number summary of errors over the models of each run and set."""
+    e = pl.col("error")
+    return final.group_by("run", "family", "length", "set", maintain_order=True).agg(
+        e.len().alias("n_runs"), e.min().alias("least"), e.quantile(0.25, "linear").alias("q25"),
+        e.median().alias("median"), e.quantile(0.75, "linear").alias("q75"), e.max().alias("most"),
+        (e == 0).sum().alias("n_zero"), pl.col("n_reads").first(),
+    )  # fmt: skip

@@ -1,0 +1,82 @@
+"""Next words of flip-flop stories that are told afresh at every step (chapter of Liu 2024, section 3.5: E16).
+
+Settings: ``lengths`` (shortest, longest string) and ``p_ignore`` (least, most) that stories are drawn between, and
+``sequences``, what counts as an epoch. Data of the job: ``held.ids`` (N, T), stories filled up with -1, whose last
+state is to be said.
+
+Metrics: ``loss``, the mean over all next words; ``accuracy``, the share of states behind "is turned" that are right;
+on held-out stories ``accuracy_held``, of the last state alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from pipeline.languages import flipflop as language
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+Forward = Callable[..., tuple[Tensor, dict[str, Tensor]]]
+PARTICIPLES = [language.NUMBERS[participle] for _, participle in language.VERBS]
+
+
+class Objective:
+    """Batches and losses of one run."""
+
+    l2 = 0.0
+    metrics = ("loss", "accuracy")
+    evaluated = ("accuracy_held",)
+
+    def __init__(self, data: dict[str, np.ndarray], settings: dict[str, Any]) -> None:
+        self.settings = settings
+        self.sequences = int(settings["sequences"])
+
+    def collate(
+        self,
+        corpora: list[int],
+        selections: list[np.ndarray],
+        rngs: Sequence[Callable[[], np.random.Generator]],
+    ) -> dict[str, np.ndarray]:
+        """Return ``ids`` (R, B, T), int64, filled up with -1 behind the end of a story."""
+        settings = self.settings
+        bounds = settings["lengths"], settings["p_ignore"]
+        told = [
+            language.sample_stories(rng(), len(chosen), *bounds)
+            for rng, chosen in zip(rngs, selections, strict=True)
+        ]
+        longest = max(len(story) for part in told for story in part)
+        ids = np.full((len(told), len(selections[0]), longest), -1, np.int64)
+        for r, part in enumerate(told):
+            for b, story in enumerate(part):
+                ids[r, b, : len(story)] = story
+        return {"ids": ids}
+
+    def loss(self, forward: Forward, batch: dict[str, Tensor]) -> dict[str, Float[Tensor, " R"]]:
+        """Return ``metrics`` per replica."""
+        ids = batch["ids"]
+        inputs, labels = ids[..., :-1].clamp(min=0), ids[..., 1:]
+        logits, _ = forward(inputs)
+        entropy = F.cross_entropy(logits.flatten(0, 2), labels.flatten(), ignore_index=-1, reduction="none")
+        asked = torch.isin(inputs, torch.tensor(PARTICIPLES, device=ids.device)) & (labels >= 0)
+        right = (logits.detach().argmax(-1) == labels) & asked
+        total = (labels >= 0).sum((1, 2))
+        return {
+            "loss": entropy.view(labels.shape).sum((1, 2)) / total,
+            "accuracy": right.sum((1, 2)) / asked.sum((1, 2)),
+        }
+
+    def evaluate(self, forward: Forward, held: dict[str, Tensor]) -> dict[str, Float[Tensor, " R"]]:
+        """Return ``accuracy_held`` per replica."""
+        ids = held["ids"].long()
+        asked = torch.isin(ids, torch.tensor(PARTICIPLES, device=ids.device)).long()
+        last = ids.shape[1] - 1 - asked.flip(1).argmax(1)  # the place of the last participle
+        logits, _ = forward(ids[None].clamp(min=0))
+        rows = torch.arange(len(ids), device=ids.device)
+        return {"accuracy_held": (logits[:, rows, last].argmax(-1) == ids[rows, last + 1]).float().mean(-1)}

@@ -1,0 +1,179 @@
+"""Stories of the light switch, and all that completes them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+
+from pipeline.errors import SandglassError
+from pipeline.languages import flipflop as language
+from pipeline.models.flipflop import decoder
+from pipeline.studies.flipflop.analysis import language_models
+from pipeline.studies.flipflop.claims import language_models as claims
+from pipeline.training.objectives import stories
+from schemas.claims import FAILS, HOLDS, NOT_TESTED
+
+
+def strings(length: int, n: int = 200) -> list[list[int]]:
+    found: list[list[int]] = language.sample(np.random.default_rng(length), n, length, 0.1, 0.1).tolist()
+    return found
+
+
+def test_stories_hold_out_the_words_of_the_source() -> None:
+    rng = np.random.default_rng(0)
+    told = language.sample_stories(rng, 300, [4, 20], [0.5, 0.9])
+    for story in told:
+        words = {language.WORDS[number] for number in story}
+        assert len(words & set(language.HELD_OUT)) <= 1
+        assert language.WORDS[story[-2]] in language.STATES and language.WORDS[story[-1]] == language.STOP
+    seen = {language.WORDS[number] for story in told for number in story}
+    assert set(language.HELD_OUT) < seen
+    with pytest.raises(SandglassError, match="no story has the word 'mango'"):
+        language.words_of("Alice eats a mango.")
+
+
+def test_batches_ask_for_every_next_word() -> None:
+    settings = {"lengths": [4, 8], "p_ignore": [0.5, 0.9], "sequences": 16}
+    objective = stories.Objective({}, settings)
+    rngs = [lambda seed=seed: np.random.default_rng(seed) for seed in (1, 2)]
+    batch = objective.collate([0, 0], [np.arange(3), np.arange(3)], rngs)  # type: ignore[arg-type]
+    ids = torch.from_numpy(batch["ids"])
+    assert ids.shape[:2] == (2, 3)
+
+    def knows(inputs: torch.Tensor) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+        following = torch.cat([ids[..., 1:], ids[..., :1]], -1)[..., : inputs.shape[-1]].clamp(min=0)
+        return 50.0 * torch.nn.functional.one_hot(following, len(language.WORDS)).float(), {}
+
+    found = objective.loss(knows, {"ids": ids})
+    assert found["loss"].max() < 1e-6 and (found["accuracy"] == 1).all()
+    held = {"ids": torch.cat([ids[0], torch.full((3, 2), -1)], 1)}
+    ids = held["ids"][None]
+    assert objective.evaluate(knows, held)["accuracy_held"].tolist() == [1.0]
+
+
+def test_rules_are_as_right_as_the_law_says() -> None:
+    known = {length: strings(length, 2000) for length in (4, 8, 16, 64)}
+    for rule in language_models._rules([1, 5, 11, 21]):
+        for row in language_models.answers(rule, known, strings(16)):
+            p = row["expected"]
+            assert abs(row["accuracy"] - p) <= 4.5 * np.sqrt(p * (1 - p) / row["n"]) + 1e-12, row
+
+
+def standin(tmp_path: Path) -> language_models.StandIn:
+    words = len(language.WORDS)
+    spec = decoder.Spec(1, 2, 8, "alibi", "gelu", 64, words, words)
+    values = [decoder.initial(spec, np.random.default_rng(seed)) for seed in (0, 1)]
+    params = {
+        name: torch.tensor(np.stack([value[name] for value in values]), dtype=torch.float32)
+        for name in values[0]
+    }
+    model = SimpleNamespace(spec=spec, params=params, table=torch.zeros(1, 1))
+    return language_models.StandIn("small", model)  # type: ignore[arg-type]
+
+
+def test_answers_of_a_model_do_not_depend_on_what_else_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = standin(tmp_path)
+    prompts = [
+        language_models.prompt(strings(16)[0], string)
+        for length in (4, 16, 8)
+        for string in strings(length, 3)
+    ]
+    together, first = model.score(prompts, language.STATES)
+    monkeypatch.setattr(language_models, "WORDS_AT_ONCE", 1)
+    alone, again = model.score(prompts, language.STATES)
+    assert together.shape == (2, len(prompts), 2) and np.abs(together - alone).max() < 1e-5
+    assert first is not None and again is not None and (first == again).all()
+
+
+def test_a_model_without_numbers_has_no_accuracy(tmp_path: Path) -> None:
+    model = standin(tmp_path)
+    model.model.params["head.b"][1] = float("nan")
+    rows = list(language_models.answers(model, {4: strings(4, 5)}, strings(16)))
+    assert rows[0]["accuracy"] is not None
+    assert rows[1]["accuracy"] is None and rows[1]["n_correct"] is None and rows[1]["strict"] is None
+
+
+class FakeTokenizer:
+    """Words as numbers; the space before a word belongs to it."""
+
+    def __call__(self, text: str, add_special_tokens: bool = True) -> dict[str, list[int]]:
+        return {"input_ids": language.words_of(text)}
+
+
+class FakeModel(torch.nn.Module):
+    """Says "on", always; reads at most 60 words."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.zeros(7))
+        self.config = SimpleNamespace(max_position_embeddings=60)
+
+    def forward(self, ids: torch.Tensor) -> Any:
+        logits = torch.zeros(*ids.shape, len(language.WORDS))
+        logits[..., language.NUMBERS["on"]] = 1
+        return SimpleNamespace(logits=logits)
+
+
+def test_pretrained_models_come_from_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert list(language_models._pretrained(None)) == []
+    with pytest.raises(SandglassError, match=r"no folder in it holds a config\.json") as error:
+        list(language_models._pretrained(str(tmp_path)))
+    assert "\n" not in str(error.value)
+    (tmp_path / "gpt").mkdir()
+    (tmp_path / "gpt/config.json").write_text(json.dumps({}))
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(SandglassError, match="the package transformers is needed: pip install") as error:
+        list(language_models._pretrained(str(tmp_path)))
+    assert "\n" not in str(error.value)
+    fake = ModuleType("transformers")
+    fake.AutoTokenizer = SimpleNamespace(from_pretrained=lambda path, local_files_only: FakeTokenizer())  # type: ignore[attr-defined]
+    fake.AutoModelForCausalLM = SimpleNamespace(from_pretrained=lambda path, local_files_only: FakeModel())  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "transformers", fake)
+    (model,) = language_models._pretrained(str(tmp_path))
+    short, long = language_models.answers(model, {4: strings(4), 64: strings(64)}, strings(16))
+    share = np.mean([string[-1] == language.DATA + 1 for string in strings(4)])
+    assert (short["model"], short["kind"], short["n_params"]) == ("gpt", "pretrained", 7)
+    assert short["accuracy"] == short["strict"] == pytest.approx(share)
+    assert long["accuracy"] is None
+
+
+def test_gates_tell_stand_ins_from_pretrained_models() -> None:
+    table = pl.DataFrame(
+        [
+            {"model": "oracle", "kind": "oracle", "length": 4, "n": 10, "accuracy": 1.0, "expected": 1.0},
+            {"model": "5-gram", "kind": "ngram", "length": 8, "n": 100, "accuracy": 0.7, "expected": 0.68},
+        ]
+    )
+    trends = [
+        ("standin flipflop-standin-32, longest - shortest", -0.1),
+        ("standin flipflop-standin-64, longest - shortest", 0.1),
+        ("standin flipflop-standin-64 - flipflop-standin-32", 0.2),
+    ]  # fmt: skip
+    contrasts = pl.DataFrame(
+        [{"contrast": name, "value": v, "lo": v - 0.01, "hi": v + 0.01, "n": 5} for name, v in trends]
+    )
+
+    def told(known: pl.DataFrame, other: pl.DataFrame) -> dict[str, str]:
+        tables = {"lm_eval": known, "contrasts": other}
+        context: Any = SimpleNamespace(table=tables.__getitem__)
+        return {gate.gate: gate.verdict("quick")[0] for gate in claims.gates(context)}
+
+    found = told(table, contrasts)
+    assert found["oracle"] == found["n-grams"] == HOLDS
+    assert found["stand-in, 1 layer, width 32, length"] == HOLDS
+    assert found["stand-in, 2 layers, width 64, length"] == FAILS
+    assert found["stand-in, 2 layers, width 64, size"] == HOLDS
+    outside = ("pretrained, length", "pretrained, size", "ChatGPT", "stand-in, 4 layers, width 128, size")
+    assert {found[name] for name in outside} == {NOT_TESTED}
+    spoilt = told(table.with_columns(accuracy=pl.lit(float("nan"))), contrasts)
+    assert spoilt["oracle"] == spoilt["n-grams"] == FAILS

@@ -1,0 +1,198 @@
+"""Constructions, bounds and closed forms of flip-flop languages: exact where corrected, wrong where printed wrongly,
+and never right where something is not a number."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.kit.verdicts import Gate
+from pipeline.languages import flipflop as language
+from pipeline.models.automata import exact as gadget
+from pipeline.models.automata import lstm as lstm_model
+from pipeline.models.flipflop import exact
+from pipeline.studies.flipflop import names
+from pipeline.studies.flipflop.analysis import addition as additions
+from pipeline.studies.flipflop.claims import theory as claims
+from pipeline.studies.flipflop.theory import addition, attention, gadgets, lstm, machines, parser, prediction
+from schemas.claims import FAILS, HOLDS
+
+NAN = float("nan")
+MODULES: dict[str, Any] = {
+    "machines": machines, "lstm": lstm, "parser": parser, "gadgets": gadgets, "attention": attention,
+    "prediction": prediction, "addition": addition,
+}  # fmt: skip
+
+
+def checked(module: str) -> pl.DataFrame:
+    entry = SimpleNamespace(study="flipflop", draws=4, lengths=[16, 32], short=6)
+    found: pl.DataFrame = MODULES[module].check(entry, f"flipflop-{module}", 0)
+    return found
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_check_holds(module: str) -> None:
+    found = checked(module)
+    assert f"flipflop-{module}" in names.THEORY
+    assert found.filter(~found["passed"])["check"].to_list() == []
+
+
+PLACES: dict[str, list[tuple[Any, str]]] = {
+    "machines": [],
+    "lstm": [(lstm_model, "forward")],
+    "parser": [(exact.Parser, "__call__"), (exact.Block, "rounded")],
+    "gadgets": [(gadget.Network, "__call__")],
+    "attention": [(exact, "largest_weight"), (exact.Linear, "score"), (exact.Linear, "margins")],
+    "prediction": [(exact, "ngram_error"), (exact, "generative_floor")],
+}
+
+
+@pytest.mark.parametrize(
+    ("module", "place"), [(m, place) for m, places in PLACES.items() for place in places]
+)
+def test_no_row_holds_that_read_an_output_which_is_none(
+    module: str, place: tuple[Any, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row reads an output if it would measure something else with another one."""
+    where, name = place
+    right = getattr(where, name)
+
+    def made(change: float) -> pl.DataFrame:
+        def spoilt(*args: Any, **kwargs: Any) -> Any:
+            found = right(*args, **kwargs)
+            if isinstance(found, tuple):
+                first, *rest = found
+                return first * (1 + change) + change, *rest
+            return found * (1 + change) + change
+
+        monkeypatch.setattr(where, name, spoilt)
+        return checked(module)
+
+    before, other, none = (made(change) for change in (0.0, 0.7, NAN))
+    read = before["check"].filter(other["measured"].ne_missing(before["measured"]))
+    assert len(read) > 0
+    assert none.filter("passed", pl.col("check").is_in(read.to_list()))["check"].to_list() == []
+
+
+@pytest.mark.parametrize("length", [4, 6, 8, 10])
+def test_the_parser_reads_every_string_and_its_sharpness_matters(length: int) -> None:
+    tokens = language.enumerate_strings(length)
+    wrong, off, raw = parser.read(exact.parser(length), tokens)
+    assert not wrong.any() and off.max() < 1e-9 and raw.max() < 1 / 8
+    assert parser.read(exact.parser(length, sharpness=0.02), tokens)[0].any()
+    assert (
+        parser.read(exact.parser(length, horizon=4 * length, printed_key=True), tokens)[0].any() or length < 6
+    )
+
+
+def test_the_parser_is_the_same_network_as_that_of_the_automata_study() -> None:
+    """Attention and MLP of both families, on the first layer's weights."""
+    known = exact.parser(12)
+    tokens = language.enumerate_strings(12)[::50]
+    block = known.blocks[0]
+    head = gadget.Head(block.Q, block.K, block.V, block.C)
+    mlp = [(block.W_1, block.b_1), (block.W_2, np.zeros(7))]
+    layer = gadget.Layer([head], np.zeros(7), mlp, np.zeros(7))
+    x = known.embed(tokens)
+    assert np.abs(gadget.Network([layer], 7)(x) + x - known.flags(tokens)).max() < 1e-12
+
+
+@given(st.integers(0, 10**30), st.integers(0, 10**30))
+def test_sums_by_a_flip_flop(a: int, b: int) -> None:
+    assert exact.added(str(a), str(b)) == str(a + b)
+
+
+@given(st.floats(0, 4), st.integers(2, 60), st.integers(1, 6), st.integers(0, 10**6))
+@settings(max_examples=50, deadline=None)
+def test_soft_attention_spreads(sigma: float, length: int, dim: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    product, v = rng.normal(size=(dim, dim)), rng.normal(size=(length, dim))
+    product *= sigma / np.linalg.norm(product, 2)
+    v /= np.linalg.norm(v, axis=1, keepdims=True)
+    assert exact.largest_weight(product, v) <= exact.most_weight(sigma, length) + 1e-12
+    assert exact.largest_weight(*attention.tight(sigma, length, dim)) == pytest.approx(
+        exact.most_weight(sigma, length)
+    )
+
+
+@given(st.integers(0, 10**6), st.integers(4, 60))
+@settings(max_examples=50, deadline=None)
+def test_first_failures_are_those_of_the_scores(seed: int, most: int) -> None:
+    known = exact.Linear.of(*attention.drawn(np.random.default_rng(seed)), C=64.0)
+    for case in (1, 2):
+        margins = known.margins(np.arange(4, most + 1))[case - 1]
+        first = known.first_failure(case)
+        assert (margins < 0).any() == (first <= most)
+        if first <= most:
+            assert first == 4 + int(np.flatnonzero(margins < 0)[0])
+
+
+@given(st.integers(1, 12), st.sampled_from([6, 8, 10]), st.floats(0.05, 0.9), st.floats(0.05, 0.9))
+@settings(max_examples=20, deadline=None)
+def test_ngrams_by_enumeration(n: int, length: int, write: float, read: float) -> None:
+    law = (write / (write + read + 0.3), read / (write + read + 0.3))
+    tokens = language.enumerate_strings(length)
+    weight = np.exp(language.log_probability(tokens, *law))
+    assert prediction.bayes_error(tokens, weight, n) == pytest.approx(
+        exact.ngram_error(n, length, *law), abs=1e-12
+    )
+
+
+def test_table_of_the_chapter() -> None:
+    """Chapter 5.7 and 5.9, T = 512."""
+    found = [
+        [round(exact.ngram_error(n, 512, p, p), 4) for p in (0.1, 0.01, 0.45)] for n in (5, 11, 21, 51, 201)
+    ]
+    assert found == [
+        [0.3176, 0.4775, 0.005],
+        [0.1607, 0.4456, 0],
+        [0.0517, 0.397, 0],
+        [0.0017, 0.2804, 0],
+        [0, 0.0476, 0],
+    ]
+    floors = [round(exact.generative_floor(512, p, p), 6) for p in (0.1, 0.01, 0.45)]
+    assert floors == [0.629082, 0.398073, 0.662525]
+
+
+def test_lemma_16_beyond_its_length() -> None:
+    assert gadgets.first_miss(64, 1.0) == (66, 65) and gadgets.first_miss(64, 2.0) == (130, 129)
+
+
+def test_recorded_additions() -> None:
+    table = additions.analyse(SimpleNamespace())["addition"]  # type: ignore[arg-type]
+    assert table.height == 12 and (table["right"] == table["marked_right"]).all()
+    assert (table["truth"] == table["printed_truth"]).all() and (table["truth"] == table["carried"]).all()
+    assert table["right"].sum() == 6
+
+
+def test_gates_of_theory_fall_with_their_rows() -> None:
+    rows = pl.concat(checked(module) for module in MODULES)
+    table = additions.analyse(SimpleNamespace())["addition"]  # type: ignore[arg-type]
+
+    def told(frame: pl.DataFrame) -> dict[str, Gate]:
+        tables = {
+            "addition": table,
+            "sharpness": pl.DataFrame({"slack": [0.1, frame["measured"].fill_null(NAN)[0]]}),
+        }
+        context: Any = SimpleNamespace(theory=lambda: frame, table=tables.__getitem__)
+        return {f"{gate.claim}, {gate.gate}": gate for gate in claims.gates(context)}
+
+    assert {gate.verdict("quick")[0] for gate in told(rows).values()} == {HOLDS}
+    for value in (NAN, None):
+        none = rows.with_columns(measured=pl.lit(value, pl.Float64), passed=pl.lit(True))
+        fallen = {
+            name: gate.verdict("quick")[0] for name, gate in told(none).items() if "additions" not in name
+        }
+        assert set(fallen.values()) == {FAILS}
+
+
+def test_printed_forms_have_an_erratum_and_one_that_holds() -> None:
+    rows = pl.concat(checked(module) for module in MODULES).filter(pl.col("erratum") != "")
+    assert {f"flipflop-{erratum}" for erratum, _ in claims.PRINTED.values()} == set(rows["erratum"])
+    assert set(rows.filter(form="printed")["erratum"]) == set(rows["erratum"])
