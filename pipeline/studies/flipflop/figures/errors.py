@@ -117,7 +117,8 @@ def scatter(context: Results) -> Figure:
 
 def violins(context: Results) -> Figure:
     """Errors of the models of each configuration: a point for each model, a bar from the least to the largest, a tick
-    at the median; to the right of each, how many models make no error."""
+    at the median; to the right of each, how many models make no error, which are drawn at half an error among the
+    reads of the set."""
     table = context.table("final").filter(pl.col("set").is_in(OUT))
     table = table.filter(pl.col("length") == pl.col("length").min())
     data = drawn(table).with_columns(name=pl.col("run").str.strip_prefix("flipflop-"))
