@@ -127,7 +127,10 @@ def _by_scale(field: Schema) -> Schema:
     """Return the schema of a field that holds one value, or one for each scale."""
     described = {"description": field["description"]} if "description" in field else {}
     value = {key: part for key, part in field.items() if key != "description"}
-    return described | {"anyOf": [value, _mapping(dict.fromkeys(SCALES, value), list(SCALES))]}
+    each = _mapping(dict.fromkeys(SCALES, value), list(SCALES))
+    if isinstance(value.get("items"), dict):  # of a list, single places may be given by scale as well
+        value = value | {"items": _by_scale(value["items"])}
+    return described | {"anyOf": [value, each]}
 
 
 def _mapping(properties: Schema, required: list[str]) -> Schema:
