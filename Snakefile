@@ -50,7 +50,7 @@ for step in ("dataset", "theory", "figures", "claims", "report"):
                 "{params.command}"
 
 
-for job in jobs("train"):
+for job in jobs("train") + jobs("labels"):
 
     rule:
         name:

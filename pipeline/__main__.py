@@ -55,6 +55,12 @@ def train(key: Key) -> None:
 
 
 @app.command()
+def labels(key: Key) -> None:
+    """Let the models of a run answer, for others to learn from (Parquet)."""
+    _step("labels", key)
+
+
+@app.command()
 def theory(key: Key) -> None:
     """Execute a theorem or closed form: one row per check."""
     _step("theory", key)

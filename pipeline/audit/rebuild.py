@@ -38,7 +38,7 @@ FILES = (
 )
 POLL = 0.1  # seconds
 PATIENCE = 3.0  # seconds
-TAKEN = ("dataset", "train")  # steps whose results may be taken from here
+TAKEN = ("dataset", "train", "labels")  # steps whose results may be taken from here
 # Says that a folder is such a workspace, and whether results were taken into it.
 MARK = graph.STATE / "scratch"
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from pipeline.errors import SandglassError
 from pipeline.params import GRAPH, NAMES, Params, study_file
-from pipeline.params.entries import ANALYSIS_INPUTS, FIGURE_INPUTS, RUN_INPUTS
+from pipeline.params.entries import ANALYSIS_INPUTS, FIGURE_INPUTS, LABEL_INPUTS, RUN_INPUTS
 from pipeline.store import paths
 from pipeline.store.paths import DATA, FIGURE_SUFFIXES, REFERENCE
 
@@ -29,10 +29,11 @@ STRUCTURE = Path(GRAPH)
 SOFTWARE = Path("requirements.txt")
 REPORT_PAGE = paths.REPORT / "index.html"
 
-STEPS = ("dataset", "train", "theory", "analyse", "figures", "claims", "report")
+STEPS = ("dataset", "train", "labels", "theory", "analyse", "figures", "claims", "report")
 _SECTION = {
     "dataset": "datasets",
     "train": "runs",
+    "labels": "datasets",  # those that the models of a run make
     "theory": "theory",
     "analyse": "experiments",
     "figures": "experiments",
@@ -49,6 +50,9 @@ _CODE = {
         pipeline/languages/{language}.py pipeline/models/{model}.py pipeline/training/objectives/{objective}.py
         pipeline/training/core.py pipeline/training/optimisers.py pipeline/training/packing.py
         pipeline/training/ensemble.py pipeline/studies/{study}/runs.py schemas/{study}/datasets.py schemas/curves.py""",
+    "labels": """pipeline/kit/streams.py pipeline/store/tables.py pipeline/store/checkpoints.py
+        pipeline/languages/{language}.py pipeline/models/{model}.py pipeline/training/objectives/{objective}.py
+        pipeline/studies/{study}/labels.py schemas/{study}/datasets.py""",
     "theory": """pipeline/kit/streams.py pipeline/kit/stats.py pipeline/kit/extremes.py pipeline/store/tables.py
         pipeline/store/checkpoints.py schemas/theory.py pipeline/languages/{language}.py pipeline/models/{model}.py
         pipeline/studies/{study}/constructions.py pipeline/studies/{study}/theory/{module}.py""",
@@ -236,11 +240,9 @@ def is_published(path: Path) -> bool:
 
 
 def _jobs(params: Params) -> list[Job]:
-    found = [
-        Job(step, key, own.study)
-        for step in ("dataset", "train", "theory")
-        for key, own in getattr(params, _SECTION[step]).items()
-    ]
+    found = [Job("dataset", key, own.study) for key, own in params.datasets.items() if not own.teachers]
+    found += _trainings(params)
+    found += [Job("theory", key, own.study) for key, own in params.theory.items()]
     experiments = params.experiments.items()
     found += [Job("analyse", key, own.study) for key, own in experiments if own.tables]
     found += [Job("figures", key, own.study) for key, own in experiments if own.figures]
@@ -248,9 +250,30 @@ def _jobs(params: Params) -> list[Job]:
     return [*found, Job("report", "all", "all")]
 
 
+def _trainings(params: Params) -> list[Job]:
+    """Return the jobs that train, each after those that make the answers it learns from, and after their teachers."""
+    found: list[Job] = []
+
+    def add(key: str) -> None:
+        own = params.runs[key]
+        for group in (params.owner("datasets", dataset) for dataset in own.datasets):
+            for teacher in group.teachers:
+                add(params.owner("runs", teacher).id)
+            if group.teachers:
+                found.append(Job("labels", group.id, group.study))
+        found.append(Job("train", key, own.study))
+
+    for key in params.runs:
+        add(key)
+    found += [
+        Job("labels", key, own.study) for key, own in params.datasets.items() if own.teachers
+    ]  # for analyses
+    return list(dict.fromkeys(found))
+
+
 def _outputs(job: Job, params: Params) -> list[Path]:
     study, key = job.study, job.id
-    if job.step == "dataset":
+    if job.step in ("dataset", "labels"):
         return [paths.dataset_path(study, key, member) for member in params.datasets[key].members]
     if job.step == "train":
         models = [paths.checkpoint_path(study, key, member) for member in params.runs[key].members]
@@ -272,6 +295,9 @@ def inputs(job: Job, params: Params) -> list[Path]:
     study = job.study
     if job.step == "train":
         return [_dataset(member, params) for member in params.runs[job.id].datasets]
+    if job.step == "labels":
+        owners = [params.owner("runs", teacher).id for teacher in params.datasets[job.id].teachers]
+        return [paths.run_folder(study, key) for key in dict.fromkeys(owners)]
     if job.step == "analyse":
         own = params.experiments[job.id]
         runs = [paths.run_folder(study, key) for key in own.runs]
@@ -308,7 +334,7 @@ def _dataset(member: str, params: Params) -> Path:
 
 # --- what DVC is told -----------------------------------------------------------------------------
 
-_PLACES = {"train": RUN_INPUTS, "analyse": ANALYSIS_INPUTS, "figures": FIGURE_INPUTS}
+_PLACES = {"train": RUN_INPUTS, "labels": LABEL_INPUTS, "analyse": ANALYSIS_INPUTS, "figures": FIGURE_INPUTS}
 
 
 def structure(params: Params) -> dict[str, dict[str, Any]]:

@@ -140,7 +140,7 @@ class Rule:
         Datasets go first, since trainings wait for them; then trainings, those with most optimiser steps of all
         models first, so that no long one is left for the end; then the rest.
         """
-        if self.job.step == "dataset":
+        if self.job.step in ("dataset", "labels"):
             return 10**12
         if self.job.step != "train":
             return 0

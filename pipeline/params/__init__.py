@@ -13,6 +13,7 @@ from typing import Any
 
 from pipeline.params.checking import File, nearest
 from pipeline.params.entries import (
+    LABEL_INPUTS,
     RUN_INPUTS,
     AveragedRunEntry,
     DatasetEntry,
@@ -21,6 +22,7 @@ from pipeline.params.entries import (
     GridRunEntry,
     Header,
     Id,
+    LabelsEntry,
     Module,
     Positive,
     Probability,
@@ -33,8 +35,8 @@ from pipeline.params.scales import SCALES
 
 __all__ = [
     "FILE", "ROOT", "SECTIONS", "AveragedRunEntry", "DatasetEntry", "Ensemble", "ExperimentEntry", "GridRunEntry",
-    "Group", "Id", "Module", "Params", "Positive", "Probability", "RunEntry", "Strict", "Study", "TheoryEntry",
-    "load", "study_file",
+    "Group", "Id", "LabelsEntry", "Module", "Params", "Positive", "Probability", "RunEntry", "Strict", "Study",
+    "TheoryEntry", "load", "study_file",
 ]  # fmt: skip
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -45,7 +47,7 @@ SECTIONS = {"datasets": "Dataset", "runs": "Run", "theory": "Theory", "experimen
 SETTINGS = {"analysis": "Analysis", "claims": "Claims"}
 WITH_VARIANTS = ("datasets", "runs")
 # The same at every scale: the graph names code and files by them, in experiments by their lists as well.
-NAMES = ("language", "model", "objective", "dataset", "module", "family")
+NAMES = ("language", "model", "objective", "dataset", "teacher", "module", "family")
 FIXED = ("language", "model", "objective")  # the same in all variants of an entry, too
 LISTS = ("runs", "datasets", "theory", "beside", "tables", "figures")
 
@@ -68,6 +70,12 @@ class Group:
     def datasets(self) -> list[str]:
         """The datasets that members of a run train on, each once."""
         return list(dict.fromkeys(member.dataset for member in self.members.values()))
+
+    @property
+    def teachers(self) -> list[str]:
+        """The runs whose models answer in members of a dataset, each once; none of other datasets."""
+        named = (member.teacher for member in self.members.values() if isinstance(member, LabelsEntry))
+        return list(dict.fromkeys(named))
 
 
 @dataclass(frozen=True)
@@ -261,6 +269,8 @@ class _CrossCheck:
         self._members_are_unique()
         for key, group in self.params.of_study("datasets", self.study).items():
             self._module(f"datasets.{key}.language", group.language, "pipeline/languages")
+            if group.teachers:
+                self._labels(key, group)
         for key, group in self.params.of_study("runs", self.study).items():
             self._run(key, group)
         for key, check in self.params.of_study("theory", self.study).items():
@@ -269,6 +279,7 @@ class _CrossCheck:
             self._module(f"theory.{key}.module", check.module, f"pipeline/studies/{self.study}/theory")
         for key, experiment in self.params.of_study("experiments", self.study).items():
             self._experiment(key, experiment)
+        self._no_run_learns_from_itself()
         self._experiments_together()
         self._named_in_code()
 
@@ -289,6 +300,43 @@ class _CrossCheck:
                             f"{section}.{key}.variants", f"{member!r} is a variant of {seen[member]} already"
                         )
                     seen[member] = key
+
+    def _labels(self, key: str, group: Group) -> None:
+        path = f"datasets.{key}"
+        self._module(f"{path}.model", group.model, "pipeline/models")
+        self._module(f"{path}.objective", group.objective, "pipeline/training/objectives")
+        known = self.params.members("runs", self.study)
+        for member, entry in group.members.items():
+            where = (
+                path if "variants" not in self.file.values["datasets"][key] else f"{path}.variants.{member}"
+            )
+            if not isinstance(entry, LabelsEntry):
+                self.file.refuse(where, "has no teacher, which other variants have")
+            if entry.teacher not in known:
+                self.file.refuse(
+                    f"{where}.teacher", f"no such run {entry.teacher!r}{nearest(entry.teacher, known)}"
+                )
+            if (model := known[entry.teacher].model) != group.model:
+                self.file.refuse(f"{path}.model", f"is {group.model!r}, that of its teacher is {model!r}")
+        if len(group.teachers) > LABEL_INPUTS:
+            self.file.refuse(
+                path, f"names {len(group.teachers)} teachers, dvc.yaml has places for {LABEL_INPUTS}"
+            )
+
+    def _no_run_learns_from_itself(self) -> None:
+        """Refuse a circle of runs, each of which learns from the answers of the next."""
+        for key in self.params.of_study("runs", self.study):
+            todo, seen = [key], set[str]()
+            while todo:
+                for dataset in self.params.runs[todo.pop()].datasets:
+                    taught = {
+                        self.params.owner("runs", teacher).id
+                        for teacher in self.params.owner("datasets", dataset).teachers
+                    }
+                    if key in taught:
+                        self.file.refuse(f"runs.{key}", f"learns from itself, by way of dataset {dataset!r}")
+                    todo += taught - seen
+                    seen |= taught
 
     def _run(self, key: str, group: Group) -> None:
         path = f"runs.{key}"

@@ -17,8 +17,9 @@ ModelName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*/[a-z][a-
 Positive = Annotated[int, Field(ge=1)]
 Probability = Annotated[float, Field(ge=0, le=1)]
 
-# dvc.yaml has so many places for what an experiment's analysis reads, what its figures read, and a run's datasets.
-ANALYSIS_INPUTS, FIGURE_INPUTS, RUN_INPUTS = 8, 8, 4
+# dvc.yaml has so many places for what an experiment's analysis reads, what its figures read, a run's datasets, and the
+# runs whose models answer for a dataset.
+ANALYSIS_INPUTS, FIGURE_INPUTS, RUN_INPUTS, LABEL_INPUTS = 8, 8, 4, 2
 
 
 class Strict(BaseModel):
@@ -43,6 +44,16 @@ class DatasetEntry(Strict):
 
     study: Id = Field(description="filled in from the name of the file")
     language: Module = Field(description="the module of pipeline/languages/ that generates it")
+
+
+class LabelsEntry(DatasetEntry):
+    """A dataset of what the models of a run answer; a study adds which, and on what."""
+
+    teacher: Id = Field(description="the run, or variant of one, whose models answer")
+    model: ModelName = Field(description="that of the teacher")
+    objective: Module = Field(
+        description="the module of pipeline/training/objectives/ that draws the inputs, for whoever learns from them"
+    )
 
 
 class Ensemble(Strict):

@@ -160,8 +160,9 @@ def _plain(value: Any) -> str:
 
 def _dataset(site: Site, artifact: Artifact) -> Card:
     job = artifact.job
-    module = STUDIES / job.study / "datasets.py"
-    source = sources.defined(module, "generate")
+    made_by = ("labels.py", "answer") if job.step == "labels" else ("datasets.py", "generate")
+    module = STUDIES / job.study / made_by[0]
+    source = sources.defined(module, made_by[1])
     schemas = importlib.import_module(f"schemas.{job.study}.datasets").SCHEMA
     language = Path("pipeline/languages") / f"{graph.entry(job, site.params).language}.py"
     facts = [("language", f"{language}: {wording.first_paragraph(sources.module_doc(language))}")]
@@ -310,6 +311,7 @@ def _with_schema(model: Model, made: Card) -> Card:
 
 _KINDS = {
     "dataset": _dataset,
+    "labels": _dataset,
     "train": _run,
     "theory": _theory,
     "analyse": _table,

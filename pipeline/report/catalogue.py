@@ -11,6 +11,7 @@ from pipeline.params import Params
 KINDS = {
     "dataset": "dataset",
     "train": "run",
+    "labels": "dataset",
     "theory": "theory",
     "analyse": "table",
     "figures": "figure",
@@ -74,7 +75,7 @@ class Artifact:
     @property
     def members(self) -> dict[str, Path]:
         """Return the files of a dataset's or run's members by their ids; of other artifacts none."""
-        suffix = {"dataset": ".parquet", "train": ".safetensors"}.get(self.job.step)
+        suffix = {"dataset": ".parquet", "labels": ".parquet", "train": ".safetensors"}.get(self.job.step)
         return {path.stem: path for path in self.paths if path.suffix == suffix and path.stem != "curves"}
 
 

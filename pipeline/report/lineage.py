@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pipeline.engine import graph
 from pipeline.params import Params
 
-_COLUMN = {"dataset": 0, "theory": 1, "train": 1, "analyse": 2, "figures": 3, "claims": 3}
+_COLUMN = {"dataset": 0, "theory": 1, "train": 1, "labels": 1, "analyse": 2, "figures": 3, "claims": 3}
 _LABEL = {"analyse": "tables of {}", "figures": "figures of {}", "claims": "claims of {}"}
 _LONGEST = 34  # characters of a label
 LETTER, PADDING, ROW, GAP, HEIGHT = 7.25, 9.0, 26, 56, 20  # pixels
@@ -49,10 +49,10 @@ class Lineage:
     def draw(self, job: graph.Job) -> Drawing:
         """Draw ``job``, all that it descends from and all that descends from it, a column for each kind of step."""
         shown = {job} | _closure(job, self.parents) | _closure(job, self.children)
-        columns: dict[int, list[graph.Job]] = {}
+        columns: dict[tuple[int, int], list[graph.Job]] = {}
         for each in self.parents:  # in the order of the graph
             if each in shown:
-                columns.setdefault(_COLUMN[each.step], []).append(each)
+                columns.setdefault((_COLUMN[each.step], self._lesson(each)), []).append(each)
         tallest = max(map(len, columns.values()))
         nodes, x = {}, 1.0
         for _, column in sorted(columns.items()):
@@ -69,6 +69,14 @@ class Lineage:
             if parent in nodes
         ]
         return Drawing(list(nodes.values()), edges, x - GAP + 1, tallest * ROW)
+
+    def _lesson(self, job: graph.Job) -> int:
+        """Return how many trainings and answers of models lie one after another before ``job``, itself a training or
+        answers; 0 of other jobs."""
+        if job.step not in ("train", "labels"):
+            return 0
+        before = [parent for parent in self.parents[job] if parent.step in ("train", "labels")]
+        return 1 + max(map(self._lesson, before)) if before else 0
 
 
 def _closure(job: graph.Job, step: dict[graph.Job, list[graph.Job]]) -> set[graph.Job]:

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from pipeline.params import DatasetEntry, ExperimentEntry, Positive, RunEntry, Strict, TheoryEntry
+from pipeline.params import (
+    DatasetEntry,
+    ExperimentEntry,
+    LabelsEntry,
+    Positive,
+    RunEntry,
+    Strict,
+    TheoryEntry,
+)
 
 
-class Dataset(DatasetEntry):
+class Numbers(DatasetEntry):
     rows: Positive
+
+
+Dataset = Numbers | LabelsEntry
 
 
 class Run(RunEntry):
