@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +13,7 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
-from workspace import Workspace
+from workspace import STUDIES, Workspace
 
 from pipeline import params
 from pipeline.engine import graph
@@ -81,6 +83,23 @@ def test_every_step_gives_the_same_bytes_in_other_surroundings(dyck: Workspace, 
         note = json.loads((dyck.path / f"logs/steps/{key[0]}-{key[1]}.json").read_text())
         assert note["finished"] > time.time() + YEARS / 2
     assert dyck.artifacts() == before
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_every_analysis_makes_the_same_bytes_in_another_process(
+    smoke_of: Callable[[str], Workspace], tmp_path: Path, study: str
+) -> None:
+    """Sets of words, and the arrays of a checkpoint, have another order there."""
+    tree = shutil.copytree(smoke_of(study).path, tmp_path / "tree", symlinks=True)
+    workspace = Workspace(tree)  # started, not forked: a fork would have the same order
+    before, loaded = workspace.artifacts(), params.load(tree)
+    jobs = [job for job in graph.jobs(loaded) if job.step == "analyse"]
+    for path in (path for job in jobs for path in graph.outputs(job, loaded)):
+        (tree / path).unlink()
+    code = "import sys; from pipeline.__main__ import _step; [_step('analyse', key) for key in sys.argv[1:]]"
+    done = workspace.run(sys.executable, "-c", code, *(job.id for job in jobs), PYTHONHASHSEED="1")
+    assert done.status == 0, done.output
+    assert workspace.artifacts() == before
 
 
 @pytest.mark.parametrize("run", ["dyck-standard", "dyck-minimal-contrastive"])
