@@ -34,10 +34,11 @@ class Site:
         self.lineage = Lineage(params)
         self.studies = results.load(params, partial=from_store)
         edits = graph.accepted()
-        jobs = {each.job for each in self.artifacts if any(edit["job"] == each.job.stage for edit in edits)}
+        edited = {edit["job"] for edit in edits}
         code = {
             job.stage: {str(p): self.files.md5(p) for p in graph.code(job, params)}
-            for job in sorted(jobs, key=lambda job: job.stage)
+            for job in sorted(graph.jobs(params), key=lambda job: job.stage)
+            if job.stage in edited
         }
         self.accepted = [e for stage, files in code.items() for e in graph.standing(edits, stage, files)]
         self.superseded = len(edits) - len(self.accepted)

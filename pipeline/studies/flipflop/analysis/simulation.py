@@ -145,7 +145,9 @@ def _distances(context: Inputs, config: Config) -> Iterator[Row]:
 
 
 def _norms(config: Config) -> Iterator[Row]:
-    for name, values in config.ensemble.params.items():
+    for name, values in sorted(
+        config.ensemble.params.items()
+    ):  # their order in a file differs between processes
         if values.ndim == 3 and not name.startswith(("step", "embed", "head")):
             for r in config.replicas:
                 matrix = values[r].double().numpy()
