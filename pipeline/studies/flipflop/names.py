@@ -8,6 +8,11 @@ LSTM, LSTM_LONG = "flipflop-lstm", "flipflop-lstm-long"
 MIXTURE, FRESH, EPOCHS = "flipflop-mixture", "flipflop-fresh", "flipflop-epochs"
 FRESH_10, EPOCHS_10 = "flipflop-fresh10", "flipflop-epochs10"  # ten times as much
 SINE, ALIBI, NO_POSITIONS = "flipflop-sin", "flipflop-alibi", "flipflop-none"
+PLAIN = (
+    "learned",
+    "sin",
+    "none",
+)  # positions that are in the inputs, so that scores are products of two of these
 EMBED, EMBED_HALF = "flipflop-emb01", "flipflop-emb05"
 SHARP = {"entropy": "flipflop-entropy", "l-infinity": "flipflop-linf", "l2": "flipflop-l2norm"}
 LINEAR, LINEAR_SHARP = "flipflop-linear-plain", "flipflop-linear-entropy"

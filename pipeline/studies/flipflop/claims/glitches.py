@@ -115,7 +115,8 @@ def _seeds(context: Results) -> Iterator[Gate]:
         found = evidence.one_row(rows, "the factorial is not trained at this scale", value="ratio")
         yield Gate(
             "15", f"{seed} seeds, variance",
-            f"unbiased variance component of {seed} seeds over that of the rest is above 0", source, above(0.0), *found, scale_needed="paper",
+            f"unbiased variance component of {seed} seeds over that of the rest is above 0", source,
+            above(0.0), *found, scale_needed="paper",
         )  # fmt: skip
 
 

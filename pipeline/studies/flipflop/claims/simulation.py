@@ -23,11 +23,13 @@ def gates(context: Results) -> Iterator[Gate]:
         for kind in ("entropy", "l-infinity", "l2"):
             yield Gate(
                 "18", f"{label}, {kind}, weights",
-                "mean largest weight with the penalty minus that without is above 0.1", R8, above(0.1), *contrast(context, f"{name}, {kind}, max weight"),
+                "mean largest weight with the penalty minus that without is above 0.1", R8,
+                above(0.1), *contrast(context, f"{name}, {kind}, max weight"),
             )  # fmt: skip
             yield Gate(
                 "18", f"{label}, {kind}, error",
-                "error at 98 % of no-ops without the penalty minus that with it is above 0", R8, above(0.0), *contrast(context, f"{name}, {kind}, error plain - penalised"), kind=OWN,
+                "error at 98 % of no-ops without the penalty minus that with it is above 0", R8,
+                above(0.0), *contrast(context, f"{name}, {kind}, error plain - penalised"), kind=OWN,
             )  # fmt: skip
     yield Gate(
         "18", "errors persist", "share of penalised models that err at 98 % of no-ops, at either length, is above 0",
