@@ -98,10 +98,13 @@ def scatter(context: Results) -> Figure:
     least = float(data.select(pl.min_horizontal(*OUT).min()).item())
     x = alt.X("dense:Q", **log_axis("error on the dense set", least))
     y = alt.Y("sparse:Q", **log_axis("error on the sparse set", least))
-    dashes = {"strokeDash": [3, 3], "color": charts.GREY}
     floors = [
-        alt.Chart(data.select(dense=f"{OUT[1]}_floor").unique()).mark_rule(**dashes).encode(x=x),
-        alt.Chart(data.select(sparse=f"{OUT[0]}_floor").unique()).mark_rule(**dashes).encode(y=y),
+        alt.Chart(data.select(dense=f"{OUT[1]}_floor").unique())
+        .mark_rule(strokeDash=[3, 3], color=charts.GREY)
+        .encode(x=x),
+        alt.Chart(data.select(sparse=f"{OUT[0]}_floor").unique())
+        .mark_rule(strokeDash=[3, 3], color=charts.GREY)
+        .encode(y=y),
     ]
     points = base.mark_point(filled=True, size=55, opacity=0.75).encode(
         x=x,
