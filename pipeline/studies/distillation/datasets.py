@@ -1,24 +1,22 @@
-"""Datasets of the study."""
+"""Held-out strings of the parity tasks (Liu 2024, section 4.2.2)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import polars as pl
-
 from pipeline.kit.streams import stream
-from pipeline.languages import distillation as language
-from schemas.distillation.datasets import SCHEMA
+from pipeline.languages import parity
+from schemas.distillation.datasets import SCHEMA, held
 
 if TYPE_CHECKING:
-    from pipeline.studies.distillation.params import Dataset
+    import polars as pl
+
+    from pipeline.studies.distillation.params import HeldOut
 
 __all__ = ["SCHEMA", "generate"]
 
 
-def generate(entry: Dataset, key: str, seed: int) -> tuple[pl.DataFrame, dict[str, str]]:
-    """Return the sequences of the dataset ``key``, and no metadata."""
-    rng = stream(seed, entry.study, key)
-    tokens = language.sample(rng, entry.sequences, entry.length, entry.symbols)
-    columns = {"symbols": entry.symbols, "tokens": pl.Series(tokens.tolist(), dtype=pl.List(pl.Int16))}
-    return pl.DataFrame(columns, schema_overrides={"symbols": pl.Int16}), {}
+def generate(entry: HeldOut, key: str, seed: int) -> tuple[pl.DataFrame, dict[str, str]]:
+    """Return held-out strings with their classes, and no metadata."""
+    bits = parity.sample(stream(seed, entry.study, "held-out", entry.d), (entry.strings,), entry.d)
+    return held(bits, parity.labels(bits, entry.k, entry.depth), entry.k, entry.depth), {}

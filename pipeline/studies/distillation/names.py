@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-SEQUENCES = "distillation-sequences"
-ONE_LAYER, TWO_LAYERS = "distillation-layers1", "distillation-layers2"
-CONSTRUCTION = "distillation-construction"
-LABELS = {ONE_LAYER: "1 layer", TWO_LAYERS: "2 layers"}
+TEACHER = "distillation-teacher"
+NARROW, WIDE = "distillation-narrow", "distillation-wide"
+TREES = "distillation-trees"
+
+# How students are taught, as the figures and the page call it.
+ARMS = {
+    "label": "teacher, from labels",
+    "ce": "student, from labels",
+    "os": "one-shot",
+    "warm": "one-shot, temperature 1",
+    "prog": "progressive",
+}
 
 # Parameters that lack one of these are refused at the start.
-RUNS = tuple(LABELS)
-DATASETS = (SEQUENCES,)
-THEORY = (CONSTRUCTION,)
+RUNS = (TEACHER, NARROW, WIDE)
+DATASETS = ("distillation-parity",)
+THEORY = (TREES,)
