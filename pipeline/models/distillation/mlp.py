@@ -1,8 +1,8 @@
 """MLPs with one hidden layer of ReLUs (Liu 2024, section 4.2.7.1): z = W_2 relu(W_1 x + b_1) + b_2.
 
 A model of this module is S of them side by side, of one shape, which never meet: small ones cost hardly more together
-than one alone. Parameters, without the replica axis (K = outputs): ``W_1`` (S, d, m), ``b_1`` (S, m), ``W_2`` (S, m, K),
-``b_2`` (S, K). They start as PyTorch's linear layers do, uniform within 1/sqrt(inputs).
+than one alone. Parameters, without the replica axis (K = outputs): ``W_1`` (S, d, m), ``b_1`` (S, m), ``W_2``
+(S, m, K), ``b_2`` (S, K). They start as PyTorch's linear layers do, uniform within 1/sqrt(inputs).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Causal Transformers of GPT-2's shape (Liu 2024, sections 4.2.7.2 and 4.2.9), S of them side by side in each replica.
 
 Tokens and learned positions are embedded; blocks normalise before attention and before the MLP (4 times the width,
-GELU by tanh), a last normalisation follows, and logits are read without a bias, at the last position or at all. Weights start
-from N(0, 0.02^2), those that end a block from N(0, 0.02^2 / (2 layers)), biases from 0. Heads have ``head_width``
+GELU by tanh), a last normalisation follows, and logits are read without a bias, at the last position or at all. Weights
+start from N(0, 0.02^2), those that end a block from N(0, 0.02^2 / (2 layers)), biases from 0. Heads have ``head_width``
 channels; their outputs are concatenated or, with ``average``, averaged.
 
 Parameters, without the replica axis and behind an axis S (D = width, c = heads x head_width, V = inputs, O = outputs):
