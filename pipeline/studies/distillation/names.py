@@ -5,9 +5,7 @@ from __future__ import annotations
 TEACHER = "distillation-teacher"
 NARROW, WIDE = "distillation-narrow", "distillation-wide"
 CHECKED = ("distillation-checked-narrow", "distillation-checked-wide")
-SWEEP = (
-    "distillation-width1", "distillation-width2", "distillation-width3", "distillation-width4",
-)  # fmt: skip
+SWEEP = ("distillation-width1", "distillation-width2", "distillation-width3")
 WARMER = ("distillation-warmer",)  # teachers at a higher rate
 CANDIDATES = "distillation-candidates"
 TREE_TEACHER, TREE_STUDENTS = "distillation-tree-teacher", "distillation-tree-students"

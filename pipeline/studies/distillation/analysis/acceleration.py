@@ -65,9 +65,9 @@ def _compared(
 
 def _sizes(context: Inputs, models: pl.DataFrame) -> list[dict[str, object]]:
     """Return the rank correlation of width with the step at which a model has learned, censored at the horizon."""
-    own = models.filter(pl.col("run").is_in(SWEEP))
+    own = models.filter(pl.col("run").is_in([*SWEEP, TEACHER]))
     if not own.height:
         return []
-    late = own["t90"].fill_null(own["horizon"].max()).to_numpy().astype(float)
+    late = own["t90"].fill_null(own["horizon"]).to_numpy().astype(float)
     widths = own["width"].to_numpy().astype(float)
     return lessons.contrast(context, "width and t90", stats.spearman, widths, late, paired=True)

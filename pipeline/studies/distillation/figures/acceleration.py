@@ -40,7 +40,7 @@ def widths(context: Results) -> Figure:
     """The step at which models of several widths have an accuracy of 0.9, trained on labels alone; a point for each
     model, hollow where it has not learned until its last step."""
     title = "Wider models learn a parity earlier"
-    data = context.table("models").filter(pl.col("run").is_in(SWEEP)).with_columns(
+    data = context.table("models").filter(pl.col("run").is_in([*SWEEP, TEACHER])).with_columns(
         shown=pl.col("t90").fill_null(pl.col("horizon")),
         learned=pl.when(pl.col("t90").is_null()).then(pl.lit("not until its last step")).otherwise(pl.lit("learned")),
     )  # fmt: skip
