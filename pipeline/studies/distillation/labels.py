@@ -126,7 +126,7 @@ class Teachers:
                 self.logits(number, step, self.sample).softmax(-1)[:, 0].double().numpy()
                 for step in self.kept
             ]
-            places = [(place,) for place in range(self.entry.d)]
+            places: list[tuple[int, ...]] = [(place,) for place in range(self.entry.d)]
             found = parity.correlations(np.stack(p), self.sample, places)
             inside = parity.need(self.entry.k, self.entry.depth)
             self._separations[number] = parity.separation(found[:, :inside], found[:, inside:])

@@ -27,7 +27,7 @@ def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[st
     """
     held, told = frame.filter(part="held"), frame.filter(part="student")
     d, k, depth = (int(held[name][0]) for name in ("d", "k", "depth"))
-    data = {
+    data: dict[str, Any] = {
         "held.bits": np.array(held["bits"].to_list(), np.uint8),
         "held.labels": held["label"].to_numpy().astype(np.int64),
     }
@@ -47,7 +47,12 @@ def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[st
         "d": d, "k": k, "depth": depth, "reads": "signs" if mlp else "ids", "students": names,
         "batch": entry.batch, **rows,
     }  # fmt: skip
-    spec = {"side": len(names), "inputs": d, "width": entry.width, "outputs": parity.classes(depth)}
+    spec: dict[str, Any] = {
+        "side": len(names),
+        "inputs": d,
+        "width": entry.width,
+        "outputs": parity.classes(depth),
+    }
     if not mlp:
         spec = {
             "side": len(names), "inputs": 2, "outputs": parity.classes(depth), "t_max": d, "width": entry.width,

@@ -20,7 +20,7 @@ CONVERGED = 0.99
 def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
     """Return the teachers' correlations, the checkpoints that were chosen, the students' courses, and comparisons."""
     answers = context.dataset(CANDIDATES)
-    task = tuple(int(answers[name][0]) for name in ("d", "k", "depth"))
+    task = lessons.task(answers)
     with one_thread():
         parts = [curriculum.tables(context, run, task) for run in (TEACHER, *WARMER) if run in context.runs()]
         single, summary = (pl.concat(tables) for tables in zip(*parts, strict=True))
@@ -47,10 +47,7 @@ def _students(context: Inputs, courses: pl.DataFrame, chosen: pl.DataFrame) -> l
         own = courses.filter(run=run)
         if not own.height:
             continue
-        final = {
-            arm: own.filter(arm=arm).group_by("model", maintain_order=True).agg(pl.col("accuracy").last())["accuracy"].to_numpy()
-            for arm in own["arm"].unique(maintain_order=True)
-        }  # fmt: skip
+        final = lessons.finals(own)
         for arm, values in final.items():
             rows += lessons.contrast(context, f"{size} {arm}", stats.median, values)
         rows += lessons.contrast(

@@ -16,25 +16,24 @@ from pipeline.models.distillation import transformer
 from pipeline.studies.distillation.measures import curriculum, lessons
 from pipeline.studies.distillation.names import ATTENDING, ATTENTION, TOKENS_TAUGHT
 
+LEARNED = 0.95  # accuracy of a student that has learned (chapter section 6, C16)
 SEQUENCES = 256  # on which attention is measured; 1024 in the source, whose medians they give to a hundredth
 
 
 def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
     """Return correlations, checkpoints, courses, attention on the support, and comparisons."""
     answers = context.dataset(TOKENS_TAUGHT)
-    task = tuple(int(answers[name][0]) for name in ("d", "k", "depth"))
+    task = lessons.task(answers)
     with one_thread():
         single, summary = curriculum.tables(context, ATTENTION, task)
         teachers, students = lessons.courses(context, ATTENTION), lessons.courses(context, ATTENDING)
         chosen = lessons.checkpoints(answers, teachers)
         rows: list[dict[str, Any]] = []
-        for arm in students["arm"].unique(maintain_order=True):
-            final = (
-                students.filter(arm=arm).group_by("model", maintain_order=True).agg(pl.col("accuracy").last())
+        for arm, final in lessons.finals(students).items():
+            rows += lessons.contrast(context, f"attending {arm}", stats.median, final)
+            rows += lessons.contrast(
+                context, f"attending {arm}, learned", stats.mean, (final >= LEARNED).astype(float)
             )
-            rows += lessons.contrast(context, f"attending {arm}", stats.median, final["accuracy"].to_numpy())
-            learned = (final["accuracy"] >= 0.95).to_numpy().astype(float)
-            rows += lessons.contrast(context, f"attending {arm}, learned", stats.mean, learned)
         first = summary.filter(degree=1)
         peaks = (
             first.group_by("model", maintain_order=True)

@@ -17,19 +17,13 @@ from pipeline.studies.distillation.names import PAIRS, SINGLES, TAUGHT, TREE_STU
 def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
     """Return correlations with the parities on the way to class 0, checkpoints, courses and comparisons."""
     answers = context.dataset(TAUGHT)
-    task = tuple(int(answers[name][0]) for name in ("d", "k", "depth"))
+    task = lessons.task(answers)
     with one_thread():
         _, summary = curriculum.tables(context, TREE_TEACHER, task)
         teachers = lessons.courses(context, TREE_TEACHER)
         students = lessons.courses(context, TREE_STUDENTS)
         chosen = lessons.checkpoints(answers, teachers)
-        final = {
-            arm: students.filter(arm=arm)
-            .group_by("model", maintain_order=True)
-            .agg(pl.col("accuracy").last())
-            for arm in students["arm"].unique(maintain_order=True)
-        }
-        values = {arm: frame["accuracy"].to_numpy() for arm, frame in final.items()}
+        values = lessons.finals(students)
         rows: list[dict[str, Any]] = []
         for arm, own in values.items():
             rows += lessons.contrast(context, f"tree {arm}", stats.mean, own)

@@ -15,7 +15,7 @@ STATEMENTS = {
     "checkpoint have not.",
     "10": "One checkpoint in the middle of the teacher's transition is enough; one before or behind it is not.",
     "11": "A student first matches the checkpoint in the transition, and passes it once it learns from the last one.",
-    "12": "In its transition a teacher's answer correlates with few of the signs that matter, and no longer at the end.",
+    "12": "In its transition a teacher's answer correlates with few signs that matter, and no longer at the end.",
     "13": "At the slower rate it correlates with the single signs that matter.",
     "14": "At the higher rate it correlates with products of two or three of them.",
     "15": "Larger models learn earlier.",

@@ -30,7 +30,7 @@ def gates(context: Results) -> Iterator[Gate]:
         for other, told in (("ce", "labels"), ("os", "the last checkpoint")):
             yield Gate(
                 "9", f"{size} students, against {told}",
-                f"accuracy of progressive students minus that of students of {told}, when the teacher has 0.99, is above 0",
+                f"accuracy of progressive students minus that of students of {told} when the teacher has 0.99: above 0",
                 START, above(0.0), *contrast(context, f"{size} prog - {other}"),
             )  # fmt: skip
     for arm, told in (("ce", "labels"), ("os", "the last checkpoint")):

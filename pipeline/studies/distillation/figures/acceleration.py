@@ -46,16 +46,19 @@ def widths(context: Results) -> Figure:
     )  # fmt: skip
     if not data.height:
         return empty(title, "nothing was trained at this scale")
-    chart = (
-        alt.Chart(data)
-        .mark_point(size=70, filled=False, strokeWidth=2)
-        .encode(
-            x=alt.X("width:Q", title="hidden units", scale=alt.Scale(type="log"), axis=alt.Axis(format="~s", values=sorted(data["width"].unique()))),
-            y=alt.Y("shown:Q", title="steps to an accuracy of 0.9", axis=alt.Axis(format="~s"), scale=alt.Scale(domainMin=0)),
-            color=alt.Color("learned:N", title=None, scale=alt.Scale(domain=["learned", "not until its last step"], range=[charts.BLUE, charts.VERMILLION]), legend=alt.Legend(orient="top")),
-            shape=alt.Shape("learned:N", title=None, scale=alt.Scale(domain=["learned", "not until its last step"], range=["circle", "triangle-up"]), legend=None),
-            tooltip=["width:Q", "model:Q", "t90:Q", alt.Tooltip("final:Q", format=".3f")],
-        )
-        .properties(width=420, height=240, title="When a model of a given width learns", description="Steps to an accuracy of 0.9 by width.")
-    )  # fmt: skip
-    return chart, data
+    words, colours = ["learned", "not until its last step"], [charts.BLUE, charts.VERMILLION]
+    domain = alt.Scale(domain=words, range=colours)
+    shapes = alt.Scale(domain=words, range=["circle", "triangle-up"])
+    ticks = alt.Axis(format="~s", values=sorted(data["width"].unique()))
+    chart = alt.Chart(data).mark_point(size=70, filled=False, strokeWidth=2)
+    chart = chart.encode(
+        x=alt.X("width:Q", title="hidden units", scale=alt.Scale(type="log"), axis=ticks),
+        y=alt.Y("shown:Q", title="steps to an accuracy of 0.9", axis=alt.Axis(format="~s")),
+        color=alt.Color("learned:N", title=None, scale=domain, legend=alt.Legend(orient="top")),
+        shape=alt.Shape("learned:N", title=None, scale=shapes, legend=alt.Legend(orient="top")),
+        tooltip=["width:Q", "model:Q", "t90:Q", alt.Tooltip("final:Q", format=".3f")],
+    )
+    said = f"Steps to an accuracy of 0.9, {data['shown'].min()} to {data['shown'].max()}."
+    return chart.properties(
+        width=420, height=240, title="When a model of a given width learns", description=said
+    ), data

@@ -14,7 +14,8 @@ COLOURS = {
     "label": charts.BLACK, "ce": charts.ORANGE, "os": charts.VERMILLION, "warm": charts.PURPLE, "prog": charts.BLUE,
     "before": charts.ORANGE, "middle": charts.BLUE, "behind": charts.VERMILLION, "cool": charts.SKY,
     "mild": charts.GREEN, "hot": charts.PURPLE, "low": charts.ORANGE, "mid": charts.YELLOW, "high": charts.VERMILLION,
-    "lowmid": charts.SKY, "lowhigh": charts.GREEN, "midhigh": charts.PURPLE, "peak": charts.BLUE, "between": charts.GREEN,
+    "lowmid": charts.SKY, "lowhigh": charts.GREEN, "midhigh": charts.PURPLE, "peak": charts.BLUE,
+    "between": charts.GREEN,
 }  # fmt: skip
 DASHES = {"label": [1, 0], "ce": [6, 3], "os": [2, 2], "warm": [8, 2, 2, 2], "prog": [1, 0]}
 DEGREES = {1: "1 sign", 2: "2 signs", 3: "3 signs"}
@@ -50,9 +51,21 @@ def dashed(arms: list[str]) -> alt.StrokeDash:
     )  # fmt: skip
 
 
-def courses(
-    frame: pl.DataFrame, title: str, chance: float, width: int = 270, columns: int = 2
-) -> alt.LayerChart:
+def kinds(field: str, labels: list[str], title: str | None = None, columns: int = 3) -> dict[str, Any]:
+    """Return colour and dashes of up to three kinds of lines, with one legend."""
+    colours = [charts.BLUE, charts.VERMILLION, charts.GREY if len(labels) == 2 else charts.GREEN]
+    dashes: list[list[int]] = [[1, 0], [6, 3], [2, 2]]
+    legend = alt.Legend(orient="top", columns=columns, symbolType="stroke", symbolStrokeWidth=3)
+    scale = alt.Scale(domain=labels, range=colours[: len(labels)])
+    return {
+        "color": alt.Color(f"{field}:N", title=title, scale=scale, legend=legend),
+        "strokeDash": alt.StrokeDash(
+            f"{field}:N", legend=None, scale=alt.Scale(domain=labels, range=dashes[: len(labels)])
+        ),
+    }
+
+
+def courses(frame: pl.DataFrame, title: str, chance: float, width: int = 270, columns: int = 2) -> Any:
     """Return mean accuracies over steps with their intervals; a rule at the accuracy of guessing."""
     data = named(frame)
     arms = data["arm"].unique().to_list()

@@ -8,7 +8,7 @@ import polars as pl
 from pipeline.kit import charts
 from pipeline.kit.charts import Figure, empty
 from pipeline.kit.results import Results
-from pipeline.studies.distillation.figures.common import DEGREES, courses, percent
+from pipeline.studies.distillation.figures.common import DEGREES, courses, kinds, percent
 from pipeline.studies.distillation.names import CHECKED, TEACHER
 
 TEMPERATURES = ("middle", "cool", "mild", "hot")
@@ -41,9 +41,9 @@ def curriculum(context: Results) -> Figure:
         .then(pl.lit("other signs"))
         .otherwise(pl.lit("signs that matter"))
     ).sort("kind", descending=False)
-    kinds = ["signs that matter", "other signs"]
+    names = ["signs that matter", "other signs"]
     colour = alt.Color(
-        "kind:N", title=None, scale=alt.Scale(domain=kinds, range=[charts.BLUE, charts.GREY]),
+        "kind:N", title=None, scale=alt.Scale(domain=names, range=[charts.BLUE, charts.GREY]),
         legend=alt.Legend(orient="top", symbolType="stroke", symbolStrokeWidth=3, symbolOpacity=1),
     )  # fmt: skip
     lines = (
@@ -61,8 +61,7 @@ def curriculum(context: Results) -> Figure:
         .encode(
             x=alt.X("step:Q", title="steps of the teacher's training", axis=alt.Axis(tickCount=6, format="~s")),
             y=alt.Y("separation:Q", title="SEP"),
-            color=alt.Color("label:N", title="product of", scale=alt.Scale(domain=labels, range=[charts.BLUE, charts.VERMILLION, charts.GREEN]), legend=alt.Legend(orient="top", symbolType="stroke", symbolStrokeWidth=3)),
-            strokeDash=alt.StrokeDash("label:N", legend=None, scale=alt.Scale(domain=labels, range=[[1, 0], [6, 3], [2, 2]])),
+            **kinds("label", labels, "product of"),
         )
     )  # fmt: skip
     panels = [
@@ -75,7 +74,9 @@ def curriculum(context: Results) -> Figure:
         .resolve_scale(color="independent", strokeDash="independent")
         .properties(
             title=title,
-            description=f"Largest SEP {best['separation']:.1f}, of products of {best['degree']}, after {best['step']} steps.",
+            description="Largest SEP {separation:.1f}, of products of {degree}, at step {step}.".format(
+                **best
+            ),
         )
     )
     return chart, summary

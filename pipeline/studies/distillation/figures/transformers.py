@@ -5,10 +5,9 @@ from __future__ import annotations
 import altair as alt
 import polars as pl
 
-from pipeline.kit import charts
 from pipeline.kit.charts import Figure, empty
 from pipeline.kit.results import Results
-from pipeline.studies.distillation.figures.common import courses
+from pipeline.studies.distillation.figures.common import courses, kinds
 from pipeline.studies.distillation.names import ATTENDING, ATTENTION
 
 
@@ -51,15 +50,14 @@ def attention(context: Results) -> Figure:
     data = pl.concat([total, single], how="diagonal").with_columns(
         panel=pl.format("teacher {}", pl.col("model") + 1)
     )
-    kinds = ["weight on signs that matter", "correlation, signs that matter", "correlation, other signs"]
+    lines = ["weight on signs that matter", "correlation, signs that matter", "correlation, other signs"]
     chart = (
         alt.Chart(data)
         .mark_line(strokeWidth=2)
         .encode(
             x=alt.X("step:Q", title="steps of training", axis=alt.Axis(tickCount=4, format="~s")),
             y=alt.Y("value:Q", title=None),
-            color=alt.Color("what:N", title=None, scale=alt.Scale(domain=kinds, range=[charts.BLUE, charts.VERMILLION, charts.GREY]), legend=alt.Legend(orient="top", columns=1, symbolType="stroke", symbolStrokeWidth=3)),
-            strokeDash=alt.StrokeDash("what:N", legend=None, scale=alt.Scale(domain=kinds, range=[[1, 0], [6, 3], [2, 2]])),
+            **kinds("what", lines, columns=1),
             column=alt.Column("panel:N", title=None),
         )
         .properties(width=170, height=180, title=title, description="Weight on signs that matter, and correlations.")

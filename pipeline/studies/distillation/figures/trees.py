@@ -5,10 +5,9 @@ from __future__ import annotations
 import altair as alt
 import polars as pl
 
-from pipeline.kit import charts
 from pipeline.kit.charts import Figure, empty
 from pipeline.kit.results import Results
-from pipeline.studies.distillation.figures.common import DEGREES, courses
+from pipeline.studies.distillation.figures.common import DEGREES, courses, kinds
 from pipeline.studies.distillation.names import PAIRS, SINGLES, TREE_STUDENTS, TREE_TEACHER
 
 CHANCE = 1 / 8
@@ -55,8 +54,7 @@ def branches(context: Results) -> Figure:
         .encode(
             x=alt.X("step:Q", title="steps of the teacher", axis=alt.Axis(tickCount=4, format="~s")),
             y=alt.Y("separation:Q", title="SEP"),
-            color=alt.Color("label:N", title="parity", scale=alt.Scale(domain=labels, range=[charts.BLUE, charts.VERMILLION, charts.GREEN]), legend=alt.Legend(orient="top", symbolType="stroke", symbolStrokeWidth=3)),
-            strokeDash=alt.StrokeDash("label:N", legend=None, scale=alt.Scale(domain=labels, range=[[1, 0], [6, 3], [2, 2]])),
+            **kinds("label", labels, "parity"),
             column=alt.Column("panel:N", title="products of", sort=list(DEGREES.values())),
         )
         .properties(width=170, height=180, title=title, description="Separation of monomials by parity and degree.")

@@ -102,6 +102,19 @@ def checkpoints(answers: pl.DataFrame, teachers: pl.DataFrame) -> pl.DataFrame:
     )  # fmt: skip
 
 
+def finals(frame: pl.DataFrame) -> dict[str, Floats]:
+    """Return the accuracies (models,) of each arm after the last step of a run."""
+    arms = frame["arm"].unique(maintain_order=True)
+    last = frame.group_by("arm", "model", maintain_order=True).agg(pl.col("accuracy").last())
+    return {arm: last.filter(arm=arm)["accuracy"].to_numpy() for arm in arms}
+
+
+def task(answers: pl.DataFrame) -> tuple[int, int, int]:
+    """Return d, k and depth of a dataset."""
+    d, k, depth = (int(answers[name][0]) for name in ("d", "k", "depth"))
+    return d, k, depth
+
+
 def contrast(
     context: Inputs, name: str, statistic: stats.Statistic, *samples: Floats, paired: bool = False
 ) -> list[dict[str, Any]]:
