@@ -58,7 +58,8 @@ def widths(context: Results) -> Figure:
         shape=alt.Shape("learned:N", title=None, scale=shapes, legend=alt.Legend(orient="top")),
         tooltip=["width:Q", "model:Q", "t90:Q", alt.Tooltip("final:Q", format=".3f")],
     )
-    said = f"Steps to an accuracy of 0.9, {data['shown'].min()} to {data['shown'].max()}."
+    low, high = data.select(low=pl.col("shown").min(), high=pl.col("shown").max()).row(0)
+    said = f"Steps to an accuracy of 0.9, {low} to {high}."
     return chart.properties(
         width=420, height=240, title="When a model of a given width learns", description=said
     ), data
