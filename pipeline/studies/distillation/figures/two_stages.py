@@ -1,0 +1,1 @@
+"""Figures of the theory of sparse parity."""
