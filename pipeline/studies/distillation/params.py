@@ -62,6 +62,7 @@ class Majority(TheoryEntry):
 
     module: Literal["majority"]
     coordinates: Coordinates = Field(description="all inputs of which are gone through")
+    pairs: Odd = Field(description="largest d all k of which are gone through")
     most: Odd = Field(description="largest d of closed forms")
     draws: Positive = Field(description="random neurons of each kind")
 

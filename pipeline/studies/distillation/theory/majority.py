@@ -42,12 +42,12 @@ def _coefficients(entry: Majority) -> Iterator[dict[str, Any]]:
     )  # fmt: skip
     ratios = [
         relu.majority_coefficient(d, k + 1) / relu.majority_coefficient(d, k - 1) + relu.damping(d, k)
-        for d in range(5, entry.most + 1, 2)
+        for d in range(5, entry.pairs + 1, 2)
         for k in range(2, d - 1, 2)
     ]
     yield row(
         "majority.ratio", "zeta_(k+1) is -(k - 1)/(d - k) times zeta_(k-1): largest error of the ratio",
-        f"odd d to {entry.most}, even k below d", largest(np.abs(ratios)), "<=", 1e-9,
+        f"odd d to {entry.pairs}, even k below d", largest(np.abs(ratios)), "<=", 1e-9,
     )  # fmt: skip
 
 
@@ -55,15 +55,15 @@ def _gaps(entry: Majority) -> Iterator[dict[str, Any]]:
     def slack(d: int, k: int) -> float:
         return relu.gap(d, k) / (GAP * (d - 1) ** (-(k - 1) / 2))
 
-    sizes = range(5, entry.most + 1, 2)
+    sizes = range(5, entry.pairs + 1, 2)
     yield row(
         "majority.gap", "|zeta_(k-1)| - |zeta_(k+1)| is at least 0.03 (d-1)^(-(k-1)/2): least ratio of the two",
-        f"odd d to {entry.most}, even k below d/2", smallest(slack(d, k) for d in sizes for k in range(2, d // 2 + 1, 2)),
+        f"odd d to {entry.pairs}, even k below d/2", smallest(slack(d, k) for d in sizes for k in range(2, d // 2 + 1, 2)),
         ">=", 1.0, source=CLAIM_7, detail=f"{relu.gap(31, 4):.2g} against {GAP * 30**-1.5:.2g} for d = 31, k = 4",
     )  # fmt: skip
     yield row(
         "majority.gap-none", "From k = (d+1)/2 on there is no gap, which the printed bound does not say: largest gap",
-        f"odd d to {entry.most}, even k from (d+1)/2 to d - 1",
+        f"odd d to {entry.pairs}, even k from (d+1)/2 to d - 1",
         largest(relu.gap(d, k) for d in sizes for k in range(2, d, 2) if k >= (d + 1) / 2), "<=", 1e-12, source=CLAIM_7,
     )  # fmt: skip
 
@@ -90,11 +90,11 @@ def _sizes(entry: Majority) -> Iterator[dict[str, Any]]:
     )  # fmt: skip
     ratios = np.array([
         abs(relu.majority_coefficient(d, i)) / corrected_size(d, i)
-        for d in range(9, entry.most + 1, 2) for i in range(1, d // 2 + 1, 2)
+        for d in (*range(9, entry.pairs + 1, 2), entry.most) for i in range(1, d // 2 + 1, 2)
     ])  # fmt: skip
     yield row(
         "majority.size.corrected", "zeta_i is of the size i^(-3/4)/sqrt(C(d,i)): how far apart the ratios of the two are, "
-        "largest to least", f"odd d from 9 to {entry.most}, odd i to d/2", largest(ratios) / smallest(ratios), "<=", 2.0,
+        "largest to least", f"odd d from 9 to {entry.pairs}, and {entry.most}, odd i to d/2", largest(ratios) / smallest(ratios), "<=", 2.0,
         detail=f"ratios {ratios.min():.3f} to {ratios.max():.3f}", **corrected("majority-size"),
     )  # fmt: skip
 
