@@ -20,7 +20,7 @@ from typing import Literal
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy import optimize, special, stats
 
 from pipeline.errors import SandglassError
 
@@ -28,7 +28,7 @@ Array = NDArray[np.float64]
 Mode = Literal["aligned", "iid"]
 
 DENSE = 20  # coordinates up to which all of {-1, +1}^d is laid out
-CHUNK = 1 << 15  # inputs that are drawn at once
+CHUNK = 1 << 13  # inputs that are drawn at once
 
 
 # --- the cube, parity and majority -------------------------------------------------------------------
@@ -43,7 +43,9 @@ def cube(d: int) -> Array:
     [[1.0, 1.0], [-1.0, 1.0], [1.0, -1.0], [-1.0, -1.0]]
     """
     if not 1 <= d <= DENSE:
-        raise SandglassError(f"d = {d}: all inputs are laid out for 1 to {DENSE} coordinates; draw some instead")
+        raise SandglassError(
+            f"d = {d}: all inputs are laid out for 1 to {DENSE} coordinates; draw some instead"
+        )
     return 1.0 - 2.0 * ((np.arange(1 << d)[:, None] >> np.arange(d)) & 1)
 
 
@@ -67,9 +69,9 @@ def fourier(values: ArrayLike) -> Array:
         raise SandglassError(f"{size} values are not those of all inputs: expected a power of two")
     for j in range(d):
         pairs = found.reshape(*found.shape[:-1], -1, 2, 1 << j)
-        found = np.stack([pairs[..., 0, :] + pairs[..., 1, :], pairs[..., 0, :] - pairs[..., 1, :]], -2).reshape(
-            found.shape
-        )
+        found = np.stack(
+            [pairs[..., 0, :] + pairs[..., 1, :], pairs[..., 0, :] - pairs[..., 1, :]], -2
+        ).reshape(found.shape)
     return found / size
 
 
@@ -153,7 +155,9 @@ def biases(k: int) -> Array:
     return np.arange(1 - k, k) / k
 
 
-def initial(rng: np.random.Generator, d: int, k: int, m: int, mode: Mode, replicas: tuple[int, ...] = ()) -> Network:
+def initial(
+    rng: np.random.Generator, d: int, k: int, m: int, mode: Mode, replicas: tuple[int, ...] = ()
+) -> Network:
     """Return networks at the start, ``replicas`` in front (section 4.2.6, setup).
 
     ``iid`` is the printed start. ``aligned`` is what the proof of Lemma 64 assumes of every neuron of the first half at once:
@@ -170,9 +174,7 @@ def initial(rng: np.random.Generator, d: int, k: int, m: int, mode: Mode, replic
     if mode == "aligned":
         w[..., :k] = np.sign(majority_coefficient(d, k - 1))
         a = np.abs(a)
-    return Network(
-        np.concatenate([w, w], -2), np.concatenate([b, b], -1), np.concatenate([a, -a], -1), k
-    )
+    return Network(np.concatenate([w, w], -2), np.concatenate([b, b], -1), np.concatenate([a, -a], -1), k)
 
 
 def gradient(w: Array, b: Array, x_Nxd: Array, target_N: Array, weight_N: Array | None = None) -> Array:
@@ -274,7 +276,9 @@ def drawn(rng: np.random.Generator, n: int, d: int) -> NDArray[np.float32]:
 
 def outputs(network: Network, x: torch.Tensor) -> torch.Tensor:
     """Return (N,) the outputs of one network, in the precision of ``x`` (N, d)."""
-    w, b, a = (torch.from_numpy(np.ascontiguousarray(part)).to(x.dtype) for part in (network.w, network.b, network.a))
+    w, b, a = (
+        torch.from_numpy(np.ascontiguousarray(part)).to(x.dtype) for part in (network.w, network.b, network.a)
+    )
     return torch.addmm(b, x, w.T).relu_() @ a
 
 
@@ -317,7 +321,9 @@ def recovery(gradient_mxd: Array, k: int) -> Recovery:
     found = np.where(np.isnan(found).any(1, keepdims=True), 0.0, found)
     least = found[:, :k].min(1)
     # Place of each inner entry among the outer ones: it is among the k largest if fewer than k entries beat it.
-    beaten = (found[:, None, :] > found[:, :k, None]).sum(2) + (found[:, None, k:] == found[:, :k, None]).sum(2)
+    beaten = (found[:, None, :] > found[:, :k, None]).sum(2) + (found[:, None, k:] == found[:, :k, None]).sum(
+        2
+    )
     total = np.abs(gradient_mxd).sum(0)
     together = bool(total[:k].min() > total[k:].max())  # False for NaN
     return Recovery(float((least > found[:, k:].max(1)).mean()), float((beaten < k).mean()), together)
@@ -453,10 +459,12 @@ def predicted_share(inside: ArrayLike, outside: ArrayLike, variance: float, samp
     scale = math.sqrt(variance / samples)
     means_in, means_out = np.abs(np.asarray(inside, float)), np.abs(np.asarray(outside, float))
     top = max(means_in.max(), means_out.max()) + 8 * scale
-    s = np.linspace(0.0, top, 4001)
+    s = np.linspace(0.0, top, 1001)
 
-    def below(means: Array) -> Array:  # P(|entry| <= s), (entries, 4001)
-        found: Array = stats.norm.cdf((s - means[:, None]) / scale) - stats.norm.cdf((-s - means[:, None]) / scale)
+    def below(means: Array) -> Array:  # P(|entry| <= s), (entries, 1001)
+        found: Array = special.ndtr((s - means[:, None]) / scale) - special.ndtr(
+            (-s - means[:, None]) / scale
+        )
         return found
 
     least = 1 - (1 - below(means_in)).prod(0)  # P(least inner <= s)
@@ -465,15 +473,12 @@ def predicted_share(inside: ArrayLike, outside: ArrayLike, variance: float, samp
 
 
 def predicted_samples(inside: ArrayLike, outside: ArrayLike, variance: float, share: float) -> float:
-    """Return the samples at which `predicted_share` reaches ``share``, by bisection; infinite where none do."""
-    low, high = 0.0, 60.0  # powers of two
+    """Return the samples at which `predicted_share` reaches ``share``; infinite where 2^60 do not, NaN if a mean is NaN."""
 
-    def short(power: float) -> bool:
-        return predicted_share(inside, outside, variance, 2.0**power) < share
+    def lack(power: float) -> float:
+        return share - predicted_share(inside, outside, variance, 2.0**power)
 
-    if short(high):
-        return math.inf
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (middle, high) if short(middle) else (low, middle)
-    return float(2.0**high)
+    most = lack(60.0)
+    if math.isnan(most) or most > 0:
+        return math.nan if math.isnan(most) else math.inf
+    return float(2.0 ** optimize.brentq(lack, 0.0, 60.0, xtol=1e-4))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from pipeline.params import (
     DatasetEntry,
@@ -52,7 +52,9 @@ def _odd(values: list[int]) -> list[int]:
 
 
 Coordinates = Annotated[list[Odd], Field(min_length=2), AfterValidator(_odd)]
-Batches = Annotated[list[Annotated[int, Field(ge=2, le=1 << 26)]], Field(min_length=2, description="samples, ascending")]
+Batches = Annotated[
+    list[Annotated[int, Field(ge=2, le=1 << 26)]], Field(min_length=2, description="samples, ascending")
+]
 Even = Annotated[int, Field(ge=2, multiple_of=2)]
 Support = Annotated[int, Field(ge=2, le=10, multiple_of=2, description="coordinates of the support, k")]
 
@@ -106,6 +108,21 @@ class Definitions(TheoryEntry):
     draws: Positive = Field(description="random trees")
 
 
+class Batched(Strict):
+    """Numbers of coordinates, and how often the smallest batch is doubled for each."""
+
+    coordinates: Coordinates
+    doublings: list[Annotated[int, Field(ge=1, le=20)]]
+
+    @model_validator(mode="after")
+    def _pairs(self) -> Self:
+        if len(self.doublings) != len(self.coordinates):
+            raise ValueError(
+                f"{len(self.doublings)} doublings for {len(self.coordinates)} numbers of coordinates"
+            )
+        return self
+
+
 class Recovery(Strict):
     """Theorem 23, stage one: how many samples a student needs to see the support."""
 
@@ -115,10 +132,9 @@ class Recovery(Strict):
     replicas: Annotated[int, Field(ge=2)]
     share: Probability = Field(description="of neurons that have to show the support")
     least: Annotated[int, Field(ge=2, description="smallest batch; others double it")]
-    aligned: Coordinates
-    iid: Coordinates
-    labels: Coordinates
-    doublings: dict[Literal["aligned", "iid", "labels"], Annotated[int, Field(ge=1, le=20)]]
+    aligned: Batched
+    iid: Batched
+    labels: Batched
 
 
 class Correlations(Strict):
@@ -184,9 +200,7 @@ class TwoStages(ExperimentEntry):
 
 # --- what may be ---
 
-Theory = Annotated[
-    Construction | Majority | Stages | Complexity | Definitions, Field(discriminator="module")
-]
+Theory = Annotated[Construction | Majority | Stages | Complexity | Definitions, Field(discriminator="module")]
 
 
 class Other(ExperimentEntry):

@@ -9,15 +9,17 @@ import polars as pl
 from pipeline.kit import evidence, verdicts
 from pipeline.kit.results import Results
 from pipeline.kit.verdicts import Condition, Gate
+from pipeline.studies.distillation.claims import two_stages
 from pipeline.studies.distillation.names import CONSTRUCTION, LABELS
 
 # Each claim as a reader of the source would say it.
-STATEMENTS = {"1": "One layer is enough to count."}
+STATEMENTS = {"1": "One layer is enough to count."} | two_stages.STATEMENTS
 
 
 def judge(context: Results) -> pl.DataFrame:
     """Return the claims table (`schemas.claims.Claims`) from the tables and theory rows of the study."""
-    return verdicts.table(_counting(context), STATEMENTS, context.study, context.scale, context.params_hash)
+    gates = [*_counting(context), *two_stages.gates(context)]
+    return verdicts.table(gates, STATEMENTS, context.study, context.scale, context.params_hash)
 
 
 def _counting(context: Results) -> Iterator[Gate]:

@@ -119,7 +119,9 @@ def _parities(entry: Complexity, rng: np.random.Generator) -> Iterator[dict[str,
     start = relu.initial(rng, d, k, entry.m_student, "iid")
     most = []
     for i in range(entry.m_student // 2):
-        seen = (x @ start.w[i] + start.b[i] >= 0)[:, None] * x  # the gradient of one neuron over w, as a function of x
+        seen = (x @ start.w[i] + start.b[i] >= 0)[
+            :, None
+        ] * x  # the gradient of one neuron over w, as a function of x
         most.append(((chi @ seen / len(x)) ** 2).sum(0) - (seen**2).mean(0))
     yield row(
         "lemma-66.bessel", "Over all parities the squares of one entry of the gradient add up to at most its norm, so on "

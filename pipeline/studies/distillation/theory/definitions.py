@@ -22,7 +22,13 @@ if TYPE_CHECKING:
 
 TREE, WINDOW, LEVELS, CAUSAL, GRID = (
     LIU.format(place)
-    for place in ("7.3, c(i, j)", "3.1.1, Definition 25", "3.1.1, Definition 26", "9, equations 4.100 and 4.101", "8.5")
+    for place in (
+        "7.3, c(i, j)",
+        "3.1.1, Definition 25",
+        "3.1.1, Definition 26",
+        "9, equations 4.100 and 4.101",
+        "8.5",
+    )
 )
 PRINTED_GRID, HORIZON = (500, 1000, 15000, 2000), 4000  # section 4.2.8.5, and the steps in all of Figure 4.7
 READ = 1500
@@ -68,7 +74,11 @@ def leaves(depth: int, form: str, first: int = 0) -> np.ndarray:
 def _tree(entry: Definitions) -> Iterator[dict[str, Any]]:
     for form, first in (("printed", 0), ("printed", 1), ("corrected", 0)):
         wrong = [float((leaves(depth, form, first) != 1).sum()) for depth in entry.depths]
-        name = "c(i, j) = 1 iff i >= 2^(D-j)" if form == "printed" else "c(i, j) = 1 iff the j-th binary digit of i is 1"
+        name = (
+            "c(i, j) = 1 iff i >= 2^(D-j)"
+            if form == "printed"
+            else "c(i, j) = 1 iff the j-th binary digit of i is 1"
+        )
         yield row(
             f"tree.{form}" + (f"-from-{first}" if form == "printed" else ""),
             f"With {name}, leaves from {first}, every input belongs to one class: signs of nodes that belong to none or "
@@ -80,7 +90,11 @@ def _tree(entry: Definitions) -> Iterator[dict[str, Any]]:
 
 def _windows(entry: Definitions) -> Iterator[dict[str, Any]]:
     """Yield how often a window of Definition 25 holds a position that does not exist, whatever positions are counted from."""
-    for name, first, lowest, highest in (("printed-from-0", 0, 0, 0), ("printed-from-1", 1, 0, 0), ("corrected", 0, 0, -1)):
+    for name, first, lowest, highest in (
+        ("printed-from-0", 0, 0, 0),
+        ("printed-from-1", 1, 0, 0),
+        ("corrected", 0, 0, -1),
+    ):
         outside = 0
         for length in range(1, entry.longest + 1):
             for n in range(1, length + 1):
@@ -109,7 +123,10 @@ def _levels(entry: Definitions, rng: np.random.Generator) -> Iterator[dict[str, 
             last = np.cumsum(children) - 1
             ends = [last[each] for each in ends[:-1]] + [ends[-1]]
         tokens = len(ends[-1])
-        for form, by_level in (("printed", ends), ("corrected", ends[::-1])):  # level i at distance i - 1 from root or leaf
+        for form, by_level in (
+            ("printed", ends),
+            ("corrected", ends[::-1]),
+        ):  # level i at distance i - 1 from root or leaf
             sets = [set(each.tolist()) for each in by_level]
             nested = all(outer >= inner for outer, inner in pairwise(sets))
             counts[form] += not (nested and len(sets[0]) == tokens)

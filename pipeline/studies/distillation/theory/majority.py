@@ -18,7 +18,11 @@ from schemas import theory
 if TYPE_CHECKING:
     from pipeline.studies.distillation.params import Majority
 
-NOTATIONS, CLAIM_7, COROLLARY_3 = LIU.format("6, Notations"), LIU.format("6.1, Claim 7"), LIU.format("6.1, Corollary 3")
+NOTATIONS, CLAIM_7, COROLLARY_3 = (
+    LIU.format("6, Notations"),
+    LIU.format("6.1, Claim 7"),
+    LIU.format("6.1, Corollary 3"),
+)
 GAP = 0.03  # the constant of the printed gap
 
 
@@ -26,7 +30,14 @@ def check(entry: Majority, key: str, seed: int) -> pl.DataFrame:
     """Return rows of `schemas.theory.Theory` on the majority."""
     rng = stream(seed, entry.study, key)
     with one_thread():
-        made = [*_coefficients(entry), *_gaps(entry), *_sizes(entry), *_sums(entry), *_mean(entry), *_halves(entry, rng)]
+        made = [
+            *_coefficients(entry),
+            *_gaps(entry),
+            *_sizes(entry),
+            *_sums(entry),
+            *_mean(entry),
+            *_halves(entry, rng),
+        ]
         return theory.rows(entry.study, key, NOTATIONS, made)
 
 

@@ -20,7 +20,15 @@ if TYPE_CHECKING:
 
 CLAIM_7, CLAIM_8, LEMMA_63, LEMMA_64, COROLLARY_3, COROLLARY_4, LEMMA_65 = (
     LIU.format(f"6.1, {name}")
-    for name in ("Claim 7", "Claim 8", "Lemma 63", "Lemma 64", "Corollary 3", "Corollary 4", "Lemma 65 and Corollary 5")
+    for name in (
+        "Claim 7",
+        "Claim 8",
+        "Lemma 63",
+        "Lemma 64",
+        "Corollary 3",
+        "Corollary 4",
+        "Lemma 65 and Corollary 5",
+    )
 )
 STUDENT = LIU.format("6.2")
 DELTA = 0.1
@@ -248,7 +256,9 @@ def _second(entry: Stages, rng: np.random.Generator, x: np.ndarray) -> Iterator[
         float((example * x[:, 0]).mean() - np.maximum(0, 1 - example * y).mean()), ">=", 0.5, source=COROLLARY_4,
         **printed("corollary-4-output"),
     )  # fmt: skip
-    starts = relu.first_stage(relu.initial(rng, entry.d, entry.k, entry.wide_second, "iid", (entry.replicas,)))
+    starts = relu.first_stage(
+        relu.initial(rng, entry.d, entry.k, entry.wide_second, "iid", (entry.replicas,))
+    )
     curve = relu.second_stage(rng, starts, entry.steps, entry.rate, max(entry.steps // 20, 1), 1024)
     f = relu.Network(starts.w, starts.b, curve.a, entry.k)(x)
     hinge = np.maximum(0, 1 - f * y).mean(1)
