@@ -1,11 +1,11 @@
 """Networks of one hidden ReLU layer on sparse parity, trained in two stages (Liu 2024, section 4.2.6).
 
-f(x) = sum over i = 1, ..., m of a_i relu(<w_i, x> + b_i) for x uniform in {-1, +1}^d; the label is y = x_1 ... x_k. At the
-start the second half of the neurons copies w and b of the first half and has -a, so that f = 0. Stage one takes one step
-on w, stage two trains a. Biases stay. The theory asks for odd d and even k.
+f(x) = sum over i = 1, ..., m of a_i relu(<w_i, x> + b_i) for x uniform in {-1, +1}^d; the label is y = x_1 ... x_k.
+At the start the second half of the neurons copies w and b of the first half and has -a, so that f = 0. Stage one
+takes one step on w, stage two trains a. Biases stay. The theory asks for odd d and even k.
 
-Fourier coefficients of the majority, the gradient at the start, the weights behind stage one and the correlations of that
-network with single coordinates are in closed form and in float64; sums over {-1, +1}^d are over all of it.
+Fourier coefficients of the majority, the gradient at the start, the weights behind stage one and the correlations of
+that network with single coordinates are in closed form and in float64; sums over {-1, +1}^d are over all of it.
 
 Capital suffixes name axes: R replicas, N inputs, m neurons, d coordinates.
 """
@@ -89,8 +89,8 @@ def majority(x_Nxd: NDArray) -> Array:
 def majority_coefficient(d: int, i: int) -> float:
     """Return zeta_i = E Maj(x) chi_A(x) of a set of ``i`` of ``d`` coordinates, d odd (O'Donnell 2014, section 5.3).
 
-    It is 0 for even i, else (-1)^((i-1)/2) C((d-1)/2, (i-1)/2) / C(d-1, i-1) 2^(1-d) C(d-1, (d-1)/2): integers up to the
-    last division. Raises SandglassError for even d, or a set that does not fit.
+    It is 0 for even i, else (-1)^((i-1)/2) C((d-1)/2, (i-1)/2) / C(d-1, i-1) 2^(1-d) C(d-1, (d-1)/2): integers up to
+    the last division. Raises SandglassError for even d, or a set that does not fit.
 
     >>> majority_coefficient(3, 1), majority_coefficient(3, 2), majority_coefficient(3, 3)
     (0.5, 0.0, -0.5)
@@ -119,7 +119,9 @@ def damping(d: int, k: int) -> float:
 
 @dataclass(frozen=True)
 class Network:
-    """Weights ``w`` (..., m, d), biases ``b`` (..., m) and outer weights ``a`` (..., m) for parity of ``k`` of ``d``."""
+    """Weights ``w`` (..., m, d), biases ``b`` (..., m) and outer weights ``a`` (..., m) for parity of ``k`` of
+    ``d``.
+    """
 
     w: Array
     b: Array
@@ -160,8 +162,8 @@ def initial(
 ) -> Network:
     """Return networks at the start, ``replicas`` in front (section 4.2.6, setup).
 
-    ``iid`` is the printed start. ``aligned`` is what the proof of Lemma 64 assumes of every neuron of the first half at once:
-    a_i = 1/m, and w_ij = sign(zeta_(k-1)) for all j of the support.
+    ``iid`` is the printed start. ``aligned`` is what the proof of Lemma 64 assumes of every neuron of the first half
+    at once: a_i = 1/m, and w_ij = sign(zeta_(k-1)) for all j of the support.
 
     Raises SandglassError unless d is odd, k and m are even, and k < d.
     """
@@ -178,7 +180,8 @@ def initial(
 
 
 def gradient(w: Array, b: Array, x_Nxd: Array, target_N: Array, weight_N: Array | None = None) -> Array:
-    """Return (m, d): the mean over inputs of 1(<w, x> + b >= 0) t(x) x_j, the gradient of f t over a (``weight_N`` sums to 1).
+    """Return (m, d): the mean over inputs of 1(<w, x> + b >= 0) t(x) x_j, the gradient of f t over a (``weight_N``
+    sums to 1).
 
     The hinge loss of a network with f = 0 has minus a_i times this as gradient over w_ij.
     """
@@ -199,7 +202,9 @@ def population_gradient(w: Array, k: int) -> Array:
 
 
 def stepped(start: Network, gradient_mxd: Array, lr: float, decay: float) -> Network:
-    """Return the network after one step of Algorithm 2 on w with the penalty ``decay`` |w|^2, its gradient being 2 decay w."""
+    """Return the network after one step of Algorithm 2 on w with the penalty ``decay`` |w|^2, its gradient being 2
+    decay w.
+    """
     w = start.w + lr * start.a[..., None] * gradient_mxd - 2 * lr * decay * start.w
     return replace(start, w=w)
 
@@ -210,7 +215,8 @@ def first_rate(d: int, k: int, m: int) -> float:
 
 
 def first_stage(start: Network) -> Network:
-    """Return the network after stage one on the whole population (Lemma 63, in the form that holds: 2 eta_1 lambda_1 = 1).
+    """Return the network after stage one on the whole population (Lemma 63, in the form that holds: 2 eta_1 lambda_1
+    = 1).
 
     w_ij = sign(a_i zeta_(k-1)) chi_([k] less j)(w_i) / 2k inside the support, and outside
     zeta_(k+1) / |zeta_(k-1)| sign(a_i) chi_([k] and j)(w_i) / 2k.
@@ -226,7 +232,8 @@ def first_stage(start: Network) -> Network:
 
 
 def influences(d: int, k: int) -> tuple[Array, Array]:
-    """Return (2k - 1,) twice: E relu(u + b) x_j s_j for each of `biases`, of a coordinate j inside and outside the support.
+    """Return (2k - 1,) twice: E relu(u + b) x_j s_j for each of `biases`, of a coordinate j inside and outside the
+    support.
 
     u is <w, x> behind stage one, s_j the sign of w_j. Exact sums over how many of the other coordinates agree with w.
     """
@@ -259,8 +266,8 @@ def correlations(taught: Network) -> Array:
 def spread(d: int, k: int, m: int) -> tuple[float, float]:
     """Return E |c_j| for an iid start, inside and outside the support.
 
-    The m/2 pairs have independent signs, so c_j is nearly normal with mean 0 and variance 2 E_b h(b)^2 / m, where h is one of
-    the `influences`.
+    The m/2 pairs have independent signs, so c_j is nearly normal with mean 0 and variance 2 E_b h(b)^2 / m, where h
+    is one of the `influences`.
     """
     inside, outside = influences(d, k)
     return tuple(math.sqrt(2 / math.pi) * math.sqrt(2 * (h**2).mean() / m) for h in (inside, outside))  # type: ignore[return-value]
@@ -318,15 +325,14 @@ def recovery(gradient_mxd: Array, k: int) -> Recovery:
     An entry outside that is as large as one inside counts as larger; a row with a NaN shows nothing.
     """
     found = np.abs(gradient_mxd)
-    found = np.where(np.isnan(found).any(1, keepdims=True), 0.0, found)
-    least = found[:, :k].min(1)
-    # Place of each inner entry among the outer ones: it is among the k largest if fewer than k entries beat it.
-    beaten = (found[:, None, :] > found[:, :k, None]).sum(2) + (found[:, None, k:] == found[:, :k, None]).sum(
-        2
-    )
-    total = np.abs(gradient_mxd).sum(0)
+    known = ~np.isnan(found).any(1)
+    inside, outside = found[:, :k], found[:, k:]
+    # Outer entries stand first, so that of equal ones they are taken.
+    order = np.argsort(-np.concatenate([outside, inside], 1), axis=1, kind="stable")[:, :k]
+    right = (order >= outside.shape[1]) & known[:, None]
+    total = found.sum(0)
     together = bool(total[:k].min() > total[k:].max())  # False for NaN
-    return Recovery(float((least > found[:, k:].max(1)).mean()), float((beaten < k).mean()), together)
+    return Recovery(float(right.all(1).mean()), float(right.mean()), together)
 
 
 # --- stage two -----------------------------------------------------------------------------------------
@@ -357,8 +363,8 @@ def second_stage(
 ) -> Curve:
     """Train the outer weights of networks (R of them, stacked) on labels with the hinge loss, one fresh input a step.
 
-    ``rate`` is one learning rate, or one for each network. Hinge loss and accuracy are measured before the first step and
-    then every so many steps, each on ``held_out`` inputs. All networks see the same inputs.
+    ``rate`` is one learning rate, or one for each network. Hinge loss and accuracy are measured before the first
+    step and then every so many steps, each on ``held_out`` inputs. All networks see the same inputs.
     """
     R, _, d = taught.w.shape
     w, b = (torch.from_numpy(np.ascontiguousarray(part)) for part in (taught.w, taught.b))
@@ -413,7 +419,8 @@ def replica(networks: Network, r: int) -> Network:
 
 
 def from_gradient(start: Network, gradient_mxd: Array) -> Network:
-    """Return a student after a step that leaves nothing of its start, at the rate that makes its weights as in Lemma 63.
+    """Return a student after a step that leaves nothing of its start, at the rate that makes its weights as in Lemma
+    63.
 
     The mean over neurons of the k largest |w_ij| is then 1/2k.
     """
@@ -436,25 +443,33 @@ def second_samples(d: int, k: int, epsilon: float, delta: float) -> float:
 
 
 def one_shot_samples(d: int, k: int, c: float) -> float:
-    """Return d^min(2c, k - 1), the samples under one-shot distillation from a teacher of loss d^-c, without its constant."""
+    """Return d^min(2c, k - 1), the samples under one-shot distillation from a teacher of loss d^-c, without its
+    constant.
+    """
     return float(d) ** min(2 * c, k - 1)
 
 
 def most_steps(d: int, k: int, m: int, delta: float, error: float) -> float:
-    """Return C(d, k) delta tau_g^2 / 2m: so many steps with gradient error tau_g leave some parity unlearned (Lemma 66)."""
+    """Return C(d, k) delta tau_g^2 / 2m: so many steps with gradient error tau_g leave some parity unlearned (Lemma
+    66).
+    """
     return 0.5 * math.comb(d, k) * delta * error**2 / m
 
 
 def hoeffding(m: int, d: int, samples: int, delta: float) -> float:
-    """Return sqrt(2 ln(2 m d / delta) / B): no entry of `gradient` is further off, but with probability delta (Claim 8)."""
+    """Return sqrt(2 ln(2 m d / delta) / B): no entry of `gradient` is further off, but with probability delta (Claim
+    8).
+    """
     return math.sqrt(2 * math.log(2 * m * d / delta) / samples)
 
 
 def predicted_share(inside: ArrayLike, outside: ArrayLike, variance: float, samples: float) -> float:
-    """Return the chance that the absolute entries of one neuron's gradient are all larger inside the support than outside.
+    """Return the chance that the absolute entries of one neuron's gradient are all larger inside the support than
+    outside.
 
-    Entries have means ``inside`` (k,) and ``outside`` (d - k,) and independent normal noise of ``variance`` / B each. The
-    chance is the integral over the least inner entry s of its density times the chance that all outer ones are below s.
+    Entries have means ``inside`` (k,) and ``outside`` (d - k,) and independent normal noise of ``variance`` / B
+    each. The chance is the integral over the least inner entry s of its density times the chance that all outer ones
+    are below s.
     """
     scale = math.sqrt(variance / samples)
     means_in, means_out = np.abs(np.asarray(inside, float)), np.abs(np.asarray(outside, float))
@@ -473,7 +488,9 @@ def predicted_share(inside: ArrayLike, outside: ArrayLike, variance: float, samp
 
 
 def predicted_samples(inside: ArrayLike, outside: ArrayLike, variance: float, share: float) -> float:
-    """Return the samples at which `predicted_share` reaches ``share``; infinite where 2^60 do not, NaN if a mean is NaN."""
+    """Return the samples at which `predicted_share` reaches ``share``; infinite where 2^60 do not, NaN if a mean is
+    NaN.
+    """
 
     def lack(power: float) -> float:
         return share - predicted_share(inside, outside, variance, 2.0**power)

@@ -1,4 +1,6 @@
-"""The theory of sparse parity, simulated: stages one and two, and both sides of Theorem 23 (Liu 2024, section 4.2.6)."""
+"""The theory of sparse parity, simulated: stages one and two, and both sides of Theorem 23 (Liu 2024, section
+4.2.6).
+"""
 
 from __future__ import annotations
 
@@ -174,7 +176,8 @@ def _recovery(context: Inputs) -> Iterator[dict[str, Any]]:
 
 
 def reached(batches: Sequence[int], shares: NDArray[np.float64], share: float) -> float:
-    """Return the batch at which ``shares`` (batches,) first reach ``share``, between two of them by log-linear interpolation.
+    """Return the batch at which ``shares`` (batches,) first reach ``share``, between two of them by log-linear
+    interpolation.
 
     NaN where none does.
 
@@ -198,7 +201,9 @@ def _shares(samples: pl.DataFrame, mode: str, d: int) -> NDArray[np.float64]:
 
 
 def _recovered(context: Inputs, samples: pl.DataFrame) -> list[dict[str, Any]]:
-    """Return one row for each target and d: the batch that shows the support to enough neurons, and what formulas say."""
+    """Return one row for each target and d: the batch that shows the support to enough neurons, and what formulas
+    say.
+    """
     known, rows = context.entry.recovery, []
     for mode in MODES:
         for d in _sizes(context, mode):
@@ -215,7 +220,8 @@ def _recovered(context: Inputs, samples: pl.DataFrame) -> list[dict[str, Any]]:
                 else relu.first_samples(d, known.k, known.m_student, context.entry.delta)
             )  # fmt: skip
             rows.append({
-                "mode": mode, "d": d, "k": known.k, "seeds": len(shares), "ever": int((shares.max(1) >= known.share).sum()),
+                "mode": mode, "d": d, "k": known.k, "seeds": len(shares),
+                "ever": int((shares.max(1) >= known.share).sum()),
                 "largest": batches[-1], "b90": int(batches[enough[0]]) if len(enough) else None,
                 "value": found.value, "lo": found.lo, "hi": found.hi, "predicted": _predicted(context, mode, d),
                 "formula": formula, "forbidden": _forbidden(context, d),
@@ -224,7 +230,9 @@ def _recovered(context: Inputs, samples: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def _predicted(context: Inputs, mode: str, d: int) -> float | None:
-    """Return the samples at which normal noise on the population's gradient leaves enough neurons right (median teacher)."""
+    """Return the samples at which normal noise on the population's gradient leaves enough neurons right (median
+    teacher).
+    """
     known = context.entry.recovery
     k = known.k
     if mode == "labels":
@@ -273,7 +281,8 @@ def _recovery_contrasts(
         return labels / aligned
 
     yield _row(f"labels over aligned, d={d}", _resampled(context, known.replicas, ratio), known.replicas)
-    # With ten times what suffices from the aligned start, does a student of a teacher from the printed start see the support?
+    # With ten times what suffices from the aligned start, does a student of a teacher from the printed start see the
+    # support?
     last = max({*_sizes(context, "iid")} & {*_sizes(context, "aligned")})
     enough = next((row["value"] for row in recovered if (row["mode"], row["d"]) == ("aligned", last)), None)
     batches = np.array(_batches(context, "iid", last))
@@ -321,7 +330,9 @@ def _lower_bounds(context: Inputs) -> Iterator[dict[str, Any]]:
 
 
 def _second_stage(context: Inputs) -> Iterator[dict[str, Any]]:
-    """Yield Lemma 65: stage two from the weights of the whole population, at a rate that works and at the printed one."""
+    """Yield Lemma 65: stage two from the weights of the whole population, at a rate that works and at the printed
+    one.
+    """
     known = context.entry.second_stage
     for d, k, m in known.sizes:
         rng = _rng(context, "stage two", d, k, m)

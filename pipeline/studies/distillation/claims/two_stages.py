@@ -21,12 +21,12 @@ LEAST_COMMON = 21  # d from which the two sides of Theorem 23 are compared
 
 STATEMENTS = {
     "3": "What the proofs compute at the start and behind stage one is exact, where misprints are corrected.",
-    "4": "Behind stage one the teacher's outputs correlate with every coordinate of the support, from a start whose signs "
-         "agree; from the printed start correlations vanish as the teacher gets wider.",
-    "5": "A student that learns from the stage-one teacher sees the support with a number of samples that hardly grows with "
-         "d; from labels it takes about d^(k-1).",
-    "6": "A student whose first step is on the stage-one teacher learns the parity; one whose first step is on the final "
-         "teacher does not.",
+    "4": "Behind stage one the teacher's outputs correlate with every coordinate of the support, from a start whose "
+         "signs agree; from the printed start correlations vanish as the teacher gets wider.",
+    "5": "A student that learns from the stage-one teacher sees the support with a number of samples that hardly grows "
+         "with d; from labels it takes about d^(k-1).",
+    "6": "A student whose first step is on the stage-one teacher learns the parity; one whose first step is on the "
+         "final teacher does not.",
     "32": "Printed forms that are wrong are shown to be, and what stands in their place holds.",
 }  # fmt: skip
 
@@ -37,7 +37,8 @@ IDENTITIES = {
     "Lemma 63": (r"^lemma-63\.(corrected|sizes)$", "weights after a step on the whole population", "6.1, Lemma 63",
                  CORRECTED),
     "Lemma 64, odd": (r"^lemma-64\.(odd|even)$", "the stage-one network is odd", "6.1, Lemma 64", STATED),
-    "student's gradient": (r"^corollary-3\.(half|majority|same)$", "a student's gradient is half of c_j for every neuron",
+    "student's gradient": (r"^corollary-3\.(half|majority|same)$", "a student's gradient is half of c_j for "
+    "every neuron",
                            "6.2", CORRECTED),
 }  # fmt: skip
 ERRATA = {
@@ -109,13 +110,13 @@ def _correlations(known: pl.DataFrame) -> Iterator[Gate]:
     section = "6.1, Lemma 64"
     for match, found in _found(known, r"aligned least, m=(\d+)"):
         yield _gate(
-            "4", f"aligned start, m = {match[1]}", "least correlation inside the support, in units of the printed 1/8k: "
-            "mean over replicas", section, _at_least(1.0), found, CORRECTED,
+            "4", f"aligned start, m = {match[1]}", "least correlation inside the support, in units of the printed "
+            "1/8k: mean over replicas", section, _at_least(1.0), found, CORRECTED,
         )  # fmt: skip
     for match, found in _found(known, r"aligned outside over inside, m=(\d+)"):
         yield _gate(
-            "4", f"aligned start, outside, m = {match[1]}", "largest correlation outside the support over the least inside: "
-            "mean over replicas", section, _at_most(0.25), found, OWN,
+            "4", f"aligned start, outside, m = {match[1]}", "largest correlation outside the support over the least "
+            "inside: mean over replicas", section, _at_most(0.25), found, OWN,
         )  # fmt: skip
     for _, found in _found(known, "iid slope"):
         yield _gate(
@@ -124,8 +125,8 @@ def _correlations(known: pl.DataFrame) -> Iterator[Gate]:
         )  # fmt: skip
     for match, found in _found(known, r"iid mean, m=(\d+)"):
         yield _gate(
-            "4", f"printed start, m = {match[1]}", "mean absolute correlation inside the support, in units of the printed "
-            "1/8k", section, _at_least(1.0), found, STATED,
+            "4", f"printed start, m = {match[1]}", "mean absolute correlation inside the support, in units of the "
+            "printed 1/8k", section, _at_least(1.0), found, STATED,
         )  # fmt: skip
 
 
@@ -145,25 +146,28 @@ def _samples(known: pl.DataFrame) -> Iterator[Gate]:
     for match, found in _found(known, r"labels over aligned, d=(\d+)"):
         small = bool(match[1]) and int(match[1]) < LEAST_COMMON
         yield _gate(
-            "5", "ratio" if not match[1] else f"ratio, d = {match[1]}", "samples from labels over samples from the stage-one "
-            "teacher", section, _at_least(1000.0),
+            "5", "ratio" if not match[1] else f"ratio, d = {match[1]}", "samples from labels over samples from the "
+            "stage-one teacher", section, _at_least(1000.0),
             (None, f"d = {match[1]}: a verdict needs d of at least {LEAST_COMMON}") if small else found, OWN,
         )  # fmt: skip
     for match, found in _found(known, r"iid recovers with tenfold samples, d=(\d+)"):
         yield _gate(
-            "5", f"printed start, d = {match[1]}", "share of stage-one teachers from the printed start whose student sees "
-            "the support with ten times the samples that suffice from the aligned start", section, _at_least(0.9), found,
+            "5", f"printed start, d = {match[1]}", "share of stage-one teachers from the printed start whose student "
+            "sees the support with ten times the samples that suffice from the aligned start", section, _at_least(0.9),
+            found,
             STATED,
         )  # fmt: skip
     for name, conditions in (("least", _at_least(0.5)), ("most", _at_most(2.0))):
         for _, found in _found(known, f"measured over predicted, {name}"):
             yield _gate(
-                "5", f"prediction, {name}", "samples over those at which normal noise on the whole population's gradient "
-                f"leaves nine of ten neurons right: {name} over all d and targets", section, conditions, found, OWN,
+                "5", f"prediction, {name}", "samples over those at which normal noise on the whole population's "
+                f"gradient leaves nine of ten neurons right: {name} over all d and targets", section, conditions, found,
+                OWN,
             )  # fmt: skip
     for _, found in _found(known, "labels over Lemma 66, least"):
         yield _gate(
-            "5", "Lemma 66", "samples from labels over those that Lemma 66 says are not enough for one step: least over all d",
+            "5", "Lemma 66",
+            "samples from labels over those that Lemma 66 says are not enough for one step: least over all d",
             "6.2, Lemma 66", _at_least(1.0), found, STATED,
         )  # fmt: skip
 
@@ -178,7 +182,8 @@ def _students(known: pl.DataFrame) -> Iterator[Gate]:
     ):
         for match, found in _found(known, rf"end to end {target}, k=(\d+), {end}"):
             yield _gate(
-                "6", f"{what}, k = {match[1]}", f"accuracy of a student behind both stages: {end} over replicas", section,
+                "6", f"{what}, k = {match[1]}", f"accuracy of a student behind both stages: {end} over replicas",
+                section,
                 conditions, found, kind,
             )  # fmt: skip
     for column, conditions in (("hinge", _at_most(0.01)), ("accuracy", _at_least(1.0))):

@@ -41,10 +41,10 @@ def _colour(column: str, names: dict[str, str], **legend: Any) -> alt.Color:
 
 
 def majority_sizes(context: Results) -> Figure:
-    """Absolute Fourier coefficients of the majority of d coordinates (dots), and two forms of their size: as printed, and
-    with the root and the power of the cited book."""
+    """Absolute Fourier coefficients of the majority of d coordinates (dots), and two forms of their size: as
+    printed, and with the root and the power of the cited book."""
     data = context.table("majority_sizes").sort("d", "i").with_columns(panel=pl.format("d = {}", "d"))
-    forms = {"printed": "printed: 1/(∛i C(d, i))", "corrected": "corrected: i^(−3/4)/√C(d, i)"}
+    forms = {"printed": "printed: i^(−1/3)/C(d, i)", "corrected": "corrected: i^(−3/4)/√C(d, i)"}
     long = data.unpivot(
         index=["panel", "i"], on=list(forms), variable_name="form", value_name="size"
     ).with_columns(pl.col("form").replace_strict(forms))
@@ -59,7 +59,8 @@ def majority_sizes(context: Results) -> Figure:
             legend=alt.Legend(orient="top", columns=1, symbolType="stroke", symbolStrokeWidth=2),
         )  # fmt: skip
         lines = alt.Chart(long.filter(panel=panel)).mark_line(strokeWidth=2).encode(x=x, y=y, color=colour)
-        dots = alt.Chart(data.filter(panel=panel)).mark_point(filled=True, size=60, color=charts.BLACK, opacity=1).encode(
+        exact = alt.Chart(data.filter(panel=panel))
+        dots = exact.mark_point(filled=True, size=60, color=charts.BLACK, opacity=1).encode(
             x=x, y=alt.Y(**_log("exact", "absolute coefficient"))
         )  # fmt: skip
         panels.append(
@@ -69,7 +70,8 @@ def majority_sizes(context: Results) -> Figure:
         )
     third = data.filter(i=3)
     told = "; ".join(
-        f"{row['panel']}, i = 3: exact {row['exact']:.3g}, printed {row['printed']:.3g}, corrected {row['corrected']:.3g}"
+        f"{row['panel']}, i = 3: exact {row['exact']:.3g}, printed {row['printed']:.3g}, "
+        f"corrected {row['corrected']:.3g}"
         for row in third.iter_rows(named=True)
     )
     title = alt.TitleParams("Fourier coefficients of the majority", subtitle="Dots: exact")
@@ -77,9 +79,9 @@ def majority_sizes(context: Results) -> Figure:
 
 
 def correlations(context: Results) -> Figure:
-    """Mean absolute correlation of the stage-one teacher's output with coordinates inside the support, over its width, from
-    both starts: a dot is a replica, the dashed line the printed bound 1/8k, the line the closed form for the printed
-    start. Grey dots are coordinates outside the support (mean)."""
+    """Mean absolute correlation of the stage-one teacher's output with coordinates inside the support, over its
+    width, from both starts: a dot is a replica, the dashed line the printed bound 1/8k, the line the closed form for
+    the printed start. Grey dots are coordinates outside the support (mean)."""
     data = context.table("correlations").sort("mode", "m", "seed")
     names = {mode: TARGETS[mode].split(", ")[1] for mode in ("aligned", "iid")}
     data = data.with_columns(start=pl.col("mode").replace_strict(names))
@@ -97,7 +99,8 @@ def correlations(context: Results) -> Figure:
             tooltip=["m", "seed", "in_mean", "in_min"],
         )  # fmt: skip
         outside = alt.Chart(rows).mark_point(filled=True, size=35, opacity=0.7).encode(
-            x=x, y=alt.Y(**_log("off_mean", title, **domain)), color=alt.value(charts.GREY), tooltip=["m", "seed", "off_mean"]
+            x=x, y=alt.Y(**_log("off_mean", title, **domain)), color=alt.value(charts.GREY),
+            tooltip=["m", "seed", "off_mean"]
         )  # fmt: skip
         bound = alt.Chart(rows.head(1)).mark_rule(strokeDash=[5, 4], color=charts.BLACK).encode(
             y=alt.Y(**_log("bound", title, **domain))
@@ -105,7 +108,9 @@ def correlations(context: Results) -> Figure:
         layers = [outside, inside, bound]
         if start == names["iid"]:
             layers.append(
-                alt.Chart(rows.unique("m", maintain_order=True)).mark_line(color=charts.VERMILLION, strokeWidth=1.5).encode(
+                alt.Chart(rows.unique("m", maintain_order=True))
+                .mark_line(color=charts.VERMILLION, strokeWidth=1.5)
+                .encode(
                     x=x, y=alt.Y(**_log("spread", title, **domain))
                 )
             )  # fmt: skip
@@ -213,8 +218,8 @@ def stage_two(context: Results) -> Figure:
 
 
 def end_to_end(context: Results) -> Figure:
-    """Accuracy of students after both stages, by the target of their first step and by its number of samples: a dot is a
-    student, at its best step of stage two."""
+    """Accuracy of students after both stages, by the target of their first step and by its number of samples: a dot
+    is a student, at its best step of stage two."""
     table = context.table("end_to_end").sort("k", "target", "batch", "seed")
     data = table.with_columns(
         pl.col("target").replace_strict(TARGETS).alias("name"), pl.format("{} samples", "batch").alias("samples"),

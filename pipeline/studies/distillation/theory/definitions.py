@@ -44,8 +44,8 @@ def check(entry: Definitions, key: str, seed: int) -> pl.DataFrame:
 def sign(i: int, j: int, depth: int, form: str) -> int:
     """Return c(i, j): which way the path to leaf ``i`` goes at its j-th node, counted from 1; +1 is right.
 
-    As printed it is +1 for i >= 2^(depth - j); the form that holds asks the j-th binary digit of i, counted from the left,
-    with leaves from 0.
+    As printed it is +1 for i >= 2^(depth - j); the form that holds asks the j-th binary digit of i, counted from the
+    left, with leaves from 0.
 
     >>> [sign(4, j, 3, "corrected") for j in (1, 2, 3)], [sign(4, j, 3, "printed") for j in (1, 2, 3)]
     ([1, -1, -1], [1, 1, 1])
@@ -55,7 +55,8 @@ def sign(i: int, j: int, depth: int, form: str) -> int:
 
 
 def leaves(depth: int, form: str, first: int = 0) -> np.ndarray:
-    """Return how many leaves each of the 2^(K-1) sets of signs of nodes leads to, K = 2^depth; ``first`` numbers leaves.
+    """Return how many leaves each of the 2^(K-1) sets of signs of nodes leads to, K = 2^depth; ``first`` numbers
+    leaves.
 
     The path to a leaf is that of the tree (a heap), as the definition has it; only c(i, j) differs.
     """
@@ -81,15 +82,17 @@ def _tree(entry: Definitions) -> Iterator[dict[str, Any]]:
         )
         yield row(
             f"tree.{form}" + (f"-from-{first}" if form == "printed" else ""),
-            f"With {name}, leaves from {first}, every input belongs to one class: signs of nodes that belong to none or "
-            "several", f"D = {', '.join(map(str, entry.depths))}, all signs", sum(wrong),
+            f"With {name}, leaves from {first}, every input belongs to one class: signs of nodes that belong to none "
+            "or several", f"D = {', '.join(map(str, entry.depths))}, all signs", sum(wrong),
             *((">=", 1) if form == "printed" else ("<=", 0)), detail=", ".join(f"{value:.0f}" for value in wrong),
             **(printed if form == "printed" else corrected)("tree-rule"),
         )  # fmt: skip
 
 
 def _windows(entry: Definitions) -> Iterator[dict[str, Any]]:
-    """Yield how often a window of Definition 25 holds a position that does not exist, whatever positions are counted from."""
+    """Yield how often a window of Definition 25 holds a position that does not exist, whatever positions are counted
+    from.
+    """
     for name, first, lowest, highest in (
         ("printed-from-0", 0, 0, 0),
         ("printed-from-1", 1, 0, 0),
@@ -103,14 +106,16 @@ def _windows(entry: Definitions) -> Iterator[dict[str, Any]]:
                     outside += low < first or high > length + first - 1
         made = corrected if name == "corrected" else printed
         yield row(
-            f"window.{name}", f"With positions from {first}, windows that are cut off to [0, {'h - 1' if highest else 'h'}] "
+            f"window.{name}",
+            f"With positions from {first}, windows that are cut off to [0, {'h - 1' if highest else 'h'}] "
             "lie in the sentence: windows that do not", f"h to {entry.longest}, n to h", float(outside),
             *(("<=", 0) if name == "corrected" else (">=", 1)), source=WINDOW, **made("window-end"),
         )  # fmt: skip
 
 
 def _levels(entry: Definitions, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
-    """Yield on random trees that levels counted from the leaves have the properties that the text uses, from the root not.
+    """Yield on random trees that levels counted from the leaves have the properties that the text uses, from the
+    root not.
 
     A tree of depth D is the list of its symbols' spans by depth. Right boundaries of depth D are all tokens.
     """
@@ -133,8 +138,8 @@ def _levels(entry: Definitions, rng: np.random.Generator) -> Iterator[dict[str, 
     for form, start in (("printed", "root"), ("corrected", "leaves")):
         made = printed if form == "printed" else corrected
         yield row(
-            f"levels.{form}", f"With levels counted from the {start}, boundaries of level 1 are all tokens, and those of "
-            "higher levels are among those of lower ones: trees for which not",
+            f"levels.{form}", f"With levels counted from the {start}, boundaries of level 1 are all tokens, and those "
+            "of higher levels are among those of lower ones: trees for which not",
             f"{entry.draws} random trees of {entry.levels} levels", counts[form],
             *((">=", entry.draws) if form == "printed" else ("<=", 0)), source=LEVELS, **made("level-count"),
         )  # fmt: skip
@@ -153,14 +158,16 @@ def _causal(entry: Definitions) -> Iterator[dict[str, Any]]:
             shifted += set(range(1, i)) - kept != window - {i - 1} or i in kept
     size = f"n from 3 and i to {entry.longest}"
     for check, statement, found, form, erratum in (
-        ("causal.window.printed", "The window of n tokens is i - n + 2, ..., i - 1, as the parenthesis before equation 4.100 "
-         "says: windows for which not", words, "printed", "causal-window"),
-        ("causal.window.corrected", "It is i - n + 1, ..., i - 1, as equation 4.100 itself has it: windows for which not",
+        ("causal.window.printed", "The window of n tokens is i - n + 2, ..., i - 1, as the parenthesis before equation "
+         "4.100 says: windows for which not", words, "printed", "causal-window"),
+        ("causal.window.corrected", "It is i - n + 1, ..., i - 1, as equation 4.100 itself has it: windows for "
+        "which not",
          formula, "corrected", "causal-window"),
-        ("causal.skip.printed", "What equation 4.101 keeps leaves out the token that is predicted: windows for which not",
+        ("causal.skip.printed", "What equation 4.101 keeps leaves out the token that is predicted: windows for "
+        "which not",
          own, "printed", "equation-4.101"),
-        ("causal.skip.corrected", "With indices one less it does, and hides the window but for token i - 1: windows for "
-         "which not", shifted, "corrected", "equation-4.101"),
+        ("causal.skip.corrected", "With indices one less it does, and hides the window but for token i - 1: windows "
+         "for which not", shifted, "corrected", "equation-4.101"),
     ):  # fmt: skip
         made = printed if form == "printed" else corrected
         yield row(

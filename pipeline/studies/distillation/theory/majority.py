@@ -1,4 +1,6 @@
-"""Fourier coefficients of the majority, and the half of inputs on which a neuron is active (Liu 2024, section 4.2.6)."""
+"""Fourier coefficients of the majority, and the half of inputs on which a neuron is active (Liu 2024, section
+4.2.6).
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,8 @@ def _gaps(entry: Majority) -> Iterator[dict[str, Any]]:
     sizes = range(5, entry.pairs + 1, 2)
     yield row(
         "majority.gap", "|zeta_(k-1)| - |zeta_(k+1)| is at least 0.03 (d-1)^(-(k-1)/2): least ratio of the two",
-        f"odd d to {entry.pairs}, even k below d/2", smallest(slack(d, k) for d in sizes for k in range(2, d // 2 + 1, 2)),
+        f"odd d to {entry.pairs}, even k below d/2",
+        smallest(slack(d, k) for d in sizes for k in range(2, d // 2 + 1, 2)),
         ">=", 1.0, source=CLAIM_7, detail=f"{relu.gap(31, 4):.2g} against {GAP * 30**-1.5:.2g} for d = 31, k = 4",
     )  # fmt: skip
     yield row(
@@ -93,10 +96,11 @@ def _sizes(entry: Majority) -> Iterator[dict[str, Any]]:
     many = [d for d in (15, 31, 101, 301, 1001) if d <= entry.most]
     exact = np.array([abs(relu.majority_coefficient(d, 3)) for d in many])
     ratios = exact / [printed_size(d, 3) for d in many]
-    numbers = f"d = 15, i = 3: exact {exact[0]:.4f}, printed {printed_size(15, 3):.4f}, corrected {corrected_size(15, 3):.4f}"
+    both = printed_size(15, 3), corrected_size(15, 3)
+    numbers = f"d = 15, i = 3: exact {exact[0]:.4f}, printed {both[0]:.4f}, corrected {both[1]:.4f}"
     yield row(
-        "majority.size.printed", "zeta_3 is of the printed size i^(-1/3)/C(d,i): how far apart the ratios of the two are, "
-        "largest to least", f"d = {', '.join(map(str, many))}", largest(ratios) / smallest(ratios), ">=", 2.0,
+        "majority.size.printed", "zeta_3 is of the printed size i^(-1/3)/C(d,i): how far apart the ratios of the two "
+        "are, largest to least", f"d = {', '.join(map(str, many))}", largest(ratios) / smallest(ratios), ">=", 2.0,
         detail=numbers, **printed("majority-size"),
     )  # fmt: skip
     ratios = np.array([
@@ -104,8 +108,9 @@ def _sizes(entry: Majority) -> Iterator[dict[str, Any]]:
         for d in (*range(9, entry.pairs + 1, 2), entry.most) for i in range(1, d // 2 + 1, 2)
     ])  # fmt: skip
     yield row(
-        "majority.size.corrected", "zeta_i is of the size i^(-3/4)/sqrt(C(d,i)): how far apart the ratios of the two are, "
-        "largest to least", f"odd d from 9 to {entry.pairs}, and {entry.most}, odd i to d/2", largest(ratios) / smallest(ratios), "<=", 2.0,
+        "majority.size.corrected", "zeta_i is of the size i^(-3/4)/sqrt(C(d,i)): how far apart the ratios of the two "
+        "are, largest to least", f"odd d from 9 to {entry.pairs}, and {entry.most}, odd i to d/2",
+        largest(ratios) / smallest(ratios), "<=", 2.0,
         detail=f"ratios {ratios.min():.3f} to {ratios.max():.3f}", **corrected("majority-size"),
     )  # fmt: skip
 
@@ -118,13 +123,14 @@ def total(d: int) -> float:
 def _sums(entry: Majority) -> Iterator[dict[str, Any]]:
     d = entry.most
     yield row(
-        "majority.sum.printed", "The sum of |zeta_A| over all sets is of order d^(2/3), as the proof of Corollary 3 has it: "
-        "its ratio to that, against the same for d = 15", f"d = 15 and {d}",
+        "majority.sum.printed", "The sum of |zeta_A| over all sets is of order d^(2/3), as the proof of Corollary 3 "
+        "has it: its ratio to that, against the same for d = 15", f"d = 15 and {d}",
         (total(d) / d ** (2 / 3)) / (total(15) / 15 ** (2 / 3)), ">=", 10.0, source=COROLLARY_3,
         detail=f"d = 15: {total(15):.1f} against {15 ** (2 / 3):.1f}", **printed("corollary-3-sum"),
     )  # fmt: skip
     yield row(
-        "majority.sum.corrected", "The sum of |zeta_A| doubles with two more coordinates: growth", f"d = {d - 2} to {d}",
+        "majority.sum.corrected", "The sum of |zeta_A| doubles with two more coordinates: growth",
+        f"d = {d - 2} to {d}",
         total(d) / total(d - 2), "within", 2.0, tolerance=0.1, source=COROLLARY_3, **corrected("corollary-3-sum"),
     )  # fmt: skip
 

@@ -80,11 +80,13 @@ def _step(entry: Stages, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     right, wrong = (relu.stepped(start, gradient, rate, decay).w for decay in (1 / (2 * rate), 1.0))
     size = f"d = {d}, k = {k}, m = {entry.m}, the whole population"
     yield row(
-        "lemma-63.corrected", "After one step with 2 eta_1 lambda_1 = 1 weights are those of Lemma 63: largest error", size,
+        "lemma-63.corrected", "After one step with 2 eta_1 lambda_1 = 1 weights are those of Lemma 63: largest error",
+        size,
         largest(np.abs(right - known)), "<=", EXACT, **corrected("lemma-63-decay"),
     )  # fmt: skip
     yield row(
-        "lemma-63.printed", "With lambda_1 = 1, as printed: largest error", size, largest(np.abs(wrong - known)), ">=", 1.0,
+        "lemma-63.printed", "With lambda_1 = 1, as printed: largest error", size, largest(np.abs(wrong - known)), ">=",
+        1.0,
         detail=f"eta_1 = {rate:.4g}, so that the start is multiplied by 1 - 2 eta_1", **printed("lemma-63-decay"),
     )  # fmt: skip
     sizes = np.where(np.arange(d) < k, 1.0, relu.damping(d, k)) / (2 * k)
@@ -97,8 +99,8 @@ def _step(entry: Stages, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
         error = np.abs(found - gradient).max()
         off = np.abs(relu.stepped(start, found, rate, 1 / (2 * rate)).w - known).max()
         yield row(
-            f"lemma-63.batch-{batch}", "After a step on a batch no weight is further off than the error of the gradient "
-            "(without a) over k |zeta_(k-1)|: largest ratio", f"d = {d}, k = {k}, m = {entry.m}, B = {batch}",
+            f"lemma-63.batch-{batch}", "After a step on a batch no weight is further off than the error of the "
+            "gradient (without a) over k |zeta_(k-1)|: largest ratio", f"d = {d}, k = {k}, m = {entry.m}, B = {batch}",
             float(off / (error / (k * abs(relu.majority_coefficient(d, k - 1))))), "<=", 1 + 1e-9,
             detail=f"error of the gradient {error:.4f}, of weights {off:.4f}",
         )  # fmt: skip
@@ -114,15 +116,18 @@ def _batches(entry: Stages, rng: np.random.Generator) -> Iterator[dict[str, Any]
         for n, found in enumerate(relu.batch_gradients(rng, start.w, start.b, entry.batches, entry.k, None)):
             errors[r, n] = np.abs(found - known).max()
     slope = np.polyfit(np.log(entry.batches), np.log(errors).mean(0), 1)[0]
-    size = f"d = {entry.d}, k = {entry.k}, m = {m}, B = {entry.batches[0]} to {entry.batches[-1]}, {entry.replicas} draws"
+    few, many = entry.batches[0], entry.batches[-1]
+    size = f"d = {entry.d}, k = {entry.k}, m = {m}, B = {few} to {many}, {entry.replicas} draws"
     bounds = np.array([relu.hoeffding(m, entry.d, batch, DELTA) for batch in entry.batches])
     yield row(
-        "claim-8.slope", "The largest error of a batch gradient (without a) falls as a power of the batch: exponent", size,
+        "claim-8.slope", "The largest error of a batch gradient (without a) falls as a power of the batch: exponent",
+        size,
         float(slope), "within", -0.5, tolerance=0.05, source=CLAIM_8,
     )  # fmt: skip
     yield row(
         "claim-8.bound", "It is at most sqrt(2 ln(2md/delta)/B), but with probability delta = 0.1: share of draws and "
-        "batches above it", size, float((errors > bounds).mean()) if np.isfinite(errors).all() else math.nan, "<=", DELTA,
+        "batches above it", size, float((errors > bounds).mean()) if np.isfinite(errors).all() else math.nan, "<=",
+        DELTA,
         source=CLAIM_8, detail=f"at B = {entry.batches[-1]}: {errors[:, -1].mean():.4f} against {bounds[-1]:.4f}",
     )  # fmt: skip
 
@@ -139,19 +144,23 @@ def _correlations(entry: Stages, rng: np.random.Generator, x: np.ndarray) -> Ite
         even.append(np.abs(relu.fourier(f)[relu.degrees(d) % 2 == 0]))
         norms.append((f**2).mean() / (d / k))
     yield row(
-        "lemma-64.closed", "Correlations behind stage one with single coordinates are sums of influences: largest error",
+        "lemma-64.closed",
+        "Correlations behind stage one with single coordinates are sums of influences: largest error",
         _inputs(entry), largest(*off), "<=", EXACT, source=LEMMA_64,
     )  # fmt: skip
     yield row(
-        "lemma-64.odd", "The network behind stage one is odd: largest |f(x) + f(-x)|", _inputs(entry), largest(*odd), "<=",
+        "lemma-64.odd", "The network behind stage one is odd: largest |f(x) + f(-x)|", _inputs(entry), largest(*odd),
+        "<=",
         EXACT, source=LEMMA_64,
     )  # fmt: skip
     yield row(
-        "lemma-64.even", "Its Fourier coefficients of even sets are 0: largest", _inputs(entry), largest(*even), "<=", EXACT,
+        "lemma-64.even", "Its Fourier coefficients of even sets are 0: largest", _inputs(entry), largest(*even), "<=",
+        EXACT,
         source=LEMMA_64,
     )  # fmt: skip
     yield row(
-        "lemma-64.norm", "E f(x)^2 is at most of order d/k: largest ratio to d/k", _inputs(entry), largest(norms), "<=", 1.0,
+        "lemma-64.norm", "E f(x)^2 is at most of order d/k: largest ratio to d/k", _inputs(entry), largest(norms), "<=",
+        1.0,
         source=LEMMA_64,
     )  # fmt: skip
     inside, outside = relu.influences(d, k)
@@ -161,8 +170,9 @@ def _correlations(entry: Stages, rng: np.random.Generator, x: np.ndarray) -> Ite
         f"d = {d}, k = {k}, all b", smallest(2 * inside[k - 1 :]) * 4 * k, ">=", 1.0, source=LEMMA_64,
     )  # fmt: skip
     yield row(
-        "lemma-64.outside.corrected", "Outside the support a pair's correlation is at most (1/k)(k-1)/(d-k), of order 1/d: "
-        "largest ratio", f"d = {d}, k = {k}, all b", largest(2 * outside) / (ratio / k), "<=", 1.0, source=LEMMA_64,
+        "lemma-64.outside.corrected", "Outside the support a pair's correlation is at most (1/k)(k-1)/(d-k), of order "
+        "1/d: largest ratio", f"d = {d}, k = {k}, all b", largest(2 * outside) / (ratio / k), "<=", 1.0,
+        source=LEMMA_64,
         **corrected("lemma-64-outside"),
     )  # fmt: skip
     many = [2 * relu.influences(101, q)[1].max() * 101 * q for q in (2, 4, 8, 16)]
@@ -178,8 +188,8 @@ def _aligned(entry: Stages, rng: np.random.Generator) -> Iterator[dict[str, Any]
     for m in entry.widths:
         found = relu.correlations(relu.first_stage(relu.initial(rng, d, k, m, "aligned", (entry.replicas,))))
         yield row(
-            f"lemma-64.aligned-{m}", "From the aligned start that the proof takes, correlations inside the support are at "
-            "least 1/8k: least over replicas, times 8k", f"d = {d}, k = {k}, m = {m}, {entry.replicas} replicas",
+            f"lemma-64.aligned-{m}", "From the aligned start that the proof takes, correlations inside the support are "
+            "at least 1/8k: least over replicas, times 8k", f"d = {d}, k = {k}, m = {m}, {entry.replicas} replicas",
             smallest(found[:, :k]) * 8 * k, ">=", 1.0, source=LEMMA_64,
             detail=f"mean {found[:, :k].mean():.4f}, largest outside {np.abs(found[:, k:]).max():.4f}",
             **corrected("lemma-64-start"),
@@ -197,8 +207,8 @@ def _printed_start(entry: Stages, rng: np.random.Generator) -> Iterator[dict[str
     known = relu.spread(d, k, m)
     size = f"d = {d}, k = {k}, m = {m}, {replicas} replicas"
     yield row(
-        "lemma-64.iid.printed", "From the printed start correlations inside the support are at least 1/8k: largest mean "
-        "|c_j| over replicas, times 8k", size, largest(inside) * 8 * k, "<=", 0.5, source=LEMMA_64,
+        "lemma-64.iid.printed", "From the printed start correlations inside the support are at least 1/8k: largest "
+        "mean |c_j| over replicas, times 8k", size, largest(inside) * 8 * k, "<=", 0.5, source=LEMMA_64,
         **printed("lemma-64-start"),
     )  # fmt: skip
     yield row(
@@ -207,8 +217,9 @@ def _printed_start(entry: Stages, rng: np.random.Generator) -> Iterator[dict[str
         source=LEMMA_64, detail=f"{known[0] * k * math.sqrt(m):.3f}/(k sqrt(m))", **corrected("lemma-64-start"),
     )  # fmt: skip
     yield row(
-        "lemma-64.iid-ratio", "From the printed start correlations inside and outside the support differ by (d-k)/(k-1): "
-        "closed form against that", f"d = {d}, k = {k}", known[0] / known[1] * relu.damping(d, k), "within", 1.0,
+        "lemma-64.iid-ratio", "From the printed start correlations inside and outside the support differ by "
+        "(d-k)/(k-1): closed form against that", f"d = {d}, k = {k}", known[0] / known[1] * relu.damping(d, k),
+        "within", 1.0,
         tolerance=0.05, source=LEMMA_64, detail=f"measured {np.mean(inside) / np.mean(outside):.2f}",
     )  # fmt: skip
 
@@ -229,11 +240,13 @@ def _student(entry: Stages, rng: np.random.Generator, x: np.ndarray) -> Iterator
         off.append(np.abs(found - c / 2))
         apart.append(np.ptp(found, axis=0))
     yield row(
-        "corollary-3.printed", "E f(x) Maj(x) x_i is c_i/2: largest difference against the largest c_i/2", _inputs(entry),
+        "corollary-3.printed", "E f(x) Maj(x) x_i is c_i/2: largest difference against the largest c_i/2",
+        _inputs(entry),
         smallest(wrong), ">=", 0.9, source=COROLLARY_3, **printed("majority-mean"),
     )  # fmt: skip
     yield row(
-        "corollary-3.majority", "For a network that is odd E f(x) Maj(x) x_i is 0: largest", _inputs(entry), largest(*zero),
+        "corollary-3.majority", "For a network that is odd E f(x) Maj(x) x_i is 0: largest", _inputs(entry),
+        largest(*zero),
         "<=", EXACT, source=COROLLARY_3, **corrected("majority-mean"),
     )  # fmt: skip
     yield row(
@@ -268,20 +281,23 @@ def _second(entry: Stages, rng: np.random.Generator, x: np.ndarray) -> Iterator[
         found: np.ndarray = np.abs(values @ x / len(x)).max(1)
         return found
 
-    size = f"d = {entry.d}, k = {entry.k}, m = {entry.wide_second}, {entry.steps} steps, {entry.replicas} replicas, all inputs"
-    told = f"hinge loss {hinge.min():.3f} to {hinge.max():.3f}, raw correlations {most(f).min():.3f} to {most(f).max():.3f}"
+    size = f"d = {entry.d}, k = {entry.k}, m = {entry.wide_second}, {entry.steps} steps, {entry.replicas} replicas"
+    raw = most(f)
+    told = f"hinge loss {hinge.min():.3f} to {hinge.max():.3f}, raw correlations {raw.min():.3f} to {raw.max():.3f}"
     yield row(
-        "corollary-4.clipped", "Outputs cut off at -1 and 1 have correlations with single coordinates of at most the hinge "
-        "loss: largest excess", size, largest(most(np.clip(f, -1, 1)) - hinge), "<=", EXACT, source=COROLLARY_4,
+        "corollary-4.clipped", "Outputs cut off at -1 and 1 have correlations with single coordinates of at most the "
+        "hinge loss: largest excess", size, largest(most(np.clip(f, -1, 1)) - hinge), "<=", EXACT, source=COROLLARY_4,
         detail=told, **corrected("corollary-4-output"),
     )  # fmt: skip
     yield row(
-        "corollary-4.hard", "Signs of outputs have correlations of at most twice the share of wrong ones: largest excess",
+        "corollary-4.hard",
+        "Signs of outputs have correlations of at most twice the share of wrong ones: largest excess",
         size, largest(most(np.where(f > 0, 1.0, -1.0)) - 2 * wrong + 0 * hinge), "<=", EXACT, source=COROLLARY_4,
         detail=f"wrong: {wrong.min():.4f} to {wrong.max():.4f}", **corrected("corollary-4-output"),
     )  # fmt: skip
     yield row(
-        "corollary-4.labels", "Signs without an error, which are the labels, have none: largest correlation", _inputs(entry),
+        "corollary-4.labels", "Signs without an error, which are the labels, have none: largest correlation",
+        _inputs(entry),
         largest(np.abs(y @ x / len(x))), "<=", 0, source=COROLLARY_4, **corrected("corollary-4-output"),
     )  # fmt: skip
 
