@@ -46,7 +46,8 @@ def cube(d: int) -> Array:
         raise SandglassError(
             f"d = {d}: all inputs are laid out for 1 to {DENSE} coordinates; draw some instead"
         )
-    return 1.0 - 2.0 * ((np.arange(1 << d)[:, None] >> np.arange(d)) & 1)
+    signs: Array = 1.0 - 2.0 * ((np.arange(1 << d)[:, None] >> np.arange(d)) & 1)
+    return signs
 
 
 def parity(x_Nxd: NDArray, k: int) -> Array:
@@ -325,7 +326,7 @@ def recovery(gradient_mxd: Array, k: int) -> Recovery:
     An entry outside that is as large as one inside counts as larger; a row with a NaN shows nothing.
     """
     found = np.abs(gradient_mxd)
-    known = ~np.isnan(found).any(1)
+    known = np.asarray(~np.isnan(found).any(1))
     inside, outside = found[:, :k], found[:, k:]
     # Outer entries stand first, so that of equal ones they are taken.
     order = np.argsort(-np.concatenate([outside, inside], 1), axis=1, kind="stable")[:, :k]
@@ -408,9 +409,8 @@ def second_stage(
 def stacked(networks: Sequence[Network]) -> Network:
     """Return networks of one shape as one with a replica axis in front."""
     first = networks[0]
-    return Network(
-        *(np.stack([getattr(network, part) for network in networks]) for part in ("w", "b", "a")), first.k
-    )
+    w, b, a = (np.stack([getattr(network, part) for network in networks]) for part in ("w", "b", "a"))
+    return Network(w, b, a, first.k)
 
 
 def replica(networks: Network, r: int) -> Network:

@@ -22,12 +22,12 @@ def row(
     }  # fmt: skip
 
 
-def printed(name: str) -> dict[str, str]:
+def printed(name: str) -> dict[str, Any]:
     """Return what makes a row one that shows the printed form of an erratum fail."""
     return {"form": "printed", "erratum": ERRATUM.format(name)}
 
 
-def corrected(name: str) -> dict[str, str]:
+def corrected(name: str) -> dict[str, Any]:
     """Return what makes a row one that shows the corrected form of an erratum hold."""
     return {"form": "corrected", "erratum": ERRATUM.format(name)}
 

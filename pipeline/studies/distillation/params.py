@@ -18,7 +18,6 @@ from pipeline.params import (
 )
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9]*$")]
-Temperature = Annotated[float, Field(ge=0, description="tau of the teacher; 0: its most likely class")]
 
 
 class HeldOut(DatasetEntry):
@@ -45,28 +44,43 @@ class Checkpoint(Strict):
         "separation of degree 1; between: the smallest separation of degree 1 among those that lie between its two "
         "largest peaks"
     )
-    value: Annotated[float, Field(ge=0)] = 0.0
-    of: Probability = 0.0
-    gap: Annotated[int, Field(ge=0)] = 0
+    value: Annotated[float, Field(ge=0)] | None = Field(None, description="a step, or an accuracy")
+    of: Probability | None = Field(None, description="accuracy; rule before")
+    gap: Positive | None = Field(None, description="kept weights; rule before")
+
+    @model_validator(mode="after")
+    def _own_settings(self) -> Self:
+        needed = {"step": {"value"}, "reaches": {"value"}, "before": {"value", "of", "gap"}}.get(
+            self.rule, set()
+        )
+        own = {name for name in ("value", "of", "gap") if getattr(self, name) is not None}
+        if own != needed:
+            raise ValueError(f"rule {self.rule!r} needs {sorted(needed)}, has {sorted(own)}")
+        return self
 
 
 class Arm(Strict):
     """How a student is taught."""
 
     schedule: Literal["labels", "one_shot", "in_turn", "intervals", "equal_split", "share_split"]
-    tau: Temperature = 0.0
-    each: Annotated[int, Field(ge=0, description="student steps with a checkpoint: in_turn, intervals")] = 0
-    checkpoints: list[Checkpoint] = Field([], description="those before the last one: intervals")
-    kappa: Annotated[float, Field(ge=0, le=1, description="share of the teacher's steps: share_split")] = 0.0
+    tau: Annotated[float, Field(ge=0)] | None = Field(
+        None, description="temperature of the teacher; 0: its most likely class"
+    )
+    each: Positive | None = Field(None, description="student steps with a checkpoint: in_turn, intervals")
+    checkpoints: Annotated[list[Checkpoint], Field(min_length=1)] | None = Field(
+        None, description="those before the last one: intervals"
+    )
+    kappa: Annotated[float, Field(gt=0, le=1)] | None = Field(
+        None, description="share of the teacher's steps: share_split"
+    )
 
     @model_validator(mode="after")
     def _own_settings(self) -> Self:
         needed = {"in_turn": {"each"}, "intervals": {"each", "checkpoints"}, "share_split": {"kappa"}}
-        own = {name for name in ("each", "checkpoints", "kappa") if getattr(self, name)}
-        if own != needed.get(self.schedule, set()):
-            raise ValueError(
-                f"schedule {self.schedule!r} needs {sorted(needed.get(self.schedule, set()))}, has {sorted(own)}"
-            )
+        expected = needed.get(self.schedule, set()) | ({"tau"} if self.schedule != "labels" else set())
+        own = {name for name in ("tau", "each", "checkpoints", "kappa") if getattr(self, name) is not None}
+        if own != expected:
+            raise ValueError(f"schedule {self.schedule!r} needs {sorted(expected)}, has {sorted(own)}")
         return self
 
 
