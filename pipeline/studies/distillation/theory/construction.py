@@ -14,10 +14,10 @@ from pipeline.studies.distillation import constructions
 from schemas.theory import rows
 
 if TYPE_CHECKING:
-    from pipeline.studies.distillation.params import Theory
+    from pipeline.studies.distillation.params import Construction
 
 
-def check(entry: Theory, key: str, seed: int) -> pl.DataFrame:
+def check(entry: Construction, key: str, seed: int) -> pl.DataFrame:
     """Return one row for each number of symbols: the errors on all sequences."""
     found = [
         {
