@@ -46,13 +46,13 @@ def cube(d: int) -> Array:
         raise SandglassError(
             f"d = {d}: all inputs are laid out for 1 to {DENSE} coordinates; draw some instead"
         )
-    signs: Array = 1.0 - 2.0 * ((np.arange(1 << d)[:, None] >> np.arange(d)) & 1)
-    return signs
+    return 1.0 - 2.0 * ((np.arange(1 << d)[:, None] >> np.arange(d)) & 1)
 
 
 def parity(x_Nxd: NDArray, k: int) -> Array:
     """Return (N,): the product of the first ``k`` coordinates."""
-    return np.asarray(x_Nxd[:, :k], float).prod(1)
+    found: Array = np.prod(x_Nxd[:, :k].astype(np.float64), axis=1, dtype=np.float64)
+    return found
 
 
 def fourier(values: ArrayLike) -> Array:
@@ -326,11 +326,11 @@ def recovery(gradient_mxd: Array, k: int) -> Recovery:
     An entry outside that is as large as one inside counts as larger; a row with a NaN shows nothing.
     """
     found = np.abs(gradient_mxd)
-    known = np.asarray(~np.isnan(found).any(1))
+    known = np.all(~np.isnan(found), axis=1, keepdims=True)
     inside, outside = found[:, :k], found[:, k:]
     # Outer entries stand first, so that of equal ones they are taken.
     order = np.argsort(-np.concatenate([outside, inside], 1), axis=1, kind="stable")[:, :k]
-    right = (order >= outside.shape[1]) & known[:, None]
+    right = (order >= outside.shape[1]) & known
     total = found.sum(0)
     together = bool(total[:k].min() > total[k:].max())  # False for NaN
     return Recovery(float(right.all(1).mean()), float(right.mean()), together)
@@ -408,9 +408,8 @@ def second_stage(
 
 def stacked(networks: Sequence[Network]) -> Network:
     """Return networks of one shape as one with a replica axis in front."""
-    first = networks[0]
     w, b, a = (np.stack([getattr(network, part) for network in networks]) for part in ("w", "b", "a"))
-    return Network(w, b, a, first.k)
+    return Network(w, b, a, networks[0].k)
 
 
 def replica(networks: Network, r: int) -> Network:

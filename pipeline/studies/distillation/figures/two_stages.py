@@ -19,8 +19,10 @@ COLOURS = {"aligned": charts.BLUE, "iid": charts.VERMILLION, "labels": charts.GR
 LEAST_LOSS = 1e-4  # where figures show a loss of 0
 
 
-def _log(field: str, title: str, values: list[float] | None = None, **scale: Any) -> dict[str, Any]:
-    axis = alt.Axis(values=values, format="~s") if values else alt.Axis(format="~g", tickCount=5)
+def _log(
+    field: str, title: str, values: list[float] | None = None, form: str = "~s", **scale: Any
+) -> dict[str, Any]:
+    axis = alt.Axis(values=values, format=form) if values else alt.Axis(format="~g", tickCount=5)
     return {
         "field": field,
         "type": "quantitative",
@@ -92,7 +94,7 @@ def stage_correlations(context: Results) -> Figure:
     for start in names.values():
         rows = data.filter(start=start)
         x = alt.X(
-            **_log("m", "neurons of the teacher, m", widths, domain=[widths[0] / 1.5, widths[-1] * 1.5])
+            **_log("m", "neurons of the teacher, m", widths, "d", domain=[widths[0] / 1.5, widths[-1] * 1.5])
         )
         inside = alt.Chart(rows).mark_point(filled=True, size=35, opacity=0.7).encode(
             x=x, y=alt.Y(**_log("in_mean", title, **domain)), color=alt.value(charts.BLUE),
@@ -152,6 +154,9 @@ def support_recovery(context: Results) -> Figure:
         return alt.Y(**_log(column, "samples", [10.0**n for n in range(1, 9)], **scale))
 
     base = alt.Chart(data.drop_nulls("value"))
+    short = alt.Chart(
+        data.filter(pl.col("value").is_null()).with_columns(some=pl.format("{}/{}", "ever", "seeds"))
+    )
     layers = [
         alt.Chart(data.drop_nulls("predicted")).mark_line(strokeWidth=1.5).encode(x=x, y=y("predicted"), color=colour),
         base.mark_line(strokeDash=[5, 4], strokeWidth=1).encode(x=x, y=y("moved"), color=colour),
@@ -159,7 +164,8 @@ def support_recovery(context: Results) -> Figure:
         base.mark_point(filled=True, size=55, opacity=1).encode(
             x=x, y=y("value"), color=colour, tooltip=["target", "d", "value", "lo", "hi", "predicted", "ever", "seeds"]
         ),
-        alt.Chart(data.filter(pl.col("value").is_null())).mark_point(shape="triangle-up", size=60).encode(
+        short.mark_text(dy=-13, fontSize=11).encode(x=x, y=y("largest"), text="some:N", color=colour),
+        short.mark_point(shape="triangle-up", size=60).encode(
             x=x, y=y("largest"), color=colour, tooltip=["target", "d", "largest", "ever", "seeds"]
         ),
     ]  # fmt: skip
@@ -171,7 +177,7 @@ def support_recovery(context: Results) -> Figure:
     title = alt.TitleParams(
         "Samples that show the support in one step",
         subtitle=["Lines: predicted from the population's gradient; dashed: formulas, moved to the first dot;",
-                  "triangles: not enough at so many"],
+                  "triangles: not enough at so many, with how many of the teachers are good enough for it"],
     )  # fmt: skip
     return alt.layer(*layers).properties(width=480, height=320, title=title, description=f"{told}."), data
 

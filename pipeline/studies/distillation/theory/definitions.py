@@ -14,7 +14,7 @@ import polars as pl
 
 from pipeline.kit.streams import stream
 from pipeline.models.two_stage import relu
-from pipeline.studies.distillation.constructions import LIU, corrected, exceptions, printed, row
+from pipeline.studies.distillation.constructions import LIU, corrected, printed, row
 from schemas import theory
 
 if TYPE_CHECKING:
@@ -39,6 +39,18 @@ def check(entry: Definitions, key: str, seed: int) -> pl.DataFrame:
     rng = stream(seed, entry.study, key)
     made = [*_tree(entry), *_windows(entry), *_levels(entry, rng), *_causal(entry), *_grid()]
     return theory.rows(entry.study, key, TREE, made)
+
+
+def _counted(
+    form: str, erratum: str, source: str, check: str, statement: str, size: str, found: float, detail: str = "",
+    least: float = 1.0,
+) -> dict[str, Any]:  # fmt: skip
+    """Return a row on exceptions: the printed form has at least ``least``, the corrected one none."""
+    if form == "printed":
+        return row(
+            check, statement, size, found, ">=", least, source=source, detail=detail, **printed(erratum)
+        )
+    return row(check, statement, size, found, "<=", 0, source=source, detail=detail, **corrected(erratum))
 
 
 def sign(i: int, j: int, depth: int, form: str) -> int:
@@ -80,12 +92,11 @@ def _tree(entry: Definitions) -> Iterator[dict[str, Any]]:
             if form == "printed"
             else "c(i, j) = 1 iff the j-th binary digit of i is 1"
         )
-        yield row(
-            f"tree.{form}" + (f"-from-{first}" if form == "printed" else ""),
+        yield _counted(
+            form, "tree-rule", TREE, f"tree.{form}" + (f"-from-{first}" if form == "printed" else ""),
             f"With {name}, leaves from {first}, every input belongs to one class: signs of nodes that belong to none "
             "or several", f"D = {', '.join(map(str, entry.depths))}, all signs", sum(wrong),
-            *((">=", 1) if form == "printed" else ("<=", 0)), detail=", ".join(f"{value:.0f}" for value in wrong),
-            **(printed if form == "printed" else corrected)("tree-rule"),
+            ", ".join(f"{value:.0f}" for value in wrong),
         )  # fmt: skip
 
 
@@ -104,12 +115,10 @@ def _windows(entry: Definitions) -> Iterator[dict[str, Any]]:
                 for i in range(first, length + first):
                     low, high = max(i - n // 2, lowest), min(i + (n - 1) // 2, length + highest)
                     outside += low < first or high > length + first - 1
-        made = corrected if name == "corrected" else printed
-        yield row(
-            f"window.{name}",
+        yield _counted(
+            name.split("-")[0], "window-end", WINDOW, f"window.{name}",
             f"With positions from {first}, windows that are cut off to [0, {'h - 1' if highest else 'h'}] "
-            "lie in the sentence: windows that do not", f"h to {entry.longest}, n to h", float(outside),
-            *(("<=", 0) if name == "corrected" else (">=", 1)), source=WINDOW, **made("window-end"),
+            "lie in the sentence: windows that do not", f"h to {entry.longest}, n to h", outside,
         )  # fmt: skip
 
 
@@ -136,12 +145,11 @@ def _levels(entry: Definitions, rng: np.random.Generator) -> Iterator[dict[str, 
             nested = all(outer >= inner for outer, inner in pairwise(sets))
             counts[form] += not (nested and len(sets[0]) == tokens)
     for form, start in (("printed", "root"), ("corrected", "leaves")):
-        made = printed if form == "printed" else corrected
-        yield row(
-            f"levels.{form}", f"With levels counted from the {start}, boundaries of level 1 are all tokens, and those "
+        yield _counted(
+            form, "level-count", LEVELS, f"levels.{form}", f"With levels counted from the {start}, boundaries of level 1 are all tokens, and those "
             "of higher levels are among those of lower ones: trees for which not",
             f"{entry.draws} random trees of {entry.levels} levels", counts[form],
-            *((">=", entry.draws) if form == "printed" else ("<=", 0)), source=LEVELS, **made("level-count"),
+            least=entry.draws,
         )  # fmt: skip
 
 
@@ -169,19 +177,13 @@ def _causal(entry: Definitions) -> Iterator[dict[str, Any]]:
         ("causal.skip.corrected", "With indices one less it does, and hides the window but for token i - 1: windows "
          "for which not", shifted, "corrected", "equation-4.101"),
     ):  # fmt: skip
-        made = printed if form == "printed" else corrected
-        yield row(
-            check, statement, size, exceptions(found), *((">=", 1) if form == "printed" else ("<=", 0)), source=CAUSAL,
-            **made(erratum),
-        )  # fmt: skip
+        yield _counted(form, erratum, CAUSAL, check, statement, size, found)
 
 
 def _grid() -> Iterator[dict[str, Any]]:
     read = [READ if steps > HORIZON else steps for steps in PRINTED_GRID]
     for form, grid in (("printed", PRINTED_GRID), ("corrected", read)):
-        made = printed if form == "printed" else corrected
-        yield row(
-            f"grid.{form}", f"The split T of (2, T)-distillation lies within its {HORIZON} steps: values that do not",
-            ", ".join(map(str, grid)), float(sum(steps > HORIZON for steps in grid)),
-            *((">=", 1) if form == "printed" else ("<=", 0)), source=GRID, **made("grid"),
+        yield _counted(
+            form, "grid", GRID, f"grid.{form}", f"The split T of (2, T)-distillation lies within its {HORIZON} steps: values that do not",
+            ", ".join(map(str, grid)), sum(steps > HORIZON for steps in grid),
         )  # fmt: skip
