@@ -51,8 +51,7 @@ def cube(d: int) -> Array:
 
 def parity(x_Nxd: NDArray, k: int) -> Array:
     """Return (N,): the product of the first ``k`` coordinates."""
-    found: Array = np.prod(x_Nxd[:, :k].astype(np.float64), axis=1, dtype=np.float64)
-    return found
+    return np.prod(x_Nxd[:, :k], axis=1).astype(np.float64)
 
 
 def fourier(values: ArrayLike) -> Array:

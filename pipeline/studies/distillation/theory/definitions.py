@@ -146,8 +146,8 @@ def _levels(entry: Definitions, rng: np.random.Generator) -> Iterator[dict[str, 
             counts[form] += not (nested and len(sets[0]) == tokens)
     for form, start in (("printed", "root"), ("corrected", "leaves")):
         yield _counted(
-            form, "level-count", LEVELS, f"levels.{form}", f"With levels counted from the {start}, boundaries of level 1 are all tokens, and those "
-            "of higher levels are among those of lower ones: trees for which not",
+            form, "level-count", LEVELS, f"levels.{form}", f"With levels counted from the {start}, boundaries of level "
+            "1 are all tokens, and those of higher levels are among those of lower ones: trees for which not",
             f"{entry.draws} random trees of {entry.levels} levels", counts[form],
             least=entry.draws,
         )  # fmt: skip
@@ -184,6 +184,7 @@ def _grid() -> Iterator[dict[str, Any]]:
     read = [READ if steps > HORIZON else steps for steps in PRINTED_GRID]
     for form, grid in (("printed", PRINTED_GRID), ("corrected", read)):
         yield _counted(
-            form, "grid", GRID, f"grid.{form}", f"The split T of (2, T)-distillation lies within its {HORIZON} steps: values that do not",
+            form, "grid", GRID, f"grid.{form}",
+            f"The split T of (2, T)-distillation lies within its {HORIZON} steps: values that do not",
             ", ".join(map(str, grid)), sum(steps > HORIZON for steps in grid),
         )  # fmt: skip
