@@ -28,14 +28,9 @@ def _log(
     form: str = "~s",
 ) -> dict[str, Any]:
     """Return the arguments of a log axis; what lies outside its domain is drawn at its end."""
+    scale = alt.Scale(type="log", clamp=True, domain=domain) if domain else alt.Scale(type="log")
     axis = alt.Axis(values=values, format=form) if values else alt.Axis(format="~g", tickCount=5)
-    return {
-        "field": field,
-        "type": "quantitative",
-        "title": title,
-        "scale": alt.Scale(type="log", clamp=True, **({"domain": domain} if domain else {})),
-        "axis": axis,
-    }
+    return {"field": field, "type": "quantitative", "title": title, "scale": scale, "axis": axis}
 
 
 def _colour(column: str, names: dict[str, str], **legend: Any) -> alt.Color:
