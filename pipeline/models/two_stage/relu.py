@@ -46,13 +46,13 @@ def cube(d: int) -> Array:
         raise SandglassError(
             f"d = {d}: all inputs are laid out for 1 to {DENSE} coordinates; draw some instead"
         )
-    return 1.0 - 2.0 * ((np.arange(1 << d)[:, None] >> np.arange(d)) & 1)
+    bits = (np.arange(1 << d)[:, None] >> np.arange(d)) & 1
+    return 1.0 - 2.0 * bits.astype(np.float64)
 
 
 def parity(x_Nxd: NDArray, k: int) -> Array:
     """Return (N,): the product of the first ``k`` coordinates."""
-    found: Array = np.prod(x_Nxd[:, :k].astype(np.float64), axis=1, dtype=np.float64)
-    return found
+    return np.prod(x_Nxd[:, :k], axis=1).astype(np.float64)
 
 
 def fourier(values: ArrayLike) -> Array:

@@ -24,6 +24,7 @@ DEGREES = 11  # of the majority, in the table of sizes
 SIZES = (15, 101)  # d of that table
 SPREAD = 10_000  # inputs that E f(x)^2 of a teacher is taken from
 TENFOLD = 10
+CONVERGED = 0.99  # accuracy of a final teacher
 
 
 def analyse(context: Inputs) -> dict[str, Any]:
@@ -415,6 +416,8 @@ def _end_to_end(context: Inputs) -> Iterator[dict[str, Any]]:
 def _end_contrasts(ends: pl.DataFrame) -> Iterator[dict[str, Any]]:
     most = ends["batch"].max()
     for (k, target), rows in ends.filter(batch=most).group_by("k", "target", maintain_order=True):
+        if target == "final" and not (rows["teacher_accuracy"] >= CONVERGED).all():
+            continue  # a teacher that did not learn says nothing of final teachers
         for name, value in (("least", rows["accuracy"].min()), ("most", rows["accuracy"].max())):
             found = float(value) if isinstance(value, float) else math.nan
             yield _row(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import altair as alt
@@ -20,16 +21,16 @@ LEAST_LOSS = 1e-4  # where figures show a loss of 0
 
 
 def _log(
-    field: str, title: str, values: list[float] | None = None, form: str = "~s", **scale: Any
+    field: str,
+    title: str,
+    domain: list[float] | None = None,
+    values: list[float] | None = None,
+    form: str = "~s",
 ) -> dict[str, Any]:
+    """Return the arguments of a log axis; what lies outside its domain is drawn at its end."""
+    scale = alt.Scale(type="log", clamp=True, domain=domain) if domain else alt.Scale(type="log")
     axis = alt.Axis(values=values, format=form) if values else alt.Axis(format="~g", tickCount=5)
-    return {
-        "field": field,
-        "type": "quantitative",
-        "title": title,
-        "scale": alt.Scale(type="log", **scale),
-        "axis": axis,
-    }
+    return {"field": field, "type": "quantitative", "title": title, "scale": scale, "axis": axis}
 
 
 def _colour(column: str, names: dict[str, str], **legend: Any) -> alt.Color:
@@ -88,24 +89,22 @@ def stage_correlations(context: Results) -> Figure:
     names = {mode: TARGETS[mode].split(", ")[1] for mode in ("aligned", "iid")}
     data = data.with_columns(start=pl.col("mode").replace_strict(names))
     widths = data["m"].unique().sort().to_list()
-    low, high = float(data["off_mean"].min()) / 1.5, float(data["in_mean"].max()) * 1.5  # type: ignore[arg-type]
-    title, domain = "mean |correlation|", {"domain": [low, high]}
+    every = pl.concat([data["in_mean"], data["off_mean"]]).to_numpy()
+    title, domain = "mean |correlation|", [float(every.min()) / 1.5, float(every.max()) * 1.5]
     panels = []
     for start in names.values():
         rows = data.filter(start=start)
-        x = alt.X(
-            **_log("m", "neurons of the teacher, m", widths, "d", domain=[widths[0] / 1.5, widths[-1] * 1.5])
-        )
+        x = alt.X(**_log("m", "neurons of the teacher, m", [widths[0] / 1.5, widths[-1] * 1.5], widths, "d"))
         inside = alt.Chart(rows).mark_point(filled=True, size=35, opacity=0.7).encode(
-            x=x, y=alt.Y(**_log("in_mean", title, **domain)), color=alt.value(charts.BLUE),
+            x=x, y=alt.Y(**_log("in_mean", title, domain)), color=alt.value(charts.BLUE),
             tooltip=["m", "seed", "in_mean", "in_min"],
         )  # fmt: skip
         outside = alt.Chart(rows).mark_point(filled=True, size=35, opacity=0.7).encode(
-            x=x, y=alt.Y(**_log("off_mean", title, **domain)), color=alt.value(charts.GREY),
+            x=x, y=alt.Y(**_log("off_mean", title, domain)), color=alt.value(charts.GREY),
             tooltip=["m", "seed", "off_mean"]
         )  # fmt: skip
         bound = alt.Chart(rows.head(1)).mark_rule(strokeDash=[5, 4], color=charts.BLACK).encode(
-            y=alt.Y(**_log("bound", title, **domain))
+            y=alt.Y(**_log("bound", title, domain))
         )  # fmt: skip
         layers = [outside, inside, bound]
         if start == names["iid"]:
@@ -113,7 +112,7 @@ def stage_correlations(context: Results) -> Figure:
                 alt.Chart(rows.unique("m", maintain_order=True))
                 .mark_line(color=charts.VERMILLION, strokeWidth=1.5)
                 .encode(
-                    x=x, y=alt.Y(**_log("spread", title, **domain))
+                    x=x, y=alt.Y(**_log("spread", title, domain))
                 )
             )  # fmt: skip
         panels.append(
@@ -144,14 +143,16 @@ def support_recovery(context: Results) -> Figure:
         target=pl.col("mode").replace_strict(names), moved=pl.col("formula") * pl.col("constant")
     )
     sizes = data["d"].unique().sort().to_list()
-    x = alt.X(**_log("d", "coordinates, d", [v for v in sizes if v in (9, 11, 15, 21, 31, 41, 61, 101)],
-                     domain=[sizes[0] * 0.9, sizes[-1] * 1.1]))  # fmt: skip
-    top = float(pl.concat([data["value"], data["predicted"], data["largest"].cast(pl.Float64)]).max() or 1.0)  # type: ignore[arg-type]
-    scale = {"domain": [20, 10 ** len(str(int(top)))]}
+    ticks = [size for size in sizes if size not in (13, 17)]  # where there is room
+    x = alt.X(**_log("d", "coordinates, d", [sizes[0] * 0.9, sizes[-1] * 1.1], ticks))
+    highest = pl.concat(
+        [data[name].cast(pl.Float64).drop_nulls() for name in ("value", "predicted", "largest")]
+    )
+    domain = [20.0, 10.0 ** math.ceil(math.log10(highest.to_numpy().max()) + 0.2)]
     colour = _colour("target", names)
 
     def y(column: str) -> alt.Y:
-        return alt.Y(**_log(column, "samples", [10.0**n for n in range(1, 9)], **scale))
+        return alt.Y(**_log(column, "samples", domain, [10.0**n for n in range(1, 9)]))
 
     base = alt.Chart(data.drop_nulls("value"))
     short = alt.Chart(
@@ -205,7 +206,7 @@ def stage_two(context: Results) -> Figure:
             title="steps of one input each",
             axis=alt.Axis(format="~s", values=[n * most // 4 for n in range(5)]),
         )
-        y = alt.Y(**_log("shown", "hinge loss", domain=[LEAST_LOSS, 10], clamp=True))
+        y = alt.Y(**_log("shown", "hinge loss", [LEAST_LOSS, 10.0]))
         lines = (
             alt.Chart(rows)
             .mark_line(strokeWidth=1.3, opacity=0.8)
