@@ -1,0 +1,1 @@
+"""Models of the distillation study: teachers and students."""

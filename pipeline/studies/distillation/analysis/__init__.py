@@ -1,0 +1,1 @@
+"""The experiments of the study, a module each."""

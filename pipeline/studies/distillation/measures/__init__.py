@@ -1,0 +1,1 @@
+"""What analyses of this study measure."""

@@ -1,0 +1,325 @@
+"""What params/distillation.yaml may say."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from pipeline.params import (
+    DatasetEntry,
+    ExperimentEntry,
+    GridRunEntry,
+    LabelsEntry,
+    Positive,
+    Probability,
+    Strict,
+    TheoryEntry,
+)
+
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9]*$")]
+
+
+class HeldOut(DatasetEntry):
+    """Held-out strings of a parity task."""
+
+    d: Annotated[int, Field(ge=2, le=1000, description="signs of a string")]
+    k: Annotated[int, Field(ge=1, le=32, description="signs of a parity")]
+    depth: Annotated[int, Field(ge=1, le=5, description="parities on the way to a class")]
+    strings: Positive
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.k * (2**self.depth - 1) > self.d:
+            raise ValueError(f"{2**self.depth - 1} parities of {self.k} signs do not fit into {self.d}")
+        return self
+
+
+class Checkpoint(Strict):
+    """Which of a teacher's kept weights a student learns from."""
+
+    rule: Literal["step", "reaches", "before", "correlation", "between"] = Field(
+        description="step: after so many steps; reaches: the first with this accuracy; before: the last below this "
+        "accuracy that lies ``gap`` kept ones before the first with accuracy ``of``; correlation: the largest "
+        "separation of degree 1; between: the smallest separation of degree 1 among those that lie between its two "
+        "largest peaks"
+    )
+    value: Annotated[float, Field(ge=0)] | None = Field(None, description="a step, or an accuracy")
+    of: Probability | None = Field(None, description="accuracy; rule before")
+    gap: Positive | None = Field(None, description="kept weights; rule before")
+
+    @model_validator(mode="after")
+    def _own_settings(self) -> Self:
+        needed = {"step": {"value"}, "reaches": {"value"}, "before": {"value", "of", "gap"}}.get(
+            self.rule, set()
+        )
+        own = {name for name in ("value", "of", "gap") if getattr(self, name) is not None}
+        if own != needed:
+            raise ValueError(f"rule {self.rule!r} needs {sorted(needed)}, has {sorted(own)}")
+        return self
+
+
+class Arm(Strict):
+    """How a student is taught."""
+
+    schedule: Literal["labels", "one_shot", "in_turn", "intervals", "equal_split", "share_split"]
+    tau: Annotated[float, Field(ge=0)] | None = Field(
+        None, description="temperature of the teacher; 0: its most likely class"
+    )
+    each: Positive | None = Field(None, description="student steps with a checkpoint: in_turn, intervals")
+    checkpoints: Annotated[list[Checkpoint], Field(min_length=1)] | None = Field(
+        None, description="those before the last one: intervals"
+    )
+    kappa: Annotated[float, Field(gt=0, le=1)] | None = Field(
+        None, description="share of the teacher's steps: share_split"
+    )
+
+    @model_validator(mode="after")
+    def _own_settings(self) -> Self:
+        needed = {"in_turn": {"each"}, "intervals": {"each", "checkpoints"}, "share_split": {"kappa"}}
+        expected = needed.get(self.schedule, set()) | ({"tau"} if self.schedule != "labels" else set())
+        own = {name for name in ("tau", "each", "checkpoints", "kappa") if getattr(self, name) is not None}
+        if own != expected:
+            raise ValueError(f"schedule {self.schedule!r} needs {sorted(expected)}, has {sorted(own)}")
+        return self
+
+
+class Answers(LabelsEntry):
+    """What a teacher's checkpoints answer to the strings that its students read."""
+
+    d: Annotated[int, Field(ge=2, le=1000)]
+    k: Annotated[int, Field(ge=1, le=32)]
+    depth: Annotated[int, Field(ge=1, le=5)]
+    strings: Positive = Field(description="held-out strings")
+    stream: Annotated[str, Field(description="that of the run which learns from it")]
+    replicas: Annotated[int, Field(ge=0)]
+    side: Positive = Field(description="students of each arm that train side by side in a replica")
+    steps: Positive
+    batch: Positive
+    correlated: Positive = Field(description="strings on which correlations are estimated")
+    arms: dict[Name, Arm] = Field(min_length=1)
+
+
+Dataset = HeldOut | Answers
+
+
+class Parity(GridRunEntry):
+    """Models that learn a parity: teachers, from labels, or students, from the dataset that names their arms."""
+
+    role: Literal["teacher", "student"]
+    side: Positive = Field(
+        description="models that train side by side in a replica; of a student, for each arm"
+    )
+    warmup: Annotated[int, Field(ge=0)] = Field(description="steps in which the rate rises to its peak")
+    snapshots_every: Annotated[int, Field(ge=0, description="steps between kept weights; 0: only the last")]
+    width: Positive = Field(description="hidden units of an MLP; channels of a Transformer")
+    layers: Positive | None = Field(None, description="of a Transformer")
+    heads: Positive | None = Field(None, description="of a Transformer")
+    head_width: Positive | None = Field(None, description="channels of a head")
+    average: bool | None = Field(None, description="heads of full width, averaged, in place of concatenated")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        shape = (self.layers, self.heads, self.head_width, self.average)
+        mlp = self.model == "distillation/mlp"
+        if mlp != all(value is None for value in shape) or (not mlp and None in shape):
+            raise ValueError(
+                "a Transformer has layers, heads, head_width and average; an MLP has none of them"
+            )
+        if self.warmup >= self.steps:
+            raise ValueError(f"warmup {self.warmup} must be less than the steps, {self.steps}")
+        if self.snapshots_every and self.steps % self.snapshots_every:
+            raise ValueError(
+                f"steps {self.steps} must be a multiple of snapshots_every, {self.snapshots_every}"
+            )
+        return self
+
+
+Run = Parity
+
+
+# --- the theory of sparse parity ---
+
+Odd = Annotated[int, Field(ge=5, description="coordinates, an odd number")]
+
+
+def _odd(values: list[int]) -> list[int]:
+    if any(value % 2 == 0 for value in values) or values != sorted(set(values)):
+        raise ValueError(f"{values}: expected odd numbers, ascending")
+    return values
+
+
+Coordinates = Annotated[list[Odd], Field(min_length=2), AfterValidator(_odd)]
+Batches = Annotated[
+    list[Annotated[int, Field(ge=2, le=1 << 26)]], Field(min_length=2, description="samples, ascending")
+]
+Even = Annotated[int, Field(ge=2, multiple_of=2)]
+Support = Annotated[int, Field(ge=2, le=10, multiple_of=2, description="coordinates of the support, k")]
+
+
+class Majority(TheoryEntry):
+    """Fourier coefficients of the majority."""
+
+    module: Literal["majority"]
+    coordinates: Coordinates = Field(description="all inputs of which are gone through")
+    pairs: Odd = Field(description="largest d all k of which are gone through")
+    most: Odd = Field(description="largest d of closed forms")
+    draws: Positive = Field(description="random neurons of each kind")
+
+
+class Stages(TheoryEntry):
+    """Both stages of training, on all inputs."""
+
+    module: Literal["stages"]
+    d: Annotated[int, Field(ge=7, le=15)]
+    k: Support
+    m: Even = Field(description="neurons")
+    widths: list[Even] = Field(min_length=2, description="neurons from the aligned start")
+    wide: Even = Field(description="neurons from the printed start")
+    wide_second: Even = Field(description="neurons of teachers that go through stage two")
+    batches: Batches
+    replicas: Annotated[int, Field(ge=2)]
+    steps: Positive = Field(description="of stage two")
+    rate: Annotated[float, Field(gt=0, description="learning rate of stage two")]
+
+
+class Complexity(TheoryEntry):
+    """Numbers of samples and of steps."""
+
+    module: Literal["complexity"]
+    k: Support
+    coordinates: Coordinates = Field(description="of formulas")
+    small: Annotated[int, Field(ge=7, le=13, description="d, all inputs of which are gone through")]
+    m_student: Even = Field(description="neurons")
+    m_teacher: Even = Field(description="neurons")
+    replicas: Annotated[int, Field(ge=2)]
+    half: Probability = Field(description="share of neurons at which the predicted batch is tried")
+
+
+class Definitions(TheoryEntry):
+    """Definitions that are printed wrongly."""
+
+    module: Literal["definitions"]
+    depths: list[Annotated[int, Field(ge=1, le=4)]] = Field(min_length=1, description="of trees of parities")
+    longest: Annotated[int, Field(ge=5, le=60, description="tokens of a sentence")]
+    levels: Annotated[int, Field(ge=3, le=9, description="of random trees")]
+    draws: Positive = Field(description="random trees")
+
+
+class Batched(Strict):
+    """Numbers of coordinates, and how often the smallest batch is doubled for each."""
+
+    coordinates: Coordinates
+    doublings: list[Annotated[int, Field(ge=1, le=20)]]
+
+    @model_validator(mode="after")
+    def _pairs(self) -> Self:
+        if len(self.doublings) != len(self.coordinates):
+            raise ValueError(
+                f"{len(self.doublings)} doublings for {len(self.coordinates)} numbers of coordinates"
+            )
+        return self
+
+
+class Recovery(Strict):
+    """Theorem 23, stage one: how many samples a student needs to see the support."""
+
+    k: Support
+    m_student: Even = Field(description="neurons")
+    m_teacher: Even = Field(description="neurons of teachers")
+    replicas: Annotated[int, Field(ge=2)]
+    share: Probability = Field(description="of neurons that have to show the support")
+    least: Annotated[int, Field(ge=2, description="smallest batch; others double it")]
+    aligned: Batched
+    iid: Batched
+    labels: Batched
+
+
+class Correlations(Strict):
+    """Lemma 64, from both starts."""
+
+    d: Odd
+    k: Support
+    widths: list[Even] = Field(min_length=2, description="neurons")
+    replicas: Annotated[int, Field(ge=2)]
+
+
+class Weights(Strict):
+    """Lemma 63 and Claim 8: weights after a step on a batch."""
+
+    d: Odd
+    k: Support
+    m: Even = Field(description="neurons")
+    batches: Batches
+    replicas: Annotated[int, Field(ge=2)]
+
+
+class SecondStage(Strict):
+    """Lemma 65: stage two on top of weights from the whole population."""
+
+    sizes: list[Annotated[list[int], Field(min_length=3, max_length=3)]] = Field(
+        min_length=1, description="d, k and m"
+    )
+    replicas: Annotated[int, Field(ge=2)]
+    steps: Positive
+    every: Positive = Field(description="steps between measurements")
+    rate: Annotated[float, Field(gt=0, description="learning rate")]
+    held_out: Positive = Field(description="inputs for the loss, and as many for accuracy")
+
+
+class EndToEnd(Strict):
+    """Theorem 23, both stages of a student."""
+
+    d: Odd
+    sizes: list[Annotated[list[int], Field(min_length=2, max_length=2)]] = Field(
+        min_length=1, description="k, and the student's m"
+    )
+    m_teacher: Even = Field(description="neurons of teachers")
+    batches: Batches
+    replicas: Annotated[int, Field(ge=2)]
+    teacher_steps: Positive = Field(description="of a teacher's stage two")
+    steps: Positive = Field(description="of a student's stage two")
+    every: Positive = Field(description="steps between measurements")
+    rate: Annotated[float, Field(gt=0, description="learning rate of stage two")]
+    held_out: Positive = Field(description="inputs for the loss, and as many for accuracy")
+
+
+class TwoStages(ExperimentEntry):
+    """The theory of sparse parity, simulated."""
+
+    module: Literal["two_stages"]
+    recovery: Recovery
+    correlations: Correlations
+    weights: Weights
+    second_stage: SecondStage
+    end_to_end: EndToEnd
+    delta: Annotated[float, Field(gt=0, lt=1, description="probability that bounds may fail with")]
+
+
+class Other(ExperimentEntry):
+    """Trained models, compared."""
+
+    module: Literal["acceleration", "curriculum", "trees", "transformers"]
+
+    correlated: Annotated[
+        int, Field(ge=0, description="strings on which correlations are estimated; 0: none are")
+    ]
+    others: Annotated[int, Field(ge=0, description="monomials of degrees 2 and 3 outside the support")]
+
+
+Theory = Annotated[Majority | Stages | Complexity | Definitions, Field(discriminator="module")]
+Experiment = Annotated[TwoStages | Other, Field(discriminator="module")]
+
+
+class Analysis(Strict):
+    """Settings that all experiments share."""
+
+    confidence: Annotated[float, Field(gt=0.5, lt=1)]
+    resamples: Annotated[int, Field(ge=100)]
+    risen: Probability = Field(description="accuracy that counts as having learned a parity (t90)")
+
+
+class Claims(Strict):
+    """How tables become verdicts."""
+
+    fewest: Positive = Field(description="models from which a verdict may follow")
