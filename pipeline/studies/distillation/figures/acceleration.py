@@ -60,6 +60,4 @@ def widths(context: Results) -> Figure:
     )
     low, high = data.select(low=pl.col("shown").min(), high=pl.col("shown").max()).row(0)
     said = f"Steps to an accuracy of 0.9, {low} to {high}."
-    return chart.properties(
-        width=420, height=240, title=title, description=said
-    ), data
+    return chart.properties(width=420, height=240, title=title, description=said), data
