@@ -58,7 +58,7 @@ def test_networks_start_as_linear_layers_do_and_do_not_depend_on_their_number() 
 @pytest.mark.parametrize("average", [False, True])
 @pytest.mark.parametrize("last", [False, True])
 def test_transformers_against_plain_loops(average: bool, last: bool) -> None:
-    spec = transformer.Spec(2, 2, 3, 6, 8, 2, 2, 8 if average else 4, average, last)
+    spec = transformer.Spec(2, 2, 3, 6, 8, 2, 2, 8 if average else 4, average, 0.02, last)
     params = drawn(transformer, spec)
     ids = torch.randint(2, (2, 2, 3, 5))
     logits, recorded = transformer.forward(spec, params, EMPTY, ids, record=["blocks.1.attn.pattern"])
@@ -88,7 +88,7 @@ def test_transformers_against_plain_loops(average: bool, last: bool) -> None:
 
 
 def test_later_tokens_do_not_matter_and_bad_requests_are_refused() -> None:
-    spec = transformer.Spec(1, 2, 2, 6, 8, 2, 2, 4, False, False)
+    spec = transformer.Spec(1, 2, 2, 6, 8, 2, 2, 4, False, 0.02, False)
     params = drawn(transformer, spec, 1)
     ids = torch.randint(2, (1, 1, 4, 6))
     other = ids.clone()
@@ -102,7 +102,7 @@ def test_later_tokens_do_not_matter_and_bad_requests_are_refused() -> None:
 
 
 def test_transformers_start_as_gpt_2_does() -> None:
-    spec = transformer.Spec(1, 2, 2, 20, 64, 2, 8, 8, False, True)
+    spec = transformer.Spec(1, 2, 2, 20, 64, 2, 8, 8, False, 0.02, True)
     found = transformer.initial(spec, np.random.default_rng(0))
     assert found["blocks.0.mlp.W_in"].std() == pytest.approx(0.02, rel=0.05)
     assert found["blocks.0.mlp.W_out"].std() == pytest.approx(0.01, rel=0.05)

@@ -2,8 +2,8 @@
 
 Tokens and learned positions are embedded; blocks normalise before attention and before the MLP (4 times the width,
 GELU by tanh), a last normalisation follows, and logits are read without a bias, at the last position or at all. Weights
-start from N(0, 0.02^2), those that end a block from N(0, 0.02^2 / (2 layers)), biases from 0. Heads have ``head_width``
-channels; their outputs are concatenated or, with ``average``, averaged.
+start from N(0, s^2), those that end a block from N(0, s^2 / (2 layers)), biases from 0; GPT-2 has s = 0.02.
+Heads have ``head_width`` channels; their outputs are concatenated or, with ``average``, averaged.
 
 Parameters, without the replica axis and behind an axis S (D = width, c = heads x head_width, V = inputs, O = outputs):
 
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
 LN_EPS = 1e-5
-START = 0.02  # standard deviation of weights before training
 
 
 @dataclass(frozen=True)
 class Spec:
-    """The shape of a model; ``last``: logits are those behind the last token alone."""
+    """The shape of a model. ``start``: standard deviation of its weights before training; ``last``: logits are those
+    behind the last token alone."""
 
     side: int
     inputs: int
@@ -52,6 +52,7 @@ class Spec:
     heads: int
     head_width: int
     average: bool
+    start: float
     last: bool
 
 
@@ -86,7 +87,7 @@ def _one(spec: Spec, rng: np.random.Generator) -> dict[str, np.ndarray]:
         kind = name.rsplit(".", 1)[1]
         if kind.startswith("W") or kind == "P":
             ends = kind in ("W_O", "W_out")
-            found[name] = rng.normal(0.0, START / math.sqrt(2 * spec.layers) if ends else START, shape)
+            found[name] = rng.normal(0.0, spec.start / (math.sqrt(2 * spec.layers) if ends else 1), shape)
         else:
             found[name] = np.full(shape, float(kind == "w"))
     return found
@@ -129,16 +130,17 @@ def forward(
             scores = q @ k.transpose(-1, -2) / math.sqrt(spec.head_width)
             pattern = scores.masked_fill(ahead, -math.inf).softmax(-1)
             recorded[f"{at}.attn.pattern"] = pattern.view(R, S, B, spec.heads, T, T)
-            mixed = pattern @ v
-        else:
-            parts = [part.reshape(N * B, *part.shape[2:]) for part in (q, k, v)]
-            mixed = F.scaled_dot_product_attention(*parts, is_causal=True).view(v.shape)  # type: ignore[misc, arg-type]
+        ending = (
+            spec.last and layer == spec.layers - 1
+        )  # behind its keys and values only the last token is read
+        if ending:
+            q, x = q[..., -1:, :], x.view(N, B, T, D)[:, :, -1]
+        parts = [part.reshape(N * B, *part.shape[2:]) for part in (q, k, v)]
+        mixed = F.scaled_dot_product_attention(*parts, is_causal=not ending).view(q.shape)  # type: ignore[misc, arg-type]
         mixed = mixed.mean(2) if spec.average else mixed.transpose(2, 3)
-        x = x + _affine(mixed.reshape(N, B * T, -1), own, f"{at}.attn", "O")
+        x = x + _affine(mixed.reshape(N, x.shape[1], -1), own, f"{at}.attn", "O")
         inner = F.gelu(_affine(_norm(own, f"{at}.ln2", x), own, f"{at}.mlp", "in"), approximate="tanh")
         x = x + _affine(inner, own, f"{at}.mlp", "out")
-    if spec.last:
-        x = x.view(N, B, T, D)[:, :, -1]
     logits = _norm(own, "ln", x) @ own["head.W"]
     return logits.view(R, S, B, *([] if spec.last else [T]), spec.outputs), recorded
 

@@ -117,14 +117,17 @@ class Parity(GridRunEntry):
     heads: Positive | None = Field(None, description="of a Transformer")
     head_width: Positive | None = Field(None, description="channels of a head")
     average: bool | None = Field(None, description="heads of full width, averaged, in place of concatenated")
+    start: Annotated[float, Field(gt=0)] | None = Field(
+        None, description="standard deviation of a Transformer's weights before training"
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        shape = (self.layers, self.heads, self.head_width, self.average)
+        shape = (self.layers, self.heads, self.head_width, self.average, self.start)
         mlp = self.model == "distillation/mlp"
         if mlp != all(value is None for value in shape) or (not mlp and None in shape):
             raise ValueError(
-                "a Transformer has layers, heads, head_width and average; an MLP has none of them"
+                "a Transformer has layers, heads, head_width, average and start; an MLP has none of them"
             )
         if self.warmup >= self.steps:
             raise ValueError(f"warmup {self.warmup} must be less than the steps, {self.steps}")

@@ -57,7 +57,7 @@ def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[st
         spec = {
             "side": len(names), "inputs": 2, "outputs": parity.classes(depth), "t_max": d, "width": entry.width,
             "layers": entry.layers, "heads": entry.heads, "head_width": entry.head_width, "average": entry.average,
-            "last": True,
+            "start": entry.start, "last": True,
         }  # fmt: skip
     header = Header.grid(entry, seed, spec, settings)
     every = entry.snapshots_every
