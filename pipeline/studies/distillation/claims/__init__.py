@@ -22,7 +22,7 @@ STATEMENTS = (
         "15": "Larger models learn earlier.",
         "16": "Small Transformers learn a parity from a checkpoint that correlates with single signs alone.",
         "17": "A Transformer's answer correlates with single signs in its transition, and not at the end.",
-        "18": "It is not the softness of a teacher's answers that helps: small temperatures do as well as its top class.",
+        "18": "It is not soft answers that help: small temperatures do as well as a teacher's top class.",
         "19": "Hierarchical parity is learned feature by feature, and two checkpoints teach more than one.",
     }
     | two_stages.STATEMENTS
