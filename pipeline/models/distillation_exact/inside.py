@@ -130,29 +130,75 @@ def likelihood(name: str, root: int, evidence_NxTxA: Array, lengths_N: NDArray[n
 
 def _total(name: str, root: int, leaf_NxTxA: Tensor, lengths_N: Tensor) -> Tensor:
     """Return (N,) the inside probability of the root over each whole sentence."""
-    known = pcfg.grammar(name)
-    N, T, A = leaf_NxTxA.shape
-    first = F.pad(leaf_NxTxA, (0, 0, 0, 1))
-    bands = {symbol: Band(1, first[..., a : a + 1]) for a, symbol in enumerate(pcfg.SYMBOLS[-1])}
-    for symbols in reversed(pcfg.SYMBOLS[max(BANDED, pcfg.depth(root)) : -1]):
-        made: dict[tuple[int, ...], Band] = {(symbol,): band for symbol, band in bands.items()}
-        bands = bands | {symbol: _band(known, symbol, made) for symbol in symbols}
+    chart = Chart(name, leaf_NxTxA, pcfg.depth(root))
+    return chart.through(chart.start(), root).gather(1, lengths_N[:, None])[:, 0]
 
-    def through(reached: Tensor, symbol: int) -> Tensor:
-        """Return (N, T + 1): behind ``symbol``, from the positions that were reached before it."""
-        if symbol in bands:
-            return _shifted(reached, bands[symbol])
+
+class Chart:
+    """Inside probabilities of evidence (N, T, A), for what can be reached from which position."""
+
+    def __init__(self, name: str, leaf_NxTxA: Tensor, depth: int) -> None:
+        self.grammar = pcfg.grammar(name)
+        self.leaf = leaf_NxTxA
+        first = F.pad(leaf_NxTxA, (0, 0, 0, 1))
+        self.bands = {symbol: Band(1, first[..., a : a + 1]) for a, symbol in enumerate(pcfg.SYMBOLS[-1])}
+        for symbols in reversed(pcfg.SYMBOLS[max(BANDED, depth) : -1]):
+            made: dict[tuple[int, ...], Band] = {(symbol,): band for symbol, band in self.bands.items()}
+            self.bands |= {symbol: _band(self.grammar, symbol, made) for symbol in symbols}
+
+    def start(self) -> Tensor:
+        """Return (N, T + 1): 1 before the first token."""
+        found = self.leaf.new_zeros(self.leaf.shape[0], self.leaf.shape[1] + 1)
+        found[:, 0] = 1
+        return found
+
+    def through(self, reached: Tensor, symbol: int) -> Tensor:
+        """Return (N, T + 1): what is reached behind ``symbol`` from the positions reached before it."""
+        if symbol in self.bands:
+            return _shifted(reached, self.bands[symbol])
         parts = []
-        for side in known.rules[symbol]:
+        for side in self.grammar.rules[symbol]:
             part = reached
             for child in side:
-                part = through(part, child)
+                part = self.through(part, child)
             parts.append(part)
-        return torch.stack(parts).sum(0) * known.probability(symbol)
+        return torch.stack(parts).sum(0) * self.grammar.probability(symbol)
 
-    start = torch.zeros(N, T + 1, dtype=leaf_NxTxA.dtype)
-    start[:, 0] = 1
-    return through(start, root).gather(1, lengths_N[:, None])[:, 0]
+    def ends(self, root: int, level: int) -> Tensor:
+        """Return (N, T, A): the weight of all derivations from ``root``, whatever comes behind, in which the span of a
+        symbol of ``level`` ends at the position, for each terminal that may stand there whatever the evidence is.
+
+        Positions reached before each symbol are added up over everything that may stand to its left, level by level.
+        """
+        before = {root: self.start()}
+        for place in range(pcfg.depth(root), pcfg.DEPTH):
+            below: dict[int, Tensor] = {}
+            for symbol, reached in before.items():
+                for side in self.grammar.rules[symbol]:
+                    part = reached * self.grammar.probability(symbol)
+                    for i, child in enumerate(side):
+                        # Down to the level all children count, below it only the last one.
+                        if i == len(side) - 1 or pcfg.DEPTH + 1 - place > level:
+                            below[child] = below[child] + part if child in below else part
+                        if i < len(side) - 1:
+                            part = self.through(part, child)
+            before = below
+        none = torch.zeros_like(self.start())
+        return torch.stack([before.get(terminal, none)[:, :-1] for terminal in pcfg.SYMBOLS[-1]], -1)
+
+
+def following(name: str, root: int, tokens_NxT: NDArray[np.uint8], level: int) -> Array:
+    """Return (N, T, A) the distribution of each token given those before it, and given that it is the last one of the
+    span of a symbol of ``level``: what the best next-token predictor says where L^(level) asks (equation 4.98).
+
+    NaN where no such span can end. What is shown behind a sentence's end is PAD.
+    """
+    seen = np.eye(pcfg.TERMINALS)[np.minimum(tokens_NxT, pcfg.TERMINALS - 1)] * (tokens_NxT < pcfg.TERMINALS)[..., None]
+    with torch.no_grad():
+        chart = Chart(name, torch.from_numpy(seen * pcfg.TERMINALS), pcfg.depth(root))  # mean 1, see above
+        found = chart.ends(root, level).numpy()
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return found / found.sum(-1, keepdims=True)
 
 
 def _band(known: pcfg.Grammar, symbol: int, made: dict[tuple[int, ...], Band]) -> Band:
@@ -232,11 +278,12 @@ def window(place_N: NDArray[np.int64], n: int, lengths_N: NDArray[np.int64], wid
 
 def distances(
     name: str, root: int, tokens_NxT: NDArray[np.uint8], lengths_N: NDArray[np.int64], place_N: NDArray[np.int64],
-    n: int, rate: float,
+    n: int, rate: float, hide_masked: bool = False,
 ) -> tuple[Array, Array]:  # fmt: skip
     """Return (N,) and (N,): L_robust and L_close of the best predictor at one position of each sentence, total variation
     (equations 4.94, 4.95): how far its prediction is, with that token masked alone, from the one with all of n-gram(i)
-    masked, and from the one with nothing but n-gram(i) to see. It was made for masks of ``rate``, as a model is."""
+    masked, and from the one with nothing but n-gram(i) to see. It expects masks of ``rate``, so that it trusts no token
+    fully unless ``hide_masked``."""
     N, T = tokens_NxT.shape
     rows = np.arange(N)
     near = window(place_N, n, lengths_N, T)
@@ -245,7 +292,8 @@ def distances(
     found = []
     for hidden in (alone, near, (inside & ~near) | alone):
         shown = np.where(hidden, pcfg.MASK, tokens_NxT).astype(np.uint8)
-        found.append(best(name, root, shown, lengths_N, rate)[rows, place_N])
+        kind = np.where(hidden, pcfg.MASKED, pcfg.NONE)
+        found.append(best(name, root, shown, lengths_N, rate, kind, hide_masked)[rows, place_N])
     return total_variation(found[0], found[1]), total_variation(found[0], found[2])
 
 
