@@ -74,8 +74,13 @@ LISTING = {
 WITHOUT = {"cfg3b_pdcode": ("cfg3b", 9, (2, 1))}
 NAMES = (*LISTING, *WITHOUT)
 
-# Rules of a symbol, least and most (section 4.2.8.3).
+# Rules of a symbol, least and most; and the 25 %, 50 %, 75 % and 95 % percentiles of lengths (section 4.2.8.3).
 DEGREES = {"cfg3b": (2, 2), "cfg3i": (2, 2), "cfg3h": (2, 3), "cfg3g": (3, 3), "cfg3f": (3, 4)}
+QUANTILES = (0.25, 0.5, 0.75, 0.95)
+PERCENTILES = {
+    "cfg3b": (251, 278, 308, 342), "cfg3i": (276, 307, 340, 386), "cfg3h": (202, 238, 270, 300),
+    "cfg3g": (212, 258, 294, 341), "cfg3f": (191, 247, 302, 364),
+}  # fmt: skip
 
 
 def depth(symbol: int) -> int:
