@@ -15,18 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeline.errors import SandglassError
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-
-def check(d: int, k: int, depth: int) -> None:
-    """Raise SandglassError if the parities of a tree do not fit into a string."""
-    if need(k, depth) > d:
-        raise SandglassError(
-            f"a tree of depth {depth} has {2**depth - 1} parities of {k} signs, {need(k, depth)} in all; a string has {d}"
-        )
 
 
 def need(k: int, depth: int) -> int:
@@ -44,7 +34,7 @@ def classes(depth: int) -> int:
 
 
 def sample(rng: np.random.Generator, shape: tuple[int, ...], d: int) -> NDArray[np.uint8]:
-    """Return bits (*shape, d), fair and independent; what is drawn for the first rows does not depend on their number."""
+    """Return bits (*shape, d), fair and independent; those of the first rows do not depend on how many follow."""
     packed = rng.integers(0, 256, (*shape, -(-d // 8)), np.uint8)
     return np.unpackbits(packed, axis=-1)[..., :d]
 

@@ -29,17 +29,23 @@ class Strings(pa.DataFrameModel):
     student: pl.String = pa.Field(nullable=True, description="its arm and its number among those of that arm")
     batch: pl.Int32 = pa.Field(nullable=True, ge=1, description="strings of a step")
     tau: pl.Float64 = pa.Field(nullable=True, ge=0, description="temperature; 0: most likely classes")
-    teacher: pl.Int32 = pa.Field(nullable=True, ge=0, description="number of the model that answers; null: labels")
+    teacher: pl.Int32 = pa.Field(
+        nullable=True, ge=0, description="number of the model that answers; null: labels"
+    )
     schedule: pl.List = pa.Field(
         dtype_kwargs={"inner": pl.Struct({"checkpoint": pl.Int32, "start": pl.Int32, "end": pl.Int32})},
         nullable=True,
         description="teacher steps of the checkpoints in turn, with the student steps [start, end) of each",
     )
     hard: pl.List = pa.Field(
-        dtype_kwargs={"inner": pl.UInt8}, nullable=True, description="classes answered, string by string, step by step"
+        dtype_kwargs={"inner": pl.UInt8},
+        nullable=True,
+        description="classes answered, string by string, step by step",
     )
     soft: pl.List = pa.Field(
-        dtype_kwargs={"inner": pl.Float32}, nullable=True, description="probabilities answered, class by class"
+        dtype_kwargs={"inner": pl.Float32},
+        nullable=True,
+        description="probabilities answered, class by class",
     )
 
     class Config:

@@ -1,8 +1,8 @@
 """MLPs with one hidden layer of ReLUs (Liu 2024, section 4.2.7.1): z = W_2 relu(W_1 x + b_1) + b_2.
 
 A model of this module is S of them side by side, of one shape, which never meet: small ones cost hardly more together
-than one alone. Parameters, without the replica axis: ``W_1`` (S, d, m), ``b_1`` (S, m), ``W_2`` (S, m, O), ``b_2`` (S, O).
-They start as PyTorch's linear layers do, uniform within 1/sqrt(inputs).
+than one alone. Parameters, without the replica axis (K = outputs): ``W_1`` (S, d, m), ``b_1`` (S, m), ``W_2``
+(S, m, K), ``b_2`` (S, K). They start as PyTorch's linear layers do, uniform within 1/sqrt(inputs).
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ Ensemble = checkpoints.Ensemble[Spec]
 
 def shapes(spec: Spec) -> dict[str, tuple[int, ...]]:
     """Return the name and shape of every trained parameter."""
-    S, d, m, O = spec.side, spec.inputs, spec.width, spec.outputs
-    return {"W_1": (S, d, m), "b_1": (S, m), "W_2": (S, m, O), "b_2": (S, O)}
+    S, d, m, K = spec.side, spec.inputs, spec.width, spec.outputs
+    return {"W_1": (S, d, m), "b_1": (S, m), "W_2": (S, m, K), "b_2": (S, K)}
 
 
 def initial(spec: Spec, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """Return the weights before training; those of the first models do not depend on how many follow."""
-    S, d, m, O = spec.side, spec.inputs, spec.width, spec.outputs
-    sizes = [d * m, m, m * O, O]
+    S, d, m, K = spec.side, spec.inputs, spec.width, spec.outputs
+    sizes = [d * m, m, m * K, K]
     drawn = rng.uniform(-1, 1, (S, sum(sizes)))
     bounds = [math.sqrt(d), math.sqrt(d), math.sqrt(m), math.sqrt(m)]
     ends = [sum(sizes[: i + 1]) for i in range(4)]
@@ -57,7 +57,11 @@ def initial(spec: Spec, rng: np.random.Generator) -> dict[str, np.ndarray]:
 
 
 def forward(
-    spec: Spec, params: dict[str, Tensor], table: Tensor, x: Float[Tensor, "R S B d"], record: Collection[str] = ()
+    spec: Spec,
+    params: dict[str, Tensor],
+    table: Tensor,
+    x: Float[Tensor, "R S B d"],
+    record: Collection[str] = (),
 ) -> tuple[Float[Tensor, "R S B O"], dict[str, Tensor]]:
     """Return logits; an axis of 1 in ``x`` in place of R or S gives all models the same input.
 

@@ -1,8 +1,8 @@
 """Causal Transformers of GPT-2's shape (Liu 2024, sections 4.2.7.2 and 4.2.9), S of them side by side in each replica.
 
-Tokens and learned positions are embedded; blocks normalise before attention and before the MLP (4 times the width, GELU
-by tanh), a last normalisation follows, and logits are read without a bias, at the last position or at all. Weights start
-from N(0, 0.02^2), those that end a block from N(0, 0.02^2 / (2 layers)), biases from 0. Heads have ``head_width``
+Tokens and learned positions are embedded; blocks normalise before attention and before the MLP (4 times the width,
+GELU by tanh), a last normalisation follows, and logits are read without a bias, at the last position or at all. Weights
+start from N(0, 0.02^2), those that end a block from N(0, 0.02^2 / (2 layers)), biases from 0. Heads have ``head_width``
 channels; their outputs are concatenated or, with ``average``, averaged.
 
 Parameters, without the replica axis and behind an axis S (D = width, c = heads x head_width, V = inputs, O = outputs):
@@ -83,7 +83,7 @@ def initial(spec: Spec, rng: np.random.Generator) -> dict[str, np.ndarray]:
 def _one(spec: Spec, rng: np.random.Generator) -> dict[str, np.ndarray]:
     found = {}
     for name, (_, *shape) in shapes(spec).items():
-        module, kind = name.rsplit(".", 1)
+        kind = name.rsplit(".", 1)[1]
         if kind.startswith("W") or kind == "P":
             ends = kind in ("W_O", "W_out")
             found[name] = rng.normal(0.0, START / math.sqrt(2 * spec.layers) if ends else START, shape)
@@ -111,7 +111,9 @@ def forward(
     R, S = params["head.W"].shape[:2]
     B, T = ids.shape[-2:]
     if spec.t_max < T:
-        raise SandglassError(f"an input of {T} tokens is longer than the {spec.t_max} positions of this model")
+        raise SandglassError(
+            f"an input of {T} tokens is longer than the {spec.t_max} positions of this model"
+        )
     own = {name: value.flatten(0, 1) for name, value in params.items()}
     N, D = R * S, spec.width
     flat = ids.expand(R, S, B, T).reshape(N, B * T)

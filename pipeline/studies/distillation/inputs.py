@@ -8,27 +8,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.errors import SandglassError
+from pipeline.languages import parity
 
 
-def encode(entry: dict[str, Any], *strings: str) -> NDArray[np.int64]:
-    """Return (B, T) what the model of a run reads for strings of numbers, separated by spaces.
+def encode(entry: dict[str, Any], *strings: str) -> NDArray[Any]:
+    """Return (1, B, d) what the models of a run read for strings of signs such as ``+-+``: signs for an MLP, ids for a
+    Transformer; the first axis is that of the models side by side, which all read the same.
 
-    Raises SandglassError for anything else.
+    Raises SandglassError for another letter, or strings of several lengths.
 
-    >>> encode({}, "1 2 3").tolist()
-    [[1, 2, 3]]
+    >>> encode({"model": "distillation/mlp"}, "+-").tolist()
+    [[[1.0, -1.0]]]
     """
-    try:
-        return np.array([[int(word) for word in text.split()] for text in strings], np.int64)
-    except ValueError:
-        shown = ", ".join(map(repr, strings[:3]))
-        raise SandglassError(f"cannot encode {shown}: expected numbers, as many in each string") from None
+    if bad := sorted({letter for text in strings for letter in text} - {"+", "-"}):
+        raise SandglassError(f"symbol {bad[0]!r} is not in the alphabet: +, -")
+    if len({len(text) for text in strings}) > 1:
+        raise SandglassError("inputs have different lengths")
+    bits = np.array([[int(letter == "-") for letter in text] for text in strings], np.uint8)
+    return (parity.signs(bits) if entry["model"] == "distillation/mlp" else bits.astype(np.int64))[None]
 
 
 def labels(entry: dict[str, Any], outputs: int) -> list[str]:
-    """Return what each output stands for.
+    """Return what each output stands for: of two, the sign of the product; else leaves of the tree.
 
     >>> labels({}, 2)
-    ['0', '1']
+    ['+', '-']
     """
-    return [str(number) for number in range(outputs)]
+    return ["+", "-"] if outputs == 2 else [f"leaf {number}" for number in range(outputs)]

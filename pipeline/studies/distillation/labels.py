@@ -1,4 +1,4 @@
-"""What a teacher's checkpoints answer to the strings that its students will read (Liu 2024, sections 4.2.1 and 4.2.8.1).
+"""What a teacher's checkpoints answer to the strings that its students will read (Liu 2024, sections 4.2.1, 4.2.8.1).
 
 A student's strings are a pure function of its stream and step, so they are drawn here as its training draws them, and
 answered in large batches: once for each checkpoint of its schedule, not once for each step.
@@ -6,7 +6,6 @@ answered in large batches: once for each checkpoint of its schedule, not once fo
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +31,10 @@ __all__ = ["SCHEMA", "answer"]
 BLOCK = 1024  # steps that are answered at once
 NUMBERS = 2**25  # hidden values that are held at once
 
-Interval = tuple[int, int, int]  # teacher step of a checkpoint, first student step and the one behind the last
+PARTS = ("checkpoint", "start", "end")
+Interval = tuple[
+    int, int, int
+]  # teacher step of a checkpoint, first student step and the one behind the last
 
 
 def answer(
@@ -64,9 +66,13 @@ class Teachers:
         bits: NDArray[np.uint8], labels: NDArray[np.int64], seed: int,
     ) -> None:  # fmt: skip
         if "spec" not in header:
-            raise SandglassError(f"teacher {entry.teacher} has no models at this scale, and its students have {entry.replicas}")
+            raise SandglassError(
+                f"teacher {entry.teacher} has no models at this scale, and its students have {entry.replicas}"
+            )
         if header["spec"]["inputs"] != entry.d and header["entry"]["model"] == "distillation/mlp":
-            raise SandglassError(f"teacher {entry.teacher} reads {header['spec']['inputs']} signs, its students read {entry.d}")
+            raise SandglassError(
+                f"teacher {entry.teacher} reads {header['spec']['inputs']} signs, its students read {entry.d}"
+            )
         self.module = importlib.import_module("pipeline.models." + header["entry"]["model"].replace("/", "."))
         self.spec = self.module.Spec(**header["spec"] | {"side": 1})
         self.side = header["spec"]["side"]
@@ -75,11 +81,16 @@ class Teachers:
         kept = sorted({int(name.split(".")[0][4:]) for name in arrays if name.startswith("step")})
         self.kept = [step for step in kept if step < self.last] + [self.last]
         self.weights = {
-            step: {n: arrays[n if step == self.last else f"step{step}.{n}"] for n in names} for step in self.kept
+            step: {n: arrays[n if step == self.last else f"step{step}.{n}"] for n in names}
+            for step in self.kept
         }
         self.number = len(header["lr"]) * self.side
         self.entry, self.bits, self.labels = entry, bits, labels
-        self.settings = {"d": entry.d, "batch": entry.batch, "reads": header["entry"]["model"] == "distillation/mlp" and "signs" or "ids"}
+        self.settings = {
+            "d": entry.d,
+            "batch": entry.batch,
+            "reads": "signs" if header["entry"]["model"] == "distillation/mlp" else "ids",
+        }
         rng = stream(seed, entry.study, "correlations", entry.d)
         self.sample = parity.sample(rng, (entry.correlated,), entry.d)
         self._accuracies: dict[int, NDArray[np.float64]] = {}
@@ -92,7 +103,9 @@ class Teachers:
             name: torch.from_numpy(np.ascontiguousarray(array[replica : replica + 1, own : own + 1]))
             for name, array in self.weights[step].items()
         }
-        size = max(1, NUMBERS // (self.spec.width * (1 if self.settings["reads"] == "signs" else 8 * self.entry.d)))
+        size = max(
+            1, NUMBERS // (self.spec.width * (1 if self.settings["reads"] == "signs" else 8 * self.entry.d))
+        )
         found = []
         for start in range(0, len(bits), size):
             x = torch.from_numpy(objective.encoded(bits[start : start + size], self.settings))
@@ -109,8 +122,11 @@ class Teachers:
     def separations(self, number: int) -> NDArray[np.float64]:
         """Return SEP_1 of the first class after each kept step (section 4.2.2.1)."""
         if number not in self._separations:
-            p = [self.logits(number, step, self.sample).softmax(-1)[:, 0].double().numpy() for step in self.kept]
-            places = [(place,) for place in range(self.entry.d)]
+            p = [
+                self.logits(number, step, self.sample).softmax(-1)[:, 0].double().numpy()
+                for step in self.kept
+            ]
+            places: list[tuple[int, ...]] = [(place,) for place in range(self.entry.d)]
             found = parity.correlations(np.stack(p), self.sample, places)
             inside = parity.need(self.entry.k, self.entry.depth)
             self._separations[number] = parity.separation(found[:, :inside], found[:, inside:])
@@ -120,7 +136,9 @@ class Teachers:
         """Return the kept step that a rule chooses, of this model; the last if no step is as the rule wants it."""
         if wanted.rule == "step":
             if wanted.value not in self.kept:
-                raise SandglassError(f"teacher {self.entry.teacher} kept no weights after {wanted.value:g} steps")
+                raise SandglassError(
+                    f"teacher {self.entry.teacher} kept no weights after {wanted.value:g} steps"
+                )
             return int(wanted.value)
         if wanted.rule in ("correlation", "between"):
             found = self.separations(number)
@@ -203,7 +221,7 @@ def _students(entry: Answers, seed: int, teachers: Teachers) -> Iterator[dict[st
                         "part": "student", "d": entry.d, "k": entry.k, "depth": entry.depth, "row": len(rows),
                         "replica": replica, "student": f"{name}.{own}", "batch": entry.batch,
                         "tau": None if labels else arm.tau, "teacher": None if labels else number,
-                        "schedule": None if labels else [dict(zip(("checkpoint", "start", "end"), part, strict=True)) for part in plans[-1]],
+                        "schedule": None if labels else [dict(zip(PARTS, part, strict=True)) for part in plans[-1]],
                         "hard": [], "soft": [],
                     }
                 )  # fmt: skip

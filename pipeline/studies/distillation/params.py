@@ -64,7 +64,9 @@ class Arm(Strict):
         needed = {"in_turn": {"each"}, "intervals": {"each", "checkpoints"}, "share_split": {"kappa"}}
         own = {name for name in ("each", "checkpoints", "kappa") if getattr(self, name)}
         if own != needed.get(self.schedule, set()):
-            raise ValueError(f"schedule {self.schedule!r} needs {sorted(needed.get(self.schedule, set()))}, has {sorted(own)}")
+            raise ValueError(
+                f"schedule {self.schedule!r} needs {sorted(needed.get(self.schedule, set()))}, has {sorted(own)}"
+            )
         return self
 
 
@@ -91,7 +93,9 @@ class Parity(GridRunEntry):
     """Models that learn a parity: teachers, from labels, or students, from the dataset that names their arms."""
 
     role: Literal["teacher", "student"]
-    side: Positive = Field(description="models that train side by side in a replica; of a student, for each arm")
+    side: Positive = Field(
+        description="models that train side by side in a replica; of a student, for each arm"
+    )
     warmup: Annotated[int, Field(ge=0)] = Field(description="steps in which the rate rises to its peak")
     snapshots_every: Annotated[int, Field(ge=0, description="steps between kept weights; 0: only the last")]
     width: Positive = Field(description="hidden units of an MLP; channels of a Transformer")
@@ -105,11 +109,15 @@ class Parity(GridRunEntry):
         shape = (self.layers, self.heads, self.head_width, self.average)
         mlp = self.model == "distillation/mlp"
         if mlp != all(value is None for value in shape) or (not mlp and None in shape):
-            raise ValueError("a Transformer has layers, heads, head_width and average; an MLP has none of them")
+            raise ValueError(
+                "a Transformer has layers, heads, head_width and average; an MLP has none of them"
+            )
         if self.warmup >= self.steps:
             raise ValueError(f"warmup {self.warmup} must be less than the steps, {self.steps}")
         if self.snapshots_every and self.steps % self.snapshots_every:
-            raise ValueError(f"steps {self.steps} must be a multiple of snapshots_every, {self.snapshots_every}")
+            raise ValueError(
+                f"steps {self.steps} must be a multiple of snapshots_every, {self.snapshots_every}"
+            )
         return self
 
 
@@ -129,7 +137,9 @@ Theory = Trees
 class Experiment(ExperimentEntry):
     """What an experiment compares."""
 
-    correlated: Annotated[int, Field(ge=0, description="strings on which correlations are estimated; 0: none are")]
+    correlated: Annotated[
+        int, Field(ge=0, description="strings on which correlations are estimated; 0: none are")
+    ]
     others: Annotated[int, Field(ge=0, description="monomials of degrees 2 and 3 outside the support")]
 
 

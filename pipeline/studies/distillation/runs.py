@@ -27,18 +27,32 @@ def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[st
     """
     held, told = frame.filter(part="held"), frame.filter(part="student")
     d, k, depth = (int(held[name][0]) for name in ("d", "k", "depth"))
-    data = {"held.bits": np.array(held["bits"].to_list(), np.uint8), "held.labels": held["label"].to_numpy().astype(np.int64)}
+    data: dict[str, Any] = {
+        "held.bits": np.array(held["bits"].to_list(), np.uint8),
+        "held.labels": held["label"].to_numpy().astype(np.int64),
+    }
     if (entry.role == "student") != bool(told.height):
-        raise SandglassError(f"a {entry.role} cannot learn from dataset {entry.dataset}: it has {told.height} students")
+        raise SandglassError(
+            f"a {entry.role} cannot learn from dataset {entry.dataset}: it has {told.height} students"
+        )
     if entry.role == "teacher":
-        names, rows = [f"label.{own}" for own in range(entry.side)], {"hard": [-1] * entry.side, "soft": [-1] * entry.side}
+        names, rows = (
+            [f"label.{own}" for own in range(entry.side)],
+            {"hard": [-1] * entry.side, "soft": [-1] * entry.side},
+        )
     else:
         names, rows = _answers(entry, told, data)
     mlp = entry.model == "distillation/mlp"
     settings = {
-        "d": d, "k": k, "depth": depth, "reads": "signs" if mlp else "ids", "students": names, "batch": entry.batch, **rows,
+        "d": d, "k": k, "depth": depth, "reads": "signs" if mlp else "ids", "students": names,
+        "batch": entry.batch, **rows,
     }  # fmt: skip
-    spec = {"side": len(names), "inputs": d, "width": entry.width, "outputs": parity.classes(depth)}
+    spec: dict[str, Any] = {
+        "side": len(names),
+        "inputs": d,
+        "width": entry.width,
+        "outputs": parity.classes(depth),
+    }
     if not mlp:
         spec = {
             "side": len(names), "inputs": 2, "outputs": parity.classes(depth), "t_max": d, "width": entry.width,
@@ -48,7 +62,11 @@ def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[st
     header = Header.grid(entry, seed, spec, settings)
     every = entry.snapshots_every
     kept = list(range(0, entry.steps, every)) if every else []
-    return replace(header, corpus=list(header.streams or []), snapshots=kept), data, np.zeros((1, 1), np.float32)
+    return (
+        replace(header, corpus=list(header.streams or []), snapshots=kept),
+        data,
+        np.zeros((1, 1), np.float32),
+    )
 
 
 def _answers(entry: Run, told: pl.DataFrame, data: dict[str, Any]) -> tuple[list[str], dict[str, list[int]]]:
@@ -57,7 +75,11 @@ def _answers(entry: Run, told: pl.DataFrame, data: dict[str, Any]) -> tuple[list
     names = first["student"].to_list()
     expected = {"replicas": entry.replicas, "batch": entry.batch, "side": entry.side}
     arms = len({name.split(".")[0] for name in names})
-    there = {"replicas": told["replica"].n_unique(), "batch": int(told["batch"][0]), "side": len(names) // arms}
+    there = {
+        "replicas": told["replica"].n_unique(),
+        "batch": int(told["batch"][0]),
+        "side": len(names) // arms,
+    }
     rows: dict[str, list[int]] = {}
     for kind in ("hard", "soft"):
         listening = [name for name, value in zip(names, first[kind], strict=True) if value is not None]
@@ -76,5 +98,7 @@ def _answers(entry: Run, told: pl.DataFrame, data: dict[str, Any]) -> tuple[list
     expected["steps"] = entry.steps
     for name, value in there.items():
         if expected[name] != value:
-            raise SandglassError(f"dataset {entry.dataset} answers {name} {value}; the run has {expected[name]}")
+            raise SandglassError(
+                f"dataset {entry.dataset} answers {name} {value}; the run has {expected[name]}"
+            )
     return names, rows

@@ -2,7 +2,7 @@
 
 A model of the run is several side by side, here called students: student s of replica r reads strings of its own.
 Either its targets are the labels, or a teacher's most likely classes (tau to 0), or a teacher's probabilities at a
-temperature: never a mixture (equations 4.90 and 4.91; the divergence from soft targets is minimised as a cross-entropy).
+temperature: never a mixture (equations 4.90, 4.91; the divergence from soft targets is minimised as a cross-entropy).
 
 Settings: ``d``, ``k``, ``depth`` of the task (`pipeline.languages.parity`); ``reads``, ``signs`` or ``ids`` (bits);
 ``students``, their names; ``hard`` and ``soft``, for each student its row in the answers, or -1.

@@ -1,1 +1,1 @@
-"""Analyses of the study, a module for each experiment."""
+"""The experiments of the study, a module each."""

@@ -1,34 +1,34 @@
-"""The claims of the study."""
+"""The claims of the distillation study (chapter section 6; Liu 2024, section 4.2)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import polars as pl
 
-from pipeline.kit import evidence, verdicts
+from pipeline.kit import verdicts
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Condition, Gate
-from pipeline.studies.distillation.names import CONSTRUCTION, LABELS
+from pipeline.studies.distillation.claims import parities, transformers, trees
 
-# Each claim as a reader of the source would say it.
-STATEMENTS = {"1": "One layer is enough to count."}
+# Each claim as a reader of the thesis would say it; numbers are the chapter's.
+STATEMENTS = {
+    "8": "A small student that is taught progressively learns a parity as fast as its large teacher.",
+    "9": "When the teacher has learned, students of its checkpoints have too, and students of labels or of its last "
+    "checkpoint have not.",
+    "10": "One checkpoint in the middle of the teacher's transition is enough; one before or behind it is not.",
+    "11": "A student first matches the checkpoint in the transition, and passes it once it learns from the last one.",
+    "12": "In its transition a teacher's answer correlates with few signs that matter, and no longer at the end.",
+    "13": "At the slower rate it correlates with the single signs that matter.",
+    "14": "At the higher rate it correlates with products of two or three of them.",
+    "15": "Larger models learn earlier.",
+    "16": "Small Transformers learn a parity from a checkpoint that correlates with single signs, and from no other.",
+    "17": "A Transformer's answer correlates with single signs in its transition, and not at the end.",
+    "18": "It is not the softness of a teacher's answers that helps: small temperatures do as well as its top class.",
+    "19": "Hierarchical parity is learned feature by feature, and two checkpoints teach more than one.",
+}
+PARTS = (parities, transformers, trees)
 
 
 def judge(context: Results) -> pl.DataFrame:
     """Return the claims table (`schemas.claims.Claims`) from the tables and theory rows of the study."""
-    return verdicts.table(_counting(context), STATEMENTS, context.study, context.scale, context.params_hash)
-
-
-def _counting(context: Results) -> Iterator[Gate]:
-    """Yield the gates of claim 1: one layer is enough to count; by construction, and trained."""
-    errors, missing = evidence.failures(context.theory(), CONSTRUCTION)
-    predicate = "the construction makes no error"
-    none = (Condition("value", "<=", 0.0),)
-    yield Gate("1", "construction", predicate, "the source, its section", none, errors, missing)
-    least = context.settings.least_accuracy
-    for run, label in LABELS.items():
-        found, missing = evidence.one_row(context.table("accuracy"), f"{run} has no models", run=run)
-        enough = (Condition("value", ">=", least),)
-        predicate = f"accuracy is at least {least}"
-        yield Gate("1", label, predicate, "the source, its section", enough, found, missing)
+    gates = [gate for part in PARTS for gate in part.gates(context)]
+    gates.sort(key=lambda gate: int(gate.claim))
+    return verdicts.table(gates, STATEMENTS, context.study, context.scale, context.params_hash)

@@ -34,7 +34,7 @@ def _checks(depth: int) -> Iterator[dict[str, Any]]:
     counts = np.bincount(labels, minlength=2**depth)
     size = f"depth {depth}, {len(bits)} strings"
     statement = "All classes are equally frequent: largest count minus smallest"
-    yield row(f"classes-{depth}", statement, size, np.ptp(counts), "<=", 0)
+    yield row(f"classes-{depth}", statement, size, float(np.ptp(counts)), "<=", 0)
     if depth == 1:
         return
     right = 1 - parity.node_products(bits, SIGNS, depth)

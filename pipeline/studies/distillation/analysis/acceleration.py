@@ -1,0 +1,73 @@
+"""E1: students that learn from labels, from the last checkpoint or from all in turn (Liu 2024, section 4.2.2, R1)."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from pipeline.kit import stats
+from pipeline.kit.inputs import Inputs
+from pipeline.kit.streams import one_thread
+from pipeline.studies.distillation.measures import lessons
+from pipeline.studies.distillation.names import NARROW, SWEEP, TEACHER, WIDE
+
+DONE = 0.99  # accuracy of a teacher at whose step its students are compared (chapter section 6, C9)
+
+
+def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
+    """Return mean accuracies of all arms over training, models one by one, and how the arms compare."""
+    known = context.runs()
+    with one_thread():
+        courses = {run: lessons.courses(context, run) for run in known}
+        everything = pl.concat(courses.values())
+        models = lessons.models(context, everything)
+        rows = []
+        done = _first(courses.get(TEACHER), DONE)
+        if done:
+            for name, run in (("narrow", NARROW), ("wide", WIDE)):
+                if run in courses:
+                    rows += _compared(context, name, courses[run], models.filter(run=run), models, done)
+        rows += _sizes(context, models)
+    contrasts = pl.DataFrame(rows, infer_schema_length=None) if rows else None
+    found = {"arms": lessons.averages(context, everything), "models": models, "contrasts": contrasts}
+    return {name: table for name, table in found.items() if table is not None}
+
+
+def _first(course: pl.DataFrame | None, accuracy: float) -> dict[int, int]:
+    """Return the step at which each teacher first has ``accuracy``, of those that ever do."""
+    if course is None:
+        return {}
+    reached = course.filter(pl.col("accuracy") >= accuracy).group_by("model").agg(pl.col("step").min())
+    return dict(sorted(reached.iter_rows()))
+
+
+def _compared(
+    context: Inputs, name: str, course: pl.DataFrame, own: pl.DataFrame, models: pl.DataFrame, done: dict[int, int]
+) -> list[dict[str, object]]:  # fmt: skip
+    steps = course["step"].unique().sort().to_list()
+    there = {model: min((s for s in steps if s >= step), default=steps[-1]) for model, step in done.items()}
+    values = {arm: lessons.at(course, there, arm) for arm in course["arm"].unique(maintain_order=True)}
+    rows = []
+    for arm, accuracies in values.items():
+        rows += lessons.contrast(context, f"{name} {arm}", stats.mean, accuracies)
+    for other in ("ce", "os"):
+        rows += lessons.contrast(
+            context, f"{name} prog - {other}", stats.mean_difference, values["prog"], values[other]
+        )
+    late = own.filter(arm="prog")["t90"]
+    base = models.filter(run=TEACHER)["t90"]
+    horizon = float(own["horizon"].max())  # type: ignore[arg-type]
+    rows += lessons.contrast(
+        context, f"{name} delay", stats.median_ratio, late.fill_null(2 * horizon).to_numpy().astype(float),
+        base.fill_null(2 * horizon).to_numpy().astype(float),
+    )  # fmt: skip
+    return rows
+
+
+def _sizes(context: Inputs, models: pl.DataFrame) -> list[dict[str, object]]:
+    """Return the rank correlation of width with the step at which a model has learned, censored at the horizon."""
+    own = models.filter(pl.col("run").is_in([*SWEEP, TEACHER]))
+    if not own.height:
+        return []
+    late = own["t90"].fill_null(own["horizon"]).to_numpy().astype(float)
+    widths = own["width"].to_numpy().astype(float)
+    return lessons.contrast(context, "width and t90", stats.spearman, widths, late, paired=True)

@@ -1,0 +1,56 @@
+"""E6: hierarchical parity, where one checkpoint may not be enough (Liu 2024, section 4.2.7.3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from pipeline.kit import stats
+from pipeline.kit.inputs import Inputs
+from pipeline.kit.streams import one_thread
+from pipeline.studies.distillation.measures import curriculum, lessons
+from pipeline.studies.distillation.names import PAIRS, SINGLES, TAUGHT, TREE_STUDENTS, TREE_TEACHER
+
+
+def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
+    """Return correlations with the parities on the way to class 0, checkpoints, courses and comparisons."""
+    answers = context.dataset(TAUGHT)
+    task = lessons.task(answers)
+    with one_thread():
+        _, summary = curriculum.tables(context, TREE_TEACHER, task)
+        teachers = lessons.courses(context, TREE_TEACHER)
+        students = lessons.courses(context, TREE_STUDENTS)
+        chosen = lessons.checkpoints(answers, teachers)
+        values = lessons.finals(students)
+        rows: list[dict[str, Any]] = []
+        for arm, own in values.items():
+            rows += lessons.contrast(context, f"tree {arm}", stats.mean, own)
+        # The best is the arm with the largest mean: chosen on the same models, so each pair has a row of its own above.
+        pair, single = (max(arms, key=lambda arm: float(values[arm].mean())) for arms in (PAIRS, SINGLES))
+        rows += lessons.contrast(
+            context, "tree best pair - best single", stats.mean_difference, values[pair], values[single]
+        )
+        rows += lessons.contrast(context, "tree best pair", stats.mean, values[pair])
+        rows += _peaks(context, teachers, summary)
+    return {
+        "separation": summary,
+        "chosen": chosen,
+        "arms": lessons.averages(context, pl.concat([teachers, students])),
+        "models": lessons.models(context, pl.concat([teachers, students])),
+        "contrasts": pl.DataFrame(rows, infer_schema_length=None),
+    }
+
+
+def _peaks(context: Inputs, teachers: pl.DataFrame, summary: pl.DataFrame) -> list[dict[str, Any]]:
+    """Return at how many different kept steps the parities separate most, over teachers."""
+    counts = []
+    for model in sorted(teachers["model"].unique()):
+        own = summary.filter(model=model)
+        steps = {
+            own.filter(feature=name).sort("separation", descending=True)["step"][0]
+            for name in own["feature"].unique(maintain_order=True)
+        }
+        counts.append(len(steps))
+    return lessons.contrast(context, "tree peaks", stats.median, np.array(counts, float))

@@ -1,0 +1,36 @@
+"""Claims 16 and 17: Transformers on sparse parity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pipeline.kit.results import Results
+from pipeline.kit.verdicts import Gate, Published
+from pipeline.studies.distillation.claims.common import SECTION, at_least, at_most, contrast
+
+START, APPENDIX = SECTION.format("4.2.2, Figure 4.4"), SECTION.format("4.2.7.2, Figures 4.15 and 4.16")
+
+
+def gates(context: Results) -> Iterator[Gate]:
+    """Yield the gates."""
+    for arm, told in (("ce", "labels"), ("os", "the last checkpoint")):
+        yield Gate(
+            "16", f"students of {told}", "median final accuracy is at most 0.55", START, at_most(0.55),
+            *contrast(context, f"attending {arm}"), Published(0.5),
+        )  # fmt: skip
+    yield Gate(
+        "16", "largest correlation", "share of students of that checkpoint that reach 0.95 is at least one half",
+        APPENDIX, at_least(0.5), *contrast(context, "attending peak, learned"),
+    )  # fmt: skip
+    yield Gate(
+        "16", "between the peaks", "median final accuracy of students of that checkpoint is at most 0.55", APPENDIX,
+        at_most(0.55), *contrast(context, "attending between"),
+    )  # fmt: skip
+    yield Gate(
+        "17", "largest", "median over teachers of the largest SEP of degree 1 is at least 5", APPENDIX, at_least(5.0),
+        *contrast(context, "attention peak"),
+    )  # fmt: skip
+    yield Gate(
+        "17", "at the end", "median SEP of degree 1 is at most 2", APPENDIX, at_most(2.0),
+        *contrast(context, "attention final"),
+    )  # fmt: skip

@@ -1,0 +1,35 @@
+"""Claim 19: hierarchical parity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pipeline.kit import evidence
+from pipeline.kit.results import Results
+from pipeline.kit.verdicts import Condition, Gate
+from pipeline.studies.distillation.claims.common import SECTION, above, at_least, contrast
+from pipeline.studies.distillation.names import BRANCHES
+from schemas.claims import OWN
+
+SOURCE = SECTION.format("4.2.7.3, Figures 4.18 to 4.22")
+
+
+def gates(context: Results) -> Iterator[Gate]:
+    """Yield the gates."""
+    found, missing = evidence.failures(context.theory(), BRANCHES)
+    yield Gate(
+        "19", "classes", "checks of the classes and branches of the tree that do not hold: number", SOURCE,
+        (Condition("value", "<=", 0.0),), found, missing, kind=OWN,
+    )  # fmt: skip
+    yield Gate(
+        "19", "two checkpoints", "mean final accuracy of students of the best pair is at least 0.95", SOURCE,
+        at_least(0.95), *contrast(context, "tree best pair"),
+    )  # fmt: skip
+    yield Gate(
+        "19", "two against one", "mean final accuracy of the best pair minus that of the best single one is above 0",
+        SOURCE, above(0.0), *contrast(context, "tree best pair - best single"),
+    )  # fmt: skip
+    yield Gate(
+        "19", "one after another", "median number of different steps at which the three parities separate most is at "
+        "least 2", SOURCE, at_least(2.0), *contrast(context, "tree peaks"),
+    )  # fmt: skip

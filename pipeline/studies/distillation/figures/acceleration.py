@@ -1,0 +1,65 @@
+"""Figures 4.4 (left) and 4.10: acceleration of small students, and how width decides when a model learns."""
+
+from __future__ import annotations
+
+import altair as alt
+import polars as pl
+
+from pipeline.kit import charts
+from pipeline.kit.charts import Figure, empty
+from pipeline.kit.results import Results
+from pipeline.studies.distillation.figures.common import courses
+from pipeline.studies.distillation.names import NARROW, SWEEP, TEACHER, WIDE
+
+
+def acceleration(context: Results) -> Figure:
+    """Accuracy while the teacher and its students train, mean over models with its interval. The students see no label
+    but in one arm; their teacher's curve is drawn beside them."""
+    title = "Progressive distillation keeps up with the teacher"
+    table = context.table("arms")
+    panels = []
+    for run in (NARROW, WIDE):
+        own = table.filter(pl.col("run").is_in([TEACHER, run]))
+        if run not in own["run"]:
+            continue
+        width = own.filter(run=run)["width"][0]
+        panels.append(courses(own, f"students of width {width}", 0.5))
+    if not panels:
+        return empty(title, "no student was trained at this scale")
+    teacher = table.filter(run=TEACHER)["width"]
+    best = table.filter(pl.col("run") == NARROW, pl.col("step") == pl.col("step").max())
+    said = "; ".join(f"{row['arm']} {row['value']:.2f}" for row in best.iter_rows(named=True))
+    chart = alt.hconcat(*panels).properties(
+        title=f"Students of a teacher of width {teacher[0]} on sparse parity",
+        description=f"Accuracy over steps. The narrowest students end at: {said}.",
+    )
+    return chart, table.filter(pl.col("run").is_in([TEACHER, NARROW, WIDE]))
+
+
+def widths(context: Results) -> Figure:
+    """The step at which models of several widths have an accuracy of 0.9, trained on labels alone; a point for each
+    model, hollow where it has not learned until its last step."""
+    title = "Wider models learn a parity earlier"
+    data = context.table("models").filter(pl.col("run").is_in([*SWEEP, TEACHER])).with_columns(
+        shown=pl.col("t90").fill_null(pl.col("horizon")),
+        learned=pl.when(pl.col("t90").is_null()).then(pl.lit("not until its last step")).otherwise(pl.lit("learned")),
+    )  # fmt: skip
+    if not data.height:
+        return empty(title, "nothing was trained at this scale")
+    words, colours = ["learned", "not until its last step"], [charts.BLUE, charts.VERMILLION]
+    domain = alt.Scale(domain=words, range=colours)
+    shapes = alt.Scale(domain=words, range=["circle", "triangle-up"])
+    ticks = alt.Axis(format="~s", values=sorted(data["width"].unique()))
+    chart = alt.Chart(data).mark_point(size=70, filled=False, strokeWidth=2)
+    chart = chart.encode(
+        x=alt.X("width:Q", title="hidden units", scale=alt.Scale(type="log"), axis=ticks),
+        y=alt.Y("shown:Q", title="steps to an accuracy of 0.9", axis=alt.Axis(format="~s")),
+        color=alt.Color("learned:N", title=None, scale=domain, legend=alt.Legend(orient="top")),
+        shape=alt.Shape("learned:N", title=None, scale=shapes, legend=alt.Legend(orient="top")),
+        tooltip=["width:Q", "model:Q", "t90:Q", alt.Tooltip("final:Q", format=".3f")],
+    )
+    low, high = data.select(low=pl.col("shown").min(), high=pl.col("shown").max()).row(0)
+    said = f"Steps to an accuracy of 0.9, {low} to {high}."
+    return chart.properties(
+        width=420, height=240, title="When a model of a given width learns", description=said
+    ), data

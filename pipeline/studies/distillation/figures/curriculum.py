@@ -1,0 +1,108 @@
+"""Figures 4.5, 4.11, 4.12 and 4.17: what a teacher's checkpoints correlate with, and what they teach."""
+
+from __future__ import annotations
+
+import altair as alt
+import polars as pl
+
+from pipeline.kit import charts
+from pipeline.kit.charts import Figure, empty
+from pipeline.kit.results import Results
+from pipeline.studies.distillation.figures.common import DEGREES, courses, kinds, percent
+from pipeline.studies.distillation.names import CHECKED, TEACHER
+
+TEMPERATURES = ("middle", "cool", "mild", "hot")
+
+
+def curriculum(context: Results) -> Figure:
+    """One teacher: its accuracy, how far its answer correlates with each sign, and how far monomials of each degree
+    separate from others (SEP); rules mark the three checkpoints that students learned from."""
+    title = "What a teacher knows of single signs while it learns"
+    single = context.table("correlations").filter(run=TEACHER, model=0)
+    if not single.height:
+        return empty(title, "no teacher was trained at this scale")
+    summary = context.table("separation").filter(run=TEACHER, model=0)
+    arms = context.table("arms").filter(run=TEACHER)
+    chosen = context.table("chosen").filter(
+        pl.col("arm").is_in(["before", "middle", "behind"]), teacher=0, order=0, model=0
+    )
+    chosen = chosen.with_columns(
+        mark=pl.col("arm").replace_strict({"before": "1", "middle": "2", "behind": "3"})
+    )
+    x = alt.X("step:Q", title=None, axis=alt.Axis(tickCount=6, format="~s"))
+    marks = alt.Chart(chosen).encode(x=alt.X("teacher_step:Q", title=None))
+    rules = marks.mark_rule(color=charts.GREY, strokeDash=[4, 3])
+    numbers = marks.mark_text(dy=-6, baseline="bottom", fontSize=13).encode(text="mark:N", y=alt.value(0))
+    accuracy = (
+        alt.Chart(arms).mark_line(color=charts.BLACK).encode(x=x, y=alt.Y("value:Q", **percent("accuracy")))
+    )
+    places = single.with_columns(
+        kind=pl.when(pl.col("feature") == "rest")
+        .then(pl.lit("other signs"))
+        .otherwise(pl.lit("signs that matter"))
+    ).sort("kind", descending=False)
+    names = ["signs that matter", "other signs"]
+    colour = alt.Color(
+        "kind:N", title=None, scale=alt.Scale(domain=names, range=[charts.BLUE, charts.GREY]),
+        legend=alt.Legend(orient="top", symbolType="stroke", symbolStrokeWidth=3, symbolOpacity=1),
+    )  # fmt: skip
+    lines = (
+        alt.Chart(places)
+        .mark_line(strokeWidth=1.5, opacity=0.7)
+        .encode(x=x, y=alt.Y("correlation:Q", title="correlation"), color=colour, detail="place:N")
+    )
+    degrees = summary.with_columns(
+        label=pl.col("degree").cast(pl.Int64).replace_strict(DEGREES, return_dtype=pl.String)
+    )
+    labels = list(DEGREES.values())
+    separated = (
+        alt.Chart(degrees)
+        .mark_line(strokeWidth=2)
+        .encode(
+            x=alt.X("step:Q", title="steps of the teacher's training", axis=alt.Axis(tickCount=6, format="~s")),
+            y=alt.Y("separation:Q", title="SEP"),
+            **kinds("label", labels, "product of"),
+        )
+    )  # fmt: skip
+    panels = [
+        alt.layer(layer, rules, *([numbers] if top else []), width=520, height=130)
+        for top, layer in ((True, accuracy), (False, lines), (False, separated))
+    ]
+    best = summary.sort("separation", descending=True).row(0, named=True)
+    chart = (
+        alt.vconcat(*panels)
+        .resolve_scale(color="independent", strokeDash="independent")
+        .properties(
+            title=title,
+            description="Largest SEP {separation:.1f}, of products of {degree}, at step {step}.".format(
+                **best
+            ),
+        )
+    )
+    return chart, summary
+
+
+def checkpoints(context: Results) -> Figure:
+    """Accuracy of students that learn from one checkpoint first, and from the last one then; mean over models with its
+    interval."""
+    return _courses(context, ["before", "middle", "behind"], "Which checkpoint teaches")
+
+
+def temperatures(context: Results) -> Figure:
+    """The same of the checkpoint in the transition, at several temperatures of the teacher."""
+    return _courses(context, list(TEMPERATURES), "The teacher's temperature")
+
+
+def _courses(context: Results, arms: list[str], title: str) -> Figure:
+    table = context.table("arms").filter(pl.col("run").is_in(CHECKED), pl.col("arm").is_in(arms))
+    if not table.height:
+        return empty(title, "no student was trained at this scale")
+    panels = []
+    for run in CHECKED:
+        own = table.filter(run=run)
+        panels.append(courses(own, f"students of width {own['width'][0]}", 0.5, columns=1))
+    ends = table.filter(pl.col("step") == pl.col("step").max().over("run"))
+    said = "; ".join(
+        f"width {row['width']}, {row['arm']}: {row['value']:.2f}" for row in ends.iter_rows(named=True)
+    )
+    return alt.hconcat(*panels).properties(title=title, description=f"Accuracy at the end: {said}."), table

@@ -1,0 +1,123 @@
+"""Which monomials of the input a model's answer correlates with after each kept step (Liu 2024, section 4.2.2.1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import torch
+from numpy.typing import NDArray
+
+from pipeline.kit.inputs import Inputs
+from pipeline.kit.streams import stream
+from pipeline.languages import parity
+from pipeline.models.distillation import mlp, transformer
+
+NUMBERS = 2**25  # hidden values that are held at once
+DEGREES = (1, 2, 3)
+
+Task = tuple[int, int, int]  # d, k, depth
+
+
+class Kept:
+    """The weights of a run after each kept step, and what its models answer then."""
+
+    def __init__(self, context: Inputs, run: str) -> None:
+        loaded = context.model(run)
+        self.entry = context.run_header(run)["entry"]
+        self.module: Any = mlp if self.entry["model"].endswith("mlp") else transformer
+        self.spec, self.params = loaded.spec, loaded.params
+        names = list(self.module.shapes(self.spec))
+        steps = {name.split(".")[0] for name in self.params if name.startswith("step")}
+        self.steps = [*sorted(int(name[4:]) for name in steps), self.entry["steps"]]
+        self.names = names
+
+    def weights(self, step: int) -> dict[str, torch.Tensor]:
+        """Return the weights of all models after a kept step."""
+        prefix = "" if step == self.entry["steps"] else f"step{step}."
+        return {name: self.params[prefix + name] for name in self.names}
+
+    def probabilities(self, step: int, bits: NDArray[np.uint8]) -> NDArray[np.float64]:
+        """Return p (models, n, classes) on strings (n, d); models are numbered replica by replica."""
+        weights = self.weights(step)
+        signs = self.module is mlp
+        per = self.spec.width * (1 if signs else 8 * bits.shape[1]) * self.spec.side * self.entry["replicas"]
+        size = max(1, NUMBERS // per)
+        found = []
+        for start in range(0, len(bits), size):
+            part = bits[start : start + size]
+            x = torch.from_numpy(parity.signs(part) if signs else part.astype(np.int64))
+            logits = self.module.forward(self.spec, weights, torch.zeros(1, 1), x[None, None])[0]
+            found.append(logits.softmax(-1).flatten(0, 1))
+        return torch.cat(found, 1).double().numpy()
+
+
+def features(task: Task) -> dict[str, list[int]]:
+    """Return the places of each parity that matters for class 0, by name: ``support``, or ``T1``, ``T2``, ``T4``."""
+    _, k, depth = task
+    if depth == 1:
+        return {"support": list(range(k))}
+    return {f"T{node}": parity.node_places(node, k) for node in parity.leaf_nodes(0, depth)}
+
+
+def tables(context: Inputs, run: str, task: Task) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return correlations of degree 1 one by one, and for each degree and feature their summary with SEP.
+
+    Off-support monomials of degree 1 are all there are; of higher degrees the experiment's number is drawn once.
+    """
+    d, k, depth = task
+    degrees = [degree for degree in DEGREES if degree <= k]
+    kept = Kept(context, run)
+    bits = parity.sample(
+        stream(context.seed, context.study, "correlations", d), (context.entry.correlated,), d
+    )
+    groups = features(task)
+    everything = sorted(place for places in groups.values() for place in places)
+    rng = stream(context.seed, context.study, "monomials", d, k, depth)
+    others = {r: parity.other_monomials(rng, everything, d, r, context.entry.others) for r in degrees}
+    inside = {
+        (name, r): parity.support_monomials(places, r) for name, places in groups.items() for r in degrees
+    }
+    single: list[dict[str, Any]] = []
+    summary: list[dict[str, Any]] = []
+    for step in kept.steps:
+        p = kept.probabilities(step, bits)[..., 0]
+        off = {r: parity.correlations(p, bits, others[r]) for r in degrees}
+        for (name, r), monomials in inside.items():
+            own = parity.correlations(p, bits, monomials)
+            separations = parity.separation(own, off[r])
+            for model in range(len(p)):
+                summary.append(
+                    {
+                        "run": run, "model": model, "step": step, "degree": r, "feature": name,
+                        "inside": float(np.median(own[model])), "least_inside": float(own[model].min()),
+                        "outside": float(off[r][model].mean()), "outside_q95": float(np.quantile(off[r][model], 0.95)),
+                        "separation": float(separations[model]),
+                    }
+                )  # fmt: skip
+                if r == 1:
+                    single += [
+                        {
+                            "run": run,
+                            "model": model,
+                            "step": step,
+                            "feature": name,
+                            "place": place,
+                            "correlation": float(value),
+                        }
+                        for (place,), value in zip(monomials, own[model], strict=True)
+                    ]
+        single += [
+            {
+                "run": run,
+                "model": model,
+                "step": step,
+                "feature": "rest",
+                "place": place,
+                "correlation": float(value),
+            }
+            for model in range(len(p))
+            for (place,), value in zip(others[1], off[1][model], strict=True)
+        ]
+    return pl.DataFrame(single), pl.DataFrame(summary)

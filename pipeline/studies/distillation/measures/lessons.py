@@ -1,0 +1,135 @@
+"""How far teachers and students are after each step, one by one, and how their arms compare (chapter section 3.9)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from pipeline.kit import stats
+from pipeline.kit.inputs import Inputs
+from pipeline.kit.streams import stream
+
+Floats = NDArray[np.float64]
+
+
+def courses(context: Inputs, run: str) -> pl.DataFrame:
+    """Return a row for each model of a run and point of its curves: ``run``, ``width``, ``heads``, ``arm``, ``model``
+    (its number within the arm), ``step``, ``accuracy``, ``loss``."""
+    entry = context.run_header(run)["entry"]
+    frame = context.curves(run)
+    parts = []
+    for column in frame.columns:
+        what, _, name = column.partition("_")
+        if what != "accuracy" or not name:
+            continue
+        arm, _, own = name.partition(".")
+        parts.append(
+            frame.select(
+                "step",
+                run=pl.lit(run),
+                width=pl.lit(entry["width"], pl.Int32),
+                heads=pl.lit(entry["heads"], pl.Int16),
+                arm=pl.lit(arm),
+                model=pl.col("replica") * entry["side"] + int(own),
+                accuracy=pl.col(column),
+                loss=pl.col(f"loss_{name}"),
+            )
+        )
+    order = ["run", "width", "heads", "arm", "model", "step", "accuracy", "loss"]
+    return pl.concat(parts).select(order).sort("run", "arm", "model", "step", maintain_order=True)
+
+
+def averages(context: Inputs, frame: pl.DataFrame) -> pl.DataFrame:
+    """Return the mean accuracy of each arm after each step, with a bootstrap interval over its models."""
+    keys = ["run", "width", "heads", "arm", "step"]
+    rows: list[dict[str, Any]] = []
+    for group, own in frame.group_by(keys, maintain_order=True):
+        values = own["accuracy"].to_numpy()
+        found = stats.bootstrap(
+            stats.mean, values, rng=stream(context.seed, context.study, "average", *map(str, group)),
+            resamples=context.settings.resamples, confidence=context.settings.confidence,
+        )  # fmt: skip
+        rows.append(dict(zip(keys, group, strict=True)) | _interval(found) | {"n": len(values)})
+    return pl.DataFrame(rows, infer_schema_length=None, schema_overrides={"heads": pl.Int16})
+
+
+def models(context: Inputs, frame: pl.DataFrame) -> pl.DataFrame:
+    """Return a row for each model: ``t90``, the first point at which it has learned (null: not until its last), its
+    ``final`` accuracy, and ``horizon``, its last step."""
+    risen = pl.col("accuracy") >= context.settings.risen
+    return frame.group_by("run", "width", "heads", "arm", "model", maintain_order=True).agg(
+        t90=pl.col("step").filter(risen).min(),
+        final=pl.col("accuracy").last(),
+        horizon=pl.col("step").last(),
+    )
+
+
+def at(frame: pl.DataFrame, steps: dict[int, int], arm: str) -> Floats:
+    """Return the accuracies (models,) of an arm at the steps given for each model's teacher, in the order of models."""
+    own = frame.filter(arm=arm)
+    found = []
+    for model in sorted(own["model"].unique()):
+        teacher = sorted(steps)[model % len(steps)]
+        found.append(own.filter(model=model, step=steps[teacher])["accuracy"].item())
+    return np.array(found, float)
+
+
+def checkpoints(answers: pl.DataFrame, teachers: pl.DataFrame) -> pl.DataFrame:
+    """Return which checkpoint each student learned from before the last: ``arm``, ``model``, ``teacher``, ``order``,
+    ``step`` of the teacher and its ``accuracy`` there (null: before the first point of its curve), ``until``, the
+    student's step at which it ends."""
+    told = answers.filter(pl.col("part") == "student", pl.col("teacher").is_not_null())
+    side = told.group_by("replica").agg(pl.col("student").str.split(".").list.last().cast(pl.Int32).max() + 1)
+    return (
+        told.join(side.rename({"student": "side"}), on="replica")
+        .with_columns(
+            arm=pl.col("student").str.split(".").list.first(),
+            model=pl.col("replica") * pl.col("side") + pl.col("student").str.split(".").list.last().cast(pl.Int32),
+            order=pl.int_ranges(pl.col("schedule").list.len()),
+        )
+        .select("arm", "model", "teacher", "schedule", "order")
+        .explode("schedule", "order")
+        .unnest("schedule")
+        .rename({"checkpoint": "teacher_step", "end": "until"})
+        .drop("start")
+        .join(
+            teachers.select(pl.col("model").alias("teacher"), pl.col("step").alias("teacher_step"), "accuracy"),
+            on=["teacher", "teacher_step"], how="left", maintain_order="left",
+        )
+    )  # fmt: skip
+
+
+def finals(frame: pl.DataFrame) -> dict[str, Floats]:
+    """Return the accuracies (models,) of each arm after the last step of a run."""
+    arms = frame["arm"].unique(maintain_order=True)
+    last = frame.group_by("arm", "model", maintain_order=True).agg(pl.col("accuracy").last())
+    return {arm: last.filter(arm=arm)["accuracy"].to_numpy() for arm in arms}
+
+
+def task(answers: pl.DataFrame) -> tuple[int, int, int]:
+    """Return d, k and depth of a dataset."""
+    d, k, depth = (int(answers[name][0]) for name in ("d", "k", "depth"))
+    return d, k, depth
+
+
+def contrast(
+    context: Inputs, name: str, statistic: stats.Statistic, *samples: Floats, paired: bool = False
+) -> list[dict[str, Any]]:
+    """Return the row of ``statistic`` of the samples, a value for each model, with its bootstrap interval; none where a
+    sample is empty."""
+    if not samples or min(map(len, samples)) == 0:
+        return []
+    found = stats.bootstrap(
+        statistic, *samples, rng=stream(context.seed, context.study, "contrast", name),
+        resamples=context.settings.resamples, confidence=context.settings.confidence, paired=paired,
+    )  # fmt: skip
+    return [{"contrast": name, **_interval(found), "n": min(map(len, samples))}]
+
+
+def _interval(found: stats.Interval) -> dict[str, float | None]:
+    lo, hi = (None if np.isnan(end) else float(end) for end in (found.lo, found.hi))
+    value = None if np.isnan(found.value) else float(found.value)
+    return {"value": value, "lo": lo, "hi": hi}

@@ -1,0 +1,109 @@
+"""MLPs and Transformers side by side, against plain loops; their weights before training."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from pipeline.errors import SandglassError
+from pipeline.models.distillation import mlp, transformer
+
+EMPTY = torch.zeros(1, 1)
+
+
+def drawn(module: Any, spec: Any, replicas: int = 2) -> dict[str, torch.Tensor]:
+    models = [module.initial(spec, np.random.default_rng(seed)) for seed in range(replicas)]
+    noisy = np.random.default_rng(9)
+    return {
+        name: torch.from_numpy(np.stack([m[name] for m in models])).float()
+        + 0.1 * torch.from_numpy(noisy.normal(size=(replicas, *shape))).float()
+        for name, shape in module.shapes(spec).items()
+    }
+
+
+def test_networks_side_by_side_are_what_each_is_alone() -> None:
+    spec = mlp.Spec(side=3, inputs=5, width=7, outputs=4)
+    params = drawn(mlp, spec)
+    x = torch.randn(2, 3, 6, 5)
+    logits, recorded = mlp.forward(spec, params, EMPTY, x)
+    assert logits.shape == (2, 3, 6, 4) and recorded == {}
+    for r in range(2):
+        for s in range(3):
+            own = {name: value[r, s] for name, value in params.items()}
+            plain = (x[r, s] @ own["W_1"] + own["b_1"]).relu() @ own["W_2"] + own["b_2"]
+            torch.testing.assert_close(logits[r, s], plain)
+    shared, _ = mlp.forward(spec, params, EMPTY, x[:1, :1])
+    torch.testing.assert_close(
+        shared[1, 2], mlp.forward(spec, params, EMPTY, x[:1, :1].expand(2, 3, 6, 5))[0][1, 2]
+    )
+    with pytest.raises(SandglassError, match="records nothing"):
+        mlp.forward(spec, params, EMPTY, x, record=["hidden"])
+
+
+def test_networks_start_as_linear_layers_do_and_do_not_depend_on_their_number() -> None:
+    spec = mlp.Spec(side=2, inputs=40, width=500, outputs=2)
+    found = mlp.initial(spec, np.random.default_rng(0))
+    for name, bound in (("W_1", 40**-0.5), ("b_1", 40**-0.5), ("W_2", 500**-0.5), ("b_2", 500**-0.5)):
+        assert np.abs(found[name]).max() <= bound
+    assert found["W_1"].std() == pytest.approx(40**-0.5 / math.sqrt(3), rel=0.02)
+    more = mlp.initial(mlp.Spec(3, 40, 500, 2), np.random.default_rng(0))
+    assert all((more[name][:2] == found[name]).all() for name in found)
+
+
+@pytest.mark.parametrize("average", [False, True])
+@pytest.mark.parametrize("last", [False, True])
+def test_transformers_against_plain_loops(average: bool, last: bool) -> None:
+    spec = transformer.Spec(2, 2, 3, 6, 8, 2, 2, 8 if average else 4, average, last)
+    params = drawn(transformer, spec)
+    ids = torch.randint(2, (2, 2, 3, 5))
+    logits, recorded = transformer.forward(spec, params, EMPTY, ids, record=["blocks.1.attn.pattern"])
+    fused, _ = transformer.forward(spec, params, EMPTY, ids)
+    torch.testing.assert_close(logits, fused, atol=1e-5, rtol=1e-5)
+    r, s, b = 1, 0, 2
+    own = {name: value[r, s] for name, value in params.items()}
+    x = own["embed.W"][ids[r, s, b]] + own["embed.P"][:5]
+    for layer in range(2):
+        at, c = f"blocks.{layer}", spec.head_width
+        seen = F.layer_norm(x, (8,), own[f"{at}.ln1.w"], own[f"{at}.ln1.b"])
+        q, k, v = (seen @ own[f"{at}.attn.W_QKV"] + own[f"{at}.attn.b_QKV"]).chunk(3, -1)
+        heads = []
+        for h in range(2):
+            part = slice(h * c, (h + 1) * c)
+            rows = [(q[i, part] @ k[: i + 1, part].T / c**0.5).softmax(-1) for i in range(5)]
+            heads.append(torch.stack([row @ v[: len(row), part] for row in rows]))
+            if layer == 1:
+                torch.testing.assert_close(recorded["blocks.1.attn.pattern"][r, s, b, h, 3, :4], rows[3])
+        mixed = torch.stack(heads).mean(0) if average else torch.cat(heads, -1)
+        x = x + mixed @ own[f"{at}.attn.W_O"] + own[f"{at}.attn.b_O"]
+        seen = F.layer_norm(x, (8,), own[f"{at}.ln2.w"], own[f"{at}.ln2.b"])
+        inner = F.gelu(seen @ own[f"{at}.mlp.W_in"] + own[f"{at}.mlp.b_in"], approximate="tanh")
+        x = x + inner @ own[f"{at}.mlp.W_out"] + own[f"{at}.mlp.b_out"]
+    plain = F.layer_norm(x, (8,), own["ln.w"], own["ln.b"]) @ own["head.W"]
+    torch.testing.assert_close(logits[r, s, b], plain[-1] if last else plain, atol=1e-5, rtol=1e-5)
+
+
+def test_later_tokens_do_not_matter_and_bad_requests_are_refused() -> None:
+    spec = transformer.Spec(1, 2, 2, 6, 8, 2, 2, 4, False, False)
+    params = drawn(transformer, spec, 1)
+    ids = torch.randint(2, (1, 1, 4, 6))
+    other = ids.clone()
+    other[..., 4:] = 1 - other[..., 4:]
+    first, second = (transformer.forward(spec, params, EMPTY, each)[0][..., :4, :] for each in (ids, other))
+    torch.testing.assert_close(first, second)
+    with pytest.raises(SandglassError, match="longer than the 6 positions"):
+        transformer.forward(spec, params, EMPTY, torch.zeros(1, 1, 1, 7, dtype=torch.long))
+    with pytest.raises(SandglassError, match="cannot record"):
+        transformer.forward(spec, params, EMPTY, ids, record=["blocks.2.attn.pattern"])
+
+
+def test_transformers_start_as_gpt_2_does() -> None:
+    spec = transformer.Spec(1, 2, 2, 20, 64, 2, 8, 8, False, True)
+    found = transformer.initial(spec, np.random.default_rng(0))
+    assert found["blocks.0.mlp.W_in"].std() == pytest.approx(0.02, rel=0.05)
+    assert found["blocks.0.mlp.W_out"].std() == pytest.approx(0.01, rel=0.05)
+    assert (found["ln.w"] == 1).all() and (found["blocks.1.attn.b_QKV"] == 0).all()

@@ -1,0 +1,126 @@
+"""Claims on tables in which every gate holds, and with a number that is none; all of the study at smoke scale."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import polars as pl
+import pytest
+import torch
+from workspace import Workspace
+
+from pipeline.studies.distillation.analysis import transformers
+from pipeline.studies.distillation.claims import PARTS, STATEMENTS
+from pipeline.studies.distillation.measures import lessons
+from pipeline.studies.distillation.names import BRANCHES, WARMER
+from schemas.claims import FAILS, HOLDS, NOT_TESTED
+
+HOLD = {  # the value of each comparison at scale paper
+    **{
+        f"{size} {name}": value
+        for size in ("narrow", "wide")
+        for name, value in {
+            "delay": 1.0, "prog - ce": 0.4, "prog - os": 0.4, "middle": 1.0, "behind": 0.5, "middle - behind": 0.5,
+            "before": 0.5, "distance at the switch": 0.01, "rise after the switch": 0.25, "cool - middle": 0.0,
+            "mild - middle": 0.0, "hot - middle at the switch": -0.2,
+        }.items()
+    },
+    "narrow ce": 0.5, "narrow os": 0.5, "teacher peak": 8.0, "teacher final": 1.0, "teacher inside": 1.0,
+    f"{WARMER[0]} degree": 1.0, "width and t90": -0.95, "attending ce": 0.5, "attending os": 0.5,
+    "attending peak, learned": 1.0, "attending between": 0.5, "attention peak": 9.0, "attention final": 1.0,
+    "tree best pair": 1.0, "tree best pair - best single": 0.2, "tree peaks": 3.0,
+}  # fmt: skip
+
+
+def made() -> dict[str, pl.DataFrame]:
+    """Return tables of ten models at scale paper."""
+    rows = [(name, value, value, value, 10) for name, value in HOLD.items()]
+    chosen = pl.DataFrame({"arm": ["middle"], "order": [0], "teacher": [0], "teacher_step": [5]})
+    correlations = {"model": 0, "step": 5, "feature": ["support", "rest"], "correlation": [0.095, 0.0]}
+    return {
+        "contrasts": pl.DataFrame(rows, schema=["contrast", "value", "lo", "hi", "n"], orient="row"),
+        "chosen": chosen,
+        "correlations": pl.DataFrame(correlations),
+    }
+
+
+def judged(tables: dict[str, pl.DataFrame]) -> dict[str, tuple[float | None, str]]:
+    theory = pl.DataFrame({"theory": [BRANCHES], "check": ["classes-1"], "passed": [True], "measured": [0.0]})
+    context: Any = SimpleNamespace(
+        table=tables.__getitem__, theory=lambda: theory, settings=SimpleNamespace(fewest=3), scale="paper"
+    )
+    every = [gate for part in PARTS for gate in part.gates(context)]
+    assert {gate.claim for gate in every} == set(STATEMENTS)
+    return {f"{g.claim}, {g.gate}": (g.measured and g.measured.value, g.verdict("paper")[0]) for g in every}
+
+
+def test_every_gate_holds_where_everything_does() -> None:
+    assert {gate: told for gate, told in judged(made()).items() if told[1] != HOLDS} == {}
+
+
+@pytest.mark.parametrize("name", HOLD)
+def test_a_comparison_that_is_none_lets_its_gates_fall(name: str) -> None:
+    tables = made()
+    before = judged(tables)
+    for column in ("value", "lo"):
+        spoilt = (
+            pl.when(pl.col("contrast") == name).then(float("nan")).otherwise(pl.col(column)).alias(column)
+        )
+        after = judged(tables | {"contrasts": tables["contrasts"].with_columns(spoilt)})
+        fallen = {gate for gate, told in after.items() if told[1] == FAILS}
+        assert fallen and {gate for gate in before if after[gate] != before[gate]} == fallen
+
+
+def test_a_correlation_that_is_none_lets_its_gate_fall() -> None:
+    tables = made()
+    spoilt = tables["correlations"].with_columns(correlation=float("nan"))
+    found = judged(tables | {"correlations": spoilt})
+    assert found["13, single signs at checkpoint 2"][1] == FAILS
+
+
+def test_too_few_models_give_no_verdict() -> None:
+    tables = made()
+    few = judged(tables | {"contrasts": tables["contrasts"].with_columns(n=2)})
+    told = {gate for gate, (_, verdict) in few.items() if verdict != NOT_TESTED}
+    assert told == {"13, single signs at checkpoint 2", "19, classes"}
+
+
+def test_attention_along_paths_sums_to_one_and_follows_both_layers() -> None:
+    first = torch.rand(2, 3, 4, 5, 5).tril()
+    second = torch.rand(2, 3, 4, 5, 5).tril()
+    first, second = (each / each.sum(-1, keepdim=True) for each in (first, second))
+    found = transformers.along_paths(first, second)
+    torch.testing.assert_close(found.sum(-1), torch.ones(2, 3))
+    plain = [
+        sum(
+            second[1, 2, a, 4, i] * first[1, 2, b, i, j] / 16
+            for a in range(4)
+            for b in range(4)
+            for i in range(5)
+        )
+        for j in range(5)
+    ]
+    torch.testing.assert_close(found[1, 2], torch.stack(plain))  # type: ignore[arg-type]
+
+
+def test_models_are_late_or_never_learn() -> None:
+    course = pl.DataFrame(
+        {
+            "run": "a", "width": 8, "heads": None, "arm": "ce", "model": [0, 0, 0, 1, 1, 1], "step": [1, 2, 3] * 2,
+            "accuracy": [0.5, 0.95, 0.8, 0.5, 0.5, 0.89],
+        }
+    )  # fmt: skip
+    context: Any = SimpleNamespace(settings=SimpleNamespace(risen=0.9))
+    found = lessons.models(context, course)
+    assert found["t90"].to_list() == [2, None] and found["final"].to_list() == [0.8, 0.89]
+    done = lessons.at(course, {0: 2, 1: 3}, "ce")
+    assert done.tolist() == [0.95, 0.89]
+
+
+def test_the_study_is_built(smoke_of: Callable[[str], Workspace]) -> None:
+    data = smoke_of("distillation").path / "data"
+    claims = pl.read_parquet(data / "claims/distillation/claims.parquet")
+    assert set(claims["claim"]) == set(STATEMENTS)
+    assert (data / "report/study/distillation.html").is_file()

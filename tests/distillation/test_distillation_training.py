@@ -1,0 +1,246 @@
+"""Trainings on parities: fresh strings, students side by side; schedules at their boundaries; answers of teachers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+from workspace import load_study
+
+from pipeline.errors import SandglassError
+from pipeline.languages import parity
+from pipeline.store import tables
+from pipeline.studies.distillation import datasets, labels, runs
+from pipeline.studies.distillation.params import Arm, Checkpoint
+from pipeline.training import core, ensemble
+
+SEED = 7
+CPU = torch.device("cpu")
+
+
+def at_step(schedule: list[labels.Interval], step: int) -> int:
+    """Return the teacher's step that answers at a step of the student."""
+    (found,) = [kept for kept, start, end in schedule if start <= step < end]
+    return found
+
+
+def test_a_student_in_turn_starts_with_the_first_checkpoint_and_keeps_the_last() -> None:
+    """(N, T): s_i = i T_0 / N, i(t) = min(floor(t / T) + 1, N) of definition 22, also beyond N T."""
+    kept, arm = [25, 50, 75, 100], Arm(schedule="in_turn", each=5)
+    found = labels.intervals(arm, kept, [], 30)
+    assert [at_step(found, t) for t in range(30)] == [25 * min(t // 5 + 1, 4) for t in range(30)]
+    assert found[-1] == (100, 15, 30)
+    assert labels.intervals(arm, kept, [], 12)[-1] == (75, 10, 12)  # the last one is never reached
+    assert labels.intervals(arm, kept, [], 15)[-1] == (75, 10, 15)
+    assert labels.intervals(Arm(schedule="one_shot"), kept, [], 9) == [(100, 0, 9)]
+
+
+def test_named_checkpoints_then_the_last() -> None:
+    arm = Arm(schedule="intervals", each=4, checkpoints=[Checkpoint(rule="step", value=30)] * 2)
+    assert labels.intervals(arm, [100], [30, 60], 20) == [(30, 0, 4), (60, 4, 8), (100, 8, 20)]
+    assert labels.intervals(arm, [100], [30, 60], 6) == [(30, 0, 4), (60, 4, 6)]
+
+
+@pytest.mark.parametrize(("count", "horizon"), [(4, 20), (4, 22), (3, 20), (8, 5)])
+def test_equal_split(count: int, horizon: int) -> None:
+    kept = [(i + 1) * 10 for i in range(count)]
+    found = labels.intervals(Arm(schedule="equal_split"), kept, [], horizon)
+    expected = [10 * min(t * count // horizon + 1, count) for t in range(horizon)]
+    assert [at_step(found, t) for t in range(horizon)] == expected
+
+
+@pytest.mark.parametrize("kappa", [1.0, 0.5, 0.3])
+@pytest.mark.parametrize("horizon", [10, 100, 130])
+def test_a_share_of_the_teachers_steps_does_not_depend_on_the_horizon(kappa: float, horizon: int) -> None:
+    kept, each = [25, 50, 75, 100], round(kappa * 25, 9)
+    found = labels.intervals(Arm(schedule="share_split", kappa=kappa), kept, [], horizon)
+    assert [at_step(found, t) for t in range(horizon)] == [
+        25 * min(int(t / each) + 1, 4) for t in range(horizon)
+    ]
+
+
+def test_checkpoints_between_two_peaks() -> None:
+    assert labels.between(np.array([1.0, 9, 1, 2, 6, 1])) == 2
+    assert labels.between(np.array([1.0, 6, 2, 1, 9, 1])) == 3
+    assert labels.between(np.array([1.0, 9, 8, 3, 2])) == 3  # one peak: where it has fallen below half
+    assert labels.first(np.array([False, True, True])) == 1 and labels.first(np.array([False, False])) == 1
+
+
+def _dataset(folder: Path, name: str) -> pl.DataFrame:
+    entry = load_study("distillation").members("datasets")[name]
+    path = folder / f"{name}.parquet"
+    if not path.exists():
+        if hasattr(entry, "teacher"):
+            frame, metadata = labels.answer(entry, name, SEED, *_trained(folder, entry.teacher))
+        else:
+            frame, metadata = datasets.generate(entry, name, SEED)
+        tables.write(frame, path, runs.DATASET_SCHEMA, metadata)
+    return tables.read(path, runs.DATASET_SCHEMA)
+
+
+def _job(folder: Path, member: str, **update: Any) -> core.TrainingJob:
+    entry = load_study("distillation").members("runs")[member]
+    path = folder / member / "job.safetensors"
+    header, data, table = runs.prepare(entry.model_copy(update=update), _dataset(folder, entry.dataset), SEED)
+    ensemble.write_job(path, header, data, table)
+    return core.TrainingJob(path)
+
+
+def _trained(folder: Path, member: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    job = _job(folder, member)
+    entry = load_study("distillation").members("runs")[member]
+    state = core.train_chunk(job, list(range(len(job.header.lr))), CPU)
+    named = {"": state.flat} | {f"{name}.": flat for name, flat in state.snapshots.items()}
+    arrays = {
+        prefix + name: value.detach().numpy()
+        for prefix, flat in named.items()
+        for name, value in job.unflatten(flat).items()
+    }
+    return arrays, {"entry": entry.model_dump(), "spec": job.header.spec, "lr": job.header.lr}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("trained")
+
+
+def test_students_see_strings_of_their_own_and_none_twice(folder: Path) -> None:
+    job = _job(folder, "distillation-narrow")
+    batches = [job.batch([0], step)["x"] for step in range(4)]
+    assert batches[0].shape == (1, 8, 8, 12)
+    assert all((batches[i] != batches[j]).any() for i in range(4) for j in range(i))
+    assert len({student.tobytes() for student in batches[0][0]}) == 8
+    assert (job.batch([0], 2)["x"] == batches[2]).all()
+
+
+def test_a_student_learns_what_it_would_alone(folder: Path) -> None:
+    """The loss is a sum, so a student's gradient, and its weights, are those that it has without the others."""
+    both = _job(folder, "distillation-teacher")
+    entry = load_study("distillation").members("runs")["distillation-teacher"]
+    many = both.unflatten(core.train_chunk(both, [0], CPU).flat)
+    frame = _dataset(folder, entry.dataset)
+    path = folder / "alone" / "job.safetensors"
+    ensemble.write_job(path, *runs.prepare(entry.model_copy(update={"side": 1}), frame, SEED))
+    alone = core.TrainingJob(path)
+    one = alone.unflatten(core.train_chunk(alone, [0], CPU).flat)
+    for name in one:
+        torch.testing.assert_close(many[name][:, :1], one[name], atol=1e-5, rtol=1e-5)
+        assert (many[name][:, 0] != many[name][:, 1]).any()
+
+
+def test_losses_are_cross_entropies_of_each_students_targets(folder: Path) -> None:
+    job = _job(folder, "distillation-narrow")
+    frame = _dataset(folder, "distillation-accelerated").filter(part="student").sort("row")
+    params, step = job.unflatten(job.initial([0])), 3
+    batch: dict[str, Any] = {name: torch.from_numpy(value) for name, value in job.batch([0], step).items()}
+    logits = job.model.forward(job.spec, params, torch.zeros(1, 1), batch["x"])[0]
+    total = 0.0
+    for row, own, labels_of in zip(frame.iter_rows(named=True), logits[0], batch["labels"][0], strict=True):
+        logp = own.double().log_softmax(-1)
+        if row["soft"] is not None:
+            told = torch.tensor(row["soft"], dtype=torch.float64).view(-1, 8, 2)[step]
+        else:
+            classes = labels_of if row["hard"] is None else torch.tensor(row["hard"]).view(-1, 8)[step].long()
+            told = torch.nn.functional.one_hot(classes, 2).double()
+        total += float(-(told * logp).sum(-1).mean())
+    found = job.objective.loss(lambda x: (logits, {}), batch | {"step": torch.tensor(step)})
+    assert float(found["loss"]) == pytest.approx(total, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "member", ["distillation-accelerated", "distillation-candidates", "distillation-tokens-taught"]
+)
+def test_answers_are_those_of_the_scheduled_checkpoint(folder: Path, member: str) -> None:
+    """Each answer against the teacher's forward pass on that string alone, at the checkpoint of that step."""
+    entry = load_study("distillation").members("datasets")[member]
+    frame = _dataset(folder, member).filter(part="student").sort("row")
+    arrays, header = _trained(folder, entry.teacher)
+    student = next(
+        key for key, run in load_study("distillation").members("runs").items() if run.dataset == member
+    )
+    job, checked = _job(folder, student), 0
+    for row in frame.iter_rows(named=True):
+        if row["schedule"] is None:
+            continue
+        assert row["schedule"][0]["start"] == 0 and row["schedule"][-1]["end"] == entry.steps
+        for part in row["schedule"]:
+            prefix = "" if part["checkpoint"] == header["entry"]["steps"] else f"step{part['checkpoint']}."
+            spec = job.model.Spec(**header["spec"] | {"side": 1})
+            own = {
+                name: torch.from_numpy(arrays[prefix + name][:, row["teacher"]].copy())[:, None]
+                for name in job.model.shapes(spec)
+            }
+            for step in {part["start"], part["end"] - 1}:
+                x = torch.from_numpy(job.batch([0], step)["x"][:, row["row"]])[:, None, :1]
+                logits = job.model.forward(spec, own, torch.zeros(1, 1), x)[0][0, 0, 0]
+                place = step * entry.batch
+                if row["tau"] == 0:
+                    assert row["hard"][place] == int(logits.argmax())
+                else:
+                    expected = (logits / row["tau"]).softmax(-1).numpy()
+                    np.testing.assert_allclose(row["soft"][2 * place : 2 * place + 2], expected, atol=1e-4)
+                checked += 1
+    assert checked > 2 * len(entry.arms)
+
+
+def test_checkpoints_are_chosen_by_accuracy(folder: Path) -> None:
+    entry = load_study("distillation").members("datasets")["distillation-candidates"]
+    arrays, header = _trained(folder, entry.teacher)
+    bits = parity.sample(np.random.default_rng(0), (50,), entry.d)
+    teachers = labels.Teachers(entry, arrays, header, bits, parity.labels(bits, entry.k, 1), SEED)
+    teachers._accuracies[0] = np.array([0.5, 0.54, 0.7, 0.8, 1.0])
+    assert teachers.kept == [0, 10, 20, 30, 40]
+    chosen = {
+        "reaches": Checkpoint(rule="reaches", value=0.75),
+        "never": Checkpoint(rule="reaches", value=1.1),
+        "before": Checkpoint(rule="before", value=0.55, of=0.75, gap=2),
+        "step": Checkpoint(rule="step", value=20),
+    }
+    found = {name: teachers.step(0, wanted) for name, wanted in chosen.items()}
+    assert found == {"reaches": 30, "never": 40, "before": 10, "step": 20}
+    with pytest.raises(SandglassError, match="kept no weights after 15 steps"):
+        teachers.step(0, Checkpoint(rule="step", value=15))
+
+
+def test_training_goes_on_where_it_was_interrupted(folder: Path, tmp_path: Path) -> None:
+    job = _job(folder, "distillation-narrow")
+    whole = core.train_chunk(job, [0], CPU)
+
+    def stop(step: int) -> None:
+        if step == 11:
+            raise InterruptedError
+
+    path = tmp_path / "partial.safetensors"
+    with pytest.raises(InterruptedError):
+        core.train_chunk(job, [0], CPU, path, stop, checkpoint_seconds=0.0)
+    rest = core.train_chunk(core.TrainingJob(job.path), [0], CPU, path)
+    assert path.is_file() and (rest.flat == whole.flat).all()
+
+
+def test_a_run_that_does_not_fit_its_answers_is_refused(folder: Path) -> None:
+    for name, value in (("batch", 9), ("steps", 80), ("side", 3), ("replicas", 2)):
+        with pytest.raises(SandglassError, match=f"answers {name} .*; the run has {value}"):
+            _job(folder, "distillation-narrow", **{name: value})
+    with pytest.raises(SandglassError, match="a teacher cannot learn from dataset"):
+        _job(folder, "distillation-narrow", role="teacher")
+
+
+def test_paper_size_builds_and_takes_a_step(tmp_path: Path) -> None:
+    """The published widths: a teacher of 50,000 hidden units, and Transformers with 32 heads."""
+    loaded = load_study("distillation", "paper")
+    for member in ("distillation-teacher", "distillation-attention", "distillation-tree-teacher"):
+        entry = loaded.members("runs")[member]
+        source = loaded.members("datasets")[entry.dataset].model_copy(update={"strings": 8})
+        frame, _ = datasets.generate(source, entry.dataset, SEED)
+        few = {"side": 1, "steps": 1, "warmup": 0, "snapshots_every": 0, "log_every": 1}
+        path = tmp_path / member / "job.safetensors"
+        ensemble.write_job(path, *runs.prepare(entry.model_copy(update=few), frame, SEED))
+        job = core.TrainingJob(path)
+        state = core.train_chunk(job, [0], CPU)
+        assert (state.diverged_at == -1).all() and torch.isfinite(state.flat).all()
+        if member == "distillation-teacher":
+            assert state.flat.shape[1] == 5_150_002  # 100 signs, 50,000 units, 2 classes
