@@ -31,7 +31,10 @@ DEPTH = 6  # of the leaves
 ROOT = 22
 SYMBOLS = ((22,), (19, 20, 21), (16, 17, 18), (13, 14, 15), (10, 11, 12), (7, 8, 9), (1, 2, 3))  # by depth
 NONE, MASKED, RANDOM, KEPT = range(4)  # what became of a token
-SHOWN_MASK, SHOWN_RANDOM = 0.8, 0.1  # shares of the selected tokens; the rest stays as it is (section 4.2.8.4.2)
+SHOWN_MASK, SHOWN_RANDOM = (
+    0.8,
+    0.1,
+)  # shares of the selected tokens; the rest stays as it is (section 4.2.8.4.2)
 MANY = 100_000  # derivations that are enumerated at most
 
 Rules = dict[int, tuple[tuple[int, ...], ...]]
@@ -180,7 +183,9 @@ def broken_facts(found: Grammar) -> list[str]:
     """
     wrong = []
     if set(found.rules) != set(itertools.chain(*SYMBOLS[:-1])):
-        wrong.append(f"has rules of {sorted(found.rules)}, expected one entry for each symbol above the terminals")
+        wrong.append(
+            f"has rules of {sorted(found.rules)}, expected one entry for each symbol above the terminals"
+        )
         return wrong
     least, most = DEGREES.get(found.name, (1, 4))
     for symbol, sides in found.rules.items():
@@ -258,7 +263,9 @@ def derivations(name: str, root: int) -> tuple[list[tuple[int, ...]], NDArray[np
     """
     known = grammar(name)
     if (count := number_of_derivations(name, root)) > MANY:
-        raise SandglassError(f"{name} below {root} has {count:.3g} derivations, more than the {MANY} that are listed")
+        raise SandglassError(
+            f"{name} below {root} has {count:.3g} derivations, more than the {MANY} that are listed"
+        )
 
     @cache
     def below(symbol: int) -> list[tuple[tuple[int, ...], float]]:
@@ -405,13 +412,19 @@ def strings(
     nodes, counts = np.full(n, root, np.uint8), []
     for _ in range(CHUNK - depth(root)):
         draws = rng.integers(0, known.period, len(nodes), np.uint8)
-        wide = known.packed[nodes.astype(np.uint16) * np.uint16(known.period) + draws].view(np.uint8).reshape(-1, 4)
+        wide = (
+            known.packed[nodes.astype(np.uint16) * np.uint16(known.period) + draws]
+            .view(np.uint8)
+            .reshape(-1, 4)
+        )
         counts.append(wide[:, 3])
         below = wide[:, :3].ravel()
         nodes = below[below > 0]
     table = _chunks(name)
     draws = rng.integers(0, table.shape[1], len(nodes), np.uint16)
-    wide = table.reshape(-1, 2)[(nodes.astype(np.uint32) - SYMBOLS[CHUNK][0]) * np.uint32(table.shape[1]) + draws]
+    wide = table.reshape(-1, 2)[
+        (nodes.astype(np.uint32) - SYMBOLS[CHUNK][0]) * np.uint32(table.shape[1]) + draws
+    ]
     bytes_ = wide.view(np.uint8).reshape(-1, 16)
     lengths = bytes_[:, 15].astype(np.int64)
     for arity in reversed(counts):
@@ -433,7 +446,11 @@ def _chunks(name: str) -> NDArray[np.uint64]:
     for row, symbol in zip(table, SYMBOLS[CHUNK], strict=True):
         sides = known.packed[symbol * known.period + draws[:, 0]].view(np.uint8).reshape(-1, 4)
         parts = [
-            np.where(child[:, None] > 0, known.packed[child.astype(int) * known.period + draw].view(np.uint8).reshape(-1, 4), 0)
+            np.where(
+                child[:, None] > 0,
+                known.packed[child.astype(int) * known.period + draw].view(np.uint8).reshape(-1, 4),
+                0,
+            )
             for child, draw in zip(sides.T[:3], draws.T[1:], strict=True)
         ]
         row[:, :9] = np.concatenate([part[:, :3] for part in parts], 1)
@@ -442,7 +459,11 @@ def _chunks(name: str) -> NDArray[np.uint64]:
 
 
 def padded(
-    flat: NDArray[np.uint8], lengths: NDArray[np.int64], fill: int = PAD, first: int = BOS, width: int | None = None
+    flat: NDArray[np.uint8],
+    lengths: NDArray[np.int64],
+    fill: int = PAD,
+    first: int = BOS,
+    width: int | None = None,
 ) -> NDArray[np.uint8]:
     """Return (N, 1 + width): each sentence behind ``first``, ``fill`` behind its end; ``width`` is the longest if none is
     given. Raises SandglassError if a sentence is longer than that.
@@ -473,9 +494,13 @@ def mask(
     be the same one, and 10 % stay. BOS and PAD are put around sentences behind this (`padded`), so they are never
     selected.
     """
-    cut = np.array([SHOWN_MASK, *[SHOWN_RANDOM / TERMINALS] * TERMINALS, 1 - SHOWN_MASK - SHOWN_RANDOM]).cumsum()
+    cut = np.array(
+        [SHOWN_MASK, *[SHOWN_RANDOM / TERMINALS] * TERMINALS, 1 - SHOWN_MASK - SHOWN_RANDOM]
+    ).cumsum()
     u = rng.integers(0, 2**32, tokens.shape, np.uint32)
-    branch = np.zeros(tokens.shape, np.uint8)  # 0: MASK; 1 to 3: that terminal; 4: as it is, selected; 5: not selected
+    branch = np.zeros(
+        tokens.shape, np.uint8
+    )  # 0: MASK; 1 to 3: that terminal; 4: as it is, selected; 5: not selected
     for bound in np.minimum(np.round(rate * cut * 2**32), 2**32 - 1).astype(np.uint32):
         branch += u >= bound
     found = _SHOWN.ravel().take(branch * np.uint8(TERMINALS) + tokens)
@@ -484,7 +509,11 @@ def mask(
 
 _KIND = np.array([MASKED, *[RANDOM] * TERMINALS, KEPT, NONE], np.uint8)
 _SHOWN = np.stack(
-    [np.full(TERMINALS, MASK), *np.repeat(np.arange(TERMINALS)[:, None], TERMINALS, 1), *[np.arange(TERMINALS)] * 2]
+    [
+        np.full(TERMINALS, MASK),
+        *np.repeat(np.arange(TERMINALS)[:, None], TERMINALS, 1),
+        *[np.arange(TERMINALS)] * 2,
+    ]
 ).astype(np.uint8)  # by branch and token
 
 

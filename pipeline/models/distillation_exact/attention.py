@@ -196,3 +196,14 @@ def cases(d: int, k: int) -> Iterator[tuple[NDArray[np.int64], int, float]]:
             bits[d - outside :] = 1
             chance = math.comb(k, inside) * math.comb(d - k, outside) / 2**d
             yield bits, 1 - 2 * (inside % 2), chance
+
+
+def measured(built: Transformer, d: int, k: int) -> tuple[float, float, float]:
+    """Return the probability that the sign of the output is the parity of the first k bits, the largest error, and the
+    largest share of attention behind these places, over all strings of fair bits, of a Transformer that sees two kinds of
+    places: exactly, from `cases`. NaN if an output is NaN."""
+    parts = list(cases(d, k))
+    bits, signs, chances = (np.array([part[i] for part in parts]) for i in range(3))
+    said = built(bits)
+    right = math.nan if np.isnan(said).any() else float(chances[said * signs > 0].sum())
+    return right, float(np.abs(said - signs).max()), float(built.attention(bits)[:, k:].sum(1).max())

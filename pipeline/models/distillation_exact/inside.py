@@ -63,7 +63,10 @@ def channel(rate: float) -> Array:
 
 
 def evidence(
-    shown_NxT: NDArray[np.uint8], rate: float, kind_NxT: NDArray[np.uint8] | None = None, hide_masked: bool = False
+    shown_NxT: NDArray[np.uint8],
+    rate: float,
+    kind_NxT: NDArray[np.uint8] | None = None,
+    hide_masked: bool = False,
 ) -> Array:
     """Return (N, T, A) the evidence of what is shown (`channel`); behind the end, where PAD is shown, it is 0.
 
@@ -193,7 +196,10 @@ def following(name: str, root: int, tokens_NxT: NDArray[np.uint8], level: int) -
 
     NaN where no such span can end. What is shown behind a sentence's end is PAD.
     """
-    seen = np.eye(pcfg.TERMINALS)[np.minimum(tokens_NxT, pcfg.TERMINALS - 1)] * (tokens_NxT < pcfg.TERMINALS)[..., None]
+    seen = (
+        np.eye(pcfg.TERMINALS)[np.minimum(tokens_NxT, pcfg.TERMINALS - 1)]
+        * (tokens_NxT < pcfg.TERMINALS)[..., None]
+    )
     with torch.no_grad():
         chart = Chart(name, torch.from_numpy(seen * pcfg.TERMINALS), pcfg.depth(root))  # mean 1, see above
         found = chart.ends(root, level).numpy()
@@ -241,7 +247,9 @@ def _shifted(reached: Tensor, band: Band) -> Tensor:
 # --- on its own: enumeration, n-grams, the plateau -----------------------------------------------------------
 
 
-def enumerated(name: str, root: int, evidence_NxTxA: Array, lengths_N: NDArray[np.int64]) -> tuple[Array, Array]:
+def enumerated(
+    name: str, root: int, evidence_NxTxA: Array, lengths_N: NDArray[np.int64]
+) -> tuple[Array, Array]:
     """Return (N, T, A) the derivative of the probability of the evidence, and (N,) that probability, by going through all
     derivations: slow, and independent of the inside algorithm."""
     strings, chances = pcfg.derivations(name, root)
@@ -270,9 +278,7 @@ def window(place_N: NDArray[np.int64], n: int, lengths_N: NDArray[np.int64], wid
         raise SandglassError("an n-gram window lies around a position outside its sentence")
     at = np.arange(width)
     left, right = place_N - -(-(n - 1) // 2), place_N + (n - 1) // 2
-    found: NDArray[np.bool_] = (
-        (at >= left[:, None]) & (at <= right[:, None]) & (at < lengths_N[:, None])
-    )
+    found: NDArray[np.bool_] = (at >= left[:, None]) & (at <= right[:, None]) & (at < lengths_N[:, None])
     return found
 
 

@@ -21,7 +21,7 @@ from pipeline.studies.distillation.constructions import ERRATUM, SOURCE, row
 from schemas import theory
 
 if TYPE_CHECKING:
-    from pipeline.studies.distillation.params import Attention
+    from pipeline.studies.distillation.params import Selecting
 
 HERE = SOURCE.format(".7.2.1, Proposition {}")
 LEMMAS = "Liu 2024, section 3.4.4.1, Lemma {}"
@@ -30,7 +30,7 @@ DEVIATIONS = (-0.25, -0.1, 0.0, 0.1, 0.25)  # of the spacing
 ROUNDING = 1e-9
 
 
-def check(entry: Attention, key: str, seed: int) -> pl.DataFrame:
+def check(entry: Selecting, key: str, seed: int) -> pl.DataFrame:
     """Return rows of `schemas.theory.Theory` on Lemmas 10 and 11 and on Propositions 9 and 10."""
     rng = stream(seed, entry.study, key)
     made = [*_line(rng), *_tables(rng)]
@@ -78,7 +78,9 @@ def _tables(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     built = exact.table(points, values, 1.0)
     norms = built.norms()
     bounds = ((4.0, 4 * 2 + 2.0), (1.0, 3.0), (float(np.abs(values).max()), 0.0))
-    over = [a - b for found, bound in zip(norms, bounds, strict=True) for a, b in zip(found, bound, strict=True)]
+    over = [
+        a - b for found, bound in zip(norms, bounds, strict=True) for a, b in zip(found, bound, strict=True)
+    ]
     wrong = [abs(a - b) for a, b in zip(built.hidden, (4 * 7, len(points)), strict=True)]
     yield row(
         "lemma-11.norms", "with 4 Σ |X_i| and |X| hidden units, and norms within the printed bounds: largest excess",
@@ -87,35 +89,27 @@ def _tables(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     )  # fmt: skip
 
 
-def accuracy(built: exact.Transformer, d: int, k: int) -> tuple[float, float, float]:
-    """Return the probability that the sign is right, the largest error, and the largest share of attention outside the
-    support, of a Transformer that sees two kinds of places; exactly, over all strings of fair bits."""
-    parts = list(exact.cases(d, k))
-    bits, signs, chances = (np.array([part[i] for part in parts]) for i in range(3))
-    said = built(bits)
-    broken = np.isnan(said).any()
-    right = math.nan if broken else float(chances[said * signs > 0].sum())
-    return right, largest(np.abs(said - signs)), largest(built.attention(bits)[:, k:].sum(1))
-
-
 def _selecting(d: int, k: int) -> Iterator[dict[str, Any]]:
     least, size = exact.threshold(d, k), f"d = {d}, k = {k}, all strings by their numbers of ones"
     source = HERE.format(9)
     for name, c in (("threshold", least), ("beyond", 2 * least)):
         built = exact.selecting(d, range(k), c)
-        right, off, mass = accuracy(built, d, k)
+        right, off, mass = exact.measured(built, d, k)
         yield row(
             f"prop-9.{d}-{k}.{name}", f"Attention ∝ exp(c 1[i in S]) with c = {c:.2f}, where at most 1/(4k) leaves the "
             "support, and an MLP compute the parity: largest error", size, off, "<=", ROUNDING, source=source,
             detail=f"accuracy {right:.6f}, off the support {mass:.3g}",
         )  # fmt: skip
     built = exact.selecting(d, range(k), 1.0)
-    right, _, mass = accuracy(built, d, k)
+    right, _, mass = exact.measured(built, d, k)
     yield row(
         f"prop-9.{d}-{k}.one", "With c = 1 they do not: accuracy", size, right, "<=", 0.9, source=CHAPTER.format("9, control"),
         detail=f"off the support {mass:.3g}",
     )  # fmt: skip
-    masses = [abs(accuracy(exact.selecting(d, range(k), c), d, k)[2] - exact.off_mass(d, k, c)) for c in (1.0, least)]
+    masses = [
+        abs(exact.measured(exact.selecting(d, range(k), c), d, k)[2] - exact.off_mass(d, k, c))
+        for c in (1.0, least)
+    ]
     yield row(
         f"prop-9.{d}-{k}.mass", "Attention off the support is (d - k)/(k e^c + d - k): largest error", size,
         largest(masses), "<=", 1e-12, source=CHAPTER.format("9"),
@@ -169,7 +163,7 @@ def _example(d: int, k: int, rng: np.random.Generator) -> Iterator[dict[str, Any
     )  # fmt: skip
 
 
-def _spreading(d: int, k: int, entry: Attention, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
+def _spreading(d: int, k: int, entry: Selecting, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     source = HERE.format(10)
     corners = exact.vertices(k)[0].astype(np.int64)
     rest, _ = _strings(d, len(corners) * entry.repeats, rng)
@@ -190,21 +184,31 @@ def _spreading(d: int, k: int, entry: Attention, rng: np.random.Generator) -> It
         f"prop-10.{d}-{k}.width", "The hidden layers have 8k and 2^k units: differences", f"{widths}",
         largest(abs(widths[0] - 8 * k), abs(widths[1] - 2**k)), "<=", 0, source=CHAPTER.format("10"),
     )  # fmt: skip
-    about = {"source": source, "erratum": ERRATUM.format("proposition-10-scale")}
-    plain = exact.spreading(d, range(k), scaled=False)
-    for form, own, comparison in (("printed", plain, ">="), ("corrected", built, "<=")):
-        how = "without a factor d in W_V values are 1/d apart" if form == "printed" else "with it they are 1 apart"
-        bound = 4 * d if form == "printed" else 2 ** (k + 2)
-        yield row(
-            f"prop-10.{d}-{k}.norm-{form}", f"In {d} places, {how}: largest weight or bias of the MLP", size,
-            largest(own.mlp.norms()), comparison, bound, form=form, detail=f"2^(k + 2) = {2 ** (k + 2)}", **about,
-        )  # fmt: skip
+    yield from _norms(d, k, built)
     yield _sums(d, k)
     yield row(
         f"prop-10.{d}-{k}.embedding-corrected", "With an embedding for each pair of bit and place: share of strings on "
         "the support that are wrong", size, float((built(bits) * signs <= 0).mean()), "<=", 0, form="corrected",
         source=source, erratum=ERRATUM.format("proposition-10-embedding"),
     )  # fmt: skip
+
+
+def _norms(d: int, k: int, built: exact.Transformer) -> Iterator[dict[str, Any]]:
+    """Yield the printed bound on norms; and, where it matters, that it needs values which are 0 and 1."""
+    source, bound, size = HERE.format(10), 2 ** (k + 2), f"d = {d}, k = {k}"
+    matters = 4 * d > bound
+    about = {"erratum": ERRATUM.format("proposition-10-scale"), "form": "corrected"} if matters else {}
+    yield row(
+        f"prop-10.{d}-{k}.norm", "Where W_V multiplies by d, values are 0 and 1, and norms of the MLP are at most "
+        "2^(k + 2): largest", size, largest(built.mlp.norms()), "<=", bound, source=source, **about,
+    )  # fmt: skip
+    if matters:
+        plain = exact.spreading(d, range(k), scaled=False)
+        yield row(
+            f"prop-10.{d}-{k}.norm-printed", "Without that factor values are 0 and 1/d, and norms exceed 2^(k + 2): "
+            "largest less that", size, largest(plain.mlp.norms()) - bound, ">=", 1, source=source,
+            erratum=about["erratum"], form="printed",
+        )  # fmt: skip
 
 
 def _sums(d: int, k: int) -> dict[str, Any]:

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 HERE = SOURCE.format(".8.3")
 CHAPTER = "chapter 5, {}"
-NEAR, FAR = 3, 15  # tokens: a sample of a few thousand sentences strays as far as the first, another grammar farther
+NEAR, FAR = (
+    3,
+    15,
+)  # tokens: a sample of a few thousand sentences strays as far as the first, another grammar farther
 ERRORS = 4  # standard errors
 
 

@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 HERE = SOURCE.format(".8.1")
 CHAPTER = "chapter 5, A-ORACLE"
 ENUMERATED = (("cfg3b", 13), ("cfg3b", 14), ("cfg3b", 15), ("cfg3f", 10), ("cfg3h", 12))
-PUBLISHED, READING = 0.98, 0.01  # accuracy of the teacher on cfg3b, Figure 4.4, read from the graphic; error of that
+PUBLISHED, READING = (
+    0.98,
+    0.01,
+)  # accuracy of the teacher on cfg3b, Figure 4.4, read from the graphic; error of that
 ERRORS = 4  # standard errors
 
 
@@ -109,7 +112,9 @@ def _windows(entry: Oracle, rng: np.random.Generator) -> Iterator[dict[str, Any]
             place = np.full(len(lengths), quarter * longest // 4)
             some = place < lengths
             for n in (3, 5, 7):
-                pair = inside.distances("cfg3b", root, words[some], lengths[some], place[some], n, entry.rate, True)
+                pair = inside.distances(
+                    "cfg3b", root, words[some], lengths[some], place[some], n, entry.rate, True
+                )
                 robust.setdefault(n, []).append(pair[0])
                 close.setdefault(n, []).append(pair[1])
         size = f"cfg3b below {root}, positions at a quarter, half and three quarters of {longest}"
@@ -133,7 +138,10 @@ def _following(entry: Oracle, rng: np.random.Generator) -> Iterator[dict[str, An
         n = max(2, entry.full // 10)
         drawn = pcfg.sample(rng, name, n)
         words = pcfg.padded(drawn.tokens, drawn.lengths)[:, 1:]
-        at = pcfg.padded(pcfg.ends(drawn.boundary_levels, level).astype(np.uint8), drawn.lengths, 0, 0)[:, 1:] > 0
+        at = (
+            pcfg.padded(pcfg.ends(drawn.boundary_levels, level).astype(np.uint8), drawn.lengths, 0, 0)[:, 1:]
+            > 0
+        )
         p, x = inside.following(name, pcfg.ROOT, words, level)[at], words[at]
         right, expected = (p.argmax(-1) == x).astype(float), p.max(-1)
         gap = right - expected
@@ -156,7 +164,8 @@ def _published(entry: Oracle, rng: np.random.Generator) -> Iterator[dict[str, An
             error = float(expected.std()) / math.sqrt(5 * entry.full)
             best[name][hide] = float(expected.mean()), error
     told = "; ".join(
-        f"{name}: {found[False][0]:.4f}, with selected positions hidden {found[True][0]:.4f}" for name, found in best.items()
+        f"{name}: {found[False][0]:.4f}, with selected positions hidden {found[True][0]:.4f}"
+        for name, found in best.items()
     )
     most = max(value + ERRORS * error for value, error in best["cfg3b"].values())
     size = f"{entry.full} strings each, mask rate {entry.rate}"
