@@ -159,13 +159,20 @@ class Chart:
         """Return (N, T + 1): what is reached behind ``symbol`` from the positions reached before it."""
         if symbol in self.bands:
             return _shifted(reached, self.bands[symbol])
-        parts = []
-        for side in self.grammar.rules[symbol]:
-            part = reached
-            for child in side:
+        # What rules share at their ends is gone through once: the first symbols, and the last ones behind a sum.
+        sides = self.grammar.rules[symbol]
+        firsts = {first: self.through(reached, first) for first in dict.fromkeys(side[0] for side in sides)}
+        middles: dict[tuple[int, ...], list[Tensor]] = {}
+        for side in sides:
+            middles.setdefault(side[1:], []).append(firsts[side[0]])
+        lasts: dict[int, list[Tensor]] = {}
+        for rest, before in middles.items():
+            part = torch.stack(before).sum(0) if len(before) > 1 else before[0]
+            for child in rest[:-1]:
                 part = self.through(part, child)
-            parts.append(part)
-        return torch.stack(parts).sum(0) * self.grammar.probability(symbol)
+            lasts.setdefault(rest[-1], []).append(part)
+        found = [self.through(torch.stack(parts).sum(0), last) for last, parts in lasts.items()]
+        return torch.stack(found).sum(0) * self.grammar.probability(symbol)
 
     def ends(self, root: int, level: int) -> Tensor:
         """Return (N, T, A): the weight of all derivations from ``root``, whatever comes behind, in which the span of a
@@ -284,23 +291,27 @@ def window(place_N: NDArray[np.int64], n: int, lengths_N: NDArray[np.int64], wid
 
 def distances(
     name: str, root: int, tokens_NxT: NDArray[np.uint8], lengths_N: NDArray[np.int64], place_N: NDArray[np.int64],
-    n: int, rate: float, hide_masked: bool = False,
+    widths: Sequence[int], rate: float, hide_masked: bool = False,
 ) -> tuple[Array, Array]:  # fmt: skip
-    """Return (N,) and (N,): L_robust and L_close of the best predictor at one position of each sentence, total variation
-    (equations 4.94, 4.95): how far its prediction is, with that token masked alone, from the one with all of n-gram(i)
+    """Return L_robust and L_close of the best predictor at one position of each sentence, total variation (equations 4.94,
+    4.95), both (widths, N): how far its prediction is, with that token masked alone, from the one with all of n-gram(i)
     masked, and from the one with nothing but n-gram(i) to see. It expects masks of ``rate``, so that it trusts no token
     fully unless ``hide_masked``."""
     N, T = tokens_NxT.shape
-    rows = np.arange(N)
-    near = window(place_N, n, lengths_N, T)
     alone = np.arange(T) == place_N[:, None]
-    inside = np.arange(T) < lengths_N[:, None]
-    found = []
-    for hidden in (alone, near, (inside & ~near) | alone):
-        shown = np.where(hidden, pcfg.MASK, tokens_NxT).astype(np.uint8)
-        kind = np.where(hidden, pcfg.MASKED, pcfg.NONE)
-        found.append(best(name, root, shown, lengths_N, rate, kind, hide_masked)[rows, place_N])
-    return total_variation(found[0], found[1]), total_variation(found[0], found[2])
+    within = np.arange(T) < lengths_N[:, None]
+
+    def said(hidden_NxT: NDArray[np.bool_]) -> Array:
+        shown = np.where(hidden_NxT & within, pcfg.MASK, tokens_NxT).astype(np.uint8)
+        kind = np.where(hidden_NxT & within, pcfg.MASKED, pcfg.NONE)
+        found: Array = best(name, root, shown, lengths_N, rate, kind, hide_masked)[np.arange(N), place_N]
+        return found
+
+    whole = said(alone)
+    near = [window(place_N, n, lengths_N, T) for n in widths]
+    robust = [total_variation(whole, said(each)) for each in near]
+    close = [total_variation(whole, said(~each | alone)) for each in near]
+    return np.array(robust), np.array(close)
 
 
 def total_variation(p: Array, q: Array) -> Array:

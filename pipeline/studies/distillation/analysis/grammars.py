@@ -171,16 +171,14 @@ def _windows(context: Inputs, root: int) -> Iterator[Row]:
     words = pcfg.padded(tokens, lengths)[:, 1:]
     longest = pcfg.extent("cfg3b", root)[1]
     for task, hide in (("masked", False), ("hidden", True)):
-        for n in context.entry.ngrams:
-            parts = []
-            for quarter in (1, 2, 3):
-                place = np.full(len(lengths), quarter * longest // 4)
-                some = place < lengths
-                parts.append(
-                    inside.distances("cfg3b", root, words[some], lengths[some], place[some], n, MAIN, hide)
-                )
-            for i, quantity in enumerate(("robust", "close")):
-                values = np.concatenate([part[i] for part in parts])
+        parts = []
+        for quarter in (1, 2, 3):
+            place = np.full(len(lengths), quarter * longest // 4)
+            some = place < lengths
+            own = words[some], lengths[some], place[some]
+            parts.append(inside.distances("cfg3b", root, *own, context.entry.ngrams, MAIN, hide))
+        for i, quantity in enumerate(("robust", "close")):
+            for n, values in zip(context.entry.ngrams, np.concatenate([part[i] for part in parts], 1), strict=True):
                 yield {
                     "grammar": "cfg3b", "root": root, "mask_rate": MAIN, "task": task, "quantity": quantity, "ngram": n,
                     "value": float(np.median(values)), "n": len(values),

@@ -10,7 +10,6 @@ import polars as pl
 from pipeline.kit import charts
 from pipeline.kit.charts import Figure
 from pipeline.kit.results import Results
-from pipeline.studies.distillation.figures.common import SHARE
 from pipeline.studies.distillation.names import GRAMMARS
 
 COLOURS = [charts.BLUE, charts.VERMILLION, charts.GREEN, charts.PURPLE, charts.ORANGE, charts.GREY]
@@ -68,7 +67,7 @@ def lengths(context: Results) -> Figure:
     x = alt.X(
         "length:Q", title="tokens of a string", scale=alt.Scale(domain=[80, 460], clamp=True, nice=False)
     )
-    y = alt.Y("cumulative:Q", title="share of strings up to this length", scale=SHARE)
+    y = alt.Y("cumulative:Q", title="share of strings up to this length", scale=alt.Scale(domain=[0, 1]))
     base = alt.Chart(data)
     lines = base.transform_filter(alt.datum.kind == "exact").mark_line(strokeWidth=1.8).encode(
         x=x, y=y, color=_coloured()
