@@ -1,13 +1,13 @@
 """Context-free grammars whose trees have all leaves at the same depth (Allen-Zhu & Li 2023; Liu 2024, section 4.2.8).
 
 A tree has seven levels of symbols: depth 0 is {22}, then {19, 20, 21}, {16, 17, 18}, {13, 14, 15}, {10, 11, 12},
-{7, 8, 9}, and the terminals {1, 2, 3} at depth 6. All rules of a symbol are equally likely. Any symbol may be the root: a
-truncated grammar has shorter strings. *Levels* count from the leaves, as Figure 4.6 and section 4.2.9 do: terminals are
-level 1, a level l lies at depth 7 - l, and the root 22 is level 7.
+{7, 8, 9}, and the terminals {1, 2, 3} at depth 6. All rules of a symbol are equally likely. Any symbol may be the
+root: a truncated grammar has shorter strings. *Levels* count from the leaves, as Figure 4.6 and section 4.2.9 do:
+terminals are level 1, a level l lies at depth 7 - l, and the root 22 is level 7.
 
 `sample` draws derivations level by level, all sentences side by side; tokens are kept *flat*, one sentence behind the
-other, since padding them is left to whoever trains. Ids of tokens: 0, 1, 2 are the terminals 1, 2, 3, then BOS, EOS (which
-nothing uses), PAD and MASK; tables of embeddings have 8 rows.
+other, since padding them is left to whoever trains. Ids of tokens: 0, 1, 2 are the terminals 1, 2, 3, then BOS, EOS
+(which nothing uses), PAD and MASK; tables of embeddings have 8 rows.
 """
 
 from __future__ import annotations
@@ -67,12 +67,13 @@ LISTING = {
         12: 7 9 | 7 8 | 9 9 9        11: 8 8 9 | 9 7 | 8 9 7    10: 8 8 8 | 7 7 7 | 7 7
          9: 2 3 3 | 2 3 | 2 1         8: 1 3 2 | 1 3 | 3 3 1     7: 2 3 1 | 1 1 | 2 2""",
     "cfg3f": """
-        22: 20 21 | 20 19 21 | 21 19 19 | 20 20                 21: 18 17 | 17 16 | 16 17 18 | 16 18
-        20: 16 16 | 16 17 | 17 16 18                            19: 18 16 18 | 17 18 | 18 18
-        18: 14 15 13 | 15 13 13 | 13 15  17: 15 14 13 | 14 15 | 15 14                     16: 15 15 | 13 15 13 | 14 13 | 14 14
-        15: 10 11 11 | 11 11 10 | 10 10 | 12 12 11              14: 10 12 | 12 10 12 | 12 11 | 10 12 12
-        13: 11 12 | 12 11 12 | 10 12 11                         12: 7 9 7 | 9 8 | 8 8 9   11: 8 8 | 9 7 | 9 7 7
-        10: 8 9 9 | 9 7 9 | 7 9 9     9: 1 2 1 | 3 3 | 1 1       8: 3 1 1 | 1 2 | 3 3 1    7: 2 2 1 | 3 2 2 | 3 1 2 | 3 2""",
+        22: 20 21 | 20 19 21 | 21 19 19 | 20 20         21: 18 17 | 17 16 | 16 17 18 | 16 18
+        20: 16 16 | 16 17 | 17 16 18                    19: 18 16 18 | 17 18 | 18 18
+        18: 14 15 13 | 15 13 13 | 13 15                 17: 15 14 13 | 14 15 | 15 14
+        16: 15 15 | 13 15 13 | 14 13 | 14 14            15: 10 11 11 | 11 11 10 | 10 10 | 12 12 11
+        14: 10 12 | 12 10 12 | 12 11 | 10 12 12         13: 11 12 | 12 11 12 | 10 12 11
+        12: 7 9 7 | 9 8 | 8 8 9     11: 8 8 | 9 7 | 9 7 7     10: 8 9 9 | 9 7 9 | 7 9 9
+         9: 1 2 1 | 3 3 | 1 1        8: 3 1 1 | 1 2 | 3 3 1    7: 2 2 1 | 3 2 2 | 3 1 2 | 3 2""",
 }  # fmt: skip
 WITHOUT = {"cfg3b_pdcode": ("cfg3b", 9, (2, 1))}
 NAMES = (*LISTING, *WITHOUT)
@@ -361,8 +362,8 @@ class Derivations:
         return found
 
     def tree(self, sentence: int) -> list[tuple[int, int, int, int, int]]:
-        """Return the nodes of one sentence: depth below the root, symbol, parent's number at the depth above (-1 for the
-        root), first token, and the one behind the last."""
+        """Return the nodes of one sentence: depth below the root, symbol, parent's number at the depth above (-1 for
+        the root), first token, and the one behind the last."""
         first = sentence
         count, nodes = 1, []
         parents = [-1]
@@ -384,8 +385,8 @@ class Derivations:
 
 
 def sample(rng: np.random.Generator, name: str, n: int, root: int = ROOT) -> Derivations:
-    """Return ``n`` derivations below ``root``, drawn exactly: every draw is an integer below a multiple of the number of
-    rules of each symbol."""
+    """Return ``n`` derivations below ``root``, drawn exactly: every draw is an integer below a multiple of the number
+    of rules of each symbol."""
     known = grammar(name)
     symbols = [np.full(n, root, np.uint8)]
     arity = []
@@ -403,8 +404,8 @@ def sample(rng: np.random.Generator, name: str, n: int, root: int = ROOT) -> Der
 def strings(
     rng: np.random.Generator, name: str, n: int, root: int = ROOT
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return ids of the tokens of ``n`` sentences, flat, and their lengths (N,): `sample` without the trees, in a third of
-    the time, since a symbol at depth 4 becomes its tokens in one draw."""
+    """Return ids of the tokens of ``n`` sentences, flat, and their lengths (N,): `sample` without the trees, in a
+    third of the time, since a symbol at depth 4 becomes its tokens in one draw."""
     if depth(root) > CHUNK:
         drawn = sample(rng, name, n, root)
         return drawn.tokens, drawn.lengths
@@ -465,8 +466,8 @@ def padded(
     first: int = BOS,
     width: int | None = None,
 ) -> NDArray[np.uint8]:
-    """Return (N, 1 + width): each sentence behind ``first``, ``fill`` behind its end; ``width`` is the longest if none is
-    given. Raises SandglassError if a sentence is longer than that.
+    """Return (N, 1 + width): each sentence behind ``first``, ``fill`` behind its end; ``width`` is the longest if
+    none is given. Raises SandglassError if a sentence is longer than that.
 
     >>> padded(np.array([0, 1, 2], np.uint8), np.array([1, 2])).tolist()
     [[3, 0, 5], [3, 1, 2]]
@@ -487,12 +488,12 @@ def padded(
 def mask(
     rng: np.random.Generator, tokens: NDArray[np.uint8], rate: float
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Return what is shown of ``tokens`` (ids of terminals, any shape), and what became of each: NONE, MASKED, RANDOM or
-    KEPT (definition 24, section 4.2.8.4.2).
+    """Return what is shown of ``tokens`` (ids of terminals, any shape), and what became of each: NONE, MASKED, RANDOM
+    or KEPT (definition 24, section 4.2.8.4.2).
 
-    Each token is selected with probability ``rate`` (to within 2^-32); of the selected, 80 % show MASK, 10 % a uniform terminal, which may
-    be the same one, and 10 % stay. BOS and PAD are put around sentences behind this (`padded`), so they are never
-    selected.
+    Each token is selected with probability ``rate`` (to within 2^-32); of the selected, 80 % show MASK, 10 % a
+    uniform terminal, which may be the same one, and 10 % stay. BOS and PAD are put around sentences behind this
+    (`padded`), so they are never selected.
     """
     cut = np.array(
         [SHOWN_MASK, *[SHOWN_RANDOM / TERMINALS] * TERMINALS, 1 - SHOWN_MASK - SHOWN_RANDOM]
@@ -518,8 +519,8 @@ _SHOWN = np.stack(
 
 
 def visible(ids: NDArray[np.uint8], kind: NDArray[np.uint8], hide_masked: bool) -> NDArray[np.bool_]:
-    """Return which positions may be attended to: all but PAD, and with ``hide_masked``, as the published code has it but
-    the text does not, all that were not selected. ``ids`` and ``kind`` have the same shape."""
+    """Return which positions may be attended to: all but PAD, and with ``hide_masked``, as the published code has it
+    but the text does not, all that were not selected. ``ids`` and ``kind`` have the same shape."""
     there: NDArray[np.bool_] = ids != PAD
     return there & (kind == NONE) if hide_masked else there
 

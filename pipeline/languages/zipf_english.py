@@ -1,11 +1,12 @@
 """A generated corpus that stands in for English text (Liu 2024, sections 4.2.3.2 and 4.2.10; chapter 3.11).
 
 The source trains on Wikipedia and books, which are not part of this project. A small grammar of English makes sentences
-instead: S → NP VP with determiners, adjectives, nouns, prepositional phrases, transitive, intransitive and sentence-taking
-verbs and adverbs, all agreeing in number; phrases are nested at most `MAX_DEPTH` deep. Words are invented and their forms
-drawn with probabilities proportional to 1/rank within their class (Zipf's law of exponent 1). Whole words, function words
-included, are the vocabulary: at most 4096. Sentences end with a full stop and are put one behind the other into blocks of
-equal length. Nothing made from it is comparable with the source in numbers, only in what its order is.
+instead: S → NP VP with determiners, adjectives, nouns, prepositional phrases, transitive, intransitive and
+sentence-taking verbs and adverbs, all agreeing in number; phrases are nested at most `MAX_DEPTH` deep. Words are
+invented and their forms drawn with probabilities proportional to 1/rank within their class (Zipf's law of exponent
+1). Whole words, function words included, are the vocabulary: at most 4096. Sentences end with a full stop and are put
+one behind the other into blocks of equal length. Nothing made from it is comparable with the source in numbers, only
+in what its order is.
 
 `read` makes blocks of the same kind from plain-text files, the most frequent words being their vocabulary.
 
@@ -43,8 +44,8 @@ FUNCTION = {
     "prep": ("of", "in", "with", "on", "for", "near"), "that": ("that",), "stop": (".",),
 }  # fmt: skip
 
-# Right-hand sides with their weights. A phrase with a number hands it on; "NP" of an object draws one. Where the depth is
-# used up, only the first one is left, which holds no phrase of its own kind or leads to one that does not.
+# Right-hand sides with their weights. A phrase with a number hands it on; "NP" of an object draws one. Where the
+# depth is used up, only the first one is left, which holds no phrase of its own kind or leads to one that does not.
 RULES: dict[str, tuple[tuple[float, tuple[str, ...]], ...]] = {
     "S": ((1.0, ("NP=", "VP=", "stop")),),
     "C": ((1.0, ("NP=", "VP=")),),
@@ -56,7 +57,7 @@ RULES: dict[str, tuple[tuple[float, tuple[str, ...]], ...]] = {
         (0.3, ("verb",)), (0.4, ("verb", "NP*")), (0.15, ("verb", "adverb")), (0.15, ("say", "that", "C")),
     ),
 }  # fmt: skip
-CONSONANTS, VOWELS = "b d f g k l m n p r s t v z".split(), "a e i o u".split()
+CONSONANTS, VOWELS = tuple("bdfgklmnprstvz"), tuple("aeiou")
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,9 @@ def lexicon() -> Lexicon:
             else:
                 add(name, stem)
     if len(words) + len(SPECIAL) > MOST_WORDS:
-        raise SandglassError(f"the lexicon has {len(words) + len(SPECIAL)} words, expected at most {MOST_WORDS}")
+        raise SandglassError(
+            f"the lexicon has {len(words) + len(SPECIAL)} words, expected at most {MOST_WORDS}"
+        )
     return Lexicon(tuple(words), {name: np.array(each) for name, each in ids.items()})
 
 
@@ -132,17 +135,21 @@ def _steps(weights: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     return np.concatenate(parts)
 
 
-def _drawn(rng: np.random.Generator, steps: NDArray[np.float64], which: NDArray[np.int64]) -> NDArray[np.int64]:
+def _drawn(
+    rng: np.random.Generator, steps: NDArray[np.float64], which: NDArray[np.int64]
+) -> NDArray[np.int64]:
     """Return a place in ``steps`` for each of ``which``, drawn from the law of that number."""
     found = np.searchsorted(steps, which + rng.random(len(which)), side="right")
-    ends = np.searchsorted(steps, which + 1.0)  # the last place of each law, where rounding may lead beyond it
+    ends = np.searchsorted(
+        steps, which + 1.0
+    )  # the last place of each law, where rounding may lead beyond it
     return np.minimum(found, ends)
 
 
 @cache
 def _symbols() -> tuple[dict[str, int], NDArray[np.float64], NDArray[np.int64]]:
-    """Return the numbers of all symbols, classes of words first, then phrases; what `_drawn` draws rules of phrases from;
-    and their right-hand sides (rules, 3), -1 where there is no symbol.
+    """Return the numbers of all symbols, classes of words first, then phrases; what `_drawn` draws rules of phrases
+    from; and their right-hand sides (rules, 3), -1 where there is no symbol.
 
     A phrase is a kind, a number and how many phrases it may still have within it.
     """
@@ -198,7 +205,8 @@ def sentences(rng: np.random.Generator, n: int) -> tuple[NDArray[np.int16], NDAr
 
 
 def blocks(rng: np.random.Generator, n: int, length: int) -> NDArray[np.int16]:
-    """Return (n, length): sentences one behind the other, cut into blocks; a block may begin and end within a sentence."""
+    """Return (n, length): sentences one behind the other, cut into blocks; a block may begin and end within a
+    sentence."""
     need, parts, total = n * length, [], 0
     while total < need:
         words, lengths = sentences(rng, max(1, (need - total) // 6))

@@ -242,7 +242,7 @@ class Oracle(Result):
     root: pl.Int16 = FIELD(ge=7, le=22, description="symbol at the top; 22: the full grammar")
     task: pl.String = FIELD(
         isin=["masked", "hidden", "next"],
-        description="masked tokens; the same where selected positions cannot be attended to; next tokens at the ends of spans",
+        description="masked tokens; the same with selected positions hidden; next tokens at the ends of spans",
     )
     mask_rate: pl.Float64 = FIELD(
         **SHARE, nullable=True, description="share of tokens that are selected; null for next tokens"
@@ -258,7 +258,7 @@ class Oracle(Result):
     value: pl.Float64 = FIELD(
         ge=0,
         nullable=True,
-        description="expected under the posterior; of L_robust and L_close, median of total variation; null: no predictor was asked",
+        description="expected under the posterior; of L_robust and L_close, median of total variation",
     )
     realised: pl.Float64 = FIELD(
         ge=0, nullable=True, description="with the tokens that were drawn: share of right guesses, mean loss"

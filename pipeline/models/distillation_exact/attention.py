@@ -1,8 +1,8 @@
 """Two Transformers of one layer that compute a sparse parity (Liu 2024, section 4.2.7.2.1, Propositions 9 and 10).
 
-Their MLPs interpolate (section 3.4.4.1, Lemmas 10 and 11). A token is a bit: 1 where the sign of the string is -1, so that
-the parity is +1 exactly if the bits of the support have an even sum. Both read the output at the last position. All in
-float64.
+Their MLPs interpolate (section 3.4.4.1, Lemmas 10 and 11). A token is a bit: 1 where the sign of the string is -1, so
+that the parity is +1 exactly if the bits of the support have an even sum. Both read the output at the last position.
+All in float64.
 
 Suffixes name axes: N strings, d positions, X points of a table, I and O coordinates.
 """
@@ -51,8 +51,8 @@ class Mlp:
 
 
 def indicators(points: Sequence[float], spacing: float) -> tuple[Array, Array, Array]:
-    """Return weights (4X,), biases (4X,) and the sums (4X, X) that make the indicators of ``points`` (proof of Lemma 10):
-    1 up to a quarter of the spacing away, 0 from half of it on."""
+    """Return weights (4X,), biases (4X,) and the sums (4X, X) that make the indicators of ``points`` (proof of Lemma
+    10): 1 up to a quarter of the spacing away, 0 from half of it on."""
     step = spacing / 4
     shifts = np.array([2, 1, -1, -2]) * step
     biases = -(np.asarray(points, float)[:, None] - shifts) / step
@@ -153,7 +153,8 @@ def selecting(d: int, support: Sequence[int], c: float, printed: bool = False) -
 
 
 def threshold(d: int, k: int) -> float:
-    """Return the least c for which Proposition 9 is exact: with it at most 1/(4k) of the attention leaves the support."""
+    """Return the least c for which Proposition 9 is exact: with it at most 1/(4k) of the attention leaves the
+    support."""
     return math.log((4 * k - 1) * (d - k) / k)
 
 
@@ -166,8 +167,8 @@ def spreading(d: int, support: Sequence[int], scaled: bool = True, bias: int | N
     """Return the Transformer of Proposition 10: attention is 1/d everywhere and copies each bit to a coordinate of its
     own, and an MLP by Lemma 11 takes the parity of the support's coordinates.
 
-    With ``scaled``, W_V multiplies by d, so that values are 0 and 1; without, they are 0 and 1/d, a table whose points are
-    1/d apart.
+    With ``scaled``, W_V multiplies by d, so that values are 0 and 1; without, they are 0 and 1/d, a table whose
+    points are 1/d apart.
     """
     k = len(support)
     bits, signs = vertices(k)
@@ -200,8 +201,8 @@ def cases(d: int, k: int) -> Iterator[tuple[NDArray[np.int64], int, float]]:
 
 def measured(built: Transformer, d: int, k: int) -> tuple[float, float, float]:
     """Return the probability that the sign of the output is the parity of the first k bits, the largest error, and the
-    largest share of attention behind these places, over all strings of fair bits, of a Transformer that sees two kinds of
-    places: exactly, from `cases`. NaN if an output is NaN."""
+    largest share of attention behind these places, over all strings of fair bits, of a Transformer that sees two
+    kinds of places: exactly, from `cases`. NaN if an output is NaN."""
     parts = list(cases(d, k))
     bits, signs, chances = (np.array([part[i] for part in parts]) for i in range(3))
     said = built(bits)

@@ -6,8 +6,8 @@ the posterior of a token is its evidence times the derivative of log Z with resp
 section 4.2.8.1 refers to it as the optimal algorithm). Derivatives come from torch.
 
 Spans of a symbol at depth 3 or deeper are at most 27 tokens long, so their inside probabilities are kept as bands:
-(N, T + 1, W), by first token and by length less the shortest one. Above, from the root down, the sentence is gone through
-from left to right with one vector, over positions that a prefix of the derivation can have reached.
+(N, T + 1, W), by first token and by length less the shortest one. Above, from the root down, the sentence is gone
+through from left to right with one vector, over positions that a prefix of the derivation can have reached.
 
 Suffixes name axes: N sentences, T positions, A terminals. All in float64. Evidence is scaled to the mean 1 at each
 position, which keeps Z within range up to the longest sentences.
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64] if TYPE_CHECKING else "Array"
 BANDED = 3  # depth from which spans are kept as bands
-CELLS = 40_000  # sentences times positions that are gone through at once
+CELLS = 16_000  # sentences times positions that are gone through at once
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,8 @@ class Band:
 def channel(rate: float) -> Array:
     """Return (MASK + 1, A): how likely an id is shown for each terminal, at a position of which nothing else is known.
 
-    A token is selected with probability ``rate`` and then replaced as in `pcfg.mask`; the rows of BOS, EOS and PAD are 0.
+    A token is selected with probability ``rate`` and then replaced as in `pcfg.mask`; the rows of BOS, EOS and PAD
+    are 0.
     """
     found = np.zeros((pcfg.MASK + 1, pcfg.TERMINALS))
     kept = 1 - pcfg.SHOWN_MASK - pcfg.SHOWN_RANDOM
@@ -70,8 +71,8 @@ def evidence(
 ) -> Array:
     """Return (N, T, A) the evidence of what is shown (`channel`); behind the end, where PAD is shown, it is 0.
 
-    With ``hide_masked`` it is that of a predictor that sees no position that was selected (`pcfg.visible`), and therefore
-    knows that all others are as they were; it needs ``kind_NxT``. Raises SandglassError if that is missing.
+    With ``hide_masked`` it is that of a predictor that sees no position that was selected (`pcfg.visible`), and
+    therefore knows that all others are as they were; it needs ``kind_NxT``. Raises SandglassError if that is missing.
     """
     if not hide_masked:
         return channel(rate)[shown_NxT]
@@ -102,7 +103,8 @@ def posterior(
 
 
 def asked(shown_NxT: NDArray[np.uint8]) -> Array:
-    """Return (N, T, A) the evidence of what is shown at a position that is known to be selected (`channel` of rate 1)."""
+    """Return (N, T, A) the evidence of what is shown at a position that is known to be selected (`channel` of rate
+    1)."""
     return channel(1.0)[shown_NxT]
 
 
@@ -110,13 +112,15 @@ def best(
     name: str, root: int, shown_NxT: NDArray[np.uint8], lengths_N: NDArray[np.int64], rate: float,
     kind_NxT: NDArray[np.uint8] | None = None, hide_masked: bool = False,
 ) -> Array:  # fmt: skip
-    """Return (N, T, A) the distribution that the best predictor gives to each token, were it a selected one (A-ORACLE)."""
+    """Return (N, T, A) the distribution that the best predictor gives to each token, were it a selected one
+    (A-ORACLE)."""
     seen = evidence(shown_NxT, rate, kind_NxT, hide_masked)
     return posterior(name, root, seen, lengths_N, asked(shown_NxT))
 
 
 def _others(name: str, root: int, evidence_NxTxA: Array, lengths_N: NDArray[np.int64]) -> Array:
-    """Return (N, T, A) the derivative of the probability of the sentence by the evidence, up to a factor per position."""
+    """Return (N, T, A) the derivative of the probability of the sentence by the evidence, up to a factor per
+    position."""
     mean = evidence_NxTxA.mean(-1, keepdims=True)
     scaled = np.divide(evidence_NxTxA, mean, out=np.zeros_like(evidence_NxTxA), where=mean > 0)
     leaf = torch.from_numpy(scaled).requires_grad_()
@@ -257,8 +261,8 @@ def _shifted(reached: Tensor, band: Band) -> Tensor:
 def enumerated(
     name: str, root: int, evidence_NxTxA: Array, lengths_N: NDArray[np.int64]
 ) -> tuple[Array, Array]:
-    """Return (N, T, A) the derivative of the probability of the evidence, and (N,) that probability, by going through all
-    derivations: slow, and independent of the inside algorithm."""
+    """Return (N, T, A) the derivative of the probability of the evidence, and (N,) that probability, by going through
+    all derivations: slow, and independent of the inside algorithm."""
     strings, chances = pcfg.derivations(name, root)
     N, T, A = evidence_NxTxA.shape
     slopes, totals = np.full((N, T, A), np.nan), np.full(N, np.nan)
@@ -277,7 +281,8 @@ def enumerated(
 
 
 def window(place_N: NDArray[np.int64], n: int, lengths_N: NDArray[np.int64], width: int) -> NDArray[np.bool_]:
-    """Return (N, width): the positions from 0 of n-gram(i) around ``place_N``, clipped to each sentence (definition 25).
+    """Return (N, width): the positions from 0 of n-gram(i) around ``place_N``, clipped to each sentence (definition
+    25).
 
     Raises SandglassError if a place lies outside its sentence.
     """
@@ -293,10 +298,10 @@ def distances(
     name: str, root: int, tokens_NxT: NDArray[np.uint8], lengths_N: NDArray[np.int64], place_N: NDArray[np.int64],
     widths: Sequence[int], rate: float, hide_masked: bool = False,
 ) -> tuple[Array, Array]:  # fmt: skip
-    """Return L_robust and L_close of the best predictor at one position of each sentence, total variation (equations 4.94,
-    4.95), both (widths, N): how far its prediction is, with that token masked alone, from the one with all of n-gram(i)
-    masked, and from the one with nothing but n-gram(i) to see. It expects masks of ``rate``, so that it trusts no token
-    fully unless ``hide_masked``."""
+    """Return L_robust and L_close of the best predictor at one position of each sentence, total variation (equations
+    4.94, 4.95), both (widths, N): how far its prediction is, with that token masked alone, from the one with all of
+    n-gram(i) masked, and from the one with nothing but n-gram(i) to see. It expects masks of ``rate``, so that it
+    trusts no token fully unless ``hide_masked``."""
     N, T = tokens_NxT.shape
     alone = np.arange(T) == place_N[:, None]
     within = np.arange(T) < lengths_N[:, None]
@@ -321,8 +326,8 @@ def total_variation(p: Array, q: Array) -> Array:
 
 
 def plateau(marginals_A: Sequence[float] | Array) -> tuple[float, float]:
-    """Return loss in nats and accuracy of a predictor that knows only how frequent each terminal is, and what is shown at
-    the position that is asked for (TH-PLATEAU).
+    """Return loss in nats and accuracy of a predictor that knows only how frequent each terminal is, and what is
+    shown at the position that is asked for (TH-PLATEAU).
 
     >>> loss, accuracy = plateau([1 / 3] * 3)
     >>> round(loss, 4), round(accuracy, 4)

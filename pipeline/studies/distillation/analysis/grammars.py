@@ -67,7 +67,8 @@ def _stats(name: str, drawn: NDArray[np.int64]) -> Iterator[Row]:
     mean = float(at @ law)
     least, most = pcfg.extent(name)
     exact = {
-        f"q{round(100 * q)}": (pcfg.quantile(law, q), np.quantile(drawn, q, method="inverted_cdf")) for q in pcfg.QUANTILES
+        f"q{round(100 * q)}": (pcfg.quantile(law, q), np.quantile(drawn, q, method="inverted_cdf"))
+        for q in pcfg.QUANTILES
     }  # fmt: skip
     exact |= {
         "mean": (mean, drawn.mean()), "sd": (math.sqrt(float((at - mean) ** 2 @ law)), drawn.std()),
@@ -143,7 +144,8 @@ def _scores(
 
 
 def _masked(context: Inputs, name: str, root: int, n: int, rate: float) -> Iterator[Row]:
-    """Yield what can be done at best with masked tokens, without and with selected positions hidden, and without context."""
+    """Yield what can be done at best with masked tokens, without and with selected positions hidden, and without
+    context."""
     about: Row = {"grammar": name, "root": root, "mask_rate": rate}
     rng = stream(context.seed, context.study, context.experiment, "masked", name, root, str(rate))
     words, seen, kind, lengths = _drawn(rng, name, root, n, rate)
@@ -178,7 +180,9 @@ def _windows(context: Inputs, root: int) -> Iterator[Row]:
             own = words[some], lengths[some], place[some]
             parts.append(inside.distances("cfg3b", root, *own, context.entry.ngrams, MAIN, hide))
         for i, quantity in enumerate(("robust", "close")):
-            for n, values in zip(context.entry.ngrams, np.concatenate([part[i] for part in parts], 1), strict=True):
+            for n, values in zip(
+                context.entry.ngrams, np.concatenate([part[i] for part in parts], 1), strict=True
+            ):
                 yield {
                     "grammar": "cfg3b", "root": root, "mask_rate": MAIN, "task": task, "quantity": quantity, "ngram": n,
                     "value": float(np.median(values)), "n": len(values),

@@ -27,8 +27,8 @@ def _labelled(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def grammars(context: Results) -> Figure:
-    """The rules of the grammars, as the pipeline uses them: each symbol with its right-hand sides, all equally likely. The
-    grammar of the published code lacks a rule of symbol 9 (Figure 4.23)."""
+    """The rules of the grammars, as the pipeline uses them: each symbol with its right-hand sides, all equally
+    likely. The grammar of the published code lacks a rule of symbol 9 (Figure 4.23)."""
     rules = context.table("grammar_rules")
     sides = pl.col("rhs").cast(pl.List(pl.String)).list.join(" ")
     data = rules.group_by("grammar", "lhs", maintain_order=True).agg(
@@ -36,12 +36,17 @@ def grammars(context: Results) -> Figure:
     )
     text = pl.format("{} → {}", pl.col("lhs"), pl.col("sides").list.join(" | "))
     data = _labelled(data.with_columns(rule=text, line=22 - pl.col("lhs"))).drop("sides")
-    lines = alt.Chart(data).mark_text(align="left", fontSize=12, color=charts.INK).encode(
-        x=alt.value(0), y=alt.Y("line:O", axis=None), text="rule:N"
+    own = data.filter(grammar=CFG3B)["rule"].to_list()
+    other = (pl.col("grammar") == "cfg3b_pdcode") & ~pl.col("rule").is_in(own)
+    data = data.with_columns(
+        colour=pl.when(other).then(pl.lit(charts.VERMILLION)).otherwise(pl.lit(charts.INK))
+    )
+    lines = alt.Chart(data).mark_text(align="left", fontSize=12).encode(
+        x=alt.value(0), y=alt.Y("line:O", axis=None), text="rule:N", color=alt.Color("colour:N", scale=None)
     )  # fmt: skip
-    order = list(GRAMMARS.values())
+    order, header = list(GRAMMARS.values()), alt.Header(labelAnchor="start", labelFontWeight="bold")
     panels = lines.properties(width=300, height=16 * 17).facet(
-        facet=alt.Facet("label:N", title=None, sort=order, header=alt.Header(labelAnchor="start", labelFontWeight="bold")),
+        facet=alt.Facet("label:N", title=None, sort=order, header=header),
         columns=2,
     )  # fmt: skip
     counts = data.group_by("label", maintain_order=True).agg(pl.len()).iter_rows()
@@ -61,7 +66,8 @@ def lengths(context: Results) -> Figure:
     data = pl.concat(
         [
             law.select("label", "length", "cumulative", pl.lit("exact").alias("kind")),
-            stats.select("label", pl.col("published").cast(pl.Int16).alias("length"), "cumulative", pl.lit("published").alias("kind")),
+            stats.select("label", pl.col("published").cast(pl.Int16).alias("length"), "cumulative",
+            pl.lit("published").alias("kind")),
         ]
     )  # fmt: skip
     x = alt.X(
@@ -108,9 +114,9 @@ def parse_tree(context: Results) -> Figure:
         **at("x", "level"), x2="x2:Q", y2="level2:Q"
     )  # fmt: skip
     inner, leaves = data.filter(pl.col("level") > 1), data.filter(pl.col("level") == 1)
-    ends = alt.Chart(inner).mark_tick(orient="vertical", height=16, thickness=2.5, color=charts.VERMILLION).encode(
-        **at("boundary", "level")
-    )  # fmt: skip
+    ends = alt.Chart(inner).mark_tick(
+        opacity=1, orient="vertical", height=16, thickness=2.5, color=charts.VERMILLION
+    ).encode(**at("boundary", "level"))  # fmt: skip
     dots = alt.Chart(inner).mark_point(shape="circle", size=420, filled=True, opacity=1, fill=charts.BLUE).encode(
         **at("x", "level"), tooltip=["symbol:Q", "level:Q", "first:Q", "last:Q"]
     )  # fmt: skip
@@ -122,17 +128,18 @@ def parse_tree(context: Results) -> Figure:
         **at("x", "level")
     )  # fmt: skip
     told = " ".join(leaves.sort("first")["name"].to_list())
+    title = alt.TitleParams("A string and its derivation", subtitle="cfg3b below 15; bars: ends of spans")
     chart = alt.layer(edges, ends, dots, names, backs, words).properties(
-        width=640, height=260, title=alt.TitleParams("A string and its derivation", subtitle="cfg3b below 15; bars: ends of spans"),
+        width=640, height=260, title=title,
         description=f"The string {told}.",
     )  # fmt: skip
     return chart, data
 
 
 def ceilings(context: Results) -> Figure:
-    """What the best possible predictor reaches on each full grammar, on masked tokens and on the last tokens of spans of
-    three levels (bars), beside accuracies of trained models in the source (diamonds). A model to the right of its bar
-    cannot have been trained on that grammar."""
+    """What the best possible predictor reaches on each full grammar, on masked tokens and on the last tokens of spans
+    of three levels (bars), beside accuracies of trained models in the source (diamonds). A model to the right of its
+    bar cannot have been trained on that grammar."""
     found = _labelled(context.table("oracle").filter(root=FULL, quantity="acc"))
     masked = found.filter(mask_rate=MAIN, task="masked").with_columns(panel=pl.lit("masked tokens"))
     after = found.filter(task="next").with_columns(panel=pl.format("next token, ends of level {}", "level"))
@@ -186,7 +193,10 @@ def windows(context: Results) -> Figure:
     y = alt.Y("value:Q", title="total variation, median", scale=alt.Scale(domain=[0, 0.6]))
     scale = alt.Scale(range=[charts.BLUE, charts.VERMILLION, charts.GREEN])
     colour = alt.Color("grammar:N", title=None, legend=LINE, scale=scale)
-    base = alt.Chart(data).encode(x=x, y=y, color=colour)
+    dashes = alt.Scale(range=[[1, 0], [6, 3], [2, 2]])  # lines of several roots lie on each other
+    base = alt.Chart(data).encode(
+        x=x, y=y, color=colour, strokeDash=alt.StrokeDash("grammar:N", title=None, scale=dashes)
+    )
     layers = base.mark_line(strokeWidth=2) + base.mark_point(filled=True, size=45, opacity=1)
     panels = layers.properties(width=250, height=210).facet(
         facet=alt.Facet("panel:N", title=None, sort=list(what.values())), columns=2
@@ -199,8 +209,9 @@ def windows(context: Results) -> Figure:
 
 
 def constructions(context: Results) -> Figure:
-    """Probability that the Transformer of Proposition 9 computes the parity, exact over all strings, over the score c of
-    the support; dashed lines are where at most 1/(4k) of the attention leaves it, from where on there is no error."""
+    """Probability that the Transformer of Proposition 9 computes the parity, exact over all strings, over the score c
+    of the support; dashed lines are where at most 1/(4k) of the attention leaves it, from where on there is no
+    error."""
     data = context.table("constructions").filter(prop=9).sort("d", "c")
     data = data.with_columns(size=pl.format("d = {}, k = {}", "d", "k"))
     order = data["size"].unique(maintain_order=True).to_list()

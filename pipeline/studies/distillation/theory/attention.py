@@ -48,7 +48,8 @@ def _line(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
         off = [np.abs(built((points + shift * spacing)[:, None]) - values) for shift in DEVIATIONS]
         size = f"9 points at least {spacing:g} apart, two outputs"
         yield row(
-            f"lemma-10.{spacing:g}", "A network of one hidden layer takes given values at points, and up to a quarter of "
+            f"lemma-10.{spacing:g}",
+            "A network of one hidden layer takes given values at points, and up to a quarter of "
             "their spacing around them: largest error", size, largest(*off), "<=", ROUNDING, source=LEMMAS.format(10),
         )  # fmt: skip
         (first, bias), (second, last) = built.norms()
@@ -56,7 +57,8 @@ def _line(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
         over = [found - bound for found, bound in zip((first, bias, second, last), bounds, strict=True)]
         yield row(
             f"lemma-10.{spacing:g}.norms", "with 4 |X| hidden units, and weights and biases within the printed bounds: "
-            "largest excess", f"{built.hidden[0]} hidden units", largest(over, abs(built.hidden[0] - 36)), "<=", ROUNDING,
+            "largest excess",
+            f"{built.hidden[0]} hidden units", largest(over, abs(built.hidden[0] - 36)), "<=", ROUNDING,
             source=LEMMAS.format(10),
         )  # fmt: skip
 
@@ -72,7 +74,8 @@ def _tables(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
         off = largest(np.abs(built(points + shift) - values) for shift in shifts)
         said = largest(np.abs(built(points)))
         yield row(
-            f"lemma-11.{form}", f"Indicators of {3} coordinates added up, less {bias}, make a table: largest error", size,
+            f"lemma-11.{form}",
+            f"Indicators of {3} coordinates added up, less {bias}, make a table: largest error", size,
             off, comparison, bound, form=form, detail=f"largest output {said:.3g}", **about,
         )  # fmt: skip
     built = exact.table(points, values, 1.0)
@@ -103,7 +106,8 @@ def _selecting(d: int, k: int) -> Iterator[dict[str, Any]]:
     built = exact.selecting(d, range(k), 1.0)
     right, _, mass = exact.measured(built, d, k)
     yield row(
-        f"prop-9.{d}-{k}.one", "With c = 1 they do not: accuracy", size, right, "<=", 0.9, source=CHAPTER.format("9, control"),
+        f"prop-9.{d}-{k}.one",
+        "With c = 1 they do not: accuracy", size, right, "<=", 0.9, source=CHAPTER.format("9, control"),
         detail=f"off the support {mass:.3g}",
     )  # fmt: skip
     masses = [
@@ -157,7 +161,8 @@ def _example(d: int, k: int, rng: np.random.Generator) -> Iterator[dict[str, Any
     moved = np.concatenate([bits[:, : k - 1], bits[:, k:], bits[:, k - 1 : k]], 1)  # the k-th bit comes last
     said = exact.selecting(d, support, c, True)(moved)
     yield row(
-        f"prop-9.{d}-{k}.example-inside", "With the last position in the support the example holds as it stands: largest "
+        f"prop-9.{d}-{k}.example-inside",
+        "With the last position in the support the example holds as it stands: largest "
         "error", f"d = {d}, k = {k}, {count} strings", largest(np.abs(said - signs)), "<=", ROUNDING,
         source=HERE.format("9, example"),
     )  # fmt: skip
@@ -172,7 +177,8 @@ def _spreading(d: int, k: int, entry: Selecting, rng: np.random.Generator) -> It
     size = f"d = {d}, k = {k}, all {len(corners)} strings on the support, {entry.repeats} beside each"
     built = exact.spreading(d, range(k))
     yield row(
-        f"prop-10.{d}-{k}", "Attention 1/d on every position and a table of the support's bits compute the parity: largest "
+        f"prop-10.{d}-{k}",
+        "Attention 1/d on every position and a table of the support's bits compute the parity: largest "
         "error", size, largest(np.abs(built(bits) - signs)), "<=", ROUNDING, source=source,
     )  # fmt: skip
     yield row(
@@ -222,7 +228,8 @@ def _sums(d: int, k: int) -> dict[str, Any]:
     for ones, odd, chance in parts:
         chances[ones, odd] += chance
     return row(
-        f"prop-10.{d}-{k}.embedding-printed", "With embeddings v_z + p_i, as the proof of Proposition 9 has them, attention "
+        f"prop-10.{d}-{k}.embedding-printed",
+        "With embeddings v_z + p_i, as the proof of Proposition 9 has them, attention "
         "1/d passes on how many ones there are and nothing else: largest accuracy of any MLP behind it",
         f"d = {d}, k = {k}, all strings", float(chances.max(1).sum()), "<=", 0.95, form="printed",
         source=HERE.format(10), erratum=ERRATUM.format("proposition-10-embedding"),

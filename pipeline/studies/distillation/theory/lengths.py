@@ -45,7 +45,8 @@ def _structure() -> Iterator[dict[str, Any]]:
         more = ", and neighbours in a rule differ" if name == "cfg3b" else ""
         count = sum(1 for _ in pcfg.nodes_of(name))
         yield row(
-            f"structure.{name}", f"Each symbol has {rules}, of two or three symbols of the next level{more}: exceptions",
+            f"structure.{name}",
+            f"Each symbol has {rules}, of two or three symbols of the next level{more}: exceptions",
             f"{count} rules", len(broken), "<=", 0, detail="; ".join(broken),
         )  # fmt: skip
     lost = pcfg.grammar("cfg3b_pdcode").rules
@@ -62,7 +63,8 @@ def _percentiles() -> Iterator[dict[str, Any]]:
         law = pcfg.length_law(name)
         exact = [pcfg.quantile(law, q) for q in pcfg.QUANTILES]
         yield row(
-            f"percentiles.{name}", "The published percentiles of lengths are those of the exact law: largest difference",
+            f"percentiles.{name}",
+            "The published percentiles of lengths are those of the exact law: largest difference",
             "25, 50, 75 and 95 %", largest(np.abs(np.array(exact) - published)), "<=", NEAR,
             detail=f"exact {exact}, published {list(published)}",
         )  # fmt: skip
@@ -89,7 +91,8 @@ def _sampled(entry: Lengths, rng: np.random.Generator) -> Iterator[dict[str, Any
         _, lengths = pcfg.strings(rng, name, entry.sentences)
         yield row(
             f"sampled.{name.replace('_', '-')}", "The mean length of sampled strings is the exact one: difference in "
-            "standard errors", f"{entry.sentences} strings", abs(lengths.mean() - mean) / (sd / math.sqrt(len(lengths))),
+            "standard errors",
+            f"{entry.sentences} strings", abs(lengths.mean() - mean) / (sd / math.sqrt(len(lengths))),
             "<=", ERRORS, source=CHAPTER.format("C2"), detail=f"exact {mean:.2f}, standard deviation {sd:.2f}",
         )  # fmt: skip
 

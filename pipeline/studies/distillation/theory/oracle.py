@@ -31,7 +31,7 @@ ENUMERATED = (("cfg3b", 13), ("cfg3b", 14), ("cfg3b", 15), ("cfg3f", 10), ("cfg3
 # Of the teacher on cfg3b, read from the graphics of Figures 4.4 and 4.7: accuracy after 16,000 steps, loss after 8,000;
 # and the error of reading them.
 PUBLISHED, LOSS, READING = 0.98, 0.03, 0.01
-ERRORS = 4  # standard errors
+ERRORS, SURE = 4, 2  # standard errors: of a check on both sides, and of a bound on one
 
 
 def check(entry: Oracle, key: str, seed: int) -> pl.DataFrame:
@@ -64,10 +64,12 @@ def _enumerated(entry: Oracle, rng: np.random.Generator) -> Iterator[dict[str, A
         wanted = (slopes * own)[there]
         wanted /= wanted.sum(-1, keepdims=True)
         found = inside.posterior(name, root, evidence, lengths, own)[there]
-        size = f"{name} below {root}: {pcfg.number_of_derivations(name, root)} derivations, {entry.strings} masked strings"
+        count = pcfg.number_of_derivations(name, root)
+        size = f"{name} below {root}: {count} derivations, {entry.strings} masked strings"
         yield row(
             f"inside.{name}-{root}", "Inside probabilities and their derivatives give the posterior of each token that "
-            "going through all derivations gives: largest difference", size, largest(np.abs(found - wanted)), "<=", 1e-12,
+            "going through all derivations gives: largest difference",
+            size, largest(np.abs(found - wanted)), "<=", 1e-12,
         )  # fmt: skip
         sums = inside.likelihood(name, root, evidence, lengths)
         yield row(
@@ -78,8 +80,8 @@ def _enumerated(entry: Oracle, rng: np.random.Generator) -> Iterator[dict[str, A
 
 @dataclass(frozen=True)
 class Scores:
-    """Of each selected token: whether the best guess is right, how likely it is by the posterior, the loss, the entropy of
-    the posterior, and the number of its string."""
+    """Of each selected token: whether the best guess is right, how likely it is by the posterior, the loss, the
+    entropy of the posterior, and the number of its string."""
 
     right: NDArray[np.float64]
     expected: NDArray[np.float64]
@@ -134,11 +136,17 @@ def _windows(entry: Oracle, rng: np.random.Generator) -> Iterator[dict[str, Any]
             place = np.full(len(lengths), quarter * longest // 4)
             some = place < lengths
             pairs.append(
-                inside.distances("cfg3b", root, words[some], lengths[some], place[some], widths, entry.rate, True)
+                inside.distances(
+                    "cfg3b", root, words[some], lengths[some], place[some], widths, entry.rate, True
+                )
             )
         size = f"cfg3b below {root}, positions at a quarter, half and three quarters of {longest}"
         medians, near = (
-            dict(zip(widths, np.median(np.concatenate([pair[i] for pair in pairs], 1), 1).tolist(), strict=True))
+            dict(
+                zip(
+                    widths, np.median(np.concatenate([pair[i] for pair in pairs], 1), 1).tolist(), strict=True
+                )
+            )
             for i in range(2)
         )
         told = ", ".join(f"n = {n}: {value:.3f}" for n, value in medians.items())
@@ -167,7 +175,8 @@ def _following(entry: Oracle, rng: np.random.Generator) -> Iterator[dict[str, An
         right, expected = (p.argmax(-1) == x).astype(float), p.max(-1)
         gap = right - expected
         yield row(
-            f"following.{name}-{level}", f"Next tokens at the ends of level {level}: the best predictor is right as often "
+            f"following.{name}-{level}",
+            f"Next tokens at the ends of level {level}: the best predictor is right as often "
             "as it says: difference in standard errors", f"{name}, {len(gap)} tokens of {n} strings",
             abs(float(gap.mean())) / (float(gap.std()) / math.sqrt(len(gap))), "<=", ERRORS,
             source=SOURCE.format(".9, equation 4.98"), detail=f"accuracy {expected.mean():.4f}",
@@ -191,13 +200,14 @@ def _published(entry: Oracle, rng: np.random.Generator) -> Iterator[dict[str, An
             for name, (plain, hidden) in found.items()
         )
 
-    most = largest(value + ERRORS * error for value, error in accuracy["cfg3b"])
+    most = largest(value + SURE * error for value, error in accuracy["cfg3b"])
     yield row(
-        "accuracy.printed", f"The accuracy {PUBLISHED} of Figure 4.4, less {READING} for reading it from the graphic, is "
+        "accuracy.printed",
+        f"The accuracy {PUBLISHED} of Figure 4.4, less {READING} for reading it from the graphic, is "
         "more than any predictor can reach on cfg3b as Figure 4.23 has it: by", size, PUBLISHED - READING - most, ">=",
         1e-3, form="printed", detail=told(accuracy), **about,
     )  # fmt: skip
-    least = smallest(value - ERRORS * error for value, error in loss["cfg3b"])
+    least = smallest(value - SURE * error for value, error in loss["cfg3b"])
     yield row(
         "loss.printed", f"The loss {LOSS} of Figure 4.7, with {READING} for reading it, is less than any predictor can "
         "reach on cfg3b: by", size, least - LOSS - READING, ">=", 1e-3, form="printed", detail=told(loss), **about,
