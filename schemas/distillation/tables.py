@@ -138,6 +138,249 @@ class Attention(Result):
         unique = ["run", "model", "step", "place"]
 
 
+# --- the theory of sparse parity (experiment distillation-two-stages) ---
+
+MODES = ["aligned", "iid", "labels"]
+_D: dict[str, Any] = {"ge": 3, "description": "coordinates of an input"}
+_K: dict[str, Any] = {"ge": 2, "description": "coordinates of the support"}
+_M: dict[str, Any] = {"ge": 1, "description": "neurons"}
+_SEED: dict[str, Any] = {"ge": 0, "description": "number of the replica"}
+
+
+class MajoritySizes(Result):
+    """Absolute Fourier coefficients of the majority, beside the printed and the corrected form of their size."""
+
+    d: pl.Int32 = FIELD(**_D)
+    i: pl.Int16 = FIELD(ge=1, description="coordinates of the set")
+    exact: pl.Float64 = FIELD(gt=0, description="absolute coefficient, from its closed form")
+    printed: pl.Float64 = FIELD(gt=0, description="i^(-1/3) / C(d, i)")
+    corrected: pl.Float64 = FIELD(gt=0, description="i^(-3/4) / sqrt(C(d, i))")
+
+    class Config:
+        """One row per d and size of set."""
+
+        unique = ["d", "i"]
+
+
+class StageCorrelations(Result):
+    """TH-L64: exact correlations E f(x) x_j of the network behind stage one, from both starts."""
+
+    mode: pl.String = FIELD(
+        isin=["aligned", "iid"], description="the start: as the proof takes it, or as printed"
+    )
+    d: pl.Int32 = FIELD(**_D)
+    k: pl.Int16 = FIELD(**_K)
+    m: pl.Int32 = FIELD(**_M)
+    seed: pl.Int32 = FIELD(**_SEED)
+    in_signed_min: pl.Float64 = FIELD(description="least correlation inside the support, with its sign")
+    in_mean: pl.Float64 = FIELD(ge=0, description="mean absolute correlation inside the support")
+    in_min: pl.Float64 = FIELD(ge=0, description="least absolute correlation inside the support")
+    off_mean: pl.Float64 = FIELD(ge=0, description="mean absolute correlation outside the support")
+    off_max: pl.Float64 = FIELD(ge=0, description="largest absolute correlation outside the support")
+    bound: pl.Float64 = FIELD(gt=0, description="1/8k, the printed bound inside the support")
+    spread: pl.Float64 = FIELD(
+        gt=0, description="mean absolute correlation inside, from the printed start, by closed form"
+    )
+
+    class Config:
+        """One row per replica."""
+
+        unique = ["mode", "d", "k", "m", "seed"]
+
+
+class StageWeights(Result):
+    """TH-L63 and TH-C8: gradients at the start on batches of labels, and weights after one step on them."""
+
+    d: pl.Int32 = FIELD(**_D)
+    k: pl.Int16 = FIELD(**_K)
+    m: pl.Int32 = FIELD(**_M)
+    batch: pl.Int32 = FIELD(ge=1, description="inputs of the batch")
+    seed: pl.Int32 = FIELD(**_SEED)
+    gradient_error: pl.Float64 = FIELD(
+        ge=0, description="largest error of an entry of the gradient, without a"
+    )
+    hoeffding: pl.Float64 = FIELD(gt=0, description="its bound with probability 1 - delta")
+    weight_error: pl.Float64 = FIELD(ge=0, description="largest error of a weight after the step")
+    weight_bound: pl.Float64 = FIELD(ge=0, description="error of the gradient over k |zeta_(k-1)|")
+    in_mean: pl.Float64 = FIELD(ge=0, description="mean |w| inside the support after the step")
+    off_mean: pl.Float64 = FIELD(ge=0, description="mean |w| outside the support after the step")
+    in_goal: pl.Float64 = FIELD(
+        gt=0, description="|w| inside the support after a step on the whole population"
+    )
+    off_goal: pl.Float64 = FIELD(
+        gt=0, description="|w| outside the support after a step on the whole population"
+    )
+
+    class Config:
+        """One row per replica and batch; batches of a replica are nested."""
+
+        unique = ["batch", "seed"]
+
+
+class StageTwo(Result):
+    """TH-L65: stage two on labels from the weights of the whole population."""
+
+    d: pl.Int32 = FIELD(**_D)
+    k: pl.Int16 = FIELD(**_K)
+    m: pl.Int32 = FIELD(**_M)
+    rate_name: pl.String = FIELD(
+        isin=["ours", "printed"], description="the learning rate: of the parameters, or as printed"
+    )
+    rate: pl.Float64 = FIELD(gt=0, description="learning rate")
+    seed: pl.Int32 = FIELD(**_SEED)
+    step: pl.Int32 = FIELD(ge=0, description="steps done, which are inputs seen")
+    hinge: pl.Float64 = FIELD(ge=0, description="hinge loss on held-out inputs")
+    accuracy: pl.Float64 = FIELD(**SHARE, description="share of other held-out inputs with the right sign")
+    is_best: pl.Boolean = FIELD(description="whether the hinge loss is the least of the replica")
+
+    class Config:
+        """One row per replica and measurement."""
+
+        unique = ["d", "k", "m", "rate_name", "seed", "step"]
+
+
+class SampleComplexity(Result):
+    """TH-T23: how many of a student's neurons show the support in their first gradient on a batch."""
+
+    mode: pl.String = FIELD(
+        isin=MODES,
+        description="the target: outputs of a stage-one teacher from the aligned or the printed start, or labels",
+    )
+    d: pl.Int32 = FIELD(**_D)
+    k: pl.Int16 = FIELD(**_K)
+    m_student: pl.Int32 = FIELD(**_M)
+    batch: pl.Int32 = FIELD(ge=1, description="inputs of the batch; batches of a replica are nested")
+    seed: pl.Int32 = FIELD(**_SEED)
+    frac_neurons: pl.Float64 = FIELD(
+        **SHARE, description="share of neurons whose k largest |entries| are the support"
+    )
+    precision: pl.Float64 = FIELD(
+        **SHARE, description="share of the support among the k largest |entries|, on average"
+    )
+    aggregate_ok: pl.Boolean = FIELD(
+        description="whether the k largest sums of |entries| over neurons are the support"
+    )
+
+    class Config:
+        """One row per replica and batch."""
+
+        unique = ["mode", "d", "k", "batch", "seed"]
+
+
+class SupportRecovery(Result):
+    """TH-T23: the batch at which enough neurons show the support, on average over replicas, beside formulas."""
+
+    mode: pl.String = FIELD(isin=MODES, description="the target, as in sample_complexity")
+    d: pl.Int32 = FIELD(**_D)
+    k: pl.Int16 = FIELD(**_K)
+    seeds: pl.Int32 = FIELD(ge=1, description="replicas")
+    ever: pl.Int32 = FIELD(ge=0, description="replicas that reach the share with one of the batches")
+    largest: pl.Int32 = FIELD(ge=1, description="largest batch that was tried")
+    b90: pl.Int32 = FIELD(ge=1, nullable=True, description="smallest batch that was tried and is enough")
+    value: pl.Float64 = FIELD(
+        gt=0, nullable=True, description="the same, between two batches by log-linear interpolation"
+    )
+    lo: pl.Float64 = FIELD(
+        gt=0, nullable=True, description="lower end of its bootstrap interval over replicas"
+    )
+    hi: pl.Float64 = FIELD(
+        gt=0, nullable=True, description="upper end of its bootstrap interval over replicas"
+    )
+    predicted: pl.Float64 = FIELD(
+        gt=0,
+        nullable=True,
+        description="batch at which normal noise on the population's gradient leaves the share right",
+    )
+    formula: pl.Float64 = FIELD(
+        gt=0, description="k^2 ln(dm/delta), or of labels d^(k-1); constants are left out"
+    )
+    forbidden: pl.Float64 = FIELD(
+        gt=0, description="batch up to which Lemma 66 says that one step cannot learn every parity"
+    )
+
+    class Config:
+        """One row per target and d."""
+
+        unique = ["mode", "d", "k"]
+
+
+class EndToEnd(Result):
+    """TH-T23: students after both stages; the first step is on the target, stage two on labels."""
+
+    target: pl.String = FIELD(
+        isin=[*MODES, "final"],
+        description="of the first step; final: raw outputs of a teacher behind stage two",
+    )
+    d: pl.Int32 = FIELD(**_D)
+    k: pl.Int16 = FIELD(**_K)
+    m_student: pl.Int32 = FIELD(**_M)
+    batch: pl.Int32 = FIELD(ge=1, description="inputs of the first step")
+    seed: pl.Int32 = FIELD(**_SEED)
+    frac_neurons: pl.Float64 = FIELD(
+        **SHARE, description="share of neurons whose k largest |entries| are the support"
+    )
+    precision: pl.Float64 = FIELD(
+        **SHARE, description="share of the support among the k largest |entries|, on average"
+    )
+    teacher_accuracy: pl.Float64 = FIELD(
+        **SHARE, nullable=True, description="of the teacher behind stage two, at its best"
+    )
+    step: pl.Int32 = FIELD(ge=0, description="step of stage two with the least hinge loss")
+    hinge: pl.Float64 = FIELD(ge=0, description="hinge loss on held-out inputs at that step")
+    accuracy: pl.Float64 = FIELD(**SHARE, description="accuracy on other held-out inputs at that step")
+    last_accuracy: pl.Float64 = FIELD(**SHARE, description="accuracy at the last step")
+
+    class Config:
+        """One row per student."""
+
+        unique = ["target", "k", "batch", "seed"]
+
+
+class LowerBounds(Result):
+    """The formulas of Theorem 23 (without their constants) and Lemma 66."""
+
+    d: pl.Int32 = FIELD(**_D)
+    k: pl.Int16 = FIELD(**_K)
+    m: pl.Int32 = FIELD(**_M)
+    delta: pl.Float64 = FIELD(gt=0, lt=1, description="probability that the statement may fail with")
+    gradient_error: pl.Float64 = FIELD(gt=0, description="tau_g of Lemma 66, and the loss of Theorem 23")
+    most_steps: pl.Float64 = FIELD(
+        gt=0, description="C(d, k) delta tau_g^2 / 2m: steps after which some parity is not learned"
+    )
+    progressive_first: pl.Float64 = FIELD(gt=0, description="k^2 ln(dm/delta): samples of stage one")
+    progressive_second: pl.Float64 = FIELD(
+        gt=0, description="2^k d^2 k^4 ln(k/delta) / loss^2: samples of stage two"
+    )
+    one_shot: pl.Float64 = FIELD(gt=0, description="d^(k-1): samples of stage one on labels, as stated")
+    one_shot_proof: pl.Float64 = FIELD(gt=0, description="d^(k-1) / m: the same, as the proof ends")
+
+    class Config:
+        """One row per size and error."""
+
+        unique = ["d", "k", "m", "gradient_error"]
+
+
+class TwoStageContrasts(Result):
+    """What gates compare with bars: slopes, ratios, and extremes over replicas."""
+
+    contrast: pl.String = FIELD(unique=True, description="what is compared")
+    value: pl.Float64 = FIELD(nullable=True, description="null where it could not be measured")
+    lo: pl.Float64 = FIELD(
+        nullable=True, description="lower end of its interval over replicas; null for an extreme"
+    )
+    hi: pl.Float64 = FIELD(
+        nullable=True, description="upper end of its interval over replicas; null for an extreme"
+    )
+    n: pl.Int32 = FIELD(ge=1, description="replicas, or sizes")
+
+
+TWO_STAGES = {
+    "majority_sizes": MajoritySizes, "stage_correlations": StageCorrelations, "stage_weights": StageWeights,
+    "stage_two": StageTwo,
+    "sample_complexity": SampleComplexity, "support_recovery": SupportRecovery, "end_to_end": EndToEnd,
+    "lower_bounds": LowerBounds, "two_stage_contrasts": TwoStageContrasts,
+}  # fmt: skip
+
 SCHEMAS = {
     "arms": Arms,
     "models": Models,
@@ -146,7 +389,7 @@ SCHEMAS = {
     "separation": Separation,
     "chosen": Chosen,
     "attention": Attention,
-}
+} | TWO_STAGES
 
 
 # --- grammars ----------------------------------------------------------------------------------------------------

@@ -30,17 +30,17 @@ def at_step(schedule: list[labels.Interval], step: int) -> int:
 
 def test_a_student_in_turn_starts_with_the_first_checkpoint_and_keeps_the_last() -> None:
     """(N, T): s_i = i T_0 / N, i(t) = min(floor(t / T) + 1, N) of definition 22, also beyond N T."""
-    kept, arm = [25, 50, 75, 100], Arm(schedule="in_turn", each=5)
+    kept, arm = [25, 50, 75, 100], Arm(schedule="in_turn", each=5, tau=0)
     found = labels.intervals(arm, kept, [], 30)
     assert [at_step(found, t) for t in range(30)] == [25 * min(t // 5 + 1, 4) for t in range(30)]
     assert found[-1] == (100, 15, 30)
     assert labels.intervals(arm, kept, [], 12)[-1] == (75, 10, 12)  # the last one is never reached
     assert labels.intervals(arm, kept, [], 15)[-1] == (75, 10, 15)
-    assert labels.intervals(Arm(schedule="one_shot"), kept, [], 9) == [(100, 0, 9)]
+    assert labels.intervals(Arm(schedule="one_shot", tau=0), kept, [], 9) == [(100, 0, 9)]
 
 
 def test_named_checkpoints_then_the_last() -> None:
-    arm = Arm(schedule="intervals", each=4, checkpoints=[Checkpoint(rule="step", value=30)] * 2)
+    arm = Arm(schedule="intervals", each=4, tau=0, checkpoints=[Checkpoint(rule="step", value=30)] * 2)
     assert labels.intervals(arm, [100], [30, 60], 20) == [(30, 0, 4), (60, 4, 8), (100, 8, 20)]
     assert labels.intervals(arm, [100], [30, 60], 6) == [(30, 0, 4), (60, 4, 6)]
 
@@ -48,7 +48,7 @@ def test_named_checkpoints_then_the_last() -> None:
 @pytest.mark.parametrize(("count", "horizon"), [(4, 20), (4, 22), (3, 20), (8, 5)])
 def test_equal_split(count: int, horizon: int) -> None:
     kept = [(i + 1) * 10 for i in range(count)]
-    found = labels.intervals(Arm(schedule="equal_split"), kept, [], horizon)
+    found = labels.intervals(Arm(schedule="equal_split", tau=0), kept, [], horizon)
     expected = [10 * min(t * count // horizon + 1, count) for t in range(horizon)]
     assert [at_step(found, t) for t in range(horizon)] == expected
 
@@ -57,7 +57,7 @@ def test_equal_split(count: int, horizon: int) -> None:
 @pytest.mark.parametrize("horizon", [10, 100, 130])
 def test_a_share_of_the_teachers_steps_does_not_depend_on_the_horizon(kappa: float, horizon: int) -> None:
     kept, each = [25, 50, 75, 100], round(kappa * 25, 9)
-    found = labels.intervals(Arm(schedule="share_split", kappa=kappa), kept, [], horizon)
+    found = labels.intervals(Arm(schedule="share_split", kappa=kappa, tau=0), kept, [], horizon)
     assert [at_step(found, t) for t in range(horizon)] == [
         25 * min(int(t / each) + 1, 4) for t in range(horizon)
     ]

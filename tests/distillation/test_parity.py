@@ -11,7 +11,6 @@ import pytest
 from pipeline.errors import SandglassError
 from pipeline.languages import parity
 from pipeline.studies.distillation import inputs
-from pipeline.studies.distillation.theory import trees
 
 
 def every(d: int) -> np.ndarray:
@@ -77,13 +76,6 @@ def test_correlations_are_fourier_coefficients() -> None:
     np.testing.assert_allclose(found, [[0.2, 0.1, 0, 0]] * 2, atol=1e-12)
     inside, outside = np.array([[0.3, 0.1, 0.2]]), np.array([[0.0, 0.1]])
     assert parity.separation(inside, outside)[0] == pytest.approx(0.2 / 0.095)
-
-
-def test_the_printed_rule_of_branches_is_wrong_from_depth_2() -> None:
-    for depth in (1, 2, 3):
-        rows = {row["check"]: row for row in trees._checks(depth)}
-        assert rows[f"classes-{depth}"]["measured"] == 0
-        assert depth == 1 or rows[f"digits-{depth}"]["measured"] == 0 < rows[f"printed-{depth}"]["measured"]
 
 
 def test_strings_of_a_reader_are_encoded() -> None:

@@ -49,6 +49,12 @@ IDS = {
         "FF-F3.23", "FF-F3.24", "FF-F3.25", "FF-F3.26", "FF-F3.27", "FF-F3.28", "FF-F3.30", "FF-F3.33", "FF-F3.34",
         "FF-F3.36", "AUTOPSY",
     ],
+    "distillation": [
+        "SP-DATA", "HP-DATA", "M-MLP", "M-GPTP", "T-CE", "T-OS", "T-PROG", "T-2T", "T-3T", "T-TEMP", "A-CORR",
+        "A-PHASE", "A-ATTN", "E1", "E2", "E3", "E5", "E6", "FIG-4.4", "FIG-4.5", "FIG-4.10", "FIG-4.14",
+        "FIG-4.17", "FIG-4.18", "FIG-4.20", "M-RELU", "T-2STAGE", "TH-MAJ", "TH-C7", "TH-C8", "TH-L63",
+        "TH-L64", "TH-COR3", "TH-L65", "TH-COR4", "TH-T23", "TH-L66", "THY-ERRATA",
+    ],
 }  # fmt: skip
 AIDS = {
     "dyck": {"runs", "readings", "stack_score", "broken_solvers", "training_length"},
@@ -56,6 +62,7 @@ AIDS = {
     "nce": set(),
     "automata": {"runs"},
     "flipflop": set(),
+    "distillation": set(),
 }
 
 

@@ -143,12 +143,20 @@ class Teachers:
         if wanted.rule in ("correlation", "between"):
             found = self.separations(number)
             return self.kept[int(np.argmax(found)) if wanted.rule == "correlation" else between(found)]
+        assert wanted.value is not None
+        if wanted.rule == "step":
+            if wanted.value not in self.kept:
+                raise SandglassError(
+                    f"teacher {self.entry.teacher} kept no weights after {wanted.value:g} steps"
+                )
+            return int(wanted.value)
         accuracy = self.accuracies(number)
-        place = first(accuracy >= (wanted.value if wanted.rule == "reaches" else wanted.of))
-        if wanted.rule == "before":
-            early = [i for i in range(max(0, place - wanted.gap) + 1) if accuracy[i] < wanted.value]
-            place = early[-1] if early else 0
-        return self.kept[place]
+        if wanted.rule == "reaches":
+            return self.kept[first(accuracy >= wanted.value)]
+        assert wanted.of is not None and wanted.gap is not None
+        place = first(accuracy >= wanted.of)
+        early = [i for i in range(max(0, place - wanted.gap) + 1) if accuracy[i] < wanted.value]
+        return self.kept[early[-1] if early else 0]
 
 
 def first(reached: NDArray[np.bool_]) -> int:
@@ -185,15 +193,15 @@ def intervals(arm: Arm, kept: list[int], chosen: list[int], steps: int) -> list[
     """
     if arm.schedule == "one_shot":
         ends = [(kept[-1], steps)]
-    elif arm.schedule == "in_turn":
-        ends = [(step, (i + 1) * arm.each) for i, step in enumerate(kept)]
-    elif arm.schedule == "intervals":
-        ends = [(step, (i + 1) * arm.each) for i, step in enumerate(chosen)] + [(kept[-1], steps)]
     elif arm.schedule == "equal_split":
         ends = [(step, -(-(i + 1) * steps // len(kept))) for i, step in enumerate(kept)]
-    else:
+    elif arm.kappa is not None:
         part = arm.kappa * kept[-1] / len(kept)
         ends = [(step, int(np.ceil(round((i + 1) * part, 9)))) for i, step in enumerate(kept)]
+    else:
+        assert arm.each is not None
+        ends = [(step, (i + 1) * arm.each) for i, step in enumerate(chosen or kept)]
+        ends += [(kept[-1], steps)] if chosen else []
     found, start = [], 0
     for place, (step, end) in enumerate(ends):
         end = steps if place == len(ends) - 1 else min(end, steps)
@@ -214,7 +222,7 @@ def _students(entry: Answers, seed: int, teachers: Teachers) -> Iterator[dict[st
             for own in range(entry.side):
                 number = (replica * entry.side + own) % teachers.number
                 labels = arm.schedule == "labels"
-                chosen = [] if labels else [teachers.step(number, wanted) for wanted in arm.checkpoints]
+                chosen = [] if labels else [teachers.step(number, wanted) for wanted in arm.checkpoints or []]
                 plans.append([] if labels else intervals(arm, kept, chosen, entry.steps))
                 rows.append(
                     {

@@ -12,7 +12,9 @@ TREE_TEACHER, TREE_STUDENTS = "distillation-tree-teacher", "distillation-tree-st
 ATTENTION, ATTENDING = "distillation-attention", "distillation-attending"
 TAUGHT, TOKENS_TAUGHT = "distillation-tree-taught", "distillation-tokens-taught"
 SINGLES, PAIRS = ("low", "mid", "high"), ("lowmid", "lowhigh", "midhigh")  # arms of hierarchical parity
-BRANCHES = "distillation-branches"
+# Theory checks of sparse parity.
+DEFINITIONS = "distillation-definitions"
+SPARSE_PARITY = ("distillation-majority", "distillation-stages", "distillation-complexity", DEFINITIONS)
 LENGTHS, ORACLE, SELECTION = "distillation-lengths", "distillation-oracle", "distillation-selection"
 GRAMMARS = {"cfg3b": "cfg3b", "cfg3i": "cfg3i", "cfg3h": "cfg3h", "cfg3g": "cfg3g", "cfg3f": "cfg3f"} | {
     "cfg3b_pdcode": "cfg3b, published code"
@@ -44,4 +46,4 @@ ARMS = {
 # Parameters that lack one of these are refused at the start.
 RUNS = (TEACHER, NARROW, WIDE, *CHECKED, *SWEEP, *WARMER, TREE_TEACHER, TREE_STUDENTS, ATTENTION, ATTENDING)
 DATASETS = ("distillation-parity", CANDIDATES, TAUGHT, TOKENS_TAUGHT)
-THEORY = (BRANCHES, LENGTHS, ORACLE, SELECTION)
+THEORY = (*SPARSE_PARITY, LENGTHS, ORACLE, SELECTION)

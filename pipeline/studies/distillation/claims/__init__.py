@@ -6,7 +6,7 @@ import polars as pl
 
 from pipeline.kit import verdicts
 from pipeline.kit.results import Results
-from pipeline.studies.distillation.claims import parities, transformers, trees
+from pipeline.studies.distillation.claims import parities, transformers, trees, two_stages
 
 # Each claim as a reader of the thesis would say it; numbers are the chapter's.
 STATEMENTS = {
@@ -23,8 +23,8 @@ STATEMENTS = {
     "17": "A Transformer's answer correlates with single signs in its transition, and not at the end.",
     "18": "It is not the softness of a teacher's answers that helps: small temperatures do as well as its top class.",
     "19": "Hierarchical parity is learned feature by feature, and two checkpoints teach more than one.",
-}
-PARTS = (parities, transformers, trees)
+} | two_stages.STATEMENTS
+PARTS = (two_stages, parities, transformers, trees)
 
 
 def judge(context: Results) -> pl.DataFrame:

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pipeline.kit import evidence
+from pipeline.kit.extremes import column_max
 from pipeline.kit.results import Results
 from pipeline.kit.verdicts import Condition, Gate
 from pipeline.studies.distillation.claims.common import SECTION, above, at_least, contrast
-from pipeline.studies.distillation.names import BRANCHES
-from schemas.claims import OWN
+from schemas.claims import CORRECTED
 
 SOURCE = SECTION.format("4.2.7.3, Figures 4.18 to 4.22")
 
 
 def gates(context: Results) -> Iterator[Gate]:
     """Yield the gates."""
-    found, missing = evidence.failures(context.theory(), BRANCHES)
+    found = evidence.checks(context.theory(), r"^tree\.corrected", column_max("measured"))
     yield Gate(
-        "19", "classes", "checks of the classes and branches of the tree that do not hold: number", SOURCE,
-        (Condition("value", "<=", 0.0),), found, missing, kind=OWN,
+        "19", "classes", "inputs that belong to no class of the tree, or to several: signs of nodes", SOURCE,
+        (Condition("value", "<=", 0.0),), *found, kind=CORRECTED,
     )  # fmt: skip
     yield Gate(
         "19", "two checkpoints", "mean final accuracy of students of the best pair is at least 0.95", SOURCE,

@@ -15,7 +15,7 @@ from pipeline.studies.distillation.names import NARROW, SWEEP, TEACHER, WIDE
 def acceleration(context: Results) -> Figure:
     """Accuracy while the teacher and its students train, mean over models with its interval. The students see no label
     but in one arm; their teacher's curve is drawn beside them."""
-    title = "Progressive distillation keeps up with the teacher"
+    title = "Students of a teacher on sparse parity"
     table = context.table("arms")
     panels = []
     for run in (NARROW, WIDE):
@@ -39,7 +39,7 @@ def acceleration(context: Results) -> Figure:
 def widths(context: Results) -> Figure:
     """The step at which models of several widths have an accuracy of 0.9, trained on labels alone; a point for each
     model, hollow where it has not learned until its last step."""
-    title = "Wider models learn a parity earlier"
+    title = "When a model of a given width learns"
     data = context.table("models").filter(pl.col("run").is_in([*SWEEP, TEACHER])).with_columns(
         shown=pl.col("t90").fill_null(pl.col("horizon")),
         learned=pl.when(pl.col("t90").is_null()).then(pl.lit("not until its last step")).otherwise(pl.lit("learned")),
@@ -60,6 +60,4 @@ def widths(context: Results) -> Figure:
     )
     low, high = data.select(low=pl.col("shown").min(), high=pl.col("shown").max()).row(0)
     said = f"Steps to an accuracy of 0.9, {low} to {high}."
-    return chart.properties(
-        width=420, height=240, title="When a model of a given width learns", description=said
-    ), data
+    return chart.properties(width=420, height=240, title=title, description=said), data

@@ -13,7 +13,7 @@ from pipeline.studies.distillation.names import ARMS
 COLOURS = {
     "label": charts.BLACK, "ce": charts.ORANGE, "os": charts.VERMILLION, "warm": charts.PURPLE, "prog": charts.BLUE,
     "before": charts.ORANGE, "middle": charts.BLUE, "behind": charts.VERMILLION, "cool": charts.SKY,
-    "mild": charts.GREEN, "hot": charts.PURPLE, "low": charts.ORANGE, "mid": charts.YELLOW, "high": charts.VERMILLION,
+    "mild": charts.GREEN, "hot": charts.PURPLE, "low": charts.ORANGE, "mid": charts.GREEN, "high": charts.VERMILLION,
     "lowmid": charts.SKY, "lowhigh": charts.GREEN, "midhigh": charts.PURPLE, "peak": charts.BLUE,
     "between": charts.GREEN,
 }  # fmt: skip
@@ -37,7 +37,7 @@ def coloured(arms: list[str], columns: int = 2) -> alt.Color:
     return alt.Color(
         "label:N", title=None,
         scale=alt.Scale(domain=[ARMS[arm] for arm in there], range=[COLOURS[arm] for arm in there]),
-        legend=alt.Legend(orient="top", columns=columns, symbolStrokeWidth=3, symbolType="stroke"),
+        legend=alt.Legend(orient="top", columns=columns, symbolStrokeWidth=3, symbolType="stroke", symbolOpacity=1),
     )  # fmt: skip
 
 

@@ -31,7 +31,7 @@ def attention(context: Results) -> Figure:
     """Each teacher: accuracy; correlation of its answer with single signs, mean of those that matter and of others; and
     how much the last token looks at signs that matter, along paths of two layers (all signs together have 1)."""
     weights = context.table("attention")
-    title = "Attention finds the signs that matter when accuracy rises"
+    title = "Attention and correlations while the teachers learn"
     if not weights.height:
         return empty(title, "nothing was trained at this scale")
     total = (

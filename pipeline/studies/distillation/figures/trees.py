@@ -18,7 +18,7 @@ def trees(context: Results) -> Figure:
     """Accuracy on hierarchical parity: the teacher and students of labels, of the last checkpoint, of all in turn; and
     students of one or two checkpoints before the last. Mean over models with its interval."""
     table = context.table("arms").filter(pl.col("run").is_in([TREE_TEACHER, TREE_STUDENTS]))
-    title = "Hierarchical parity may need two checkpoints"
+    title = "Hierarchical parity"
     if not table.height:
         return empty(title, "nothing was trained at this scale")
     parts = {
@@ -33,14 +33,14 @@ def trees(context: Results) -> Figure:
     ends = table.filter(pl.col("step") == pl.col("step").max().over("run"))
     said = "; ".join(f"{row['arm']} {row['value']:.2f}" for row in ends.iter_rows(named=True))
     chart = alt.hconcat(*panels).resolve_scale(color="independent", strokeDash="independent")
-    return chart.properties(title="Hierarchical parity", description=f"Accuracy at the end: {said}."), table
+    return chart.properties(title=title, description=f"Accuracy at the end: {said}."), table
 
 
 def branches(context: Results) -> Figure:
     """How far monomials of the signs of each parity on the way to class 0 separate from others (SEP), by degree, for
     one teacher."""
     table = context.table("separation").filter(model=0)
-    title = "Parities of a tree are learned one after another"
+    title = "Parities on the way to one class while the teacher learns"
     if not table.height:
         return empty(title, "nothing was trained at this scale")
     data = table.with_columns(

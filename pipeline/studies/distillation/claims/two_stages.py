@@ -1,0 +1,225 @@
+"""Claims 3 to 6 and 32: the theory of sparse parity, executed and simulated (Liu 2024, section 4.2.6)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import polars as pl
+
+from pipeline.kit import evidence
+from pipeline.kit.evidence import Evidence
+from pipeline.kit.extremes import column_max
+from pipeline.kit.results import Results
+from pipeline.kit.verdicts import Condition, Gate, Measured, Published, within
+from pipeline.studies.distillation.names import SPARSE_PARITY
+from schemas.claims import CORRECTED, OWN, STATED
+
+LIU = "Liu 2024, section 4.2.{}"
+EXACT = 1e-12
+LEAST_COMMON = 21  # d from which the two sides of Theorem 23 are compared
+
+STATEMENTS = {
+    "3": "What the proofs compute at the start and behind stage one is exact, where misprints are corrected.",
+    "4": "Behind stage one the teacher's outputs correlate with every coordinate of the support, from a start whose "
+         "signs agree; from the printed start correlations vanish as the teacher gets wider.",
+    "5": "A student that learns from the stage-one teacher sees the support with a number of samples that hardly grows "
+         "with d; from labels it takes about d^(k-1).",
+    "6": "A student whose first step is on the stage-one teacher learns the parity; one whose first step is on the "
+         "final teacher does not.",
+    "32": "Printed forms that are wrong are shown to be, and what stands in their place holds.",
+}  # fmt: skip
+
+# Gates of claim 3: checks whose largest error is judged, what they say, section, kind.
+IDENTITIES = {
+    "majority": (r"^majority\.coefficients$", "Fourier coefficients of the majority", "6, Notations", OWN),
+    "Claim 7": (r"^claim-7\.(start|corrected)$", "gradient at the start", "6.1, Claim 7", CORRECTED),
+    "Lemma 63": (r"^lemma-63\.(corrected|sizes)$", "weights after a step on the whole population", "6.1, Lemma 63",
+                 CORRECTED),
+    "Lemma 64, odd": (r"^lemma-64\.(odd|even)$", "the stage-one network is odd", "6.1, Lemma 64", STATED),
+    "student's gradient": (r"^corollary-3\.(half|majority|same)$", "a student's gradient is half of c_j for "
+    "every neuron",
+                           "6.2", CORRECTED),
+}  # fmt: skip
+ERRATA = {
+    "size of majority coefficients": ("majority-size", "6, Notations"),
+    "sum of majority coefficients": ("corollary-3-sum", "6.1, Corollary 3"),
+    "mean of the majority": ("majority-mean", "6.1, Corollary 3"),
+    "sign of Claim 7": ("claim-7-sign", "6.1, Claim 7"),
+    "decay of Lemma 63": ("lemma-63-decay", "6.1, Lemma 63"),
+    "start of Lemma 64": ("lemma-64-start", "6.1, Lemma 64"),
+    "Lemma 64 outside the support": ("lemma-64-outside", "6.1, Lemma 64"),
+    "batch of Lemma 65": ("lemma-65-batch", "6.1, Lemma 65"),
+    "Corollary 4": ("corollary-4-output", "6.1, Corollary 4"),
+    "rule of the tree": ("tree-rule", "7.3"),
+    "end of windows": ("window-end", "3.1.1, Definition 25"),
+    "levels": ("level-count", "3.1.1, Definition 26"),
+    "causal window": ("causal-window", "9, equation 4.100"),
+    "equation 4.101": ("equation-4.101", "9, equation 4.101"),
+    "grid of splits": ("grid", "8.5"),
+}
+
+
+def gates(context: Results) -> Iterator[Gate]:
+    """Yield the gates of claims 3 to 6 and 32."""
+    rows = context.theory().filter(pl.col("theory").is_in(SPARSE_PARITY))
+    yield from _identities(rows)
+    known = context.table("two_stage_contrasts")
+    yield from _correlations(known)
+    yield from _samples(known)
+    yield from _students(known)
+    yield from _errata(rows)
+
+
+def _identities(rows: pl.DataFrame) -> Iterator[Gate]:
+    for gate, (pattern, what, section, kind) in IDENTITIES.items():
+        yield Gate(
+            "3", gate, f"{what}: largest error", LIU.format(section), (Condition("value", "<=", EXACT),),
+            *evidence.checks(rows, pattern, column_max("measured")), kind=kind,
+        )  # fmt: skip
+
+
+def _found(known: pl.DataFrame, pattern: str) -> Iterator[tuple[re.Match[str], Evidence]]:
+    """Yield what each comparison whose name matches measured; where none does, one without a measurement."""
+    names = [match for name in known["contrast"] if (match := re.fullmatch(pattern, name))]
+    for match in names:
+        yield match, evidence.one_row(known, "", contrast=match.string)
+    if not names:
+        plain = re.sub(r"\(.*?\)", "", pattern)
+        empty = re.match(r"(.?)(.?)(.?)", "")
+        assert empty is not None
+        yield empty, (None, f"there is no comparison {plain!r}")
+
+
+def _gate(claim: str, gate: str, predicate: str, section: str, conditions: tuple[Condition, ...], found: Evidence,
+          kind: str, published: Published | None = None) -> Gate:  # fmt: skip
+    return Gate(
+        claim, gate, predicate, LIU.format(section), conditions, *found, published=published, kind=kind
+    )
+
+
+def _at_least(bar: float) -> tuple[Condition, ...]:
+    return (Condition("value", ">=", bar),)
+
+
+def _at_most(bar: float) -> tuple[Condition, ...]:
+    return (Condition("value", "<=", bar),)
+
+
+def _correlations(known: pl.DataFrame) -> Iterator[Gate]:
+    section = "6.1, Lemma 64"
+    for match, found in _found(known, r"aligned least, m=(\d+)"):
+        yield _gate(
+            "4", f"aligned start, m = {match[1]}", "least correlation inside the support, in units of the printed "
+            "1/8k: mean over replicas", section, _at_least(1.0), found, CORRECTED,
+        )  # fmt: skip
+    for match, found in _found(known, r"aligned outside over inside, m=(\d+)"):
+        yield _gate(
+            "4", f"aligned start, outside, m = {match[1]}", "largest correlation outside the support over the least "
+            "inside: mean over replicas", section, _at_most(0.25), found, OWN,
+        )  # fmt: skip
+    for _, found in _found(known, "iid slope"):
+        yield _gate(
+            "4", "printed start, exponent", "mean correlation inside the support as a power of m", section,
+            within(-0.5, 0.15), found, OWN,
+        )  # fmt: skip
+    for match, found in _found(known, r"iid mean, m=(\d+)"):
+        yield _gate(
+            "4", f"printed start, m = {match[1]}", "mean absolute correlation inside the support, in units of the "
+            "printed 1/8k", section, _at_least(1.0), found, STATED,
+        )  # fmt: skip
+
+
+def _samples(known: pl.DataFrame) -> Iterator[Gate]:
+    section = "6, Theorem 23"
+    for _, found in _found(known, "slope aligned"):
+        yield _gate(
+            "5", "stage-one teacher", "samples at which nine of ten neurons show the support, as a power of d", section,
+            _at_most(0.5), found, CORRECTED,
+        )  # fmt: skip
+    for _, found in _found(known, "slope labels"):
+        yield _gate(
+            "5", "labels", "samples at which nine of ten neurons show the support, as a power of d", section,
+            (*_at_least(2.0), *_at_most(4.0)), found, STATED,
+            Published(3.0, derivation="k - 1 for k = 4, for large d"),
+        )  # fmt: skip
+    for match, found in _found(known, r"labels over aligned, d=(\d+)"):
+        small = bool(match[1]) and int(match[1]) < LEAST_COMMON
+        yield _gate(
+            "5", "ratio" if not match[1] else f"ratio, d = {match[1]}", "samples from labels over samples from the "
+            "stage-one teacher", section, _at_least(1000.0),
+            (None, f"d = {match[1]}: a verdict needs d of at least {LEAST_COMMON}") if small else found, OWN,
+        )  # fmt: skip
+    for match, found in _found(known, r"iid recovers with tenfold samples, d=(\d+)"):
+        yield _gate(
+            "5", f"printed start, d = {match[1]}", "share of stage-one teachers from the printed start whose student "
+            "sees the support with ten times the samples that suffice from the aligned start", section, _at_least(0.9),
+            found,
+            STATED,
+        )  # fmt: skip
+    for name, conditions in (("least", _at_least(0.5)), ("most", _at_most(2.0))):
+        for _, found in _found(known, f"measured over predicted, {name}"):
+            yield _gate(
+                "5", f"prediction, {name}", "samples over those at which normal noise on the whole population's "
+                f"gradient leaves nine of ten neurons right: {name} over all d and targets", section, conditions, found,
+                OWN,
+            )  # fmt: skip
+    for _, found in _found(known, "labels over Lemma 66, least"):
+        yield _gate(
+            "5", "Lemma 66",
+            "samples from labels over those that Lemma 66 says are not enough for one step: least over all d",
+            "6.2, Lemma 66", _at_least(1.0), found, STATED,
+        )  # fmt: skip
+
+
+def _students(known: pl.DataFrame) -> Iterator[Gate]:
+    section = "6, Theorem 23"
+    for target, end, what, conditions, kind in (
+        ("aligned", "least", "stage-one teacher", _at_least(0.99), CORRECTED),
+        ("labels", "most", "final teacher without an error", _at_most(0.55), STATED),
+        ("final", "most", "raw outputs of a trained final teacher", _at_most(0.55), STATED),
+        ("iid", "least", "stage-one teacher from the printed start", _at_least(0.99), STATED),
+    ):
+        for match, found in _found(known, rf"end to end {target}, k=(\d+), {end}"):
+            yield _gate(
+                "6", f"{what}, k = {match[1]}", f"accuracy of a student behind both stages: {end} over replicas",
+                section,
+                conditions, found, kind,
+            )  # fmt: skip
+    for column, conditions in (("hinge", _at_most(0.01)), ("accuracy", _at_least(1.0))):
+        for match, found in _found(known, rf"stage two ours, d=(\d+), k=(\d+), m=(\d+), {column}"):
+            told = "largest hinge loss" if column == "hinge" else "least accuracy"
+            yield _gate(
+                "6", f"stage two, {column}, d = {match[1]}, m = {match[3]}",
+                f"{told} over replicas, each at its best step of stage two", "6.1, Lemma 65", conditions, found, OWN,
+            )  # fmt: skip
+
+
+def _errata(rows: pl.DataFrame) -> Iterator[Gate]:
+    none = _at_most(0.0)
+    for name, (erratum, section) in ERRATA.items():
+        every = rows.filter(erratum=f"distillation-{erratum}")
+        for form, what, kind in (
+            ("printed", "checks that show the slip and do not hold", OWN),
+            ("corrected", "checks that do not hold", CORRECTED),
+        ):
+            yield _gate(
+                "32", f"{name}, {form}", what, section, none, _failing(every.filter(form=form), name), kind
+            )
+    yield _gate(
+        "32",
+        "all other checks",
+        "checks that do not hold",
+        "6",
+        none,
+        _failing(rows.filter(form=""), "theory"),
+        OWN,
+    )
+
+
+def _failing(rows: pl.DataFrame, name: str) -> Evidence:
+    """Return how many of the checks do not hold; one that is not defined does not."""
+    if not rows.height:
+        return None, f"there are no checks of {name}"
+    holds = rows["passed"] & rows["measured"].is_not_nan() & rows["measured"].is_not_null()
+    return Measured(float((~holds.fill_null(False)).sum()), n=rows.height), ""
