@@ -6,6 +6,7 @@ from typing import Any
 
 import pandera.polars as pa
 import polars as pl
+from pandera.api.polars.types import PolarsData
 
 from schemas.results import Result
 

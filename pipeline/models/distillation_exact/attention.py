@@ -13,16 +13,13 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from pipeline.errors import SandglassError
 
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-Array = NDArray[np.float64] if TYPE_CHECKING else "Array"
+Array = NDArray[np.float64]
 UNITS = 4  # of an indicator
 
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor
 
 from pipeline.errors import SandglassError
@@ -29,9 +30,8 @@ from pipeline.languages import pcfg
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
 
-Array = NDArray[np.float64] if TYPE_CHECKING else "Array"
+Array = NDArray[np.float64]
 BANDED = 3  # depth from which spans are kept as bands
 CELLS = 16_000  # sentences times positions that are gone through at once
 

@@ -66,12 +66,12 @@ def _stats(name: str, drawn: NDArray[np.int64]) -> Iterator[Row]:
     at = np.arange(len(law))
     mean = float(at @ law)
     least, most = pcfg.extent(name)
-    exact = {
-        f"q{round(100 * q)}": (pcfg.quantile(law, q), np.quantile(drawn, q, method="inverted_cdf"))
+    exact: dict[str, tuple[float, float]] = {
+        f"q{round(100 * q)}": (pcfg.quantile(law, q), float(np.quantile(drawn, q, method="inverted_cdf")))
         for q in pcfg.QUANTILES
     }  # fmt: skip
     exact |= {
-        "mean": (mean, drawn.mean()), "sd": (math.sqrt(float((at - mean) ** 2 @ law)), drawn.std()),
+        "mean": (mean, float(drawn.mean())), "sd": (math.sqrt(float((at - mean) ** 2 @ law)), float(drawn.std())),
         "min": (least, drawn.min()), "max": (most, drawn.max()),
     }  # fmt: skip
     published = dict(zip(exact, pcfg.PERCENTILES.get(name, ()), strict=False))

@@ -6,7 +6,7 @@ import polars as pl
 
 from pipeline.kit import verdicts
 from pipeline.kit.results import Results
-from pipeline.studies.distillation.claims import parities, transformers, trees, two_stages
+from pipeline.studies.distillation.claims import grammars, parities, transformers, trees, two_stages
 
 # Each claim as a reader of the thesis would say it; numbers are the chapter's.
 STATEMENTS = {
@@ -24,7 +24,8 @@ STATEMENTS = {
     "18": "It is not the softness of a teacher's answers that helps: small temperatures do as well as its top class.",
     "19": "Hierarchical parity is learned feature by feature, and two checkpoints teach more than one.",
 } | two_stages.STATEMENTS
-PARTS = (two_stages, parities, transformers, trees)
+STATEMENTS |= grammars.STATEMENTS
+PARTS = (grammars, two_stages, parities, transformers, trees)
 
 
 def judge(context: Results) -> pl.DataFrame:

@@ -17,13 +17,13 @@ from pipeline.kit.extremes import largest
 from pipeline.kit.streams import stream
 from pipeline.languages import parity
 from pipeline.models.distillation_exact import attention as exact
-from pipeline.studies.distillation.constructions import ERRATUM, SOURCE, row
+from pipeline.studies.distillation.constructions import ERRATUM, LIU, row
 from schemas import theory
 
 if TYPE_CHECKING:
     from pipeline.studies.distillation.params import Selecting
 
-HERE = SOURCE.format(".7.2.1, Proposition {}")
+HERE = LIU.format("7.2.1, Proposition {}")
 LEMMAS = "Liu 2024, section 3.4.4.1, Lemma {}"
 CHAPTER = "chapter 5, TH-P{}"
 DEVIATIONS = (-0.25, -0.1, 0.0, 0.1, 0.25)  # of the spacing
@@ -37,7 +37,7 @@ def check(entry: Selecting, key: str, seed: int) -> pl.DataFrame:
     for d, k in entry.sizes:
         made += [*_selecting(d, k), *_example(d, k, rng), *_spreading(d, k, entry, rng)]
     made += _widths()
-    return theory.rows(entry.study, key, SOURCE.format(".7.2.1"), made)
+    return theory.rows(entry.study, key, LIU.format("7.2.1"), made)
 
 
 def _line(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
@@ -71,7 +71,7 @@ def _tables(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     size = f"{len(points)} points of 3 coordinates, {len(shifts)} deviations each"
     for form, bias, comparison, bound in (("printed", 3, ">=", 0.1), ("corrected", 2, "<=", ROUNDING)):
         built = exact.table(points, values, 1.0, bias)
-        off = largest(np.abs(built(points + shift) - values) for shift in shifts)
+        off = largest(*(np.abs(built(points + shift) - values) for shift in shifts))
         said = largest(np.abs(built(points)))
         yield row(
             f"lemma-11.{form}",

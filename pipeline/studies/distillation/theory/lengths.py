@@ -16,13 +16,13 @@ from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.streams import stream
 from pipeline.languages import pcfg
 from pipeline.models.distillation_exact import inside
-from pipeline.studies.distillation.constructions import SOURCE, row
+from pipeline.studies.distillation.constructions import LIU, row
 from schemas import theory
 
 if TYPE_CHECKING:
     from pipeline.studies.distillation.params import Lengths
 
-HERE = SOURCE.format(".8.3")
+HERE = LIU.format("8.3")
 CHAPTER = "chapter 5, {}"
 NEAR, FAR = (
     3,

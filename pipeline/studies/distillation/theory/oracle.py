@@ -19,13 +19,13 @@ from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.streams import one_thread, stream
 from pipeline.languages import pcfg
 from pipeline.models.distillation_exact import inside
-from pipeline.studies.distillation.constructions import ERRATUM, SOURCE, row
+from pipeline.studies.distillation.constructions import ERRATUM, LIU, row
 from schemas import theory
 
 if TYPE_CHECKING:
     from pipeline.studies.distillation.params import Oracle
 
-HERE = SOURCE.format(".8.1")
+HERE = LIU.format("8.1")
 CHAPTER = "chapter 5, A-ORACLE"
 ENUMERATED = (("cfg3b", 13), ("cfg3b", 14), ("cfg3b", 15), ("cfg3f", 10), ("cfg3h", 12))
 # Of the teacher on cfg3b, read from the graphics of Figures 4.4 and 4.7: accuracy after 16,000 steps, loss after 8,000;
@@ -179,7 +179,7 @@ def _following(entry: Oracle, rng: np.random.Generator) -> Iterator[dict[str, An
             f"Next tokens at the ends of level {level}: the best predictor is right as often "
             "as it says: difference in standard errors", f"{name}, {len(gap)} tokens of {n} strings",
             abs(float(gap.mean())) / (float(gap.std()) / math.sqrt(len(gap))), "<=", ERRORS,
-            source=SOURCE.format(".9, equation 4.98"), detail=f"accuracy {expected.mean():.4f}",
+            source=LIU.format("9, equation 4.98"), detail=f"accuracy {expected.mean():.4f}",
         )  # fmt: skip
 
 
