@@ -114,5 +114,6 @@ def _best(context: Results) -> Iterator[Gate]:
     table = context.table("oracle").filter(root=22, grammar="cfg3b_pdcode", quantity="acc")
     yield Gate(
         "33", "the published code", "best accuracy on the grammar of the published code is at least 0.97, "
-        "smaller of two", source, at_least(0.97), *evidence.reduced(table, column_min("value"), "not measured", least=2), kind=OWN,
+        "smaller of two", source, at_least(0.97),
+        *evidence.reduced(table, column_min("value"), "not measured", least=2), kind=OWN,
     )  # fmt: skip
