@@ -429,7 +429,7 @@ class GrammarRules(Result):
 class PcfgLengthStats(Result):
     """TH-LEN: lengths of strings, exact, sampled and published."""
 
-    grammar: pl.String
+    grammar: pl.String = FIELD(description="its name; cfg3b_pdcode is cfg3b as the published code has it")
     quantity: pl.String = FIELD(
         isin=["q25", "q50", "q75", "q95", "mean", "sd", "min", "max"], description="of lengths in tokens"
     )
@@ -449,7 +449,7 @@ class PcfgLengthStats(Result):
 class PcfgLengthLaw(Result):
     """The distribution of lengths, exact and sampled."""
 
-    grammar: pl.String
+    grammar: pl.String = FIELD(description="its name; cfg3b_pdcode is cfg3b as the published code has it")
     length: pl.Int16 = FIELD(ge=1, description="tokens of a string")
     probability: pl.Float64 = FIELD(**SHARE, description="of this length")
     cumulative: pl.Float64 = FIELD(ge=0, le=1 + 1e-12, description="of this length or less")
@@ -464,12 +464,12 @@ class PcfgLengthLaw(Result):
 class ParseTree(Result):
     """The derivation of one string, drawn (as in Figure 4.6)."""
 
-    grammar: pl.String
+    grammar: pl.String = FIELD(description="its name; cfg3b_pdcode is cfg3b as the published code has it")
     root: pl.Int16 = FIELD(ge=7, le=22, description="symbol at the top")
     node: pl.Int32 = FIELD(ge=0, description="number, level by level from the root and from left to right")
     parent: pl.Int32 = FIELD(ge=0, nullable=True, description="number of the node above; null: the root")
     level: pl.Int8 = FIELD(ge=1, le=7, description="counted from the leaves, whose level is 1")
-    symbol: pl.Int16 = FIELD(ge=1, le=22)
+    symbol: pl.Int16 = FIELD(ge=1, le=22, description="of the node; 1 to 3 are terminals")
     first: pl.Int16 = FIELD(ge=0, description="first token of its span, from 0")
     last: pl.Int16 = FIELD(ge=0, description="last token of its span: its right boundary")
 
@@ -482,7 +482,7 @@ class ParseTree(Result):
 class Oracle(Result):
     """A-ORACLE: how well the best possible predictor does; no model can do better."""
 
-    grammar: pl.String
+    grammar: pl.String = FIELD(description="its name; cfg3b_pdcode is cfg3b as the published code has it")
     root: pl.Int16 = FIELD(ge=7, le=22, description="symbol at the top; 22: the full grammar")
     task: pl.String = FIELD(
         isin=["masked", "hidden", "next"],
