@@ -198,6 +198,27 @@ class Sharpness(Result):
         unique = ["run", "replica"]
 
 
+class Scatter(Result):
+    """FF-A4: errors of each model on both sets, and where no error is drawn on log axes."""
+
+    run: pl.String
+    family: pl.String = FIELD(description="what the configuration varies")
+    replica: pl.Int32 = FIELD(ge=0)
+    dense_error: pl.Float64 = FIELD(
+        **SHARE, description="share of reads of the dense set that are answered wrongly"
+    )
+    sparse_error: pl.Float64 = FIELD(**SHARE, description="the same of the sparse set")
+    dense_floor: pl.Float64 = FIELD(
+        gt=0, le=0.5, description="half an error among the reads of the dense set"
+    )
+    sparse_floor: pl.Float64 = FIELD(gt=0, le=0.5, description="the same of the sparse set")
+
+    class Config:
+        """One row per model."""
+
+        unique = ["run", "replica"]
+
+
 class SeedFactorial(Result):
     """FF-A6: errors by order of data and initial weights."""
 
@@ -215,13 +236,21 @@ class SeedFactorial(Result):
 
 
 class SeedVariance(Result):
-    """FF-A6: the shares of the variance of log errors that the two seeds explain; null without any spread."""
+    """FF-A6: what the two seeds add to the variance of log errors; null without any spread."""
 
     set: pl.String
     part: pl.String = FIELD(isin=["data seed", "model seed", "rest"], description="what explains the share")
-    share: pl.Float64 = FIELD(**SHARE, nullable=True, description="of the sum of squares")
-    lo: pl.Float64 = FIELD(ge=-1e-9, le=1.000001, nullable=True)
-    hi: pl.Float64 = FIELD(ge=-1e-9, le=1.000001, nullable=True)
+    share: pl.Float64 = FIELD(
+        **SHARE, nullable=True, description="of the sum of squares: above 0 for noise as well"
+    )
+    component: pl.Float64 = FIELD(
+        description="variance in squared decades, from expected mean squares: unbiased, so that it may be below 0"
+    )
+    ratio: pl.Float64 = FIELD(nullable=True, description="component of a seed over that of the rest")
+    lo: pl.Float64 = FIELD(
+        nullable=True, description="lower end of the ratio's interval, for normal log errors"
+    )
+    hi: pl.Float64 = FIELD(nullable=True, description="upper end of the ratio's interval")
     n: pl.Int32 = FIELD(ge=2, description="seeds of each kind")
 
     class Config:
@@ -350,11 +379,31 @@ class HeadDistance(Result):
         unique = ["run", "replica", "step", "layer", "head_a", "head_b"]
 
 
-class WeightNorms(Result):
-    """Norms of trained weights of models of the automaton."""
+class Heads(Result):
+    """FF-A7, E15: where each head of models of the automaton looks."""
 
     run: pl.String
     replica: pl.Int32 = FIELD(ge=0)
+    layer: pl.Int8 = FIELD(ge=1)
+    head: pl.Int8 = FIELD(ge=1)
+    max_weight: pl.Float64 = FIELD(ge=0, le=1.000001, description="largest weight of a query, on average")
+    argmax_last_noop: pl.Float64 = FIELD(**SHARE, description="no-ops that look most at the last write")
+    ideal: pl.Boolean = FIELD(
+        description="whether all no-ops of the input of eight symbols look most at the last write"
+    )
+
+    class Config:
+        """One row per head."""
+
+        unique = ["run", "replica", "layer", "head"]
+
+
+class WeightNorms(Result):
+    """Norms of weights of models of the automaton: at the end, and at the steps that are kept."""
+
+    run: pl.String
+    replica: pl.Int32 = FIELD(ge=0)
+    step: pl.Int32 = FIELD(ge=0)
     matrix: pl.String = FIELD(description="name of the weights")
     frobenius: pl.Float64 = FIELD(ge=0, description="Frobenius norm")
     spectral: pl.Float64 = FIELD(ge=0, description="largest singular value")
@@ -362,7 +411,7 @@ class WeightNorms(Result):
     class Config:
         """One row per matrix."""
 
-        unique = ["run", "replica", "matrix"]
+        unique = ["run", "replica", "step", "matrix"]
 
 
 class Drift(Result):
@@ -600,9 +649,11 @@ THEORY = {
 
 SCHEMAS = {
     "data_stats": DataStats, "configs": Configs, "final": Final, "curves": Curves, "by_distance": ByDistance,
-    "violin": Violin, "sharpness": Sharpness, "seed_factorial": SeedFactorial, "seed_variance": SeedVariance,
+    "violin": Violin, "sharpness": Sharpness, "scatter": Scatter, "seed_factorial": SeedFactorial,
+    "seed_variance": SeedVariance,
     "ngram": Ngram, "pareto": Pareto, "contrasts": Contrasts, "sim_eval": SimEval, "sim_maps": SimMaps,
-    "head_distance": HeadDistance, "weight_norms": WeightNorms, "drift": Drift, "drift_summary": DriftSummary,
+    "heads": Heads, "head_distance": HeadDistance, "weight_norms": WeightNorms, "drift": Drift,
+    "drift_summary": DriftSummary,
     "autopsy": Autopsy, "autopsy_heads": AutopsyHeads,
     **THEORY,
 }  # fmt: skip

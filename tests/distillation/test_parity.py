@@ -79,7 +79,7 @@ def test_correlations_are_fourier_coefficients() -> None:
 
 
 def test_strings_of_a_reader_are_encoded() -> None:
-    assert inputs.encode({"model": "distillation/transformer"}, "+-", "--").tolist() == [[[0, 1], [1, 1]]]
+    assert inputs.encode({"model": "distillation/transformer"}, "+-", "--").tolist() == [[0, 1], [1, 1]]
     with pytest.raises(SandglassError, match="symbol 'x' is not in the alphabet"):
         inputs.encode({"model": "distillation/mlp"}, "+x")
     with pytest.raises(SandglassError, match="different lengths"):

@@ -136,9 +136,10 @@ def test_a_chunk_on_two_threads_is_that_on_one_to_rounding(tmp_path: Path, run: 
 
 # Sums of float32 weights in another order; and hits, which ask whether one weight is larger than the others:
 # to a first layer without positions equal tokens are one, so there rounding decides between equal weights.
-# At scale quick that moves stack_argmax of dyck-minimal by up to 0.0014, and nothing else.
+# At scale quick that moves stack_argmax of dyck-minimal by up to 0.0014, and nothing else; at smoke, where 275 tokens
+# are asked about, one of them is 0.0036.
 ROUNDED = dict.fromkeys(("stack_mass", "stack_mass_uniform", "same_depth_mass", "kl_uniform"), 1e-7)
-ROUNDED |= dict.fromkeys(("stack_argmax", "stack_argmax_closers"), 2e-3)
+ROUNDED |= dict.fromkeys(("stack_argmax", "stack_argmax_closers", "stack_argmax_unseen"), 2.5 / 275)
 
 
 def test_the_batch_size_of_the_analysis_changes_only_what_is_said_here(

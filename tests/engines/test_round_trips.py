@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -178,10 +179,11 @@ def test_deleted_output_is_planned_with_everything_below(built: Workspace) -> No
 
 def test_what_is_edited_while_a_step_runs_is_not_taken_for_what_ran(built: Workspace) -> None:
     built.set_lr("toy-a", 0.75)
-    process = built.start("snakemake", FIGURE, TOY_SECONDS="toy-a:3")
+    process = built.start("snakemake", FIGURE, **built.hold("toy-a"))
     built.wait_for_step("train-toy-a", process)
     built.edit("pipeline/studies/toy/figures/means.py")  # its step has not begun, so it reads this
     built.edit("pipeline/studies/toy/runs.py")
+    built.release()
     output, _ = process.communicate()
     assert process.returncode == 0
     assert "edited while they ran, so the next start runs them again: train-toy-a\n" in output
@@ -194,10 +196,13 @@ def test_parameters_edited_to_and_fro_while_steps_run(built: Workspace) -> None:
     """The training begins after one edit and ends before the other: it made B, although A was and is asked for."""
     before = built.artifacts()
     built.edit("pipeline/studies/toy/datasets.py")
-    process = built.start("snakemake", MODEL_A, TOY_SECONDS="toy-numbers:3")
+    process = built.start("snakemake", MODEL_A, **built.hold("toy-numbers"))
     built.wait_for_step("dataset-toy-numbers", process)
     built.set_lr("toy-a", 0.75)
+    built.release()
     built.wait_for_step("train-toy-a", process)
+    while process.poll() is None and not (built.path / MODEL_A).exists():
+        time.sleep(0.05)
     built.set_lr("toy-a", 0.5)
     process.communicate()
     assert built.artifacts() != before

@@ -376,7 +376,7 @@ def test_a_rebuild_that_stops_keeps_its_workspace(
     built: Workspace, interrupted: bool, tmp_path: Path
 ) -> None:
     built.env.clear()  # a signal reaches steps that are started, not forked ones
-    told = {"TOY_SECONDS": "toy-a:60"} if interrupted else {"TOY_FAIL": "toy-a"}
+    told = built.hold("toy-a") if interrupted else {"TOY_FAIL": "toy-a"}
     process = built.start(
         "python", "-m", "pipeline", "trace", "toy-a", "--rebuild", TMPDIR=str(tmp_path), **told
     )

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Callable
 
 import pytest
@@ -21,10 +22,10 @@ def calm(built: Workspace, calmed: Callable[[Workspace], Workspace]) -> Workspac
     return calmed(built)
 
 
-def _busy(workspace: Workspace, engine: str, seconds: int = 5) -> subprocess.Popen[str]:
-    """``engine`` at work, in the middle of the training of toy-a."""
+def _busy(workspace: Workspace, engine: str) -> subprocess.Popen[str]:
+    """``engine`` at work, in the middle of the training of toy-a, until `release`."""
     workspace.set_lr("toy-a", 0.75)
-    process = workspace.start(*ENGINES[engine], TOY_SECONDS=f"toy-a:{seconds}")
+    process = workspace.start(*ENGINES[engine], **workspace.hold("toy-a"))
     workspace.wait_for_step("train-toy-a", process)
     return process
 
@@ -42,7 +43,7 @@ def _busy(workspace: Workspace, engine: str, seconds: int = 5) -> subprocess.Pop
 def test_second_stops_before_it_touches_anything(
     built: Workspace, calm: Workspace, first: str, second: str, message: str
 ) -> None:
-    process = _busy(built, first, seconds=10)  # on a busy machine too the second is refused before it ends
+    process = _busy(built, first)
     before = built.artifacts()
     done = built.run(*ENGINES[second])
     assert done.status != 0
@@ -50,6 +51,7 @@ def test_second_stops_before_it_touches_anything(
     assert "Traceback" not in done.output and not done.ran
     assert process.poll() is None
     assert built.artifacts() == before
+    built.release()
     output, _ = process.communicate()
     assert process.returncode == 0, output
     calm.assert_clean()
@@ -59,7 +61,10 @@ def test_second_stops_before_it_touches_anything(
 @pytest.mark.parametrize("other", ENGINES)
 def test_of_two_started_at_once_one_builds_everything(built: Workspace, calm: Workspace, other: str) -> None:
     built.set_lr("toy-a", 0.75)
-    both = [built.start(*ENGINES[name], TOY_SECONDS="toy-a:8") for name in ("snakemake", other)]
+    both = [built.start(*ENGINES[name], **built.hold("toy-a")) for name in ("snakemake", other)]
+    while all(process.poll() is None for process in both):
+        time.sleep(0.05)
+    built.release()
     outputs = [process.communicate()[0] for process in both]
     assert sorted(process.returncode == 0 for process in both) == [False, True], outputs
     refused = outputs[both[0].returncode == 0]
@@ -80,6 +85,7 @@ def test_killed_engine_continues_while_its_orphan_ends(
     process = _busy(built, engine)
     process.kill()  # the training lives on until it finds its engine gone
     process.wait()
+    built.release()
     assert calm.engine(engine).ran == {"train toy-a"} | BELOW_A_RUN
     process.communicate()
     calm.assert_clean()

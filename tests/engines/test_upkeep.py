@@ -209,7 +209,7 @@ def test_why_never_built(empty: Workspace) -> None:
 def test_why_knows_what_a_killed_snakemake_had_finished(built: Workspace) -> None:
     built.env.clear()  # a kill reaches steps that are started, not forked ones
     built.edit("pipeline/studies/toy/datasets.py")
-    process = built.start("snakemake", TRAINED, TOY_SECONDS="toy-a:30")
+    process = built.start("snakemake", TRAINED, **built.hold("toy-a"))
     built.wait_for_step("train-toy-a", process)
     assert "snakemake (process" in json.loads(_pipeline(built, "why", "--json"))["at_work"]
     assert "snakemake (process" in _refused(built, "prune", "--yes")
@@ -527,7 +527,7 @@ def test_what_is_wrong_is_one_line(built: Workspace) -> None:
 def test_a_dvc_repro_at_work_is_named(built: Workspace) -> None:
     built.env.clear()
     built.set_lr("toy-a", 0.75)
-    process = built.start("dvc", "repro", TOY_SECONDS="toy-a:30")
+    process = built.start("dvc", "repro", **built.hold("toy-a"))
     built.wait_for_step("train-toy-a", process)
     text = _pipeline(built, "list")
     assert "note: `dvc repro` (process " in text and "train@toy-a" in text

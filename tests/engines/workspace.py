@@ -153,7 +153,15 @@ class Workspace:
             assert process.poll() is None, f"{job} did not start: {process.communicate()[0]}"
             assert time.monotonic() < deadline, f"{job} did not start"
             time.sleep(0.05)
-        time.sleep(1)  # into its work
+        time.sleep(0.2)  # into its work
+
+    def hold(self, job: str) -> dict[str, str]:
+        """The environment in which a dataset or a run of the toy study waits until `release`."""
+        return {"TOY_WAIT": f"{job}:{self.path.with_name('go')}"}
+
+    def release(self) -> None:
+        """Let what waits go on."""
+        self.path.with_name("go").touch()
 
     def artifacts(self) -> dict[str, bytes]:
         """Every file that was built, with its bytes."""

@@ -11,28 +11,38 @@ import polars as pl
 import pytest
 from workspace import Workspace
 
+from pipeline.studies.flipflop.analysis import errors
 from pipeline.studies.flipflop.claims import STATEMENTS, arithmetic, autopsy, controls, glitches, simulation
 from pipeline.studies.flipflop.measures import contrasts
-from pipeline.studies.flipflop.names import LSTM
+from pipeline.studies.flipflop.names import LSTM, LSTM_LONG
 from schemas.claims import FAILS, HOLDS, NOT_TESTED
 
 PARTS = (glitches, controls, simulation, arithmetic, autopsy)
+KINDS, FORMS = ("entropy", "l-infinity", "l2"), ("linear", "one head")
 HOLD = {  # the value of each comparison
     "lstm without error": 1.0, "fitted base": 1.0, "glitches base": 1.0, "dense median base": 0.03,
     "sparse median base": 0.01,
     "dense tail base": 20.0, "sparse tail base": 20.0, "unsteady base": 0.9, "configurations without error": 0.0,
     "dense data seeds, decades": 0.5, "dense model seeds, decades": 0.5, "generative excess": 0.001,
+    "generative, errors above the floor": 2.0,
     "generative val": 0.0, "generative glitches": 1.0, "dense tenfold mixture": 0.01, "sparse tenfold mixture": 0.01,
-    "dense mixture - fresh": -1.0, "mixture without error": 0.24, "sparse fresh - base": -0.3,
-    "dense fresh - base": 0.1, "sparse epochs - base": -0.3, "dense epochs - base": 0.1, "sparse size, p value": 0.5,
-    "dense size, p value": 0.5, "sparse emb05 - base": -2.0, "dense base - sin": 0.02, "optimiser, largest change": 0.1,
-    **{f"sparse {kind}, paired": -1.0 for kind in ("entropy", "l-infinity", "l2")},
-    **{f"dense {kind}, paired": -0.5 for kind in ("entropy", "l-infinity", "l2")},
-    **{f"max weight {kind}": 0.2 for kind in ("entropy", "l-infinity", "l2")},
-    **{f"{name}, max weight": 0.3 for name in ("linear", "one head")},
-    **{f"{name}, error plain - entropy": 0.1 for name in ("linear", "one head")},
+    "dense mixture - plain": -1.0, "mixture without error": 0.24, "mixture without error, lead": 0.2,
+    "sparse fresh10 - base": -0.3,
+    "dense fresh10 - base": 0.1, "sparse epochs10 - base": -0.3, "dense epochs10 - base": 0.1,
+    **{f"{name} {more} - mixture": 0.7 for name in ("sparse", "dense") for more in ("fresh10", "epochs10")},
+    "sparse size, p value": 0.5,
+    "dense size, p value": 0.5, "sparse emb05 - base": -2.0, "emb05 without error": 0.2, "dense base - sin": 0.02,
+    "dense base - best positions": 0.02, "optimiser, largest change": 0.1, "sparse best sharpening, paired": -1.0,
+    "best sharpening, places to an end": 2.0, "max weight, least rise": 0.05,
+    **{f"sparse {kind}, paired": -1.0 for kind in KINDS}, **{f"dense {kind}, paired": -0.5 for kind in KINDS},
+    **{f"max weight {kind}": 0.2 for kind in KINDS},
+    **{f"{name}, {kind}, max weight": 0.3 for name in FORMS for kind in KINDS},
+    **{f"{name}, {kind}, error plain - penalised": 0.1 for name in FORMS for kind in KINDS},
+    **{f"{name}, {kind}, bad minima p=0.5 - p=0.9": 0.2 for name in FORMS for kind in KINDS},
+    "many, max weight": 0.1, "many, one ideal head": 0.9, "first layer, later layers": 0.1, "many, norms": -0.1,
+    "first layer, norms": -0.1,
     "linear, penalised that err": 0.8, "drift, models that stay": 0.0, "drift, disagreements": 0.0,
-    "bad minima p=0.5 - p=0.9": 0.2, "one head, value - raw": 0.3,
+    "one head, value - raw": 0.3,
     **{f"autopsy {name}, {what}": 0.9 for name in ("dense", "sparse") for what in ("elsewhere", "other bit")},
 }  # fmt: skip
 
@@ -46,10 +56,12 @@ def made() -> dict[str, pl.DataFrame]:
     ]
     final = pl.DataFrame(sets, schema=["set", "replica", "length"], orient="row")
     parts = [("dense", "data seed", 0.4), ("dense", "model seed", 0.4)]
-    variance = pl.DataFrame(parts, schema=["set", "part", "share"], orient="row")
+    variance = pl.DataFrame(parts, schema=["set", "part", "ratio"], orient="row")
     return {
         "contrasts": known.with_columns(n_excluded=0, excluded_reason=pl.lit("")),
-        "final": final.with_columns(run=pl.lit(LSTM), n_err=0, n_reads=100, error=0.0),
+        "final": pl.concat(
+            final.with_columns(run=pl.lit(run), n_err=0, n_reads=100, error=0.0) for run in (LSTM, LSTM_LONG)
+        ),
         "seed_variance": variance.with_columns(lo=0.1, hi=0.6, n=5),
         "ngram": pl.DataFrame({"set": ["dense", "sparse"], "n": [11, 21], "error": [0.0, 0.397]}),
     }
@@ -93,6 +105,44 @@ def test_an_interval_across_the_bar_is_undecided() -> None:
     wide = pl.when(pl.col("contrast") == "dense base - sin").then(-0.01).otherwise(pl.col("lo")).alias("lo")
     found = judged(tables | {"contrasts": tables["contrasts"].with_columns(wide)})
     assert found["12, sinusoidal"][1] not in (HOLDS, FAILS)
+
+
+def test_no_bad_minimum_is_no_evidence_and_a_tie_does_not_hold() -> None:
+    tables = made()
+    name = "linear, entropy, bad minima p=0.5 - p=0.9"
+    none = [(f"linear, entropy, bad minima p={p}", 0.0, 0.0, 0.3, 10) for p in ("0.5", "0.9")]
+    shares = pl.DataFrame(none, schema=["contrast", "value", "lo", "hi", "n"], orient="row")
+    rows = tables["contrasts"].filter(pl.col("contrast") != name)
+    rows = pl.concat(
+        [rows, shares.with_columns(n_excluded=0, excluded_reason=pl.lit(""))], how="vertical_relaxed"
+    )
+    assert judged(tables | {"contrasts": rows})["20, linear positions, entropy"][1] == NOT_TESTED
+    tie = pl.when(pl.col("contrast") == name).then(0.0).otherwise("value").alias("value")
+    ends = [pl.when(pl.col("contrast") == name).then(0.0).otherwise(end).alias(end) for end in ("lo", "hi")]
+    rows = tables["contrasts"].with_columns(tie, *ends)
+    assert judged(tables | {"contrasts": rows})["20, linear positions, entropy"][1] == FAILS
+
+
+def test_variance_components_are_unbiased_and_their_interval_covers() -> None:
+    rng, k = np.random.default_rng(0), 5
+    inside, found = 0, []
+    for _ in range(2000):
+        values = 0.5 * rng.normal(size=(k, 1)) + rng.normal(size=(k, k))
+        data, model, rest = contrasts.components(values, 0.95)
+        found.append((data.value, model.value, rest.value))
+        inside += data.lo <= 0.25 <= data.hi
+    mean, deviation = np.mean(found, 0), np.std(found, 0) / np.sqrt(len(found))
+    assert (np.abs(mean - [0.25, 0, 1]) < 4 * deviation).all()
+    assert abs(inside / 2000 - 0.95) < 0.02
+    # Columns do nothing: their share of the sum of squares is above 0 all the same, the component half of the time.
+    assert 0.4 < np.mean(np.array(found)[:, 1] > 0) < 0.6
+
+
+def test_the_choice_among_configurations_is_judged_on_other_models() -> None:
+    even, odd = np.array([0.0, 9.0] * 3), np.array([1.0, 1.0] * 3)
+    assert errors.chosen({"a": even, "b": odd})[0] == "a"
+    assert errors.chosen({"a": even, "b": odd})[1].tolist() == [9.0, 9.0, 9.0]
+    assert errors.chosen({"a": even})[0] == "" and errors.chosen({"a": even[:4], "b": odd})[0] == ""
 
 
 def test_two_way_shares_and_holm() -> None:

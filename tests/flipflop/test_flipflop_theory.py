@@ -3,6 +3,7 @@ and never right where something is not a number."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipeline import params
 from pipeline.kit.verdicts import Gate
 from pipeline.languages import flipflop as language
 from pipeline.models.automata import exact as gadget
@@ -21,7 +23,9 @@ from pipeline.studies.flipflop import names
 from pipeline.studies.flipflop.analysis import addition as additions
 from pipeline.studies.flipflop.claims import theory as claims
 from pipeline.studies.flipflop.theory import addition, attention, gadgets, lstm, machines, parser, prediction
-from schemas.claims import FAILS, HOLDS
+from schemas.claims import FAILS, HOLDS, NOT_TESTED
+
+ROOT = Path(__file__).parents[2]
 
 NAN = float("nan")
 MODULES: dict[str, Any] = {
@@ -178,21 +182,77 @@ def test_gates_of_theory_fall_with_their_rows() -> None:
     def told(frame: pl.DataFrame) -> dict[str, Gate]:
         tables = {
             "addition": table,
-            "sharpness": pl.DataFrame({"slack": [0.1, frame["measured"].fill_null(NAN)[0]]}),
+            "configs": pl.DataFrame({"run": ["a", "b"], "position": ["sin", "rope"]}),
+            "sharpness": pl.DataFrame({"run": ["a", "a", "b"], "slack": [0.1, frame["measured"][0], None]}),
         }
-        context: Any = SimpleNamespace(theory=lambda: frame, table=tables.__getitem__)
+        context: Any = SimpleNamespace(theory=lambda: frame, table=tables.__getitem__, scale="smoke")
         return {f"{gate.claim}, {gate.gate}": gate for gate in claims.gates(context)}
 
     assert {gate.verdict("quick")[0] for gate in told(rows).values()} == {HOLDS}
     for value in (NAN, None):
         none = rows.with_columns(measured=pl.lit(value, pl.Float64), passed=pl.lit(True))
         fallen = {
-            name: gate.verdict("quick")[0] for name, gate in told(none).items() if "additions" not in name
+            name: gate.verdict("quick")[0]
+            for name, gate in told(none).items()
+            if "additions" not in name and "judged" not in name
         }
         assert set(fallen.values()) == {FAILS}
 
 
+def at_quick() -> pl.DataFrame:
+    entries = params.load(ROOT, "quick").theory
+    found = []
+    for module in MODULES:
+        entry = entries[f"flipflop-{module}"]
+        found.append(MODULES[module].check(entry.model_copy(update={"draws": 2}), f"flipflop-{module}", 0))
+    return pl.concat(found)
+
+
+def test_every_check_at_quick_belongs_to_one_gate_and_a_missing_one_is_seen() -> None:
+    rows = at_quick()
+    context: Any = SimpleNamespace(scale="quick")
+
+    def values(frame: pl.DataFrame) -> dict[str, float]:
+        held, found = frame.filter(pl.col("form") != "printed"), {}
+        for name, (pattern, count, *_) in claims.PARTS.items():
+            own = held.filter(pl.col("check").str.contains(pattern)).with_columns(passed=pl.lit(True))
+            measured, _ = claims.failing(own, name, claims.expected(context, count))
+            found[name] = float("inf") if measured is None or measured.value is None else measured.value
+        for name, (erratum, count, _) in claims.PRINTED.items():
+            own = frame.filter(form="printed", erratum=f"flipflop-{erratum}")
+            measured, _ = claims.failing(own, name, claims.expected(context, count))
+            found[f"{name}, as printed"] = (
+                float("inf") if measured is None or measured.value is None else measured.value
+            )
+        judged, _ = claims.unjudged(held)
+        assert judged is not None and judged.value is not None
+        return found | {"judged": judged.value}
+
+    assert set(values(rows).values()) == {0.0}
+    trends = list(claims.TRENDS.values())  # each has a gate of its own, which says so where it is missing
+    for check in rows["check"].to_list():
+        assert (max(values(rows.filter(pl.col("check") != check)).values()) > 0) == (check not in trends)
+    stray = rows.with_columns(
+        check=pl.when(pl.col("check") == "monoid.two").then(pl.lit("monoid.four")).otherwise("check")
+    )
+    assert values(stray)["judged"] == 1
+
+
+@pytest.mark.parametrize("column", ["right", "printed_truth", "carried"])
+def test_additions_that_are_missing_null_or_wrong_are_seen(column: str) -> None:
+    table = additions.analyse(SimpleNamespace())["addition"]  # type: ignore[arg-type]
+
+    def verdicts(frame: pl.DataFrame) -> set[str]:
+        context: Any = SimpleNamespace(table=lambda name: frame)
+        return {gate.verdict("quick")[0] for gate in claims._additions(context)}
+
+    null = table.with_columns(pl.when(pl.int_range(pl.len()) > 0).then(column).alias(column))
+    assert verdicts(table) == {HOLDS}
+    assert verdicts(null) == {HOLDS, FAILS} and verdicts(table[1:]) == {FAILS}
+    assert verdicts(table.clear()) == {NOT_TESTED}
+
+
 def test_printed_forms_have_an_erratum_and_one_that_holds() -> None:
     rows = pl.concat(checked(module) for module in MODULES).filter(pl.col("erratum") != "")
-    assert {f"flipflop-{erratum}" for erratum, _ in claims.PRINTED.values()} == set(rows["erratum"])
+    assert {f"flipflop-{erratum}" for erratum, *_ in claims.PRINTED.values()} == set(rows["erratum"])
     assert set(rows.filter(form="printed")["erratum"]) == set(rows["erratum"])

@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 STRINGS, LONG, INPUTS = "flipflop-strings", "flipflop-long", "flipflop-inputs"
-BASE, LSTM, FACTORIAL, GENERATIVE = (
-    "flipflop-base",
-    "flipflop-lstm",
-    "flipflop-factorial",
-    "flipflop-generative",
-)
+BASE, FACTORIAL, GENERATIVE = "flipflop-base", "flipflop-factorial", "flipflop-generative"
+LSTM, LSTM_LONG = "flipflop-lstm", "flipflop-lstm-long"
 MIXTURE, FRESH, EPOCHS = "flipflop-mixture", "flipflop-fresh", "flipflop-epochs"
-SINE, EMBED, EMBED_HALF = "flipflop-sin", "flipflop-emb01", "flipflop-emb05"
+FRESH_10, EPOCHS_10 = "flipflop-fresh10", "flipflop-epochs10"  # ten times as much
+SINE, ALIBI, NO_POSITIONS = "flipflop-sin", "flipflop-alibi", "flipflop-none"
+PLAIN = (
+    "learned",
+    "sin",
+    "none",
+)  # positions that are in the inputs, so that scores are products of two of these
+EMBED, EMBED_HALF = "flipflop-emb01", "flipflop-emb05"
 SHARP = {"entropy": "flipflop-entropy", "l-infinity": "flipflop-linf", "l2": "flipflop-l2norm"}
 LINEAR, LINEAR_SHARP = "flipflop-linear-plain", "flipflop-linear-entropy"
 LINEAR_RARE, LINEAR_RARE_SHARP = "flipflop-linear-plain9", "flipflop-linear-entropy9"
 ONE, ONE_SHARP = "flipflop-one-plain", "flipflop-one-entropy"
+# Without penalty and with each, where half of the symbols are no-ops, and where nine tenths are.
+LINEAR_ARMS = {
+    "0.5": (LINEAR, {"entropy": LINEAR_SHARP, "l-infinity": "flipflop-linear-linf", "l2": "flipflop-linear-l2"}),
+    "0.9": (
+        LINEAR_RARE,
+        {"entropy": LINEAR_RARE_SHARP, "l-infinity": "flipflop-linear-linf9", "l2": "flipflop-linear-l29"},
+    ),
+}  # fmt: skip
+ONE_ARMS = {
+    "0.5": (ONE, {"entropy": ONE_SHARP, "l-infinity": "flipflop-one-linf", "l2": "flipflop-one-l2"}),
+    "0.9": (
+        "flipflop-one-plain9",
+        {"entropy": "flipflop-one-entropy9", "l-infinity": "flipflop-one-linf9", "l2": "flipflop-one-l29"},
+    ),
+}  # fmt: skip
 SWITCH, SWITCH_CONTEXT = "flipflop-switch", "flipflop-switch-context"
 STANDINS = {
     "flipflop-standin-32": "1 layer, width 32", "flipflop-standin-64": "2 layers, width 64",
@@ -33,8 +51,9 @@ FAMILIES = {
 
 # Parameters that lack one of these are refused at the start.
 RUNS = (
-    BASE, LSTM, FACTORIAL, GENERATIVE, MIXTURE, FRESH, EPOCHS, SINE, EMBED, EMBED_HALF, *SHARP.values(), LINEAR,
-    LINEAR_SHARP, LINEAR_RARE, LINEAR_RARE_SHARP, ONE, ONE_SHARP, MANY, MANY_SHARP, MANY_FIRST, *STANDINS,
+    BASE, LSTM, LSTM_LONG, FACTORIAL, GENERATIVE, MIXTURE, FRESH, EPOCHS, FRESH_10, EPOCHS_10, SINE, ALIBI,
+    NO_POSITIONS, EMBED, EMBED_HALF, *SHARP.values(), MANY, MANY_SHARP, MANY_FIRST, *STANDINS,
+    *(run for arms in (LINEAR_ARMS, ONE_ARMS) for plain, sharp in arms.values() for run in (plain, *sharp.values())),
 )  # fmt: skip
 DATASETS = (STRINGS, LONG, INPUTS, SWITCH, SWITCH_CONTEXT)
 THEORY = (

@@ -9,30 +9,38 @@ from itertools import chain
 import numpy as np
 import polars as pl
 from scipy import stats as scipy_stats
+from scipy.special import log_softmax
 
 from pipeline.kit import stats
+from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.inputs import Inputs
-from pipeline.kit.streams import one_thread, stream
+from pipeline.kit.streams import one_thread
 from pipeline.languages import flipflop as language
 from pipeline.models.flipflop import exact
 from pipeline.studies.flipflop.measures import contrasts, dilution, maps, reading
 from pipeline.studies.flipflop.measures.contrasts import Floats, Row, decades, resampled, share, single
 from pipeline.studies.flipflop.measures.reading import OUT, Config
 from pipeline.studies.flipflop.names import (
+    ALIBI,
     BASE,
     EMBED,
     EMBED_HALF,
     EPOCHS,
+    EPOCHS_10,
     FACTORIAL,
     FRESH,
+    FRESH_10,
     GENERATIVE,
     MIXTURE,
+    NO_POSITIONS,
     SHARP,
     SINE,
 )
 
 GRAMS = (5, 11, 21, 51, 201)
+ENOUGH = 3  # models of a configuration of which it can be said that all of them err, or none
 SHOWN = 50  # sequences on which the sharpness of attention is measured
+HEAVY = 0.1  # weight of a penalty from which on claim 13 expects sharper attention
 
 
 def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
@@ -60,6 +68,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
         "by_distance": pl.DataFrame(binned),
         "violin": reading.violins(errors),
         "sharpness": pl.DataFrame(sharp),
+        "scatter": reading.scatter(errors),
         "seed_factorial": factorial,
         "seed_variance": variance,
         "ngram": pl.DataFrame(list(_ngrams(context))),
@@ -161,6 +170,27 @@ class Known:
         """Return the errors of the models that learned the training language."""
         return self.of(run, name)[self.learned(run)]
 
+    def without_error(self, run: str, *names: str) -> reading.Bools:
+        """Return which models of a run make no error on sets: those named, or the sparse and the dense one."""
+        clean: reading.Bools = np.all([self.of(run, name) == 0 for name in names or OUT], axis=0)
+        return clean
+
+    def paired(self, run: str, name: str) -> tuple[Floats, int]:
+        """Return the changes of log errors from the baseline's model of equal number, which shares initial weights and
+        data, where both learned the training language, and how many pairs did not."""
+        own, base = self.configs[run].replicas, self.configs[BASE].replicas
+        _, here, there = np.intersect1d(own, base, return_indices=True)
+        both = self.learned(run)[here] & self.learned(BASE)[there]
+        changes = self.decades(run, name)[here] - self.decades(BASE, name)[there]
+        return changes[both], int((~both).sum())
+
+    def risen(self, run: str) -> Floats:
+        """Return by how much the mean largest weight of attention exceeds that of the baseline's model of equal
+        number."""
+        own, base = (self.sharp.filter(run=each).select("replica", "max_weight") for each in (run, BASE))
+        both = own.join(base, on="replica", suffix="_base", maintain_order="left")
+        return (both["max_weight"] - both["max_weight_base"]).to_numpy()
+
     def lost(self, run: str) -> int:
         """Return how many models of a run did not."""
         return int((~self.learned(run)).sum())
@@ -180,6 +210,16 @@ class Known:
         return same[0] if same else BASE
 
 
+def chosen(values: dict[str, Floats]) -> tuple[str, Floats]:
+    """Return the run with the least median among models of even number, and the values of its other models, on which
+    the choice has no bearing; an empty name where there are not two runs with three models in each half."""
+    enough = {run: own for run, own in values.items() if len(own[1::2]) >= ENOUGH}
+    if len(enough) < 2:
+        return "", np.empty(0)
+    best = min(enough, key=lambda run: float(np.median(enough[run][::2])))
+    return best, enough[best][1::2]
+
+
 def _contrasts(known: Known) -> Iterator[Row]:
     yield from chain(
         _glitches(known), _coverage(known), _controls(known), _sharpened(known), _generative(known), _seeds(known),
@@ -196,24 +236,30 @@ def _glitches(known: Known) -> Iterator[Row]:
         yield from resampled(context, f"{name} median base", stats.median, errs[name], excluded=lost)
         yield from single(f"{name} tail base", contrasts.spread(errs[name]), len(errs[name]), lost)
     yield from share(context, "unsteady base", _unsteady(known), lost)
-    clean = 0
-    for run, config in known.configs.items():
-        if config.entry["family"] != "data":
-            clean += all((known.of(run, name) == 0).all() and len(known.of(run, name)) > 2 for name in OUT)
-    yield from single("configurations without error", float(clean), len(known.configs))
+    judged = [
+        run for run, config in known.configs.items()
+        if config.entry["family"] != "data" and len(config.replicas) >= ENOUGH
+    ]  # fmt: skip
+    clean = [run for run in judged if known.without_error(run).all()]
+    if judged:
+        yield from single("configurations without error", float(len(clean)), len(judged))
 
 
 def _unsteady(known: Known) -> list[bool]:
     """Return for each trained model whether its error rose by more than two standard errors between checkpoints, on
     one of the sets and after it had learned the training language."""
     found = []
-    for r in np.flatnonzero(known.learned(BASE)):
-        curves = known.curves.filter(run=BASE, replica=int(r)).sort("step")
+    for at in np.flatnonzero(known.learned(BASE)):
+        curves = known.curves.filter(run=BASE, replica=known.configs[BASE].replicas[at]).sort("step")
         val = curves.filter(set="val")["error"].to_numpy()
-        first = int(np.flatnonzero(val <= known.context.settings.learned)[:1].sum())
+        fitted = np.flatnonzero(val <= known.context.settings.learned)
+        # The curves are measured on part of a set: where they never show that it has learned, nothing counts as a rise.
+        first = int(fitted[0]) if len(fitted) else len(val)
         rose = False
         for name in OUT:
             errors = curves.filter(set=name)["error"].to_numpy()[first:]
+            if not len(errors):
+                continue
             online = known.configs[BASE].entry["online"]
             reads = (
                 online
@@ -229,6 +275,7 @@ def _unsteady(known: Known) -> list[bool]:
 
 def _coverage(known: Known) -> Iterator[Row]:
     context, plain = known.context, known.beside_mixture
+    more = [run for run in (FRESH, EPOCHS, FRESH_10, EPOCHS_10) if run in known.configs]
 
     def tenfold(mixture: Floats, other: Floats, axis: int = -1) -> Floats:
         return 0.1 * np.median(other, axis=axis) - np.median(mixture, axis=axis)
@@ -237,38 +284,63 @@ def _coverage(known: Known) -> Iterator[Row]:
         mixture, other = known.of(MIXTURE, name), known.of(plain, name)
         yield from resampled(context, f"{name} tenfold mixture", tenfold, mixture, other)
         yield from resampled(context, f"{name} median mixture", stats.median, mixture)
-        for run in (FRESH, EPOCHS):
+        for run in more:
             label = run.removeprefix("flipflop-")
-            pair = known.decades(run, name), known.decades(BASE, name)
-            yield from resampled(context, f"{name} {label} - base", stats.median_difference, *pair)
-        pair = known.decades(MIXTURE, name), known.decades(FRESH, name)
-        yield from resampled(context, f"{name} mixture - fresh", stats.median_difference, *pair)
+            for against, words in ((BASE, "base"), (MIXTURE, "mixture")):
+                pair = known.decades(run, name), known.decades(against, name)
+                yield from resampled(context, f"{name} {label} - {words}", stats.median_difference, *pair)
+        pair = known.decades(MIXTURE, name), known.decades(plain, name)
+        yield from resampled(context, f"{name} mixture - plain", stats.median_difference, *pair)
     parts = [known.of(MIXTURE, name) for name in ("mix", *OUT)]
     yield from share(context, "mixture without error", np.all([part == 0 for part in parts], axis=0))
+    rivals: dict[str, list[Floats]] = {}
+    for run, config in known.configs.items():
+        if config.entry["family"] not in (
+            "data",
+            "seeds",
+        ):  # the factorial repeats seeds of the baseline's kind
+            rivals.setdefault(config.entry["family"], []).append(known.without_error(run).astype(float))
+    shares = [found for parts in rivals.values() if len(found := np.concatenate(parts)) >= ENOUGH]
+
+    def lead(mixture: Floats, *others: Floats, axis: int = -1) -> Floats:
+        return np.mean(mixture, axis=axis) - np.max([np.mean(each, axis=axis) for each in others], axis=0)
+
+    if shares and MIXTURE in known.configs:
+        own = known.without_error(MIXTURE).astype(float)
+        yield from resampled(context, "mixture without error, lead", lead, own, *shares)
 
 
 def _controls(known: Known) -> Iterator[Row]:
     context, lost = known.context, known.lost(BASE)
     base = known.good(BASE, "dense")
-    if SINE in known.configs:
-        pair = base, known.good(SINE, "dense")
-        yield from resampled(
-            context, "dense base - sin", stats.median_difference, *pair, excluded=lost + known.lost(SINE)
-        )
+    fixed = [run for run in (SINE, ALIBI, NO_POSITIONS) if run in known.configs]
+    for run in fixed:
+        label = f"dense base - {run.removeprefix('flipflop-')}"
+        pair = base, known.good(run, "dense")
+        yield from resampled(context, label, stats.median_difference, *pair, excluded=lost + known.lost(run))
+    best, other = chosen({run: known.good(run, "dense") for run in fixed})
+    if best:
+        pair = base[1::2], other
+        yield from resampled(context, "dense base - best positions", stats.median_difference, *pair)
     for run in (EMBED, EMBED_HALF):
         if run in known.configs:
             for name in OUT:
                 pair = known.decades(run, name), known.decades(BASE, name)
                 label = f"{name} {run.removeprefix('flipflop-')} - base"
                 yield from resampled(context, label, stats.median_difference, *pair)
+    if EMBED_HALF in known.configs:
+        yield from share(context, "emb05 without error", known.without_error(EMBED_HALF, "sparse"))
+    settings = [run for run, config in known.configs.items() if config.entry["family"] == "optimiser"]
+    # Where most models do not learn the training language their errors elsewhere say nothing of extrapolation.
+    trained = [run for run in settings if known.learned(run).mean() > 0.5]
     moved = [
         abs(float(np.median(known.decades(run, name)) - np.median(known.decades(BASE, name))))
-        for run, config in known.configs.items()
-        if config.entry["family"] == "optimiser"
+        for run in trained
         for name in OUT
     ]
     if moved:
-        yield from single("optimiser, largest change", max(moved), len(moved) // 2)
+        few = min(len(known.of(run, "val")) for run in trained)
+        yield from single("optimiser, largest change", largest(moved), few, len(settings) - len(trained))
 
 
 def _sharpened(known: Known) -> Iterator[Row]:
@@ -276,48 +348,75 @@ def _sharpened(known: Known) -> Iterator[Row]:
     for kind, run in SHARP.items():
         if run not in known.configs:
             continue
-        n = min(len(known.of(run, "dense")), len(known.of(BASE, "dense")))
-        both = known.learned(run)[:n] & known.learned(BASE)[:n]
         for name in OUT:
-            # Models of equal number share initial weights and data.
-            changed = known.decades(run, name)[:n] - known.decades(BASE, name)[:n]
-            label = f"{name} {kind}, paired"
-            yield from resampled(context, label, stats.median, changed[both], excluded=int((~both).sum()))
-        weights = [
-            known.sharp.filter(run=each).sort("replica")["max_weight"].to_numpy()[:n] for each in (run, BASE)
-        ]
-        yield from resampled(context, f"max weight {kind}", stats.mean_difference, *weights, paired=True)
+            changed, lost = known.paired(run, name)
+            yield from resampled(context, f"{name} {kind}, paired", stats.median, changed, excluded=lost)
+        yield from resampled(context, f"max weight {kind}", stats.mean, known.risen(run))
+    every = [run for run, config in known.configs.items() if config.entry["family"] == "sharpen"]
+    heavy = [run for run in every if known.configs[run].entry["sharpen"]["weight"] >= HEAVY]
+    if heavy:
+        rises = [known.risen(run).mean() for run in heavy]
+        yield from single("max weight, least rise", smallest(rises), len(heavy))
+    best, other = chosen({run: known.paired(run, "sparse")[0] for run in every})
+    if best:
+        yield from resampled(context, "sparse best sharpening, paired", stats.median, other)
+        taken = known.configs[best].entry["sharpen"]
+        alike = [known.configs[run].entry["sharpen"] for run in every]
+        grid = sorted({each["weight"] for each in alike if each["kind"] == taken["kind"]})
+        place = grid.index(taken["weight"])
+        yield from single(
+            "best sharpening, places to an end", float(min(place, len(grid) - 1 - place)), len(every)
+        )
 
 
 def _generative(known: Known) -> Iterator[Row]:
     context = known.context
     if GENERATIVE not in known.configs:
         return
-    entry = known.configs[GENERATIVE].entry
-    floor = exact.generative_floor(entry["length"], *[(1 - entry["train"][0]) / 2] * 2)
-    last = known.curves.filter(run=GENERATIVE, set="val", step=entry["steps"])["cross_entropy"].to_numpy()
-    yield from resampled(context, "generative excess", stats.mean, last / floor - 1)
+    excess, errors = _excess(known)
+    yield from resampled(context, "generative excess", stats.mean, excess)
+    yield from single("generative, errors above the floor", smallest(excess / errors), len(excess))
     yield from resampled(context, "generative val", stats.median, known.of(GENERATIVE, "val"))
     errs = [known.good(GENERATIVE, name) > 0 for name in OUT]
     yield from share(context, "generative glitches", errs[0] | errs[1], known.lost(GENERATIVE))
 
 
+def _excess(known: Known) -> tuple[Floats, Floats]:
+    """Return by how much the cross-entropy of each model of all next tokens exceeds its least possible value, as a
+    share of that value, on held-out strings of the training language, and the standard error of this.
+
+    The least value of a string is its own surprise under the language, of which the floor is the expectation: against
+    it, what strings happen to be drawn cancels.
+    """
+    config = known.configs[GENERATIVE]
+    p_write, p_read = map(float, language.halves(config.entry["train"][0]))
+    tokens = reading.held(known.context, config)["val"]
+    floor = exact.generative_floor(config.entry["length"], p_write, p_read)
+    above = []
+    for part in np.array_split(tokens, -(-tokens.size // reading.CHUNK)):
+        found = log_softmax(config.forward(part[:, :-1])[0].double().numpy(), axis=-1)
+        said = np.take_along_axis(found, part[None, :, 1:, None].astype(np.int64), -1)[..., 0].sum(-1)
+        above.append((language.log_probability(part, p_write, p_read) - said) / (part.shape[1] - 1) / floor)
+    excess = np.concatenate(above, 1)
+    return excess.mean(1), excess.std(1, ddof=1) / np.sqrt(excess.shape[1])
+
+
 def _factorial(known: Known) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return errors by data seed and model seed, and the shares of variance of each with intervals from resampling
-    both seeds."""
+    """Return errors by data seed and model seed, and what each adds to the variance of log errors."""
     rows = known.errors.filter(pl.col("set").is_in(OUT), run=FACTORIAL)
     table = rows.select("data_seed", "model_seed", "set", "error", "n_err", "n_reads")
     found = []
     for name in OUT:
         values = _square(known, name)
-        k = len(values)
-        rng = stream(known.context.seed, known.context.study, "factorial", name)
-        draws = rng.integers(k, size=(known.context.settings.resamples, 2, k))
-        shares = np.array([contrasts.two_way(values[np.ix_(a, b)]) for a, b in draws])
-        point = contrasts.two_way(values)
-        for i, source in enumerate(("data seed", "model seed", "rest")):
-            lo, hi = stats.percentiles(shares[:, i], known.context.settings.confidence)
-            found.append({"set": name, "part": source, "share": point[i], "lo": lo, "hi": hi, "n": k})
+        parts = contrasts.components(values, known.context.settings.confidence)
+        named = zip(("data seed", "model seed", "rest"), contrasts.two_way(values), parts, strict=True)
+        for source, part, (component, ratio, lo, hi) in named:
+            found.append(
+                {
+                    "set": name, "part": source, "share": part, "component": component, "ratio": ratio, "lo": lo,
+                    "hi": hi, "n": len(values),
+                }
+            )  # fmt: skip
     return table, pl.DataFrame(found).fill_nan(None)
 
 

@@ -17,22 +17,25 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
     rows: list[dict[str, Any]] = []
     binned: list[dict[str, Any]] = []
     with one_thread():
-        config = reading.configs(context)[LSTM]
-        for dataset in ("", LONG):
-            found, bins = reading.final(context, config, dataset)
-            rows += found
-            binned += [] if dataset else bins
-        curves = reading.curves(context, config)
+        configs = reading.configs(context)
+        for config in configs.values():
+            for dataset in ("", LONG) if config.name == LSTM else ("",):
+                found, bins = reading.final(context, config, dataset)
+                rows += found
+                binned += [] if dataset else bins
+        curves = pl.concat(reading.curves(context, config) for config in configs.values())
     final = pl.DataFrame(rows)
-    held = final.filter(
-        pl.col("set").is_in(["val", *reading.OUT]), pl.col("length") == pl.col("length").min()
-    )
+    short = final.filter(pl.col("length") == pl.col("length").min(), run=LSTM)
+    held = short.filter(pl.col("set").is_in(["val", *reading.OUT]))
     clean = held.group_by("replica", maintain_order=True).agg((pl.col("n_err") == 0).all())
     return {
-        "configs": pl.DataFrame([reading.described(config)], infer_schema_length=None),
+        "configs": pl.DataFrame(
+            [reading.described(config) for config in configs.values()], infer_schema_length=None
+        ),
         "final": final,
         "curves": curves,
         "by_distance": pl.DataFrame(binned),
         "violin": reading.violins(final),
+        "scatter": reading.scatter(short),
         "contrasts": contrasts.table(contrasts.share(context, "lstm without error", clean["n_err"])),
     }

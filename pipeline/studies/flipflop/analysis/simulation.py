@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain, combinations
-from typing import Any
+from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 from scipy import stats as scipy_stats
 
 from pipeline.kit import stats
@@ -15,15 +16,17 @@ from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
 from pipeline.languages import flipflop as language
 from pipeline.studies.flipflop.measures import contrasts, maps, reading
-from pipeline.studies.flipflop.measures.contrasts import Row, resampled, share, single
+from pipeline.studies.flipflop.measures.contrasts import Floats, Row, resampled, share, single
 from pipeline.studies.flipflop.measures.reading import Config
 from pipeline.studies.flipflop.names import (
     LINEAR,
-    LINEAR_RARE,
-    LINEAR_RARE_SHARP,
+    LINEAR_ARMS,
     LINEAR_SHARP,
+    MANY,
+    MANY_FIRST,
+    MANY_SHARP,
     ONE,
-    ONE_SHARP,
+    ONE_ARMS,
 )
 
 MAPPED = 40  # sequences whose attention is measured
@@ -32,12 +35,15 @@ SILENT, BEFORE = 800, 32  # no-ops of the drift probes, and between their writes
 EVERY = 8  # positions between two rows of the table of drift
 RECENT = 32
 BAD = 0.01  # error on the training distribution above which a minimum is bad
+FAR = 4  # times the training length, on which models are measured as well where their positions allow it
+ON = {"0.5": "p05", "0.9": "p09"}  # the held-out set of a share of no-ops in training
 
 
 def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
     """Return errors and sharpness of all models, maps, distances of heads, norms, drift, and comparisons."""
     sharp: list[Row] = []
     shown: list[Row] = []
+    heads: list[Row] = []
     apart: list[Row] = []
     norms: list[Row] = []
     drift: list[Row] = []
@@ -49,6 +55,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
             shown += _maps(config)
             norms += _norms(config)
             if config.entry["family"] == "many_heads":
+                heads += _heads(context, config)
                 apart += _distances(context, config)
             if config.entry["family"] == "linear":
                 for rows, switch in _drifts(config):
@@ -62,20 +69,25 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
         ),
         "sim_eval": measured,
         "sim_maps": pl.DataFrame(shown),
+        "heads": pl.DataFrame(heads),
         "head_distance": pl.DataFrame(apart),
         "weight_norms": pl.DataFrame(norms),
         "drift": pl.DataFrame(drift, infer_schema_length=None),
         "drift_summary": summary,
-        "contrasts": contrasts.table(_contrasts(context, measured, summary)),
+        "contrasts": contrasts.table(
+            _contrasts(context, Known(configs, measured, pl.DataFrame(heads), pl.DataFrame(norms)), summary)
+        ),
     }
 
 
 def _measured(context: Inputs, config: Config) -> Iterator[Row]:
-    """Yield errors on all sets and lengths, and sharpness at the training length; learned positions end there."""
+    """Yield errors on all sets and sharpness at the training length and, where positions go on beyond it, errors at
+    four times that length."""
+    trained, learned = config.entry["length"], config.entry["position"] == "learned"
     frame, layers = context.dataset(config.entry["dataset"]), config.entry["layers"]
     for (name, length), part in frame.group_by("set", "length", maintain_order=True):
-        own = length == config.entry["length"]
-        if not own and config.entry["position"] == "learned":
+        own = length == trained
+        if not own and (learned or length != FAR * trained):
             continue
         symbols = reading.matrix(part["tokens"])
         said = np.concatenate(
@@ -113,6 +125,29 @@ def _maps(config: Config) -> Iterator[Row]:
             }  # fmt: skip
 
 
+def _heads(context: Inputs, config: Config) -> Iterator[Row]:
+    """Yield where each head looks on inputs as in training, and whether it is ideal on the short probe."""
+    layers, trained = config.entry["layers"], config.entry["length"]
+    frame = context.dataset(config.entry["dataset"]).filter(
+        set=ON[f"{config.entry['train'][0]:g}"], length=trained
+    )
+    symbols = reading.matrix(frame["tokens"])[:MAPPED]
+    found = {}
+    for name, inputs in (("set", symbols), ("probe", PROBE)):
+        _, recorded = config.forward(inputs, maps.names(layers, maps.PATTERN))
+        found[name] = maps.stacked(recorded, maps.PATTERN, layers)  # (R, L, N, H, T, T)
+    on = {
+        name: maps.on_last_write(found[name], inputs) for name, inputs in (("set", symbols), ("probe", PROBE))
+    }
+    largest = found["set"].max(-1).mean((2, 4))
+    for (i, layer, head), share_on_write in np.ndenumerate(on["set"]):
+        yield {
+            "run": config.name, "replica": config.replicas[i], "layer": layer + 1, "head": head + 1,
+            "max_weight": float(largest[i, layer, head]), "argmax_last_noop": float(share_on_write),
+            "ideal": bool(on["probe"][i, layer, head] == 1),
+        }  # fmt: skip
+
+
 def _steps(config: Config) -> Iterator[tuple[int, Config]]:
     """Yield the kept steps of a run, and its models as they were then."""
     for step in config.entry["snapshots"]:
@@ -145,16 +180,19 @@ def _distances(context: Inputs, config: Config) -> Iterator[Row]:
 
 
 def _norms(config: Config) -> Iterator[Row]:
-    for name, values in sorted(
-        config.ensemble.params.items()
-    ):  # their order in a file differs between processes
-        if values.ndim == 3 and not name.startswith(("step", "embed", "head")):
-            for r in config.replicas:
-                matrix = values[r].double().numpy()
-                yield {
-                    "run": config.name, "replica": r, "matrix": name, "frobenius": float(np.linalg.norm(matrix)),
-                    "spectral": float(np.linalg.norm(matrix, 2)),
-                }  # fmt: skip
+    """Yield the norms of all matrices of the layers, at the end of training and at the steps that are kept."""
+    end = config.entry["steps"]
+    for step, then in ((end, config), *((step, then) for step, then in _steps(config) if step != end)):
+        for name, values in sorted(
+            then.ensemble.params.items()
+        ):  # in a file they have another order in every process
+            if values.ndim == 3 and not name.startswith(("step", "embed", "head")):
+                for r in config.replicas:
+                    matrix = values[r].double().numpy()
+                    yield {
+                        "run": config.name, "replica": r, "step": step, "matrix": name,
+                        "frobenius": float(np.linalg.norm(matrix)), "spectral": float(np.linalg.norm(matrix, 2)),
+                    }  # fmt: skip
 
 
 def _drifts(config: Config) -> Iterator[tuple[list[Row], Row]]:
@@ -201,27 +239,71 @@ def _drifts(config: Config) -> Iterator[tuple[list[Row], Row]]:
         }  # fmt: skip
 
 
-def _contrasts(context: Inputs, measured: pl.DataFrame, summary: pl.DataFrame) -> Iterator[Row]:
-    length = measured["length"].min()
-    far = measured["length"].max()
+@dataclass(frozen=True)
+class Known:
+    """What was measured, by run; empty where a run has no models."""
 
-    def of(run: str, name: str, column: str = "error", at: Any = length) -> np.ndarray:
+    configs: dict[str, Config]
+    measured: pl.DataFrame
+    heads: pl.DataFrame
+    norms: pl.DataFrame
+
+    def of(self, run: str, name: str, column: str = "error", times: int = 1) -> Floats:
+        """Return a column of the models of a run on a set, at its training length or a multiple of it."""
+        if run not in self.configs:
+            return np.empty(0)
+        rows = self.measured.filter(run=run, set=name, length=times * self.configs[run].entry["length"])
+        return rows.sort("replica")[column].cast(pl.Float64).to_numpy()
+
+    def bad(self, run: str, name: str) -> NDArray[np.bool_]:
+        """Return which models of a run are in a bad minimum: with errors on inputs as in training."""
+        return self.of(run, name) > BAD
+
+    def later(self, run: str) -> Floats:
+        """Return the mean largest weight over the heads of all layers but the first, by model."""
+        rows = self.heads.filter(pl.col("layer") > 1, run=run) if self.heads.height else self.heads
+        return _by_model(rows, "max_weight") if rows.height else np.empty(0)
+
+    def ideal(self, run: str) -> Floats:
+        """Return how many heads of the first layer look at the last write from all no-ops of the probe, by model."""
+        rows = self.heads.filter(run=run, layer=1) if self.heads.height else self.heads
         return (
-            measured.filter(run=run, set=name, length=at).sort("replica")[column].cast(pl.Float64).to_numpy()
+            rows.group_by("replica").agg(pl.col("ideal").sum()).sort("replica")["ideal"].to_numpy()
+            if rows.height
+            else np.empty(0)
         )
 
-    for label, plain, sharp in (("linear", LINEAR, LINEAR_SHARP), ("one head", ONE, ONE_SHARP)):
-        pair = of(sharp, "p05", "max_weight"), of(plain, "p05", "max_weight")
-        yield from resampled(context, f"{label}, max weight", stats.mean_difference, *pair, paired=True)
-        pair = of(plain, "p098"), of(sharp, "p098")
-        yield from resampled(
-            context, f"{label}, error plain - entropy", stats.mean_difference, *pair, paired=True
-        )
-    errs = of(LINEAR_SHARP, "p098") > 0, of(LINEAR_SHARP, "p098", at=far) > 0
+    def size(self, run: str) -> Floats:
+        """Return the mean over matrices of log10 of their Frobenius norms at the end, by model."""
+        if run not in self.configs:
+            return np.empty(0)
+        rows = self.norms.filter(run=run, step=self.configs[run].entry["steps"])
+        return _by_model(rows.with_columns(pl.col("frobenius").log10()), "frobenius")
+
+
+def _by_model(rows: pl.DataFrame, column: str) -> Floats:
+    return rows.group_by("replica").agg(pl.col(column).mean()).sort("replica")[column].to_numpy()
+
+
+def _contrasts(context: Inputs, known: Known, summary: pl.DataFrame) -> Iterator[Row]:
+    of = known.of
+    for label, arms in (("linear", LINEAR_ARMS), ("one head", ONE_ARMS)):
+        plain, penalised = arms["0.5"]
+        for kind, sharp in penalised.items():
+            pair = of(sharp, "p05", "max_weight"), of(plain, "p05", "max_weight")
+            name = f"{label}, {kind}, max weight"
+            yield from resampled(context, name, stats.mean_difference, *pair, paired=True)
+            pair = of(plain, "p098"), of(sharp, "p098")
+            name = f"{label}, {kind}, error plain - penalised"
+            yield from resampled(context, name, stats.mean_difference, *pair, paired=True)
+            yield from _bad_minima(context, f"{label}, {kind}", known, sharp, arms["0.9"][1][kind])
+    errs = of(LINEAR_SHARP, "p098") > 0, of(LINEAR_SHARP, "p098", times=FAR) > 0
     yield from share(context, "linear, penalised that err", errs[0] | errs[1])
-    yield from _bad_minima(context, of)
+    unpenalised = np.concatenate([known.bad(LINEAR_ARMS[p][0], ON[p]) for p in LINEAR_ARMS])
+    yield from share(context, "bad minima without penalty", unpenalised)
     weighted = of(ONE, "p05", "value_right_type") - of(ONE, "p05", "argmax_right_type")
     yield from resampled(context, "one head, value - raw", stats.mean, weighted)
+    yield from _many(context, known)
     drifted = summary.filter(run=LINEAR)
     if drifted.height:
         yield from single("drift, models that stay", float(drifted["on_write_at_end"].sum()), drifted.height)
@@ -229,16 +311,31 @@ def _contrasts(context: Inputs, measured: pl.DataFrame, summary: pl.DataFrame) -
         yield from resampled(context, "drift, a", stats.median, drifted["a"].to_numpy())
 
 
-def _bad_minima(context: Inputs, of: Any) -> Iterator[Row]:
-    """Yield the share of penalised models with an error on their own distribution, and Fisher's p value."""
-    bad = [of(run, name) > BAD for run, name in ((LINEAR_SHARP, "p05"), (LINEAR_RARE_SHARP, "p09"))]
-    for label, values in zip(("0.5", "0.9"), bad, strict=True):
-        yield from share(context, f"bad minima p={label}", values)
+def _bad_minima(context: Inputs, label: str, known: Known, half: str, rare: str) -> Iterator[Row]:
+    """Yield the shares of penalised models in a bad minimum, by the share of no-ops in training, and Fisher's p value.
+
+    Where no model is in one there is no difference to judge, and no row of it.
+    """
+    bad = known.bad(half, ON["0.5"]), known.bad(rare, ON["0.9"])
+    for p, values in zip(ON, bad, strict=True):
+        yield from share(context, f"{label}, bad minima p={p}", values)
     if len(bad[0]) and len(bad[1]) and (bad[0].any() or bad[1].any()):
         table = [[int(values.sum()), int((~values).sum())] for values in bad]
         p_value = float(scipy_stats.fisher_exact(table, alternative="greater").pvalue)
-        yield from single("bad minima, Fisher", p_value, min(map(len, bad)))
+        yield from single(f"{label}, bad minima, Fisher", p_value, min(map(len, bad)))
         pair = [values.astype(float) for values in bad]
-        yield from resampled(context, "bad minima p=0.5 - p=0.9", stats.mean_difference, *pair)
-    plain = [of(run, name) > BAD for run, name in ((LINEAR, "p05"), (LINEAR_RARE, "p09"))]
-    yield from share(context, "bad minima without penalty", list(chain(*plain)))
+        yield from resampled(context, f"{label}, bad minima p=0.5 - p=0.9", stats.mean_difference, *pair)
+
+
+def _many(context: Inputs, known: Known) -> Iterator[Row]:
+    """Yield what a penalty on all layers, or on the first alone, does to models of several layers and heads (E15)."""
+    for label, run in (("many", MANY_SHARP), ("first layer", MANY_FIRST)):
+        pairs = {
+            "max weight": (known.of(run, "p05", "max_weight"), known.of(MANY, "p05", "max_weight")),
+            "later layers": (known.later(run), known.later(MANY)),
+            "norms": (known.size(run), known.size(MANY)),
+        }
+        for what, pair in pairs.items():
+            yield from resampled(context, f"{label}, {what}", stats.mean_difference, *pair, paired=True)
+    for label, run in (("many", MANY_SHARP), ("first layer", MANY_FIRST), ("plain", MANY)):
+        yield from share(context, f"{label}, one ideal head", known.ideal(run) == 1)

@@ -18,18 +18,22 @@ def gates(context: Results) -> Iterator[Gate]:
     for name in ("dense", "sparse"):
         scale = "quick" if name == "dense" else "paper"
         yield Gate(
-            "8", f"{name}, tenfold", "a tenth of the plain models' median error minus the mixture's is at least 0",
-            R4, at_least(0.0), *contrast(context, f"{name} tenfold mixture"), scale_needed=scale,
+            "8", f"{name}, tenfold", "a tenth of the plain models' median error minus the mixture's is above 0",
+            R4, above(0.0), *contrast(context, f"{name} tenfold mixture"), scale_needed=scale,
         )  # fmt: skip
     yield Gate(
         "8", "dense, direction", "median log error of the mixture minus that of plain models is below 0",
-        R4, below(0.0), *contrast(context, "dense mixture - fresh"),
+        R4, below(0.0), *contrast(context, "dense mixture - plain"),
     )  # fmt: skip
     yield Gate(
         "8", "models without error", "share of models of the mixture without any error is above 0", R4, above(0.0),
         *contrast(context, "mixture without error"), Published(0.24, derivation="6 of 25 models"), scale_needed="paper",
     )  # fmt: skip
-    for label, what in (("fresh", "more fresh data"), ("epochs", "more epochs")):
+    yield Gate(
+        "8", "largest share", "share of models without any error, less that of any other family of configurations", R4,
+        above(0.0), *contrast(context, "mixture without error, lead"), scale_needed="paper",
+    )  # fmt: skip
+    for label, what in (("fresh10", "ten times the data"), ("epochs10", "ten epochs")):
         yield Gate(
             "9", f"{what}, sparse", f"median log error changes with {what} by less than 0", R5, below(0.0),
             *contrast(context, f"sparse {label} - base"), scale_needed="paper",
@@ -38,6 +42,12 @@ def gates(context: Results) -> Iterator[Gate]:
             "9", f"{what}, dense", f"median log error falls with {what} by less than a decade", R5, above(-1.0),
             *contrast(context, f"dense {label} - base"), scale_needed="paper",
         )  # fmt: skip
+        for name in ("sparse", "dense"):
+            yield Gate(
+                "9", f"{what}, {name}, beside the mixture",
+                "median log error with it minus that of the mixture is above 0", R5,
+                above(0.0), *contrast(context, f"{name} {label} - mixture"), scale_needed="paper",
+            )  # fmt: skip
     for name in ("sparse", "dense"):
         yield Gate(
             "10", name, "smallest p value of three rank correlations, Holm's correction, is at least 0.05", R5,
@@ -49,8 +59,18 @@ def gates(context: Results) -> Iterator[Gate]:
         scale_needed="paper",
     )  # fmt: skip
     yield Gate(
+        "11", "not without error",
+        "share of models with embedding dropout of one half that make no error on the sparse set is below 1", R6,
+        below(1.0), *contrast(context, "emb05 without error"), scale_needed="paper",
+    )  # fmt: skip
+    yield Gate(
         "12", "sinusoidal", "median error of learned positions minus that of sine codes is above 0", R6, above(0.0),
         *contrast(context, "dense base - sin"),
+    )  # fmt: skip
+    yield Gate(
+        "12", "best of three", "median error of learned positions minus that of sine codes, linear biases or none, "
+        "whichever is least in half of the models, in the other half, is above 0", R6, above(0.0),
+        *contrast(context, "dense base - best positions"), scale_needed="paper",
     )  # fmt: skip
     for kind in ("entropy", "l-infinity", "l2"):
         yield Gate(
@@ -67,6 +87,22 @@ def gates(context: Results) -> Iterator[Gate]:
             *contrast(context, f"max weight {kind}"), kind=OWN,
         )  # fmt: skip
     yield Gate(
-        "17", "all settings", "largest change of a median log error is below half a decade",
-        SECTION.format("3.5.6.4"), below(0.5), *contrast(context, "optimiser, largest change"), scale_needed="paper",
+        "13", "best setting, sparse", "median of paired changes of log errors of the setting with the least in half of "
+        "the models, in the other half, is at most that of a factor three", R7, at_most(-math.log10(3)),
+        *contrast(context, "sparse best sharpening, paired"), Published(-1.0, derivation="an order of magnitude"),
+        scale_needed="paper",
+    )  # fmt: skip
+    yield Gate(
+        "13", "best setting, inside the grid",
+        "places between the best setting's weight and the nearer end of the grid are at least 1", R7,
+        at_least(1.0), *contrast(context, "best sharpening, places to an end"), scale_needed="paper", kind=OWN,
+    )  # fmt: skip
+    yield Gate(
+        "13", "all settings, weights", "least rise of the mean largest weight, of penalties from 0.1 on, is above 0",
+        R7, above(0.0), *contrast(context, "max weight, least rise"), scale_needed="paper", kind=OWN,
+    )  # fmt: skip
+    yield Gate(
+        "17", "all settings", "largest change of a median log error is below half a decade, where most models learn "
+        "the training language", SECTION.format("3.5.6.4"), below(0.5),
+        *contrast(context, "optimiser, largest change"), scale_needed="paper",
     )  # fmt: skip

@@ -41,7 +41,8 @@ def _curves(context: Results, runs: list[str], title: str, by_run: bool = False)
     )
     if not table.height:
         return empty(title, "nothing was trained at this scale")
-    reads = context.table("final").group_by("set").agg(pl.col("n_reads").min())
+    final = context.table("final").filter(pl.col("length") == pl.col("length").min())
+    reads = final.group_by("set").agg(pl.col("n_reads").min())
     data = drawn(table.join(reads, on="set"))
     best = drawn(table.join(reads, on="set"), "best_so_far")
     if by_run:
@@ -88,30 +89,42 @@ def _curves(context: Results, runs: list[str], title: str, by_run: bool = False)
 
 def scatter(context: Results) -> Figure:
     """Errors of every trained model on the dense and on the sparse set, coloured by what its configuration varies. A
-    model without an error on a set is drawn at half an error among its reads."""
-    final = context.table("final").filter(pl.col("set").is_in(OUT))
-    final = final.filter(pl.col("length") == pl.col("length").min())
-    data = drawn(final).pivot("set", index=["run", "family", "label", "replica"], values="shown")
+    model without an error on a set is drawn at half an error among its reads, where dashes are."""
+    data = context.table("scatter").with_columns(
+        *(pl.max_horizontal(f"{name}_error", f"{name}_floor").alias(name) for name in OUT),
+        label=pl.col("family").replace_strict(FAMILIES, default=pl.col("family"), return_dtype=pl.String),
+    )
     base = alt.Chart(data)
     least = float(data.select(pl.min_horizontal(*OUT).min()).item())
-    chart = base.mark_point(filled=True, size=55, opacity=0.75).encode(
-        x=alt.X("dense:Q", **log_axis("error on the dense set", least)),
-        y=alt.Y("sparse:Q", **log_axis("error on the sparse set", least)),
+    x = alt.X("dense:Q", **log_axis("error on the dense set", least))
+    y = alt.Y("sparse:Q", **log_axis("error on the sparse set", least))
+    floors = [
+        alt.Chart(data.select(dense=f"{OUT[1]}_floor").unique())
+        .mark_rule(strokeDash=[3, 3], color=charts.GREY)
+        .encode(x=x),
+        alt.Chart(data.select(sparse=f"{OUT[0]}_floor").unique())
+        .mark_rule(strokeDash=[3, 3], color=charts.GREY)
+        .encode(y=y),
+    ]
+    points = base.mark_point(filled=True, size=55, opacity=0.75).encode(
+        x=x,
+        y=y,
         color=coloured(data["family"].unique().to_list()),
         shape=shaped(data["family"].unique().to_list()),
         tooltip=[
             "run:N",
             "replica:Q",
-            alt.Tooltip("dense:Q", format=".2g"),
-            alt.Tooltip("sparse:Q", format=".2g"),
+            alt.Tooltip("dense_error:Q", format=".2g"),
+            alt.Tooltip("sparse_error:Q", format=".2g"),
         ],
     )
-    clean = data.filter(pl.col("dense") == pl.col("dense").min(), pl.col("sparse") == pl.col("sparse").min())
+    clean = data.filter(dense_error=0, sparse_error=0)
     counts = ", ".join(
         f"{name} {n}" for name, n in clean.group_by("label", maintain_order=True).len().iter_rows()
     )
     words = f"Errors of {data.height} models. Without an error on either set: {counts or 'none'}"
     title = alt.TitleParams("Errors of all models", subtitle=f"{data.height} models")
+    chart = alt.layer(*floors, points)
     return chart.properties(width=440, height=330, title=title, description=f"{words}."), data
 
 

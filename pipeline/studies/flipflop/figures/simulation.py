@@ -13,8 +13,7 @@ from pipeline.kit.charts import Figure, empty
 from pipeline.kit.results import Results
 from pipeline.studies.flipflop.names import (
     LINEAR,
-    LINEAR_RARE,
-    LINEAR_RARE_SHARP,
+    LINEAR_ARMS,
     LINEAR_SHARP,
     MANY,
     MANY_FIRST,
@@ -29,8 +28,10 @@ PENALTIES = {
     MANY: "no penalty", MANY_SHARP: "entropy", MANY_FIRST: "entropy, first layer",
 }  # fmt: skip
 TRAINED_ON = {
-    LINEAR: "0.5", LINEAR_SHARP: "0.5, entropy penalty", LINEAR_RARE: "0.9", LINEAR_RARE_SHARP: "0.9, entropy penalty",
-}  # fmt: skip
+    run: f"{p}{penalty}"
+    for p, (plain, sharp) in LINEAR_ARMS.items()
+    for run, penalty in ((plain, ""), *((run, f", {kind} penalty") for kind, run in sharp.items()))
+}
 
 
 def single_maps(context: Results) -> Figure:
@@ -218,7 +219,7 @@ def head_distances(context: Results) -> Figure:
 
 def inputs(context: Results) -> Figure:
     """Errors of models of the automaton with linear positions on inputs with other shares of no-ops and of four times
-    the length: a point for each model, without and with the entropy penalty, by the share of no-ops in training. Models
+    the length: a point for each model, without and with penalties, by the share of no-ops in training. Models
     without an error are drawn at half an error among the states of the set."""
     table = context.table("sim_eval").filter(family="linear")
     if not table.height:

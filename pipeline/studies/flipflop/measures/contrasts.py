@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
+from scipy import stats as scipy_stats
 
 from pipeline.kit import stats
 from pipeline.kit.inputs import Inputs
@@ -85,6 +86,38 @@ def two_way(values_KxK: Floats) -> tuple[float, float, float]:
     total = parts.sum()
     first, second, third = parts / total if total else np.full(3, np.nan)
     return float(first), float(second), float(third)
+
+
+class Component(NamedTuple):
+    """A variance component, its ratio to that of the rest, and the ratio's interval; NaN where not defined."""
+
+    value: float
+    ratio: float
+    lo: float
+    hi: float
+
+
+def components(values_KxK: Floats, confidence: float) -> tuple[Component, Component, Component]:
+    """Return the variance components of rows, columns, and the rest, from expected mean squares.
+
+    The mean square of rows is k times their component plus that of the rest, so that (MS_rows - MS_rest) / k is
+    unbiased: around 0, and below it half of the time, where rows do nothing. The interval of the ratio is exact for
+    normal values: MS_rows / MS_rest over 1 + k ratio has the F distribution with k - 1 and (k - 1)^2 degrees.
+    """
+    k = len(values_KxK)
+    mean = values_KxK.mean()
+    rows, columns = values_KxK.mean(1, keepdims=True) - mean, values_KxK.mean(0, keepdims=True) - mean
+    noise = float(np.square(values_KxK - mean - rows - columns).sum()) / (k - 1) ** 2
+    found = []
+    for part in (rows, columns):
+        square = k * float(np.square(part).sum()) / (k - 1)
+        if noise > 0:
+            at = scipy_stats.f.ppf([(1 + confidence) / 2, (1 - confidence) / 2], k - 1, (k - 1) ** 2)
+            lo, hi = (float((square / noise / quantile - 1) / k) for quantile in at)
+            found.append(Component((square - noise) / k, (square / noise - 1) / k, lo, hi))
+        else:
+            found.append(Component((square - noise) / k, np.nan, np.nan, np.nan))
+    return found[0], found[1], Component(noise, np.nan, np.nan, np.nan)
 
 
 def holm(p_values: Sequence[float]) -> float:

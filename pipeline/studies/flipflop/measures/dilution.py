@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from pipeline.models.flipflop import exact
 from pipeline.studies.flipflop.measures.reading import Config
+from pipeline.studies.flipflop.names import PLAIN
 
 Floats = NDArray[np.float64]
-PLAIN = ("learned", "sin", "none")  # positions are in the inputs, so that scores are products of two of these
 
 
 def slack(config: Config, patterns: Floats, inputs: Floats) -> list[dict[str, Any]]:

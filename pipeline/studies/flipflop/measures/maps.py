@@ -65,6 +65,15 @@ def sharpness(
     }
 
 
+def on_last_write(patterns: Floats, symbols_NxT: Tokens) -> Floats:
+    """Return (R, L, H): of the no-ops of inputs (N, T), the share whose largest weight lies on the most recent
+    write, in ``patterns`` (R, L, N, H, T, T)."""
+    hit = patterns.argmax(-1) == language.last_symbol(symbols_NxT)[:, None]  # (R, L, N, H, T)
+    noop = np.broadcast_to((symbols_NxT == language.NOOP)[:, None], hit.shape)
+    found: Floats = (hit & noop).sum((2, 4)) / noop.sum((2, 4))
+    return found
+
+
 def coefficients(params: dict[str, Tensor], replica: int, C: int) -> exact.Linear:
     """Return the coefficients of one model of `pipeline.models.flipflop.linear_position`, with its 1/sqrt(d)."""
     W_Q, W_K, E = (params[name][replica].double().numpy() for name in ("attn.W_Q", "attn.W_K", "embed.W"))

@@ -170,6 +170,17 @@ def curves(context: Inputs, config: Config) -> pl.DataFrame:
     )
 
 
+def scatter(final: pl.DataFrame) -> pl.DataFrame:
+    """Return for each model its errors on the dense and on the sparse set beside half an error among the reads of each,
+    where a model without an error is drawn."""
+    floored = final.filter(pl.col("set").is_in(OUT)).with_columns(floor=0.5 / pl.col("n_reads"))
+    wide = floored.pivot("set", index=["run", "family", "replica"], values=["error", "floor"])
+    return wide.rename(
+        {f"error_{name}": f"{name}_error" for name in OUT}
+        | {f"floor_{name}": f"{name}_floor" for name in OUT}
+    )
+
+
 def violins(final: pl.DataFrame) -> pl.DataFrame:
     """Return the five-number summary of errors over the models of each run and set."""
     e = pl.col("error")

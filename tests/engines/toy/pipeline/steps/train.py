@@ -1,6 +1,6 @@
 """Step ``train`` without torch. The tests steer it from outside the parameters:
 
-TOY_FAIL=<run> makes that run fail; TOY_SECONDS=<run>:<seconds> makes it slow.
+TOY_FAIL=<run> makes that run fail; TOY_WAIT=<run>:<file> lets it wait for that file.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 import importlib
 import json
 import os
-import time
 from typing import Any
 
 import polars as pl
 
+from pipeline.languages import toy
 from pipeline.store import checkpoints, paths, tables
 from schemas.curves import Curves
 
@@ -20,9 +20,7 @@ from schemas.curves import Curves
 def run(job: Any) -> None:
     """Make the checkpoint of each member and the curves of the run."""
     module = importlib.import_module(f"pipeline.studies.{job.study}.runs")
-    slow, _, seconds = os.environ.get("TOY_SECONDS", "").partition(":")
-    if job.id == slow:
-        time.sleep(float(seconds))
+    toy.wait(job.id)
     if job.id == os.environ.get("TOY_FAIL"):
         raise RuntimeError("told to fail")
     frames = []

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import time
 from typing import Any
 
 import polars as pl
@@ -16,8 +14,6 @@ __all__ = ["SCHEMA", "generate"]
 
 
 def generate(entry: Any, key: str, seed: int) -> tuple[pl.DataFrame, dict[str, str]]:
-    """Numbers; TOY_SECONDS=<dataset>:<seconds> makes it slow."""
-    slow, _, seconds = os.environ.get("TOY_SECONDS", "").partition(":")
-    if key == slow:
-        time.sleep(float(seconds))
+    """Return numbers, once nothing lets the dataset wait (`toy.wait`)."""
+    toy.wait(key)
     return pl.DataFrame({"value": toy.sample(entry.rows, stream(seed, "toy", key))}), {}
