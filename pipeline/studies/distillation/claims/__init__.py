@@ -9,25 +9,22 @@ from pipeline.kit.results import Results
 from pipeline.studies.distillation.claims import grammars, parities, transformers, trees, two_stages
 
 # Each claim as a reader of the thesis would say it; numbers are the chapter's.
-STATEMENTS = (
-    {
-        "8": "A small student that is taught progressively learns a parity as fast as its large teacher.",
-        "9": "When the teacher has learned, students of its checkpoints have too, and students of labels or of its last "
-        "checkpoint have not.",
-        "10": "One checkpoint in the middle of the teacher's transition is enough; one before or behind it is not.",
-        "11": "A student first matches the checkpoint in the transition, and passes it once it learns from the last one.",
-        "12": "In its transition a teacher's answer correlates with few signs that matter, and no longer at the end.",
-        "13": "At the slower rate it correlates with the single signs that matter.",
-        "14": "At the higher rate it correlates with products of two or three of them.",
-        "15": "Larger models learn earlier.",
-        "16": "Small Transformers learn a parity from a checkpoint that correlates with single signs, and from no other.",
-        "17": "A Transformer's answer correlates with single signs in its transition, and not at the end.",
-        "18": "It is not the softness of a teacher's answers that helps: small temperatures do as well as its top class.",
-        "19": "Hierarchical parity is learned feature by feature, and two checkpoints teach more than one.",
-    }
-    | two_stages.STATEMENTS
-    | grammars.STATEMENTS
-)
+STATEMENTS = {
+    "8": "A small student that is taught progressively learns a parity as fast as its large teacher.",
+    "9": "When the teacher has learned, students of its checkpoints have too, and students of labels or of its last "
+    "checkpoint have not.",
+    "10": "One checkpoint in the middle of the teacher's transition is enough; one before or behind it is not.",
+    "11": "A student first matches the checkpoint in the transition, and passes it once it learns from the last one.",
+    "12": "In its transition a teacher's answer correlates with few signs that matter, and no longer at the end.",
+    "13": "At the slower rate it correlates with the single signs that matter.",
+    "14": "At the higher rate it correlates with products of two or three of them.",
+    "15": "Larger models learn earlier.",
+    "16": "Small Transformers learn a parity from a checkpoint that correlates with single signs, and from no other.",
+    "17": "A Transformer's answer correlates with single signs in its transition, and not at the end.",
+    "18": "It is not the softness of a teacher's answers that helps: small temperatures do as well as its top class.",
+    "19": "Hierarchical parity is learned feature by feature, and two checkpoints teach more than one.",
+}
+STATEMENTS |= two_stages.STATEMENTS | grammars.STATEMENTS
 PARTS = (grammars, two_stages, parities, transformers, trees)
 
 
