@@ -6,6 +6,7 @@ from typing import Any
 
 import pandera.polars as pa
 import polars as pl
+from pandera.api.polars.types import PolarsData
 
 from schemas.results import Result
 
@@ -390,3 +391,163 @@ SCHEMAS = {
     "chosen": Chosen,
     "attention": Attention,
 } | TWO_STAGES
+
+
+# --- grammars ----------------------------------------------------------------------------------------------------
+
+
+class GrammarRules(Result):
+    """The rules of the grammars (Figure 4.23)."""
+
+    grammar: pl.String = FIELD(description="its name; cfg3b_pdcode is cfg3b as the published code has it")
+    lhs: pl.Int16 = FIELD(ge=7, le=22, description="symbol that is replaced")
+    rule_idx: pl.Int8 = FIELD(ge=0, description="number among the rules of that symbol")
+    rhs: pl.List = FIELD(
+        dtype_kwargs={"inner": pl.Int16}, description="symbols of the next level that replace it"
+    )
+    depth: pl.Int8 = FIELD(ge=0, le=5, description="of the symbol below the root 22")
+    level: pl.Int8 = FIELD(ge=2, le=7, description="of the symbol, counted from the leaves, whose level is 1")
+    prob: pl.Float64 = FIELD(gt=0, le=1, description="of the rule, given the symbol")
+    source: pl.String = FIELD(description="where the rule is listed")
+
+    class Config:
+        """One row per rule."""
+
+        unique = ["grammar", "lhs", "rule_idx"]
+
+    @pa.dataframe_check(name="the rules of a symbol have probability 1 together")
+    def whole(cls, data: PolarsData) -> pl.LazyFrame:
+        return data.lazyframe.select(
+            ((pl.col("prob").sum().over("grammar", "lhs") - 1).abs() <= 1e-12).alias("ok")
+        )
+
+    @pa.dataframe_check(name="two or three symbols on the right")
+    def short(cls, data: PolarsData) -> pl.LazyFrame:
+        return data.lazyframe.select(pl.col("rhs").list.len().is_between(2, 3))
+
+
+class PcfgLengthStats(Result):
+    """TH-LEN: lengths of strings, exact, sampled and published."""
+
+    grammar: pl.String = FIELD(description="its name; cfg3b_pdcode is cfg3b as the published code has it")
+    quantity: pl.String = FIELD(
+        isin=["q25", "q50", "q75", "q95", "mean", "sd", "min", "max"], description="of lengths in tokens"
+    )
+    exact: pl.Float64 = FIELD(gt=0, description="from the law of the length")
+    sampled: pl.Float64 = FIELD(gt=0, description="of the strings that were drawn")
+    n_sampled: pl.Int32 = FIELD(ge=1, description="strings that were drawn")
+    published: pl.Float64 = FIELD(
+        nullable=True, description="percentile in section 4.2.8.3; null: none is printed"
+    )
+
+    class Config:
+        """One row per quantity."""
+
+        unique = ["grammar", "quantity"]
+
+
+class PcfgLengthLaw(Result):
+    """The distribution of lengths, exact and sampled."""
+
+    grammar: pl.String = FIELD(description="its name; cfg3b_pdcode is cfg3b as the published code has it")
+    length: pl.Int16 = FIELD(ge=1, description="tokens of a string")
+    probability: pl.Float64 = FIELD(**SHARE, description="of this length")
+    cumulative: pl.Float64 = FIELD(ge=0, le=1 + 1e-12, description="of this length or less")
+    sampled: pl.Float64 = FIELD(**SHARE, description="share of the strings that were drawn")
+
+    class Config:
+        """One row per possible length."""
+
+        unique = ["grammar", "length"]
+
+
+class ParseTree(Result):
+    """The derivation of one string, drawn (as in Figure 4.6)."""
+
+    grammar: pl.String = FIELD(description="its name; cfg3b_pdcode is cfg3b as the published code has it")
+    root: pl.Int16 = FIELD(ge=7, le=22, description="symbol at the top")
+    node: pl.Int32 = FIELD(ge=0, description="number, level by level from the root and from left to right")
+    parent: pl.Int32 = FIELD(ge=0, nullable=True, description="number of the node above; null: the root")
+    level: pl.Int8 = FIELD(ge=1, le=7, description="counted from the leaves, whose level is 1")
+    symbol: pl.Int16 = FIELD(ge=1, le=22, description="of the node; 1 to 3 are terminals")
+    first: pl.Int16 = FIELD(ge=0, description="first token of its span, from 0")
+    last: pl.Int16 = FIELD(ge=0, description="last token of its span: its right boundary")
+
+    class Config:
+        """One row per node."""
+
+        unique = ["node"]
+
+
+class Oracle(Result):
+    """A-ORACLE: how well the best possible predictor does; no model can do better."""
+
+    grammar: pl.String = FIELD(description="its name; cfg3b_pdcode is cfg3b as the published code has it")
+    root: pl.Int16 = FIELD(ge=7, le=22, description="symbol at the top; 22: the full grammar")
+    task: pl.String = FIELD(
+        isin=["masked", "hidden", "next"],
+        description="masked tokens; the same with selected positions hidden; next tokens at the ends of spans",
+    )
+    mask_rate: pl.Float64 = FIELD(
+        **SHARE, nullable=True, description="share of tokens that are selected; null for next tokens"
+    )
+    level: pl.Int8 = FIELD(
+        ge=1, le=6, nullable=True, description="of the spans at whose ends next tokens are asked for"
+    )
+    quantity: pl.String = FIELD(
+        isin=["acc", "loss", "plateau_acc", "plateau_loss", "robust", "close"],
+        description="accuracy, loss in nats; the same without context; median of L_robust and L_close",
+    )
+    ngram: pl.Int8 = FIELD(ge=2, nullable=True, description="tokens of the window of L_robust and L_close")
+    value: pl.Float64 = FIELD(
+        ge=0,
+        nullable=True,
+        description="expected under the posterior; of L_robust and L_close, median of total variation",
+    )
+    realised: pl.Float64 = FIELD(
+        ge=0, nullable=True, description="with the tokens that were drawn: share of right guesses, mean loss"
+    )
+    se: pl.Float64 = FIELD(ge=0, nullable=True, description="standard error of value, over strings")
+    n: pl.Int32 = FIELD(ge=0, description="tokens; strings where it is a median; 0: closed form")
+    published: pl.Float64 = FIELD(
+        nullable=True,
+        description="of a trained model in the source, read from a graphic where it is not in the text",
+    )
+    where: pl.String = FIELD(nullable=True, description="figure or section of the published value")
+
+    class Config:
+        """One row per quantity."""
+
+        unique = ["grammar", "root", "task", "mask_rate", "level", "quantity", "ngram"]
+
+
+class Constructions(Result):
+    """Propositions 9 and 10: Transformers with weights written down, on all strings of fair bits."""
+
+    prop: pl.Int8 = FIELD(isin=[9, 10], description="9: attention selects the support; 10: it is uniform")
+    d: pl.Int16 = FIELD(ge=2, description="bits of a string")
+    k: pl.Int16 = FIELD(ge=1, description="bits of the parity")
+    c: pl.Float64 = FIELD(ge=0, nullable=True, description="score of the support; null for proposition 10")
+    accuracy: pl.Float64 = FIELD(**SHARE, description="probability that the sign of the output is the parity")
+    max_err: pl.Float64 = FIELD(ge=0, description="largest distance between output and parity")
+    off_mass: pl.Float64 = FIELD(**SHARE, description="attention outside the support")
+    threshold_c: pl.Float64 = FIELD(nullable=True, description="least c with which the construction is exact")
+    hidden1: pl.Int32 = FIELD(ge=1, description="units of the MLP's first hidden layer")
+    hidden2: pl.Int32 = FIELD(ge=1, nullable=True, description="units of its second; null: it has one")
+    w1_max: pl.Float64 = FIELD(gt=0, description="largest weight of the first layer")
+    b1_max: pl.Float64 = FIELD(gt=0, description="largest bias of the first layer")
+
+    class Config:
+        """One row per construction."""
+
+        unique = ["prop", "d", "k", "c"]
+
+
+SCHEMAS |= {
+    "grammar_rules": GrammarRules,
+    "pcfg_length_stats": PcfgLengthStats,
+    "pcfg_length_law": PcfgLengthLaw,
+    "parse_tree": ParseTree,
+    "oracle": Oracle,
+    "constructions": Constructions,
+}

@@ -53,7 +53,9 @@ IDS = {
         "SP-DATA", "HP-DATA", "M-MLP", "M-GPTP", "T-CE", "T-OS", "T-PROG", "T-2T", "T-3T", "T-TEMP", "A-CORR",
         "A-PHASE", "A-ATTN", "E1", "E2", "E3", "E5", "E6", "FIG-4.4", "FIG-4.5", "FIG-4.10", "FIG-4.14",
         "FIG-4.17", "FIG-4.18", "FIG-4.20", "M-RELU", "T-2STAGE", "TH-MAJ", "TH-C7", "TH-C8", "TH-L63",
-        "TH-L64", "TH-COR3", "TH-L65", "TH-COR4", "TH-T23", "TH-L66", "THY-ERRATA",
+        "TH-L64", "TH-COR3", "TH-L65", "TH-COR4", "TH-T23", "TH-L66", "THY-ERRATA", "PCFG-G", "PCFG-MLM", "PCFG-AR",
+        "PCFG-NT", "TH-LEN", "TH-PLATEAU", "A-ORACLE", "TH-INTERP", "TH-P9", "TH-P10", "FIG-4.6", "FIG-4.23", "BOUNDS",
+        "SHARPNESS",
     ],
 }  # fmt: skip
 AIDS = {

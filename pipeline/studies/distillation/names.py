@@ -15,6 +15,10 @@ SINGLES, PAIRS = ("low", "mid", "high"), ("lowmid", "lowhigh", "midhigh")  # arm
 # Theory checks of sparse parity.
 DEFINITIONS = "distillation-definitions"
 SPARSE_PARITY = ("distillation-majority", "distillation-stages", "distillation-complexity", DEFINITIONS)
+LENGTHS, ORACLE, SELECTION = "distillation-lengths", "distillation-oracle", "distillation-selection"
+GRAMMARS = {"cfg3b": "cfg3b", "cfg3i": "cfg3i", "cfg3h": "cfg3h", "cfg3g": "cfg3g", "cfg3f": "cfg3f"} | {
+    "cfg3b_pdcode": "cfg3b, published code"
+}
 
 # How students are taught, as the figures and the page call it.
 ARMS = {
@@ -42,4 +46,4 @@ ARMS = {
 # Parameters that lack one of these are refused at the start.
 RUNS = (TEACHER, NARROW, WIDE, *CHECKED, *SWEEP, *WARMER, TREE_TEACHER, TREE_STUDENTS, ATTENTION, ATTENDING)
 DATASETS = ("distillation-parity", CANDIDATES, TAUGHT, TOKENS_TAUGHT)
-THEORY = SPARSE_PARITY
+THEORY = (*SPARSE_PARITY, LENGTHS, ORACLE, SELECTION)

@@ -310,8 +310,65 @@ class Other(ExperimentEntry):
     others: Annotated[int, Field(ge=0, description="monomials of degrees 2 and 3 outside the support")]
 
 
-Theory = Annotated[Majority | Stages | Complexity | Definitions, Field(discriminator="module")]
-Experiment = Annotated[TwoStages | Other, Field(discriminator="module")]
+# --- grammars, best predictors, attention ---
+
+Symbol = Annotated[int, Field(ge=7, le=22, description="root of a grammar")]
+
+
+class Lengths(TheoryEntry):
+    """The grammars, and the laws of their lengths."""
+
+    module: Literal["lengths"]
+    sentences: Annotated[int, Field(ge=20, description="strings of each grammar that are drawn")]
+    rate: Probability = Field(description="of masks")
+
+
+class Oracle(TheoryEntry):
+    """The best predictors, on strings that are drawn."""
+
+    module: Literal["oracle"]
+    strings: Positive = Field(description="masked strings whose posteriors are enumerated")
+    sentences: Annotated[int, Field(ge=40, description="strings of each truncated grammar")]
+    full: Annotated[int, Field(ge=20, description="strings of each full grammar")]
+    rate: Probability = Field(description="of masks")
+    roots: list[Symbol] = Field(min_length=1, description="of truncated grammars")
+
+
+class Selecting(TheoryEntry):
+    """Two Transformers that compute a parity."""
+
+    module: Literal["attention"]
+    sizes: list[Annotated[list[Annotated[int, Field(ge=2)]], Field(min_length=2, max_length=2)]] = Field(
+        min_length=1, description="d and k of the parities; k below d"
+    )
+    repeats: Positive = Field(description="strings beside each string on the support")
+
+
+class Grammars(ExperimentEntry):
+    """The grammars themselves, the best predictors, and attention with weights written down."""
+
+    module: Literal["grammars"]
+    sentences: Annotated[int, Field(ge=100, description="strings of each grammar for its length")]
+    truncated: Annotated[
+        int, Field(ge=20, description="strings of each truncated grammar for best predictors")
+    ]
+    full: Annotated[int, Field(ge=4, description="strings of each full grammar for best predictors")]
+    roots: list[Symbol] = Field(min_length=1, description="of truncated grammars")
+    rates: list[Probability] = Field(min_length=1, description="of masks")
+    ngrams: list[Annotated[int, Field(ge=2)]] = Field(min_length=1, description="widths of windows")
+    levels: list[Annotated[int, Field(ge=1, le=6)]] = Field(
+        min_length=1, description="of the spans at whose ends next tokens are asked for"
+    )
+    sizes: list[Annotated[list[Annotated[int, Field(ge=2)]], Field(min_length=2, max_length=2)]] = Field(
+        min_length=1, description="d and k of parities"
+    )
+    sharpness: list[Annotated[float, Field(ge=0)]] = Field(min_length=1, description="c of Proposition 9")
+
+
+Theory = Annotated[
+    Majority | Stages | Complexity | Definitions | Lengths | Oracle | Selecting, Field(discriminator="module")
+]
+Experiment = Annotated[TwoStages | Grammars | Other, Field(discriminator="module")]
 
 
 class Analysis(Strict):

@@ -1,18 +1,26 @@
-"""Claims 1, 2, 7 and 20 to 31: grammars and masked language models, which this study does not have yet."""
+"""Claims 1, 2 and 7, and one of our own, 33: the grammars, and attention with weights written down.
+
+Claims 20 to 31 are of masked language models, which this study does not have yet.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Gate
-from pipeline.studies.distillation.claims.common import SECTION
+import polars as pl
 
-LACKING = "grammars and language models are not in this study yet"
+from pipeline.kit import evidence
+from pipeline.kit.extremes import column_max, column_min
+from pipeline.kit.results import Results
+from pipeline.kit.verdicts import Condition, Gate
+from pipeline.studies.distillation.claims.common import SECTION, at_least, at_most
+from pipeline.studies.distillation.names import LENGTHS, ORACLE, SELECTION
+from schemas.claims import OWN
+
 STATEMENTS = {
-    "1": "The lengths of sentences of the grammars are those that the text prints.",
-    "2": "Sampled sentences are sentences of the grammar, and have its law of lengths.",
-    "7": "Attention selects the support by weights that the proofs give, and networks read it off without.",
+    "1": "The lengths of strings are those of the complete grammars.",
+    "2": "The grammars have the structure that is said of them, and samples are theirs.",
+    "7": "Attention can select the support of a parity, or leave that to its MLP.",
     "20": "Before a masked language model learns anything of its grammar, its loss is that of guessing by frequency.",
     "21": "No masked language model is better than the best predictor.",
     "22": "Progressive distillation helps small masked language models, most with few steps.",
@@ -25,15 +33,110 @@ STATEMENTS = {
     "29": "The gain persists at other temperatures, shares of masked tokens and grammars.",
     "30": "Models of the next token gain as well, more on higher levels of the grammar.",
     "31": "On a stand-in for English text the order of the ways to teach is the same.",
+    "33": "No model can predict masked tokens of cfg3b as well as the published ones do.",
 }
+LACKING = "language models are not in this study yet"
 SECTIONS = {
-    "1": "4.2.8.3", "2": "4.2.8.3", "7": "4.2.3.1.2", "20": "4.2.3.1.2", "21": "4.2.3", "22": "4.2.3, Figure 4.4",
-    "23": "4.2.3.1.2, Figure 4.7", "24": "4.2.3.1.2, Figure 4.7", "25": "4.2.3.1.2", "26": "4.2.8.2, Figure 4.25",
-    "27": "4.2.3.1.2, Figure 4.8", "28": "4.2.8.6, Figure 4.27", "29": "4.2.8.6", "30": "4.2.9", "31": "4.2.3.2",
+    "20": "4.2.3.1.2", "21": "4.2.3", "22": "4.2.3, Figure 4.4", "23": "4.2.3.1.2, Figure 4.7",
+    "24": "4.2.3.1.2, Figure 4.7", "25": "4.2.3.1.2", "26": "4.2.8.2, Figure 4.25", "27": "4.2.3.1.2, Figure 4.8",
+    "28": "4.2.8.6, Figure 4.27", "29": "4.2.8.6", "30": "4.2.9", "31": "4.2.3.2",
 }  # fmt: skip
+LENGTHS_OF = SECTION.format("4.2.8.3")
+PROPOSITIONS = SECTION.format("4.2.7.2.1, Propositions {}")
+NONE = (Condition("value", "<=", 0.0),)
 
 
 def gates(context: Results) -> Iterator[Gate]:
-    """Yield a gate without a measurement for each claim."""
-    for claim, statement in STATEMENTS.items():
-        yield Gate(claim, "not written", statement, SECTION.format(SECTIONS[claim]), (), None, LACKING)
+    """Yield the gates."""
+    yield from _lengths(context)
+    yield from _propositions(context)
+    yield from _best(context)
+    for claim, section in SECTIONS.items():
+        yield Gate(claim, "not written", STATEMENTS[claim], SECTION.format(section), (), None, LACKING)
+
+
+def _lengths(context: Results) -> Iterator[Gate]:
+    stats = context.table("pcfg_length_stats")
+    off = (pl.col("exact") - pl.col("published")).abs()
+    named = stats.drop_nulls("published")
+    found = evidence.reduced(
+        named.select(off.alias("off")), column_max("off"), "no table of lengths", least=20
+    )
+    yield Gate(
+        "1", "percentiles", "largest distance of 20 exact percentiles from the published ones, in tokens, is at most 3",
+        LENGTHS_OF, at_most(3.0), *found,
+    )  # fmt: skip
+    other = stats.filter(grammar="cfg3b_pdcode").select("quantity", "exact")
+    published = named.filter(grammar="cfg3b").select("quantity", "published")
+    both = other.join(published, on="quantity").select(off.alias("off"))
+    yield Gate(
+        "1", "the published code", "smallest distance of percentiles of the grammar in the published code from "
+        "those printed for cfg3b is above 15", LENGTHS_OF, (Condition("value", ">", 15.0),),
+        *evidence.reduced(both, column_min("off"), "no table of lengths", least=4), kind=OWN,
+    )  # fmt: skip
+    theory = context.theory().filter(theory=LENGTHS)
+    counts = pl.col("measured").sum()
+    yield Gate(
+        "2", "structure", "exceptions from what is said of the rules of the five grammars: number", LENGTHS_OF, NONE,
+        *evidence.checks(theory, r"^structure\.cfg3[a-z]$", counts),
+    )  # fmt: skip
+    yield Gate(
+        "2", "samples", "mean lengths of sampled strings are at most 4 standard errors from the exact ones: largest",
+        LENGTHS_OF, at_most(4.0), *evidence.checks(theory, r"^sampled\.", column_max("measured")), kind=OWN,
+    )  # fmt: skip
+
+
+def _propositions(context: Results) -> Iterator[Gate]:
+    built = context.table("constructions")
+    sharp = built.filter(pl.col("prop") == 9, pl.col("c") >= pl.col("threshold_c"))
+    yield Gate(
+        "7", "selection", "largest error of attention that selects the support, from its threshold on, is at most 1e-9",
+        PROPOSITIONS.format(9), at_most(1e-9), *evidence.reduced(sharp, column_max("max_err"), "not built"),
+    )  # fmt: skip
+    width = (pl.col("hidden1") - 4 * (pl.col("k") + 1)).abs().alias("off")
+    yield Gate(
+        "7", "its width", "hidden units other than 4 (k + 1): largest difference", PROPOSITIONS.format(9), NONE,
+        *evidence.reduced(built.filter(prop=9).select(width), column_max("off"), "not built"),
+    )  # fmt: skip
+    blunt = built.filter(prop=9, c=1.0)
+    yield Gate(
+        "7", "blunt", "accuracy with c = 1 is below 0.9: largest", PROPOSITIONS.format(9),
+        (Condition("value", "<", 0.9),), *evidence.reduced(blunt, column_max("accuracy"), "not built"), kind=OWN,
+    )  # fmt: skip
+    yield Gate(
+        "7", "no selection", "largest error of uniform attention before a table of the support is at most 1e-9",
+        PROPOSITIONS.format(10), at_most(1e-9),
+        *evidence.reduced(built.filter(prop=10), column_max("max_err"), "not built"),
+    )  # fmt: skip
+    failed, missing = evidence.failures(context.theory(), SELECTION)
+    yield Gate(
+        "7", "lemmas", "checks of Lemmas 10 and 11 and of both propositions that do not hold: number",
+        PROPOSITIONS.format("9 and 10"), NONE, failed, missing, kind=OWN,
+    )  # fmt: skip
+
+
+def _best(context: Results) -> Iterator[Gate]:
+    source = SECTION.format("4.2.3.1, Figures 4.4 and 4.7")
+    theory = context.theory().filter(theory=ORACLE)
+    for what, said in (
+        (
+            "accuracy",
+            "published accuracy, less the error of reading it, exceeds the best possible on cfg3b: by",
+        ),
+        ("loss", "published loss, with the error of reading it, is below the least possible on cfg3b: by"),
+    ):
+        yield Gate(
+            "33", what, f"{said} more than 0", source, (Condition("value", ">", 0.0),),
+            *evidence.checks(theory, rf"^{what}\.printed$", column_min("measured")), kind=OWN,
+        )  # fmt: skip
+    failed, missing = evidence.failures(context.theory(), ORACLE)
+    yield Gate(
+        "33", "checks", "checks of the best predictors that do not hold: number", source, NONE, failed, missing,
+        kind=OWN,
+    )  # fmt: skip
+    table = context.table("oracle").filter(root=22, grammar="cfg3b_pdcode", quantity="acc")
+    yield Gate(
+        "33", "the published code", "best accuracy on the grammar of the published code is at least 0.97, "
+        "smaller of two", source, at_least(0.97),
+        *evidence.reduced(table, column_min("value"), "not measured", least=2), kind=OWN,
+    )  # fmt: skip
