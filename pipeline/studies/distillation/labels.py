@@ -134,12 +134,6 @@ class Teachers:
 
     def step(self, number: int, wanted: Checkpoint) -> int:
         """Return the kept step that a rule chooses, of this model; the last if no step is as the rule wants it."""
-        if wanted.rule == "step":
-            if wanted.value not in self.kept:
-                raise SandglassError(
-                    f"teacher {self.entry.teacher} kept no weights after {wanted.value:g} steps"
-                )
-            return int(wanted.value)
         if wanted.rule in ("correlation", "between"):
             found = self.separations(number)
             return self.kept[int(np.argmax(found)) if wanted.rule == "correlation" else between(found)]
