@@ -15,9 +15,9 @@ TEMPERATURES = ("middle", "cool", "mild", "hot")
 
 
 def curriculum(context: Results) -> Figure:
-    """One teacher: its accuracy, how far its answer correlates with each sign, and how far monomials of each degree
-    separate from others (SEP); rules mark the three checkpoints that students learned from."""
-    title = "What a teacher knows of single signs while it learns"
+    """Mean accuracy of all teachers; and of the first of them, how far its answer correlates with each sign, how far
+    monomials of each degree separate from others (SEP), and by rules the checkpoints that students learned from."""
+    title = "What a teacher's answer correlates with while it learns"
     single = context.table("correlations").filter(run=TEACHER, model=0)
     if not single.height:
         return empty(title, "no teacher was trained at this scale")
@@ -34,7 +34,9 @@ def curriculum(context: Results) -> Figure:
     rules = marks.mark_rule(color=charts.GREY, strokeDash=[4, 3])
     numbers = marks.mark_text(dy=-6, baseline="bottom", fontSize=13).encode(text="mark:N", y=alt.value(0))
     accuracy = (
-        alt.Chart(arms).mark_line(color=charts.BLACK).encode(x=x, y=alt.Y("value:Q", **percent("accuracy")))
+        alt.Chart(arms)
+        .mark_line(color=charts.BLACK)
+        .encode(x=x, y=alt.Y("value:Q", **percent("mean accuracy")))
     )
     places = single.with_columns(
         kind=pl.when(pl.col("feature") == "rest")

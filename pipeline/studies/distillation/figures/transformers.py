@@ -5,6 +5,7 @@ from __future__ import annotations
 import altair as alt
 import polars as pl
 
+from pipeline.kit import charts
 from pipeline.kit.charts import Figure, empty
 from pipeline.kit.results import Results
 from pipeline.studies.distillation.figures.common import courses, kinds
@@ -28,8 +29,8 @@ def transformers(context: Results) -> Figure:
 
 
 def attention(context: Results) -> Figure:
-    """Each teacher: accuracy; correlation of its answer with single signs, mean of those that matter and of others; and
-    how much the last token looks at signs that matter, along paths of two layers (all signs together have 1)."""
+    """Each teacher: how much the last token looks at signs that matter, along paths of two layers (all signs together
+    have 1); and below, how far its answer correlates with single signs, mean of those that matter and of others."""
     weights = context.table("attention")
     title = "Attention and correlations while the teachers learn"
     if not weights.height:
@@ -38,28 +39,29 @@ def attention(context: Results) -> Figure:
         weights.filter("inside")
         .group_by("model", "step", maintain_order=True)
         .agg(value=pl.col("weight").sum())
-    ).with_columns(what=pl.lit("weight on signs that matter"))
+    )
     single = context.table("correlations").with_columns(
         what=pl.when(pl.col("feature") == "rest")
-        .then(pl.lit("correlation, other signs"))
-        .otherwise(pl.lit("correlation, signs that matter"))
+        .then(pl.lit("other signs"))
+        .otherwise(pl.lit("signs that matter"))
     )
     single = single.group_by("model", "step", "what", maintain_order=True).agg(
         value=pl.col("correlation").mean()
     )
-    data = pl.concat([total, single], how="diagonal").with_columns(
+    data = pl.concat([total.with_columns(what=pl.lit("weight")), single], how="diagonal").with_columns(
         panel=pl.format("teacher {}", pl.col("model") + 1)
     )
-    lines = ["weight on signs that matter", "correlation, signs that matter", "correlation, other signs"]
-    chart = (
-        alt.Chart(data)
-        .mark_line(strokeWidth=2)
-        .encode(
-            x=alt.X("step:Q", title="steps of training", axis=alt.Axis(tickCount=4, format="~s")),
-            y=alt.Y("value:Q", title=None),
-            **kinds("what", lines, columns=1),
-            column=alt.Column("panel:N", title=None),
-        )
-        .properties(width=170, height=180, title=title, description="Weight on signs that matter, and correlations.")
-    )  # fmt: skip
-    return chart, data
+    steps = alt.X("step:Q", title="steps of training", axis=alt.Axis(tickCount=4, format="~s"))
+    column = alt.Column("panel:N", title=None)
+    looks = alt.Chart(data.filter(what="weight")).mark_line(strokeWidth=2, color=charts.BLUE)
+    looks = looks.encode(x=steps, y=alt.Y("value:Q", title="weight on signs that matter"), column=column)
+    lines = ["signs that matter", "other signs"]
+    knows = alt.Chart(data.filter(pl.col("what") != "weight")).mark_line(strokeWidth=2)
+    knows = knows.encode(
+        x=steps, y=alt.Y("value:Q", title="mean correlation"), column=column, **kinds("what", lines)
+    )
+    top = looks.properties(width=140, height=130)
+    chart = alt.vconcat(top, knows.properties(width=140, height=130)).resolve_scale(color="independent")
+    ends = total.filter(pl.col("step") == pl.col("step").max())["value"].sort().to_list()
+    said = f"Weight on signs that matter at the end: {ends[0]:.2f} to {ends[-1]:.2f}."
+    return chart.properties(title=title, description=said), data
