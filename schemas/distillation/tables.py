@@ -72,7 +72,7 @@ class Correlations(Result):
     """A-CORR of degree 1: how far the probability of class 0 correlates with each sign of the input."""
 
     run: pl.String
-    model: pl.Int32 = FIELD(ge=0)
+    model: pl.Int32 = FIELD(ge=0, description="number of the teacher")
     step: pl.Int32 = FIELD(ge=0, description="of the teacher's training; 0: before it")
     feature: pl.String = FIELD(description="the parity that the sign belongs to; rest: none that matters")
     place: pl.Int16 = FIELD(ge=0, description="of the sign in the string")
@@ -88,7 +88,7 @@ class Separation(Result):
     """A-CORR by degree: monomials of signs that matter beside others."""
 
     run: pl.String
-    model: pl.Int32 = FIELD(ge=0)
+    model: pl.Int32 = FIELD(ge=0, description="number of the teacher")
     step: pl.Int32 = FIELD(ge=0, description="of the teacher's training; 0: before it")
     degree: pl.Int16 = FIELD(ge=1, le=3, description="of the monomials")
     feature: pl.String = FIELD(description="the parity whose signs the monomials are made of")
@@ -127,7 +127,7 @@ class Attention(Result):
     """A-ATTN: where the last token looks, along paths of two layers; median over strings."""
 
     run: pl.String
-    model: pl.Int32 = FIELD(ge=0)
+    model: pl.Int32 = FIELD(ge=0, description="number of the teacher")
     step: pl.Int32 = FIELD(ge=0, description="of training; 0: before it")
     place: pl.Int16 = FIELD(ge=0, description="of the sign in the string")
     inside: pl.Boolean = FIELD(description="the sign matters")

@@ -171,8 +171,8 @@ def made(folder: Path, loaded: Any, entry: Any, sequences: int = 4) -> core.Trai
     [
         "flipflop-base", "flipflop-middle", "flipflop-generative", "flipflop-mixture", "flipflop-four-symbols",
         "flipflop-emb05", "flipflop-attn05", "flipflop-alibi", "flipflop-rope", "flipflop-swiglu",
-        "flipflop-entropy-10",
-        "flipflop-linf-waves", "flipflop-one-entropy", "flipflop-many-first", "flipflop-linear-linf", "flipflop-lstm",
+        "flipflop-entropy-10", "flipflop-linf-constant", "flipflop-one-entropy", "flipflop-many-first",
+        "flipflop-linear-linf", "flipflop-lstm",
     ],
 )  # fmt: skip
 def test_paper_size_builds_and_takes_a_step(tmp_path: Path, run: str) -> None:

@@ -182,8 +182,8 @@ def reached(batches: Sequence[int], shares: NDArray[np.float64], share: float) -
 
     NaN where none does.
 
-    >>> reached([100, 200, 400], np.array([0.5, 0.8, 1.0]), 0.9)
-    282.842712474619
+    >>> round(reached([100, 200, 400], np.array([0.5, 0.8, 1.0]), 0.9), 6)
+    282.842712
     """
     above = np.flatnonzero(shares >= share)
     if np.isnan(shares).any() or not len(above):

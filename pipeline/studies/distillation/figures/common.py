@@ -37,16 +37,22 @@ def coloured(arms: list[str], columns: int = 2) -> alt.Color:
     return alt.Color(
         "label:N", title=None,
         scale=alt.Scale(domain=[ARMS[arm] for arm in there], range=[COLOURS[arm] for arm in there]),
-        legend=alt.Legend(orient="top", columns=columns, symbolStrokeWidth=3, symbolType="stroke", symbolOpacity=1),
+        legend=_legend(columns),
     )  # fmt: skip
 
 
-def dashed(arms: list[str]) -> alt.StrokeDash:
+def _legend(columns: int) -> alt.Legend:
+    return alt.Legend(
+        orient="top", columns=columns, symbolStrokeWidth=3, symbolType="stroke", symbolOpacity=1
+    )
+
+
+def dashed(arms: list[str], columns: int) -> alt.StrokeDash:
     """Return the dashes of arms, so that lines that lie on each other can be told apart."""
     there = [arm for arm in ARMS if arm in arms]
     solid: list[int] = [1, 0]
     return alt.StrokeDash(
-        "label:N", title=None, legend=None,
+        "label:N", title=None, legend=_legend(columns),
         scale=alt.Scale(domain=[ARMS[arm] for arm in there], range=[DASHES.get(arm, solid) for arm in there]),
     )  # fmt: skip
 
@@ -55,12 +61,15 @@ def kinds(field: str, labels: list[str], title: str | None = None, columns: int 
     """Return colour and dashes of up to three kinds of lines, with one legend."""
     colours = [charts.BLUE, charts.VERMILLION, charts.GREY if len(labels) == 2 else charts.GREEN]
     dashes: list[list[int]] = [[1, 0], [6, 3], [2, 2]]
-    legend = alt.Legend(orient="top", columns=columns, symbolType="stroke", symbolStrokeWidth=3)
+    legend = _legend(columns)
     scale = alt.Scale(domain=labels, range=colours[: len(labels)])
     return {
         "color": alt.Color(f"{field}:N", title=title, scale=scale, legend=legend),
         "strokeDash": alt.StrokeDash(
-            f"{field}:N", legend=None, scale=alt.Scale(domain=labels, range=dashes[: len(labels)])
+            f"{field}:N",
+            title=title,
+            legend=legend,
+            scale=alt.Scale(domain=labels, range=dashes[: len(labels)]),
         ),
     }
 
@@ -75,7 +84,7 @@ def courses(frame: pl.DataFrame, title: str, chance: float, width: int = 270, co
     )
     band = base.mark_area(opacity=0.2).encode(y=alt.Y("lo:Q", **percent("accuracy")), y2="hi:Q")
     line = base.mark_line(strokeWidth=2).encode(
-        y=alt.Y("value:Q", **percent("accuracy")), strokeDash=dashed(arms),
+        y=alt.Y("value:Q", **percent("accuracy")), strokeDash=dashed(arms, columns),
         tooltip=["label:N", "step:Q", alt.Tooltip("value:Q", format=".3f"), "n:Q"],
     )  # fmt: skip
     rule = (
