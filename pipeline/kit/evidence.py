@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from pipeline.kit.extremes import column_max
-from pipeline.kit.verdicts import Condition, Gate, Measured, Published, within
+from pipeline.kit.verdicts import Condition, Gate, Measured, Published, defined, within
 from schemas.claims import STATED
 
 Evidence = tuple[Measured | None, str]
@@ -37,6 +37,13 @@ def one_row(table: pl.DataFrame, missing: str, /, value: str = "value", **where:
         row.get("n_excluded", 0),
         row.get("excluded_reason", ""),
     ), ""
+
+
+def enough(found: Measured | None, missing: str, fewest: int) -> Evidence:
+    """Return the same evidence; of fewer than ``fewest`` models none, and their value as the reason."""
+    if found is None or not defined(found.value) or (found.n or 0) >= fewest:
+        return found, missing
+    return None, f"pilot: {found.value:.3g} of {found.n} models; a verdict needs {fewest}"
 
 
 # Theory checks

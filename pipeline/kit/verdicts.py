@@ -147,6 +147,26 @@ def within(center: float, tolerance: float) -> tuple[Condition, Condition]:
     return Condition("value", ">=", center - tolerance), Condition("value", "<=", center + tolerance)
 
 
+def above(bar: float) -> tuple[Condition, ...]:
+    """Return the condition that the value is above ``bar``."""
+    return (Condition("value", ">", bar),)
+
+
+def at_least(bar: float) -> tuple[Condition, ...]:
+    """Return the condition that the value is at least ``bar``."""
+    return (Condition("value", ">=", bar),)
+
+
+def below(bar: float) -> tuple[Condition, ...]:
+    """Return the condition that the value is below ``bar``."""
+    return (Condition("value", "<", bar),)
+
+
+def at_most(bar: float) -> tuple[Condition, ...]:
+    """Return the condition that the value is at most ``bar``."""
+    return (Condition("value", "<=", bar),)
+
+
 @dataclass(frozen=True)
 class Gate:
     """One row of the claims table; ``measured`` is None, with ``missing`` saying why, if there is nothing to test.

@@ -518,6 +518,17 @@ _SHOWN = np.stack(
 ).astype(np.uint8)  # by branch and token
 
 
+def masked(
+    rng: np.random.Generator, name: str, root: int, n: int, rate: float
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8], NDArray[np.int64]]:
+    """Return n sentences below ``root``: tokens, what is shown of them and what became of each, (N, T) each, padded
+    behind their ends with PAD and NONE; and their lengths (N,)."""
+    tokens, lengths = strings(rng, name, n, root)
+    shown, kind = mask(rng, tokens, rate)
+    words, seen = (padded(part, lengths)[:, 1:] for part in (tokens, shown))
+    return words, seen, padded(kind, lengths, NONE, NONE)[:, 1:], lengths
+
+
 def visible(ids: NDArray[np.uint8], kind: NDArray[np.uint8], hide_masked: bool) -> NDArray[np.bool_]:
     """Return which positions may be attended to: all but PAD, and with ``hide_masked``, as the published code has it
     but the text does not, all that were not selected. ``ids`` and ``kind`` have the same shape."""

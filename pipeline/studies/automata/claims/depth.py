@@ -12,7 +12,16 @@ from pipeline.kit import evidence
 from pipeline.kit.evidence import Evidence
 from pipeline.kit.extremes import column_max, column_min
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Condition, Gate, Measured, Published, defined
+from pipeline.kit.verdicts import (
+    Condition,
+    Gate,
+    Measured,
+    Published,
+    above,
+    at_least,
+    at_most,
+    defined,
+)
 from pipeline.studies.automata.names import FEWEST, MAXIMUM, MEDIAN
 from schemas.automata.tables import TASKS
 from schemas.claims import OWN, STATED
@@ -37,16 +46,6 @@ def single(context: Results, name: str) -> Evidence:
     """Return the evidence of a contrast, whatever the number of models."""
     rows = context.table("contrasts").filter(contrast=name)
     return evidence.one_row(rows, f"{name}: not trained at this scale, or no model learned its task")
-
-
-def above(value: float) -> tuple[Condition, ...]:
-    """Return the condition that the value is above ``value``."""
-    return (Condition("value", ">", value),)
-
-
-def at_least(value: float) -> tuple[Condition, ...]:
-    """Return the condition that the value is at least ``value``."""
-    return (Condition("value", ">=", value),)
 
 
 def printed(context: Results, task: str, depth: int) -> Published | None:
@@ -201,7 +200,7 @@ def _minimum(context: Results) -> Iterator[Gate]:
         "without groups",
         "Dyck (4, 2) and both gridworlds reach 99 % with at most two layers",
         FIGURE,
-        (Condition("value", "<=", 2.0),),
+        at_most(2.0),
         *evidence.reduced(free, column_max("first"), "not all three are trained at this scale", 3),
         scale_needed="paper",
     )
@@ -228,7 +227,7 @@ def _printed(context: Results) -> Iterator[Gate]:
         "cells below 60",
         "best accuracy is at most 8 points from the published one: largest distance",
         source,
-        (Condition("value", "<=", 8.0),),
+        at_most(8.0),
         *evidence.reduced(low, off, "no such cell is trained"),
         scale_needed="paper",
     )

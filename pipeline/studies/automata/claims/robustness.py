@@ -12,8 +12,8 @@ from pipeline.kit import evidence
 from pipeline.kit.evidence import Evidence
 from pipeline.kit.extremes import column_max, column_min
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Condition, Gate, within
-from pipeline.studies.automata.claims.depth import above, at_least, contrast
+from pipeline.kit.verdicts import Gate, above, at_least, at_most, below, within
+from pipeline.studies.automata.claims.depth import contrast
 from pipeline.studies.automata.names import SHOWN
 from schemas.claims import OWN, STATED
 
@@ -99,7 +99,7 @@ def _counting(context: Results) -> Iterator[Gate]:
         "falling",
         "mean accuracy falls from each length to the next beyond training: largest rise",
         LENGTH,
-        (Condition("value", "<", 0.0),),
+        below(0.0),
         *contrast(context, "c2 gpt largest rise beyond T"),
     )
     yield Gate(
@@ -115,7 +115,7 @@ def _counting(context: Results) -> Iterator[Gate]:
         "twice the length",
         "mean accuracy at twice the length is below 0.9",
         LENGTH,
-        (Condition("value", "<", 0.9),),
+        below(0.9),
         *contrast(context, "c2 scratchpad 2T"),
     )
     yield Gate(
@@ -123,7 +123,7 @@ def _counting(context: Results) -> Iterator[Gate]:
         "C2",
         "mean accuracy at low counts is below that at high ones",
         OOD,
-        (Condition("value", "<", 0.0),),
+        below(0.0),
         *contrast(context, "c2 gpt low - high counts"),
         scale_needed="paper",
     )
@@ -248,7 +248,7 @@ def _supervision(context: Results) -> Iterator[Gate]:
         "published",
         "best models are at most one point below the published: largest shortfall",
         SEEN,
-        (Condition("value", "<=", 1.0),),
+        at_most(1.0),
         *evidence.reduced(
             best, column_max("short"), f"{best.height} of {len(SHOWN)} tasks are trained", len(SHOWN)
         ),
@@ -295,7 +295,7 @@ def _attention(context: Results) -> Iterator[Gate]:
         "boundary, untrained",
         "no head in the last layer of an untrained model has over 1.5 times the uniform weight on a boundary",
         HEADS,
-        (Condition("value", "<=", 1.5),),
+        at_most(1.5),
         *evidence.reduced(untrained.filter("last_layer"), column_max("lift"), missing),
         kind=OWN,
     )
@@ -304,7 +304,7 @@ def _attention(context: Results) -> Iterator[Gate]:
         "uniform head, untrained",
         "training makes them: no head of an untrained model has an entropy above 0.9 of a uniform one's",
         HEADS,
-        (Condition("value", "<=", 0.9),),
+        at_most(0.9),
         *evidence.reduced(untrained, column_max("uniformity"), missing),
         kind=OWN,
     )
@@ -327,7 +327,7 @@ def _attention(context: Results) -> Iterator[Gate]:
         "before the boundary",
         "in every model some boundary head's weight before the last visit is below half that of uniform attention",
         HEADS,
-        (Condition("value", "<", 0.5),),
+        below(0.5),
         found and replace(found, n=count),
         why,
         scale_needed="paper",
@@ -340,7 +340,7 @@ def _codes(context: Results) -> Iterator[Gate]:
         "Grid 9, twice the length",
         "mean accuracy with sinusoidal positions is lower",
         POSITIONS,
-        (Condition("value", "<", 0.0),),
+        below(0.0),
         *contrast(context, "grid9 sinusoidal - linear at 2T"),
         scale_needed="paper",
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Condition, Gate
-from pipeline.studies.automata.claims.depth import above, contrast
+from pipeline.kit.verdicts import Condition, Gate, above, below
+from pipeline.studies.automata.claims.depth import contrast
 
 SOURCE = "Liu 2024, section 3.4.5.1.1"
 AVERAGED = {"dyck42": "Dyck (4, 2)", "grid9": "Grid 9", "d8": "D8", "q8": "Q8"}  # of the chapter's EXP-STAB
@@ -20,7 +20,7 @@ def gates(context: Results) -> Iterator[Gate]:
         ("dyck42", "Dyck (4, 2)", -1),
         ("grid9", "Grid 9", -1),
     ):
-        way, bound = ("higher", above(0.0)) if sign > 0 else ("lower", (Condition("value", "<", 0.0),))
+        way, bound = ("higher", above(0.0)) if sign > 0 else ("lower", below(0.0))
         yield Gate(
             "28",
             f"{label}, dropout 0.1",

@@ -10,11 +10,11 @@ from pipeline.kit import evidence
 from pipeline.kit.evidence import Evidence
 from pipeline.kit.extremes import column_max
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Condition, Gate, Measured
+from pipeline.kit.verdicts import Gate, Measured, at_least, at_most, below
 from schemas.claims import CORRECTED, OWN
 
 SOURCE = "Liu 2024, section 3.4.4{}"
-NONE = (Condition("value", "<=", 0.0),)
+NONE = at_most(0.0)
 LARGEST = column_max("measured")
 CONSTRUCTIONS = {
     "Theorem 10": ("thm-10", ".2"),
@@ -66,7 +66,7 @@ def gates(context: Results) -> Iterator[Gate]:
             kind=CORRECTED,
         )
         off = evidence.checks(right, rf"^{check}\.(.*\.)?deviation$", LARGEST)
-        near = (Condition("value", "<", 1e-6),)
+        near = below(1e-6)
         yield Gate(
             "1",
             f"{name}, deviation",
@@ -92,7 +92,7 @@ def gates(context: Results) -> Iterator[Gate]:
             name,
             f"sizes over their claimed bounds, all{what}: largest ratio",
             SOURCE.format(f"{section}, {name}"),
-            (Condition("value", "<=", 1.0 + 1e-9),),
+            at_most(1.0 + 1e-9),
             *found,
         )
     for name, (erratum, section) in PRINTED.items():
@@ -107,7 +107,7 @@ def gates(context: Results) -> Iterator[Gate]:
             name,
             "the printed form makes errors, or breaks its bound: 1 if it does",
             SOURCE.format(section),
-            (Condition("value", ">=", 1.0),),
+            at_least(1.0),
             *shown,
             kind=OWN,
         )
@@ -138,7 +138,7 @@ def _depths(rows: pl.DataFrame) -> Iterator[Gate]:
         NONE,
         *evidence.checks(off, r"^thm-10\.depth\.", LARGEST),
     )
-    one = (Condition("value", "<=", 1.0),)
+    one = at_most(1.0)
     for name, check, section in (
         ("Theorem 16", r"^thm-16\.depth\.", ".3.3"),
         ("Theorem 12", r"^thm-12\.depth$", ".4"),
@@ -170,7 +170,7 @@ def _solvable(rows: pl.DataFrame) -> Iterator[Gate]:
             name.upper(),
             "the construction is refused: 1 if it is",
             SOURCE.format(".3.3, Theorem 16"),
-            (Condition("value", ">=", 1.0),),
+            at_least(1.0),
             *evidence.checks(rows, rf"^thm-16\.refused\.{name}$", LARGEST),
         )
     agree = evidence.checks(rows, r"^thm-13\.", pl.col("measured").nan_min())
@@ -179,7 +179,7 @@ def _solvable(rows: pl.DataFrame) -> Iterator[Gate]:
         "classification",
         "composition factors and derived series agree on every group: 1 if they do",
         "Liu 2024, section 3.4.1.2",
-        (Condition("value", ">=", 1.0),),
+        at_least(1.0),
         *agree,
         kind=OWN,
     )

@@ -13,7 +13,7 @@ from pipeline.studies.distillation.names import NARROW, SWEEP, TEACHER, WIDE
 DONE = 0.99  # accuracy of a teacher at whose step its students are compared (chapter section 6, C9)
 
 
-def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
+def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
     """Return mean accuracies of all arms over training, models one by one, and how the arms compare."""
     known = context.runs()
     with one_thread():
@@ -27,9 +27,11 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
                 if run in courses:
                     rows += _compared(context, name, courses[run], models.filter(run=run), models, done)
         rows += _sizes(context, models)
-    contrasts = pl.DataFrame(rows, infer_schema_length=None) if rows else None
-    found = {"arms": lessons.averages(context, everything), "models": models, "contrasts": contrasts}
-    return {name: table for name, table in found.items() if table is not None}
+    return {
+        "arms": lessons.averages(context, everything),
+        "models": models,
+        "contrasts": pl.DataFrame(rows, infer_schema_length=None) if rows else None,
+    }
 
 
 def _first(course: pl.DataFrame | None, accuracy: float) -> dict[int, int]:

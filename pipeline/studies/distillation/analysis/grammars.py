@@ -108,16 +108,6 @@ def _tree(context: Inputs) -> Iterator[Row]:
 # --- best predictors ---------------------------------------------------------------------------------------------
 
 
-def _drawn(
-    rng: np.random.Generator, name: str, root: int, n: int, rate: float
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Return tokens, what is shown of them, what became of each (N, T), and lengths."""
-    tokens, lengths = pcfg.strings(rng, name, n, root)
-    shown, kind = pcfg.mask(rng, tokens, rate)
-    words, seen = (pcfg.padded(part, lengths)[:, 1:] for part in (tokens, shown))
-    return words, seen, pcfg.padded(kind, lengths, pcfg.NONE, pcfg.NONE)[:, 1:], lengths
-
-
 def _scores(
     about: Row, p_NxTxA: NDArray[Any], words_NxT: NDArray[Any], chosen_NxT: NDArray[Any]
 ) -> Iterator[Row]:
@@ -148,7 +138,7 @@ def _masked(context: Inputs, name: str, root: int, n: int, rate: float) -> Itera
     context."""
     about: Row = {"grammar": name, "root": root, "mask_rate": rate}
     rng = stream(context.seed, context.study, context.experiment, "masked", name, root, str(rate))
-    words, seen, kind, lengths = _drawn(rng, name, root, n, rate)
+    words, seen, kind, lengths = pcfg.masked(rng, name, root, n, rate)
     for task, hide in (("masked", False), ("hidden", True)):
         found = inside.best(name, root, seen, lengths, rate, kind, hide)
         published = MASKED.get(name) if root == pcfg.ROOT and rate == MAIN else None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pipeline.kit import evidence
 from pipeline.kit.evidence import Evidence
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Condition, defined
 
 SECTION = "Liu 2024, section {}"
 
@@ -13,22 +12,5 @@ SECTION = "Liu 2024, section {}"
 def contrast(context: Results, name: str) -> Evidence:
     """Return the evidence of a comparison; of too few models there is none, and their value is the reason."""
     rows = context.table("contrasts").filter(contrast=name)
-    found, missing = evidence.one_row(rows, f"{name}: not trained at this scale, or no model learned")
-    if found is None or not defined(found.value) or (found.n or 0) >= context.settings.fewest:
-        return found, missing
-    return None, f"pilot: {found.value:.3g} of {found.n} models; a verdict needs {context.settings.fewest}"
-
-
-def above(bar: float) -> tuple[Condition, ...]:
-    """Return the condition that the value is above ``bar``."""
-    return (Condition("value", ">", bar),)
-
-
-def at_least(bar: float) -> tuple[Condition, ...]:
-    """Return the condition that the value is at least ``bar``."""
-    return (Condition("value", ">=", bar),)
-
-
-def at_most(bar: float) -> tuple[Condition, ...]:
-    """Return the condition that the value is at most ``bar``."""
-    return (Condition("value", "<=", bar),)
+    found = evidence.one_row(rows, f"{name}: not trained at this scale, or no model learned")
+    return evidence.enough(*found, context.settings.fewest)

@@ -12,8 +12,8 @@ import polars as pl
 from pipeline.kit import evidence
 from pipeline.kit.extremes import column_max, column_min
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Condition, Gate
-from pipeline.studies.distillation.claims.common import SECTION, at_least, at_most
+from pipeline.kit.verdicts import Gate, above, at_least, at_most, below
+from pipeline.studies.distillation.claims.common import SECTION
 from pipeline.studies.distillation.names import LENGTHS, ORACLE, SELECTION
 from schemas.claims import OWN
 
@@ -43,7 +43,7 @@ SECTIONS = {
 }  # fmt: skip
 LENGTHS_OF = SECTION.format("4.2.8.3")
 PROPOSITIONS = SECTION.format("4.2.7.2.1, Propositions {}")
-NONE = (Condition("value", "<=", 0.0),)
+NONE = at_most(0.0)
 
 
 def gates(context: Results) -> Iterator[Gate]:
@@ -71,7 +71,7 @@ def _lengths(context: Results) -> Iterator[Gate]:
     both = other.join(published, on="quantity").select(off.alias("off"))
     yield Gate(
         "1", "the published code", "smallest distance of percentiles of the grammar in the published code from "
-        "those printed for cfg3b is above 15", LENGTHS_OF, (Condition("value", ">", 15.0),),
+        "those printed for cfg3b is above 15", LENGTHS_OF, above(15.0),
         *evidence.reduced(both, column_min("off"), "no table of lengths", least=4), kind=OWN,
     )  # fmt: skip
     theory = context.theory().filter(theory=LENGTHS)
@@ -101,7 +101,7 @@ def _propositions(context: Results) -> Iterator[Gate]:
     blunt = built.filter(prop=9, c=1.0)
     yield Gate(
         "7", "blunt", "accuracy with c = 1 is below 0.9: largest", PROPOSITIONS.format(9),
-        (Condition("value", "<", 0.9),), *evidence.reduced(blunt, column_max("accuracy"), "not built"), kind=OWN,
+        below(0.9), *evidence.reduced(blunt, column_max("accuracy"), "not built"), kind=OWN,
     )  # fmt: skip
     yield Gate(
         "7", "no selection", "largest error of uniform attention before a table of the support is at most 1e-9",
@@ -126,7 +126,7 @@ def _best(context: Results) -> Iterator[Gate]:
         ("loss", "published loss, with the error of reading it, is below the least possible on cfg3b: by"),
     ):
         yield Gate(
-            "33", what, f"{said} more than 0", source, (Condition("value", ">", 0.0),),
+            "33", what, f"{said} more than 0", source, above(0.0),
             *evidence.checks(theory, rf"^{what}\.printed$", column_min("measured")), kind=OWN,
         )  # fmt: skip
     failed, missing = evidence.failures(context.theory(), ORACLE)

@@ -8,8 +8,8 @@ import polars as pl
 
 from pipeline.kit import evidence
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Condition, Gate, Published, within
-from pipeline.studies.distillation.claims.common import SECTION, above, at_least, at_most, contrast
+from pipeline.kit.verdicts import Gate, Published, above, at_least, at_most, below, within
+from pipeline.studies.distillation.claims.common import SECTION, contrast
 from pipeline.studies.distillation.names import WARMER
 from schemas.claims import OWN
 
@@ -54,7 +54,7 @@ def gates(context: Results) -> Iterator[Gate]:
             )  # fmt: skip
         yield Gate(
             "18", f"{size} students, temperature 1", "accuracy at the switch minus that of top classes is below 0",
-            SECTION.format("4.2.7.2, Figure 4.17"), (Condition("value", "<", 0.0),),
+            SECTION.format("4.2.7.2, Figure 4.17"), below(0.0),
             *contrast(context, f"{size} hot - middle at the switch"), kind=OWN,
         )  # fmt: skip
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Gate, Published
-from pipeline.studies.distillation.claims.common import SECTION, at_least, at_most, contrast
+from pipeline.kit.verdicts import Gate, Published, at_least, at_most
+from pipeline.studies.distillation.claims.common import SECTION, contrast
 
 START, APPENDIX = SECTION.format("4.2.2, Figure 4.4"), SECTION.format("4.2.7.2, Figures 4.15 and 4.16")
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pipeline.kit import evidence
 from pipeline.kit.extremes import column_max
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Condition, Gate
-from pipeline.studies.distillation.claims.common import SECTION, above, at_least, contrast
+from pipeline.kit.verdicts import Gate, above, at_least, at_most
+from pipeline.studies.distillation.claims.common import SECTION, contrast
 from schemas.claims import CORRECTED
 
 SOURCE = SECTION.format("4.2.7.3, Figures 4.18 to 4.22")
@@ -19,7 +19,7 @@ def gates(context: Results) -> Iterator[Gate]:
     found = evidence.checks(context.theory(), r"^tree\.corrected", column_max("measured"))
     yield Gate(
         "19", "classes", "inputs that belong to no class of the tree, or to several: signs of nodes", SOURCE,
-        (Condition("value", "<=", 0.0),), *found, kind=CORRECTED,
+        at_most(0.0), *found, kind=CORRECTED,
     )  # fmt: skip
     yield Gate(
         "19", "two checkpoints", "mean final accuracy of students of the best pair is at least 0.95", SOURCE,

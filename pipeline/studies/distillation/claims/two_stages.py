@@ -11,7 +11,7 @@ from pipeline.kit import evidence
 from pipeline.kit.evidence import Evidence
 from pipeline.kit.extremes import column_max
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Condition, Gate, Measured, Published, within
+from pipeline.kit.verdicts import Condition, Gate, Measured, Published, at_least, at_most, within
 from pipeline.studies.distillation.names import SPARSE_PARITY
 from schemas.claims import CORRECTED, OWN, STATED
 
@@ -74,7 +74,7 @@ def gates(context: Results) -> Iterator[Gate]:
 def _identities(rows: pl.DataFrame) -> Iterator[Gate]:
     for gate, (pattern, what, section, kind) in IDENTITIES.items():
         yield Gate(
-            "3", gate, f"{what}: largest error", LIU.format(section), (Condition("value", "<=", EXACT),),
+            "3", gate, f"{what}: largest error", LIU.format(section), at_most(EXACT),
             *evidence.checks(rows, pattern, column_max("measured")), kind=kind,
         )  # fmt: skip
 
@@ -98,25 +98,17 @@ def _gate(claim: str, gate: str, predicate: str, section: str, conditions: tuple
     )
 
 
-def _at_least(bar: float) -> tuple[Condition, ...]:
-    return (Condition("value", ">=", bar),)
-
-
-def _at_most(bar: float) -> tuple[Condition, ...]:
-    return (Condition("value", "<=", bar),)
-
-
 def _correlations(known: pl.DataFrame) -> Iterator[Gate]:
     section = "6.1, Lemma 64"
     for match, found in _found(known, r"aligned least, m=(\d+)"):
         yield _gate(
             "4", f"aligned start, m = {match[1]}", "least correlation inside the support, in units of the printed "
-            "1/8k: mean over replicas", section, _at_least(1.0), found, CORRECTED,
+            "1/8k: mean over replicas", section, at_least(1.0), found, CORRECTED,
         )  # fmt: skip
     for match, found in _found(known, r"aligned outside over inside, m=(\d+)"):
         yield _gate(
             "4", f"aligned start, outside, m = {match[1]}", "largest correlation outside the support over the least "
-            "inside: mean over replicas", section, _at_most(0.25), found, OWN,
+            "inside: mean over replicas", section, at_most(0.25), found, OWN,
         )  # fmt: skip
     for _, found in _found(known, "iid slope"):
         yield _gate(
@@ -126,7 +118,7 @@ def _correlations(known: pl.DataFrame) -> Iterator[Gate]:
     for match, found in _found(known, r"iid mean, m=(\d+)"):
         yield _gate(
             "4", f"printed start, m = {match[1]}", "mean absolute correlation inside the support, in units of the "
-            "printed 1/8k", section, _at_least(1.0), found, STATED,
+            "printed 1/8k", section, at_least(1.0), found, STATED,
         )  # fmt: skip
 
 
@@ -135,29 +127,29 @@ def _samples(known: pl.DataFrame) -> Iterator[Gate]:
     for _, found in _found(known, "slope aligned"):
         yield _gate(
             "5", "stage-one teacher", "samples at which nine of ten neurons show the support, as a power of d", section,
-            _at_most(0.5), found, CORRECTED,
+            at_most(0.5), found, CORRECTED,
         )  # fmt: skip
     for _, found in _found(known, "slope labels"):
         yield _gate(
             "5", "labels", "samples at which nine of ten neurons show the support, as a power of d", section,
-            (*_at_least(2.0), *_at_most(4.0)), found, STATED,
+            (*at_least(2.0), *at_most(4.0)), found, STATED,
             Published(3.0, derivation="k - 1 for k = 4, for large d"),
         )  # fmt: skip
     for match, found in _found(known, r"labels over aligned, d=(\d+)"):
         small = bool(match[1]) and int(match[1]) < LEAST_COMMON
         yield _gate(
             "5", "ratio" if not match[1] else f"ratio, d = {match[1]}", "samples from labels over samples from the "
-            "stage-one teacher", section, _at_least(1000.0),
+            "stage-one teacher", section, at_least(1000.0),
             (None, f"d = {match[1]}: a verdict needs d of at least {LEAST_COMMON}") if small else found, OWN,
         )  # fmt: skip
     for match, found in _found(known, r"iid recovers with tenfold samples, d=(\d+)"):
         yield _gate(
             "5", f"printed start, d = {match[1]}", "share of stage-one teachers from the printed start whose student "
-            "sees the support with ten times the samples that suffice from the aligned start", section, _at_least(0.9),
+            "sees the support with ten times the samples that suffice from the aligned start", section, at_least(0.9),
             found,
             STATED,
         )  # fmt: skip
-    for name, conditions in (("least", _at_least(0.5)), ("most", _at_most(2.0))):
+    for name, conditions in (("least", at_least(0.5)), ("most", at_most(2.0))):
         for _, found in _found(known, f"measured over predicted, {name}"):
             yield _gate(
                 "5", f"prediction, {name}", "samples over those at which normal noise on the whole population's "
@@ -168,17 +160,17 @@ def _samples(known: pl.DataFrame) -> Iterator[Gate]:
         yield _gate(
             "5", "Lemma 66",
             "samples from labels over those that Lemma 66 says are not enough for one step: least over all d",
-            "6.2, Lemma 66", _at_least(1.0), found, STATED,
+            "6.2, Lemma 66", at_least(1.0), found, STATED,
         )  # fmt: skip
 
 
 def _students(known: pl.DataFrame) -> Iterator[Gate]:
     section = "6, Theorem 23"
     for target, end, what, conditions, kind in (
-        ("aligned", "least", "stage-one teacher", _at_least(0.99), CORRECTED),
-        ("labels", "most", "final teacher without an error", _at_most(0.55), STATED),
-        ("final", "most", "raw outputs of a trained final teacher", _at_most(0.55), STATED),
-        ("iid", "least", "stage-one teacher from the printed start", _at_least(0.99), STATED),
+        ("aligned", "least", "stage-one teacher", at_least(0.99), CORRECTED),
+        ("labels", "most", "final teacher without an error", at_most(0.55), STATED),
+        ("final", "most", "raw outputs of a trained final teacher", at_most(0.55), STATED),
+        ("iid", "least", "stage-one teacher from the printed start", at_least(0.99), STATED),
     ):
         for match, found in _found(known, rf"end to end {target}, k=(\d+), {end}"):
             yield _gate(
@@ -186,7 +178,7 @@ def _students(known: pl.DataFrame) -> Iterator[Gate]:
                 section,
                 conditions, found, kind,
             )  # fmt: skip
-    for column, conditions in (("hinge", _at_most(0.01)), ("accuracy", _at_least(1.0))):
+    for column, conditions in (("hinge", at_most(0.01)), ("accuracy", at_least(1.0))):
         for match, found in _found(known, rf"stage two ours, d=(\d+), k=(\d+), m=(\d+), {column}"):
             told = "largest hinge loss" if column == "hinge" else "least accuracy"
             yield _gate(
@@ -196,7 +188,7 @@ def _students(known: pl.DataFrame) -> Iterator[Gate]:
 
 
 def _errata(rows: pl.DataFrame) -> Iterator[Gate]:
-    none = _at_most(0.0)
+    none = at_most(0.0)
     for name, (erratum, section) in ERRATA.items():
         every = rows.filter(erratum=f"distillation-{erratum}")
         for form, what, kind in (

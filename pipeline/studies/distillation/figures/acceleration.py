@@ -38,7 +38,7 @@ def acceleration(context: Results) -> Figure:
 
 def widths(context: Results) -> Figure:
     """The step at which models of several widths have an accuracy of 0.9, trained on labels alone; a point for each
-    model, hollow where it has not learned until its last step."""
+    model, a triangle where it has not learned until its last step."""
     title = "When a model of a given width learns"
     data = context.table("models").filter(pl.col("run").is_in([*SWEEP, TEACHER])).with_columns(
         shown=pl.col("t90").fill_null(pl.col("horizon")),

@@ -8,6 +8,7 @@ import altair as alt
 import polars as pl
 
 from pipeline.kit import charts
+from pipeline.kit.charts import Figure
 from pipeline.studies.distillation.names import ARMS
 
 COLOURS = {
@@ -93,3 +94,19 @@ def courses(frame: pl.DataFrame, title: str, chance: float, width: int = 270, co
         .encode(y="y:Q")
     )
     return alt.layer(rule, band, line, width=width, height=200, title=alt.TitleParams(title, fontSize=13))
+
+
+def by_arms(
+    table: pl.DataFrame, title: str, parts: dict[str, list[str]], chance: float, width: int
+) -> Figure:
+    """Return panels of mean accuracies side by side, each with the arms that ``parts`` names."""
+    if not table.height:
+        return charts.empty(title, "nothing was trained at this scale")
+    panels = [
+        courses(table.filter(pl.col("arm").is_in(arms)), name, chance, width, columns=1)
+        for name, arms in parts.items()
+    ]
+    ends = table.filter(pl.col("step") == pl.col("step").max().over("run"))
+    said = "; ".join(f"{row['arm']} {row['value']:.2f}" for row in ends.iter_rows(named=True))
+    chart = alt.hconcat(*panels).resolve_scale(color="independent", strokeDash="independent")
+    return chart.properties(title=title, description=f"Accuracy at the end: {said}."), table

@@ -8,24 +8,15 @@ import polars as pl
 from pipeline.kit import charts
 from pipeline.kit.charts import Figure, empty
 from pipeline.kit.results import Results
-from pipeline.studies.distillation.figures.common import courses, kinds
+from pipeline.studies.distillation.figures.common import by_arms, kinds
 from pipeline.studies.distillation.names import ATTENDING, ATTENTION
 
 
 def transformers(context: Results) -> Figure:
     """Accuracy of the teacher and of students with fewer heads, mean over models with its interval."""
     table = context.table("arms").filter(pl.col("run").is_in([ATTENTION, ATTENDING]))
-    title = "Transformers on sparse parity"
-    if not table.height:
-        return empty(title, "nothing was trained at this scale")
     parts = {"all in turn": ["label", "ce", "os", "prog"], "one checkpoint": ["peak", "between"]}
-    panels = [
-        courses(table.filter(pl.col("arm").is_in(arms)), name, 0.5, columns=1) for name, arms in parts.items()
-    ]
-    ends = table.filter(pl.col("step") == pl.col("step").max().over("run"))
-    said = "; ".join(f"{row['arm']} {row['value']:.2f}" for row in ends.iter_rows(named=True))
-    chart = alt.hconcat(*panels).resolve_scale(color="independent", strokeDash="independent")
-    return chart.properties(title=title, description=f"Accuracy at the end: {said}."), table
+    return by_arms(table, "Transformers on sparse parity", parts, 0.5, width=270)
 
 
 def attention(context: Results) -> Figure:

@@ -7,7 +7,7 @@ import polars as pl
 
 from pipeline.kit.charts import Figure, empty
 from pipeline.kit.results import Results
-from pipeline.studies.distillation.figures.common import DEGREES, courses, kinds
+from pipeline.studies.distillation.figures.common import DEGREES, by_arms, kinds
 from pipeline.studies.distillation.names import PAIRS, SINGLES, TREE_STUDENTS, TREE_TEACHER
 
 CHANCE = 1 / 8
@@ -18,22 +18,12 @@ def trees(context: Results) -> Figure:
     """Accuracy on hierarchical parity: the teacher and students of labels, of the last checkpoint, of all in turn; and
     students of one or two checkpoints before the last. Mean over models with its interval."""
     table = context.table("arms").filter(pl.col("run").is_in([TREE_TEACHER, TREE_STUDENTS]))
-    title = "Hierarchical parity"
-    if not table.height:
-        return empty(title, "nothing was trained at this scale")
     parts = {
         "all in turn": ["label", "ce", "os", "prog"],
         "one checkpoint": list(SINGLES),
         "two checkpoints": list(PAIRS),
     }
-    panels = [
-        courses(table.filter(pl.col("arm").is_in(arms)), name, CHANCE, width=170, columns=1)
-        for name, arms in parts.items()
-    ]
-    ends = table.filter(pl.col("step") == pl.col("step").max().over("run"))
-    said = "; ".join(f"{row['arm']} {row['value']:.2f}" for row in ends.iter_rows(named=True))
-    chart = alt.hconcat(*panels).resolve_scale(color="independent", strokeDash="independent")
-    return chart.properties(title=title, description=f"Accuracy at the end: {said}."), table
+    return by_arms(table, "Hierarchical parity", parts, CHANCE, width=170)
 
 
 def branches(context: Results) -> Figure:

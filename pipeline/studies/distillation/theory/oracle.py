@@ -45,19 +45,9 @@ def check(entry: Oracle, key: str, seed: int) -> pl.DataFrame:
     return theory.rows(entry.study, key, HERE, made)
 
 
-def _drawn(
-    rng: np.random.Generator, name: str, root: int, n: int, rate: float
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Return tokens, what is shown of them, what became of each (N, T), and lengths."""
-    tokens, lengths = pcfg.strings(rng, name, n, root)
-    shown, kind = pcfg.mask(rng, tokens, rate)
-    words, seen = (pcfg.padded(part, lengths)[:, 1:] for part in (tokens, shown))
-    return words, seen, pcfg.padded(kind, lengths, pcfg.NONE)[:, 1:], lengths
-
-
 def _enumerated(entry: Oracle, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     for name, root in ENUMERATED:
-        _, seen, _, lengths = _drawn(rng, name, root, entry.strings, entry.rate)
+        _, seen, _, lengths = pcfg.masked(rng, name, root, entry.strings, entry.rate)
         evidence, own = inside.evidence(seen, entry.rate), inside.asked(seen)
         slopes, totals = inside.enumerated(name, root, evidence, lengths)
         there = seen != pcfg.PAD
@@ -99,7 +89,7 @@ class Scores:
 
 def _scores(rng: np.random.Generator, name: str, root: int, n: int, rate: float, hide_masked: bool) -> Scores:
     """Return how the best predictor does on ``n`` strings."""
-    words, seen, kind, lengths = _drawn(rng, name, root, n, rate)
+    words, seen, kind, lengths = pcfg.masked(rng, name, root, n, rate)
     found = inside.best(name, root, seen, lengths, rate, kind, hide_masked)
     chosen = kind != pcfg.NONE
     p, x = found[chosen], words[chosen]

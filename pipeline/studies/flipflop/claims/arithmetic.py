@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from math import sqrt
 
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Gate, Measured, within
-from pipeline.studies.flipflop.claims.common import SECTION, at_most
+from pipeline.kit.verdicts import Gate, Measured, at_most, within
+from pipeline.studies.flipflop.claims.common import SECTION
 
 
 def gates(context: Results) -> Iterator[Gate]:

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator
 
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Gate, Published
-from pipeline.studies.flipflop.claims.common import SECTION, above, at_least, at_most, below, contrast
+from pipeline.kit.verdicts import Gate, Published, above, at_least, at_most, below
+from pipeline.studies.flipflop.claims.common import SECTION, contrast
 from schemas.claims import OWN
 
 R4, R5, R6, R7 = (SECTION.format(f"3.5.4, R{n}") for n in (4, 5, 6, 7))

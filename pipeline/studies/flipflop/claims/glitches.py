@@ -10,8 +10,8 @@ from pipeline.kit import evidence
 from pipeline.kit.evidence import Evidence
 from pipeline.kit.extremes import column_max
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Condition, Gate, Measured, Published
-from pipeline.studies.flipflop.claims.common import SECTION, above, at_least, at_most, contrast, enough
+from pipeline.kit.verdicts import Condition, Gate, Measured, Published, above, at_least, at_most
+from pipeline.studies.flipflop.claims.common import SECTION, contrast
 from pipeline.studies.flipflop.names import LSTM, LSTM_LONG
 from schemas.claims import OWN
 
@@ -66,7 +66,9 @@ def _recurrent(context: Results) -> Iterator[Gate]:
         for name in ("val", "sparse", "dense"):
             own = rows.filter(set=name)
             reads = int(own["n_reads"].sum())
-            found, missing = enough(context, Measured(float(own["n_err"].sum()), n=own.height), "")
+            found, missing = evidence.enough(
+                Measured(float(own["n_err"].sum()), n=own.height), "", context.settings.fewest
+            )
             predicate = f"wrong answers of all models, of {reads} reads"
             yield Gate("1", f"{name} set", predicate, R2, at_most(0.0), found, missing)
     yield Gate(
@@ -90,7 +92,8 @@ def _wrong(context: Results, rows: pl.DataFrame) -> Evidence:
     """Return the number of wrong answers in rows of ``final``."""
     if not rows.height:
         return None, "not trained at this scale"
-    return enough(context, Measured(float(rows["n_err"].sum()), n=rows["replica"].n_unique()), "")
+    found = Measured(float(rows["n_err"].sum()), n=rows["replica"].n_unique())
+    return evidence.enough(found, "", context.settings.fewest)
 
 
 def _gap(context: Results) -> Evidence:

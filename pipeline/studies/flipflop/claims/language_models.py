@@ -10,7 +10,7 @@ import polars as pl
 from pipeline.kit import evidence
 from pipeline.kit.extremes import column_max, column_min
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Condition, Gate
+from pipeline.kit.verdicts import Gate, at_least, at_most
 from pipeline.studies.flipflop.names import STANDINS
 from schemas.claims import OWN, STATED
 
@@ -23,7 +23,7 @@ def gates(context: Results) -> Iterator[Gate]:
     """Yield the gates of claim 25."""
     table, contrasts = context.table("lm_eval"), context.table("contrasts")
     yield Gate(
-        "25", "oracle", "least accuracy of the oracle, at all lengths", LIGHT, (Condition("value", ">=", 1.0),),
+        "25", "oracle", "least accuracy of the oracle, at all lengths", LIGHT, at_least(1.0),
         *evidence.reduced(table.filter(kind="oracle"), column_min("accuracy"), "the oracle was not asked"), kind=OWN,
     )  # fmt: skip
     rules = table.filter(pl.col("kind").is_in(["ngram", "heuristic"]), pl.col("expected") < 1)
@@ -31,13 +31,13 @@ def gates(context: Results) -> Iterator[Gate]:
     off = rules.with_columns(z=(pl.col("accuracy") - p).abs() / (p * (1 - p) / pl.col("n")).sqrt())
     yield Gate(
         "25", "n-grams", "standard errors between the accuracy of a rule and the law of its strings: at most", LIGHT,
-        (Condition("value", "<=", FAR),), *evidence.reduced(off, column_max("z"), "no rule was asked"), kind=OWN,
+        at_most(FAR), *evidence.reduced(off, column_max("z"), "no rule was asked"), kind=OWN,
     )  # fmt: skip
     names = list(STANDINS)
     for run, label in STANDINS.items():
         yield Gate(
             "25", f"stand-in, {label}, length", "accuracy at the longest strings less that at the shortest", LIGHT,
-            (Condition("value", "<=", 0.0),),
+            at_most(0.0),
             *evidence.one_row(
                 contrasts, f"{run} has no models", contrast=f"standin {run}, longest - shortest"
             ),
@@ -46,7 +46,7 @@ def gates(context: Results) -> Iterator[Gate]:
     for small, large in itertools.pairwise(names):
         yield Gate(
             "25", f"stand-in, {STANDINS[large]}, size", f"accuracy over all lengths less that of {STANDINS[small]}",
-            LIGHT, (Condition("value", ">=", 0.0),),
+            LIGHT, at_least(0.0),
             *evidence.one_row(contrasts, f"{large} has no models", contrast=f"standin {large} - {small}"), kind=OWN,
         )  # fmt: skip
     yield from _pretrained(contrasts)
@@ -64,9 +64,9 @@ def _pretrained(contrasts: pl.DataFrame) -> Iterator[Gate]:
     larger = known.filter(~pl.col("contrast").str.ends_with("longest - shortest"))
     yield Gate(
         "25", "pretrained, length", "accuracy at the longest strings less that at the shortest: largest of all models",
-        LIGHT, (Condition("value", "<=", 0.0),), *evidence.reduced(longer, column_max("value"), missing),
+        LIGHT, at_most(0.0), *evidence.reduced(longer, column_max("value"), missing),
     )  # fmt: skip
     yield Gate(
         "25", "pretrained, size", "accuracy less that of the next smaller model: least of all pairs", LIGHT,
-        (Condition("value", ">=", 0.0),), *evidence.reduced(larger, column_min("value"), missing),
+        at_least(0.0), *evidence.reduced(larger, column_min("value"), missing),
     )  # fmt: skip

@@ -8,8 +8,8 @@ import polars as pl
 
 from pipeline.kit.evidence import Evidence
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Gate
-from pipeline.studies.flipflop.claims.common import SECTION, above, at_most, below, contrast
+from pipeline.kit.verdicts import Gate, above, at_most, below
+from pipeline.studies.flipflop.claims.common import SECTION, contrast
 from schemas.claims import OWN
 
 R8, DRIFT = SECTION.format("3.5.4.3, R8"), SECTION.format("3.5.6.5, Figure 3.33")

@@ -10,13 +10,13 @@ from pipeline.kit import evidence
 from pipeline.kit.evidence import Evidence
 from pipeline.kit.extremes import column_min
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Condition, Gate, Measured
+from pipeline.kit.verdicts import Gate, Measured, at_least, at_most
 from pipeline.studies.flipflop.names import PLAIN
 from schemas.claims import CORRECTED, OWN, STATED
 
 SOURCE = "Liu 2024, section {}"
-NONE = (Condition("value", "<=", 0.0),)
-ONE = (Condition("value", ">=", 1.0),)
+NONE = at_most(0.0)
+ONE = at_least(1.0)
 # Gate: names of its checks, how many there are, what its source says, section, kind of statement. Each check that is
 # not of a printed form belongs to one gate.
 PARTS = {
@@ -98,7 +98,7 @@ def _trained(context: Results) -> Gate:
     table = context.table("sharpness").join(plain, on="run", how="semi")
     return Gate(
         "22", "Proposition 4, trained models", "least distance of an attention weight from its bound, over all models",
-        SOURCE.format("3.5.7.2"), (Condition("value", ">=", SLACK),),
+        SOURCE.format("3.5.7.2"), at_least(SLACK),
         *evidence.reduced(table, column_min("slack"), "no model with such scores was trained"), kind=OWN,
     )  # fmt: skip
 
