@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from spoiling import assert_gates_fall
 from workspace import Workspace
 
 from pipeline.studies.flipflop.analysis import errors
@@ -81,15 +82,7 @@ def test_every_gate_holds_where_everything_does() -> None:
 
 @pytest.mark.parametrize("name", HOLD)
 def test_a_comparison_that_is_none_lets_its_gates_fall(name: str) -> None:
-    tables = made()
-    before = judged(tables)
-    for column in ("value", "lo"):
-        spoilt = (
-            pl.when(pl.col("contrast") == name).then(float("nan")).otherwise(pl.col(column)).alias(column)
-        )
-        after = judged(tables | {"contrasts": tables["contrasts"].with_columns(spoilt)})
-        fallen = {gate for gate, told in after.items() if told[1] == FAILS}
-        assert fallen and {gate for gate in before if after[gate] != before[gate]} == fallen
+    assert_gates_fall(judged, made(), name)
 
 
 def test_two_models_and_no_models_give_no_verdict() -> None:

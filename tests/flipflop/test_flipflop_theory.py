@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from spoiling import assert_no_row_holds
 
 from pipeline import params
 from pipeline.kit.verdicts import Gate
@@ -63,25 +64,7 @@ PLACES: dict[str, list[tuple[Any, str]]] = {
 def test_no_row_holds_that_read_an_output_which_is_none(
     module: str, place: tuple[Any, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A row reads an output if it would measure something else with another one."""
-    where, name = place
-    right = getattr(where, name)
-
-    def made(change: float) -> pl.DataFrame:
-        def spoilt(*args: Any, **kwargs: Any) -> Any:
-            found = right(*args, **kwargs)
-            if isinstance(found, tuple):
-                first, *rest = found
-                return first * (1 + change) + change, *rest
-            return found * (1 + change) + change
-
-        monkeypatch.setattr(where, name, spoilt)
-        return checked(module)
-
-    before, other, none = (made(change) for change in (0.0, 0.7, NAN))
-    read = before["check"].filter(other["measured"].ne_missing(before["measured"]))
-    assert len(read) > 0
-    assert none.filter("passed", pl.col("check").is_in(read.to_list()))["check"].to_list() == []
+    assert_no_row_holds(monkeypatch, lambda: checked(module), place, 0.7, parts=1)
 
 
 @pytest.mark.parametrize("length", [4, 6, 8, 10])
