@@ -179,7 +179,22 @@ def mutate(draw: st.DrawFn, tree: dict[str, Any], known: list[tuple[Any, ...]]) 
         return
     key = path[-1]
     kind = draw(
-        st.sampled_from(["delete", "rename", "set", "set", "number", "wrap", "scale", "move", "deep", "id"])
+        st.sampled_from(
+            [
+                "delete",
+                "rename",
+                "set",
+                "set",
+                "number",
+                "nudge",
+                "nudge",
+                "wrap",
+                "scale",
+                "move",
+                "deep",
+                "id",
+            ]
+        )
     )
     note(f"{kind} {path}")
     if kind == "delete":
@@ -190,6 +205,9 @@ def mutate(draw: st.DrawFn, tree: dict[str, Any], known: list[tuple[Any, ...]]) 
         owner[key] = draw(values)
     elif kind == "number":
         owner[key] = draw(st.sampled_from(NUMBERS))
+    elif kind == "nudge":  # the edit that a user makes, and the one that is often right
+        if isinstance(old, int | float) and not isinstance(old, bool):
+            owner[key] = old + draw(st.sampled_from([1, 2, -1]))
     elif kind == "wrap":
         owner[key] = [old, old]
     elif kind == "scale":
@@ -227,7 +245,7 @@ def test_any_tree_is_a_graph_or_one_line(folder: Path) -> None:
         found.append(judge(folder, content, file) is not None)
 
     run()
-    assert 0.05 < sum(found) / len(found) < 0.95  # else it would test one end only
+    assert 0.05 < sum(found) / len(found) < 0.95, sum(found)  # else it would test one end only
 
 
 # Text: the real file is cut, spoiled and stuffed.

@@ -148,20 +148,24 @@ def ceilings(context: Results) -> Figure:
     y = alt.Y("label:N", title=None, sort=list(GRAMMARS.values()))
     scale = alt.Scale(domain=[0.6, 1], nice=False, clamp=True)
     axis = alt.Axis(values=[0.6, 0.7, 0.8, 0.9, 1], format=".1f")
-    base = alt.Chart(data)
-    bars = base.mark_bar(color=charts.SKY, height=15).encode(
-        y=y, x=alt.X("value:Q", title="accuracy", scale=scale, axis=axis), x2=alt.datum(0.6),
-        tooltip=["label:N", "value:Q", "se:Q", "n:Q"],
-    )  # fmt: skip
-    errors = base.transform_calculate(lo="datum.value-2*datum.se", hi="datum.value+2*datum.se").mark_rule(
-        color=charts.INK
-    ).encode(y=y, x=alt.X("lo:Q", scale=scale), x2="hi:Q")  # fmt: skip
-    published = base.transform_filter("isValid(datum.published)").mark_point(
-        shape="diamond", size=90, filled=True, opacity=1, color=charts.VERMILLION
-    ).encode(y=y, x=alt.X("published:Q", scale=scale), tooltip=["where:N", "published:Q"])  # fmt: skip
-    panels = alt.layer(bars, errors, published).properties(width=210, height=alt.Step(24)).facet(
-        facet=alt.Facet("panel:N", title=None, sort=order), columns=2
-    ).resolve_scale(y="independent")  # fmt: skip
+
+    def panel(name: str) -> alt.LayerChart:
+        base = alt.Chart(data.filter(panel=name))
+        bars = base.mark_bar(color=charts.SKY, height=15).encode(
+            y=y, x=alt.X("value:Q", title="accuracy", scale=scale, axis=axis), x2=alt.datum(0.6),
+            tooltip=["label:N", "value:Q", "se:Q", "n:Q"],
+        )  # fmt: skip
+        errors = base.transform_calculate(
+            lo="datum.value-2*datum.se", hi="datum.value+2*datum.se"
+        ).mark_rule(color=charts.INK).encode(y=y, x=alt.X("lo:Q", scale=scale), x2="hi:Q")  # fmt: skip
+        published = base.transform_filter("isValid(datum.published)").mark_point(
+            shape="diamond", size=90, filled=True, opacity=1, color=charts.VERMILLION
+        ).encode(y=y, x=alt.X("published:Q", scale=scale), tooltip=["where:N", "published:Q"])  # fmt: skip
+        return alt.layer(bars, errors, published).properties(
+            width=210, height=alt.Step(24), title=alt.TitleParams(name, fontSize=13)
+        )  # fmt: skip
+
+    panels = alt.concat(*(panel(name) for name in order), columns=2)
     above = data.filter(pl.col("published") > pl.col("value") + 2 * pl.col("se"))
     told = "; ".join(
         f"{row['label']}: best {row['value']:.3f}, published {row['published']:.2f}"
