@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -554,3 +554,48 @@ def nodes_of(name: str) -> Iterator[tuple[int, int, tuple[int, ...], float]]:
     for symbol in sorted(known.rules, reverse=True):
         for place, side in enumerate(known.rules[symbol]):
             yield symbol, place, side, known.probability(symbol)
+
+
+# --- n-grams -----------------------------------------------------------------------------------------------------
+
+
+def window(place_N: NDArray[np.int64], n: int, lengths_N: NDArray[np.int64], width: int) -> NDArray[np.bool_]:
+    """Return (N, width): the positions from 0 of n-gram(i) around ``place_N``, clipped to each sentence (definition
+    25).
+
+    Raises SandglassError if a place lies outside its sentence.
+    """
+    if ((place_N < 0) | (place_N >= lengths_N)).any():
+        raise SandglassError("an n-gram window lies around a position outside its sentence")
+    at = np.arange(width)
+    left, right = place_N - -(-(n - 1) // 2), place_N + (n - 1) // 2
+    found: NDArray[np.bool_] = (at >= left[:, None]) & (at <= right[:, None]) & (at < lengths_N[:, None])
+    return found
+
+
+def total_variation(p: NDArray[np.floating[Any]], q: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
+    """Return half of the sum of absolute differences along the last axis."""
+    found: NDArray[np.float64] = np.abs(p - q).sum(-1) / 2
+    return found
+
+
+# --- what models are asked ---------------------------------------------------------------------------------------
+
+
+def examples(
+    rng: np.random.Generator, name: str, root: int, n: int, rate: float | None, level: int | None
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8]]:
+    """Return n sentences behind BOS (n, 1 + longest), padded to the longest that there can be: as they are, as they are
+    shown, and what became of each token (`mask`); without ``rate`` they are shown as they are, and 1 marks the ends of
+    spans of ``level`` (`ends`)."""
+    longest = extent(name, root)[1]
+    if rate is not None:
+        tokens, lengths = strings(rng, name, n, root)
+        shown, kind = mask(rng, tokens, rate)
+        words, seen = (padded(part, lengths, width=longest) for part in (tokens, shown))
+        return words, seen, padded(kind, lengths, NONE, NONE, longest)
+    assert level is not None
+    drawn = sample(rng, name, n, root)
+    words = padded(drawn.tokens, drawn.lengths, width=longest)
+    last = ends(drawn.boundary_levels, level).astype(np.uint8)
+    return words, words, padded(last, drawn.lengths, 0, 0, longest)

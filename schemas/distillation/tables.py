@@ -25,6 +25,7 @@ class Arms(Result):
     value: pl.Float64 = FIELD(**SHARE, nullable=True, description="mean accuracy on held-out strings")
     lo: pl.Float64 = FIELD(**SHARE, nullable=True, description="lower end of the interval")
     hi: pl.Float64 = FIELD(**SHARE, nullable=True, description="upper end of the interval")
+    loss: pl.Float64 = FIELD(ge=0, nullable=True, description="mean loss on held-out strings, nats")
     n: pl.Int32 = FIELD(ge=1, description="models")
 
     class Config:
@@ -44,6 +45,7 @@ class Models(Result):
     t90: pl.Int32 = FIELD(
         ge=1, nullable=True, description="first step with an accuracy of 0.9; null: not until its last"
     )
+    t80: pl.Int32 = FIELD(ge=1, nullable=True, description="first step with 80 % of its last accuracy")
     final: pl.Float64 = FIELD(**SHARE, nullable=True, description="accuracy after the last step")
     horizon: pl.Int32 = FIELD(ge=1, description="last step")
 
@@ -107,6 +109,7 @@ class Separation(Result):
 class Chosen(Result):
     """Which checkpoints of its teacher each student learned from, in turn."""
 
+    dataset: pl.String = FIELD(description="the answers that it learned from")
     arm: pl.String
     model: pl.Int32 = FIELD(ge=0, description="the student's number within the arm")
     teacher: pl.Int32 = FIELD(ge=0, description="the teacher's number")
@@ -120,7 +123,70 @@ class Chosen(Result):
     class Config:
         """One row per student and checkpoint."""
 
-        unique = ["arm", "model", "order"]
+        unique = ["dataset", "arm", "model", "order"]
+
+
+class Phases(Result):
+    """A-PHASE: where the loss of a teacher stands, falls and flattens."""
+
+    run: pl.String
+    arm: pl.String = FIELD(description="label: the teacher itself")
+    model: pl.Int32 = FIELD(ge=0, description="number of the teacher")
+    plateau_loss: pl.Float64 = FIELD(ge=0, description="largest loss after 2 % of the steps, nats")
+    final_loss: pl.Float64 = FIELD(ge=0, description="loss after the last step, nats")
+    p2_start: pl.Int32 = FIELD(ge=0, nullable=True, description="first step with 5 % of the fall behind it")
+    c1: pl.Int32 = FIELD(ge=0, description="point at which half of the fall is nearest")
+    p2_end: pl.Int32 = FIELD(ge=0, nullable=True, description="first step with 85 % of the fall behind it")
+
+    class Config:
+        """One row per teacher."""
+
+        unique = ["run", "arm", "model"]
+
+
+class NgramSummary(Result):
+    """A-ROB and A-CLOSE: total variation between predictions with and without short windows, over sentences and
+    places."""
+
+    run: pl.String
+    arm: pl.String = FIELD(description="how the model is taught; label: the teacher itself")
+    model: pl.Int32 = FIELD(ge=0, description="number within the arm")
+    step: pl.Int32 = FIELD(ge=0, description="steps of its training")
+    measure: pl.String = FIELD(
+        isin=["robust", "close"], description="without the window, or with nothing but it"
+    )
+    ngram: pl.Int16 = FIELD(ge=2, description="tokens of the window")
+    mean: pl.Float64 = FIELD(**SHARE)
+    q25: pl.Float64 = FIELD(**SHARE, description="25 % quantile")
+    q50: pl.Float64 = FIELD(**SHARE, description="median")
+    q75: pl.Float64 = FIELD(**SHARE, description="75 % quantile")
+    q90: pl.Float64 = FIELD(**SHARE, description="90 % quantile")
+    n: pl.Int32 = FIELD(ge=1, description="sentences and places")
+
+    class Config:
+        """One row per model, step, measure and width."""
+
+        unique = ["run", "arm", "model", "step", "measure", "ngram"]
+
+
+class NtProbe(Result):
+    """A-NT: how well the symbol above a token can be read from a model's last states."""
+
+    run: pl.String
+    arm: pl.String = FIELD(description="how the model is taught; label: the teacher itself")
+    model: pl.Int32 = FIELD(ge=0, description="number within the arm")
+    step: pl.Int32 = FIELD(ge=0, description="steps of its training")
+    level: pl.Int16 = FIELD(ge=2, description="of the symbols, counted from the leaves")
+    acc_boundary: pl.Float64 = FIELD(**SHARE, description="accuracy at tokens that end a span of the level")
+    acc_all: pl.Float64 = FIELD(**SHARE, description="accuracy at all tokens")
+    majority: pl.Float64 = FIELD(**SHARE, description="share of the most frequent symbol")
+    n_train: pl.Int32 = FIELD(ge=1, description="sentences that the probe is trained on")
+    n_test: pl.Int32 = FIELD(ge=1, description="sentences that it is tested on")
+
+    class Config:
+        """One row per model, step and level."""
+
+        unique = ["run", "arm", "model", "step", "level"]
 
 
 class Attention(Result):
@@ -544,6 +610,9 @@ class Constructions(Result):
 
 
 SCHEMAS |= {
+    "phases": Phases,
+    "ngram_summary": NgramSummary,
+    "nt_probe": NtProbe,
     "grammar_rules": GrammarRules,
     "pcfg_length_stats": PcfgLengthStats,
     "pcfg_length_law": PcfgLengthLaw,

@@ -98,10 +98,10 @@ def test_windows_are_those_of_definition_25() -> None:
         (2, ([3, 4], [0], [6, 7])), (3, ([3, 4, 5], [0, 1], [6, 7])), (4, ([2, 3, 4, 5], [0, 1], [5, 6, 7])),
         (7, ([1, 2, 3, 4, 5, 6, 7], [0, 1, 2, 3], [4, 5, 6, 7])),
     ):  # fmt: skip
-        found = inside.window(place, n, lengths, 10)
+        found = pcfg.window(place, n, lengths, 10)
         assert [np.flatnonzero(row).tolist() for row in found] == list(wanted)
     with pytest.raises(SandglassError, match="outside its sentence"):
-        inside.window(np.array([8]), 3, np.array([8]), 10)
+        pcfg.window(np.array([8]), 3, np.array([8]), 10)
 
 
 @pytest.mark.parametrize("n", [2, 3, 7])

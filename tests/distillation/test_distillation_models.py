@@ -58,7 +58,7 @@ def test_networks_start_as_linear_layers_do_and_do_not_depend_on_their_number() 
 @pytest.mark.parametrize("average", [False, True])
 @pytest.mark.parametrize("last", [False, True])
 def test_transformers_against_plain_loops(average: bool, last: bool) -> None:
-    spec = transformer.Spec(2, 2, 3, 6, 8, 2, 2, 8 if average else 4, average, 0.02, last)
+    spec = transformer.Spec("gpt2", 2, 2, 3, 6, 8, 2, 2, 8 if average else 4, average, 0.02, last, 0.0)
     params = drawn(transformer, spec)
     ids = torch.randint(2, (2, 2, 3, 5))
     logits, recorded = transformer.forward(spec, params, EMPTY, ids, record=["blocks.1.attn.pattern"])
@@ -88,7 +88,7 @@ def test_transformers_against_plain_loops(average: bool, last: bool) -> None:
 
 
 def test_later_tokens_do_not_matter_and_bad_requests_are_refused() -> None:
-    spec = transformer.Spec(1, 2, 2, 6, 8, 2, 2, 4, False, 0.02, False)
+    spec = transformer.Spec("gpt2", 1, 2, 2, 6, 8, 2, 2, 4, False, 0.02, False, 0.0)
     params = drawn(transformer, spec, 1)
     ids = torch.randint(2, (1, 1, 4, 6))
     other = ids.clone()
@@ -102,8 +102,107 @@ def test_later_tokens_do_not_matter_and_bad_requests_are_refused() -> None:
 
 
 def test_transformers_start_as_gpt_2_does() -> None:
-    spec = transformer.Spec(1, 2, 2, 20, 64, 2, 8, 8, False, 0.02, True)
+    spec = transformer.Spec("gpt2", 1, 2, 2, 20, 64, 2, 8, 8, False, 0.02, True, 0.0)
     found = transformer.initial(spec, np.random.default_rng(0))
     assert found["blocks.0.mlp.W_in"].std() == pytest.approx(0.02, rel=0.05)
     assert found["blocks.0.mlp.W_out"].std() == pytest.approx(0.01, rel=0.05)
     assert (found["ln.w"] == 1).all() and (found["blocks.1.attn.b_QKV"] == 0).all()
+
+
+BERT = transformer.Spec("bert", 2, 8, 8, 6, 8, 2, 2, 4, False, 0.02, False, 0.0)
+
+
+def test_bert_against_plain_loops() -> None:
+    """Attention to all visible tokens, normalised sums, exact GELU, outputs tied to the embedding."""
+    params = drawn(transformer, BERT)
+    ids = torch.randint(8, (2, 2, 3, 5))
+    visible = torch.rand(2, 2, 3, 5) < 0.7
+    visible[..., 0] = True
+    names = ["last", "blocks.0.attn.pattern", "blocks.1.attn.pattern"]
+    logits, recorded = transformer.forward(BERT, params, EMPTY, ids, visible, record=names)
+    r, s, b = 1, 0, 2
+    own = {name: value[r, s] for name, value in params.items()}
+
+    def norm(x: torch.Tensor, name: str) -> torch.Tensor:
+        return F.layer_norm(x, (8,), own[f"{name}.w"], own[f"{name}.b"], eps=1e-12)
+
+    x = norm(own["embed.W"][ids[r, s, b]] + own["embed.P"][:5] + own["embed.W_type"][0], "embed.ln")
+    seen = visible[r, s, b]
+    for layer in range(2):
+        at = f"blocks.{layer}"
+        q, k, v = (x @ own[f"{at}.attn.W_QKV"] + own[f"{at}.attn.b_QKV"]).chunk(3, -1)
+        heads = []
+        for h, part in enumerate((slice(0, 4), slice(4, 8))):
+            weights = (q[:, part] @ k[seen][:, part].T / 2).softmax(-1)
+            heads.append(weights @ v[seen][:, part])
+            pattern = recorded[f"{at}.attn.pattern"][r, s, b, h]
+            torch.testing.assert_close(pattern[:, seen], weights, atol=1e-5, rtol=1e-5)
+            assert (pattern[:, ~seen] == 0).all()
+        mixed = torch.cat(heads, -1) @ own[f"{at}.attn.W_O"] + own[f"{at}.attn.b_O"]
+        x = norm(x + mixed, f"{at}.ln1")
+        inner = F.gelu(x @ own[f"{at}.mlp.W_in"] + own[f"{at}.mlp.b_in"])
+        x = norm(x + inner @ own[f"{at}.mlp.W_out"] + own[f"{at}.mlp.b_out"], f"{at}.ln2")
+    torch.testing.assert_close(recorded["last"][r, s, b], x, atol=1e-5, rtol=1e-5)
+    plain = norm(F.gelu(x @ own["head.W_in"] + own["head.b_in"]), "head.ln") @ own["embed.W"].T
+    torch.testing.assert_close(logits[r, s, b], plain + own["head.b_out"], atol=1e-5, rtol=1e-5)
+
+
+def test_logits_at_places_are_those_of_all_tokens() -> None:
+    for spec in (BERT, transformer.Spec("gpt2", 2, 8, 8, 6, 8, 2, 2, 4, False, 0.02, False, 0.0)):
+        params = drawn(transformer, spec)
+        ids = torch.randint(8, (2, 2, 3, 5))
+        whole = transformer.forward(spec, params, EMPTY, ids)[0].flatten(2, 3)
+        places = torch.tensor([[[4, 0, 13], [1, 1, 7]]]).expand(2, 2, 3)
+        found = transformer.forward(spec, params, EMPTY, ids, places=places)[0]
+        for s in range(2):
+            torch.testing.assert_close(found[:, s], whole[:, s, places[0, s]])
+
+
+def test_tokens_that_are_not_visible_do_not_matter() -> None:
+    for form in ("bert", "gpt2"):
+        spec = transformer.Spec(form, 1, 8, 8, 6, 8, 2, 2, 4, False, 0.02, False, 0.0)
+        params = drawn(transformer, spec, 1)
+        ids = torch.randint(8, (1, 1, 4, 6))
+        other = ids.clone()
+        other[..., 2] = (other[..., 2] + 1) % 8
+        visible = torch.ones(1, 1, 4, 6, dtype=torch.bool)
+        visible[..., 2] = False
+        first, second = (transformer.forward(spec, params, EMPTY, each, visible)[0] for each in (ids, other))
+        kept = [0, 1, 3, 4, 5]
+        torch.testing.assert_close(first[..., kept, :], second[..., kept, :])
+        if form == "gpt2":  # and what is visible still is not seen before its turn
+            other[..., 5] = (other[..., 5] + 1) % 8
+            third = transformer.forward(spec, params, EMPTY, other, visible)[0]
+            torch.testing.assert_close(first[..., [0, 1, 3, 4], :], third[..., [0, 1, 3, 4], :])
+
+
+def test_the_gradient_of_each_model_is_bounded_by_itself() -> None:
+    """As `torch.nn.utils.clip_grad_norm_` bounds that of one model; a small one stays as it is."""
+    limit = 0.5
+    spec = transformer.Spec("bert", 3, 8, 8, 6, 8, 2, 2, 4, False, 0.02, False, limit)
+    plain = transformer.Spec(**vars(spec) | {"clip": 0.0})
+    params = {name: value.requires_grad_() for name, value in drawn(transformer, spec).items()}
+    ids = torch.randint(8, (2, 3, 4, 6))
+    weight = torch.tensor([1e-4, 1.0, 30.0])
+
+    def gradients(of: transformer.Spec) -> list[torch.Tensor]:
+        logits = transformer.forward(of, params, EMPTY, ids)[0]
+        losses = logits.square().mean((2, 3, 4)) * weight
+        return list(torch.autograd.grad(losses.sum(), list(params.values())))
+
+    free, bounded = gradients(plain), gradients(spec)
+    norms = torch.stack([g.square().flatten(2).sum(-1) for g in free]).sum(0).sqrt()
+    assert (norms[:, 0] < limit).all() and (norms[:, 2] > limit).all()
+    for one, other in zip(free, bounded, strict=True):
+        scale = (limit / norms).clamp(max=1).view(2, 3, *[1] * (one.ndim - 2))
+        torch.testing.assert_close(other, one * scale)
+
+
+def test_bert_starts_as_published() -> None:
+    spec = transformer.Spec("bert", 1, 8, 8, 20, 64, 4, 8, 8, False, 0.02, False, 1.0)
+    found = transformer.initial(spec, np.random.default_rng(0))
+    for name in ("blocks.0.mlp.W_in", "blocks.3.mlp.W_out", "blocks.1.attn.W_O", "head.W_in"):
+        assert found[name].std() == pytest.approx(0.02, rel=0.05)
+    assert (found["head.ln.w"] == 1).all() and (found["head.b_out"] == 0).all()
+    count = sum(math.prod(shape) for shape in transformer.shapes(spec).values())
+    assert count == 8 * 64 + 20 * 64 + 64 + 2 * 64 + 4 * (12 * 64**2 + 13 * 64) + 64**2 + 3 * 64 + 8

@@ -1,4 +1,4 @@
-"""Trainings on parities: fresh strings, students side by side; schedules at their boundaries; answers of teachers."""
+"""Trainings: fresh strings and sentences, students side by side; schedules at their boundaries; answers of teachers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def at_step(schedule: list[labels.Interval], step: int) -> int:
 
 def test_a_student_in_turn_starts_with_the_first_checkpoint_and_keeps_the_last() -> None:
     """(N, T): s_i = i T_0 / N, i(t) = min(floor(t / T) + 1, N) of definition 22, also beyond N T."""
-    kept, arm = [25, 50, 75, 100], Arm(schedule="in_turn", each=5, tau=0)
+    kept, arm = [25, 50, 75, 100], Arm(schedule="in_turn", each=5, tau=0, spaced="kept")
     found = labels.intervals(arm, kept, [], 30)
     assert [at_step(found, t) for t in range(30)] == [25 * min(t // 5 + 1, 4) for t in range(30)]
     assert found[-1] == (100, 15, 30)
@@ -48,7 +48,7 @@ def test_named_checkpoints_then_the_last() -> None:
 @pytest.mark.parametrize(("count", "horizon"), [(4, 20), (4, 22), (3, 20), (8, 5)])
 def test_equal_split(count: int, horizon: int) -> None:
     kept = [(i + 1) * 10 for i in range(count)]
-    found = labels.intervals(Arm(schedule="equal_split", tau=0), kept, [], horizon)
+    found = labels.intervals(Arm(schedule="equal_split", tau=0, spaced="kept"), kept, [], horizon)
     expected = [10 * min(t * count // horizon + 1, count) for t in range(horizon)]
     assert [at_step(found, t) for t in range(horizon)] == expected
 
@@ -57,7 +57,9 @@ def test_equal_split(count: int, horizon: int) -> None:
 @pytest.mark.parametrize("horizon", [10, 100, 130])
 def test_a_share_of_the_teachers_steps_does_not_depend_on_the_horizon(kappa: float, horizon: int) -> None:
     kept, each = [25, 50, 75, 100], round(kappa * 25, 9)
-    found = labels.intervals(Arm(schedule="share_split", kappa=kappa, tau=0), kept, [], horizon)
+    found = labels.intervals(
+        Arm(schedule="share_split", kappa=kappa, tau=0, spaced="kept"), kept, [], horizon
+    )
     assert [at_step(found, t) for t in range(horizon)] == [
         25 * min(int(t / each) + 1, 4) for t in range(horizon)
     ]
@@ -108,12 +110,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("trained")
 
 
-def test_students_see_strings_of_their_own_and_none_twice(folder: Path) -> None:
-    job = _job(folder, "distillation-narrow")
+@pytest.mark.parametrize("member", ["distillation-narrow", "distillation-pupils-1", "distillation-gpt-2"])
+def test_students_of_a_number_read_the_same_and_no_input_comes_twice(folder: Path, member: str) -> None:
+    job = _job(folder, member, **({"side": 2} if member == "distillation-gpt-2" else {}))
     batches = [job.batch([0], step)["x"] for step in range(4)]
-    assert batches[0].shape == (1, 8, 8, 12)
+    side = batches[0].shape[1]
+    assert side == job.header.settings["side"] < len(job.header.settings["students"]) or side == 2
     assert all((batches[i] != batches[j]).any() for i in range(4) for j in range(i))
-    assert len({student.tobytes() for student in batches[0][0]}) == 8
+    assert len({own.tobytes() for own in batches[0][0]}) == side
     assert (job.batch([0], 2)["x"] == batches[2]).all()
 
 
@@ -132,30 +136,50 @@ def test_a_student_learns_what_it_would_alone(folder: Path) -> None:
         assert (many[name][:, 0] != many[name][:, 1]).any()
 
 
-def test_losses_are_cross_entropies_of_each_students_targets(folder: Path) -> None:
-    job = _job(folder, "distillation-narrow")
-    frame = _dataset(folder, "distillation-accelerated").filter(part="student").sort("row")
+@pytest.mark.parametrize(
+    ("member", "source"),
+    [
+        ("distillation-narrow", "distillation-accelerated"),
+        ("distillation-pupils-1", "distillation-lessons-1"),
+        ("distillation-endings-pupils-3", "distillation-endings-3-taught"),
+    ],
+)
+def test_losses_are_cross_entropies_of_each_students_targets(folder: Path, member: str, source: str) -> None:
+    job = _job(folder, member)
+    frame = _dataset(folder, source).filter(part="student").sort("row")
     params, step = job.unflatten(job.initial([0])), 3
     batch: dict[str, Any] = {name: torch.from_numpy(value) for name, value in job.batch([0], step).items()}
-    logits = job.model.forward(job.spec, params, torch.zeros(1, 1), batch["x"])[0]
-    total = 0.0
-    for row, own, labels_of in zip(frame.iter_rows(named=True), logits[0], batch["labels"][0], strict=True):
-        logp = own.double().log_softmax(-1)
+    own = torch.arange(frame.height) % job.header.settings["side"]
+    extra = {name: batch[name][:, own] for name in ("visible", "places") if name in batch}
+    logits = job.model.forward(job.spec, params, torch.zeros(1, 1), batch["x"][:, own], **extra)[0]
+    total, classes = 0.0, logits.shape[-1]
+    for row, place, mine in zip(frame.iter_rows(named=True), own.tolist(), logits[0], strict=True):
+        logp = mine.double().log_softmax(-1)
+        labels_of = batch["labels"][0, place]
+        asked, count = len(labels_of), row["asked"]
         if row["soft"] is not None:
-            told = torch.tensor(row["soft"], dtype=torch.float64).view(-1, 8, 2)[step]
+            told = torch.tensor(row["soft"], dtype=torch.float64).view(-1, count, classes)[step, :asked]
         else:
-            classes = labels_of if row["hard"] is None else torch.tensor(row["hard"]).view(-1, 8)[step].long()
-            told = torch.nn.functional.one_hot(classes, 2).double()
-        total += float(-(told * logp).sum(-1).mean())
-    found = job.objective.loss(lambda x: (logits, {}), batch | {"step": torch.tensor(step)})
-    assert float(found["loss"]) == pytest.approx(total, rel=1e-5)
+            hard = (
+                labels_of if row["hard"] is None else torch.tensor(row["hard"]).view(-1, count)[step, :asked]
+            )
+            told = torch.nn.functional.one_hot(hard.long(), classes).double()
+        losses = -(told * logp).sum(-1)
+        there = batch["weight"][0, place] > 0 if "weight" in batch else torch.ones(asked, dtype=torch.bool)
+        total += float(losses[there].mean())
+    found = job.objective.loss(lambda x, **_: (logits, {}), batch | {"step": torch.tensor(step)})
+    assert float(found["loss"].detach()) == pytest.approx(total, rel=1e-5)
 
 
-@pytest.mark.parametrize(
-    "member", ["distillation-accelerated", "distillation-candidates", "distillation-tokens-taught"]
-)
+TAUGHT = [
+    "distillation-accelerated", "distillation-candidates", "distillation-tokens-taught", "distillation-lessons-1",
+    "distillation-choices-1", "distillation-endings-2-taught",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("member", TAUGHT)
 def test_answers_are_those_of_the_scheduled_checkpoint(folder: Path, member: str) -> None:
-    """Each answer against the teacher's forward pass on that string alone, at the checkpoint of that step."""
+    """Each answer against the teacher's forward pass on that input alone, at the checkpoint of that step."""
     entry = load_study("distillation").members("datasets")[member]
     frame = _dataset(folder, member).filter(part="student").sort("row")
     arrays, header = _trained(folder, entry.teacher)
@@ -167,43 +191,90 @@ def test_answers_are_those_of_the_scheduled_checkpoint(folder: Path, member: str
         if row["schedule"] is None:
             continue
         assert row["schedule"][0]["start"] == 0 and row["schedule"][-1]["end"] == entry.steps
+        own = row["row"] % entry.side
         for part in row["schedule"]:
             prefix = "" if part["checkpoint"] == header["entry"]["steps"] else f"step{part['checkpoint']}."
             spec = job.model.Spec(**header["spec"] | {"side": 1})
-            own = {
+            weights = {
                 name: torch.from_numpy(arrays[prefix + name][:, row["teacher"]].copy())[:, None]
                 for name in job.model.shapes(spec)
             }
             for step in {part["start"], part["end"] - 1}:
-                x = torch.from_numpy(job.batch([0], step)["x"][:, row["row"]])[:, None, :1]
-                logits = job.model.forward(spec, own, torch.zeros(1, 1), x)[0][0, 0, 0]
-                place = step * entry.batch
+                batch = {name: torch.from_numpy(array) for name, array in job.batch([0], step).items()}
+                x, place = batch["x"][:, own : own + 1], 0
+                extra: dict[str, Any] = {}
+                if "places" in batch:
+                    place = int(batch["weight"][0, own].sum()) - 1  # the last that is asked for
+                    string, at = divmod(int(batch["places"][0, own, place]), x.shape[-1])
+                    extra["places"] = torch.tensor([[[at]]])
+                    x = x[:, :, string : string + 1]
+                    if "visible" in batch:
+                        extra["visible"] = batch["visible"][:, own : own + 1, string : string + 1]
+                else:
+                    x = x[:, :, :1]
+                logits = job.model.forward(spec, weights, torch.zeros(1, 1), x, **extra)[0][0, 0, 0]
+                first, K = step * row["asked"] + place, logits.shape[-1]
                 if row["tau"] == 0:
-                    assert row["hard"][place] == int(logits.argmax())
+                    assert row["hard"][first] == int(logits.argmax())
                 else:
                     expected = (logits / row["tau"]).softmax(-1).numpy()
-                    np.testing.assert_allclose(row["soft"][2 * place : 2 * place + 2], expected, atol=1e-4)
+                    np.testing.assert_allclose(row["soft"][K * first : K * first + K], expected, atol=1e-4)
                 checked += 1
     assert checked > 2 * len(entry.arms)
 
 
-def test_checkpoints_are_chosen_by_accuracy(folder: Path) -> None:
-    entry = load_study("distillation").members("datasets")["distillation-candidates"]
+def _teachers(folder: Path, member: str) -> labels.Teachers:
+    entry = load_study("distillation").members("datasets")[member]
     arrays, header = _trained(folder, entry.teacher)
-    bits = parity.sample(np.random.default_rng(0), (50,), entry.d)
-    teachers = labels.Teachers(entry, arrays, header, bits, parity.labels(bits, entry.k, 1), SEED)
-    teachers._accuracies[0] = np.array([0.5, 0.54, 0.7, 0.8, 1.0])
+    columns = {"bits": parity.sample(np.random.default_rng(0), (50,), entry.d)}
+    columns["label"] = parity.labels(columns["bits"], entry.k, 1)  # type: ignore[assignment]
+    about = {"task": "parity", "d": entry.d, "k": entry.k, "depth": 1}
+    return labels.Teachers(entry, arrays, header, about, columns, SEED)
+
+
+def test_checkpoints_are_chosen_by_accuracy_and_loss(folder: Path) -> None:
+    teachers = _teachers(folder, "distillation-candidates")
+    teachers._curves[0] = (np.array([0.5, 0.54, 0.7, 0.8, 1.0]), np.array([9.0, 1.0, 0.55, 0.3, 0.1]))
     assert teachers.kept == [0, 10, 20, 30, 40]
     chosen = {
         "reaches": Checkpoint(rule="reaches", value=0.75),
         "never": Checkpoint(rule="reaches", value=1.1),
         "before": Checkpoint(rule="before", value=0.55, of=0.75, gap=2),
         "step": Checkpoint(rule="step", value=20),
+        "inflection": Checkpoint(rule="inflection"),  # (1 - 0.1) / 2 is behind it
     }
     found = {name: teachers.step(0, wanted) for name, wanted in chosen.items()}
-    assert found == {"reaches": 30, "never": 40, "before": 10, "step": 20}
+    assert found == {"reaches": 30, "never": 40, "before": 10, "step": 20, "inflection": 20}
+    assert teachers.spaced(0, "inflection") == [20, 40] and teachers.spaced(0, "kept") == [10, 20, 30, 40]
+    teachers._curves[0] = (np.zeros(5), np.array([9.0, 1.0, 0.9, 0.5, 0.1]))
+    assert teachers.spaced(0, "inflection") == [30, 40]  # the last one is always among them
     with pytest.raises(SandglassError, match="kept no weights after 15 steps"):
         teachers.step(0, Checkpoint(rule="step", value=15))
+
+
+def test_a_loss_that_does_not_fall_has_an_inflection_too() -> None:
+    steps = np.array([0, 10, 20, 30])
+    assert labels.inflection(steps, np.array([5.0, 1.0, 1.0, 1.0])) == 1
+    assert labels.inflection(steps, np.array([5.0, 1.0, 1.1, 1.2])) == 1
+
+
+def test_what_several_schedules_ask_of_a_checkpoint_is_answered_once(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Six arms that begin with the same checkpoint and end with the same one cost as much as their union."""
+    seen: list[tuple[int, int, int]] = []
+    plain = labels.Teachers.logits
+
+    def counted(self: labels.Teachers, number: int, step: int, inputs: Any) -> torch.Tensor:
+        seen.append((number, step, len(inputs.x)))
+        return plain(self, number, step, inputs)
+
+    monkeypatch.setattr(labels.Teachers, "logits", counted)
+    entry = load_study("distillation").members("datasets")["distillation-candidates"]
+    arrays, header = _trained(folder, entry.teacher)
+    labels.answer(entry, "x", SEED, arrays, header)
+    asked = [n for _, _, n in seen if n not in (entry.strings, entry.correlated)]
+    assert sum(asked) <= entry.side * 4 * entry.steps * entry.batch  # four different checkpoints at most
 
 
 def test_training_goes_on_where_it_was_interrupted(folder: Path, tmp_path: Path) -> None:
@@ -230,13 +301,15 @@ def test_a_run_that_does_not_fit_its_answers_is_refused(folder: Path) -> None:
 
 
 def test_paper_size_builds_and_takes_a_step(tmp_path: Path) -> None:
-    """The published widths: a teacher of 50,000 hidden units, and Transformers with 32 heads."""
+    """The published widths: a teacher of 50,000 hidden units, and Transformers with 32 heads, on whole sentences."""
     loaded = load_study("distillation", "paper")
-    for member in ("distillation-teacher", "distillation-attention", "distillation-tree-teacher"):
+    teachers = ("distillation-teacher", "distillation-attention", "distillation-tree-teacher")
+    for member in (*teachers, "distillation-bert", "distillation-gpt-4"):
         entry = loaded.members("runs")[member]
-        source = loaded.members("datasets")[entry.dataset].model_copy(update={"strings": 8})
+        source = loaded.members("datasets")[entry.dataset]
+        source = source.model_copy(update={"strings" if source.kind == "strings" else "sentences": 4})
         frame, _ = datasets.generate(source, entry.dataset, SEED)
-        few = {"side": 1, "steps": 1, "warmup": 0, "snapshots_every": 0, "log_every": 1}
+        few = {"side": 1, "steps": 1, "warmup": 0, "snapshots_every": 0, "log_every": 1, "batch": 2}
         path = tmp_path / member / "job.safetensors"
         ensemble.write_job(path, *runs.prepare(entry.model_copy(update=few), frame, SEED))
         job = core.TrainingJob(path)
@@ -244,3 +317,5 @@ def test_paper_size_builds_and_takes_a_step(tmp_path: Path) -> None:
         assert (state.diverged_at == -1).all() and torch.isfinite(state.flat).all()
         if member == "distillation-teacher":
             assert state.flat.shape[1] == 5_150_002  # 100 signs, 50,000 units, 2 classes
+        if member == "distillation-bert":
+            assert job.spec.t_max == 433 and job.spec.width == 256

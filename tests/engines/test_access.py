@@ -239,6 +239,8 @@ def _read_by(model: Replica) -> torch.Tensor:
         read = {"strings": ("w1", "w0"), "automaton": ("1-", "0-"), "stories": ("The light", "The lamp")}
         return model.encode(*read[model.config["entry"]["task"]])
     if model.config["study"] == "distillation":
+        if model.config["entry"]["language"] == "pcfg":
+            return model.encode("12_3", "3_11")
         length = getattr(model.spec, "t_max", model.spec.inputs)
         return model.encode("+" * length, "-" * length)
     if hasattr(model.spec, "side"):

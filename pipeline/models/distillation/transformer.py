@@ -1,9 +1,16 @@
-"""Causal Transformers of GPT-2's shape (Liu 2024, sections 4.2.7.2 and 4.2.9), S of them side by side in each replica.
+"""Transformers of GPT-2's and of BERT's form (Liu 2024, sections 4.2.7.2, 4.2.8.4.1, 4.2.9), S side by side in each
+replica.
 
-Tokens and learned positions are embedded; blocks normalise before attention and before the MLP (4 times the width,
-GELU by tanh), a last normalisation follows, and logits are read without a bias, at the last position or at all. Weights
-start from N(0, s^2), those that end a block from N(0, s^2 / (2 layers)), biases from 0; GPT-2 has s = 0.02.
-Heads have ``head_width`` channels; their outputs are concatenated or, with ``average``, averaged.
+Both embed tokens and learned positions, and have MLPs of 4 times the width. Heads have ``head_width`` channels; their
+outputs are concatenated or, with ``average``, averaged. Weights start from N(0, s^2), biases from 0; s = 0.02 in both
+publications.
+
+GPT-2: attention looks back, blocks normalise before attention and before the MLP (GELU by tanh), a last normalisation
+follows, and logits are read without a bias. Weights that end a block start from N(0, s^2 / (2 layers)).
+
+BERT: attention looks everywhere, a constant type vector is embedded as well, and embeddings and each sum are
+normalised (exact GELU). Logits are read through a layer with GELU and a normalisation, by the embedding of tokens
+itself and a bias.
 
 Parameters, without the replica axis and behind an axis S (D = width, c = heads x head_width, V = inputs, O = outputs):
 
@@ -11,7 +18,8 @@ Parameters, without the replica axis and behind an axis S (D = width, c = heads 
 ``blocks.{l}.ln1.w, .b`` (D,) and ``ln2``
 ``blocks.{l}.attn.W_QKV`` (D, 3c), ``b_QKV`` (3c,), ``W_O`` (c, D), or (head_width, D) of averaged heads, ``b_O`` (D,)
 ``blocks.{l}.mlp.W_in`` (D, 4D), ``b_in``, ``W_out`` (4D, D), ``b_out``
-``ln.w, .b`` (D,) and ``head.W`` (D, O)
+GPT-2: ``ln.w, .b`` (D,) and ``head.W`` (D, O)
+BERT: ``embed.W_type`` (1, D), ``embed.ln.w, .b``, ``head.W_in`` (D, D), ``b_in``, ``head.ln.w, .b``, ``b_out`` (V,)
 
 ``forward`` can record ``blocks.{l}.attn.pattern`` (R, S, B, H, T, T).
 """
@@ -22,7 +30,7 @@ import math
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -33,16 +41,19 @@ from pipeline.errors import SandglassError
 from pipeline.store import checkpoints
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+    from jaxtyping import Bool, Float, Int
 
-LN_EPS = 1e-5
+GPT2, BERT = "gpt2", "bert"
+LN_EPS = {GPT2: 1e-5, BERT: 1e-12}
 
 
 @dataclass(frozen=True)
 class Spec:
     """The shape of a model. ``start``: standard deviation of its weights before training; ``last``: logits are those
-    behind the last token alone."""
+    behind the last token alone; ``clip``: bound on the norm of the gradient of each of the models side by side, which
+    would otherwise be clipped together, 0: none."""
 
+    form: str
     side: int
     inputs: int
     outputs: int
@@ -54,6 +65,7 @@ class Spec:
     average: bool
     start: float
     last: bool
+    clip: float
 
 
 Ensemble = checkpoints.Ensemble[Spec]
@@ -71,7 +83,11 @@ def shapes(spec: Spec) -> dict[str, tuple[int, ...]]:
         found |= {f"{at}.attn.W_O": (mixed, D), f"{at}.attn.b_O": (D,)}
         found |= {f"{at}.mlp.W_in": (D, 4 * D), f"{at}.mlp.b_in": (4 * D,)}
         found |= {f"{at}.mlp.W_out": (4 * D, D), f"{at}.mlp.b_out": (D,)}
-    found |= {"ln.w": (D,), "ln.b": (D,), "head.W": (D, spec.outputs)}
+    if spec.form == BERT:
+        found |= {"embed.W_type": (1, D), "embed.ln.w": (D,), "embed.ln.b": (D,), "head.W_in": (D, D)}
+        found |= {"head.b_in": (D,), "head.ln.w": (D,), "head.ln.b": (D,), "head.b_out": (spec.inputs,)}
+    else:
+        found |= {"ln.w": (D,), "ln.b": (D,), "head.W": (D, spec.outputs)}
     return {name: (spec.side, *shape) for name, shape in found.items()}
 
 
@@ -86,7 +102,7 @@ def _one(spec: Spec, rng: np.random.Generator) -> dict[str, np.ndarray]:
     for name, (_, *shape) in shapes(spec).items():
         kind = name.rsplit(".", 1)[1]
         if kind.startswith("W") or kind == "P":
-            ends = kind in ("W_O", "W_out")
+            ends = kind in ("W_O", "W_out") and spec.form == GPT2
             found[name] = rng.normal(0.0, spec.start / (math.sqrt(2 * spec.layers) if ends else 1), shape)
         else:
             found[name] = np.full(shape, float(kind == "w"))
@@ -98,37 +114,52 @@ def forward(
     params: dict[str, Tensor],
     table: Tensor,
     ids: Int[Tensor, "R S B T"],
+    visible: Bool[Tensor, "R S B T"] | None = None,
+    places: Int[Tensor, "R S P"] | None = None,
     record: Collection[str] = (),
-) -> tuple[Float[Tensor, "R S B O"], dict[str, Tensor]]:
-    """Return logits behind the last token, or (R, S, B, T, O) behind all, and the recorded activations.
+) -> tuple[Float[Tensor, "R S P O"], dict[str, Tensor]]:
+    """Return logits and the recorded activations: logits behind all tokens, (R, S, B, T, O), behind the last one with
+    ``last``, (R, S, B, O), or at ``places``, which number the tokens of the batch from 0 to B T - 1.
 
-    An axis of 1 in ``ids`` in place of R or S gives all models the same input.
+    An axis of 1 in ``ids`` in place of R or S gives all models the same input; ``visible`` and ``places`` have the
+    axes of ``ids``. Tokens that are not visible are attended to by none, in GPT-2 by none but themselves; without
+    ``visible`` all are seen that the form lets see. ``record`` takes ``blocks.{l}.attn.pattern`` (R, S, B, H, T, T)
+    and ``last`` (R, S, B, T, D), what the last block leaves.
 
-    Raises SandglassError for a name in ``record`` that this model does not have, or an input longer than its positions.
+    Raises SandglassError for another name in ``record``, or an input longer than the model's positions.
     """
     known = [f"blocks.{layer}.attn.pattern" for layer in range(spec.layers)]
+    known += [] if spec.last else ["last"]
     if unknown := {*record} - {*known}:
         raise SandglassError(f"cannot record {sorted(unknown)}; this model has: {', '.join(known)}")
-    R, S = params["head.W"].shape[:2]
+    R, S = params["embed.W"].shape[:2]
     B, T = ids.shape[-2:]
     if spec.t_max < T:
         raise SandglassError(
             f"an input of {T} tokens is longer than the {spec.t_max} positions of this model"
         )
-    own = {name: value.flatten(0, 1) for name, value in params.items()}
+    own = {name: value.flatten(0, 1) for name, value in _clipped(spec, params).items()}
     N, D = R * S, spec.width
+    bert = spec.form == BERT
     flat = ids.expand(R, S, B, T).reshape(N, B * T)
     x = own["embed.W"].gather(1, flat[..., None].expand(-1, -1, D)).view(N, B, T, D)
     x = (x + own["embed.P"][:, None, :T]).reshape(N, B * T, D)
+    if bert:
+        x = _norm(spec, own, "embed.ln", x + own["embed.W_type"])
+    seen = None if visible is None else visible.expand(R, S, B, T).reshape(N * B, 1, 1, T)
+    if seen is not None and not bert:
+        back = torch.ones(T, T, dtype=torch.bool, device=x.device).tril()
+        seen = (seen & back) | torch.eye(T, dtype=torch.bool, device=x.device)
     recorded: dict[str, Tensor] = {}
     for layer in range(spec.layers):
         at = f"blocks.{layer}"
-        qkv = _affine(_norm(own, f"{at}.ln1", x), own, f"{at}.attn", "QKV")
+        qkv = _affine(x if bert else _norm(spec, own, f"{at}.ln1", x), own, f"{at}.attn", "QKV")
         q, k, v = (part.transpose(2, 3) for part in qkv.view(N, B, T, 3, spec.heads, -1).unbind(3))
         if f"{at}.attn.pattern" in record:
-            ahead = torch.ones(T, T, dtype=torch.bool, device=x.device).triu(1)
-            scores = q @ k.transpose(-1, -2) / math.sqrt(spec.head_width)
-            pattern = scores.masked_fill(ahead, -math.inf).softmax(-1)
+            allowed = torch.ones(T, T, dtype=torch.bool, device=x.device) if seen is None else seen
+            allowed = allowed if bert or seen is not None else allowed.tril()
+            scores = (q @ k.transpose(-1, -2) / math.sqrt(spec.head_width)).view(N * B, spec.heads, T, T)
+            pattern = scores.masked_fill(~allowed, -math.inf).softmax(-1)
             recorded[f"{at}.attn.pattern"] = pattern.view(R, S, B, spec.heads, T, T)
         ending = (
             spec.last and layer == spec.layers - 1
@@ -136,21 +167,58 @@ def forward(
         if ending:
             q, x = q[..., -1:, :], x.view(N, B, T, D)[:, :, -1]
         parts = [part.reshape(N * B, *part.shape[2:]) for part in (q, k, v)]
-        mixed = F.scaled_dot_product_attention(*parts, is_causal=not ending).view(q.shape)  # type: ignore[misc, arg-type]
+        causal = not bert and not ending and seen is None
+        mixed = F.scaled_dot_product_attention(*parts, attn_mask=seen, is_causal=causal).view(q.shape)  # type: ignore[misc, arg-type]
         mixed = mixed.mean(2) if spec.average else mixed.transpose(2, 3)
         x = x + _affine(mixed.reshape(N, x.shape[1], -1), own, f"{at}.attn", "O")
-        inner = F.gelu(_affine(_norm(own, f"{at}.ln2", x), own, f"{at}.mlp", "in"), approximate="tanh")
-        x = x + _affine(inner, own, f"{at}.mlp", "out")
-    logits = _norm(own, "ln", x) @ own["head.W"]
-    return logits.view(R, S, B, *([] if spec.last else [T]), spec.outputs), recorded
+        if bert:
+            x = _norm(spec, own, f"{at}.ln1", x)
+        inner = _affine(x if bert else _norm(spec, own, f"{at}.ln2", x), own, f"{at}.mlp", "in")
+        x = x + _affine(F.gelu(inner, approximate="none" if bert else "tanh"), own, f"{at}.mlp", "out")
+        if bert:
+            x = _norm(spec, own, f"{at}.ln2", x)
+    if "last" in record:
+        recorded["last"] = x.view(R, S, B, T, D)
+    if places is not None:
+        chosen = places.expand(R, S, -1).reshape(N, -1, 1)
+        x = x.gather(1, chosen.expand(-1, -1, D))
+    if bert:
+        x = _norm(spec, own, "head.ln", F.gelu(_affine(x, own, "head", "in")))
+        logits = torch.baddbmm(own["head.b_out"][:, None], x, own["embed.W"].transpose(1, 2))
+    else:
+        logits = _norm(spec, own, "ln", x) @ own["head.W"]
+    each = [-1] if places is not None else [B] if spec.last else [B, T]
+    return logits.view(R, S, *each, spec.outputs), recorded
+
+
+class _Clip(torch.autograd.Function):
+    """Hands weights on as they are, and bounds the norm of the gradient of each model (R, S) over all of them."""
+
+    @staticmethod
+    def forward(ctx: Any, limit: float, *weights: Tensor) -> tuple[Tensor, ...]:
+        ctx.limit = limit
+        return tuple(weight.view_as(weight) for weight in weights)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Any, ...]:
+        squares = torch.stack([gradient.square().flatten(2).sum(-1) for gradient in gradients])
+        scale_RxS = ctx.limit / squares.sum(0).sqrt().clamp(min=ctx.limit)
+        return None, *(g * scale_RxS.view(*scale_RxS.shape, *[1] * (g.ndim - 2)) for g in gradients)
+
+
+def _clipped(spec: Spec, params: dict[str, Tensor]) -> dict[str, Tensor]:
+    if not spec.clip or not torch.is_grad_enabled():
+        return params
+    names = list(shapes(spec))
+    return dict(zip(names, _Clip.apply(spec.clip, *(params[name] for name in names)), strict=True))
 
 
 def _affine(x: Tensor, params: dict[str, Tensor], module: str, which: str) -> Tensor:
     return torch.baddbmm(params[f"{module}.b_{which}"][:, None], x, params[f"{module}.W_{which}"])
 
 
-def _norm(params: dict[str, Tensor], name: str, x: Tensor) -> Tensor:
-    plain = F.layer_norm(x, x.shape[-1:], eps=LN_EPS)
+def _norm(spec: Spec, params: dict[str, Tensor], name: str, x: Tensor) -> Tensor:
+    plain = F.layer_norm(x, x.shape[-1:], eps=LN_EPS[spec.form])
     return torch.addcmul(params[f"{name}.b"][:, None], plain, params[f"{name}.w"][:, None])
 
 

@@ -280,20 +280,6 @@ def enumerated(
     return slopes, totals
 
 
-def window(place_N: NDArray[np.int64], n: int, lengths_N: NDArray[np.int64], width: int) -> NDArray[np.bool_]:
-    """Return (N, width): the positions from 0 of n-gram(i) around ``place_N``, clipped to each sentence (definition
-    25).
-
-    Raises SandglassError if a place lies outside its sentence.
-    """
-    if ((place_N < 0) | (place_N >= lengths_N)).any():
-        raise SandglassError("an n-gram window lies around a position outside its sentence")
-    at = np.arange(width)
-    left, right = place_N - -(-(n - 1) // 2), place_N + (n - 1) // 2
-    found: NDArray[np.bool_] = (at >= left[:, None]) & (at <= right[:, None]) & (at < lengths_N[:, None])
-    return found
-
-
 def distances(
     name: str, root: int, tokens_NxT: NDArray[np.uint8], lengths_N: NDArray[np.int64], place_N: NDArray[np.int64],
     widths: Sequence[int], rate: float, hide_masked: bool = False,
@@ -313,16 +299,10 @@ def distances(
         return found
 
     whole = said(alone)
-    near = [window(place_N, n, lengths_N, T) for n in widths]
-    robust = [total_variation(whole, said(each)) for each in near]
-    close = [total_variation(whole, said(~each | alone)) for each in near]
+    near = [pcfg.window(place_N, n, lengths_N, T) for n in widths]
+    robust = [pcfg.total_variation(whole, said(each)) for each in near]
+    close = [pcfg.total_variation(whole, said(~each | alone)) for each in near]
     return np.array(robust), np.array(close)
-
-
-def total_variation(p: Array, q: Array) -> Array:
-    """Return half of the sum of absolute differences along the last axis."""
-    found: Array = np.abs(p - q).sum(-1) / 2
-    return found
 
 
 def plateau(marginals_A: Sequence[float] | Array) -> tuple[float, float]:

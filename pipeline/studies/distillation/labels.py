@@ -1,7 +1,8 @@
-"""What a teacher's checkpoints answer to the strings that its students will read (Liu 2024, sections 4.2.1, 4.2.8.1).
+"""What a teacher's checkpoints answer to the inputs that its students will read (Liu 2024, sections 4.2.1, 4.2.8.1).
 
-A student's strings are a pure function of its stream and step, so they are drawn here as its training draws them, and
-answered in large batches: once for each checkpoint of its schedule, not once for each step.
+A student's inputs are a pure function of its stream and step, so they are drawn here as its training draws them, and
+answered in large batches: once for each checkpoint of a schedule, not once for each step, and once for all students of
+one number, whose inputs are the same.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import torch
 
 from pipeline.errors import SandglassError
 from pipeline.kit.streams import one_thread, stream
-from pipeline.languages import parity
 from pipeline.training.objectives import distillation as objective
 from schemas.distillation.datasets import SCHEMA, complete, held
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pipeline.studies.distillation.params import Answers, Arm, Checkpoint
+    from pipeline.studies.distillation.params import Arm, Checkpoint, TaughtSentences, TaughtStrings
 
 __all__ = ["SCHEMA", "answer"]
 
-BLOCK = 1024  # steps that are answered at once
+INPUTS = 2**18  # numbers of inputs that are answered at once
 NUMBERS = 2**25  # hidden values that are held at once
 
 PARTS = ("checkpoint", "start", "end")
@@ -38,19 +38,29 @@ Interval = tuple[
 
 
 def answer(
-    entry: Answers, key: str, seed: int, arrays: dict[str, NDArray[Any]], header: dict[str, Any]
-) -> tuple[pl.DataFrame, dict[str, str]]:
-    """Return the held-out strings, and a row of answers for each student; no metadata.
+    entry: TaughtStrings | TaughtSentences, key: str, seed: int, arrays: dict[str, NDArray[Any]],
+    header: dict[str, Any],
+) -> tuple[pl.DataFrame, dict[str, str]]:  # fmt: skip
+    """Return held-out strings or sentences, and a row of answers for each student; no metadata.
 
     Raises SandglassError if the teacher has no models, kept no weights on its way, or has another task.
     """
-    bits = parity.sample(stream(seed, entry.study, "held-out", entry.d), (entry.strings,), entry.d)
-    labels = parity.labels(bits, entry.k, entry.depth)
-    frames = [held(bits, labels, entry.k, entry.depth)]
+    language: Any = importlib.import_module(f"pipeline.languages.{entry.language}")
+    if entry.kind == "taught_strings":
+        bits = language.sample(stream(seed, entry.study, "held-out", entry.d), (entry.strings,), entry.d)
+        about: dict[str, Any] = {"task": "parity", "d": entry.d, "k": entry.k, "depth": entry.depth}
+        columns = {"bits": bits, "label": language.labels(bits, entry.k, entry.depth)}
+    else:
+        rng = stream(seed, entry.study, "held-out", entry.grammar, entry.root, entry.task)
+        names = ("task", "grammar", "root", "rate", "hide_masked", "level")
+        about = {name: getattr(entry, name) for name in names}
+        parts = language.examples(rng, entry.grammar, entry.root, entry.sentences, entry.rate, entry.level)
+        columns = dict(zip(("tokens", "shown", "kind"), parts, strict=True))
+    frames = [held(about, **columns)]
     if entry.replicas:
         with one_thread():
-            teachers = Teachers(entry, arrays, header, bits, labels, seed)
-            rows = list(_students(entry, seed, teachers))
+            teachers = Teachers(entry, arrays, header, about, columns, seed)
+            rows = [about | row for row in _students(entry, seed, teachers)]
         frames.append(complete(pl.DataFrame(rows, schema_overrides=_WIDE, infer_schema_length=None)))
     return pl.concat(frames), {}
 
@@ -62,16 +72,29 @@ class Teachers:
     """The models of a teacher's run, by number, after each of its kept steps."""
 
     def __init__(
-        self, entry: Answers, arrays: dict[str, NDArray[Any]], header: dict[str, Any],
-        bits: NDArray[np.uint8], labels: NDArray[np.int64], seed: int,
+        self, entry: TaughtStrings | TaughtSentences, arrays: dict[str, NDArray[Any]], header: dict[str, Any],
+        about: dict[str, Any], columns: dict[str, NDArray[Any]], seed: int,
     ) -> None:  # fmt: skip
         if "spec" not in header:
             raise SandglassError(
                 f"teacher {entry.teacher} has no models at this scale, and its students have {entry.replicas}"
             )
-        if header["spec"]["inputs"] != entry.d and header["entry"]["model"] == "distillation/mlp":
+        mlp = header["entry"]["model"] == "distillation/mlp"
+        self.language: Any = importlib.import_module(f"pipeline.languages.{entry.language}")
+        self.settings = about | {
+            "side": entry.side,
+            "batch": entry.batch,
+            "reads": "signs" if mlp else "ids",
+        }
+        if "bits" in columns:
+            self.held = objective.Inputs(objective.encoded(columns["bits"], self.settings), columns["label"])
+        else:
+            self.held = objective.asked(self.settings, *columns.values())
+        reads = header["spec"]["inputs" if mlp else "t_max"]
+        if reads != self.held.x.shape[1]:
             raise SandglassError(
-                f"teacher {entry.teacher} reads {header['spec']['inputs']} signs, its students read {entry.d}"
+                f"teacher {entry.teacher} reads {reads} {'signs' if mlp else 'tokens'}, its students read "
+                f"{self.held.x.shape[1]}"
             )
         self.module = importlib.import_module("pipeline.models." + header["entry"]["model"].replace("/", "."))
         self.spec = self.module.Spec(**header["spec"] | {"side": 1})
@@ -85,51 +108,56 @@ class Teachers:
             for step in self.kept
         }
         self.number = len(header["lr"]) * self.side
-        self.entry, self.bits, self.labels = entry, bits, labels
-        self.settings = {
-            "d": entry.d,
-            "batch": entry.batch,
-            "reads": "signs" if header["entry"]["model"] == "distillation/mlp" else "ids",
-        }
-        rng = stream(seed, entry.study, "correlations", entry.d)
-        self.sample = parity.sample(rng, (entry.correlated,), entry.d)
-        self._accuracies: dict[int, NDArray[np.float64]] = {}
+        self.entry, self.seed = entry, seed
+        self.wide = self.spec.width * (1 if mlp else 8)  # hidden values for each number that is read
+        self._curves: dict[int, tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
         self._separations: dict[int, NDArray[np.float64]] = {}
 
-    def logits(self, number: int, step: int, bits: NDArray[np.uint8]) -> torch.Tensor:
-        """Return logits (n, K) of a model after a kept step, on strings (n, d)."""
+    def logits(self, number: int, step: int, inputs: objective.Inputs) -> torch.Tensor:
+        """Return the logits (n, K) of a model after a kept step for all that is asked of the inputs, in order."""
         replica, own = divmod(number, self.side)
         params = {
             name: torch.from_numpy(np.ascontiguousarray(array[replica : replica + 1, own : own + 1]))
             for name, array in self.weights[step].items()
         }
-        size = max(
-            1, NUMBERS // (self.spec.width * (1 if self.settings["reads"] == "signs" else 8 * self.entry.d))
-        )
+        each = self.wide if inputs.x.dtype == np.float32 else self.wide * inputs.x.shape[1]
+        size = max(1, NUMBERS // each)
         found = []
-        for start in range(0, len(bits), size):
-            x = torch.from_numpy(objective.encoded(bits[start : start + size], self.settings))
-            found.append(self.module.forward(self.spec, params, torch.zeros(1, 1), x[None, None])[0][0, 0])
+        for start in range(0, len(inputs.x), size):
+            part = {name: array[start : start + size] for name, array in inputs.arrays().items()}
+            extra = {}
+            if "chosen" in part:
+                extra["places"] = torch.from_numpy(np.flatnonzero(part["chosen"]))[None, None]
+            if "visible" in part:
+                extra["visible"] = torch.from_numpy(part["visible"])[None, None]
+            x = torch.from_numpy(part["x"])[None, None]
+            found.append(self.module.forward(self.spec, params, torch.zeros(1, 1), x, **extra)[0][0, 0])
         return torch.cat(found)
 
-    def accuracies(self, number: int) -> NDArray[np.float64]:
-        """Return the accuracy on the held-out strings after each kept step."""
-        if number not in self._accuracies:
-            said = [self.logits(number, step, self.bits).argmax(-1).numpy() for step in self.kept]
-            self._accuracies[number] = np.array([(own == self.labels).mean() for own in said])
-        return self._accuracies[number]
+    def curves(self, number: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the accuracy and the loss on the held-out inputs after each kept step."""
+        if number not in self._curves:
+            labels = self.held.labels if self.held.chosen is None else self.held.labels[self.held.chosen]
+            wanted = torch.from_numpy(labels.astype(np.int64))
+            said = [self.logits(number, step, self.held) for step in self.kept]
+            self._curves[number] = (
+                np.array([float((own.argmax(-1) == wanted).double().mean()) for own in said]),
+                np.array([float(torch.nn.functional.cross_entropy(own, wanted)) for own in said]),
+            )
+        return self._curves[number]
 
     def separations(self, number: int) -> NDArray[np.float64]:
         """Return SEP_1 of the first class after each kept step (section 4.2.2.1)."""
         if number not in self._separations:
-            p = [
-                self.logits(number, step, self.sample).softmax(-1)[:, 0].double().numpy()
-                for step in self.kept
-            ]
-            places: list[tuple[int, ...]] = [(place,) for place in range(self.entry.d)]
-            found = parity.correlations(np.stack(p), self.sample, places)
-            inside = parity.need(self.entry.k, self.entry.depth)
-            self._separations[number] = parity.separation(found[:, :inside], found[:, inside:])
+            assert self.entry.kind == "taught_strings"
+            d, count = self.entry.d, self.entry.correlated
+            sample = self.language.sample(stream(self.seed, self.entry.study, "correlations", d), (count,), d)
+            read = objective.Inputs(objective.encoded(sample, self.settings), np.zeros(count))
+            p = [self.logits(number, step, read).softmax(-1)[:, 0].double().numpy() for step in self.kept]
+            places: list[tuple[int, ...]] = [(place,) for place in range(d)]
+            found = self.language.correlations(np.stack(p), sample, places)
+            inside = self.language.need(self.entry.k, self.entry.depth)
+            self._separations[number] = self.language.separation(found[:, :inside], found[:, inside:])
         return self._separations[number]
 
     def step(self, number: int, wanted: Checkpoint) -> int:
@@ -137,6 +165,9 @@ class Teachers:
         if wanted.rule in ("correlation", "between"):
             found = self.separations(number)
             return self.kept[int(np.argmax(found)) if wanted.rule == "correlation" else between(found)]
+        accuracy, loss = self.curves(number)
+        if wanted.rule == "inflection":
+            return self.kept[inflection(np.array(self.kept), loss)]
         assert wanted.value is not None
         if wanted.rule == "step":
             if wanted.value not in self.kept:
@@ -144,13 +175,33 @@ class Teachers:
                     f"teacher {self.entry.teacher} kept no weights after {wanted.value:g} steps"
                 )
             return int(wanted.value)
-        accuracy = self.accuracies(number)
         if wanted.rule == "reaches":
             return self.kept[first(accuracy >= wanted.value)]
         assert wanted.of is not None and wanted.gap is not None
         place = first(accuracy >= wanted.of)
         early = [i for i in range(max(0, place - wanted.gap) + 1) if accuracy[i] < wanted.value]
         return self.kept[early[-1] if early else 0]
+
+    def spaced(self, number: int, wanted: str | None) -> list[int]:
+        """Return the kept steps that a schedule goes through, without the untrained one: all, or multiples of that of
+        the inflection, and the last."""
+        kept = [step for step in self.kept if step > 0]
+        if wanted != "inflection":
+            return kept
+        unit = max(kept[0], self.kept[inflection(np.array(self.kept), self.curves(number)[1])])
+        return [step for step in kept if step % unit == 0 or step == kept[-1]]
+
+
+def inflection(steps: NDArray[np.int64], loss: NDArray[np.float64]) -> int:
+    """Return the place of C_1: where half of the way from the plateau to the last loss is behind a model (A-PHASE).
+
+    The plateau is the largest loss after 2 % of the steps.
+    """
+    plateau = loss[steps >= steps[-1] / 50].max()
+    drop = (plateau - loss) / (plateau - loss[-1]) if plateau > loss[-1] else np.zeros(len(loss))
+    away = np.abs(drop - 0.5)
+    away[steps < steps[-1] / 50] = np.inf
+    return int(np.argmin(away))
 
 
 def first(reached: NDArray[np.bool_]) -> int:
@@ -181,9 +232,9 @@ def between(separation: NDArray[np.float64]) -> int:
 def intervals(arm: Arm, kept: list[int], chosen: list[int], steps: int) -> list[Interval]:
     """Return the checkpoints that a student of ``steps`` steps learns from, in turn, contiguous from 0 to its end.
 
-    ``kept`` are the teacher's kept steps without the untrained one, the last of them its end (definitions 21 and 22,
-    section 4.2.8.1.1): the i-th is used from the elapsed time at which the (i-1)-th would be reached, so that a
-    student is never taught by the untrained teacher.
+    ``kept`` are those of the teacher's kept steps that a schedule goes through, the last of them its end (definitions
+    21 and 22, section 4.2.8.1.1): the i-th is used from the elapsed time at which the (i-1)-th would be reached, so
+    that a student is never taught by the untrained teacher.
     """
     if arm.schedule == "one_shot":
         ends = [(kept[-1], steps)]
@@ -205,44 +256,92 @@ def intervals(arm: Arm, kept: list[int], chosen: list[int], steps: int) -> list[
     return found
 
 
-def _students(entry: Answers, seed: int, teachers: Teachers) -> Iterator[dict[str, Any]]:
+def _students(
+    entry: TaughtStrings | TaughtSentences, seed: int, teachers: Teachers
+) -> Iterator[dict[str, Any]]:
     """Yield a row for each student of each replica."""
-    kept = [step for step in teachers.kept if step > 0]
-    count = len(entry.arms) * entry.side
     for replica in range(entry.replicas):
-        plans: list[list[Interval]] = []
         rows: list[dict[str, Any]] = []
+        plans: list[list[Interval]] = []
         for name, arm in entry.arms.items():
             for own in range(entry.side):
                 number = (replica * entry.side + own) % teachers.number
-                labels = arm.schedule == "labels"
-                chosen = [] if labels else [teachers.step(number, wanted) for wanted in arm.checkpoints or []]
-                plans.append([] if labels else intervals(arm, kept, chosen, entry.steps))
+                plan = []
+                if arm.schedule != "labels":
+                    chosen = [teachers.step(number, wanted) for wanted in arm.checkpoints or []]
+                    plan = intervals(arm, teachers.spaced(number, arm.spaced), chosen, entry.steps)
+                plans.append(plan)
                 rows.append(
                     {
-                        "part": "student", "d": entry.d, "k": entry.k, "depth": entry.depth, "row": len(rows),
-                        "replica": replica, "student": f"{name}.{own}", "batch": entry.batch,
-                        "tau": None if labels else arm.tau, "teacher": None if labels else number,
-                        "schedule": None if labels else [dict(zip(PARTS, part, strict=True)) for part in plans[-1]],
-                        "hard": [], "soft": [],
+                        "part": "student", "row": len(rows), "replica": replica, "student": f"{name}.{own}",
+                        "batch": entry.batch, "tau": arm.tau, "teacher": number if plan else None,
+                        "schedule": [dict(zip(PARTS, part, strict=True)) for part in plan] or None,
                     }
                 )  # fmt: skip
-        for start in range(0, entry.steps, BLOCK):
-            block = range(start, min(start + BLOCK, entry.steps))
+        told: list[list[NDArray[Any]]] = [[] for _ in rows]  # by student, what is answered in each block
+        counts: list[list[NDArray[np.int64]]] = [[] for _ in range(entry.side)]  # of answers of each step
+        for steps in _blocks(entry.steps, entry.batch * teachers.held.x.shape[1]):
             path = (seed, entry.study, entry.stream, "replica", replica, "objective")
-            drawn = [objective.strings(stream(*path, step), teachers.settings, count) for step in block]
-            bits = np.stack(drawn, 1)  # (S, steps, B, d)
-            for row, plan, own_bits in zip(rows, plans, bits, strict=True):
-                for step, low, high in plan:
-                    inside = own_bits[max(low - start, 0) : max(high - start, 0)]
-                    if not len(inside):
-                        continue
-                    logits = teachers.logits(row["teacher"], step, inside.reshape(-1, entry.d))
-                    if row["tau"]:
-                        row["soft"].append((logits / row["tau"]).softmax(-1).numpy().ravel())
-                    else:
-                        row["hard"].append(logits.argmax(-1).numpy().astype(np.uint8))
-        for row in rows:
-            for name in ("hard", "soft"):
-                row[name] = np.concatenate(row[name]) if row[name] else None
-            yield row
+            drawn = [objective.draw(teachers.settings, stream(*path, step)) for step in steps]
+            for own in range(entry.side):
+                inputs = [at_step[own] for at_step in drawn]
+                counts[own].append(np.array([_count(each) for each in inputs]))
+                mine = range(own, len(rows), entry.side)
+                number = (replica * entry.side + own) % teachers.number
+                found = _answered(teachers, number, steps, inputs, counts[own][-1], [plans[p] for p in mine])
+                for place, logits in zip(mine, found, strict=True):
+                    told[place] += [_as_told(part, rows[place]["tau"]) for part in logits]
+        asked = [np.concatenate(each) for each in counts]
+        most = int(max(each.max() for each in asked))
+        for place, (row, answers) in enumerate(zip(rows, told, strict=True)):
+            flat = _padded(np.concatenate(answers), asked[place % entry.side], most) if answers else None
+            kinds = {"hard": None, "soft": flat} if row["tau"] else {"hard": flat, "soft": None}
+            yield row | {"asked": most} | kinds
+
+
+def _blocks(steps: int, each: int) -> Iterator[range]:
+    """Yield the steps that are answered at once, if ``each`` has so many numbers of inputs."""
+    size = max(1, INPUTS // each)
+    for start in range(0, steps, size):
+        yield range(start, min(start + size, steps))
+
+
+def _count(inputs: objective.Inputs) -> int:
+    return len(inputs.labels) if inputs.chosen is None else int(inputs.chosen.sum())
+
+
+def _answered(
+    teachers: Teachers, number: int, steps: range, inputs: list[objective.Inputs], counts: NDArray[np.int64],
+    plans: list[list[Interval]],
+) -> list[list[torch.Tensor]]:  # fmt: skip
+    """Return for each schedule the logits (n, K) of the parts of a block of steps, checkpoint by checkpoint.
+
+    What several schedules want of a checkpoint is computed once.
+    """
+    wanted: dict[int, NDArray[np.bool_]] = {}
+    parts: list[list[tuple[int, int, int]]] = []
+    for plan in plans:
+        inside = [(c, max(a - steps.start, 0), min(b, steps.stop) - steps.start) for c, a, b in plan]
+        parts.append([part for part in inside if part[1] < part[2]])
+        for checkpoint, start, end in parts[-1]:
+            wanted.setdefault(checkpoint, np.zeros(len(steps), bool))[start:end] = True
+    logits, before = {}, {}
+    for checkpoint, which in wanted.items():
+        some = objective.Inputs.joined([inputs[place] for place in np.flatnonzero(which)])
+        logits[checkpoint] = teachers.logits(number, checkpoint, some)
+        before[checkpoint] = np.concatenate([[0], np.cumsum(counts * which)])
+    return [[logits[c][before[c][start] : before[c][end]] for c, start, end in each] for each in parts]
+
+
+def _padded(flat: NDArray[Any], counts: NDArray[np.int64], most: int) -> NDArray[Any]:
+    """Return answers of all steps with ``most`` places for each step, flat; those behind the last are 0."""
+    found = np.zeros((len(counts), most, *flat.shape[1:]), flat.dtype)
+    found[np.arange(most) < counts[:, None]] = flat
+    return found.ravel()
+
+
+def _as_told(logits: torch.Tensor, tau: float) -> NDArray[Any]:
+    """Return most likely classes (n,) uint8 where ``tau`` is 0, else probabilities (n, K) float32."""
+    if tau:
+        return (logits / tau).softmax(-1).numpy()
+    return logits.argmax(-1).numpy().astype(np.uint8)

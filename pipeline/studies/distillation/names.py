@@ -11,6 +11,23 @@ CANDIDATES = "distillation-candidates"
 TREE_TEACHER, TREE_STUDENTS = "distillation-tree-teacher", "distillation-tree-students"
 ATTENTION, ATTENDING = "distillation-attention", "distillation-attending"
 TAUGHT, TOKENS_TAUGHT = "distillation-tree-taught", "distillation-tokens-taught"
+SOLO, ALONE_STRINGS = "distillation-solo", "distillation-alone-strings"  # students of one checkpoint alone
+BERT, PLATEAU, SENTENCES = "distillation-bert", "distillation-plateau", "distillation-sentences"
+PUPILS = tuple(f"distillation-pupils-{place}" for place in range(1, 5))  # by horizon
+WIDER = tuple(f"distillation-wider-{place}" for place in range(1, 5))
+CHOOSERS = tuple(f"distillation-choosers-{place}" for place in range(1, 5))  # by steps with a checkpoint
+CHOICES = tuple(f"distillation-choices-{place}" for place in range(1, 5))
+LONERS, ALONE = ("distillation-loners-1",), "distillation-alone"
+OTHER_TEACHERS = tuple(f"distillation-bert-{name}" for name in ("rate15", "rate45", "cfg3i", "cfg3h"))
+OTHER_PUPILS = tuple(f"distillation-pupils-{name}" for name in ("rate15", "rate45", "cfg3i", "cfg3h"))
+GPT = tuple(f"distillation-gpt-{level}" for level in (2, 3, 4))
+ENDINGS = tuple(f"distillation-endings-{level}" for level in (2, 3, 4))
+ENDINGS_PUPILS = tuple(f"distillation-endings-pupils-{level}" for level in (2, 3, 4))
+HEADS = {
+    f"distillation-{group}-{place}": (group, place)
+    for group, count in (("heads", 4), ("hidden", 3), ("averaged", 3))
+    for place in range(1, count + 1)
+}
 SINGLES, PAIRS = ("low", "mid", "high"), ("lowmid", "lowhigh", "midhigh")  # arms of hierarchical parity
 # Theory checks of sparse parity.
 DEFINITIONS = "distillation-definitions"
@@ -41,9 +58,36 @@ ARMS = {
     "midhigh": "at 0.45, at 0.75, then last",
     "peak": "at the largest correlation, then last",
     "between": "between the peaks, then last",
+    "half": "progressive, double speed",
+    "even": "progressive, equal split",
+    "halfwarm": "same, temperature 1",
 }
 
 # Parameters that lack one of these are refused at the start.
-RUNS = (TEACHER, NARROW, WIDE, *CHECKED, *SWEEP, *WARMER, TREE_TEACHER, TREE_STUDENTS, ATTENTION, ATTENDING)
-DATASETS = ("distillation-parity", CANDIDATES, TAUGHT, TOKENS_TAUGHT)
+_PARITIES = (
+    TEACHER,
+    NARROW,
+    WIDE,
+    *CHECKED,
+    *SWEEP,
+    *WARMER,
+    TREE_TEACHER,
+    TREE_STUDENTS,
+    ATTENTION,
+    ATTENDING,
+    SOLO,
+)
+_MASKED = (BERT, PLATEAU, *PUPILS, *WIDER, *CHOOSERS, *LONERS, *OTHER_TEACHERS, *OTHER_PUPILS)
+RUNS = (*_PARITIES, *HEADS, *_MASKED, *GPT, *ENDINGS_PUPILS)
+DATASETS = (
+    "distillation-parity",
+    CANDIDATES,
+    ALONE_STRINGS,
+    TAUGHT,
+    TOKENS_TAUGHT,
+    SENTENCES,
+    *CHOICES,
+    ALONE,
+    *ENDINGS,
+)
 THEORY = (*SPARSE_PARITY, LENGTHS, ORACLE, SELECTION)

@@ -20,13 +20,20 @@ from pipeline.params import (
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9]*$")]
 
 
-class HeldOut(DatasetEntry):
+Symbol = Annotated[int, Field(ge=7, le=22, description="root of a grammar")]
+Length = Annotated[int, Field(ge=2, le=1000, description="signs of a string")]
+Signs = Annotated[int, Field(ge=1, le=32, description="signs of a parity")]
+Depth = Annotated[int, Field(ge=1, le=5, description="parities on the way to a class")]
+
+
+class Strings(DatasetEntry):
     """Held-out strings of a parity task."""
 
-    d: Annotated[int, Field(ge=2, le=1000, description="signs of a string")]
-    k: Annotated[int, Field(ge=1, le=32, description="signs of a parity")]
-    depth: Annotated[int, Field(ge=1, le=5, description="parities on the way to a class")]
-    strings: Positive
+    kind: Literal["strings"]
+    d: Length
+    k: Signs
+    depth: Depth
+    strings: Positive = Field(description="held-out strings")
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -35,14 +42,37 @@ class HeldOut(DatasetEntry):
         return self
 
 
+class Sentences(DatasetEntry):
+    """Held-out sentences of a grammar, and what is asked of them."""
+
+    kind: Literal["sentences"]
+    task: Literal["masked", "next"]
+    grammar: Literal["cfg3b", "cfg3i", "cfg3h", "cfg3g", "cfg3f", "cfg3b_pdcode"]
+    root: Symbol
+    rate: Probability | None = Field(None, description="share of tokens that are selected; masked")
+    hide_masked: bool | None = Field(None, description="no selected token is attended to; masked")
+    level: Annotated[int, Field(ge=1, le=6)] | None = Field(
+        None, description="of the spans whose last tokens are asked for; next"
+    )
+    sentences: Positive = Field(description="held-out sentences")
+
+    @model_validator(mode="after")
+    def _own_settings(self) -> Self:
+        own = {name for name in ("rate", "hide_masked", "level") if getattr(self, name) is not None}
+        needed = {"rate", "hide_masked"} if self.task == "masked" else {"level"}
+        if own != needed:
+            raise ValueError(f"task {self.task!r} needs {sorted(needed)}, has {sorted(own)}")
+        return self
+
+
 class Checkpoint(Strict):
     """Which of a teacher's kept weights a student learns from."""
 
-    rule: Literal["step", "reaches", "before", "correlation", "between"] = Field(
+    rule: Literal["step", "reaches", "before", "correlation", "between", "inflection"] = Field(
         description="step: after so many steps; reaches: the first with this accuracy; before: the last below this "
         "accuracy that lies ``gap`` kept ones before the first with accuracy ``of``; correlation: the largest "
         "separation of degree 1; between: the smallest separation of degree 1 among those that lie between its two "
-        "largest peaks"
+        "largest peaks; inflection: the one at which half of the fall of its loss is behind it"
     )
     value: Annotated[float, Field(ge=0)] | None = Field(None, description="a step, or an accuracy")
     of: Probability | None = Field(None, description="accuracy; rule before")
@@ -73,38 +103,59 @@ class Arm(Strict):
     kappa: Annotated[float, Field(gt=0, le=1)] | None = Field(
         None, description="share of the teacher's steps: share_split"
     )
+    spaced: Literal["kept", "inflection"] | None = Field(
+        None,
+        description="which checkpoints are gone through, all kept ones, or multiples of the step of the inflection: "
+        "in_turn, equal_split, share_split",
+    )
 
     @model_validator(mode="after")
     def _own_settings(self) -> Self:
-        needed = {"in_turn": {"each"}, "intervals": {"each", "checkpoints"}, "share_split": {"kappa"}}
+        needed = {
+            "in_turn": {"each", "spaced"}, "intervals": {"each", "checkpoints"}, "share_split": {"kappa", "spaced"},
+            "equal_split": {"spaced"},
+        }  # fmt: skip
         expected = needed.get(self.schedule, set()) | ({"tau"} if self.schedule != "labels" else set())
-        own = {name for name in ("tau", "each", "checkpoints", "kappa") if getattr(self, name) is not None}
+        own = {
+            name
+            for name in ("tau", "each", "checkpoints", "kappa", "spaced")
+            if getattr(self, name) is not None
+        }
         if own != expected:
             raise ValueError(f"schedule {self.schedule!r} needs {sorted(expected)}, has {sorted(own)}")
         return self
 
 
-class Answers(LabelsEntry):
-    """What a teacher's checkpoints answer to the strings that its students read."""
+class Taught(LabelsEntry):
+    """What a teacher's checkpoints answer to the inputs that its students read."""
 
-    d: Annotated[int, Field(ge=2, le=1000)]
-    k: Annotated[int, Field(ge=1, le=32)]
-    depth: Annotated[int, Field(ge=1, le=5)]
-    strings: Positive = Field(description="held-out strings")
     stream: Annotated[str, Field(description="that of the run which learns from it")]
     replicas: Annotated[int, Field(ge=0)]
     side: Positive = Field(description="students of each arm that train side by side in a replica")
     steps: Positive
     batch: Positive
-    correlated: Positive = Field(description="strings on which correlations are estimated")
     arms: dict[Name, Arm] = Field(min_length=1)
 
 
-Dataset = HeldOut | Answers
+class TaughtStrings(Strings, Taught):
+    """What a teacher answers to strings."""
+
+    kind: Literal["taught_strings"]  # type: ignore[assignment]
+    correlated: Positive = Field(description="strings on which correlations are estimated")
 
 
-class Parity(GridRunEntry):
-    """Models that learn a parity: teachers, from labels, or students, from the dataset that names their arms."""
+class TaughtSentences(Sentences, Taught):
+    """What a teacher answers to sentences."""
+
+    kind: Literal["taught_sentences"]  # type: ignore[assignment]
+
+
+Dataset = Annotated[Strings | TaughtStrings | Sentences | TaughtSentences, Field(discriminator="kind")]
+
+
+class Run(GridRunEntry):
+    """Models that learn parities or sentences: teachers, from labels, or students, from the dataset that names their
+    arms. ``clip`` bounds the gradient of each of the models side by side."""
 
     role: Literal["teacher", "student"]
     side: Positive = Field(
@@ -120,14 +171,15 @@ class Parity(GridRunEntry):
     start: Annotated[float, Field(gt=0)] | None = Field(
         None, description="standard deviation of a Transformer's weights before training"
     )
+    form: Literal["gpt2", "bert"] | None = Field(None, description="of a Transformer")
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        shape = (self.layers, self.heads, self.head_width, self.average, self.start)
+        shape = (self.layers, self.heads, self.head_width, self.average, self.start, self.form)
         mlp = self.model == "distillation/mlp"
         if mlp != all(value is None for value in shape) or (not mlp and None in shape):
             raise ValueError(
-                "a Transformer has layers, heads, head_width, average and start; an MLP has none of them"
+                "a Transformer has layers, heads, head_width, average, start and form; an MLP has none of them"
             )
         if self.warmup >= self.steps:
             raise ValueError(f"warmup {self.warmup} must be less than the steps, {self.steps}")
@@ -136,9 +188,6 @@ class Parity(GridRunEntry):
                 f"steps {self.steps} must be a multiple of snapshots_every, {self.snapshots_every}"
             )
         return self
-
-
-Run = Parity
 
 
 # --- the theory of sparse parity ---
@@ -310,9 +359,45 @@ class Other(ExperimentEntry):
     others: Annotated[int, Field(ge=0, description="monomials of degrees 2 and 3 outside the support")]
 
 
-# --- grammars, best predictors, attention ---
+class Compared(ExperimentEntry):
+    """Trained models, compared by how well they do."""
 
-Symbol = Annotated[int, Field(ge=7, le=22, description="root of a grammar")]
+    module: Literal["masked", "ablations", "heads"]
+
+
+class Probe(Strict):
+    """The probe of non-terminals (section 4.2.8.2)."""
+
+    heads: Positive
+    width: Positive = Field(description="of the vectors of positions")
+    epochs: Positive
+    train: Positive = Field(description="sentences that it is trained on")
+    test: Positive = Field(description="sentences that it is tested on")
+
+
+class Windowed(ExperimentEntry):
+    """Predictions with and without short windows."""
+
+    module: Literal["endings"]
+    sentences: Positive = Field(description="that predictions are compared on")
+    ngrams: list[Annotated[int, Field(ge=2)]] = Field(
+        min_length=2, description="widths of windows; 3 among them"
+    )
+
+
+class Features(ExperimentEntry):
+    """What models lean on, and what can be read from them."""
+
+    module: Literal["features"]
+    sentences: Positive = Field(description="that predictions are compared on")
+    ngrams: list[Annotated[int, Field(ge=2)]] = Field(
+        min_length=2, description="widths of windows; 3 among them"
+    )
+    probe: Probe
+    probed: Positive = Field(description="of the teachers' kept checkpoints each so-many-th is probed")
+
+
+# --- grammars, best predictors, attention ---
 
 
 class Lengths(TheoryEntry):
@@ -368,7 +453,9 @@ class Grammars(ExperimentEntry):
 Theory = Annotated[
     Majority | Stages | Complexity | Definitions | Lengths | Oracle | Selecting, Field(discriminator="module")
 ]
-Experiment = Annotated[TwoStages | Grammars | Other, Field(discriminator="module")]
+Experiment = Annotated[
+    TwoStages | Grammars | Other | Compared | Windowed | Features, Field(discriminator="module")
+]
 
 
 class Analysis(Strict):

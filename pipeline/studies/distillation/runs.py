@@ -1,15 +1,16 @@
-"""From held-out strings and a teacher's answers to training jobs; strings of training are drawn at every step."""
+"""From held-out examples and a teacher's answers to training jobs; examples of training are drawn at every step."""
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pipeline.errors import SandglassError
-from pipeline.languages import parity
 from pipeline.training.core import Header
+from pipeline.training.objectives import distillation as objective
 from schemas.distillation.datasets import SCHEMA as DATASET_SCHEMA
 
 if TYPE_CHECKING:
@@ -23,53 +24,68 @@ __all__ = ["DATASET_SCHEMA", "prepare"]
 def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[str, np.ndarray], np.ndarray]:
     """Return header, data and an empty embedding table of the training job of one member of a run.
 
-    Raises SandglassError if a student's dataset answers other steps, batches or students than the run has.
+    Raises SandglassError if a student's dataset answers other steps, batches or students than the run has, or a model
+    cannot read what its dataset holds.
     """
     held, told = frame.filter(part="held"), frame.filter(part="student")
-    d, k, depth = (int(held[name][0]) for name in ("d", "k", "depth"))
-    data: dict[str, Any] = {
-        "held.bits": np.array(held["bits"].to_list(), np.uint8),
-        "held.labels": held["label"].to_numpy().astype(np.int64),
-    }
     if (entry.role == "student") != bool(told.height):
         raise SandglassError(
             f"a {entry.role} cannot learn from dataset {entry.dataset}: it has {told.height} students"
         )
+    about = held.select(ABOUT).row(0, named=True)
+    parity, mlp = about["task"] == "parity", entry.model == "distillation/mlp"
+    if mlp and not parity:
+        raise SandglassError(f"an MLP cannot read the sentences of dataset {entry.dataset}")
+    settings = about | {"reads": "signs" if mlp else "ids", "side": entry.side, "batch": entry.batch}
+    language: Any = importlib.import_module(f"pipeline.languages.{entry.language}")
+    data, read = _strings(held, settings) if parity else _sentences(held, settings)
+    outputs = language.classes(about["depth"]) if parity else language.IDS
     if entry.role == "teacher":
-        names, rows = (
-            [f"label.{own}" for own in range(entry.side)],
-            {"hard": [-1] * entry.side, "soft": [-1] * entry.side},
-        )
+        names = [f"label.{own}" for own in range(entry.side)]
+        rows = {"hard": [-1] * entry.side, "soft": [-1] * entry.side}
     else:
-        names, rows = _answers(entry, told, data)
-    mlp = entry.model == "distillation/mlp"
-    settings = {
-        "d": d, "k": k, "depth": depth, "reads": "signs" if mlp else "ids", "students": names,
-        "batch": entry.batch, **rows,
-    }  # fmt: skip
-    spec: dict[str, Any] = {
-        "side": len(names),
-        "inputs": d,
-        "width": entry.width,
-        "outputs": parity.classes(depth),
-    }
+        names, rows = _answers(entry, told, data, outputs)
+    settings |= {"students": names, **rows}
+    spec: dict[str, Any] = {"side": len(names), "inputs": read, "width": entry.width, "outputs": outputs}
     if not mlp:
-        spec = {
-            "side": len(names), "inputs": 2, "outputs": parity.classes(depth), "t_max": d, "width": entry.width,
-            "layers": entry.layers, "heads": entry.heads, "head_width": entry.head_width, "average": entry.average,
-            "start": entry.start, "last": True,
+        spec |= {
+            "form": entry.form, "inputs": 2 if parity else outputs, "t_max": read, "layers": entry.layers,
+            "heads": entry.heads, "head_width": entry.head_width, "average": entry.average, "start": entry.start,
+            "last": parity, "clip": entry.clip,
         }  # fmt: skip
     header = Header.grid(entry, seed, spec, settings)
     every = entry.snapshots_every
     kept = list(range(0, entry.steps, every)) if every else []
-    return (
-        replace(header, corpus=list(header.streams or []), snapshots=kept),
-        data,
-        np.zeros((1, 1), np.float32),
+    # The trainer would clip the gradient of all models side by side together.
+    header = replace(
+        header, corpus=list(header.streams or []), snapshots=kept, clip=entry.clip if mlp else 0.0
     )
+    return header, data, np.zeros((1, 1), np.float32)
 
 
-def _answers(entry: Run, told: pl.DataFrame, data: dict[str, Any]) -> tuple[list[str], dict[str, list[int]]]:
+ABOUT = ("task", "d", "k", "depth", "grammar", "root", "rate", "hide_masked", "level")
+Data = dict[str, np.ndarray]
+
+
+def _array(held: pl.DataFrame, name: str) -> np.ndarray:
+    return np.array(held[name].to_list(), np.uint8)
+
+
+def _strings(held: pl.DataFrame, settings: dict[str, Any]) -> tuple[Data, int]:
+    """Return the held-out strings as a model reads them, and how long they are."""
+    x = objective.encoded(_array(held, "bits"), settings)
+    return {"held.x": x, "held.labels": held["label"].to_numpy().astype(np.int64)}, x.shape[1]
+
+
+def _sentences(held: pl.DataFrame, settings: dict[str, Any]) -> tuple[Data, int]:
+    """Return the held-out sentences as a model reads them, and how many positions they have."""
+    read = objective.asked(settings, *(_array(held, name) for name in ("tokens", "shown", "kind")))
+    return {f"held.{name}": array for name, array in read.arrays().items()}, read.x.shape[1]
+
+
+def _answers(
+    entry: Run, told: pl.DataFrame, data: Data, classes: int
+) -> tuple[list[str], dict[str, list[int]]]:
     """Put the answers into ``data``; return the students' names and, for each, the row of its answers or -1."""
     first = told.filter(replica=0).sort("row")
     names = first["student"].to_list()
@@ -90,11 +106,12 @@ def _answers(entry: Run, told: pl.DataFrame, data: dict[str, Any]) -> tuple[list
             np.stack([told.filter(replica=r, student=name)[kind][0].to_numpy() for name in listening])
             for r in range(there["replicas"])
         ]
-        table = np.stack(values)  # (R, A, steps * B * classes)
-        outputs = 1 if kind == "hard" else parity.classes(int(told["depth"][0]))
-        there["steps"] = table.shape[-1] // (there["batch"] * outputs)
-        shape = (*table.shape[:2], there["steps"], there["batch"], *([outputs] if kind == "soft" else []))
-        data[kind] = table.reshape(shape)
+        asked = int(told["asked"][0])  # of a step
+        table = np.stack(values).reshape(  # (R, A, steps * asked), with the classes behind
+            there["replicas"], len(listening), -1, asked, *([classes] if kind == "soft" else [])
+        )
+        there["steps"] = table.shape[2]
+        data[kind] = table
     expected["steps"] = entry.steps
     for name, value in there.items():
         if expected[name] != value:

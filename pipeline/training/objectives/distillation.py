@@ -1,22 +1,29 @@
-"""Parities, learned from labels or from what a teacher answers, on fresh strings at every step (Liu 2024, 4.2.1).
+"""Parities and sentences, learned from labels or from what a teacher answers, on fresh inputs (Liu 2024, 4.2.1).
 
-A model of the run is several side by side, here called students: student s of replica r reads strings of its own.
-Either its targets are the labels, or a teacher's most likely classes (tau to 0), or a teacher's probabilities at a
-temperature: never a mixture (equations 4.90, 4.91; the divergence from soft targets is minimised as a cross-entropy).
+A model of the run is several side by side, here called students: ``arms`` x ``side`` of them, those of an arm behind
+each other. Students of one number read the same inputs, whatever their arm. Either their targets are the labels, or a
+teacher's most likely classes (tau to 0), or a teacher's probabilities at a temperature: never a mixture (equations
+4.90, 4.91; the divergence from soft targets is minimised as a cross-entropy). Losses are means over all that is asked
+of the inputs of a step: a string's class, or the chosen tokens of all sentences (equations 4.92, 4.98).
 
-Settings: ``d``, ``k``, ``depth`` of the task (`pipeline.languages.parity`); ``reads``, ``signs`` or ``ids`` (bits);
-``students``, their names; ``hard`` and ``soft``, for each student its row in the answers, or -1.
+Settings: ``task``; of ``parity``, ``d``, ``k``, ``depth`` (`pipeline.languages.parity`) and ``reads``, ``signs`` or
+``ids`` (bits); of ``masked`` and ``next``, ``grammar`` and ``root`` (`pipeline.languages.pcfg`), ``rate`` of masks and
+``hide_masked``, or ``level`` of the spans whose last tokens are asked for. ``side``, ``batch``; ``students``, their
+names; ``hard`` and ``soft``, for each student its row in the answers, or -1.
 
-Data of the job: ``hard`` (C, A, steps, B) uint8, classes that a teacher gives for the strings of each step; ``soft``
-(C, A, steps, B, K) float32, its probabilities; ``held.bits`` (N, d) and ``held.labels`` (N,).
+Data of the job: ``hard`` (C, A, steps, P) uint8, classes that a teacher gives at each step for what is asked, in its
+order; ``soft`` (C, A, steps, P, K) float32, its probabilities; ``held.x`` (N, d) or (N, T), ``held.labels`` (N,) or
+(N, T), and of sentences ``held.chosen`` and ``held.visible`` (N, T).
 
 Metrics: ``loss``, the sum of the students' cross-entropies, so that each has the gradient that it would have alone;
-``accuracy`` against labels, their mean; ``loss_<student>`` and ``accuracy_<student>`` on held-out strings.
+``accuracy`` against labels, their mean; ``loss_<student>`` and ``accuracy_<student>`` on held-out inputs.
 """
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,15 +31,35 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from pipeline.languages import parity
-
 if TYPE_CHECKING:
     from jaxtyping import Float
+    from numpy.typing import NDArray
 
 Forward = Callable[..., tuple[Tensor, dict[str, Tensor]]]
 
-EPOCH = 4096  # steps; an order of examples is drawn once for so many, though fresh strings have none
-HELD = 2**22  # signs of held-out strings that are evaluated at once, over all students
+EPOCH = 4096  # steps; an order of examples is drawn once for so many, though fresh inputs have none
+HELD = 2**20  # numbers of held-out inputs that are evaluated at once, over all students
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What is read, and what is asked: ``x`` (N, d) or (N, T); ``labels`` (N,), or (N, T) where ``chosen`` (N, T) says
+    which are asked for; ``visible`` (N, T), which tokens may be attended to, where not all may."""
+
+    x: NDArray[Any]
+    labels: NDArray[Any]
+    chosen: NDArray[np.bool_] | None = None
+    visible: NDArray[np.bool_] | None = None
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays that are there, by name."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+    @classmethod
+    def joined(cls, parts: Sequence[Inputs]) -> Inputs:
+        """Return several, one behind the other."""
+        both = [part.arrays() for part in parts]
+        return cls(**{name: np.concatenate([part[name] for part in both]) for name in both[0]})
 
 
 class Objective:
@@ -43,7 +70,9 @@ class Objective:
 
     def __init__(self, data: dict[str, np.ndarray], settings: dict[str, Any]) -> None:
         self.settings = settings
+        self.draw = DRAWN[settings["task"]]
         self.names: list[str] = settings["students"]
+        self.own = torch.arange(len(self.names)) % settings["side"]
         self.sequences = int(settings["batch"]) * EPOCH
         self.answers = {name: torch.from_numpy(data[name]) for name in ("hard", "soft") if name in data}
         self.listening = {
@@ -61,61 +90,132 @@ class Objective:
         selections: list[np.ndarray],
         rngs: Sequence[Callable[[], np.random.Generator]],
     ) -> dict[str, np.ndarray]:
-        """Return ``x`` (R, S, B, d), signs or bits, ``labels`` (R, S, B) and ``corpus`` (R,)."""
-        parts = [strings(rng(), self.settings, len(self.names)) for rng in rngs]
-        bits = np.stack(parts)
-        return {
-            "x": encoded(bits, self.settings),
-            "labels": parity.labels(bits, self.settings["k"], self.settings["depth"]),
+        """Return ``x`` (R, side, B, …), ``labels`` (R, side, P), ``corpus`` (R,), and of sentences ``visible`` (R,
+        side, B, T), ``places`` of what is asked (R, side, P) and ``weight`` (R, side, P), 0 behind the last place."""
+        drawn = [draw(self.settings, rng()) for rng in rngs]
+        found = {
             "corpus": np.array(corpora),
+            "x": np.stack([np.stack([own.x for own in row]) for row in drawn]),
         }
+        if self.settings["task"] == "parity":
+            return found | {"labels": np.stack([np.stack([own.labels for own in row]) for row in drawn])}
+        flat = [[np.flatnonzero(_there(own.chosen)) for own in row] for row in drawn]
+        longest = max(len(places) for row in flat for places in row)
+        shape = (len(drawn), self.settings["side"], longest)
+        places, labels, weight = (
+            np.zeros(shape, np.int64),
+            np.zeros(shape, np.int64),
+            np.zeros(shape, np.float32),
+        )
+        for r, row in enumerate(flat):
+            for own, some in enumerate(row):
+                places[r, own, : len(some)] = some
+                labels[r, own, : len(some)] = drawn[r][own].labels.ravel()[some]
+                weight[r, own, : len(some)] = 1
+        found |= {"labels": labels, "places": places, "weight": weight}
+        if drawn[0][0].visible is not None:
+            found["visible"] = np.stack([np.stack([_there(own.visible) for own in row]) for row in drawn])
+        return found
 
     def loss(self, forward: Forward, batch: dict[str, Tensor]) -> dict[str, Float[Tensor, " R"]]:
         """Return ``metrics`` per replica."""
-        logits, labels = forward(batch["x"])[0], batch["labels"]
+        own = self.own.to(batch["x"].device)
+        extra = {name: batch[name][:, own] for name in ("visible", "places") if name in batch}
+        logits, labels = forward(batch["x"][:, own], **extra)[0], batch["labels"][:, own]
         targets, step, corpus = labels, int(batch["step"]), batch["corpus"]
+        asked = labels.shape[-1]
         for name in self.answers:
             self.answers[name] = self.answers[name].to(labels.device)
         students, rows = self.listening["hard"]
         if students:
             targets = labels.clone()
-            targets[:, students] = self.answers["hard"][corpus, :, step][:, rows].long()
+            targets[:, students] = self.answers["hard"][corpus, :, step, :asked][:, rows].long()
         losses = F.cross_entropy(logits.flatten(0, 2), targets.flatten(), reduction="none").view(labels.shape)
         students, rows = self.listening["soft"]
         if students:
-            told = self.answers["soft"][corpus, :, step][:, rows]
+            told = self.answers["soft"][corpus, :, step, :asked][:, rows]
             losses = losses.clone()
             losses[:, students] = -(told * logits[:, students].log_softmax(-1)).sum(-1)
         right = (logits.detach().argmax(-1) == labels).float()
-        return {"loss": losses.mean(-1).sum(-1), "accuracy": right.mean((1, 2))}
+        if "weight" not in batch:
+            return {"loss": losses.mean(-1).sum(-1), "accuracy": right.mean((1, 2))}
+        weight = batch["weight"][:, own]
+        weight = weight / weight.sum(-1, keepdim=True).clamp(min=1)
+        return {"loss": (losses * weight).sum((1, 2)), "accuracy": (right * weight).sum(-1).mean(-1)}
 
     def evaluate(self, forward: Forward, held: dict[str, Tensor]) -> dict[str, Float[Tensor, " R"]]:
-        """Return each student's loss and accuracy on the held-out strings."""
-        labels = held["labels"]
-        size = max(1, HELD // (held["bits"].shape[1] * len(self.names)))
-        parts = []
-        for some, own in zip(held["bits"].split(size), labels.split(size), strict=True):
-            logits = forward(encoded_tensor(some[None, None], self.settings))[0]
-            R, S, B, _ = logits.shape
+        """Return each student's loss and accuracy on the held-out inputs."""
+        size = max(1, HELD // (held["x"].shape[1] * len(self.names)))
+        total: Tensor | float = 0.0
+        asked = 0
+        for start in range(0, len(held["x"]), size):
+            part = {name: held[name][start : start + size] for name in held if name != "corpus"}
+            labels, extra = part["labels"], {}
+            if "chosen" in part:
+                places = part["chosen"].flatten().nonzero()[:, 0]
+                labels, extra = labels.flatten()[places], {"places": places[None, None]}
+                if "visible" in part:
+                    extra["visible"] = part["visible"][None, None]
+            logits = forward(part["x"][None, None], **extra)[0]
+            R, S, P, _ = logits.shape
             entropy = F.cross_entropy(
-                logits.flatten(0, 2), own.expand(R, S, B).reshape(-1), reduction="none"
-            ).view(R, S, B)
-            parts.append(torch.stack([entropy.sum(-1), (logits.argmax(-1) == own).float().sum(-1)]))
-        losses, right = torch.stack(parts).sum(0) / len(labels)
+                logits.flatten(0, 2), labels.expand(R, S, P).reshape(-1), reduction="none"
+            ).view(R, S, P)
+            total = total + torch.stack([entropy.sum(-1), (logits.argmax(-1) == labels).float().sum(-1)])
+            asked += P
+        assert isinstance(total, Tensor)
+        losses, right = total / asked
         found = {f"loss_{name}": losses[:, s] for s, name in enumerate(self.names)}
         return found | {f"accuracy_{name}": right[:, s] for s, name in enumerate(self.names)}
 
 
-def strings(rng: np.random.Generator, settings: dict[str, Any], students: int) -> np.ndarray:
-    """Return the bits (S, B, d) of a step; those of the first students do not depend on how many follow."""
-    return parity.sample(rng, (students, settings["batch"]), settings["d"])
+def _there(array: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
+    assert array is not None
+    return array
+
+
+def draw(settings: dict[str, Any], rng: np.random.Generator) -> list[Inputs]:
+    """Return the inputs of a step for each number below ``side``; the first do not depend on how many follow."""
+    return DRAWN[settings["task"]](settings, rng)
+
+
+def _parity(settings: dict[str, Any], rng: np.random.Generator) -> list[Inputs]:
+    parity = importlib.import_module("pipeline.languages.parity")
+    bits = parity.sample(rng, (settings["side"], settings["batch"]), settings["d"])
+    labels = parity.labels(bits, settings["k"], settings["depth"])
+    x = encoded(bits, settings)
+    return [Inputs(x[own], labels[own]) for own in range(settings["side"])]
+
+
+def _sentences(settings: dict[str, Any], rng: np.random.Generator) -> list[Inputs]:
+    return [sentences(settings, rng, settings["batch"]) for _ in range(settings["side"])]
+
+
+DRAWN = {"parity": _parity, "masked": _sentences, "next": _sentences}
 
 
 def encoded(bits: np.ndarray, settings: dict[str, Any]) -> np.ndarray:
     """Return what a model reads for bits: signs, or the bits as token ids."""
-    return parity.signs(bits) if settings["reads"] == "signs" else bits.astype(np.int64)
+    parity = importlib.import_module("pipeline.languages.parity")
+    found: np.ndarray = parity.signs(bits) if settings["reads"] == "signs" else bits.astype(np.int64)
+    return found
 
 
-def encoded_tensor(bits: Tensor, settings: dict[str, Any]) -> Tensor:
-    """Return the same of a tensor."""
-    return 1 - 2 * bits.float() if settings["reads"] == "signs" else bits.long()
+def sentences(settings: dict[str, Any], rng: np.random.Generator, n: int) -> Inputs:
+    """Return ``n`` sentences behind BOS, padded to the longest that there can be, and which of their tokens are asked
+    for: those that were selected for masking, or the last ones of spans of a level, each before it is read."""
+    pcfg = importlib.import_module("pipeline.languages.pcfg")
+    rate, level = settings["rate"], settings["level"]
+    return asked(settings, *pcfg.examples(rng, settings["grammar"], settings["root"], n, rate, level))
+
+
+def asked(
+    settings: dict[str, Any], words: NDArray[np.uint8], shown: NDArray[np.uint8], kind: NDArray[np.uint8]
+) -> Inputs:
+    """Return sentences (N, 1 + T) that begin with BOS as a model reads them: ``words`` as they are, ``shown`` as they
+    are seen, ``kind`` what became of each, or which are asked for."""
+    pcfg = importlib.import_module("pipeline.languages.pcfg")
+    if settings["task"] == "masked":
+        visible = pcfg.visible(shown, kind, settings["hide_masked"])
+        return Inputs(shown.astype(np.int64), words.astype(np.int64), kind != pcfg.NONE, visible)
+    return Inputs(words[:, :-1].astype(np.int64), words[:, 1:].astype(np.int64), kind[:, 1:] > 0)

@@ -11,7 +11,7 @@ from pipeline.kit import stats
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
 from pipeline.studies.distillation.measures import curriculum, lessons
-from pipeline.studies.distillation.names import CANDIDATES, CHECKED, TEACHER, WARMER
+from pipeline.studies.distillation.names import ALONE_STRINGS, CANDIDATES, CHECKED, SOLO, TEACHER, WARMER
 
 TRANSITION = (0.52, 0.97)  # accuracies between which a teacher learns (chapter section 6, C12)
 CONVERGED = 0.99
@@ -27,13 +27,18 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
         teachers = pl.concat(
             [lessons.courses(context, run) for run in context.runs() if run in (TEACHER, *WARMER)]
         )
-        chosen = lessons.checkpoints(answers, teachers.filter(run=TEACHER))
-        courses = pl.concat([lessons.courses(context, run) for run in CHECKED if run in context.runs()])
-        rows = [*_students(context, courses, chosen), *_curriculum(context, teachers, summary)]
+        chosen = [
+            lessons.checkpoints(context, name, teachers.filter(run=TEACHER))
+            for name in (CANDIDATES, ALONE_STRINGS)
+        ]
+        courses = pl.concat(
+            [lessons.courses(context, run) for run in (*CHECKED, SOLO) if run in context.runs()]
+        )
+        rows = [*_students(context, courses, chosen[0]), *_curriculum(context, teachers, summary)]
     return {
         "correlations": single,
         "separation": summary,
-        "chosen": chosen,
+        "chosen": pl.concat(chosen),
         "arms": lessons.averages(context, pl.concat([teachers, courses])),
         "models": lessons.models(context, courses),
         "contrasts": pl.DataFrame(rows, infer_schema_length=None),

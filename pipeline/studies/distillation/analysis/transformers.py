@@ -14,6 +14,7 @@ from pipeline.kit.streams import one_thread, stream
 from pipeline.languages import parity
 from pipeline.models.distillation import transformer
 from pipeline.studies.distillation.measures import curriculum, lessons
+from pipeline.studies.distillation.measures.kept import Kept
 from pipeline.studies.distillation.names import ATTENDING, ATTENTION, TOKENS_TAUGHT
 
 LEARNED = 0.95  # accuracy of a student that has learned (chapter section 6, C16)
@@ -27,7 +28,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
     with one_thread():
         single, summary = curriculum.tables(context, ATTENTION, task)
         teachers, students = lessons.courses(context, ATTENTION), lessons.courses(context, ATTENDING)
-        chosen = lessons.checkpoints(answers, teachers)
+        chosen = lessons.checkpoints(context, TOKENS_TAUGHT, teachers)
         rows: list[dict[str, Any]] = []
         for arm, final in lessons.finals(students).items():
             rows += lessons.contrast(context, f"attending {arm}", stats.median, final)
@@ -67,7 +68,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
 def _attention(context: Inputs, task: curriculum.Task) -> pl.DataFrame:
     """Return where the last token looks, along paths of two layers, after each kept step (section 4.2.7.2.1)."""
     d, k, _ = task
-    kept = curriculum.Kept(context, ATTENTION)
+    kept = Kept(context, ATTENTION)
     bits = parity.sample(stream(context.seed, context.study, "attention", d), (SEQUENCES,), d)
     ids = torch.from_numpy(bits.astype(np.int64))[None, None]
     names = [f"blocks.{layer}.attn.pattern" for layer in range(2)]

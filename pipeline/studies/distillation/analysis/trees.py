@@ -22,7 +22,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
         _, summary = curriculum.tables(context, TREE_TEACHER, task)
         teachers = lessons.courses(context, TREE_TEACHER)
         students = lessons.courses(context, TREE_STUDENTS)
-        chosen = lessons.checkpoints(answers, teachers)
+        chosen = lessons.checkpoints(context, TAUGHT, teachers)
         values = lessons.finals(students)
         rows: list[dict[str, Any]] = []
         for arm, own in values.items():

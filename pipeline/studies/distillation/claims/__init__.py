@@ -6,7 +6,14 @@ import polars as pl
 
 from pipeline.kit import verdicts
 from pipeline.kit.results import Results
-from pipeline.studies.distillation.claims import grammars, parities, transformers, trees, two_stages
+from pipeline.studies.distillation.claims import (
+    grammars,
+    language_models,
+    parities,
+    transformers,
+    trees,
+    two_stages,
+)
 
 # Each claim as a reader of the thesis would say it; numbers are the chapter's.
 STATEMENTS = (
@@ -27,8 +34,9 @@ STATEMENTS = (
     }
     | two_stages.STATEMENTS
     | grammars.STATEMENTS
+    | language_models.STATEMENTS
 )
-PARTS = (grammars, two_stages, parities, transformers, trees)
+PARTS = (grammars, two_stages, parities, transformers, trees, language_models)
 
 
 def judge(context: Results) -> pl.DataFrame:

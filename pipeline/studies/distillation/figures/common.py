@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import altair as alt
@@ -17,6 +18,7 @@ COLOURS = {
     "mild": charts.GREEN, "hot": charts.PURPLE, "low": charts.ORANGE, "mid": charts.GREEN, "high": charts.VERMILLION,
     "lowmid": charts.SKY, "lowhigh": charts.GREEN, "midhigh": charts.PURPLE, "peak": charts.BLUE,
     "between": charts.GREEN,
+    "half": charts.GREEN, "even": charts.BLACK, "halfwarm": charts.SKY,
 }  # fmt: skip
 DASHES = {"label": [1, 0], "ce": [6, 3], "os": [2, 2], "warm": [8, 2, 2, 2], "prog": [1, 0]}
 DEGREES = {1: "1 sign", 2: "2 signs", 3: "3 signs"}
@@ -110,3 +112,140 @@ def by_arms(
     said = "; ".join(f"{row['arm']} {row['value']:.2f}" for row in ends.iter_rows(named=True))
     chart = alt.hconcat(*panels).resolve_scale(color="independent", strokeDash="independent")
     return chart.properties(title=title, description=f"Accuracy at the end: {said}."), table
+
+
+def dots(
+    models: pl.DataFrame, panels: dict[str, str], title: str, columns: int = 2, width: int = 150
+) -> Figure:
+    """Return final accuracies of all models (rings) and their means (bars), a row for each arm, a panel for each run
+    that ``panels`` names."""
+    data = named(models.filter(pl.col("run").is_in(list(panels)))).with_columns(
+        panel=pl.col("run").replace_strict(panels, default=None, return_dtype=pl.String)
+    )
+    if not data.height:
+        return charts.empty(title, "nothing was trained at this scale")
+    arms = [arm for arm in ARMS if arm in data["arm"].to_list()]
+    low, high = data.select(low=pl.col("final").min(), high=pl.col("final").max()).row(0)
+    step = 0.05 if high - low > 0.1 else 0.02
+    ticks = [round(i * step, 2) for i in range(int(low / step), int(high / step) + 2)]
+    about: dict[str, Any] = {
+        "title": "accuracy at the end", "scale": alt.Scale(domain=[ticks[0], ticks[-1]], nice=False),
+        "axis": alt.Axis(values=ticks[:: max(1, -(-len(ticks) // 4))], format=".2f"),
+    }  # fmt: skip
+    colour = alt.Color("label:N", legend=None, scale=alt.Scale(
+        domain=[ARMS[arm] for arm in arms], range=[COLOURS[arm] for arm in arms]))  # fmt: skip
+    drawn = []
+    for run, name in panels.items():
+        own = data.filter(run=run)
+        if not own.height:
+            continue
+        here = [ARMS[arm] for arm in arms if arm in own["arm"].to_list()]
+        y = alt.Y("label:N", title=None, sort=here, axis=alt.Axis(labelLimit=200))
+        base = alt.Chart(own)
+        rings = base.mark_point(size=55, strokeWidth=1.6).encode(
+            x=alt.X("final:Q", **about), y=y, color=colour,
+            tooltip=["label:N", "model:Q", alt.Tooltip("final:Q", format=".3f")],
+        )  # fmt: skip
+        means = base.mark_tick(thickness=3, size=17).encode(
+            x=alt.X("mean(final):Q", **about), y=y, color=colour
+        )
+        drawn.append(alt.layer(means, rings).properties(
+            width=width, height=alt.Step(24), title=alt.TitleParams(name, fontSize=13)))  # fmt: skip
+    mean = data.group_by("panel", "arm", maintain_order=True).agg(pl.col("final").mean())
+    said = "; ".join(
+        f"{row['panel']}, {row['arm']}: {row['final']:.3f}" for row in mean.iter_rows(named=True)
+    )
+    chart = alt.concat(*drawn, columns=columns).properties(
+        title=title, description=f"Mean accuracies. {said}."
+    )
+    return chart, data
+
+
+def several(labels: list[str]) -> alt.Scale:
+    """Return the colours of up to six kinds of lines."""
+    colours = [charts.BLUE, charts.VERMILLION, charts.GREEN, charts.PURPLE, charts.ORANGE, charts.BLACK]
+    return alt.Scale(domain=labels, range=colours[: len(labels)])
+
+
+def quantity(frame: pl.DataFrame, x: alt.X, y: str, title: str, field: str, labels: list[str]) -> alt.Chart:
+    """Return lines of ``y`` over ``x``, one for each of ``labels``, told apart by colour and dashes."""
+    dashes: list[list[int]] = [[1, 0], [6, 3], [2, 2], [8, 2, 2, 2], [4, 1], [1, 1]]
+    legend = alt.Legend(
+        orient="top", columns=3, symbolStrokeWidth=3, symbolType="stroke", symbolOpacity=1, labelLimit=260
+    )
+    return (
+        alt.Chart(frame)
+        .mark_line(strokeWidth=2, point=alt.OverlayMarkDef(size=26, filled=True))
+        .encode(
+            x=x,
+            y=alt.Y(f"{y}:Q", title=title),
+            color=alt.Color(f"{field}:N", title=None, scale=several(labels), legend=legend),
+            strokeDash=alt.StrokeDash(
+                f"{field}:N",
+                title=None,
+                scale=alt.Scale(domain=labels, range=dashes[: len(labels)]),
+                legend=legend,
+            ),
+            tooltip=[f"{field}:N", x["shorthand"], alt.Tooltip(f"{y}:Q", format=".3f")],
+        )
+    )
+
+
+def lesson(
+    course: pl.DataFrame,
+    known: pl.DataFrame,
+    students: pl.DataFrame,
+    labels: list[str],
+    axis: str,
+    title: str,
+) -> Any:
+    """Return a chart with a slider over a teacher's kept steps: its accuracy (``step``, ``value``), what it knows
+    (``step``, ``label``, ``value``; ``axis`` is the title), and how well students end that learn from one of its
+    checkpoints alone (``teacher_step``, ``value``, ``lo``, ``hi``); numbers at the slider stand beside the panels."""
+    steps = sorted(known["step"].unique())
+    each = min(b - a for a, b in itertools.pairwise(steps))
+    start = int(students.sort("value", descending=True)["teacher_step"][0])
+    slider = alt.param(
+        name="at", value=start,
+        bind=alt.binding_range(min=steps[0], max=steps[-1], step=each, name="step of the teacher: "),
+    )  # fmt: skip
+    span = alt.Scale(domain=[0, steps[-1]], nice=False)
+    x = alt.X("step:Q", title=None, scale=span, axis=alt.Axis(tickCount=6, format="~s"))
+    below = alt.X("teacher_step:Q", title="step of the teacher's checkpoint", scale=span, axis=x["axis"])
+    rule = alt.Chart(pl.DataFrame({"zero": [0]})).transform_calculate(now="at").mark_rule(
+        color=charts.GREY, strokeWidth=2).encode(x=alt.X("now:Q", scale=span))  # fmt: skip
+
+    def told(
+        data: pl.DataFrame, line: str, place: int, where: str = "abs(datum.step - at) < 0.5"
+    ) -> alt.Chart:
+        return (
+            alt.Chart(data).transform_filter(where).transform_calculate(text=line)
+            .mark_text(align="left", baseline="top", dx=8)
+            .encode(text="text:N", x=alt.value(400), y=alt.value(18 * place))
+        )  # fmt: skip
+
+    top = alt.Chart(course).mark_line(color=charts.BLACK, strokeWidth=2).encode(
+        x=x, y=alt.Y("value:Q", **percent("accuracy"))
+    )  # fmt: skip
+    first = alt.layer(rule, top, told(course, "'accuracy ' + format(datum.value, '.2f')", 1))
+    lines = quantity(known, x, "value", axis, "label", labels)
+    second = alt.layer(rule, lines, *(
+        told(known.filter(label=label), f"'{label}: ' + format(datum.value, '.2f')", place + 1)
+        for place, label in enumerate(labels)
+    ))  # fmt: skip
+    near = f"abs(datum.teacher_step - at) <= {each / 2:g}"
+    ends = alt.Chart(students).encode(x=below)
+    bars = ends.mark_rule(color=charts.BLUE).encode(y=alt.Y("lo:Q", title="student's end"), y2="hi:Q")
+    points = ends.mark_point(filled=True, opacity=1, size=70, color=charts.BLUE).encode(
+        y=alt.Y("value:Q", title="student's end", scale=alt.Scale(zero=False)),
+        size=alt.condition(near, alt.value(200), alt.value(60)),
+        tooltip=["teacher_step:Q", alt.Tooltip("value:Q", format=".3f"), "n:Q"],
+    )  # fmt: skip
+    third = alt.layer(rule, bars, points, told(
+        students, "'a student of this one alone: ' + format(datum.value, '.2f')", 1, near))  # fmt: skip
+    parts = [part.properties(width=400, height=110) for part in (first, second, third)]
+    best = students.sort("value", descending=True).row(0, named=True)
+    return alt.vconcat(*parts).add_params(slider).properties(
+        title=alt.TitleParams(title, subtitle="Move the slider below the figure over the teacher's training."),
+        description=f"Students of the checkpoint at step {best['teacher_step']} end best, at {best['value']:.2f}.",
+    )  # fmt: skip

@@ -8,8 +8,8 @@ import polars as pl
 from pipeline.kit import charts
 from pipeline.kit.charts import Figure, empty
 from pipeline.kit.results import Results
-from pipeline.studies.distillation.figures.common import DEGREES, courses, kinds, percent
-from pipeline.studies.distillation.names import CHECKED, TEACHER
+from pipeline.studies.distillation.figures.common import DEGREES, courses, kinds, lesson, percent
+from pipeline.studies.distillation.names import ALONE_STRINGS, CHECKED, SOLO, TEACHER
 
 TEMPERATURES = ("middle", "cool", "mild", "hot")
 
@@ -93,6 +93,27 @@ def checkpoints(context: Results) -> Figure:
 def temperatures(context: Results) -> Figure:
     """The same of the checkpoint in the transition, at several temperatures of the teacher."""
     return _courses(context, list(TEMPERATURES), "The teacher's temperature")
+
+
+def parity_lesson(context: Results) -> Figure:
+    """The teachers' accuracy, how far products of one, two and three signs that matter separate from others (SEP), and
+    how well students end that learn from one checkpoint alone; means over models, a slider over the teachers' steps."""
+    title = "What a checkpoint knows, and what it teaches: parity"
+    summary = context.table("separation").filter(run=TEACHER)
+    last = context.table("arms").filter(run=SOLO).filter(pl.col("step") == pl.col("step").max())
+    chosen = (
+        context.table("chosen").filter(dataset=ALONE_STRINGS, order=0, model=0).select("arm", "teacher_step")
+    )
+    if not summary.height or not last.height:
+        return empty(title, "nothing was trained at this scale")
+    known = summary.group_by("step", "degree", maintain_order=True).agg(value=pl.col("separation").mean())
+    known = known.with_columns(
+        label=pl.col("degree").cast(pl.Int64).replace_strict(DEGREES, return_dtype=pl.String)
+    )
+    labels = [DEGREES[degree] for degree in sorted(known["degree"].unique())]
+    students = last.join(chosen, on="arm").sort("teacher_step")
+    course = context.table("arms").filter(run=TEACHER)
+    return lesson(course, known, students, labels, "SEP", title), students
 
 
 def _courses(context: Results, arms: list[str], title: str) -> Figure:

@@ -149,7 +149,7 @@ def ceilings(context: Results) -> Figure:
     scale = alt.Scale(domain=[0.6, 1], nice=False, clamp=True)
     axis = alt.Axis(values=[0.6, 0.7, 0.8, 0.9, 1], format=".1f")
 
-    def panel(name: str) -> alt.LayerChart:
+    def panel(name: str) -> alt.LayerChart | alt.FacetChart:
         base = alt.Chart(data.filter(panel=name))
         bars = base.mark_bar(color=charts.SKY, height=15).encode(
             y=y, x=alt.X("value:Q", title="accuracy", scale=scale, axis=axis), x2=alt.datum(0.6),

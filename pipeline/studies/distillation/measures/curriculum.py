@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import stream
 from pipeline.languages import parity
-from pipeline.models.distillation import mlp, transformer
+from pipeline.models.distillation import mlp
+from pipeline.studies.distillation.measures.kept import Kept
 
 NUMBERS = 2**25  # hidden values that are held at once
 DEGREES = (1, 2, 3)
@@ -20,37 +21,19 @@ DEGREES = (1, 2, 3)
 Task = tuple[int, int, int]  # d, k, depth
 
 
-class Kept:
-    """The weights of a run after each kept step, and what its models answer then."""
-
-    def __init__(self, context: Inputs, run: str) -> None:
-        loaded = context.model(run)
-        self.entry = context.run_header(run)["entry"]
-        self.module: Any = mlp if self.entry["model"].endswith("mlp") else transformer
-        self.spec, self.params = loaded.spec, loaded.params
-        names = list(self.module.shapes(self.spec))
-        steps = {name.split(".")[0] for name in self.params if name.startswith("step")}
-        self.steps = [*sorted(int(name[4:]) for name in steps), self.entry["steps"]]
-        self.names = names
-
-    def weights(self, step: int) -> dict[str, torch.Tensor]:
-        """Return the weights of all models after a kept step."""
-        prefix = "" if step == self.entry["steps"] else f"step{step}."
-        return {name: self.params[prefix + name] for name in self.names}
-
-    def probabilities(self, step: int, bits: NDArray[np.uint8]) -> NDArray[np.float64]:
-        """Return p (models, n, classes) on strings (n, d); models are numbered replica by replica."""
-        weights = self.weights(step)
-        signs = self.module is mlp
-        per = self.spec.width * (1 if signs else 8 * bits.shape[1]) * self.spec.side * self.entry["replicas"]
-        size = max(1, NUMBERS // per)
-        found = []
-        for start in range(0, len(bits), size):
-            part = bits[start : start + size]
-            x = torch.from_numpy(parity.signs(part) if signs else part.astype(np.int64))
-            logits = self.module.forward(self.spec, weights, torch.zeros(1, 1), x[None, None])[0]
-            found.append(logits.softmax(-1).flatten(0, 1))
-        return torch.cat(found, 1).double().numpy()
+def probabilities(kept: Kept, step: int, bits: NDArray[np.uint8]) -> NDArray[np.float64]:
+    """Return p (models, n, classes) after a kept step on strings (n, d); models are numbered replica by replica."""
+    weights = kept.weights(step)
+    signs = kept.module is mlp
+    per = kept.spec.width * (1 if signs else 8 * bits.shape[1]) * kept.spec.side * kept.entry["replicas"]
+    size = max(1, NUMBERS // per)
+    found = []
+    for start in range(0, len(bits), size):
+        part = bits[start : start + size]
+        x = torch.from_numpy(parity.signs(part) if signs else part.astype(np.int64))
+        logits = kept.module.forward(kept.spec, weights, torch.zeros(1, 1), x[None, None])[0]
+        found.append(logits.softmax(-1).flatten(0, 1))
+    return torch.cat(found, 1).double().numpy()
 
 
 def features(task: Task) -> dict[str, list[int]]:
@@ -82,7 +65,7 @@ def tables(context: Inputs, run: str, task: Task) -> tuple[pl.DataFrame, pl.Data
     single: list[dict[str, Any]] = []
     summary: list[dict[str, Any]] = []
     for step in kept.steps:
-        p = kept.probabilities(step, bits)[..., 0]
+        p = probabilities(kept, step, bits)[..., 0]
         off = {r: parity.correlations(p, bits, others[r]) for r in degrees}
         for (name, r), monomials in inside.items():
             own = parity.correlations(p, bits, monomials)

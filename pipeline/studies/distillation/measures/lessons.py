@@ -43,7 +43,8 @@ def courses(context: Inputs, run: str) -> pl.DataFrame:
 
 
 def averages(context: Inputs, frame: pl.DataFrame) -> pl.DataFrame:
-    """Return the mean accuracy of each arm after each step, with a bootstrap interval over its models."""
+    """Return the mean accuracy of each arm after each step, with a bootstrap interval over its models, and its mean
+    loss."""
     keys = ["run", "width", "heads", "arm", "step"]
     rows: list[dict[str, Any]] = []
     for group, own in frame.group_by(keys, maintain_order=True):
@@ -52,45 +53,51 @@ def averages(context: Inputs, frame: pl.DataFrame) -> pl.DataFrame:
             stats.mean, values, rng=stream(context.seed, context.study, "average", *map(str, group)),
             resamples=context.settings.resamples, confidence=context.settings.confidence,
         )  # fmt: skip
-        rows.append(dict(zip(keys, group, strict=True)) | _interval(found) | {"n": len(values)})
+        more = {"loss": own["loss"].mean(), "n": len(values)}
+        rows.append(dict(zip(keys, group, strict=True)) | _interval(found) | more)
     return pl.DataFrame(rows, infer_schema_length=None, schema_overrides={"heads": pl.Int16})
 
 
 def models(context: Inputs, frame: pl.DataFrame) -> pl.DataFrame:
-    """Return a row for each model: ``t90``, the first point at which it has learned (null: not until its last), its
-    ``final`` accuracy, and ``horizon``, its last step."""
+    """Return a row for each model: ``t90``, the first point at which it has learned (null: not until its last),
+    ``t80``, that at which it has 80 % of its ``final`` accuracy, and ``horizon``, its last step."""
     risen = pl.col("accuracy") >= context.settings.risen
     return frame.group_by("run", "width", "heads", "arm", "model", maintain_order=True).agg(
         t90=pl.col("step").filter(risen).min(),
+        t80=pl.col("step").filter(pl.col("accuracy") >= 0.8 * pl.col("accuracy").last()).min(),
         final=pl.col("accuracy").last(),
         horizon=pl.col("step").last(),
     )
 
 
 def at(frame: pl.DataFrame, steps: dict[int, int], arm: str) -> Floats:
-    """Return the accuracies (models,) of an arm at the steps given for each model's teacher, in the order of models."""
+    """Return the accuracies (models,) of an arm at the steps given for each model, in the order of models."""
     own = frame.filter(arm=arm)
-    found = []
-    for model in sorted(own["model"].unique()):
-        teacher = sorted(steps)[model % len(steps)]
-        found.append(own.filter(model=model, step=steps[teacher])["accuracy"].item())
-    return np.array(found, float)
+    return np.array(
+        [
+            own.filter(model=model, step=steps[model])["accuracy"].item()
+            for model in sorted(own["model"].unique())
+            if model in steps
+        ],
+        float,
+    )
 
 
-def checkpoints(answers: pl.DataFrame, teachers: pl.DataFrame) -> pl.DataFrame:
-    """Return which checkpoint each student learned from before the last: ``arm``, ``model``, ``teacher``, ``order``,
-    ``step`` of the teacher and its ``accuracy`` there (null: before the first point of its curve), ``until``, the
+def checkpoints(context: Inputs, dataset: str, teachers: pl.DataFrame) -> pl.DataFrame:
+    """Return which checkpoint each student learned from before the last: ``dataset``, ``arm``, ``model``, ``teacher``,
+    ``order``, ``teacher_step`` and its ``accuracy`` there (null: before the first point of its curve), ``until``, the
     student's step at which it ends."""
-    told = answers.filter(pl.col("part") == "student", pl.col("teacher").is_not_null())
+    told = context.dataset(dataset).filter(pl.col("part") == "student", pl.col("teacher").is_not_null())
     side = told.group_by("replica").agg(pl.col("student").str.split(".").list.last().cast(pl.Int32).max() + 1)
     return (
         told.join(side.rename({"student": "side"}), on="replica")
         .with_columns(
             arm=pl.col("student").str.split(".").list.first(),
-            model=pl.col("replica") * pl.col("side") + pl.col("student").str.split(".").list.last().cast(pl.Int32),
+            model=pl.col("replica") * pl.col("side")
+            + pl.col("student").str.split(".").list.last().cast(pl.Int32),
             order=pl.int_ranges(pl.col("schedule").list.len()),
         )
-        .select("arm", "model", "teacher", "schedule", "order")
+        .select(pl.lit(dataset).alias("dataset"), "arm", "model", "teacher", "schedule", "order")
         .explode("schedule", "order")
         .unnest("schedule")
         .rename({"checkpoint": "teacher_step", "end": "until"})
@@ -107,6 +114,12 @@ def finals(frame: pl.DataFrame) -> dict[str, Floats]:
     arms = frame["arm"].unique(maintain_order=True)
     last = frame.group_by("arm", "model", maintain_order=True).agg(pl.col("accuracy").last())
     return {arm: last.filter(arm=arm)["accuracy"].to_numpy() for arm in arms}
+
+
+def about(dataset: pl.DataFrame) -> dict[str, Any]:
+    """Return what a dataset of sentences asks: task, grammar, root, rate of masks or level of ends."""
+    names = ["task", "grammar", "root", "rate", "hide_masked", "level"]
+    return dataset.filter(part="held").select(names).row(0, named=True)
 
 
 def task(answers: pl.DataFrame) -> tuple[int, int, int]:

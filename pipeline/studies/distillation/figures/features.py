@@ -1,0 +1,193 @@
+"""Figures 4.7, 4.8 and 4.25: phases of a BERT, which checkpoint teaches, and what can be read from models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from pipeline.kit import charts
+from pipeline.kit.charts import Figure, empty
+from pipeline.kit.results import Results
+from pipeline.studies.distillation.figures.common import COLOURS, lesson, quantity, several
+from pipeline.studies.distillation.names import ALONE, ARMS, BERT, CHOOSERS, LONERS, PUPILS
+
+LOOKS = {"robust": "L_robust: without the window", "close": "L_close: nothing but the window"}
+
+
+def phases(context: Results) -> Figure:
+    """Loss of the teachers, and medians over sentences of how far a prediction moves without the n-gram around it, or
+    with nothing but it; means over teachers. Rule: the median inflection, at which half of the fall of the loss is
+    done."""
+    title = "What a BERT leans on while it learns"
+    loss = context.table("arms").filter(run=BERT)
+    summary = context.table("ngram_summary").filter(run=BERT)
+    if not loss.height:
+        return empty(title, "no teacher was trained at this scale")
+    data = summary.group_by("measure", "ngram", "step", maintain_order=True).agg(value=pl.col("q50").mean())
+    data = data.with_columns(label=pl.format("{} tokens", "ngram"))
+    ngrams = sorted(data["ngram"].unique())
+    some = [ngrams[0], 3, ngrams[-1]] if len(ngrams) > 2 else ngrams
+    shown = data.filter(pl.col("ngram").is_in(some))
+    labels = [f"{n} tokens" for n in dict.fromkeys(some)]
+    x = alt.X("step:Q", title=None, axis=alt.Axis(tickCount=6, format="~s"))
+    below = alt.X("step:Q", title="steps of the teachers' training", axis=alt.Axis(tickCount=6, format="~s"))
+    c1 = float(context.table("phases").filter(run=BERT)["c1"].median())  # type: ignore[arg-type]
+    rule = (
+        alt.Chart(pl.DataFrame({"c1": [c1]})).mark_rule(color=charts.GREY, strokeDash=[4, 3]).encode(x="c1:Q")
+    )
+    curve = alt.Chart(loss).mark_line(color=charts.BLACK, strokeWidth=2)
+    panels: list[Any] = [
+        alt.layer(rule, curve.encode(x=x, y=alt.Y("loss:Q", title="loss, nats"))).properties(
+            width=520, height=120
+        )
+    ]
+    for measure, name in LOOKS.items():
+        lines = quantity(shown.filter(measure=measure), below if measure == "close" else x, "value",
+                         name.split(":")[0], "label", labels)  # fmt: skip
+        panels.append(alt.layer(rule, lines).properties(width=520, height=120))
+    peak = data.filter(measure="robust", ngram=3).sort("value", descending=True).row(0, named=True)
+    chart = alt.vconcat(*panels).properties(
+        title=title,
+        description=f"L_robust(3) is largest, {peak['value']:.2f}, at step {peak['step']}; inflection at {c1:.0f}.",
+    )
+    return chart, data
+
+
+def choices(context: Results) -> Figure:
+    """Accuracy at the end of students by the checkpoint that they learn from, before the last one or alone; mean over
+    models with its interval. Dashed: students of the last one alone; rule: the median inflection."""
+    title = "Which checkpoint of a BERT teaches"
+    arms, chosen = context.table("arms"), context.table("chosen").filter(order=0)
+    last = arms.filter(
+        pl.col("run").is_in([*CHOOSERS, *LONERS]), pl.col("step") == pl.col("step").max().over("run")
+    )
+    if not last.height:
+        return empty(title, "no student was trained at this scale")
+    names = {run: f"distillation-choices-{run[-1]}" for run in CHOOSERS} | dict.fromkeys(
+        LONERS, "distillation-alone"
+    )
+    first = chosen.select("dataset", "arm", "teacher_step", "until").unique()
+    data = (
+        last.with_columns(dataset=pl.col("run").replace_strict(names, return_dtype=pl.String))
+        .join(first, on=["dataset", "arm"])
+        .filter(pl.col("arm") != "c9")
+        .with_columns(
+            label=pl.when(pl.col("run").is_in(LONERS)).then(pl.lit("alone"))
+            .otherwise(pl.format("for {} steps, then the last", "until"))
+        )
+        .sort("run", "teacher_step")
+    )  # fmt: skip
+    labels = data["label"].unique(maintain_order=True).to_list()
+    x = alt.X(
+        "teacher_step:Q", title="step of the teacher's checkpoint", axis=alt.Axis(tickCount=6, format="~s")
+    )
+    base = quantity(data, x, "value", "accuracy at the end", "label", labels)
+    base = base.encode(y=alt.Y("value:Q", title="accuracy at the end", scale=alt.Scale(zero=False)))
+    bars = alt.Chart(data).mark_rule().encode(
+        x=x, y=alt.Y("lo:Q", title="accuracy at the end"), y2="hi:Q",
+        color=alt.Color("label:N", title=None, scale=several(labels)),
+    )  # fmt: skip
+    once = last.filter(pl.col("arm") == "c9", pl.col("run").is_in(CHOOSERS))
+    flat = alt.Chart(once).mark_rule(color=charts.BLACK, strokeDash=[6, 3]).encode(y="value:Q")
+    c1 = float(context.table("phases").filter(run=BERT)["c1"].median())  # type: ignore[arg-type]
+    rule = (
+        alt.Chart(pl.DataFrame({"c1": [c1]})).mark_rule(color=charts.GREY, strokeDash=[4, 3]).encode(x="c1:Q")
+    )
+    best = data.sort("value", descending=True).row(0, named=True)
+    chart = alt.layer(rule, flat, bars, base).properties(
+        width=520, height=260, title=title,
+        description=f"Best: {best['label']}, checkpoint {best['teacher_step']}: {best['value']:.3f}.",
+    )  # fmt: skip
+    return chart, data
+
+
+def features(context: Results) -> Figure:
+    """What students lean on and what can be read from them after their last step: medians over sentences by width of
+    the window, and accuracy of the probe by level (bars at 1/3: guessing); means over models."""
+    title = "What students have learned"
+    summary = context.table("ngram_summary").filter(pl.col("run").is_in(PUPILS))
+    if not summary.height:
+        return empty(title, "no student was trained at this scale")
+    data = summary.group_by("arm", "measure", "ngram", maintain_order=True).agg(value=pl.col("q50").mean())
+    data = data.with_columns(label=pl.col("arm").replace_strict(ARMS, return_dtype=pl.String))
+    arms = [arm for arm in ARMS if arm in data["arm"].to_list()]
+    read = context.table("nt_probe").filter(pl.col("run").is_in(PUPILS))
+    probed = read.group_by("arm", "level", maintain_order=True).agg(value=pl.col("acc_boundary").mean())
+    probed = probed.with_columns(label=pl.col("arm").replace_strict(ARMS, return_dtype=pl.String))
+    labels = [ARMS[arm] for arm in arms]
+    colour = alt.Scale(domain=labels, range=[COLOURS[arm] for arm in arms])
+    panels: list[Any] = []
+    widths = sorted(data["ngram"].unique())
+    for measure, name in LOOKS.items():
+        axis = alt.X("ngram:Q", title="tokens of the window", axis=alt.Axis(values=widths, format="d"),
+                     scale=alt.Scale(zero=False))  # fmt: skip
+        lines = quantity(data.filter(measure=measure), axis, "value", name.split(":")[0], "label", labels)
+        panels.append(lines.encode(color=alt.Color("label:N", title=None, scale=colour, legend=alt.Legend(
+            orient="top", columns=2, symbolType="stroke", symbolStrokeWidth=3, symbolOpacity=1, labelLimit=260)),
+            strokeDash=alt.StrokeDash("label:N", legend=None)).properties(width=175, height=170))  # fmt: skip
+    levels = alt.Chart(probed).mark_point(size=70, strokeWidth=2).encode(
+        x=alt.X("level:O", title="level of symbols", axis=alt.Axis(labelAngle=0)),
+        xOffset=alt.XOffset("label:N", sort=labels),
+        y=alt.Y("value:Q", title="accuracy of the probe", scale=alt.Scale(domain=[0.3, 1])),
+        color=alt.Color("label:N", title=None, scale=colour, legend=None), tooltip=["label:N", "level:O", "value:Q"],
+    )  # fmt: skip
+    panels.append(levels.properties(width=150, height=170))
+    said = "; ".join(
+        f"{row['arm']}, level {row['level']}: {row['value']:.2f}" for row in probed.iter_rows(named=True)
+    )
+    chart = alt.hconcat(*panels).properties(title=title, description=f"Accuracy of the probe, {said}.")
+    return chart, data
+
+
+def probes(context: Results) -> Figure:
+    """How well symbols of each level can be read from the teachers while they learn, at the last tokens of their spans;
+    means over teachers. Rule: the median inflection."""
+    title = "When non-terminals can be read from a BERT"
+    read = context.table("nt_probe").filter(run=BERT)
+    if not read.height:
+        return empty(title, "no teacher was trained at this scale")
+    data = read.group_by("level", "step", maintain_order=True).agg(
+        value=pl.col("acc_boundary").mean(), majority=pl.col("majority").first()
+    )
+    data = data.with_columns(label=pl.format("level {}", "level")).sort("level", "step")
+    labels = data["label"].unique(maintain_order=True).to_list()
+    x = alt.X("step:Q", title="steps of the teachers' training", axis=alt.Axis(tickCount=6, format="~s"))
+    lines = quantity(data, x, "value", "accuracy of the probe", "label", labels)
+    c1 = float(context.table("phases").filter(run=BERT)["c1"].median())  # type: ignore[arg-type]
+    rule = (
+        alt.Chart(pl.DataFrame({"c1": [c1]})).mark_rule(color=charts.GREY, strokeDash=[4, 3]).encode(x="c1:Q")
+    )
+    guess = data.unique("label", maintain_order=True)
+    floor = alt.Chart(guess).mark_rule(strokeDash=[2, 2], opacity=0.7).encode(
+        y="majority:Q", color=alt.Color("label:N", title=None, scale=several(labels))
+    )  # fmt: skip
+    ends = data.filter(pl.col("step") == pl.col("step").max())
+    said = "; ".join(f"{row['label']} {row['value']:.2f}" for row in ends.iter_rows(named=True))
+    chart = alt.layer(rule, floor, lines).properties(
+        width=520, height=220, description=f"Accuracy at the end: {said}.",
+        title=alt.TitleParams(title, subtitle="dotted: the most frequent symbol"),
+    )  # fmt: skip
+    return chart, data
+
+
+def grammar_lesson(context: Results) -> Figure:
+    """The teachers' accuracy on masked tokens, how far their predictions lean on windows of three widths (L_robust),
+    and how well students end that learn from one checkpoint alone; means over models, a slider over the teachers'
+    steps."""
+    title = "What a checkpoint knows, and what it teaches: a grammar"
+    summary = context.table("ngram_summary").filter(run=BERT, measure="robust")
+    arms = context.table("arms")
+    last = arms.filter(pl.col("run").is_in(LONERS), pl.col("arm") != "c9")
+    last = last.filter(pl.col("step") == pl.col("step").max())
+    chosen = context.table("chosen").filter(dataset=ALONE, order=0, model=0).select("arm", "teacher_step")
+    if not summary.height or not last.height:
+        return empty(title, "nothing was trained at this scale")
+    widths = sorted(summary["ngram"].unique())
+    some = list(dict.fromkeys([widths[0], widths[len(widths) // 2], widths[-1]]))
+    known = summary.filter(pl.col("ngram").is_in(some)).group_by("step", "ngram", maintain_order=True)
+    data = known.agg(value=pl.col("q50").mean()).with_columns(label=pl.format("{} tokens", "ngram"))
+    students = last.join(chosen, on="arm").sort("teacher_step")
+    labels = [f"{width} tokens" for width in some]
+    return lesson(arms.filter(run=BERT), data, students, labels, "L_robust", title), students

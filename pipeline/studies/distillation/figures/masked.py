@@ -1,0 +1,120 @@
+"""Figures 4.4 (right), 4.26 and 4.27: students of a BERT on masked tokens of a grammar."""
+
+from __future__ import annotations
+
+import altair as alt
+import polars as pl
+
+from pipeline.kit import charts
+from pipeline.kit.charts import Figure, empty
+from pipeline.kit.results import Results
+from pipeline.studies.distillation.figures.common import coloured, dashed, dots, named
+from pipeline.studies.distillation.names import BERT, PUPILS, WIDER
+
+TITLE = "Students of a BERT on masked tokens"
+MAIN = ("ce", "os", "warm", "half", "prog")
+
+
+def masked(context: Results) -> Figure:
+    """Accuracy at the end of students by how many steps they train, mean over models with its interval; a student of
+    more steps is another training, with a schedule of its own. Lines: the teacher's end, and the best predictor."""
+    table = context.table("arms")
+    last = table.filter(
+        pl.col("run").is_in(PUPILS),
+        pl.col("arm").is_in(MAIN),
+        pl.col("step") == pl.col("step").max().over("run"),
+    )
+    if not last.height:
+        return empty(TITLE, "no student was trained at this scale")
+    data = named(last)
+    arms = data["arm"].unique().to_list()
+    steps = sorted(data["step"].unique())
+    low = float(data.select(pl.min_horizontal("lo", "value").min()).item())
+    teacher = table.filter(run=BERT).sort("step")["value"][-1]
+    lines = [("teacher", teacher)]
+    best = context.table("oracle").filter(grammar="cfg3b", task="masked", quantity="acc", mask_rate=0.3)
+    root = _root(context)
+    if best.filter(root=root).height:
+        lines.append(("best predictor", best.filter(root=root)["value"].item()))
+    scale = alt.Scale(domain=[int(20 * low) / 20, 1], nice=False)
+    base = alt.Chart(data).encode(
+        x=alt.X("step:Q", title="steps of the student", scale=alt.Scale(zero=False, padding=20),
+                axis=alt.Axis(values=steps, format="d")),
+        color=coloured(arms, 2),
+    )  # fmt: skip
+    y = alt.Y("value:Q", title="accuracy at the end", scale=scale)
+    bars = base.mark_rule(strokeWidth=1.5).encode(
+        y=alt.Y("lo:Q", title="accuracy at the end", scale=scale), y2="hi:Q"
+    )
+    curve = base.mark_line(strokeWidth=2, point=True).encode(
+        y=y,
+        strokeDash=dashed(arms, 2),
+        tooltip=["label:N", "step:Q", alt.Tooltip("value:Q", format=".3f"), "n:Q"],
+    )
+    marked = alt.Chart(pl.DataFrame(lines, schema=["name", "value"], orient="row")).encode(y=y)
+    rules = marked.mark_rule(color=charts.GREY, strokeDash=[4, 3])
+    texts = marked.mark_text(align="left", dx=4, dy=-7, color=charts.INK).encode(
+        text="name:N", x=alt.value(0)
+    )
+    said = "; ".join(f"{row['arm']} {row['step']}: {row['value']:.3f}" for row in data.iter_rows(named=True))
+    chart = alt.layer(rules, texts, bars, curve).properties(
+        width=460, height=260, title=TITLE, description=f"Accuracy at the end, {said}."
+    )
+    return chart, data
+
+
+def _root(context: Results) -> int:
+    """Return the root of the sentences at this scale, as the table of best predictors names it."""
+    roots = sorted(context.table("oracle").filter(grammar="cfg3b", task="masked")["root"].unique())
+    return roots[-1] if context.scale == "paper" else roots[0]
+
+
+def schedules(context: Results) -> Figure:
+    """All schedules, by steps of the student: every model and the mean of each arm."""
+    models = context.table("models")
+    known = models.select("run", "horizon").unique().sort("horizon")
+    panels = {
+        run: f"{horizon} steps" + (", 16 heads" if run in WIDER else "")
+        for run, horizon in known.iter_rows()
+        if run in (*PUPILS, *WIDER)
+    }
+    return dots(models, panels, "How checkpoints are shared out")
+
+
+def sizes(context: Results) -> Figure:
+    """Accuracy of models of several sizes while they learn from labels, mean over models with its interval; rings: 80
+    % of the last one is reached. Each has the longest training of its size."""
+    title = "Size, and how fast a BERT learns"
+    table = context.table("arms").filter(
+        pl.col("arm").is_in(["label", "ce"]), pl.col("run") != "distillation-plateau"
+    )
+    longest = pl.col("step") == pl.col("step").max()
+    runs = table.filter(longest.over("width")).select("run").unique()["run"].to_list()
+    data = table.filter(pl.col("run").is_in(runs)).with_columns(
+        size=pl.format("{} heads, width {}", "heads", "width"),
+        reached=pl.col("value") >= 0.8 * pl.col("value").sort_by("step").last().over("run"),
+    )
+    if not data.height:
+        return empty(title, "nothing was trained at this scale")
+    order = data.sort("width", descending=True)["size"].unique(maintain_order=True).to_list()
+    scale = alt.Scale(domain=order, range=[charts.BLACK, charts.BLUE, charts.VERMILLION][: len(order)])
+    colour = alt.Color("size:N", title=None, sort=order, legend=alt.Legend(orient="top"), scale=scale)
+    x = alt.X(
+        "step:Q",
+        title="steps",
+        scale=alt.Scale(type="log", nice=False),
+        axis=alt.Axis(format="~s", tickCount=5),
+    )
+    base = alt.Chart(data).encode(x=x, color=colour)
+    band = base.mark_area(opacity=0.2).encode(y=alt.Y("lo:Q", title="accuracy"), y2="hi:Q")
+    line = base.mark_line(strokeWidth=2).encode(
+        y=alt.Y("value:Q", title="accuracy", scale=alt.Scale(zero=False))
+    )
+    first = data.filter("reached").sort("step").unique("run", keep="first", maintain_order=True)
+    rings = alt.Chart(first).mark_point(size=90, filled=True, fill="white", strokeWidth=2, opacity=1)
+    marks = rings.encode(x=x, y="value:Q", stroke=alt.Stroke("size:N", legend=None, scale=scale))
+    said = "; ".join(f"{row['size']}: step {row['step']}" for row in first.iter_rows(named=True))
+    chart = alt.layer(band, line, marks).properties(
+        width=460, height=240, title=title, description=f"80 % of the last accuracy is reached, {said}."
+    )
+    return chart, data

@@ -1,0 +1,185 @@
+"""Non-terminals that can be read from a model: the position-attention probe, A-NT (Liu 2024, section 4.2.8.2).
+
+A frozen model reads whole sentences; e_k is what its last block leaves at token k. For each level of the grammar one
+classifier G_i = sum_r sum_k w_r,ik f_r(e_k), with f_r affine and w_r,i. = softmax_k <P_i,r, P_k,r> over the tokens of
+the sentence, P trained, says of each token i which symbol of that level stands above it. All models and levels are
+probed side by side. Where the text is silent, settings are those of the published code: Adam with rate 0.01, batches of
+64, a warm-up of 6 % and a cosine, all tokens labelled. Shapes: S models, L levels, H heads, B sentences, T tokens.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor
+
+from pipeline.kit.inputs import Inputs
+from pipeline.kit.streams import stream
+from pipeline.languages import pcfg
+from pipeline.studies.distillation.measures.kept import Kept
+from pipeline.studies.distillation.measures.windows import context_names
+
+RATE, BATCH, WARMUP, BETAS, EPS = 1e-2, 64, 0.06, (0.9, 0.999), 1e-8
+CLASSES = 3  # symbols of a level below the root
+NONE = -100  # label of what is no token
+AT_ONCE = 2**24  # numbers of hidden states that are held at once
+
+
+@dataclass(frozen=True)
+class Probed:
+    """Sentences (N, 1 + T) behind BOS, and of each token its ancestor of each level (L, N, 1 + T), 0 to 2, and whether
+    the span of a symbol of that level ends with it."""
+
+    words: NDArray[np.uint8]
+    ancestors: NDArray[np.int64]
+    ends: NDArray[np.bool_]
+
+
+def levels(root: int) -> list[int]:
+    """Return the levels between tokens and root, counted from the leaves.
+
+    >>> levels(13), levels(22)
+    ([2, 3], [2, 3, 4, 5, 6])
+    """
+    return list(range(2, pcfg.level(root)))
+
+
+def drawn(rng: np.random.Generator, grammar: str, root: int, n: int) -> Probed:
+    """Return ``n`` sentences with what stands above their tokens."""
+    found = pcfg.sample(rng, grammar, n, root)
+    width = pcfg.extent(grammar, root)[1]
+    words = pcfg.padded(found.tokens, found.lengths, width=width)
+    above, ends = [], []
+    for level in levels(root):
+        depth = pcfg.DEPTH + 1 - level
+        first = min(pcfg.SYMBOLS[depth])
+        symbols = (found.ancestors(depth) - first).astype(np.uint8)
+        above.append(pcfg.padded(symbols, found.lengths, 255, 255, width).astype(np.int64))
+        ends.append(
+            pcfg.padded(pcfg.ends(found.boundary_levels, level).astype(np.uint8), found.lengths, 0, 0, width)
+        )
+    ancestors = np.stack(above)
+    ancestors[ancestors == 255] = NONE
+    return Probed(words, ancestors, np.stack(ends) > 0)
+
+
+def table(context: Inputs, run: str, about: dict[str, Any], settings: Any, steps: list[int]) -> pl.DataFrame:
+    """Return how well each level can be read from each model of a run after some kept steps
+    (`schemas.distillation.tables.NtProbe`)."""
+    kept, grammar, root = Kept(context, run), about["grammar"], about["root"]
+    path = (context.seed, context.study, "probe", grammar, root)
+    train = drawn(stream(*path, "train"), grammar, root, settings.train)
+    test = drawn(stream(*path, "test"), grammar, root, settings.test)
+    names, rows = context_names(context, run), []
+    counts = [np.bincount(own[own >= 0], minlength=CLASSES) for own in test.ancestors]
+    for step in steps:
+        weights = kept.weights(step)
+        found = accuracies(kept, weights, train, test, settings, stream(*path, "weights"))
+        for place, level in enumerate(levels(root)):
+            for model, (arm, number) in enumerate(names):
+                at_ends, everywhere = found[model, place].tolist()
+                rows.append(
+                    {
+                        "run": run, "arm": arm, "model": number, "step": step, "level": level, "acc_boundary": at_ends,
+                        "acc_all": everywhere, "majority": float(counts[place].max() / counts[place].sum()),
+                        "n_train": settings.train, "n_test": settings.test,
+                    }
+                )  # fmt: skip
+    return pl.DataFrame(rows)
+
+
+def states(kept: Kept, weights: dict[str, Tensor], words: NDArray[np.uint8]) -> Tensor:
+    """Return what the last block of each model leaves, (S, N, 1 + T, D)."""
+    models = weights["embed.W"].shape[0] * kept.spec.side
+    size = max(1, AT_ONCE // (models * words.shape[1] * kept.spec.width * 4))
+    found = []
+    for start in range(0, len(words), size):
+        part = words[start : start + size]
+        _, recorded = kept.module.forward(
+            kept.spec, weights, torch.zeros(1, 1), torch.from_numpy(part.astype(np.int64))[None, None],
+            torch.from_numpy(part != pcfg.PAD)[None, None], record=["last"],
+        )  # fmt: skip
+        found.append(recorded["last"].flatten(0, 1))
+    return torch.cat(found, 1)
+
+
+def accuracies(
+    kept: Kept,
+    weights: dict[str, Tensor],
+    train: Probed,
+    test: Probed,
+    settings: Any,
+    rng: np.random.Generator,
+) -> NDArray[np.float64]:
+    """Return (S, L, 2): the accuracy of the probe on tokens at which a span ends, and on all, after its training."""
+    e = states(kept, weights, train.words)
+    S, N, T, D = e.shape
+    L, H = len(train.ancestors), settings.heads
+    shapes = {"P": (S, L, H, T, settings.width), "W": (S, L, H, D, CLASSES), "b": (S, L, H, CLASSES)}
+    bound = 1 / math.sqrt(D)
+    start = {
+        "P": rng.normal(0, 1, shapes["P"][1:]) / math.sqrt(settings.width),
+        "W": rng.uniform(-bound, bound, shapes["W"][1:]), "b": rng.uniform(-bound, bound, shapes["b"][1:]),
+    }  # fmt: skip
+    # All models are read with the same first weights.
+    params = {n: torch.from_numpy(np.stack([v] * S)).float().requires_grad_() for n, v in start.items()}
+    optimiser = torch.optim.Adam(params.values(), lr=RATE, betas=BETAS, eps=EPS)
+    steps = settings.epochs * -(-N // BATCH)
+    rates = [
+        min(1.0, (step + 1) / max(1, WARMUP * steps))
+        if step < WARMUP * steps
+        else (1 + math.cos(math.pi * (step - WARMUP * steps) / ((1 - WARMUP) * steps))) / 2
+        for step in range(steps)
+    ]
+    targets = torch.from_numpy(train.ancestors)
+    visible = torch.from_numpy(train.words != pcfg.PAD)
+    order = np.concatenate([rng.permutation(N) for _ in range(settings.epochs)])
+    step = 0
+    for epoch in range(settings.epochs):
+        for begin in range(0, N, BATCH):
+            batch = torch.from_numpy(
+                order[epoch * N + begin : min(epoch * N + begin + BATCH, (epoch + 1) * N)]
+            )
+            logits = _read(params, e[:, batch], visible[batch])
+            wanted = targets[:, batch].expand(S, -1, -1, -1)
+            # A mean for each model and level, summed: each has the gradient that it would have alone.
+            loss = F.cross_entropy(logits.flatten(0, 3), wanted.flatten(), ignore_index=NONE) * S * L
+            for group in optimiser.param_groups:
+                group["lr"] = RATE * rates[step]
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+            step += 1
+    with torch.no_grad():
+        right, total = np.zeros((S, L, 2)), np.zeros((1, L, 2))
+        held = states(kept, weights, test.words)
+        for begin in range(0, len(test.words), BATCH):
+            part = slice(begin, begin + BATCH)
+            said = (
+                _read(params, held[:, part], torch.from_numpy(test.words[part] != pcfg.PAD))
+                .argmax(-1)
+                .numpy()
+            )
+            there = test.ancestors[:, part] >= 0
+            for place, counted in enumerate((test.ends[:, part] & there, there)):
+                right[..., place] += ((said == test.ancestors[:, part]) & counted).sum((2, 3))
+                total[..., place] += counted.sum((1, 2))
+    return right / total
+
+
+def _read(params: dict[str, Tensor], e: Tensor, visible: Tensor) -> Tensor:
+    """Return logits (S, L, B, T, classes) of states (S, B, T, D)."""
+    T = e.shape[2]
+    scores = torch.einsum("slhid,slhkd->slhik", params["P"][..., :T, :], params["P"][..., :T, :])
+    values = torch.einsum("sbkd,slhdc->slhbkc", e, params["W"]) + params["b"][:, :, :, None, None]
+    weights = (
+        scores[:, :, :, None].masked_fill(~visible[:, None, :], -math.inf).softmax(-1)
+    )  # (S, L, H, B, T, T)
+    return (weights @ values).sum(2)

@@ -1,0 +1,157 @@
+"""How far a model's predictions lean on short windows: A-ROB and A-CLOSE (Liu 2024, sections 4.2.3.1.2 and 4.2.9).
+
+Of masked models, equations 4.94 and 4.95: with the n-gram around a token masked as well, and with nothing but it to
+see. Of models of the next token, equations 4.100 and 4.101: with the skip n-gram before a token hidden, and with no
+keys but the n-gram; hidden tokens keep their positions and are attended to by none. Distances are total variations,
+half of the L1 norm that the published code stores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+import torch
+from numpy.typing import NDArray
+
+from pipeline.kit.inputs import Inputs
+from pipeline.kit.streams import stream
+from pipeline.languages import pcfg
+from pipeline.studies.distillation.measures.kept import Kept
+
+MEASURES = ("robust", "close")
+AT_ONCE = 2**21  # numbers of hidden states that are held at once, of one layer
+
+Bools = NDArray[np.bool_]
+
+
+def places(longest: int) -> list[int]:
+    """Return the tokens (from 0) that are asked for: 30, 60, …, of short sentences those at a quarter, a half and three
+    quarters (chapter section 3.9 and pitfall 18).
+
+    >>> places(18)
+    [4, 9, 13]
+    """
+    if longest > 120:
+        return list(range(30, min(longest, 421), 30))
+    return [quarter * longest // 4 for quarter in (1, 2, 3)]
+
+
+def sentences(context: Inputs, about: dict[str, Any], n: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Return ``n`` sentences of a dataset's grammar behind BOS, (n, 1 + longest), and their lengths."""
+    rng = stream(context.seed, context.study, "windows", about["grammar"], about["root"])
+    tokens, lengths = pcfg.strings(rng, about["grammar"], n, about["root"])
+    return pcfg.padded(tokens, lengths, width=pcfg.extent(about["grammar"], about["root"])[1]), lengths
+
+
+def summary(
+    context: Inputs, run: str, about: dict[str, Any], n: int, widths: Sequence[int], steps: Sequence[int] | None = None
+) -> pl.DataFrame:  # fmt: skip
+    """Return quantiles of both distances over sentences and places, for each model of a run after each kept step
+    (`schemas.distillation.tables.NgramSummary`); all kept steps but the untrained one if none are given."""
+    kept = Kept(context, run)
+    words, lengths = sentences(context, about, n)
+    names = context_names(context, run)
+    rows: list[dict[str, Any]] = []
+    for step in [step for step in kept.steps if step > 0] if steps is None else steps:
+        weights = kept.weights(step)
+        found = distances(kept, weights, about["task"], words, lengths, widths)
+        for measure, values in zip(MEASURES, found, strict=True):
+            for width, of_models in zip(widths, values, strict=True):
+                for (arm, model), own in zip(names, of_models, strict=True):
+                    q25, q50, q75, q90 = np.quantile(own, [0.25, 0.5, 0.75, 0.9]).tolist()
+                    rows.append(
+                        {
+                            "run": run, "arm": arm, "model": model, "step": step, "measure": measure, "ngram": width,
+                            "mean": float(own.mean()), "q25": q25, "q50": q50, "q75": q75, "q90": q90, "n": len(own),
+                        }
+                    )  # fmt: skip
+    return pl.DataFrame(rows)
+
+
+def context_names(context: Inputs, run: str) -> list[tuple[str, int]]:
+    """Return arm and number of each model of a run, replica by replica, as its curves name them."""
+    entry = context.run_header(run)["entry"]
+    named = [column.partition("_") for column in context.curves(run).columns]
+    students = [name for what, _, name in named if what == "accuracy" and name]
+    return [
+        (name.split(".")[0], replica * entry["side"] + int(name.split(".")[1]))
+        for replica in range(entry["replicas"])
+        for name in students
+    ]
+
+
+def distances(
+    kept: Kept, weights: dict[str, torch.Tensor], task: str, words: NDArray[np.uint8], lengths: NDArray[np.int64],
+    widths: Sequence[int],
+) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]:  # fmt: skip
+    """Return L_robust and L_close, for each width (models, n), of all sentences and places."""
+    robust: list[list[NDArray[np.float64]]] = [[] for _ in widths]
+    close: list[list[NDArray[np.float64]]] = [[] for _ in widths]
+    for place in places(words.shape[1] - 1):
+        some = place < lengths
+        if task == "next":
+            some &= place > 0
+        own, at = words[some], np.full(int(some.sum()), place)
+        whole, parts = (_hidden if task == "next" else _masked)(own, lengths[some], at, widths)
+        plain = _predicted(kept, weights, task, own, at, whole)
+        for i, (without, alone) in enumerate(parts):
+            for of, hidden in ((robust, without), (close, alone)):
+                other = _predicted(kept, weights, task, own, at, hidden)
+                of[i].append(pcfg.total_variation(plain, other))
+    return [np.concatenate(each, 1) for each in robust], [np.concatenate(each, 1) for each in close]
+
+
+def _masked(
+    words: NDArray[np.uint8], lengths: NDArray[np.int64], at: NDArray[np.int64], widths: Sequence[int]
+) -> tuple[Bools, Iterator[tuple[Bools, Bools]]]:
+    """Return which tokens (n, 1 + T) are masked: the one that is asked for; and for each width its window, and all but
+    its window."""
+    T = words.shape[1] - 1
+    alone = np.arange(T) == at[:, None]
+    near = (pcfg.window(at, n, lengths, T) for n in widths)
+    return _behind(alone), ((_behind(window), _behind(~window | alone)) for window in near)
+
+
+def _hidden(
+    words: NDArray[np.uint8], lengths: NDArray[np.int64], at: NDArray[np.int64], widths: Sequence[int]
+) -> tuple[Bools, Iterator[tuple[Bools, Bools]]]:
+    """Return which tokens (n, 1 + T) are hidden: none; and for each width i - n + 1 to i - 2, and all but i - n + 1 to
+    i - 1."""
+    T = words.shape[1] - 1
+    place, i = np.arange(T), at[:, None]
+    pairs = (((place > i - n) & (place < i - 1), ~((place > i - n) & (place < i))) for n in widths)
+    nothing = np.zeros((len(at), T), bool)
+    return _behind(nothing), ((_behind(skipped), _behind(others, True)) for skipped, others in pairs)
+
+
+def _behind(tokens: Bools, bos: bool = False) -> Bools:
+    return np.concatenate([np.full((len(tokens), 1), bos), tokens], 1)
+
+
+def _predicted(
+    kept: Kept, weights: dict[str, torch.Tensor], task: str, words: NDArray[np.uint8], at: NDArray[np.int64],
+    hidden: Bools,
+) -> NDArray[np.float64]:  # fmt: skip
+    """Return the distributions (models, n, ids) of the tokens ``at``; ``hidden`` (n, 1 + T) are masked or hidden."""
+    if task == "next":  # behind the last token nothing is asked
+        words, hidden = words[:, :-1], hidden[:, :-1]
+    N, T = words.shape
+    there = words != pcfg.PAD
+    ids = np.where(hidden & there, pcfg.MASK, words) if task == "masked" else words
+    seen = there if task == "masked" else there & ~hidden
+    column = at + 1 if task == "masked" else at  # behind BOS; the token before it predicts the next one
+    models = weights["embed.W"].shape[0] * kept.spec.side
+    size = max(1, AT_ONCE // (models * T * kept.spec.width))
+    found = []
+    for start in range(0, N, size):
+        part = slice(start, start + size)
+        chosen = torch.from_numpy(np.arange(len(ids[part])) * T + column[part])
+        logits, _ = kept.module.forward(
+            kept.spec, weights, torch.zeros(1, 1), torch.from_numpy(ids[part].astype(np.int64))[None, None],
+            torch.from_numpy(seen[part])[None, None], chosen[None, None],
+        )  # fmt: skip
+        found.append(logits.flatten(0, 1).double().softmax(-1))
+    return torch.cat(found, 1).numpy()

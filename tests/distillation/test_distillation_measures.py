@@ -1,0 +1,144 @@
+"""What is measured of language models: windows, phases, the probe of non-terminals; against plain loops."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+
+from pipeline.kit.streams import one_thread
+from pipeline.languages import pcfg
+from pipeline.models.distillation import transformer
+from pipeline.studies.distillation.measures import phases, probe, windows
+
+EMPTY = torch.zeros(1, 1)
+
+
+def model(form: str, side: int = 2) -> tuple[Any, dict[str, torch.Tensor]]:
+    longest = pcfg.extent("cfg3b", 12)[1] + 1
+    spec = transformer.Spec(form, side, 8, 8, longest, 8, 2, 2, 4, False, 0.5, False, 0.0)
+    made = transformer.initial(spec, np.random.default_rng(0))
+    weights = {name: torch.from_numpy(value)[None].float() for name, value in made.items()}
+    return SimpleNamespace(spec=spec, module=transformer, weights=lambda step: weights), weights
+
+
+def drawn(n: int) -> tuple[np.ndarray, np.ndarray]:
+    tokens, lengths = pcfg.strings(np.random.default_rng(1), "cfg3b", n, 12)
+    return pcfg.padded(tokens, lengths, width=pcfg.extent("cfg3b", 12)[1]), lengths
+
+
+@pytest.mark.parametrize("task", ["masked", "next"])
+def test_distances_against_one_sentence_at_a_time(task: str) -> None:
+    """Equations 4.94, 4.95 and 4.100, 4.101: what is masked or hidden is written out for each token."""
+    kept, weights = model("bert" if task == "masked" else "gpt2")
+    words, lengths = drawn(6)
+    widths = [2, 3, 4]
+    robust, close = windows.distances(kept, weights, task, words, lengths, widths)
+    places = [place for place in windows.places(words.shape[1] - 1) if task == "masked" or place > 0]
+
+    def said(ids: list[int], hidden: set[int], at: int) -> np.ndarray:
+        """The distribution of token ``at`` (from 0) of a sentence, in which some are masked or hidden."""
+        if task == "masked":
+            shown = [pcfg.BOS, *(pcfg.MASK if i in hidden else token for i, token in enumerate(ids))]
+            seen, column = [True] * len(shown), at + 1
+        else:
+            shown = [pcfg.BOS, *ids[:at]]
+            seen, column = [-1 not in hidden, *(i not in hidden for i in range(at))], at
+        x, visible = torch.tensor(shown)[None, None, None], torch.tensor(seen)[None, None, None]
+        logits = transformer.forward(kept.spec, weights, EMPTY, x, visible)[0]
+        return logits[0, :, 0, column].double().softmax(-1).numpy()
+
+    for i, n in enumerate(widths):
+        expected: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
+        for at in places:
+            for row, length in zip(words, lengths, strict=True):
+                if at >= length:
+                    continue
+                ids = row[1 : 1 + length].tolist()
+                everything = set(range(-1 if task == "next" else 0, len(ids)))
+                if task == "masked":
+                    near = {j for j in range(len(ids)) if at - -(-(n - 1) // 2) <= j <= at + (n - 1) // 2}
+                    parts = ({at}, near, (everything - near) | {at})
+                else:
+                    near = set(range(max(0, at - n + 1), at))  # BOS is no token of the sentence
+                    parts = (set(), near - {at - 1}, everything - near)
+                whole, without, alone = (said(ids, part, at) for part in parts)
+                expected[0].append(np.abs(whole - without).sum(-1) / 2)
+                expected[1].append(np.abs(whole - alone).sum(-1) / 2)
+        np.testing.assert_allclose(robust[i], np.stack(expected[0], 1), atol=1e-5)
+        np.testing.assert_allclose(close[i], np.stack(expected[1], 1), atol=1e-5)
+    assert (robust[0] == 0).all() == (task == "next")  # a skip bigram hides nothing
+
+
+def test_places_lie_apart_from_the_ends() -> None:
+    assert windows.places(432) == list(range(30, 421, 30)) and windows.places(27) == [6, 13, 20]
+
+
+def test_phases_of_a_curve() -> None:
+    """The curve of Figure 4.7, read from the graphic: plateau 1.04, 0.52 after 1,000 steps, 0.18 after 2,000."""
+    points = [
+        (200, 1.04),
+        (400, 1.04),
+        (600, 0.98),
+        (800, 0.8),
+        (1000, 0.52),
+        (1200, 0.4),
+        (2000, 0.18),
+        (8000, 0.03),
+    ]
+    course = pl.DataFrame(
+        [{"run": "r", "arm": "label", "model": 0, "step": step, "loss": loss} for step, loss in points]
+    )
+    (row,) = phases.phases(course).iter_rows(named=True)
+    assert (row["p2_start"], row["c1"], row["p2_end"]) == (600, 1000, 2000)
+    assert row["plateau_loss"] == 1.04 and row["final_loss"] == 0.03
+    flat = course.with_columns(loss=pl.lit(1.0))
+    (row,) = phases.phases(flat).iter_rows(named=True)
+    assert row["p2_start"] is None and row["p2_end"] is None
+
+
+def test_labels_of_the_probe_are_ancestors() -> None:
+    found = probe.drawn(np.random.default_rng(3), "cfg3b", 15, 20)
+    again = pcfg.sample(np.random.default_rng(3), "cfg3b", 20, 15)
+    assert probe.levels(15) == [2, 3] and found.ancestors.shape[:2] == (2, 20)
+    for sentence in range(20):
+        start = int(again.lengths[:sentence].sum())
+        stop = start + int(again.lengths[sentence])
+        for place, depth in enumerate((5, 4)):
+            symbols = again.ancestors(depth)[start:stop] - min(pcfg.SYMBOLS[depth])
+            own = found.ancestors[place, sentence]
+            assert own[1 : 1 + stop - start].tolist() == symbols.tolist()
+            assert own[0] == probe.NONE and (own[1 + stop - start :] == probe.NONE).all()
+    assert (found.ends <= (found.ancestors >= 0)).all() and found.ends[0].sum() > found.ends[1].sum()
+
+
+def test_the_probe_reads_what_is_there_and_nothing_else() -> None:
+    """Of states that say the symbol above each token it is right; of states that say nothing, no more than the most
+    frequent symbol is."""
+    train, test = (
+        probe.drawn(np.random.default_rng(seed), "cfg3b", 15, n) for seed, n in ((0, 200), (1, 60))
+    )
+    settings = SimpleNamespace(heads=2, width=8, epochs=30)
+
+    def accuracies(tells: bool) -> np.ndarray:
+        def forward(spec: Any, weights: Any, table: Any, ids: torch.Tensor, *rest: Any, record: Any) -> Any:
+            words = ids[0, 0].numpy()
+            whole = train if len(words) == len(train.words) else test
+            e = np.zeros((*words.shape, 8), np.float32)
+            if tells:
+                for level, own in enumerate(whole.ancestors):
+                    e[np.arange(len(words))[:, None], np.arange(words.shape[1]), 3 * level + own.clip(0)] = 1
+            return None, {"last": torch.from_numpy(e)[None, None]}
+
+        kept = SimpleNamespace(spec=SimpleNamespace(side=1, width=8), module=SimpleNamespace(forward=forward))
+        weights = {"embed.W": torch.zeros(1, 1)}
+        with one_thread():
+            return probe.accuracies(kept, weights, train, test, settings, np.random.default_rng(2))  # type: ignore[arg-type]
+
+    there, nothing = accuracies(True), accuracies(False)
+    assert there.shape == (1, 2, 2) and (there > 0.9).all()
+    assert (nothing[..., 1] < 0.75).all()
