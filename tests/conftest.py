@@ -63,16 +63,15 @@ def _once(factory: pytest.TempPathFactory, name: str, build: Callable[[Path], Wo
 
 
 @pytest.fixture(scope="session")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def template(tmp_path_factory: pytest.TempPathFactory, fork_server: dict[str, str]) -> Path:
     """The toy study, built by Snakemake and committed."""
 
     def build(path: Path) -> Workspace:
-        with serving(path) as env:
-            workspace = lay_out(path / "tree", env=env)
-            workspace.engine("snakemake")
-            workspace.git("add", "-A")
-            workspace.git("commit", "-qm", "results")
-            workspace.assert_clean()  # and file times are in order, so that no test passes by disorder
+        workspace = lay_out(path / "tree", env=fork_server)
+        workspace.engine("snakemake")
+        workspace.git("add", "-A")
+        workspace.git("commit", "-qm", "results")
+        workspace.assert_clean()  # and file times are in order, so that no test passes by disorder
         return workspace
 
     return _once(tmp_path_factory, "toy-template", build) / "tree"
@@ -111,7 +110,9 @@ def empty(tmp_path: Path, forks: dict[str, str]) -> Workspace:
 
 
 @pytest.fixture(scope="session")
-def smoke_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Workspace]:
+def smoke_of(
+    tmp_path_factory: pytest.TempPathFactory, fork_server: dict[str, str]
+) -> Callable[[str], Workspace]:
     """One study of params.yaml at smoke scale, built by Snakemake when it is first asked for.
 
     Beside the work tree lies what its steps imported (`forkserver`).
@@ -121,8 +122,8 @@ def smoke_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Worksp
         # One thread each, two at a time; `test_determinism` asks for the same bytes from two threads.
         options = ("--cores", "2", "--max-threads", "1", "--resources", "gpu=2")
         workspace = lay_out(path / "tree", [study])
-        with serving(path) as env:
-            done = workspace.snakemake(*options, **env)
+        (path / "imports").mkdir()
+        done = workspace.snakemake(*options, FORK_IMPORTS=str(path / "imports"), **fork_server)
         assert done.status == 0, done.output
         return workspace
 
@@ -136,6 +137,7 @@ def smoke_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Worksp
 def smoke(
     tmp_path_factory: pytest.TempPathFactory,
     smoke_of: Callable[[str], Workspace],
+    fork_server: dict[str, str],
     request: pytest.FixtureRequest,
 ) -> Workspace:
     """All studies in one work tree, or that of ``--study``: their builds side by side, and one report of them all."""
@@ -146,8 +148,7 @@ def smoke(
         workspace = lay_out(path / "tree", studies)
         for study in studies:
             smoke_of(study).give(workspace, study)
-        with serving(path) as env:
-            done = workspace.snakemake(**env)
+        done = workspace.snakemake(**fork_server)
         assert done.status == 0, done.output
         assert done.ran == {"report"}, done.output
         return workspace
