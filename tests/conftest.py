@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -60,6 +61,17 @@ def _once(factory: pytest.TempPathFactory, name: str, build: Callable[[Path], Wo
             build(path).git("gc", "--quiet")  # each test copies its files
             (path / "built").touch()
     return path
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread() -> None:
+    """Torch works on one thread, unless a test asks for more.
+
+    The threads of an operation wait for each other at full speed. Where several workers of pytest share two cores, most
+    waiting is for a thread that has no core: tests that train or run models took up to twenty times their time.
+    """
+    if torch := sys.modules.get("torch"):  # no test that was collected needs it otherwise
+        torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")
