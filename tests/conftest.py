@@ -20,6 +20,11 @@ from workspace import STUDIES, Workspace, lay_out
 
 collect_ignore = ["engines/toy", "engines/graphs.py"]
 HERE = Path(__file__).parent
+# The tests that build a study when they are the first to ask for it. A worker begins with two: a long and a short one.
+BUILDS = [
+    f"test_everything_is_built_and_recorded[{study}]"
+    for study in ("dyck", "nce", "automata", "distillation", "depth", "flipflop")
+]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -34,11 +39,31 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the tests of ``--study``."""
+    """Leave the tests of ``--study``, and put those first that take long or that others wait for."""
     if study := config.getoption("--study"):
         chosen = [item for item in items if _study(item) == study]
         config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
         items[:] = chosen
+    items.sort(key=_turn)  # within a turn they keep their order
+
+
+def _turn(item: pytest.Item) -> int:
+    """When a test is to start, for workers of pytest-xdist that take one after another (``make test``).
+
+    A study is built while all who ask for it wait, so the studies are built first, each by another worker. The tests of
+    engines on the toy study take long and ask for none of them. Then all studies are put into one work tree, which
+    tests of the browser want and others do not. Short tests come last: no worker is left alone with a long one.
+    """
+    fixtures = {*getattr(item, "fixturenames", ())}
+    if item.name in BUILDS:
+        return BUILDS.index(item.name)
+    if "smoke" in fixtures:
+        return 102 if item.path.parent.name == "engines" else 104
+    if fixtures & {"smoke_of", "dyck"}:
+        return 103
+    if item.path.parent.name == "engines":
+        return 101
+    return 106 if not item.get_closest_marker("slow") else 105
 
 
 def _study(item: pytest.Item) -> str | None:
