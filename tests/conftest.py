@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,11 @@ from workspace import STUDIES, Workspace, lay_out
 
 collect_ignore = ["engines/toy", "engines/graphs.py"]
 HERE = Path(__file__).parent
+# The tests that build a study when they are the first to ask for it. A worker begins with two: a long and a short one.
+BUILDS = [
+    f"test_everything_is_built_and_recorded[{study}]"
+    for study in ("dyck", "nce", "automata", "distillation", "depth", "flipflop")
+]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -33,11 +39,31 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the tests of ``--study``."""
+    """Leave the tests of ``--study``, and put those first that take long or that others wait for."""
     if study := config.getoption("--study"):
         chosen = [item for item in items if _study(item) == study]
         config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
         items[:] = chosen
+    items.sort(key=_turn)  # within a turn they keep their order
+
+
+def _turn(item: pytest.Item) -> int:
+    """When a test is to start, for workers of pytest-xdist that take one after another (``make test``).
+
+    A study is built while all who ask for it wait, so the studies are built first, each by another worker. The tests of
+    engines on the toy study take long and ask for none of them. Then all studies are put into one work tree, which
+    tests of the browser want and others do not. Short tests come last: no worker is left alone with a long one.
+    """
+    fixtures = {*getattr(item, "fixturenames", ())}
+    if item.name in BUILDS:
+        return BUILDS.index(item.name)
+    if "smoke" in fixtures:
+        return 102 if item.path.parent.name == "engines" else 104
+    if fixtures & {"smoke_of", "dyck"}:
+        return 103
+    if item.path.parent.name == "engines":
+        return 101
+    return 106 if not item.get_closest_marker("slow") else 105
 
 
 def _study(item: pytest.Item) -> str | None:
@@ -62,17 +88,27 @@ def _once(factory: pytest.TempPathFactory, name: str, build: Callable[[Path], Wo
     return path
 
 
+@pytest.fixture(scope="session", autouse=True)
+def one_thread() -> None:
+    """Torch works on one thread, unless a test asks for more.
+
+    The threads of an operation wait for each other at full speed. Where several workers of pytest share two cores, most
+    waiting is for a thread that has no core: tests that train or run models took up to twenty times their time.
+    """
+    if torch := sys.modules.get("torch"):  # no test that was collected needs it otherwise
+        torch.set_num_threads(1)
+
+
 @pytest.fixture(scope="session")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def template(tmp_path_factory: pytest.TempPathFactory, fork_server: dict[str, str]) -> Path:
     """The toy study, built by Snakemake and committed."""
 
     def build(path: Path) -> Workspace:
-        with serving(path) as env:
-            workspace = lay_out(path / "tree", env=env)
-            workspace.engine("snakemake")
-            workspace.git("add", "-A")
-            workspace.git("commit", "-qm", "results")
-            workspace.assert_clean()  # and file times are in order, so that no test passes by disorder
+        workspace = lay_out(path / "tree", env=fork_server)
+        workspace.engine("snakemake")
+        workspace.git("add", "-A")
+        workspace.git("commit", "-qm", "results")
+        workspace.assert_clean()  # and file times are in order, so that no test passes by disorder
         return workspace
 
     return _once(tmp_path_factory, "toy-template", build) / "tree"
@@ -111,7 +147,9 @@ def empty(tmp_path: Path, forks: dict[str, str]) -> Workspace:
 
 
 @pytest.fixture(scope="session")
-def smoke_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Workspace]:
+def smoke_of(
+    tmp_path_factory: pytest.TempPathFactory, fork_server: dict[str, str]
+) -> Callable[[str], Workspace]:
     """One study of params.yaml at smoke scale, built by Snakemake when it is first asked for.
 
     Beside the work tree lies what its steps imported (`forkserver`).
@@ -121,8 +159,8 @@ def smoke_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Worksp
         # One thread each, two at a time; `test_determinism` asks for the same bytes from two threads.
         options = ("--cores", "2", "--max-threads", "1", "--resources", "gpu=2")
         workspace = lay_out(path / "tree", [study])
-        with serving(path) as env:
-            done = workspace.snakemake(*options, **env)
+        (path / "imports").mkdir()
+        done = workspace.snakemake(*options, FORK_IMPORTS=str(path / "imports"), **fork_server)
         assert done.status == 0, done.output
         return workspace
 
@@ -136,6 +174,7 @@ def smoke_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Worksp
 def smoke(
     tmp_path_factory: pytest.TempPathFactory,
     smoke_of: Callable[[str], Workspace],
+    fork_server: dict[str, str],
     request: pytest.FixtureRequest,
 ) -> Workspace:
     """All studies in one work tree, or that of ``--study``: their builds side by side, and one report of them all."""
@@ -146,8 +185,7 @@ def smoke(
         workspace = lay_out(path / "tree", studies)
         for study in studies:
             smoke_of(study).give(workspace, study)
-        with serving(path) as env:
-            done = workspace.snakemake(**env)
+        done = workspace.snakemake(**fork_server)
         assert done.status == 0, done.output
         assert done.ran == {"report"}, done.output
         return workspace

@@ -16,23 +16,34 @@ import importlib
 import json
 import os
 import runpy
+import select
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 IMPORTED = (
-    "altair", "importlib.metadata", "markdown_it", "jinja2", "pandera.polars", "PIL.Image", "psutil", "pyarrow.parquet",
-    "pydantic", "rich.progress", "ruamel.yaml", "safetensors.numpy", "scipy.optimize", "scipy.sparse", "scipy.stats",
-    "sklearn.datasets", "torch", "typer", "vl_convert",
+    "altair", "importlib.metadata", "jinja2", "markdown_it", "narwhals._polars.dataframe",
+    "narwhals.stable.v1._namespace", "pandera.backends.polars.builtin_checks", "pandera.backends.polars.components",
+    "pandera.backends.polars.container", "pandera.polars", "PIL.Image", "psutil", "pyarrow.parquet", "pydantic",
+    "rich.progress", "ruamel.yaml", "safetensors.numpy", "scipy.optimize", "scipy.sparse", "scipy.stats",
+    "sklearn.datasets", "torch", "typer._click.decorators", "vl_convert",
 )  # fmt: skip
 ENGINES = {"snakemake": "snakemake.cli", "dvc": "dvc.cli"}  # command: the module whose `main` it calls
-OF_ENGINES = (
-    "dvc.commands.repro", "dvc.commands.status", "dvc.parsing", "dvc.repo.reproduce", "dvc.repo.status",
-    "dvc.stage.cache", "dvc.stage.loader", "snakemake.api", "snakemake.report.html_reporter", "snakemake.workflow",
+OF_ENGINES = (  # which they import only once they are at work
+    "argparse_dataclass", "configobj", "dulwich.ignore", "dulwich.worktree", "dvc._debug", "dvc.analytics",
+    "dvc.cachemgr", "dvc.cli.parser", "dvc.commands.repro", "dvc.commands.status", "dvc.data_cloud", "dvc.dirs",
+    "dvc.lock", "dvc.parsing", "dvc.repo.artifacts", "dvc.repo.datasets", "dvc.repo.graph", "dvc.repo.index",
+    "dvc.repo.metrics", "dvc.repo.open_repo", "dvc.repo.params", "dvc.repo.plots", "dvc.repo.reproduce",
+    "dvc.repo.stage", "dvc.repo.status", "dvc.repo.trie", "dvc.rwlock", "dvc.scm", "dvc.stage.cache",
+    "dvc.stage.loader", "dvc.utils.strictyaml", "dvc_data.hashfile.db.local", "fsspec.implementations.memory",
+    "networkx", "pyparsing", "rich.json", "smart_open", "snakemake.api", "snakemake.profiles",
+    "snakemake.report.html_reporter", "snakemake.storage", "snakemake.workflow",
     "snakemake_interface_executor_plugins.registry", "snakemake_interface_storage_plugins.registry",
 )  # fmt: skip
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}  # torch reads them when it is imported
@@ -59,13 +70,13 @@ if module.split(".")[0] == "pipeline" or engine:
 def serving(folder: Path) -> Iterator[dict[str, str]]:
     """The environment in which a workspace finds the server.
 
-    ``folder/imports`` gets a file for each process: its ``argv``, and the files of the workspace it ``used``.
+    With ``FORK_IMPORTS`` in its environment as well, that folder gets a file for each process of the pipeline: its
+    ``argv``, and the files of the workspace it ``used``.
     """
-    (folder / "imports").mkdir()
     (folder / "site").mkdir()
     (folder / "site" / "sitecustomize.py").write_text(CLIENT)
     path = str(folder / "socket")
-    command = [sys.executable, __file__, path, str(folder / "imports")]
+    command = [sys.executable, __file__, path, str(folder / "drawn")]
     with subprocess.Popen(command, env=os.environ | ONE_THREAD, stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout is not None and server.stdout.readline() == "ready\n"
@@ -75,28 +86,48 @@ def serving(folder: Path) -> Iterator[dict[str, str]]:
 
 
 def serve(path: str) -> list[str]:
-    """Answer for ever; returns in each process that was asked for, with its command."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those who wait
+    """Answer for ever; returns in each process that was asked for, with its command.
+
+    The server waits for its children itself. A process between the two would be another fork, which takes as long as a
+    small step; and were SIGCHLD ignored, what children worked would be in nobody's sum: ``time pytest`` would say half.
+    """
+    waiting: dict[int, socket.socket] = {}  # by process id, who is told how it ended
+    ended, end = socket.socketpair()
+    end.setblocking(False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(end.fileno())
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(path)
         server.listen(32)
         print("ready", flush=True)
         while True:
+            ready, _, _ = select.select([server, ended], [], [])
+            if ended in ready:
+                ended.recv(2**10)
+                tell(waiting)
+            if server not in ready:
+                continue
             client, _ = server.accept()
-            if os.fork() == 0:
+            text, files, _, _ = socket.recv_fds(client, 2**20, 3)
+            while not text.endswith(b"\n") and (more := client.recv(2**20)):
+                text += more
+            if text.endswith(b"\n") and (process := os.fork()) == 0:
                 break
-            client.close()
+            for file in files:  # else a reader would wait for this process too
+                os.close(file)
+            if text.endswith(b"\n"):
+                waiting[process] = client
+            else:  # who asked was killed
+                client.close()
+    signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    text, files, _, _ = socket.recv_fds(client, 2**20, 3)
-    while not text.endswith(b"\n"):
-        text += client.recv(2**20)
-    if process := os.fork():
-        for file in files:  # else a reader would wait for this process too
-            os.close(file)
-        _, status = os.waitpid(process, 0)
-        client.sendall(bytes([os.waitstatus_to_exitcode(status) % 256]))
-        os._exit(0)
-    client.close()
+    for each in (
+        client,
+        ended,
+        end,
+        *waiting.values(),
+    ):  # who is told sees by their end that the server is gone
+        each.close()
     asked = json.loads(text)
     for number, file in enumerate(files):
         os.dup2(file, number)
@@ -108,6 +139,38 @@ def serve(path: str) -> list[str]:
     # A module is run in its folder; an engine does not see that, and finds the pipeline by its Snakefile or by steps.
     sys.path[0] = str(Path(module).parent) if Path(module).is_absolute() else asked["folder"]
     return [module, *arguments]
+
+
+def tell(waiting: dict[int, socket.socket]) -> None:
+    """Send the status of every child that has ended to who asked for it."""
+    with contextlib.suppress(ChildProcessError):  # there are none
+        while (found := os.waitpid(-1, os.WNOHANG))[0]:
+            process, status = found
+            with waiting.pop(process) as client, contextlib.suppress(OSError):  # it may have been killed
+                client.sendall(bytes([os.waitstatus_to_exitcode(status) % 256]))
+
+
+def compile_once() -> None:
+    """Compile the modules of the repository once, not in each process: a work tree of a test holds most as they are.
+
+    Nothing compiled may lie in those trees, so every process compiled what it imported, a tenth of its time.
+    """
+    plain, root = SourceFileLoader.source_to_code, Path(__file__).parents[1]
+    files = [*(root / "pipeline").rglob("*.py"), *(root / "schemas").rglob("*.py")]
+    known = {file.read_bytes(): SourceFileLoader(file.stem, str(file)).get_code(file.stem) for file in files}
+
+    def source_to_code(loader: SourceFileLoader, data: Any, path: Any, **options: Any) -> Any:
+        if not isinstance(data, bytes) or (code := known.get(data)) is None:
+            return plain(loader, data, path, **options)
+        return placed(code, str(path))
+
+    SourceFileLoader.source_to_code = source_to_code
+
+
+def placed(code: CodeType, path: str) -> CodeType:
+    """The same code as if compiled from the file ``path``."""
+    inner = (placed(each, path) if isinstance(each, CodeType) else each for each in code.co_consts)
+    return code.replace(co_filename=path, co_consts=tuple(inner))
 
 
 def spare(drawn: Path) -> None:
@@ -155,10 +218,12 @@ def record(folder: str, file: str, argv: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    socket_path, imports = sys.argv[1:]
+    socket_path, drawn = sys.argv[1:]
     for name in (*IMPORTED, *ENGINES.values(), *OF_ENGINES):
         importlib.import_module(name)
-    spare(Path(imports).with_name("drawn"))
+    importlib.import_module("snakemake.cli").get_argument_parser()  # looks through every package for plugins
+    spare(Path(drawn))
+    compile_once()
     gc.freeze()  # a look at all these objects would copy their memory
     module, *arguments = serve(socket_path)
     engine = ENGINES.get(Path(module).name)
@@ -174,8 +239,8 @@ if __name__ == "__main__":
             runpy.run_module(module, run_name="__main__", alter_sys=True)
     except SystemExit as end:
         status = end.code or 0
-    if not engine:
-        record(imports, file, arguments)
+    if not engine and "FORK_IMPORTS" in os.environ:
+        record(os.environ["FORK_IMPORTS"], file, arguments)
     if isinstance(status, str):  # as `sys.exit` says it
         print(status, file=sys.stderr)
     sys.stdout.flush()

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import polars as pl
 import pytest
+from workspace import load_study
 
-from pipeline import params
 from pipeline.errors import SandglassError
 from pipeline.store import tables
 from pipeline.studies.depth import datasets
 from schemas.depth.datasets import Sequences
 
-ROOT = Path(__file__).resolve().parents[2]
-ENTRIES = params.load(ROOT, "smoke").members("datasets", "depth")
+ENTRIES = load_study("depth").members("datasets", "depth")
 ONE_OF_EACH = ["depth-sc", "depth-ic-qa", "depth-tm", "depth-ic-tm", "depth-nested"]
 
 

@@ -14,8 +14,8 @@ import depth_tables
 import polars as pl
 import pytest
 from PIL import Image
+from workspace import load_study
 
-from pipeline import params
 from pipeline.kit import charts
 from pipeline.studies.depth.figures import (
     attention,
@@ -30,7 +30,7 @@ from pipeline.studies.depth.names import CONTEXTUAL, MEMORIZATION
 
 TABLES = depth_tables.every()
 WIDEST = 660
-EXPERIMENTS = params.load(Path(__file__).resolve().parents[2], "smoke").of_study("experiments", "depth")
+EXPERIMENTS = load_study("depth").of_study("experiments", "depth")
 FIGURES = {figure: key for key, experiment in EXPERIMENTS.items() for figure in experiment.figures}
 
 

@@ -9,17 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from workspace import load_study
 
-from pipeline import params
 from pipeline.errors import SandglassError
 from pipeline.languages import sequence_tasks as tasks
 from pipeline.studies.depth import datasets, runs
 from pipeline.training import core, ensemble
 from pipeline.training.objectives.classification import Objective
 
-ROOT = Path(__file__).resolve().parents[2]
 CPU = torch.device("cpu")
-SCALES = {scale: params.load(ROOT, scale) for scale in ("smoke", "quick", "paper")}
+SCALES = {scale: load_study("depth", scale) for scale in ("smoke", "quick", "paper")}
 RUNS = {scale: loaded.members("runs", "depth") for scale, loaded in SCALES.items()}
 DATASETS = {scale: loaded.members("datasets", "depth") for scale, loaded in SCALES.items()}
 SEED = SCALES["smoke"].seed

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import importlib
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
+from workspace import load_study
 
-from pipeline import params
 from pipeline.steps.analyse import finished
 from schemas.dyck.tables import SCHEMAS
 
-ROOT = Path(__file__).parents[2]
-LOADED = params.load(ROOT, "smoke")
+LOADED = load_study("dyck")
 EXPERIMENTS = LOADED.of_study("experiments", "dyck")
 FIGURES = {
     figure: getattr(importlib.import_module(f"pipeline.studies.dyck.figures.{entry.module}"), figure)

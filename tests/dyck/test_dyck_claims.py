@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
 import pytest
-from dyck_experiments import EXPERIMENTS, ROOT
+from dyck_experiments import EXPERIMENTS
+from workspace import load_study
 
-from pipeline import params
 from pipeline.kit import stats
 from pipeline.store import tables
 from pipeline.studies.dyck import claims
@@ -50,7 +50,7 @@ from schemas import theory
 from schemas.claims import FAILS, HOLDS, NOT_TESTED, UNDECIDED, Claims
 
 COMPLETE = ARMS["complete"]
-loaded = cache(lambda scale: params.load(ROOT, scale))
+loaded = partial(load_study, "dyck")
 
 
 # Tables as a study that reproduces everything would have them

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from forkserver import serving
 from ruamel.yaml import YAML
 from workspace import REPOSITORY, STUDIES, Workspace
 
@@ -24,17 +23,15 @@ def _new(workspace: Workspace) -> None:
 
 
 @pytest.mark.slow
-def test_a_new_study_builds_at_once(empty: Workspace, tmp_path: Path) -> None:
+def test_a_new_study_builds_at_once(empty: Workspace) -> None:
     """With its data, models, table, figure, claim and page; both engines then have nothing to do."""
     for step in ("train", "report"):  # the toy study brings its own
         shutil.copy(REPOSITORY / f"pipeline/steps/{step}.py", empty.path / f"pipeline/steps/{step}.py")
     _new(empty)
     # `new` says so, and its words are the command: the study alone, without the rest of what lies here.
     empty.change(lambda params: params.update(studies=[NAME]))
-    (tmp_path / "forks").mkdir()
-    with serving(tmp_path / "forks") as env:
-        done = empty.snakemake("--cores", "2", **env)
-        assert done.status == 0, done.output
+    done = empty.snakemake("--cores", "2")
+    assert done.status == 0, done.output
     assert done.ran == {
         f"dataset {NAME}-sequences", f"train {NAME}-small", f"theory {NAME}-construction",
         f"analyse {NAME}-accuracy", f"figures {NAME}-accuracy", f"claims {NAME}", "report",

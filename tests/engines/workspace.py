@@ -177,7 +177,8 @@ class Workspace:
                 shutil.copytree(self.path / folder, other.path / folder)
         for folder in (".dvc/cache", "logs"):
             shutil.copytree(self.path / folder, other.path / folder, dirs_exist_ok=True, ignore=ignore)
-        yaml, stages = YAML(), {}
+        yaml, stages = YAML(typ="safe"), {}  # not the kind that keeps comments: it takes ten times as long
+        yaml.default_flow_style, yaml.sort_base_mapping_type_on_output = False, False
         for lock in (other.path / "dvc.lock", self.path / "dvc.lock"):
             stages |= yaml.load(lock)["stages"] if lock.is_file() else {}
         stages = {name: stage for name, stage in stages.items() if name != "report"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,8 +9,8 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
+from workspace import load_study
 
-from pipeline import params
 from pipeline.languages import flipflop as language
 from pipeline.studies.flipflop.analysis import errors, simulation
 from pipeline.studies.flipflop.measures import maps, reading
@@ -24,8 +23,6 @@ from pipeline.studies.flipflop.names import (
     MANY_FIRST,
     MANY_SHARP,
 )
-
-ROOT = Path(__file__).parents[2]
 
 
 def law(inputs: np.ndarray, p: float) -> np.ndarray:
@@ -158,7 +155,7 @@ def test_what_is_said_of_several_heads() -> None:
 
 
 def test_the_grids_of_the_chapter_are_trained_at_paper() -> None:
-    groups = params.load(ROOT, "paper").runs.values()
+    groups = load_study("flipflop", "paper").runs.values()
     entries: dict[str, Any] = {name: each for group in groups for name, each in group.members.items()}
     members = {name: each for name, each in entries.items() if each.study == "flipflop" and each.replicas}
 

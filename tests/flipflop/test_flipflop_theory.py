@@ -3,7 +3,6 @@ and never right where something is not a number."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from spoiling import assert_no_row_holds
+from workspace import load_study
 
-from pipeline import params
 from pipeline.kit.verdicts import Gate
 from pipeline.languages import flipflop as language
 from pipeline.models.automata import exact as gadget
@@ -25,8 +24,6 @@ from pipeline.studies.flipflop.analysis import addition as additions
 from pipeline.studies.flipflop.claims import theory as claims
 from pipeline.studies.flipflop.theory import addition, attention, gadgets, lstm, machines, parser, prediction
 from schemas.claims import FAILS, HOLDS, NOT_TESTED
-
-ROOT = Path(__file__).parents[2]
 
 NAN = float("nan")
 MODULES: dict[str, Any] = {
@@ -183,7 +180,7 @@ def test_gates_of_theory_fall_with_their_rows() -> None:
 
 
 def at_quick() -> pl.DataFrame:
-    entries = params.load(ROOT, "quick").theory
+    entries = load_study("flipflop", "quick").theory
     found = []
     for module in MODULES:
         entry = entries[f"flipflop-{module}"]

@@ -235,6 +235,7 @@ def rename_everywhere(tree: Any, old: str, new: str) -> None:
             rename_everywhere(child, old, new)
 
 
+@pytest.mark.slow
 def test_any_tree_is_a_graph_or_one_line(folder: Path) -> None:
     found: list[bool] = []
 
@@ -297,6 +298,7 @@ LAUGHS = b"a0: &a0 [1]\n" + b"".join(
 )
 
 
+@pytest.mark.slow
 @fuzz
 @given(content=texts())
 @example(content=b"")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from pathlib import Path
@@ -18,14 +19,20 @@ from pipeline.references.upgrade import upgraded
 from schemas.claims import FAILS, HOLDS, NOT_TESTED, STATED, UNDECIDED
 
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-STUDIES = params.load(REPOSITORY).studies
+LOADED = params.load(REPOSITORY)
+STUDIES = LOADED.studies
+
+
+@functools.cache
+def committed_outputs() -> dict[str, dict[str, str]]:
+    """By stage and path, the md5 of what dvc.lock names: a file so long that it is parsed once."""
+    stages = YAML(typ="safe").load((REPOSITORY / "dvc.lock").read_text(encoding="utf-8"))["stages"]
+    return {name: {out["path"]: out["md5"] for out in stage["outs"]} for name, stage in stages.items()}
 
 
 def committed_claims(study: str) -> pl.DataFrame:
     """The claims that dvc.lock names, from the embedded store."""
-    lock = YAML(typ="safe").load((REPOSITORY / "dvc.lock").read_text(encoding="utf-8"))
-    outs = {out["path"]: out["md5"] for out in lock["stages"][f"claims@{study}"]["outs"]}
-    md5 = outs[f"data/claims/{study}/claims.parquet"]
+    md5 = committed_outputs()[f"claims@{study}"][f"data/claims/{study}/claims.parquet"]
     return pl.read_parquet(stored(md5))
 
 
@@ -54,7 +61,7 @@ def test_every_claim_that_fails_is_named(study: str) -> None:
 
 
 def test_number_of_jobs() -> None:
-    jobs = len(graph.jobs(params.load(REPOSITORY)))
+    jobs = len(graph.jobs(LOADED))
     assert re.search(rf"of the {jobs} jobs", README), f"there are {jobs} jobs"
 
 
