@@ -78,9 +78,15 @@ def test_correlations_are_fourier_coefficients() -> None:
     assert parity.separation(inside, outside)[0] == pytest.approx(0.2 / 0.095)
 
 
-def test_strings_of_a_reader_are_encoded() -> None:
-    assert inputs.encode({"model": "distillation/transformer"}, "+-", "--").tolist() == [[0, 1], [1, 1]]
-    with pytest.raises(SandglassError, match="symbol 'x' is not in the alphabet"):
-        inputs.encode({"model": "distillation/mlp"}, "+x")
-    with pytest.raises(SandglassError, match="different lengths"):
-        inputs.encode({"model": "distillation/mlp"}, "+", "+-")
+def test_strings_and_sentences_of_a_reader_are_encoded() -> None:
+    transformer = {"model": "distillation/transformer", "language": "parity"}
+    mlp = {"model": "distillation/mlp", "language": "parity"}
+    bert = {"model": "distillation/transformer", "language": "pcfg"}
+    assert inputs.encode(transformer, "+-", "--").tolist() == [[0, 1], [1, 1]]
+    assert inputs.encode(bert, "1_", "32").tolist() == [[3, 0, 6], [3, 2, 1]]
+    assert inputs.labels(bert, 8)[:3] == ["1", "2", "3"] and inputs.labels(mlp, 2) == ["+", "-"]
+    for entry, wrong in ((mlp, "x"), (bert, "+"), (transformer, "1")):
+        with pytest.raises(SandglassError, match=f"symbol '[{wrong}]' is not in the alphabet"):
+            inputs.encode(entry, wrong)
+        with pytest.raises(SandglassError, match="different lengths"):
+            inputs.encode(entry, *(("1", "12") if entry is bert else ("+", "+-")))

@@ -167,8 +167,17 @@ def several(labels: list[str]) -> alt.Scale:
     return alt.Scale(domain=labels, range=colours[: len(labels)])
 
 
-def quantity(frame: pl.DataFrame, x: alt.X, y: str, title: str, field: str, labels: list[str]) -> alt.Chart:
-    """Return lines of ``y`` over ``x``, one for each of ``labels``, told apart by colour and dashes."""
+def quantity(
+    frame: pl.DataFrame,
+    x: alt.X,
+    y: str,
+    title: str,
+    field: str,
+    labels: list[str],
+    colours: alt.Scale | None = None,
+) -> alt.Chart:
+    """Return lines of ``y`` over ``x``, one for each of ``labels``, told apart by colour (`several` if none are given)
+    and dashes."""
     dashes: list[list[int]] = [[1, 0], [6, 3], [2, 2], [8, 2, 2, 2], [4, 1], [1, 1]]
     legend = alt.Legend(
         orient="top", columns=3, symbolStrokeWidth=3, symbolType="stroke", symbolOpacity=1, labelLimit=260
@@ -179,7 +188,7 @@ def quantity(frame: pl.DataFrame, x: alt.X, y: str, title: str, field: str, labe
         .encode(
             x=x,
             y=alt.Y(f"{y}:Q", title=title),
-            color=alt.Color(f"{field}:N", title=None, scale=several(labels), legend=legend),
+            color=alt.Color(f"{field}:N", title=None, scale=colours or several(labels), legend=legend),
             strokeDash=alt.StrokeDash(
                 f"{field}:N",
                 title=None,
@@ -235,13 +244,19 @@ def lesson(
     ))  # fmt: skip
     near = f"abs(datum.teacher_step - at) <= {each / 2:g}"
     ends = alt.Chart(students).encode(x=below)
-    bars = ends.mark_rule(color=charts.BLUE).encode(y=alt.Y("lo:Q", title="student's end"), y2="hi:Q")
+    spread = students.drop_nulls("lo")  # one model alone has no interval
+    bars = (
+        alt.Chart(spread)
+        .encode(x=below)
+        .mark_rule(color=charts.BLUE)
+        .encode(y=alt.Y("lo:Q", title="student's end"), y2="hi:Q")
+    )
     points = ends.mark_point(filled=True, opacity=1, size=70, color=charts.BLUE).encode(
         y=alt.Y("value:Q", title="student's end", scale=alt.Scale(zero=False)),
         size=alt.condition(near, alt.value(200), alt.value(60)),
         tooltip=["teacher_step:Q", alt.Tooltip("value:Q", format=".3f"), "n:Q"],
     )  # fmt: skip
-    third = alt.layer(rule, bars, points, told(
+    third = alt.layer(rule, *([bars] if spread.height else []), points, told(
         students, "'a student of this one alone: ' + format(datum.value, '.2f')", 1, near))  # fmt: skip
     parts = [part.properties(width=400, height=110) for part in (first, second, third)]
     best = students.sort("value", descending=True).row(0, named=True)

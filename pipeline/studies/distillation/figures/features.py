@@ -85,7 +85,8 @@ def choices(context: Results) -> Figure:
     )
     base = quantity(data, x, "value", "accuracy at the end", "label", labels)
     base = base.encode(y=alt.Y("value:Q", title="accuracy at the end", scale=alt.Scale(zero=False)))
-    bars = alt.Chart(data).mark_rule().encode(
+    spread = data.drop_nulls("lo")  # one model alone has no interval
+    bars = alt.Chart(spread).mark_rule().encode(
         x=x, y=alt.Y("lo:Q", title="accuracy at the end"), y2="hi:Q",
         color=alt.Color("label:N", title=None, scale=several(labels)),
     )  # fmt: skip
@@ -96,7 +97,7 @@ def choices(context: Results) -> Figure:
         alt.Chart(pl.DataFrame({"c1": [c1]})).mark_rule(color=charts.GREY, strokeDash=[4, 3]).encode(x="c1:Q")
     )
     best = data.sort("value", descending=True).row(0, named=True)
-    chart = alt.layer(rule, flat, bars, base).properties(
+    chart = alt.layer(rule, flat, *([bars] if spread.height else []), base).properties(
         width=520, height=260, title=title,
         description=f"Best: {best['label']}, checkpoint {best['teacher_step']}: {best['value']:.3f}.",
     )  # fmt: skip
@@ -123,15 +124,15 @@ def features(context: Results) -> Figure:
     for measure, name in LOOKS.items():
         axis = alt.X("ngram:Q", title="tokens of the window", axis=alt.Axis(values=widths, format="d"),
                      scale=alt.Scale(zero=False))  # fmt: skip
-        lines = quantity(data.filter(measure=measure), axis, "value", name.split(":")[0], "label", labels)
-        panels.append(lines.encode(color=alt.Color("label:N", title=None, scale=colour, legend=alt.Legend(
-            orient="top", columns=2, symbolType="stroke", symbolStrokeWidth=3, symbolOpacity=1, labelLimit=260)),
-            strokeDash=alt.StrokeDash("label:N", legend=None)).properties(width=175, height=170))  # fmt: skip
+        lines = quantity(
+            data.filter(measure=measure), axis, "value", name.split(":")[0], "label", labels, colour
+        )
+        panels.append(lines.properties(width=175, height=170))
     levels = alt.Chart(probed).mark_point(size=70, strokeWidth=2).encode(
         x=alt.X("level:O", title="level of symbols", axis=alt.Axis(labelAngle=0)),
         xOffset=alt.XOffset("label:N", sort=labels),
         y=alt.Y("value:Q", title="accuracy of the probe", scale=alt.Scale(domain=[0.3, 1])),
-        color=alt.Color("label:N", title=None, scale=colour, legend=None), tooltip=["label:N", "level:O", "value:Q"],
+        color=alt.Color("label:N", title=None, scale=colour), tooltip=["label:N", "level:O", "value:Q"],
     )  # fmt: skip
     panels.append(levels.properties(width=150, height=170))
     said = "; ".join(

@@ -43,8 +43,11 @@ def masked(context: Results) -> Figure:
         color=coloured(arms, 2),
     )  # fmt: skip
     y = alt.Y("value:Q", title="accuracy at the end", scale=scale)
-    bars = base.mark_rule(strokeWidth=1.5).encode(
-        y=alt.Y("lo:Q", title="accuracy at the end", scale=scale), y2="hi:Q"
+    spread = data.drop_nulls("lo")  # one model alone has no interval
+    bars = (
+        base.properties(data=spread)
+        .mark_rule(strokeWidth=1.5)
+        .encode(y=alt.Y("lo:Q", title="accuracy at the end", scale=scale), y2="hi:Q")
     )
     curve = base.mark_line(strokeWidth=2, point=True).encode(
         y=y,
@@ -57,7 +60,7 @@ def masked(context: Results) -> Figure:
         text="name:N", x=alt.value(0)
     )
     said = "; ".join(f"{row['arm']} {row['step']}: {row['value']:.3f}" for row in data.iter_rows(named=True))
-    chart = alt.layer(rules, texts, bars, curve).properties(
+    chart = alt.layer(rules, texts, *([bars] if spread.height else []), curve).properties(
         width=460, height=260, title=TITLE, description=f"Accuracy at the end, {said}."
     )
     return chart, data
@@ -106,15 +109,20 @@ def sizes(context: Results) -> Figure:
         axis=alt.Axis(format="~s", tickCount=5),
     )
     base = alt.Chart(data).encode(x=x, color=colour)
-    band = base.mark_area(opacity=0.2).encode(y=alt.Y("lo:Q", title="accuracy"), y2="hi:Q")
+    spread = data.drop_nulls("lo")
+    band = (
+        base.properties(data=spread)
+        .mark_area(opacity=0.2)
+        .encode(y=alt.Y("lo:Q", title="accuracy"), y2="hi:Q")
+    )
     line = base.mark_line(strokeWidth=2).encode(
         y=alt.Y("value:Q", title="accuracy", scale=alt.Scale(zero=False))
     )
     first = data.filter("reached").sort("step").unique("run", keep="first", maintain_order=True)
-    rings = alt.Chart(first).mark_point(size=90, filled=True, fill="white", strokeWidth=2, opacity=1)
-    marks = rings.encode(x=x, y="value:Q", stroke=alt.Stroke("size:N", legend=None, scale=scale))
+    rings = alt.Chart(first).mark_point(size=90, filled=False, fill="white", strokeWidth=2, opacity=1)
+    marks = rings.encode(x=x, y="value:Q", color=colour)
     said = "; ".join(f"{row['size']}: step {row['step']}" for row in first.iter_rows(named=True))
-    chart = alt.layer(band, line, marks).properties(
+    chart = alt.layer(*([band] if spread.height else []), line, marks).properties(
         width=460, height=240, title=title, description=f"80 % of the last accuracy is reached, {said}."
     )
     return chart, data
