@@ -121,12 +121,8 @@ def serve(path: str) -> list[str]:
                 client.close()
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    for each in (
-        client,
-        ended,
-        end,
-        *waiting.values(),
-    ):  # who is told sees by their end that the server is gone
+    # Who is told sees by their end that the server is gone.
+    for each in (client, ended, end, *waiting.values()):
         each.close()
     asked = json.loads(text)
     for number, file in enumerate(files):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from pipeline.kit import evidence
 from pipeline.kit.evidence import Evidence
 from pipeline.kit.results import Results
 from pipeline.kit.verdicts import Gate, Measured, Published, above, at_least, at_most, below, within
@@ -53,11 +54,12 @@ def gates(context: Results) -> Iterator[Gate]:
 
 def _teachers(context: Results) -> Iterator[Gate]:
     # At quick a single run is kept on the plateau, so fewer models than elsewhere are enough.
-    rows = context.table("contrasts").filter(contrast="loss on the plateau")
-    found = Measured(rows["value"][0], None, None, rows["n"][0]) if rows.height else None
+    found = evidence.one_row(
+        context.table("contrasts"), "not trained at this scale", contrast="loss on the plateau"
+    )
     yield Gate(
-        "20", "cfg3b", f"loss on the plateau is within 0.03 of {PLATEAU}", FASTEST, within(PLATEAU, 0.03), found,
-        "not trained at this scale", Published(1.04),
+        "20", "cfg3b", f"loss on the plateau is within 0.03 of {PLATEAU}", FASTEST, within(PLATEAU, 0.03), *found,
+        Published(1.04),
     )  # fmt: skip
     yield Gate(
         "21", "cfg3b", "largest accuracy of a model above that of the best predictor, in standard errors, is at most 3",

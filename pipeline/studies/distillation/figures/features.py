@@ -16,6 +16,13 @@ from pipeline.studies.distillation.names import ALONE, ARMS, BERT, CHOOSERS, LON
 LOOKS = {"robust": "L_robust: without the window", "close": "L_close: nothing but the window"}
 
 
+def _inflection(context: Results) -> tuple[float, alt.Chart]:
+    """Return the teachers' median inflection, and a rule at it."""
+    c1 = float(context.table("phases").filter(run=BERT)["c1"].median())  # type: ignore[arg-type]
+    rule = alt.Chart(pl.DataFrame({"c1": [c1]})).mark_rule(color=charts.GREY, strokeDash=[4, 3])
+    return c1, rule.encode(x="c1:Q")
+
+
 def phases(context: Results) -> Figure:
     """Loss of the teachers, and medians over sentences of how far a prediction moves without the n-gram around it, or
     with nothing but it; means over teachers. Rule: the median inflection, at which half of the fall of the loss is
@@ -33,10 +40,7 @@ def phases(context: Results) -> Figure:
     labels = [f"{n} tokens" for n in dict.fromkeys(some)]
     x = alt.X("step:Q", title=None, axis=alt.Axis(tickCount=6, format="~s"))
     below = alt.X("step:Q", title="steps of the teachers' training", axis=alt.Axis(tickCount=6, format="~s"))
-    c1 = float(context.table("phases").filter(run=BERT)["c1"].median())  # type: ignore[arg-type]
-    rule = (
-        alt.Chart(pl.DataFrame({"c1": [c1]})).mark_rule(color=charts.GREY, strokeDash=[4, 3]).encode(x="c1:Q")
-    )
+    c1, rule = _inflection(context)
     curve = alt.Chart(loss).mark_line(color=charts.BLACK, strokeWidth=2)
     panels: list[Any] = [
         alt.layer(rule, curve.encode(x=x, y=alt.Y("loss:Q", title="loss, nats"))).properties(
@@ -92,10 +96,7 @@ def choices(context: Results) -> Figure:
     )  # fmt: skip
     once = last.filter(pl.col("arm") == "c9", pl.col("run").is_in(CHOOSERS))
     flat = alt.Chart(once).mark_rule(color=charts.BLACK, strokeDash=[6, 3]).encode(y="value:Q")
-    c1 = float(context.table("phases").filter(run=BERT)["c1"].median())  # type: ignore[arg-type]
-    rule = (
-        alt.Chart(pl.DataFrame({"c1": [c1]})).mark_rule(color=charts.GREY, strokeDash=[4, 3]).encode(x="c1:Q")
-    )
+    _, rule = _inflection(context)
     best = data.sort("value", descending=True).row(0, named=True)
     chart = alt.layer(rule, flat, *([bars] if spread.height else []), base).properties(
         width=520, height=260, title=title,
@@ -156,10 +157,7 @@ def probes(context: Results) -> Figure:
     labels = data["label"].unique(maintain_order=True).to_list()
     x = alt.X("step:Q", title="steps of the teachers' training", axis=alt.Axis(tickCount=6, format="~s"))
     lines = quantity(data, x, "value", "accuracy of the probe", "label", labels)
-    c1 = float(context.table("phases").filter(run=BERT)["c1"].median())  # type: ignore[arg-type]
-    rule = (
-        alt.Chart(pl.DataFrame({"c1": [c1]})).mark_rule(color=charts.GREY, strokeDash=[4, 3]).encode(x="c1:Q")
-    )
+    _, rule = _inflection(context)
     guess = data.unique("label", maintain_order=True)
     floor = alt.Chart(guess).mark_rule(strokeDash=[2, 2], opacity=0.7).encode(
         y="majority:Q", color=alt.Color("label:N", title=None, scale=several(labels))
