@@ -11,11 +11,13 @@ the left, where products are -1.
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
 
@@ -127,3 +129,19 @@ def separation(inside: NDArray[np.float64], outside: NDArray[np.float64]) -> NDA
     """Return SEP (...,): the median of correlations (..., in) over the 95 % quantile of others (..., out)."""
     found: NDArray[np.float64] = np.median(inside, -1) / np.quantile(outside, 0.95, axis=-1)
     return found
+
+
+def outputs(task: Mapping[str, Any]) -> int:
+    """Return the number of classes of a task of ``depth``."""
+    return classes(task["depth"])
+
+
+def examples(
+    rng: np.random.Generator, n: int, task: Mapping[str, Any], held: bool
+) -> dict[str, NDArray[Any]]:
+    """Return ``bits`` (n, d) of n strings and their classes, ``label`` (n,).
+
+    ``task``: ``d``, ``k`` and ``depth``. Strings are drawn fresh, ``held`` ones by the same law.
+    """
+    bits = sample(rng, (n,), task["d"])
+    return {"bits": bits, "label": labels(bits, task["k"], task["depth"])}

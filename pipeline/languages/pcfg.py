@@ -582,20 +582,28 @@ def total_variation(p: NDArray[np.floating[Any]], q: NDArray[np.floating[Any]]) 
 # --- what models are asked ---------------------------------------------------------------------------------------
 
 
+def outputs(task: Mapping[str, Any]) -> int:
+    """Return the number of ids."""
+    return IDS
+
+
 def examples(
-    rng: np.random.Generator, name: str, root: int, n: int, rate: float | None, level: int | None
-) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8]]:
-    """Return n sentences behind BOS (n, 1 + longest), padded to the longest that there can be: as they are, as they are
-    shown, and what became of each token (`mask`); without ``rate`` they are shown as they are, and 1 marks the ends of
-    spans of ``level`` (`ends`)."""
+    rng: np.random.Generator, n: int, task: Mapping[str, Any], held: bool
+) -> dict[str, NDArray[np.uint8]]:
+    """Return n sentences behind BOS (n, 1 + longest), padded to the longest that there can be: as they are, ``tokens``,
+    as they are ``shown``, and the ``kind`` of what became of each token (`mask`); without ``rate`` they are shown as
+    they are, and 1 marks the ends of spans of ``level`` (`ends`).
+
+    ``task``: ``grammar``, ``root``, ``rate`` and ``level``. Sentences are drawn fresh, ``held`` ones by the same law.
+    """
+    name, root, rate = task["grammar"], task["root"], task["rate"]
     longest = extent(name, root)[1]
     if rate is not None:
         tokens, lengths = strings(rng, name, n, root)
         shown, kind = mask(rng, tokens, rate)
         words, seen = (padded(part, lengths, width=longest) for part in (tokens, shown))
-        return words, seen, padded(kind, lengths, NONE, NONE, longest)
-    assert level is not None
+        return {"tokens": words, "shown": seen, "kind": padded(kind, lengths, NONE, NONE, longest)}
     drawn = sample(rng, name, n, root)
     words = padded(drawn.tokens, drawn.lengths, width=longest)
-    last = ends(drawn.boundary_levels, level).astype(np.uint8)
-    return words, words, padded(last, drawn.lengths, 0, 0, longest)
+    last = ends(drawn.boundary_levels, task["level"]).astype(np.uint8)
+    return {"tokens": words, "shown": words, "kind": padded(last, drawn.lengths, 0, 0, longest)}

@@ -10,30 +10,36 @@ in what its order is.
 
 `read` makes blocks of the same kind from plain-text files, the most frequent words being their vocabulary.
 
-Ids: words from 0, then BOS, EOS, PAD, MASK and UNKNOWN (of a file's rarer words).
+Ids: 3 to 6 are BOS, EOS, PAD and MASK as in `pipeline.languages.pcfg`, so that one measure reads both; 0 is UNKNOWN (a
+file's rarer words), 1, 2 and 7 stay free; words follow.
 """
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import re
 from collections import Counter
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pipeline.errors import SandglassError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
 MOST_WORDS = 4096
-SPECIAL = ("<bos>", "<eos>", "<pad>", "<mask>", "<unknown>")
+SPECIAL = ("<unknown>", "<free 1>", "<free 2>", "<bos>", "<eos>", "<pad>", "<mask>", "<free 7>")
+UNKNOWN, BOS, EOS, PAD, MASK = 0, 3, 4, 5, 6
+NONE, MASKED, RANDOM, KEPT = range(4)  # what became of a token
+SHOWN_MASK, SHOWN_RANDOM = 0.8, 0.1  # shares of the selected tokens; the rest stays as it is
+HELD = 10  # of so many blocks of text files, the last one is held out
 MAX_DEPTH = 6  # of phrases within each other
 NUMBERS = ("sg", "pl")
 
@@ -75,12 +81,8 @@ class Lexicon:
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
-        """All words by id, special ones last."""
-        return (*self.words, *SPECIAL)
-
-    def special(self, name: str) -> int:
-        """Return the id of a special word, as in ``special("mask")``."""
-        return len(self.words) + SPECIAL.index(f"<{name}>")
+        """All words by id, special ones first."""
+        return (*SPECIAL, *self.words)
 
 
 @cache
@@ -100,7 +102,7 @@ def lexicon() -> Lexicon:
 
     def add(name: str, word: str) -> None:
         if word not in known:
-            known[word] = len(words)
+            known[word] = len(SPECIAL) + len(words)
             words.append(word)
         ids.setdefault(name, []).append(known[word])
 
@@ -219,9 +221,9 @@ def blocks(rng: np.random.Generator, n: int, length: int) -> NDArray[np.int16]:
 
 
 def read(paths: Sequence[Path], length: int, most: int) -> tuple[NDArray[np.int16], tuple[str, ...]]:
-    """Return blocks (N, length) of the words of plain-text files, in order, and the vocabulary: their ``most`` most
-    frequent words less room for special ones, which come last; rarer words are UNKNOWN. Words are in lower case, and
-    punctuation marks are words.
+    """Return blocks (N, length) of the words of plain-text files, in order, and the vocabulary: special words, then
+    their most frequent ones, ``most`` in all; rarer words are UNKNOWN. Words are in lower case, and punctuation marks
+    are words.
 
     Raises SandglassError if a file is missing, or if all of them have not enough words for a block.
     """
@@ -238,8 +240,74 @@ def read(paths: Sequence[Path], length: int, most: int) -> tuple[NDArray[np.int1
         raise SandglassError(f"the corpus has {len(words)} words, less than a block of {length}")
     counts = Counter(words)
     ranked = sorted(counts, key=lambda word: (-counts[word], word))[: most - len(SPECIAL)]
-    known = {word: place for place, word in enumerate(ranked)}
-    unknown = len(ranked) + SPECIAL.index("<unknown>")
-    ids = np.array([known.get(word, unknown) for word in words], np.int16)
+    known = {word: place for place, word in enumerate(ranked, len(SPECIAL))}
+    ids = np.array([known.get(word, UNKNOWN) for word in words], np.int16)
     whole = len(ids) // length * length
-    return ids[:whole].reshape(-1, length), (*ranked, *SPECIAL)
+    return ids[:whole].reshape(-1, length), (*SPECIAL, *ranked)
+
+
+@cache
+def _files(files: tuple[tuple[str, str], ...], length: int, most: int) -> tuple[NDArray[np.int16], int]:
+    """Return the blocks of text files with their md5, and the size of the vocabulary.
+
+    Raises SandglassError if a file is missing or is not the one that is named.
+    """
+    for name, md5 in files:
+        path = Path(name)
+        there = hashlib.md5(path.read_bytes()).hexdigest() if path.is_file() else None
+        if there != md5:
+            shown = "is not there" if there is None else f"has md5 {there}"
+            raise SandglassError(f"the corpus {name} {shown}; params say {md5}")
+    found, words = read([Path(name) for name, _ in files], length, most)
+    if len(found) < HELD:
+        raise SandglassError(f"the corpus has {len(found)} blocks of {length} words; expected {HELD} or more")
+    return found, len(words)
+
+
+def _of(task: Mapping[str, Any]) -> tuple[NDArray[np.int16], int] | None:
+    if not task["files"]:
+        return None
+    files = tuple((file["path"], file["md5"]) for file in task["files"])
+    return _files(files, task["length"], task["words"])
+
+
+# --- what models are asked ---------------------------------------------------------------------------------------
+
+
+def outputs(task: Mapping[str, Any]) -> int:
+    """Return the number of ids of a task's vocabulary."""
+    found = _of(task)
+    return len(lexicon().vocabulary) if found is None else found[1]
+
+
+def examples(
+    rng: np.random.Generator, n: int, task: Mapping[str, Any], held: bool
+) -> dict[str, NDArray[np.uint16]]:
+    """Return n blocks behind BOS (n, 1 + length): as they are, ``tokens``, as they are ``shown``, and the ``kind`` of
+    what became of each token: NONE, MASKED, RANDOM or KEPT.
+
+    ``task``: ``length`` of a block, ``rate`` of selected tokens, and ``files``: null, or text files (path, md5) with
+    ``words`` as the size of their vocabulary, whose blocks are drawn at random, ``held`` ones from the end of the text.
+    Of the selected tokens 80 % show MASK, 10 % any word, and 10 % stay, as in definition 24.
+    """
+    of = _of(task)
+    if of is None:
+        words, ids = blocks(rng, n, task["length"]), len(lexicon().vocabulary)
+    else:
+        text, ids = of
+        first = len(text) - max(1, len(text) // HELD)
+        words = text[rng.integers(first, len(text), n) if held else rng.integers(0, first, n)]
+    u = rng.random(words.shape) / task["rate"]
+    other = rng.integers(len(SPECIAL), ids, words.shape)
+    kind = np.select([u < SHOWN_MASK, u < SHOWN_MASK + SHOWN_RANDOM, u < 1], [MASKED, RANDOM, KEPT], NONE)
+    shown = np.select([kind == MASKED, kind == RANDOM], [np.full_like(other, MASK), other], words)
+    parts = {"tokens": (words, BOS), "shown": (shown, BOS), "kind": (kind, NONE)}
+    return {
+        name: np.insert(array.astype(np.uint16), 0, first, axis=1) for name, (array, first) in parts.items()
+    }
+
+
+def visible(ids: NDArray[np.uint16], kind: NDArray[np.uint16], hide_masked: bool) -> NDArray[np.bool_]:
+    """Return which positions may be attended to: all, or with ``hide_masked`` those that were not selected."""
+    found: NDArray[np.bool_] = (kind == NONE) if hide_masked else np.ones(ids.shape, bool)
+    return found

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 class Examples(pa.DataFrameModel):
-    """Held-out strings of a parity task or sentences of a grammar, a row each; and behind them a row for each student
-    that a teacher answers."""
+    """Held-out strings of a parity task, sentences of a grammar or blocks of text, a row each; and behind them a row
+    for each student that a teacher answers."""
 
     part: pl.String = pa.Field(isin=["held", "student"])
     task: pl.String = pa.Field(isin=["parity", "masked", "next"])
@@ -30,6 +30,13 @@ class Examples(pa.DataFrameModel):
     level: pl.Int16 = pa.Field(
         ge=1, nullable=True, description="of the spans whose last tokens are asked for"
     )
+    length: pl.Int16 = pa.Field(ge=2, nullable=True, description="words of a block of text")
+    words: pl.Int16 = pa.Field(ge=6, nullable=True, description="size of the vocabulary of text files")
+    files: pl.List = pa.Field(
+        dtype_kwargs={"inner": pl.Struct({"path": pl.String, "md5": pl.String})},
+        nullable=True,
+        description="text files that blocks are cut from; null: a generated text",
+    )
     row: pl.Int32 = pa.Field(
         ge=0, description="number of the string or sentence, or of the student in its replica"
     )
@@ -38,10 +45,10 @@ class Examples(pa.DataFrameModel):
     )
     label: pl.UInt8 = pa.Field(nullable=True, description="class of a string")
     tokens: pl.List = pa.Field(
-        dtype_kwargs={"inner": pl.UInt8}, nullable=True, description="ids of a sentence, padded"
+        dtype_kwargs={"inner": pl.UInt16}, nullable=True, description="ids of a sentence, padded"
     )
     shown: pl.List = pa.Field(
-        dtype_kwargs={"inner": pl.UInt8}, nullable=True, description="ids that are shown of it"
+        dtype_kwargs={"inner": pl.UInt16}, nullable=True, description="ids that are shown of it"
     )
     kind: pl.List = pa.Field(
         dtype_kwargs={"inner": pl.UInt8},
@@ -64,7 +71,7 @@ class Examples(pa.DataFrameModel):
         description="teacher steps of the checkpoints in turn, with the student steps [start, end) of each",
     )
     hard: pl.List = pa.Field(
-        dtype_kwargs={"inner": pl.UInt8},
+        dtype_kwargs={"inner": pl.UInt16},
         nullable=True,
         description="classes answered to what is asked, in its order, step by step; 0 behind the last",
     )
@@ -100,6 +107,27 @@ class Examples(pa.DataFrameModel):
 
 SCHEMA = Examples
 BOS = 3
+# What tells a task from another; the columns that hold it.
+ABOUT = (
+    "task",
+    "d",
+    "k",
+    "depth",
+    "grammar",
+    "root",
+    "rate",
+    "hide_masked",
+    "level",
+    "length",
+    "words",
+    "files",
+)
+
+
+def task(entry: Any) -> dict[str, Any]:
+    """Return what tells the task of an entry of params/distillation.yaml; what such a task lacks is None."""
+    values: dict[str, Any] = entry.model_dump(include=set(ABOUT))
+    return {name: values.get(name) for name in ABOUT}
 
 
 def complete(frame: pl.DataFrame) -> pl.DataFrame:
@@ -116,8 +144,7 @@ def held(about: dict[str, Any], **columns: NDArray[Any]) -> pl.DataFrame:
     list for each."""
     count = len(next(iter(columns.values())))
     frame = pl.DataFrame({"row": range(count)} | {name: array.tolist() for name, array in columns.items()})
-    return complete(
-        frame.with_columns(
-            pl.lit("held").alias("part"), **{name: pl.lit(value) for name, value in about.items()}
-        )
+    same = pl.DataFrame(
+        [{"part": "held"} | {name: value for name, value in about.items() if value is not None}]
     )
+    return complete(frame.join(same, how="cross"))

@@ -17,14 +17,14 @@ import torch
 from pipeline.errors import SandglassError
 from pipeline.kit.streams import one_thread, stream
 from pipeline.training.objectives import distillation as objective
-from schemas.distillation.datasets import SCHEMA, complete, held
+from schemas.distillation.datasets import SCHEMA, complete, held, task
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from pipeline.studies.distillation.params import Arm, Checkpoint, TaughtSentences, TaughtStrings
+    from pipeline.studies.distillation.params import Arm, Checkpoint, Taught
 
 __all__ = ["SCHEMA", "answer"]
 
@@ -38,41 +38,34 @@ Interval = tuple[
 
 
 def answer(
-    entry: TaughtStrings | TaughtSentences, key: str, seed: int, arrays: dict[str, NDArray[Any]],
-    header: dict[str, Any],
+    entry: Taught, key: str, seed: int, arrays: dict[str, NDArray[Any]], header: dict[str, Any]
 ) -> tuple[pl.DataFrame, dict[str, str]]:  # fmt: skip
     """Return held-out strings or sentences, and a row of answers for each student; no metadata.
 
     Raises SandglassError if the teacher has no models, kept no weights on its way, or has another task.
     """
     language: Any = importlib.import_module(f"pipeline.languages.{entry.language}")
-    if entry.kind == "taught_strings":
-        bits = language.sample(stream(seed, entry.study, "held-out", entry.d), (entry.strings,), entry.d)
-        about: dict[str, Any] = {"task": "parity", "d": entry.d, "k": entry.k, "depth": entry.depth}
-        columns = {"bits": bits, "label": language.labels(bits, entry.k, entry.depth)}
-    else:
-        rng = stream(seed, entry.study, "held-out", entry.grammar, entry.root, entry.task)
-        names = ("task", "grammar", "root", "rate", "hide_masked", "level")
-        about = {name: getattr(entry, name) for name in names}
-        parts = language.examples(rng, entry.grammar, entry.root, entry.sentences, entry.rate, entry.level)
-        columns = dict(zip(("tokens", "shown", "kind"), parts, strict=True))
+    about = task(entry)
+    rng = stream(seed, entry.study, "held-out", *entry.identity)
+    columns = language.examples(rng, entry.held, about, held=True)
     frames = [held(about, **columns)]
     if entry.replicas:
         with one_thread():
             teachers = Teachers(entry, arrays, header, about, columns, seed)
-            rows = [about | row for row in _students(entry, seed, teachers)]
+            there = {name: value for name, value in about.items() if value is not None}
+            rows = [there | row for row in _students(entry, seed, teachers)]
         frames.append(complete(pl.DataFrame(rows, schema_overrides=_WIDE, infer_schema_length=None)))
     return pl.concat(frames), {}
 
 
-_WIDE = {"hard": pl.List(pl.UInt8), "soft": pl.List(pl.Float32)}
+_WIDE = {"hard": pl.List(pl.UInt16), "soft": pl.List(pl.Float32)}
 
 
 class Teachers:
     """The models of a teacher's run, by number, after each of its kept steps."""
 
     def __init__(
-        self, entry: TaughtStrings | TaughtSentences, arrays: dict[str, NDArray[Any]], header: dict[str, Any],
+        self, entry: Taught, arrays: dict[str, NDArray[Any]], header: dict[str, Any],
         about: dict[str, Any], columns: dict[str, NDArray[Any]], seed: int,
     ) -> None:  # fmt: skip
         if "spec" not in header:
@@ -82,6 +75,7 @@ class Teachers:
         mlp = header["entry"]["model"] == "distillation/mlp"
         self.language: Any = importlib.import_module(f"pipeline.languages.{entry.language}")
         self.settings = about | {
+            "language": entry.language,
             "side": entry.side,
             "batch": entry.batch,
             "reads": "signs" if mlp else "ids",
@@ -89,7 +83,7 @@ class Teachers:
         if "bits" in columns:
             self.held = objective.Inputs(objective.encoded(columns["bits"], self.settings), columns["label"])
         else:
-            self.held = objective.asked(self.settings, *columns.values())
+            self.held = objective.asked(self.settings, columns)
         reads = header["spec"]["inputs" if mlp else "t_max"]
         if reads != self.held.x.shape[1]:
             raise SandglassError(
@@ -256,9 +250,7 @@ def intervals(arm: Arm, kept: list[int], chosen: list[int], steps: int) -> list[
     return found
 
 
-def _students(
-    entry: TaughtStrings | TaughtSentences, seed: int, teachers: Teachers
-) -> Iterator[dict[str, Any]]:
+def _students(entry: Taught, seed: int, teachers: Teachers) -> Iterator[dict[str, Any]]:
     """Yield a row for each student of each replica."""
     for replica in range(entry.replicas):
         rows: list[dict[str, Any]] = []
@@ -341,7 +333,7 @@ def _padded(flat: NDArray[Any], counts: NDArray[np.int64], most: int) -> NDArray
 
 
 def _as_told(logits: torch.Tensor, tau: float) -> NDArray[Any]:
-    """Return most likely classes (n,) uint8 where ``tau`` is 0, else probabilities (n, K) float32."""
+    """Return most likely classes (n,) uint16 where ``tau`` is 0, else probabilities (n, K) float32."""
     if tau:
         return (logits / tau).softmax(-1).numpy()
-    return logits.argmax(-1).numpy().astype(np.uint8)
+    return logits.argmax(-1).numpy().astype(np.uint16)

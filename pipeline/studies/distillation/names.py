@@ -23,6 +23,8 @@ OTHER_PUPILS = tuple(f"distillation-pupils-{name}" for name in ("rate15", "rate4
 GPT = tuple(f"distillation-gpt-{level}" for level in (2, 3, 4))
 ENDINGS = tuple(f"distillation-endings-{level}" for level in (2, 3, 4))
 ENDINGS_PUPILS = tuple(f"distillation-endings-pupils-{level}" for level in (2, 3, 4))
+TEXT, READER = "distillation-text", "distillation-reader"
+TEXT_PUPILS = tuple(f"distillation-text-pupils-{place}" for place in (1, 2, 3))  # by horizon
 HEADS = {
     f"distillation-{group}-{place}": (group, place)
     for group, count in (("heads", 4), ("hidden", 3), ("averaged", 3))
@@ -78,7 +80,7 @@ _PARITIES = (
     SOLO,
 )
 _MASKED = (BERT, PLATEAU, *PUPILS, *WIDER, *CHOOSERS, *LONERS, *OTHER_TEACHERS, *OTHER_PUPILS)
-RUNS = (*_PARITIES, *HEADS, *_MASKED, *GPT, *ENDINGS_PUPILS)
+RUNS = (*_PARITIES, *HEADS, *_MASKED, *GPT, *ENDINGS_PUPILS, READER, *TEXT_PUPILS)
 DATASETS = (
     "distillation-parity",
     CANDIDATES,
@@ -89,5 +91,6 @@ DATASETS = (
     *CHOICES,
     ALONE,
     *ENDINGS,
+    TEXT,
 )
 THEORY = (*SPARSE_PARITY, LENGTHS, ORACLE, SELECTION)

@@ -30,10 +30,16 @@ class Strings(DatasetEntry):
     """Held-out strings of a parity task."""
 
     kind: Literal["strings"]
+    task: Literal["parity"]
     d: Length
     k: Signs
     depth: Depth
-    strings: Positive = Field(description="held-out strings")
+    held: Positive = Field(description="held-out strings")
+
+    @property
+    def identity(self) -> tuple[int, ...]:
+        """What the stream of held-out strings is named by."""
+        return (self.d,)
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -54,7 +60,12 @@ class Sentences(DatasetEntry):
     level: Annotated[int, Field(ge=1, le=6)] | None = Field(
         None, description="of the spans whose last tokens are asked for; next"
     )
-    sentences: Positive = Field(description="held-out sentences")
+    held: Positive = Field(description="held-out sentences")
+
+    @property
+    def identity(self) -> tuple[str | int, ...]:
+        """What the stream of held-out sentences is named by."""
+        return self.grammar, self.root, self.task
 
     @model_validator(mode="after")
     def _own_settings(self) -> Self:
@@ -62,6 +73,43 @@ class Sentences(DatasetEntry):
         needed = {"rate", "hide_masked"} if self.task == "masked" else {"level"}
         if own != needed:
             raise ValueError(f"task {self.task!r} needs {sorted(needed)}, has {sorted(own)}")
+        return self
+
+
+class TextFile(Strict):
+    """A plain-text file of one's own."""
+
+    path: str
+    md5: Annotated[str, Field(pattern="^[0-9a-f]{32}$")] = Field(
+        description="what the file must be, so that another file is another dataset"
+    )
+
+
+class Blocks(DatasetEntry):
+    """Held-out blocks of the generated text that stands in for English, or of text files, and what is asked of them."""
+
+    kind: Literal["blocks"]
+    task: Literal["masked"]
+    length: Annotated[int, Field(ge=2, le=1024, description="words of a block")]
+    rate: Probability = Field(description="share of words that are selected")
+    hide_masked: bool = Field(description="no selected word is attended to")
+    files: Annotated[list[TextFile], Field(min_length=1)] | None = Field(
+        None, description="text files that blocks are cut from, in order; without them the text is generated"
+    )
+    words: Annotated[int, Field(ge=6, le=32767)] | None = Field(
+        None, description="size of the vocabulary of the files; rarer words are one"
+    )
+    held: Positive = Field(description="held-out blocks")
+
+    @property
+    def identity(self) -> tuple[str | int, ...]:
+        """What the stream of held-out blocks is named by."""
+        return "text", self.length
+
+    @model_validator(mode="after")
+    def _vocabulary_of_files(self) -> Self:
+        if (self.files is None) != (self.words is None):
+            raise ValueError("files and words go together")
         return self
 
 
@@ -126,7 +174,7 @@ class Arm(Strict):
         return self
 
 
-class Taught(LabelsEntry):
+class TaughtEntry(LabelsEntry):
     """What a teacher's checkpoints answer to the inputs that its students read."""
 
     stream: Annotated[str, Field(description="that of the run which learns from it")]
@@ -137,20 +185,27 @@ class Taught(LabelsEntry):
     arms: dict[Name, Arm] = Field(min_length=1)
 
 
-class TaughtStrings(Strings, Taught):
+class TaughtStrings(Strings, TaughtEntry):
     """What a teacher answers to strings."""
 
     kind: Literal["taught_strings"]  # type: ignore[assignment]
     correlated: Positive = Field(description="strings on which correlations are estimated")
 
 
-class TaughtSentences(Sentences, Taught):
+class TaughtSentences(Sentences, TaughtEntry):
     """What a teacher answers to sentences."""
 
     kind: Literal["taught_sentences"]  # type: ignore[assignment]
 
 
-Dataset = Annotated[Strings | TaughtStrings | Sentences | TaughtSentences, Field(discriminator="kind")]
+class TaughtBlocks(Blocks, TaughtEntry):
+    """What a teacher answers to blocks of text."""
+
+    kind: Literal["taught_blocks"]  # type: ignore[assignment]
+
+
+Taught = TaughtStrings | TaughtSentences | TaughtBlocks
+Dataset = Annotated[Strings | Sentences | Blocks | Taught, Field(discriminator="kind")]
 
 
 class Run(GridRunEntry):
@@ -378,7 +433,7 @@ class Probe(Strict):
 class Windowed(ExperimentEntry):
     """Predictions with and without short windows."""
 
-    module: Literal["endings"]
+    module: Literal["endings", "text"]
     sentences: Positive = Field(description="that predictions are compared on")
     ngrams: list[Annotated[int, Field(ge=2)]] = Field(
         min_length=2, description="widths of windows; 3 among them"

@@ -11,6 +11,7 @@ import numpy as np
 from pipeline.errors import SandglassError
 from pipeline.training.core import Header
 from pipeline.training.objectives import distillation as objective
+from schemas.distillation.datasets import ABOUT
 from schemas.distillation.datasets import SCHEMA as DATASET_SCHEMA
 
 if TYPE_CHECKING:
@@ -36,10 +37,13 @@ def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[st
     parity, mlp = about["task"] == "parity", entry.model == "distillation/mlp"
     if mlp and not parity:
         raise SandglassError(f"an MLP cannot read the sentences of dataset {entry.dataset}")
-    settings = about | {"reads": "signs" if mlp else "ids", "side": entry.side, "batch": entry.batch}
+    reads = "signs" if mlp else "ids"
+    settings = about | {
+        "language": entry.language, "reads": reads, "side": entry.side, "batch": entry.batch
+    }  # fmt: skip
     language: Any = importlib.import_module(f"pipeline.languages.{entry.language}")
     data, read = _strings(held, settings) if parity else _sentences(held, settings)
-    outputs = language.classes(about["depth"]) if parity else language.IDS
+    outputs = language.outputs(about)
     if entry.role == "teacher":
         names = [f"label.{own}" for own in range(entry.side)]
         rows = {"hard": [-1] * entry.side, "soft": [-1] * entry.side}
@@ -63,23 +67,22 @@ def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[st
     return header, data, np.zeros((1, 1), np.float32)
 
 
-ABOUT = ("task", "d", "k", "depth", "grammar", "root", "rate", "hide_masked", "level")
 Data = dict[str, np.ndarray]
 
 
 def _array(held: pl.DataFrame, name: str) -> np.ndarray:
-    return np.array(held[name].to_list(), np.uint8)
+    return np.array(held[name].to_list(), np.uint16)
 
 
 def _strings(held: pl.DataFrame, settings: dict[str, Any]) -> tuple[Data, int]:
     """Return the held-out strings as a model reads them, and how long they are."""
-    x = objective.encoded(_array(held, "bits"), settings)
+    x = objective.encoded(_array(held, "bits").astype(np.uint8), settings)
     return {"held.x": x, "held.labels": held["label"].to_numpy().astype(np.int64)}, x.shape[1]
 
 
 def _sentences(held: pl.DataFrame, settings: dict[str, Any]) -> tuple[Data, int]:
     """Return the held-out sentences as a model reads them, and how many positions they have."""
-    read = objective.asked(settings, *(_array(held, name) for name in ("tokens", "shown", "kind")))
+    read = objective.asked(settings, {name: _array(held, name) for name in ("tokens", "shown", "kind")})
     return {f"held.{name}": array for name, array in read.arrays().items()}, read.x.shape[1]
 
 

@@ -6,12 +6,12 @@ teacher's most likely classes (tau to 0), or a teacher's probabilities at a temp
 4.90, 4.91; the divergence from soft targets is minimised as a cross-entropy). Losses are means over all that is asked
 of the inputs of a step: a string's class, or the chosen tokens of all sentences (equations 4.92, 4.98).
 
-Settings: ``task``; of ``parity``, ``d``, ``k``, ``depth`` (`pipeline.languages.parity`) and ``reads``, ``signs`` or
-``ids`` (bits); of ``masked`` and ``next``, ``grammar`` and ``root`` (`pipeline.languages.pcfg`), ``rate`` of masks and
-``hide_masked``, or ``level`` of the spans whose last tokens are asked for. ``side``, ``batch``; ``students``, their
-names; ``hard`` and ``soft``, for each student its row in the answers, or -1.
+Settings: ``language``, a module of `pipeline.languages`, and ``task``; of ``parity``, ``d``, ``k``, ``depth`` and
+``reads``, ``signs`` or ``ids`` (bits); of ``masked`` and ``next``, what the language's ``examples`` takes, and
+``hide_masked``. ``side``, ``batch``; ``students``, their names; ``hard`` and ``soft``, for each student its row in the
+answers, or -1.
 
-Data of the job: ``hard`` (C, A, steps, P) uint8, classes that a teacher gives at each step for what is asked, in its
+Data of the job: ``hard`` (C, A, steps, P) uint16, classes that a teacher gives at each step for what is asked, in its
 order; ``soft`` (C, A, steps, P, K) float32, its probabilities; ``held.x`` (N, d) or (N, T), ``held.labels`` (N,) or
 (N, T), and of sentences ``held.chosen`` and ``held.visible`` (N, T).
 
@@ -180,7 +180,7 @@ def draw(settings: dict[str, Any], rng: np.random.Generator) -> list[Inputs]:
 
 
 def _parity(settings: dict[str, Any], rng: np.random.Generator) -> list[Inputs]:
-    parity = importlib.import_module("pipeline.languages.parity")
+    parity = _language(settings)
     bits = parity.sample(rng, (settings["side"], settings["batch"]), settings["d"])
     labels = parity.labels(bits, settings["k"], settings["depth"])
     x = encoded(bits, settings)
@@ -188,34 +188,38 @@ def _parity(settings: dict[str, Any], rng: np.random.Generator) -> list[Inputs]:
 
 
 def _sentences(settings: dict[str, Any], rng: np.random.Generator) -> list[Inputs]:
-    return [sentences(settings, rng, settings["batch"]) for _ in range(settings["side"])]
+    language = _language(settings)
+    return [
+        asked(settings, language.examples(rng, settings["batch"], settings, held=False))
+        for _ in range(settings["side"])
+    ]
 
 
 DRAWN = {"parity": _parity, "masked": _sentences, "next": _sentences}
 
 
+def _language(settings: dict[str, Any]) -> Any:
+    return importlib.import_module(f"pipeline.languages.{settings['language']}")
+
+
 def encoded(bits: np.ndarray, settings: dict[str, Any]) -> np.ndarray:
     """Return what a model reads for bits: signs, or the bits as token ids."""
-    parity = importlib.import_module("pipeline.languages.parity")
-    found: np.ndarray = parity.signs(bits) if settings["reads"] == "signs" else bits.astype(np.int64)
+    found: np.ndarray = (
+        _language(settings).signs(bits) if settings["reads"] == "signs" else bits.astype(np.int64)
+    )
     return found
 
 
-def sentences(settings: dict[str, Any], rng: np.random.Generator, n: int) -> Inputs:
-    """Return ``n`` sentences behind BOS, padded to the longest that there can be, and which of their tokens are asked
-    for: those that were selected for masking, or the last ones of spans of a level, each before it is read."""
-    pcfg = importlib.import_module("pipeline.languages.pcfg")
-    rate, level = settings["rate"], settings["level"]
-    return asked(settings, *pcfg.examples(rng, settings["grammar"], settings["root"], n, rate, level))
+def asked(settings: dict[str, Any], columns: dict[str, NDArray[Any]]) -> Inputs:
+    """Return sentences (N, 1 + T) that begin with BOS as a model reads them, and which of their tokens are asked for:
+    those that were selected for masking, or the last ones of spans of a level, each before it is read.
 
-
-def asked(
-    settings: dict[str, Any], words: NDArray[np.uint8], shown: NDArray[np.uint8], kind: NDArray[np.uint8]
-) -> Inputs:
-    """Return sentences (N, 1 + T) that begin with BOS as a model reads them: ``words`` as they are, ``shown`` as they
-    are seen, ``kind`` what became of each, or which are asked for."""
-    pcfg = importlib.import_module("pipeline.languages.pcfg")
+    ``columns``: ``tokens`` as they are, ``shown`` as they are seen, ``kind`` what became of each, or which are asked
+    for.
+    """
+    words, shown, kind = (columns[name] for name in ("tokens", "shown", "kind"))
     if settings["task"] == "masked":
-        visible = pcfg.visible(shown, kind, settings["hide_masked"])
-        return Inputs(shown.astype(np.int64), words.astype(np.int64), kind != pcfg.NONE, visible)
+        language = _language(settings)
+        visible = language.visible(shown, kind, settings["hide_masked"])
+        return Inputs(shown.astype(np.int64), words.astype(np.int64), kind != language.NONE, visible)
     return Inputs(words[:, :-1].astype(np.int64), words[:, 1:].astype(np.int64), kind[:, 1:] > 0)

@@ -6,7 +6,6 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.kit import stats
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
 from pipeline.studies.distillation.measures import lessons
@@ -23,14 +22,8 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
         for run in (*PUPILS, *WIDER, *OTHER_PUPILS):
             if run not in courses:
                 continue
-            final = lessons.finals(courses[run])
-            for first, second in (("half", "os"), ("half", "warm"), ("halfwarm", "os"), ("half", "ce")):
-                if {first, second} <= set(final):
-                    rows += lessons.contrast(
-                        context, f"{run}, {first} - {second}", stats.mean_difference, final[first], final[second],
-                        paired=True,
-                    )  # fmt: skip
-            rows += lessons.contrast(context, f"{run}, half", stats.mean, final["half"])
+            pairs = (("half", "os"), ("half", "warm"), ("halfwarm", "os"), ("half", "ce"))
+            rows += lessons.ends(context, run, courses[run], pairs)
     return {
         "arms": lessons.averages(context, everything),
         "models": lessons.models(context, everything),

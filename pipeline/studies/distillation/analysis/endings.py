@@ -22,9 +22,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
         everything = pl.concat(courses.values())
         teachers = [run for run in GPT if run in known]
         near = [
-            windows.summary(
-                context, run, lessons.about(context.dataset(dataset)), context.entry.sentences, context.entry.ngrams
-            )
+            windows.summary(context, run, context.dataset(dataset), context.entry.sentences, context.entry.ngrams)
             for run, dataset in zip(GPT, ENDINGS, strict=True)
             if run in known
         ]  # fmt: skip
@@ -34,18 +32,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
         for run in ENDINGS_PUPILS:
             if run not in courses:
                 continue
-            final = lessons.finals(courses[run])
-            for arm, values in final.items():
-                rows += lessons.contrast(context, f"{run}, {arm}", stats.mean, values)
-            for other in ("os", "ce"):
-                rows += lessons.contrast(
-                    context,
-                    f"{run}, half - {other}",
-                    stats.mean_difference,
-                    final["half"],
-                    final[other],
-                    paired=True,
-                )
+            rows += lessons.ends(context, run, courses[run], (("half", "os"), ("half", "ce")))
         for run in teachers:
             rows += lessons.contrast(context, f"{run}, checkpoints between inflection and peak", stats.median,
                                      _distances(found.filter(run=run), summary.filter(run=run)))  # fmt: skip

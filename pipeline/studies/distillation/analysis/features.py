@@ -20,15 +20,18 @@ NARROW = 3  # tokens of the window whose importance the source plots
 def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
     """Return phases, distances by windows, probes, checkpoints that were chosen, courses, and comparisons."""
     known, entry = context.runs(), context.entry
-    about = lessons.about(context.dataset(SENTENCES))
+    sentences = context.dataset(SENTENCES)
+    about = lessons.about(sentences)
     with one_thread():
         teachers = lessons.courses(context, BERT)
         found = phases.phases(teachers)
         pupils = PUPILS[1]
         near = [
-            windows.summary(context, BERT, about, entry.sentences, entry.ngrams),
+            windows.summary(context, BERT, sentences, entry.sentences, entry.ngrams),
             _of_arms(
-                windows.summary(context, pupils, about, entry.sentences, entry.ngrams, _last(context, pupils))
+                windows.summary(
+                    context, pupils, sentences, entry.sentences, entry.ngrams, _last(context, pupils)
+                )
             ),
         ]
         steps = sorted({*_last(context, BERT), *_every(teachers, entry.probed), *_middles(found, teachers)})

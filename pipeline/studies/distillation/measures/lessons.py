@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from pipeline.kit import stats
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import stream
+from schemas.distillation.datasets import ABOUT
 
 Floats = NDArray[np.float64]
 
@@ -116,10 +118,25 @@ def finals(frame: pl.DataFrame) -> dict[str, Floats]:
     return {arm: last.filter(arm=arm)["accuracy"].to_numpy() for arm in arms}
 
 
+def ends(
+    context: Inputs, run: str, frame: pl.DataFrame, pairs: Sequence[tuple[str, str]]
+) -> list[dict[str, Any]]:
+    """Return the mean accuracy of each arm of a run after its last step, and the differences of pairs of arms, model by
+    model; of pairs of which the run has both."""
+    final = finals(frame)
+    rows: list[dict[str, Any]] = []
+    for arm, values in final.items():
+        rows += contrast(context, f"{run}, {arm}", stats.mean, values)
+    for first, second in pairs:
+        if {first, second} <= set(final):
+            name = f"{run}, {first} - {second}"
+            rows += contrast(context, name, stats.mean_difference, final[first], final[second], paired=True)
+    return rows
+
+
 def about(dataset: pl.DataFrame) -> dict[str, Any]:
-    """Return what a dataset of sentences asks: task, grammar, root, rate of masks or level of ends."""
-    names = ["task", "grammar", "root", "rate", "hide_masked", "level"]
-    return dataset.filter(part="held").select(names).row(0, named=True)
+    """Return what tells the task of a dataset from others, such as its grammar."""
+    return dataset.filter(part="held").select(ABOUT).row(0, named=True)
 
 
 def task(answers: pl.DataFrame) -> tuple[int, int, int]:

@@ -19,12 +19,14 @@ from numpy.typing import NDArray
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import stream
 from pipeline.languages import pcfg
+from pipeline.studies.distillation.measures import lessons
 from pipeline.studies.distillation.measures.kept import Kept
 
 MEASURES = ("robust", "close")
 AT_ONCE = 2**21  # numbers of hidden states that are held at once, of one layer
 
 Bools = NDArray[np.bool_]
+Ids = NDArray[np.integer[Any]]  # ids of words
 
 
 def places(longest: int) -> list[int]:
@@ -39,25 +41,31 @@ def places(longest: int) -> list[int]:
     return [quarter * longest // 4 for quarter in (1, 2, 3)]
 
 
-def sentences(context: Inputs, about: dict[str, Any], n: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return ``n`` sentences of a dataset's grammar behind BOS, (n, 1 + longest), and their lengths."""
+def sentences(context: Inputs, dataset: pl.DataFrame, n: int) -> tuple[Ids, NDArray[np.int64]]:
+    """Return ``n`` sentences of a dataset's grammar behind BOS, (n, 1 + longest), and their lengths; of a text, the
+    first ``n`` held-out blocks."""
+    about = lessons.about(dataset)
+    if about["grammar"] is None:
+        blocks = np.array(dataset.filter(part="held")["tokens"].head(n).to_list())
+        return blocks, np.full(len(blocks), blocks.shape[1] - 1)
     rng = stream(context.seed, context.study, "windows", about["grammar"], about["root"])
     tokens, lengths = pcfg.strings(rng, about["grammar"], n, about["root"])
     return pcfg.padded(tokens, lengths, width=pcfg.extent(about["grammar"], about["root"])[1]), lengths
 
 
 def summary(
-    context: Inputs, run: str, about: dict[str, Any], n: int, widths: Sequence[int], steps: Sequence[int] | None = None
+    context: Inputs, run: str, dataset: pl.DataFrame, n: int, widths: Sequence[int], steps: Sequence[int] | None = None
 ) -> pl.DataFrame:  # fmt: skip
     """Return quantiles of both distances over sentences and places, for each model of a run after each kept step
     (`schemas.distillation.tables.NgramSummary`); all kept steps but the untrained one if none are given."""
     kept = Kept(context, run)
-    words, lengths = sentences(context, about, n)
+    words, lengths = sentences(context, dataset, n)
+    task = lessons.about(dataset)["task"]
     names = context_names(context, run)
     rows: list[dict[str, Any]] = []
     for step in [step for step in kept.steps if step > 0] if steps is None else steps:
         weights = kept.weights(step)
-        found = distances(kept, weights, about["task"], words, lengths, widths)
+        found = distances(kept, weights, task, words, lengths, widths)
         for measure, values in zip(MEASURES, found, strict=True):
             for width, of_models in zip(widths, values, strict=True):
                 for (arm, model), own in zip(names, of_models, strict=True):
@@ -84,7 +92,7 @@ def context_names(context: Inputs, run: str) -> list[tuple[str, int]]:
 
 
 def distances(
-    kept: Kept, weights: dict[str, torch.Tensor], task: str, words: NDArray[np.uint8], lengths: NDArray[np.int64],
+    kept: Kept, weights: dict[str, torch.Tensor], task: str, words: Ids, lengths: NDArray[np.int64],
     widths: Sequence[int],
 ) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]:  # fmt: skip
     """Return L_robust and L_close, for each width (models, n), of all sentences and places."""
@@ -105,7 +113,7 @@ def distances(
 
 
 def _masked(
-    words: NDArray[np.uint8], lengths: NDArray[np.int64], at: NDArray[np.int64], widths: Sequence[int]
+    words: Ids, lengths: NDArray[np.int64], at: NDArray[np.int64], widths: Sequence[int]
 ) -> tuple[Bools, Iterator[tuple[Bools, Bools]]]:
     """Return which tokens (n, 1 + T) are masked: the one that is asked for; and for each width its window, and all but
     its window."""
@@ -116,7 +124,7 @@ def _masked(
 
 
 def _hidden(
-    words: NDArray[np.uint8], lengths: NDArray[np.int64], at: NDArray[np.int64], widths: Sequence[int]
+    words: Ids, lengths: NDArray[np.int64], at: NDArray[np.int64], widths: Sequence[int]
 ) -> tuple[Bools, Iterator[tuple[Bools, Bools]]]:
     """Return which tokens (n, 1 + T) are hidden: none; and for each width i - n + 1 to i - 2, and all but i - n + 1 to
     i - 1."""
@@ -132,7 +140,7 @@ def _behind(tokens: Bools, bos: bool = False) -> Bools:
 
 
 def _predicted(
-    kept: Kept, weights: dict[str, torch.Tensor], task: str, words: NDArray[np.uint8], at: NDArray[np.int64],
+    kept: Kept, weights: dict[str, torch.Tensor], task: str, words: Ids, at: NDArray[np.int64],
     hidden: Bools,
 ) -> NDArray[np.float64]:  # fmt: skip
     """Return the distributions (models, n, ids) of the tokens ``at``; ``hidden`` (n, 1 + T) are masked or hidden."""
