@@ -318,9 +318,10 @@ class _CrossCheck:
                 )
             if (model := known[entry.teacher].model) != group.model:
                 self.file.refuse(f"{path}.model", f"is {group.model!r}, that of its teacher is {model!r}")
-        if len(group.teachers) > LABEL_INPUTS:
+        jobs = {self.params.owner("runs", teacher).id for teacher in group.teachers}
+        if len(jobs) > LABEL_INPUTS:
             self.file.refuse(
-                path, f"names {len(group.teachers)} teachers, dvc.yaml has places for {LABEL_INPUTS}"
+                path, f"names teachers of {len(jobs)} runs, dvc.yaml has places for {LABEL_INPUTS}"
             )
 
     def _no_run_learns_from_itself(self) -> None:
