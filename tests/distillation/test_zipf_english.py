@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from scipy import stats
 
 from pipeline.errors import SandglassError
 from pipeline.kit.streams import stream
+from pipeline.languages import pcfg
 from pipeline.languages import zipf_english as language
 
 
@@ -18,7 +20,13 @@ def test_the_words_are_different_and_few_enough() -> None:
     assert len(set(words.vocabulary)) == len(words.vocabulary)
     assert len(words.vocabulary) <= language.MOST_WORDS
     assert sum(len(words.classes[name]) for name in words.classes if "_" in name and "det" not in name) > 1500
-    assert words.vocabulary[words.special("mask")] == "<mask>"
+    assert words.vocabulary[language.MASK] == "<mask>" and words.vocabulary[language.PAD] == "<pad>"
+    assert (language.BOS, language.EOS, language.PAD, language.MASK) == (
+        pcfg.BOS,
+        pcfg.EOS,
+        pcfg.PAD,
+        pcfg.MASK,
+    )
 
 
 def test_subjects_and_verbs_agree_and_sentences_end() -> None:
@@ -52,7 +60,7 @@ def test_words_of_a_class_follow_zipfs_law() -> None:
     words = language.lexicon()
     flat, _ = language.sentences(stream(2, "test", "zipf"), 20_000)
     ids = words.classes["noun_sg"]
-    counts = np.bincount(flat, minlength=len(words.words))[ids]
+    counts = np.bincount(flat, minlength=len(words.vocabulary))[ids]
     law = 1 / np.arange(1, len(ids) + 1)
     top, rest = counts[:50], counts[50:].sum()
     expected = np.append(law[:50], law[50:].sum()) / law.sum() * counts.sum()
@@ -62,19 +70,60 @@ def test_words_of_a_class_follow_zipfs_law() -> None:
 def test_blocks_are_full_and_repeat() -> None:
     first, again = (language.blocks(stream(2, "test", "blocks"), 20, 128) for _ in range(2))
     assert first.shape == (20, 128) and (first == again).all()
-    assert first.min() >= 0 and first.max() < len(language.lexicon().words)
+    assert first.min() >= len(language.SPECIAL) and first.max() < len(language.lexicon().vocabulary)
+
+
+def test_words_are_masked_by_the_law_of_definition_24() -> None:
+    task = {"length": 64, "rate": 0.15, "files": None, "words": None}
+    found = language.examples(stream(2, "test", "masks"), 2000, task, held=False)
+    tokens, shown, kind = (found[name] for name in ("tokens", "shown", "kind"))
+    assert tokens.shape == shown.shape == kind.shape == (2000, 65)
+    assert (
+        (tokens[:, 0] == language.BOS).all() and (shown[:, 0] == language.BOS).all() and not kind[:, 0].any()
+    )
+    n = 2000 * 64
+    counts = np.bincount(kind[:, 1:].ravel(), minlength=4)
+    expected = n * np.array([0.85, 0.15 * 0.8, 0.15 * 0.1, 0.15 * 0.1])
+    assert stats.chisquare(counts, expected).pvalue > 1e-3
+    same = (kind == language.NONE) | (kind == language.KEPT)
+    assert (shown[same] == tokens[same]).all() and (shown[kind == language.MASKED] == language.MASK).all()
+    other = shown[kind == language.RANDOM]
+    ids = len(language.lexicon().vocabulary)
+    assert language.outputs(task) == ids and len(language.SPECIAL) <= other.min() and other.max() < ids
+    halves = np.bincount((other - len(language.SPECIAL)) * 4 // (ids - len(language.SPECIAL)), minlength=4)
+    assert stats.chisquare(halves).pvalue > 1e-3
+    assert language.visible(shown, kind, False).all()
+    assert (language.visible(shown, kind, True) == (kind == language.NONE)).all()
 
 
 def test_text_files_make_blocks(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("The cat ran. The cat, the dog!")
-    found, vocabulary = language.read([tmp_path / "a.txt"], 4, 9)
-    assert vocabulary == ("the", "cat", "!", ",", *language.SPECIAL)
+    found, vocabulary = language.read([tmp_path / "a.txt"], 4, 12)
+    assert vocabulary == (*language.SPECIAL, "the", "cat", "!", ",")
     assert [vocabulary[word] for word in found.ravel()] == [
         "the", "cat", "<unknown>", "<unknown>", "the", "cat", ",", "the",
     ]  # fmt: skip
     with pytest.raises(SandglassError, match=r"cannot read the corpus .*b\.txt: No such file"):
-        language.read([tmp_path / "b.txt"], 4, 9)
+        language.read([tmp_path / "b.txt"], 4, 12)
     with pytest.raises(SandglassError, match="less than a block of 100"):
-        language.read([tmp_path / "a.txt"], 100, 9)
-    with pytest.raises(SandglassError, match="a vocabulary of 5 words"):
-        language.read([tmp_path / "a.txt"], 4, 5)
+        language.read([tmp_path / "a.txt"], 100, 12)
+    with pytest.raises(SandglassError, match="a vocabulary of 8 words"):
+        language.read([tmp_path / "a.txt"], 4, 8)
+
+
+def test_held_out_blocks_of_a_file_are_never_drawn_for_training(tmp_path: Path) -> None:
+    path = tmp_path / "c.txt"
+    path.write_text(" ".join(f"word{i}" for i in range(200)))
+    md5 = hashlib.md5(path.read_bytes()).hexdigest()
+    task = {"length": 5, "rate": 0.5, "words": 300, "files": [{"path": str(path), "md5": md5}]}
+    parts = [
+        language.examples(stream(2, "test", part), 300, task, held=part == "held")["tokens"][:, 1:]
+        for part in ("train", "held")
+    ]
+    train, held = (set(map(tuple, part.tolist())) for part in parts)
+    assert len(train) == 36 and len(held) == 4 and not train & held  # a tenth of 40 blocks
+    assert language.outputs(task) == 200 + len(language.SPECIAL)
+    with pytest.raises(SandglassError, match=f"has md5 {md5}; params say {'0' * 32}"):
+        language.outputs(task | {"files": [{"path": str(path), "md5": "0" * 32}]})
+    with pytest.raises(SandglassError, match="is not there; params say"):
+        language.outputs(task | {"files": [{"path": str(tmp_path / "d.txt"), "md5": md5}]})
