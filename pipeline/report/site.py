@@ -80,8 +80,9 @@ def _write(site: Site, out: Callable[[str], Path]) -> int:
 
 
 def _pages(site: Site) -> dict[str, str]:
+    findings = {each.id: StudyText(site, each, "index.html").finding() for each in site.studies.values()}
     pages = {
-        name: site.render(f"{name}.j2", name)
+        name: site.render(f"{name}.j2", name, findings=findings)
         for name in ("index.html", "theory.html", "errata.html", catalogue.INDEX)
     }
     for study in site.studies.values():

@@ -24,6 +24,7 @@ from pipeline.report.shared import Site
 from schemas.claims import FAILS, HOLDS, NOT_TESTED
 
 WORDS = "report.md.j2"
+FINDING = "finding"  # the block of a study's text that the index page shows too
 DEFAULT = Path(__file__).parent / "study.md.j2"
 INDEX = "Every item of the study: what it is, where its result lies, and the code that makes it."
 ROWS = 20  # of a table, unless the text says how many
@@ -34,14 +35,17 @@ Draw = Callable[[list[str]], Markup]
 
 
 class StudyText:
-    """The functions that a study's text may call; each returns a mark (`markdown.Mark`) to be replaced later."""
+    """The functions that a study's text may call; each returns a mark (`markdown.Mark`) to be replaced later.
 
-    def __init__(self, site: Site, study: Study) -> None:
+    Links are right on the study's page, or on ``page`` if one is given.
+    """
+
+    def __init__(self, site: Site, study: Study, page: str | None = None) -> None:
         path = Path("pipeline/studies") / study.id / WORDS
         self.path = path if path.is_file() else DEFAULT
         self.site, self.study = site, study
         self.text = Text(str(path))
-        self.blocks = site.blocks(study.page)
+        self.blocks = site.blocks(page or study.page)
         self.shown: set[tuple[str, str]] = set()  # (kind, id) of what the text has shown
 
     def render(self) -> Markup:
@@ -49,18 +53,30 @@ class StudyText:
 
         Raises SandglassError naming the template and what is wrong in it.
         """
-        environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True)
-        environment.globals = {name: self._named(name) for name in FUNCTIONS}
-        environment.globals["study"] = self.study
-        try:
-            words = environment.from_string(self.path.read_text(encoding="utf-8")).render()
-        except (jinja2.TemplateError, TypeError) as error:
-            line = f" line {error.lineno}" if isinstance(error, jinja2.TemplateSyntaxError) else ""
-            raise SandglassError(f"{self.text.where}:{line} {error}") from None
+        words = self._filled(None)
         taken = {f"claim-{claim}" for claim in self.study.lines} | {"main", "top"}
         taken |= {f"figure-{name}" for name in self.study.figures}
         taken |= {f"theory-{check}" for check in self.study.theory}
         return self.text.html(words + self._rest(), taken)
+
+    def finding(self) -> Markup:
+        """Return what the study found in short, as HTML: the text's block ``finding``; empty if it has none."""
+        return self.text.html(self._filled(FINDING))
+
+    def _filled(self, block: str | None) -> str:
+        """Return the text with its functions' marks, or one block of it."""
+        environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True)
+        environment.globals = {name: self._named(name) for name in FUNCTIONS}
+        environment.globals["study"] = self.study
+        try:
+            template = environment.from_string(self.path.read_text(encoding="utf-8"))
+            if block is None:
+                return template.render()
+            found = template.blocks.get(block)
+            return "" if found is None else "".join(found(template.new_context()))
+        except (jinja2.TemplateError, TypeError) as error:
+            line = f" line {error.lineno}" if isinstance(error, jinja2.TemplateSyntaxError) else ""
+            raise SandglassError(f"{self.text.where}:{line} {error}") from None
 
     def _rest(self) -> str:
         """Return what closes the page of every study: figures, claims and theory checks that the text does not show, so

@@ -187,9 +187,10 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]
     file = Path("pipeline/studies/s/report.md.j2")
     file.parent.mkdir(parents=True)
 
-    def render(words: str) -> str:
+    def render(words: str, finding: bool = False) -> str:
         file.write_text(words)
-        return StudyText(site, study).render()  # type: ignore[arg-type]
+        text = StudyText(site, study, "index.html" if finding else None)  # type: ignore[arg-type]
+        return text.finding() if finding else text.render()
 
     return render
 
@@ -233,6 +234,16 @@ def test_a_sentence_follows_the_verdict_of_its_gate(
 ) -> None:
     html = ask(f"It {{{{ says({gate}, 'is', 'is not', 'may be') }}}}: {{{{ number({gate}) }}}}.")
     assert f"<p>It {phrase}: {number}.</p>" in html
+
+
+def test_what_a_study_found_in_short_stands_on_the_index_too(ask: Callable[..., str]) -> None:
+    words = "# One\n\n{% block finding %}\nIt is {{ number('1', 'mean') }}.\n{% endblock %}\n\nMore."
+    said = "<p>It is <a>0.5</a> (<a>0.25 to 0.75</a>).</p>"
+    assert ask(words, finding=True).strip() == said
+    assert said in ask(words) and "<p>More.</p>" in ask(words)
+    assert ask("# One\n\nMore.", finding=True) == ""
+    with pytest.raises(SandglassError, match="report.md.j2"):
+        ask("{% block finding %}{{ nothing() }}{% endblock %}", finding=True)
 
 
 def test_an_undecided_gate_has_words_of_its_own(ask: Callable[[str], str]) -> None:
