@@ -57,7 +57,8 @@ IDS = {
         "PCFG-NT", "TH-LEN", "TH-PLATEAU", "A-ORACLE", "TH-INTERP", "TH-P9", "TH-P10", "FIG-4.6", "FIG-4.23", "BOUNDS",
         "SHARPNESS",
         "M-BERT", "M-GPTA", "M-GPTP-HID", "M-GPTP-AVG", "T-EQ", "T-K", "A-ROB", "A-CLOSE", "A-NT", "A-T80", "E4",
-        "E7", "E8", "E9", "E10", "NAT-CORPUS", "E11", "FIG-4.7", "FIG-4.8", "FIG-4.9", "FIG-4.13", "FIG-4.25", "FIG-4.26", "FIG-4.27", "FIG-4.28",
+        "E7", "E8", "E9", "E10", "NAT-CORPUS", "E11",
+        "FIG-4.7", "FIG-4.8", "FIG-4.9", "FIG-4.13", "FIG-4.25", "FIG-4.26", "FIG-4.27", "FIG-4.28",
         "FIG-4.30", "FIG-4.32", "FIG-4.34", "CURRICULUM",
     ],
 }  # fmt: skip
