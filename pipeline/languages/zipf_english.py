@@ -301,7 +301,9 @@ def examples(
     other = rng.integers(len(SPECIAL), ids, words.shape)
     kind = np.select([u < SHOWN_MASK, u < SHOWN_MASK + SHOWN_RANDOM, u < 1], [MASKED, RANDOM, KEPT], NONE)
     shown = np.select([kind == MASKED, kind == RANDOM], [np.full_like(other, MASK), other], words)
-    parts = {"tokens": (words, BOS), "shown": (shown, BOS), "kind": (kind, NONE)}
+    parts: dict[str, tuple[NDArray[Any], int]] = {
+        "tokens": (words, BOS), "shown": (shown, BOS), "kind": (kind, NONE)
+    }  # fmt: skip
     return {
         name: np.insert(array.astype(np.uint16), 0, first, axis=1) for name, (array, first) in parts.items()
     }

@@ -35,12 +35,12 @@ def text(context: Results) -> Figure:
     ]  # fmt: skip
     models = context.table("models").filter(pl.col("run") != READER)
     horizons = dict(models.select("run", "horizon").unique().iter_rows())
-    students, _ = dots(
+    students: Any = dots(
         models,
         {run: f"{horizons[run]} steps" for run in TEXT_PUPILS if run in horizons},
         "Students by horizon",
         columns=3,
-    )
+    )[0]
     top = alt.vconcat(*(panel.properties(width=520, height=130) for panel in panels))
     parts = alt.vconcat(top, students).resolve_scale(color="independent", strokeDash="independent")
     ends = models.group_by("run", "arm", maintain_order=True).agg(pl.col("final").mean()).sort("run", "arm")
