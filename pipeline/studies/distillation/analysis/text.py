@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from pipeline.kit import stats
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
 from pipeline.studies.distillation.measures import lessons, phases, windows
@@ -11,7 +12,8 @@ from pipeline.studies.distillation.names import READER, TEXT, TEXT_PUPILS
 
 
 def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
-    """Return phases, distances by windows, courses, and how the ways to teach compare at each horizon."""
+    """Return phases, distances by windows, courses, how the ways to teach compare at each horizon, and the share of the
+    most frequent word, which a model reaches that has learned nothing but frequencies."""
     known = context.runs()
     with one_thread():
         courses = {run: lessons.courses(context, run) for run in known}
@@ -27,6 +29,10 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
                 context, run, courses[run], (("prog", "os"), ("os", "ce"), ("prog", "ce"))
             )
         ]
+        held = context.dataset(TEXT).filter(part="held").select("tokens", "kind").explode("tokens", "kind")
+        words = held.filter(pl.col("kind") > 0)["tokens"]
+        common = (words == words.mode().sort()[0]).to_numpy().astype(float)
+        rows += lessons.contrast(context, "most frequent word", stats.mean, common)
     return {
         "phases": phases.phases(courses[READER]),
         "ngram_summary": summary,

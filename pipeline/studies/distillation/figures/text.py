@@ -29,7 +29,8 @@ def text(context: Results) -> Figure:
     axis = alt.Axis(tickCount=6, format="~s")
     labels = [f"n = {width}" for width in widths]
     panels: list[Any] = [
-        quantity(loss, alt.X("step:Q", title=None, axis=axis), "loss", "loss, nats", "label", ["loss"]),
+        quantity(loss, alt.X("step:Q", title=None, axis=axis), "loss", "loss, nats", "label", ["loss"])
+        .encode(y=alt.Y("loss:Q", title="loss, nats", scale=alt.Scale(zero=False))),
         quantity(near, alt.X("step:Q", title="steps of the teachers' training", axis=axis), "value", "L_robust(n)",
                  "label", labels),
     ]  # fmt: skip
@@ -41,9 +42,14 @@ def text(context: Results) -> Figure:
         "Students by horizon",
         columns=3,
     )[0]
-    top = alt.vconcat(*(panel.properties(width=520, height=130) for panel in panels))
-    parts = alt.vconcat(top, students).resolve_scale(color="independent", strokeDash="independent")
+    top = [panel.properties(width=520, height=130) for panel in panels]
+    parts = alt.vconcat(*top, students).resolve_scale(color="independent", strokeDash="independent")
+    common = context.table("contrasts").filter(contrast="most frequent word")["value"].item()
     ends = models.group_by("run", "arm", maintain_order=True).agg(pl.col("final").mean()).sort("run", "arm")
     said = "; ".join(f"{run[-1]}, {arm}: {value:.3f}" for run, arm, value in ends.iter_rows())
-    chart = parts.properties(title=TITLE, description=f"Accuracy at the end by horizon, {said}.")
+    told = f"Always naming the most frequent word is right in {common:.3f} of the cases."
+    chart = parts.properties(
+        title=alt.TitleParams(TITLE, subtitle=told),
+        description=f"Accuracy at the end by horizon, {said}. {told}",
+    )
     return chart, models
