@@ -11,7 +11,6 @@ from pipeline.params import (
     ExperimentEntry,
     GridRunEntry,
     Positive,
-    Probability,
     Strict,
     TheoryEntry,
 )

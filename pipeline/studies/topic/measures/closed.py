@@ -17,6 +17,7 @@ from pipeline.languages import topic as language
 
 Floats = NDArray[np.float64]
 SMALLEST = 1e-10  # eigenvalues below this share of the largest are taken for 0: shares sum to 1, as the last column is
+ARRIVED = 1e-26  # share of the first squared residual at which a row has arrived and stays, in double precision
 
 
 class Problem(NamedTuple):
@@ -54,10 +55,11 @@ def descended(of: Problem, l2: float, steps: int) -> Floats:
     found = np.zeros_like(of.B)
     residual = of.B.copy()
     direction, size = residual.copy(), (residual**2).sum(1)
+    first = size
     for _ in range(steps):
         moved = direction @ A
         curvature = (direction * moved).sum(1)
-        going = curvature > 0  # a row that has arrived stays
+        going = (curvature > 0) & (size > ARRIVED * first)
         rate = np.divide(size, curvature, out=np.zeros_like(size), where=going)
         found += rate[:, None] * direction
         residual -= rate[:, None] * moved
