@@ -1,26 +1,181 @@
-"""Result tables of the study."""
+"""Result tables of the study (chapter section 8).
+
+A *run* is a member of a run in params/topic.yaml; its models are those of several *cells* (loss and penalty) and learning
+rates, and ``replica`` numbers the seeds of each.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pandera.polars as pa
 import polars as pl
 
 from schemas.results import Result
 
+SHARE: dict[str, Any] = {"ge": 0, "le": 1}
+FIELD = pa.Field
+CATEGORIES = ["same_word", "same_topic_diff_word", "diff_topic", "unlabelled"]
 
-class Accuracy(Result):
-    """The share of next tokens that a run predicts: mean over its replicas, with a bootstrap interval."""
 
-    run: pl.String
-    value: pl.Float64 = pa.Field(ge=0, le=1)
-    lo: pl.Float64 = pa.Field(ge=0, le=1, nullable=True)
-    hi: pl.Float64 = pa.Field(ge=0, le=1, nullable=True)
-    n: pl.Int32 = pa.Field(ge=1, description="replicas")
+class _Keyed(Result):
+    """A table about cells of runs."""
+
+    run: pl.String = FIELD(description="member of a run")
+    cell: pl.String = FIELD(description="loss and penalty")
+    lr: pl.Float64 = FIELD(ge=0, description="learning rate; 0 of what was not trained")
+
+
+class _Blocks(Result):
+    """MT1: statistics of a matrix of words."""
+
+    block_mean: pl.Float64 = FIELD(description="mean of same-topic entries, with the diagonal")
+    diag_mean: pl.Float64 = FIELD(description="mean of the diagonal")
+    same_offdiag_mean: pl.Float64 = FIELD(description="mean of same-topic entries off the diagonal")
+    diff_mean: pl.Float64 = FIELD(description="mean of different-topic entries")
+    diff_std: pl.Float64 = FIELD(ge=0, description="their standard deviation")
+    auc: pl.Float64 = FIELD(
+        **SHARE,
+        description="probability that a same-topic entry off the diagonal is above a different-topic entry",
+    )
+    block_sum_same: pl.Float64 = FIELD(description="sum of a row's same-topic entries, mean over rows")
+    block_sum_diff: pl.Float64 = FIELD(description="the same of each other topic")
+    nonblock_sub_std: pl.Float64 = FIELD(
+        ge=0,
+        nullable=True,
+        description="standard deviation of the mean of 1000 different-topic entries drawn without replacement",
+    )
+
+
+class DocMoments(Result):
+    """D1, D2: moments of the documents."""
+
+    dataset: pl.String
+    split: pl.String = FIELD(isin=["train", "dev"])
+    n_docs: pl.Int32 = FIELD(ge=1, description="documents")
+    mean_len: pl.Float64 = FIELD(ge=1, description="tokens of a document, on average")
+    mean_sum_p2: pl.Float64 = FIELD(**SHARE, description="sum of squared shares of topics, on average")
+    mean_entropy: pl.Float64 = FIELD(ge=0, description="entropy of theta in nats, on average")
+    share_2_to_4: pl.Float64 = FIELD(
+        **SHARE, description="share of documents in which two to four topics have at least 5% of tokens each"
+    )
+    share_2_to_4_any: pl.Float64 = FIELD(
+        **SHARE, description="share of documents in which two to four topics have any token"
+    )
+    share_k: pl.List = FIELD(
+        dtype_kwargs={"inner": pl.Float64},
+        description="shares of documents in which 0, 1, 2, ... topics have at least 5% of tokens each",
+    )
 
     class Config:
-        """One row per run."""
+        """One row per split."""
 
-        unique = ["run"]
+        unique = ["dataset", "split"]
 
 
-SCHEMAS = {"accuracy": Accuracy}
+class PairShares(Result):
+    """Shares of ordered pairs of tokens by category, in held-out documents without special tokens."""
+
+    label_offset: pl.Int8 = FIELD(isin=[0, 4], description="0: labels by word; 4: by token id, four too far")
+    category: pl.String = FIELD(isin=CATEGORIES)
+    pair_share: pl.Float64 = FIELD(**SHARE)
+
+    class Config:
+        """One row per category."""
+
+        unique = ["label_offset", "category"]
+
+
+class Configs(_Keyed):
+    """Every model, how it was trained, and its loss on held-out documents."""
+
+    replica: pl.Int32 = FIELD(ge=0, description="seed")
+    model: pl.String = FIELD(
+        isin=["M1", "M2", "M3"], description="trained embeddings, one-hot, or uniform attention"
+    )
+    loss: pl.String = FIELD(isin=["ce", "sq_sum", "sq_mean"])
+    optimiser: pl.String = FIELD(isin=["adam", "sgd"])
+    l2: pl.Float64 = FIELD(ge=0, description="weight of the sum of squares of all trained numbers")
+    masking: pl.String = FIELD(isin=["thesis", "released"])
+    trained: pl.String = FIELD(description="trained parameters")
+    width: pl.Int16 = FIELD(ge=1)
+    std: pl.Float64 = FIELD(gt=0, description="standard deviation of initial matrices")
+    std_embedding: pl.Float64 = FIELD(gt=0, description="of initial embeddings")
+    steps: pl.Int32 = FIELD(ge=1)
+    batch: pl.Int32 = FIELD(ge=1, description="documents of a step")
+    status: pl.String = FIELD(isin=["ok", "diverged"])
+    held_loss: pl.Float64 = FIELD(
+        ge=0, nullable=True, description="in nats, or squared distance summed over outputs; null if diverged"
+    )
+    held_accuracy: pl.Float64 = FIELD(**SHARE, nullable=True, description="share of masked words found")
+
+    class Config:
+        """One row per model."""
+
+        unique = ["run", "cell", "lr", "replica"]
+
+
+class BlockStats(_Keyed, _Blocks):
+    """MT1 of every model: of W_V + b_V 1' and its initial value."""
+
+    replica: pl.Int32 = FIELD(ge=0, description="seed")
+    matrix: pl.String = FIELD(isin=["WV_plus_bias", "WV_initial"])
+    mask_col_mean: pl.Float64 = FIELD(description="mean of the column of the mask")
+
+    class Config:
+        """One row per model and matrix."""
+
+        unique = ["run", "cell", "lr", "replica", "matrix"]
+
+
+class ClosedForm(_Blocks):
+    """X1: the optimum of uniform attention with squared loss on the documents, and a solver that finds it again."""
+
+    dataset: pl.String
+    masking: pl.String = FIELD(isin=["thesis", "released"])
+    intercept: pl.Boolean = FIELD(description="whether there is b_V")
+    l2: pl.Float64 = FIELD(ge=0)
+    train_loss: pl.Float64 = FIELD(
+        ge=0, description="squared distance summed over outputs, without the penalty"
+    )
+    held_loss: pl.Float64 = FIELD(ge=0, description="the same on held-out documents")
+    solver_gap: pl.Float64 = FIELD(
+        ge=0, description="largest distance of an entry from that of conjugate gradients on the same loss"
+    )
+    mask_col_mean: pl.Float64 = FIELD(description="mean of the column of the mask")
+
+    class Config:
+        """One row per problem."""
+
+        unique = ["dataset", "masking", "intercept", "l2"]
+
+
+class Matrices(_Keyed):
+    """Matrices of words by rows, of the first seed of a cell."""
+
+    matrix: pl.String = FIELD(isin=["WV_plus_bias", "WV_ols", "WV_ridge", "Gram", "Gram_init"])
+    row: pl.Int16 = FIELD(ge=1, description="word")
+    values: pl.List = FIELD(dtype_kwargs={"inner": pl.Float32}, description="entries of the row")
+
+    class Config:
+        """One row per row."""
+
+        unique = ["run", "cell", "lr", "matrix", "row"]
+
+
+class Contrasts(Result):
+    """Comparisons of models: medians over seeds with intervals, and the smallest or largest value of all seeds."""
+
+    contrast: pl.String = FIELD(unique=True)
+    value: pl.Float64 = FIELD(nullable=True, description="what is compared")
+    lo: pl.Float64 = FIELD(nullable=True, description="lower end of the bootstrap interval over seeds")
+    hi: pl.Float64 = FIELD(nullable=True, description="upper end")
+    n: pl.Int32 = FIELD(ge=0, description="models")
+    n_excluded: pl.Int32 = FIELD(ge=0, description="models that are left out")
+    excluded_reason: pl.String = FIELD(description="why")
+
+
+SCHEMAS = {
+    "doc_moments": DocMoments, "pair_shares": PairShares, "configs": Configs, "block_stats": BlockStats,
+    "closed_form": ClosedForm, "matrices": Matrices, "contrasts": Contrasts,
+}  # fmt: skip

@@ -122,7 +122,9 @@ def forward(
         each = [params[name].flatten(1).norm(dim=1) if name in params else zero for name in names]
         recorded["norms"] = torch.stack(each, dim=1)
     if "squares" in record:
-        recorded["squares"] = sum((p.square().flatten(1).sum(1) for p in params.values()), outputs.new_zeros(()))
+        recorded["squares"] = sum(
+            (p.square().flatten(1).sum(1) for p in params.values()), outputs.new_zeros(())
+        )
     return outputs, recorded
 
 
@@ -178,7 +180,9 @@ def output_bias(spec: Spec, params: dict[str, Tensor], table: Tensor) -> Float[T
     found = table.new_zeros(1, spec.symbols)
     if spec.values == "trained":
         own = params["attn.b_V"]
-        found = found + (own if spec.embedding == "one_hot" else (params["embed.W"].mT @ own[..., None])[..., 0])
+        found = found + (
+            own if spec.embedding == "one_hot" else (params["embed.W"].mT @ own[..., None])[..., 0]
+        )
     if spec.bias == "trained":
         found = found + params["head.b"]
     return found + table if spec.bias == "frozen" else found

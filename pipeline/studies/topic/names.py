@@ -15,7 +15,11 @@ JOINT_PUBLISHED = "topic-joint-published"
 # E3: embeddings, alone and with everything else.
 ONLY_CE, ONLY_SQ = "topic-embeddings-only-ce", "topic-embeddings-only-sq"
 ONLY_SGD_CE, ONLY_SGD_SQ = "topic-embeddings-only-sgd-ce", "topic-embeddings-only-sgd-sq"
-ALL, ALL_SGD_CE, ALL_SGD_SQ = "topic-embeddings-all", "topic-embeddings-all-sgd-ce", "topic-embeddings-all-sgd-sq"
+ALL, ALL_SGD_CE, ALL_SGD_SQ = (
+    "topic-embeddings-all",
+    "topic-embeddings-all-sgd-ce",
+    "topic-embeddings-all-sgd-sq",
+)
 UNIT, UNIT_SGD = "topic-embeddings-unit", "topic-embeddings-unit-sgd"
 
 # E4: attention averages of models of which everything is trained.
@@ -25,10 +29,19 @@ ATTENTION_SGD_PUBLISHED = "topic-attention-sgd-published"
 
 # E5: the same with frozen values.
 DIAGONAL_5, DIAGONAL_10 = "topic-diagonal-5", "topic-diagonal-10"
-DIAGONAL_10_RELEASED, DIAGONAL_SQ, BLOCK_SQ = "topic-diagonal-10-released", "topic-diagonal-sq", "topic-block-sq"
+DIAGONAL_10_RELEASED, DIAGONAL_SQ, BLOCK_SQ = (
+    "topic-diagonal-10-released",
+    "topic-diagonal-sq",
+    "topic-block-sq",
+)
 
 # E6: near-zero initial weights.
-STAGES_A, STAGES_B, STAGES_C, STAGES_N = "topic-stages-a", "topic-stages-b", "topic-stages-c", "topic-stages-n"
+STAGES_A, STAGES_B, STAGES_C, STAGES_N = (
+    "topic-stages-a",
+    "topic-stages-b",
+    "topic-stages-c",
+    "topic-stages-n",
+)
 
 GRADIENTS = "topic-gradients"
 

@@ -11,7 +11,6 @@ from pipeline.params import (
     ExperimentEntry,
     GridRunEntry,
     Positive,
-    Probability,
     Strict,
     TheoryEntry,
 )
@@ -40,7 +39,9 @@ class Disjoint(DatasetEntry):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if (self.alpha is None) == (self.chosen is None):
-            raise ValueError("exactly one of alpha (mixtures) and chosen (exact topics) says what documents are")
+            raise ValueError(
+                "exactly one of alpha (mixtures) and chosen (exact topics) says what documents are"
+            )
         if self.chosen is not None and self.chosen >= self.topics:
             raise ValueError(f"chosen {self.chosen} must be less than the topics, {self.topics}")
         if self.shortest > self.longest:
@@ -79,7 +80,9 @@ class OneLayer(GridRunEntry):
     frozen_values: Literal["block", "diagonal"] | Annotated[float, Field(gt=0)] | None = Field(
         None, description="theorem 2.1.2, definition 2.1.2, or so many times the identity on words"
     )
-    bias: Literal["trained", "frozen", "none"] = Field(description="of the head; frozen: that of theorem 2.1.1")
+    bias: Literal["trained", "frozen", "none"] = Field(
+        description="of the head; frozen: that of theorem 2.1.1"
+    )
     std: Annotated[float, Field(gt=0, description="standard deviation of initial matrices")]
     std_embedding: Annotated[float, Field(gt=0)] | None = Field(
         None, description="of initial embeddings; none: that of the other matrices"
@@ -93,7 +96,9 @@ class OneLayer(GridRunEntry):
             raise ValueError("frozen_values says what is frozen exactly where values is 'frozen'")
         if self.embedding == "one_hot":
             if self.bias != "none" or self.values == "identity":
-                raise ValueError("one-hot embeddings have no bias of the head, and values that are no identity")
+                raise ValueError(
+                    "one-hot embeddings have no bias of the head, and values that are no identity"
+                )
             if self.width is not None or self.std_embedding is not None:
                 raise ValueError("width and std_embedding are of trained embeddings")
         elif self.values == "frozen":
