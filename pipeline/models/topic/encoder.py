@@ -99,23 +99,26 @@ def forward(
     params: dict[str, Tensor],
     table: Tensor,
     ids: Int[Tensor, "R B T"],
-    lengths: Int[Tensor, "R B"],
-    places: Int[Tensor, "R P"],
+    lengths: Int[Tensor, "R B"] | None = None,
+    places: Int[Tensor, "R P"] | None = None,
     record: Collection[str] = (),
 ) -> tuple[Float[Tensor, "R P V"], dict[str, Tensor]]:
     """Return logits at ``places``, which number the tokens of the batch from 0 to B T - 1, and what is recorded.
 
-    A replica axis of 1 in ``ids``, ``lengths`` and ``places`` gives all replicas the same input.
+    Without ``places`` there are logits of all tokens, (R, B, T, V); without ``lengths`` no row is padded. A replica axis of
+    1 in what is given stands for all replicas.
 
     Raises SandglassError as `encode` does.
     """
     hidden, recorded = encode(spec, params, ids, lengths, [name for name in record if name != "norms"])
     if "norms" in record:
         recorded["norms"] = norms(spec, params)
-    R, _, _, D = hidden.shape
-    chosen = places.expand(R, -1)[..., None].expand(-1, -1, D)
-    x = hidden.flatten(1, 2).gather(1, chosen)
-    return torch.baddbmm(params["head.b"][:, None], x, params["embed.W"].mT), recorded
+    R, B, T, D = hidden.shape
+    x = hidden.flatten(1, 2)
+    if places is not None:
+        x = x.gather(1, places.expand(R, -1)[..., None].expand(-1, -1, D))
+    logits = torch.baddbmm(params["head.b"][:, None], x, params["embed.W"].mT)
+    return logits if places is not None else logits.view(R, B, T, -1), recorded
 
 
 def embedded(
@@ -142,7 +145,7 @@ def encode(
     spec: Spec,
     params: dict[str, Tensor],
     ids: Int[Tensor, "R B T"],
-    lengths: Int[Tensor, "R B"],
+    lengths: Int[Tensor, "R B"] | None = None,
     record: Collection[str] = (),
 ) -> tuple[Float[Tensor, "R B T D"], dict[str, Tensor]]:
     """Return what the last block leaves, and the recorded activations. Tokens behind ``lengths`` are attended to by none.
@@ -154,7 +157,8 @@ def encode(
         raise SandglassError(f"cannot record {sorted(unknown)}; this model has: {', '.join(known)}, norms")
     x = embedded(spec, params, ids)
     R, B, T, D = x.shape
-    seen = torch.arange(T, device=x.device) < lengths.expand(R, B)[..., None]
+    ends = torch.full((1, 1), T, device=x.device) if lengths is None else lengths
+    seen = torch.arange(T, device=x.device) < ends.expand(R, B)[..., None]
     seen = seen.reshape(R * B, 1, 1, T)
     recorded: dict[str, Tensor] = {}
     x = x.reshape(R, B * T, D)
