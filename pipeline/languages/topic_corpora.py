@@ -1,13 +1,13 @@
 """Corpora that stand in for the Wikipedia of Li 2025, section 2.1.5.4: overlapping topics, and real English.
 
-Overlapping topics: documents of latent Dirichlet allocation between `CLS` and `SEP`. Some of their tokens are stop words,
-which follow Zipf's law; the others come from topics that share words: p(w | t) is proportional to g rank^-s + `LEAST`
-with g of a gamma law and a permutation of ranks for each topic. The longer a document, the larger alpha, hence the more
-topics it has: the reason why attention is debiased by length.
+Overlapping topics: documents of latent Dirichlet allocation between `CLS` and `SEP`. Some of their tokens are stop
+words, which follow Zipf's law; the others come from topics that share words: p(w | t) is proportional to g rank^-s +
+`LEAST` with g of a gamma law and a permutation of ranks for each topic. The longer a document, the larger alpha, hence
+the more topics it has: the reason why attention is debiased by length.
 
-Real English: the topics of the Python language reference as they come with CPython 3.11.7 (module ``pydoc_data.topics``),
-a copy of which lies beside this module, so that it does not depend on the Python that runs. Paragraphs are documents.
-Its licence, that of the Python Software Foundation, is in ``python_reference.LICENSE.txt``.
+Real English: the topics of the Python language reference as they come with CPython 3.11.7 (module
+``pydoc_data.topics``), a copy of which lies beside this module, so that it does not depend on the Python that runs.
+Paragraphs are documents. Its licence, that of the Python Software Foundation, is in ``python_reference.LICENSE.txt``.
 
 Ids of both: `PAD`, `MASK`, `CLS`, `SEP`, stop words, other words.
 """
@@ -58,7 +58,8 @@ class Questions(NamedTuple):
 
 
 class Paragraphs(NamedTuple):
-    """Paragraphs of a text: as they are printed, where each is from, and its words as ids; and the vocabulary, by id."""
+    """Paragraphs of a text: as they are printed, where each is from, and its words as ids; and the vocabulary, by
+    id."""
 
     text: list[str]
     entry: list[str]
@@ -116,7 +117,9 @@ def overlapping(
     """
     words = rng.integers(shortest, longest + 1, size=n)
     least, most = alpha
-    theta = dirichlet(rng, least + (most - least) * (words - shortest) / max(1, longest - shortest), len(laws))
+    theta = dirichlet(
+        rng, least + (most - least) * (words - shortest) / max(1, longest - shortest), len(laws)
+    )
     ends = np.repeat(theta.cumsum(1)[:, :-1], words, axis=0)
     topic = (rng.random(len(ends))[:, None] > ends).sum(1)
     place = rng.random(len(topic))
@@ -145,13 +148,19 @@ def framed(tokens: Ints, lengths: Ints, theta: Floats) -> Documents:
 
 
 def masked(
-    rng: np.random.Generator, tokens: Ints, lengths: Ints, symbols: int, rate: float, keep: float, random: float
+    rng: np.random.Generator,
+    tokens: Ints,
+    lengths: Ints,
+    symbols: int,
+    rate: float,
+    keep: float,
+    random: float,
 ) -> tuple[NDArray[np.bool_], Ints]:
     """Return which positions are masked, and what all positions show.
 
     Words alone are masked, each with probability ``rate``; it stays with probability ``keep``, becomes a random word
-    with probability ``random``, and `MASK` otherwise (BERT: 0.15, 0.1, 0.1). A document in which no position is masked is
-    drawn again.
+    with probability ``random``, and `MASK` otherwise (BERT: 0.15, 0.1, 0.1). A document in which no position is masked
+    is drawn again.
     """
     words = tokens >= SPECIALS
     at = (rng.random(len(tokens)) < rate) & words

@@ -115,7 +115,9 @@ class Texts(pa.DataFrameModel):
         theta = pl.col("theta").list
         return data.lazyframe.select((theta.len() == 0) | ((theta.sum() - 1).abs() <= 1e-5))
 
-    @pa.dataframe_check(name="at least one position is masked, each within the document, and each shows an id")
+    @pa.dataframe_check(
+        name="at least one position is masked, each within the document, and each shows an id"
+    )
     def masks(cls, data: PolarsData) -> pl.LazyFrame:
         at, shown = pl.col("at").list, pl.col("shown").list
         right = (at.len() >= 1) & (at.len() == shown.len()) & (at.min() >= 1) & (shown.min() >= 1)

@@ -1,18 +1,21 @@
 """Encoders of BERT's form (Devlin et al. 2019; Li 2025, section 2.1.5.4), R of one shape side by side.
 
-Token, position and type are embedded and the sum is normalised; each layer attends in both directions, adds, normalises,
-and does the same with an MLP with exact GELU (normalisation behind each sum). Everything has one type. Logits of masked
-words are read by the embedding of tokens itself and a bias. Encoders that were trained elsewhere have no such head.
+Token, position and type are embedded and the sum is normalised; each layer attends in both directions, adds,
+normalises, and does the same with an MLP with exact GELU (normalisation behind each sum). Everything has one type.
+Logits of masked words are read by the embedding of tokens itself and a bias. Encoders that were trained elsewhere have
+no such head.
 
 Names and shapes of parameters, without the replica axis (V = symbols, D = width, F = ffn):
 
 ``embed.W`` (V, D), ``embed.P`` (positions, D), ``embed.W_type`` (types, D), ``embed.ln.w, .b`` (D,)
-``blocks.{l}.attn.W_Q``, ``W_K``, ``W_V``, ``W_O`` (D, D), ``b_Q``, ``b_K``, ``b_V``, ``b_O`` (D,), ``blocks.{l}.ln1.w, .b`` (D,)
+``blocks.{l}.attn.W_Q``, ``W_K``, ``W_V``, ``W_O`` (D, D), ``b_Q``, ``b_K``, ``b_V``, ``b_O`` (D,), ``blocks.{l}.ln1.w,
+.b`` (D,)
 ``blocks.{l}.mlp.W_in`` (D, F), ``b_in`` (F,), ``W_out`` (F, D), ``b_out`` (D,), ``blocks.{l}.ln2.w, .b`` (D,)
 ``head.b`` (V,)
 
-They act from the right: x W + b. ``encode`` and ``forward`` can record ``blocks.{l}.attn.pattern`` (R, B, H, T, T), rows are
-queries; ``forward`` records ``norms`` (R, L, 3) as well, the Frobenius norms of W_K, W_Q and W_V, all heads together.
+They act from the right: x W + b. ``encode`` and ``forward`` can record ``blocks.{l}.attn.pattern`` (R, B, H, T, T),
+rows are queries; ``forward`` records ``norms`` (R, L, 3) as well, the Frobenius norms of W_K, W_Q and W_V, all heads
+together.
 """
 
 from __future__ import annotations
@@ -77,8 +80,18 @@ def trunk(spec: Spec) -> dict[str, tuple[int, ...]]:
         at = f"blocks.{layer}"
         for which in "QKVO":
             found |= {f"{at}.attn.W_{which}": (D, D), f"{at}.attn.b_{which}": (D,)}
-        found |= {f"{at}.ln1.w": (D,), f"{at}.ln1.b": (D,), f"{at}.mlp.W_in": (D, ffn), f"{at}.mlp.b_in": (ffn,)}
-        found |= {f"{at}.mlp.W_out": (ffn, D), f"{at}.mlp.b_out": (D,), f"{at}.ln2.w": (D,), f"{at}.ln2.b": (D,)}
+        found |= {
+            f"{at}.ln1.w": (D,),
+            f"{at}.ln1.b": (D,),
+            f"{at}.mlp.W_in": (D, ffn),
+            f"{at}.mlp.b_in": (ffn,),
+        }
+        found |= {
+            f"{at}.mlp.W_out": (ffn, D),
+            f"{at}.mlp.b_out": (D,),
+            f"{at}.ln2.w": (D,),
+            f"{at}.ln2.b": (D,),
+        }
     return found
 
 
@@ -105,8 +118,8 @@ def forward(
 ) -> tuple[Float[Tensor, "R P V"], dict[str, Tensor]]:
     """Return logits at ``places``, which number the tokens of the batch from 0 to B T - 1, and what is recorded.
 
-    Without ``places`` there are logits of all tokens, (R, B, T, V); without ``lengths`` no row is padded. A replica axis of
-    1 in what is given stands for all replicas.
+    Without ``places`` there are logits of all tokens, (R, B, T, V); without ``lengths`` no row is padded. A replica
+    axis of 1 in what is given stands for all replicas.
 
     Raises SandglassError as `encode` does.
     """
@@ -148,7 +161,8 @@ def encode(
     lengths: Int[Tensor, "R B"] | None = None,
     record: Collection[str] = (),
 ) -> tuple[Float[Tensor, "R B T D"], dict[str, Tensor]]:
-    """Return what the last block leaves, and the recorded activations. Tokens behind ``lengths`` are attended to by none.
+    """Return what the last block leaves, and the recorded activations. Tokens behind ``lengths`` are attended to by
+    none.
 
     Raises SandglassError for a name in ``record`` that this model does not have, or an input that is too long.
     """

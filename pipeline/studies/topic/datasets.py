@@ -134,7 +134,13 @@ CORPORA = {"overlapping": _overlapping, "reference": _reference}
 
 
 def _texts(
-    entry: Any, key: str, seed: int, split: str, common: dict[str, Any], tokens: np.ndarray, lengths: np.ndarray
+    entry: Any,
+    key: str,
+    seed: int,
+    split: str,
+    common: dict[str, Any],
+    tokens: np.ndarray,
+    lengths: np.ndarray,
 ) -> pl.DataFrame:
     rng, n = stream(seed, entry.study, key, split, "masks"), len(lengths)
     probabilities = entry.p_mask, entry.p_keep, entry.p_random

@@ -82,7 +82,9 @@ class Overlapping(Masked):
     topics: Annotated[int, Field(ge=2)]
     words: Annotated[int, Field(ge=2, le=30000, description="that topics make, all together")]
     shape: Annotated[float, Field(gt=0, description="of the gamma law of words in topics")]
-    exponent: Annotated[float, Field(gt=0, description="by which words of a topic become rarer with their rank")]
+    exponent: Annotated[
+        float, Field(gt=0, description="by which words of a topic become rarer with their rank")
+    ]
     stop_share: Annotated[float, Field(gt=0, lt=1, description="share of stop words among all")]
     alpha_shortest: Annotated[
         float, Field(gt=0, description="of the Dirichlet law of shares of topics, shortest documents")
@@ -187,7 +189,9 @@ class Encoder(AveragedRunEntry):
     ln_eps: Annotated[float, Field(gt=0, description="of normalisations")]
     std: Annotated[float, Field(gt=0, description="standard deviation of initial weights")]
     std_attention: Annotated[float, Field(gt=0, description="of those of queries, keys and values")]
-    p_mask: Annotated[float, Field(gt=0, lt=1, description="probability that a word is masked, at every step anew")]
+    p_mask: Annotated[
+        float, Field(gt=0, lt=1, description="probability that a word is masked, at every step anew")
+    ]
     p_keep: Annotated[float, Field(ge=0, lt=1, description="that a masked word stays as it is")]
     p_random: Annotated[float, Field(ge=0, lt=1, description="that a masked word shows a random one")]
     online: Positive = Field(description="held-out documents that the curves are measured on")
@@ -259,7 +263,9 @@ class PretrainedEncoder(Strict):
 
     @model_validator(mode="after")
     def _one_place(self) -> Self:
-        if (self.folder is None) == (self.package is None) or (self.package is None) != (self.archive is None):
+        if (self.folder is None) == (self.package is None) or (self.package is None) != (
+            self.archive is None
+        ):
             raise ValueError("its files are in a folder, or in the archive of a package: name one of both")
         return self
 

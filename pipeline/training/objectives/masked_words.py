@@ -1,16 +1,18 @@
 """Masked words of documents, as BERT masks them (Devlin et al. 2019, section 3.1; Li 2025, section 2.1.5.4).
 
 Masks are drawn anew at every step: each word is chosen with probability ``p_mask``; a chosen one stays with probability
-``p_keep``, becomes a random word with ``p_random``, and the mask otherwise. What stood at the chosen places is asked for;
-the loss is the mean cross-entropy in nats over all of them in a batch.
+``p_keep``, becomes a random word with ``p_random``, and the mask otherwise. What stood at the chosen places is asked
+for; the loss is the mean cross-entropy in nats over all of them in a batch.
 
-Settings: ``p_mask``, ``p_keep``, ``p_random``; ``symbols``; ``first_word`` (ids below are special, and never masked) and
+Settings: ``p_mask``, ``p_keep``, ``p_random``; ``symbols``; ``first_word`` (ids below are special, and never masked)
+and
 ``mask``, its id; ``layers`` of the model.
 
-Data of the job: ``tokens`` (N, T), padded behind their ends, and ``lengths`` (N,); of held-out documents, whose masks are
-drawn once, ``held.tokens`` as they are shown, ``held.lengths``, ``held.places`` (P,) and ``held.labels`` (P,).
+Data of the job: ``tokens`` (N, T), padded behind their ends, and ``lengths`` (N,); of held-out documents, whose masks
+are drawn once, ``held.tokens`` as they are shown, ``held.lengths``, ``held.places`` (P,) and ``held.labels`` (P,).
 
-Metrics: ``loss``, ``accuracy``; ``held_loss``, and ``norm_<k, q or v>_<layer>``, the Frobenius norms of W_K, W_Q and W_V.
+Metrics: ``loss``, ``accuracy``; ``held_loss``, and ``norm_<k, q or v>_<layer>``, the Frobenius norms of W_K, W_Q and
+W_V.
 """
 
 from __future__ import annotations
@@ -19,7 +21,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -56,7 +57,11 @@ class Objective:
         drawn = [masks(rng(), own, self.settings) for rng, own in zip(rngs, tokens, strict=True)]
         places = [np.flatnonzero(at) for at, _ in drawn]
         shape = len(places), max(map(len, places))
-        where, labels, weight = np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros(shape, np.float32)
+        where, labels, weight = (
+            np.zeros(shape, np.int64),
+            np.zeros(shape, np.int64),
+            np.zeros(shape, np.float32),
+        )
         for r, own in enumerate(places):
             where[r, : len(own)], weight[r, : len(own)] = own, 1
             labels[r, : len(own)] = tokens[r].ravel()[own]

@@ -1,8 +1,8 @@
 """Encoders that were trained elsewhere, read from files of BERT's format (Li 2025, section 2.1.5.4).
 
-Such a model is a file ``model.safetensors``, a file ``tokenizer.json``, and a file ``config.json``: in a folder, or in a zip
-archive inside an installed Python package, of which no code is imported. Files are taken only if their SHA-256 is the one
-that the parameters name. Weights are numbers in safetensors; nothing is unpickled.
+Such a model is a file ``model.safetensors``, a file ``tokenizer.json``, and a file ``config.json``: in a folder, or in
+a zip archive inside an installed Python package, of which no code is imported. Files are taken only if their SHA-256 is
+the one that the parameters name. Weights are numbers in safetensors; nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class Pretrained(NamedTuple):
 
 
 def read(entry: Any, where: str) -> Pretrained:
-    """Return the encoder that ``entry`` names: ``folder``, or ``package`` and ``archive``; ``weights`` and ``tokenizer``,
-    SHA-256 of these files. ``where`` names the entry in messages.
+    """Return the encoder that ``entry`` names: ``folder``, or ``package`` and ``archive``; ``weights`` and
+    ``tokenizer``, SHA-256 of these files. ``where`` names the entry in messages.
 
     Raises SandglassError if a file or a package is missing, a file is another one, or the model is of another form.
     """
@@ -114,7 +114,9 @@ def renamed(arrays: dict[str, np.ndarray], spec: encoder.Spec, where: str) -> di
     for name, shape in encoder.trunk(spec).items():
         source, turned = _source(name)
         if source not in theirs:
-            raise SandglassError(f"{where}: {WEIGHTS} has no array {source}: it is no encoder of BERT's format")
+            raise SandglassError(
+                f"{where}: {WEIGHTS} has no array {source}: it is no encoder of BERT's format"
+            )
         array = theirs[source].T if turned else theirs[source]
         if array.shape != shape:
             raise SandglassError(f"{where}: {source} has shape {theirs[source].shape}, {CONFIG} says {shape}")
@@ -151,7 +153,9 @@ def _package(entry: Any, where: str) -> Callable[[str], bytes]:
         raise SandglassError(f"{where}: the package {entry.package} is not installed: {INSTALL}") from None
     path = Path(str(distribution.locate_file(entry.archive)))
     if not path.is_file():
-        raise SandglassError(f"{where}: the package {entry.package} {distribution.version} has no {entry.archive}")
+        raise SandglassError(
+            f"{where}: the package {entry.package} {distribution.version} has no {entry.archive}"
+        )
 
     def content(name: str) -> bytes:
         try:

@@ -1,4 +1,5 @@
-"""Words of topics: topics fitted by variational Bayes, and the words that are least ambiguous (Li 2025, section 2.1.5.4)."""
+"""Words of topics: topics fitted by variational Bayes, and the words that are least ambiguous (Li 2025, section
+2.1.5.4)."""
 
 from __future__ import annotations
 
@@ -72,10 +73,11 @@ def kept(threshold: float, vocabulary: int) -> int:
 
 
 def members(topics: Floats, many: int, one: bool) -> Bools:
-    """Return (K, V): which words are among the ``many`` most likely ones of a topic; words without probability never are.
+    """Return (K, V): which words are among the ``many`` most likely ones of a topic; words without probability never
+    are.
 
-    Of words with the same probability the first is more likely. With ``one``, a word belongs to one topic alone: of those
-    that keep it, to the one in which it is most likely.
+    Of words with the same probability the first is more likely. With ``one``, a word belongs to one topic alone: of
+    those that keep it, to the one in which it is most likely.
     """
     found = np.zeros(topics.shape, bool)
     best = np.argsort(-topics, axis=1, kind="stable")[:, :many]

@@ -1,8 +1,9 @@
-"""Pairs of words: how alike their embeddings are, and how much attention they pay each other (Li 2025, section 2.1.5.4).
+"""Pairs of words: how alike their embeddings are, and how much attention they pay each other (Li 2025, section
+2.1.5.4).
 
 Attention is averaged over layers and heads, and over ordered pairs of positions of all documents whose words differ.
-Debiased, each weight is multiplied by the document's length / 100: the longer a document, the more topics it has, and the
-less each weight is.
+Debiased, each weight is multiplied by the document's length / 100: the longer a document, the more topics it has, and
+the less each weight is.
 """
 
 from __future__ import annotations
@@ -51,7 +52,10 @@ class Contrast(NamedTuple):
 
 
 def attention_of_encoder(
-    model: encoder.Ensemble, documents: Sequence[NDArray[np.integer]], symbols: int, names: NDArray[np.integer]
+    model: encoder.Ensemble,
+    documents: Sequence[NDArray[np.integer]],
+    symbols: int,
+    names: NDArray[np.integer],
 ) -> list[Attention]:
     """Return the attention of each replica; ``names`` (of the model's ids) numbers the words below ``symbols``, -1 for
     ids that are none."""
