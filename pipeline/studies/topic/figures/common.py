@@ -68,3 +68,96 @@ def _map(frame: pl.DataFrame, title: str) -> Any:
         )
         .properties(width=200, height=200, title=alt.Title(title, fontSize=charts.SIZE))
     )
+
+
+# --- words of natural language ---------------------------------------------------------------------------
+
+KIN = {"same": "share a topic", "different": "different topics"}
+
+
+def means(table: pl.DataFrame, models: dict[str, str], title: str, why: str) -> Figure:
+    """Return means over same-topic and different-topic pairs of words, by threshold: cosines above, attention below.
+
+    A column for each of ``models``; ``why`` says why there is nothing, where ``table`` has no rows. Cosines are those
+    of outputs of the embedding layer, where a model has one.
+    """
+    if not table.height:
+        return charts.empty(title, why)
+    value = pl.col("value")
+    layered = table.filter(measure="cosine, layer output")["model"].unique()
+    plain = (pl.col("measure") == "cosine, word table") & ~pl.col("model").is_in(layered.to_list())
+    rows = table.filter(plain | pl.col("measure").is_in(["cosine, layer output", "attention, debiased"]))
+    data = (
+        rows.unpivot(["same", "different"], index=["model", "run", "replica", "threshold", "measure"])
+        .group_by("model", "threshold", "measure", "variable", maintain_order=True)
+        .agg(value.median().alias("median"), value.min().alias("least"), value.max().alias("most"))
+        .with_columns(
+            pairs=pl.col("variable").replace_strict(KIN, return_dtype=pl.String),
+            quantity=pl.col("measure").str.split(",").list.first(),
+        )
+        .sort("model", "measure", "threshold")
+    )
+    scale = alt.Scale(domain=list(KIN.values()), range=[charts.BLUE, charts.ORANGE])
+    colour = alt.Color("pairs:N", title=None, scale=scale, legend=alt.Legend(orient="top"))
+    lines = []
+    for quantity, name in (("cosine", "mean cosine"), ("attention", "mean attention, debiased")):
+        drawn = []
+        for model, label in models.items():
+            own = data.filter(model=model, quantity=quantity)
+            if not own.height:
+                continue
+            base = alt.Chart(own.select("threshold", "pairs", "median", "least", "most")).encode(
+                x=alt.X("threshold:O", title="threshold", axis=alt.Axis(labelAngle=0)), color=colour
+            )
+            y = alt.Y(
+                "median:Q", title=name, scale=alt.Scale(zero=True), axis=alt.Axis(format="~g", tickCount=5)
+            )
+            points = base.mark_point(filled=True, size=70).encode(
+                y=y, tooltip=["threshold", "pairs:N", "median"]
+            )
+            rules = base.mark_rule(strokeWidth=2).encode(y=alt.Y("least:Q", title=name), y2="most:Q")
+            head = alt.Title(label.replace(": ", ":\n").split("\n"), fontSize=charts.SIZE)
+            drawn.append(alt.layer(rules, points).properties(width=105, height=140, title=head))
+        lines.append(alt.hconcat(*drawn))
+    chart: Any = alt.vconcat(*lines)
+    return chart.properties(title=title), data.drop("variable")
+
+
+def cosines(table: pl.DataFrame, panels: list[tuple[str, str, str, str]], title: str, why: str) -> Figure:
+    """Return maps of cosines between words, a panel for each title, run, model and embedding; all have one scale.
+
+    ``why`` says why there is nothing, where ``table`` has no rows.
+    """
+    drawn, data = [], []
+    for name, run, model, embedding in panels:
+        rows = table.filter(run=run, model=model, embedding=embedding).sort("row", "column")
+        if not rows.height:
+            continue
+        data.append(
+            rows.select(pl.lit(name).alias("panel"), "row", "column", "row_word", "column_word", "cosine")
+        )
+        words = rows.filter(pl.col("column") == 0)["row_word"].to_list()
+        axis = {"title": None, "sort": words, "axis": alt.Axis(labelAngle=-60, ticks=False, domain=False)}
+        shade = alt.Scale(domain=[-1, 0, 1], range=[BELOW, ZERO, ABOVE], interpolate="lab")
+        base = alt.Chart(rows.select("row_word", "column_word", "cosine"))
+        cells = base.mark_rect().encode(
+            x=alt.X("column_word:N", **axis),
+            y=alt.Y("row_word:N", **axis | {"axis": alt.Axis(ticks=False, domain=False)}),
+            color=alt.Color("cosine:Q", title="cosine", scale=shade, legend=alt.Legend(gradientLength=150)),
+            tooltip=["row_word:N", "column_word:N", alt.Tooltip("cosine:Q", format=".3f")],
+        )
+        text = base.mark_text(fontSize=8).encode(
+            x=alt.X("column_word:N", **axis),
+            y=alt.Y("row_word:N", sort=words),
+            text=alt.Text("cosine:Q", format=".2f"),
+        )
+        side = 22 * len(words)
+        drawn.append(
+            alt.layer(cells, text).properties(
+                width=side, height=side, title=alt.Title(name, fontSize=charts.SIZE)
+            )
+        )
+    if not drawn:
+        return charts.empty(title, why)
+    chart: Any = alt.concat(*drawn, columns=2)
+    return chart.properties(title=title), pl.concat(data)
