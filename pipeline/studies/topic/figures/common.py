@@ -75,50 +75,48 @@ def _map(frame: pl.DataFrame, title: str) -> Any:
 KIN = {"same": "share a topic", "different": "different topics"}
 
 
-def means(table: pl.DataFrame, models: dict[str, str], title: str, why: str) -> Figure:
-    """Return means over same-topic and different-topic pairs of words, by threshold: cosines above, attention below.
+def means(
+    table: pl.DataFrame, models: dict[str, str], measures: dict[str, str], title: str, why: str
+) -> Figure:
+    """Return means over same-topic and different-topic pairs of words, by threshold: a row for each of ``measures``, a
+    column for each of ``models``.
 
-    A column for each of ``models``; ``why`` says why there is nothing, where ``table`` has no rows. Cosines are those
-    of outputs of the embedding layer, where a model has one.
+    ``why`` says why there is nothing, where ``table`` has no rows.
     """
     if not table.height:
         return charts.empty(title, why)
     value = pl.col("value")
-    layered = table.filter(measure="cosine, layer output")["model"].unique()
-    plain = (pl.col("measure") == "cosine, word table") & ~pl.col("model").is_in(layered.to_list())
-    rows = table.filter(plain | pl.col("measure").is_in(["cosine, layer output", "attention, debiased"]))
     data = (
-        rows.unpivot(["same", "different"], index=["model", "run", "replica", "threshold", "measure"])
+        table.filter(pl.col("measure").is_in(list(measures)))
+        .unpivot(["same", "different"], index=["model", "run", "replica", "threshold", "measure"])
         .group_by("model", "threshold", "measure", "variable", maintain_order=True)
         .agg(value.median().alias("median"), value.min().alias("least"), value.max().alias("most"))
-        .with_columns(
-            pairs=pl.col("variable").replace_strict(KIN, return_dtype=pl.String),
-            quantity=pl.col("measure").str.split(",").list.first(),
-        )
+        .with_columns(pairs=pl.col("variable").replace_strict(KIN, return_dtype=pl.String))
         .sort("model", "measure", "threshold")
     )
-    scale = alt.Scale(domain=list(KIN.values()), range=[charts.BLUE, charts.ORANGE])
-    colour = alt.Color("pairs:N", title=None, scale=scale, legend=alt.Legend(orient="top"))
+    scale = alt.Scale(domain=list(KIN.values()), range=[charts.BLUE, charts.VERMILLION])
+    colour = alt.Color("pairs:N", title=None, scale=scale, legend=alt.Legend(orient="top", symbolOpacity=1))
     lines = []
-    for quantity, name in (("cosine", "mean cosine"), ("attention", "mean attention, debiased")):
-        drawn = []
+    for measure, name in measures.items():
+        drawn: list[Any] = []
         for model, label in models.items():
-            own = data.filter(model=model, quantity=quantity)
+            own = data.filter(model=model, measure=measure)
             if not own.height:
                 continue
+            said = None if drawn else name
             base = alt.Chart(own.select("threshold", "pairs", "median", "least", "most")).encode(
-                x=alt.X("threshold:O", title="threshold", axis=alt.Axis(labelAngle=0)), color=colour
-            )
-            y = alt.Y(
-                "median:Q", title=name, scale=alt.Scale(zero=True), axis=alt.Axis(format="~g", tickCount=5)
-            )
-            points = base.mark_point(filled=True, size=70).encode(
-                y=y, tooltip=["threshold", "pairs:N", "median"]
-            )
-            rules = base.mark_rule(strokeWidth=2).encode(y=alt.Y("least:Q", title=name), y2="most:Q")
-            head = alt.Title(label.replace(": ", ":\n").split("\n"), fontSize=charts.SIZE)
-            drawn.append(alt.layer(rules, points).properties(width=105, height=140, title=head))
-        lines.append(alt.hconcat(*drawn))
+                x=alt.X("threshold:O", title="threshold", axis=alt.Axis(labelAngle=0)),
+                xOffset=alt.XOffset("pairs:N", sort=list(KIN.values())), color=colour,
+            )  # fmt: skip
+            axis = alt.Axis(format="~g", tickCount=4)
+            y = alt.Y("median:Q", title=said, scale=alt.Scale(zero=True), axis=axis)
+            tips = ["threshold:O", "pairs:N", alt.Tooltip("median:Q", format=".4g")]
+            points = base.mark_point(filled=True, size=60, opacity=1).encode(y=y, tooltip=tips)
+            rules = base.mark_rule(strokeWidth=2).encode(y=alt.Y("least:Q", title=said), y2="most:Q")
+            head = alt.Title(label.split("|"), fontSize=charts.SIZE)
+            drawn.append(alt.layer(rules, points).properties(width=110, height=120, title=head))
+        if drawn:
+            lines.append(alt.hconcat(*drawn, spacing=14))
     chart: Any = alt.vconcat(*lines)
     return chart.properties(title=title), data.drop("variable")
 

@@ -14,8 +14,12 @@ from pipeline.studies.topic.figures.common import cosines, means
 from pipeline.studies.topic.names import ENCODER, LAYERS, OVERLAPPING, READER_EMBEDDED
 
 MODELS = {
-    "NLM-0": "NLM-0: encoder, untrained", "NLM-1": "NLM-1: one layer, one-hot",
-    "NLM-2": "NLM-2: one layer, embedded", "NLM-3": "NLM-3: small encoder",
+    "NLM-0": "NLM-0: encoder,|untrained", "NLM-1": "NLM-1: one layer,|one-hot",
+    "NLM-2": "NLM-2: one layer,|embedded", "NLM-3": "NLM-3: encoder,|trained",
+}  # fmt: skip
+MEASURES = {
+    "cosine, layer output": "cosine, layer output", "cosine, word table": "cosine, word table",
+    "attention, debiased": "attention, debiased",
 }  # fmt: skip
 WEIGHTS = {"norm_v": "values", "norm_k": "keys", "norm_q": "queries"}
 
@@ -24,12 +28,8 @@ def kinships(context: Results) -> Figure:
     """Table 2.3 of stand-ins: means over same-topic and different-topic pairs of words, by ambiguity threshold; topics
     are the true ones, each word belongs to one. Medians over seeds; rules from the least to the most."""
     table = context.table("kinship").filter(corpus=OVERLAPPING, phi="true", assign="one")
-    return means(
-        table,
-        MODELS,
-        "Words of a topic and of different topics: stand-ins",
-        "no model was trained at this scale",
-    )
+    title = "Words of a topic and of different topics: stand-ins"
+    return means(table, MODELS, MEASURES, title, "no model was trained at this scale")
 
 
 def nine_words(context: Results) -> Figure:
@@ -58,7 +58,7 @@ def layers(context: Results) -> Figure:
     above = _course(long, "norm", ["layer", "step", "weights"])
     below = _course(turns, "distance", ["layer", "step"])
     scale = alt.Scale(domain=list(WEIGHTS.values()), range=[charts.BLUE, charts.VERMILLION, charts.GREEN])
-    legend = alt.Legend(orient="top", symbolType="stroke", symbolStrokeWidth=2)
+    legend = alt.Legend(orient="top", symbolType="stroke", symbolStrokeWidth=2, symbolOpacity=1)
     colour = alt.Color("weights:N", title=None, scale=scale, legend=legend)
     x = alt.X("step:Q", title="step", axis=alt.Axis(tickCount=4))
     drawn = []
@@ -72,15 +72,17 @@ def layers(context: Results) -> Figure:
         lines = base.mark_line(strokeWidth=2).encode(y=y)
         bands = base.mark_area(opacity=0.2).encode(y=alt.Y("least:Q"), y2="most:Q")
         head = alt.Title(f"layer {layer}", fontSize=charts.SIZE)
-        upper = alt.layer(bands, lines).properties(width=125, height=150, title=head)
+        upper = alt.layer(bands, lines).properties(width=110, height=150, title=head)
         turned = alt.Chart(below.filter(layer=layer).drop("layer"))
-        title_y = "turn of values in 10 steps" if layer == 1 else None
-        scale_y = alt.Scale(domain=[0, float(below["most"].max())]) if below.height else alt.Undefined  # type: ignore[arg-type]
-        shown = turned.mark_line(point=True, color=charts.BLACK).encode(
-            x=x, y=alt.Y("median:Q", title=title_y, scale=scale_y, axis=alt.Axis(format="~g", tickCount=4))
-        )
+        y = alt.Y(
+            "median:Q", title="turn (log)" if layer == 1 else None, axis=alt.Axis(format="~e", tickCount=4),
+            scale=alt.Scale(type="log", domain=[1e-5, 1], clamp=True),
+        )  # fmt: skip
+        shown = turned.mark_line(
+            point=alt.OverlayMarkDef(color=charts.BLACK, size=25), color=charts.BLACK
+        ).encode(x=x, y=y)
         bars = turned.mark_rule(color=charts.BLACK).encode(x=x, y="least:Q", y2="most:Q")
-        drawn.append(alt.vconcat(upper, alt.layer(bars, shown).properties(width=125, height=90)))
+        drawn.append(alt.vconcat(upper, alt.layer(bars, shown).properties(width=110, height=90)))
     chart: Any = alt.hconcat(*drawn, spacing=12)
     data = pl.concat([above, below.with_columns(weights=pl.lit("turn"))], how="diagonal")
     return chart.properties(title=title), data

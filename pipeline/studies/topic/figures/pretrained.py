@@ -25,4 +25,5 @@ def pretrained_kinships(context: Results) -> Figure:
     and different-topic pairs of words, by ambiguity threshold; each word belongs to one topic."""
     table = context.table("kinship").filter(phi="lda", assign="one")
     models = {"pretrained": "trained elsewhere", "pretrained, before training": "random weights"}
-    return means(table, models, "Words of a topic and of different topics: another encoder", NONE)
+    measures = {name: name for name in ("cosine, layer output", "cosine, word table", "attention, debiased")}
+    return means(table, models, measures, "Words of a topic and of different topics: another encoder", NONE)
