@@ -163,6 +163,118 @@ class Matrices(_Keyed):
         unique = ["run", "cell", "lr", "matrix", "row"]
 
 
+class GramStats(_Keyed, _Blocks):
+    """MT1 of the Gram matrix of trained embeddings and of initial ones, and cosines of pairs of different words."""
+
+    replica: pl.Int32 = FIELD(ge=0, description="seed")
+    matrix: pl.String = FIELD(isin=["Gram", "Gram_init"])
+    cos_same: pl.Float64 = FIELD(ge=-1, le=1, description="mean cosine of words of one topic")
+    cos_diff: pl.Float64 = FIELD(ge=-1, le=1, description="mean cosine of words of different topics")
+    diag_least: pl.Float64 = FIELD(ge=0, description="smallest entry of the diagonal")
+    offdiag_largest: pl.Float64 = FIELD(ge=0, description="largest size of an entry off the diagonal")
+
+    class Config:
+        """One row per model and matrix."""
+
+        unique = ["run", "cell", "lr", "replica", "matrix"]
+
+
+class Attention(_Keyed):
+    """MT2 of every model, on held-out documents without masks."""
+
+    replica: pl.Int32 = FIELD(ge=0, description="seed")
+    label_offset: pl.Int8 = FIELD(isin=[0, 4], description="0: labels by word; 4: by token id, four too far")
+    norm: pl.String = FIELD(
+        isin=["raw", "norm100"], description="norm100: times tokens of the document / 100"
+    )
+    category: pl.String = FIELD(isin=CATEGORIES)
+    mean_attn: pl.Float64 = FIELD(
+        ge=0, nullable=True, description="mean attention weight; null without pairs"
+    )
+    n_pairs: pl.Int64 = FIELD(ge=0, description="ordered pairs of positions")
+    pair_share: pl.Float64 = FIELD(**SHARE, description="share of all pairs")
+
+    class Config:
+        """One row per model and category."""
+
+        unique = ["run", "cell", "lr", "replica", "label_offset", "norm", "category"]
+
+
+class Averages(_Keyed):
+    """Tables 2.1 and 2.2: means and standard deviations over models, ours and those that are printed."""
+
+    label_offset: pl.Int8 = FIELD(isin=[0, 4], nullable=True, description="null: printed, not said")
+    norm: pl.String = FIELD(isin=["raw", "norm100"], nullable=True, description="null: printed, not said")
+    n: pl.Int32 = FIELD(ge=0, description="models")
+    source: pl.String
+    same_word: pl.Float64 = FIELD(ge=0, nullable=True)
+    same_word_sd: pl.Float64 = FIELD(ge=0, nullable=True)
+    same_topic: pl.Float64 = FIELD(ge=0, nullable=True, description="different words of one topic")
+    same_topic_sd: pl.Float64 = FIELD(ge=0, nullable=True)
+    diff_topic: pl.Float64 = FIELD(ge=0, nullable=True)
+    diff_topic_sd: pl.Float64 = FIELD(ge=0, nullable=True)
+
+    class Config:
+        """One row per group of models, labels and norm."""
+
+        unique = ["run", "cell", "lr", "label_offset", "norm"]
+
+
+class Norms(_Keyed):
+    """MT4: Frobenius norms after every step."""
+
+    replica: pl.Int32 = FIELD(ge=0, description="seed")
+    step: pl.Int32 = FIELD(ge=0, description="0: initial weights")
+    norm_k: pl.Float64 = FIELD(ge=0, nullable=True, description="of keys; null if diverged")
+    norm_q: pl.Float64 = FIELD(ge=0, nullable=True, description="of queries")
+    norm_v: pl.Float64 = FIELD(ge=0, nullable=True, description="of values")
+
+    class Config:
+        """One row per model and step."""
+
+        unique = ["run", "cell", "lr", "replica", "step"]
+
+
+class Turns(_Keyed):
+    """MT4: how far values turn."""
+
+    replica: pl.Int32 = FIELD(ge=0, description="seed")
+    step: pl.Int32 = FIELD(ge=1)
+    cosdist_v_lag10: pl.Float64 = FIELD(
+        ge=0, le=1, description="(1 - cosine) / 2 of values and those of ten steps before"
+    )
+
+    class Config:
+        """One row per model and step."""
+
+        unique = ["run", "cell", "lr", "replica", "step"]
+
+
+class StageMetrics(_Keyed):
+    """When norms begin to grow: from a tenth of their growth."""
+
+    replica: pl.Int32 = FIELD(ge=0, description="seed")
+    s_v10: pl.Int32 = FIELD(
+        ge=1, nullable=True, description="first step with a tenth of the growth of values"
+    )
+    s_k10: pl.Int32 = FIELD(ge=1, nullable=True, description="the same of keys")
+    s_q10: pl.Int32 = FIELD(ge=1, nullable=True, description="the same of queries")
+    fv_at_sk10: pl.Float64 = FIELD(
+        **SHARE,
+        nullable=True,
+        description="share of their growth that values have behind them where keys begin",
+    )
+    k_frac_400: pl.Float64 = FIELD(
+        **SHARE, nullable=True, description="norm of keys after 400 steps over its largest"
+    )
+    v_frac_400: pl.Float64 = FIELD(**SHARE, nullable=True, description="the same of values")
+
+    class Config:
+        """One row per model."""
+
+        unique = ["run", "cell", "lr", "replica"]
+
+
 class Contrasts(Result):
     """Comparisons of models: medians over seeds with intervals, and the smallest or largest value of all seeds."""
 
@@ -177,5 +289,6 @@ class Contrasts(Result):
 
 SCHEMAS = {
     "doc_moments": DocMoments, "pair_shares": PairShares, "configs": Configs, "block_stats": BlockStats,
-    "closed_form": ClosedForm, "matrices": Matrices, "contrasts": Contrasts,
+    "closed_form": ClosedForm, "matrices": Matrices, "gram_stats": GramStats, "attention": Attention,
+    "averages": Averages, "norms": Norms, "turns": Turns, "stage_metrics": StageMetrics, "contrasts": Contrasts,
 }  # fmt: skip
