@@ -1,7 +1,7 @@
 """Result tables of the study (chapter section 8).
 
-A *run* is a member of a run in params/topic.yaml; its models are those of several *cells* (loss and penalty) and learning
-rates, and ``replica`` numbers the seeds of each.
+A *run* is a member of a run in params/topic.yaml; its models are those of several *cells* (loss and penalty) and
+learning rates, and ``replica`` numbers the seeds of each.
 """
 
 from __future__ import annotations

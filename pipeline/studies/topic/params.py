@@ -70,7 +70,7 @@ class OneLayer(GridRunEntry):
 
     kind: Literal["one-layer"]
     masking: Literal["thesis", "released"] = Field(
-        description="released: masked positions are no keys, random ids may be special, documents have a start and an end"
+        description="released: masked positions are no keys, random ids may be special, documents have two ends"
     )
     cells: dict[CellName, Cell] = Field(min_length=1)
     embedding: Literal["one_hot", "trained"]

@@ -1,4 +1,4 @@
-"""E1, E2 and X1: value matrices with uniform and with trained attention, beside the closed form on the same documents."""
+"""E1, E2 and X1: value matrices with uniform and with trained attention, beside least squares on the same documents."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def gates(context: Results) -> Iterator[Gate]:
     yield from _audit(context)
     yield from _diagonal(context)
     yield Gate(
-        "25", "squared loss", "in every seed same-topic words get at least twice the attention of words of other topics",
+        "25", "squared loss", "in every seed words of the topic get at least twice the attention of other topics",
         SECTION.format("2.1.4, Theorem 2.1.3"), at_least(2.0),
         *contrast(context, f"topic over other, least, right labels {BLOCK_SQ} {FROZEN_RATE}"),
     )  # fmt: skip
@@ -122,14 +122,14 @@ def _audit(context: Results) -> Iterator[Gate]:
         gap = max(abs(mean - RAW_MEAN) for mean in means) if means else None
         yield Gate(
             "22", f"printed averages, {gate}",
-            f"largest distance of a row's mean over labelled pairs from the {RAW_MEAN:g} that lengths fix, with {gate}, "
-            f"is {'at most' if offset else 'above'} 0.0003",
+            f"largest distance of a row's mean over labelled pairs from the {RAW_MEAN:g} that lengths fix, with "
+            f"{gate}, is {'at most' if offset else 'above'} 0.0003",
             AUDIT, at_most(0.0003) if offset else above(0.0003),
             None if gap is None else Measured(gap), "nothing is printed", kind=OWN,
         )  # fmt: skip
     for norm in ("raw", "norm100"):
         yield Gate(
-            "23", norm, "largest distance of a model's mean over all pairs from what lengths fix is at most 1e-6", AUDIT,
+            "23", norm, "largest distance of a model's mean over pairs from what lengths fix is at most 1e-6", AUDIT,
             at_most(1e-6), *contrast(context, f"pooled mean, {norm}"), kind=OWN,
         )  # fmt: skip
 
@@ -141,7 +141,8 @@ def _diagonal(context: Results) -> Iterator[Gate]:
     for name, run in DIAGONALS:
         at = f"{run} {FROZEN_RATE}"
         yield Gate(
-            "24", f"{name}, same word first", "in every seed the same word gets more attention than other topics", TABLE_22,
+            "24", f"{name}, same word first", "in every seed the same word gets more attention than other topics",
+            TABLE_22,
             above(0.0), *contrast(context, f"word above other {at}"),
         )  # fmt: skip
         yield Gate(

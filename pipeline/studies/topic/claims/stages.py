@@ -24,8 +24,8 @@ def gates(context: Results) -> Iterator[Gate]:
             *contrast(context, f"fv_at_sk10, least {run} {rate}"),
         )  # fmt: skip
     yield Gate(
-        "26", "negative control", "with common settings values have less than 0.35 of their growth behind them, in every "
-        "seed", FIGURE, below(0.35), *contrast(context, f"fv_at_sk10, largest {STAGES_N} 0.01"), kind=OWN,
+        "26", "negative control", "with common settings values have less than 0.35 of their growth behind them, in "
+        "every seed", FIGURE, below(0.35), *contrast(context, f"fv_at_sk10, largest {STAGES_N} 0.01"), kind=OWN,
     )  # fmt: skip
     yield Gate(
         "26", "setting A, keys at step 400", "in every seed keys have at most 0.1 of their largest norm", FIGURE,

@@ -79,11 +79,11 @@ def gates(context: Results) -> Iterator[Gate]:
             SECTION.format("2.1.4.2"), between(low, high), *contrast(context, f"joint gain {cell}"),
         )  # fmt: skip
     yield Gate(
-        "14", "masks are keys", "in every seed the mean of the diagonal is at least 3 times that of the rest of blocks",
+        "14", "masks are keys", "in every seed the diagonal is at least 3 times the rest of blocks, on average",
         OURS, at_least(3.0), *contrast(context, "long thesis, least ratio"), kind=OWN,
     )  # fmt: skip
     yield Gate(
-        "14", "masks are no keys", "in every seed the mean of the diagonal is at most 2 times that of the rest of blocks",
+        "14", "masks are no keys", "in every seed the diagonal is at most 2 times the rest of blocks, on average",
         OURS, at_most(2.0), *contrast(context, "long released, largest ratio"), kind=OWN,
     )  # fmt: skip
     yield from _documents(context)

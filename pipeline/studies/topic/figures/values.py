@@ -53,7 +53,7 @@ def joint(context: Results) -> Figure:
 
 
 def diagonal(context: Results) -> Figure:
-    """Figure 2.10: squared loss without a penalty, trained for longer, where masked positions are keys and where not."""
+    """Figure 2.10: squared loss without a penalty, trained for longer, with masked positions as keys and without."""
     value = "WV_plus_bias"
     panels = [
         Panel("closed form, uniform attention, no L2", "closed form, thesis", "l2 0", "WV_ols"),

@@ -21,10 +21,10 @@ def same_topic(topics: int, words: int) -> NDArray[np.bool_]:
 def block_stats(matrix: Floats, topics: int, words: int) -> dict[str, float]:
     """Return what figures and gates read off a matrix (T v, T v) of words.
 
-    ``block_mean`` is over all same-topic entries with the diagonal; ``auc`` is the probability that a same-topic entry off
-    the diagonal is above a different-topic one; block sums are means over rows, those of ``block_sum_diff`` per topic.
-    ``nonblock_sub_std`` is the standard deviation of the mean of 1000 different-topic entries drawn without
-    replacement: that of the entries, over sqrt(1000), times sqrt((n - 1000) / (n - 1)); nothing is drawn.
+    ``block_mean`` is over all same-topic entries with the diagonal; ``auc`` is the probability that a same-topic
+    entry off the diagonal is above a different-topic one; block sums are means over rows, those of ``block_sum_diff``
+    per topic. ``nonblock_sub_std`` is the standard deviation of the mean of 1000 different-topic entries drawn
+    without replacement: that of the entries, over sqrt(1000), times sqrt((n - 1000) / (n - 1)); nothing is drawn.
     """
     same = same_topic(topics, words)
     diagonal = np.eye(len(matrix), dtype=bool)

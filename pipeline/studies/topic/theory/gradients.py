@@ -1,8 +1,9 @@
 """Why training has two stages: from weights near zero, gradients of keys and queries are far smaller (section 2.1.6.1).
 
-With W_K, W_Q and W_V of size eps, the gradient of W_V tends to a constant, and those of W_K and W_Q fall as eps squared:
-each of them is a product with the other one and with W_V. The key bias shifts all scores of a query alike, so that its
-gradient is 0. Here they are computed in float64 on one batch of masked documents, for one draw of the weights, scaled.
+With W_K, W_Q and W_V of size eps, the gradient of W_V tends to a constant, and those of W_K and W_Q fall as eps
+squared: each of them is a product with the other one and with W_V. The key bias shifts all scores of a query alike,
+so that its gradient is 0. Here they are computed in float64 on one batch of masked documents, for one draw of the
+weights, scaled.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ def check(entry: Theory, key: str, seed: int) -> pl.DataFrame:
     batch = constructions.batch(rng, entry.documents, entry.topics, entry.words, masking)
     spec = constructions.one_hot(entry.topics * entry.words + 1, 1.0)
     start = {name: torch.from_numpy(value)[None] for name, value in one_layer.initial(spec, rng).items()}
-    size = f"T = {entry.topics}, v = {entry.words}, {entry.documents} documents; eps {', '.join(f'{e:g}' for e in entry.sizes)}"
+    sizes = ", ".join(f"{eps:g}" for eps in entry.sizes)
+    size = f"T = {entry.topics}, v = {entry.words}, {entry.documents} documents; eps {sizes}"
     found = []
     with one_thread():
         for loss, said in LOSSES.items():
