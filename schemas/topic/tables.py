@@ -74,7 +74,7 @@ class DocMoments(Result):
 
 
 class PairShares(Result):
-    """Shares of ordered pairs of tokens by category, in held-out documents without special tokens."""
+    """Shares of ordered pairs of tokens by category, in all training documents, without special tokens."""
 
     label_offset: pl.Int8 = FIELD(isin=[0, 4], description="0: labels by word; 4: by token id, four too far")
     category: pl.String = FIELD(isin=CATEGORIES)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
+from pipeline.languages import topic as language
 from pipeline.models.topic import one_layer
 from pipeline.studies.topic.measures import attention, blocks, closed, contrasts, models
 from pipeline.studies.topic.measures.contrasts import Row
@@ -55,7 +56,7 @@ def analyse(context: Inputs) -> dict[str, Sequence[pl.DataFrame]]:
             "block_stats": stats,
             "matrices": [row for group in found for row in _matrix(group, topics * words)] + optima.matrices,
             "closed_form": optima.rows,
-            "pair_shares": _shares(about, topics, words, context.settings.attention_documents),
+            "pair_shares": _shares(about.filter(split="train"), topics, words),
             "contrasts": _contrasts(context, found, stats, optima.rows),
         }
     return {
@@ -161,9 +162,10 @@ def _moments(frame: pl.DataFrame, dataset: str) -> list[Row]:
     return rows
 
 
-def _shares(frame: pl.DataFrame, topics: int, words: int, documents: int) -> list[Row]:
+def _shares(frame: pl.DataFrame, topics: int, words: int) -> list[Row]:
     """Return the shares of pairs of tokens by category, with right and with shifted labels, without special tokens."""
-    counts = attention.plain_counts(frame, "thesis", documents)
+    read = datasets.documents(frame)
+    counts = language.keys(read.tokens, read.lengths, topics, words, released=False)
     pairs = counts.T.astype(float) @ counts
     rows = []
     for offset in attention.OFFSETS:

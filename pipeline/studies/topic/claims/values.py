@@ -45,6 +45,7 @@ CALLED = {
 
 def gates(context: Results) -> Iterator[Gate]:
     """Yield the gates."""
+    yield from _floors(context)
     yield from _closed_form(context)
     for name, run, cell in PANELS:
         for penalty, bar, source in (("-l2", 0.95, FIGURE_22), ("", 0.9, FIGURE_25)):
@@ -87,6 +88,18 @@ def gates(context: Results) -> Iterator[Gate]:
         OURS, at_most(2.0), *contrast(context, "long released, largest ratio"), kind=OWN,
     )  # fmt: skip
     yield from _documents(context)
+
+
+def _floors(context: Results) -> Iterator[Gate]:
+    source = "our extension: what the mixture of a document allows"
+    yield Gate(
+        "1", "floor, cross-entropy", "no model's loss on held-out documents is below the floor, 2.88 nats", source,
+        at_least(2.88), *contrast(context, "held cross-entropy"), kind=OWN,
+    )  # fmt: skip
+    yield Gate(
+        "1", "floor, squared loss, uniform attention", "no model's loss on held-out documents is below the floor, 0.94",
+        source, at_least(0.94), *contrast(context, "held squared loss, uniform attention"), kind=OWN,
+    )  # fmt: skip
 
 
 def _closed_form(context: Results) -> Iterator[Gate]:
