@@ -40,6 +40,16 @@ class _Blocks(Result):
     )
     block_sum_same: pl.Float64 = FIELD(description="sum of a row's same-topic entries, mean over rows")
     block_sum_diff: pl.Float64 = FIELD(description="the same of each other topic")
+    top_share: pl.Float64 = FIELD(
+        **SHARE,
+        description="largest same-topic entry of a row over all of them, by size: 1 / v in an even block",
+    )
+    top_is_self: pl.Float64 = FIELD(
+        **SHARE, description="share of rows whose largest same-topic entry is diagonal"
+    )
+    top_distinct: pl.Float64 = FIELD(
+        **SHARE, description="columns that hold the largest same-topic entry of a row, over rows"
+    )
     nonblock_sub_std: pl.Float64 = FIELD(
         ge=0,
         nullable=True,

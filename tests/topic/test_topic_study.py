@@ -37,6 +37,10 @@ HOLD = {  # the value of each comparison
     f"diagonal {names.FROZEN_ADAM} sq": 2.0, f"diagonal {names.FROZEN_ADAM} sq-l2": 1.1,
     f"diagonal {names.FROZEN_RELEASED} sq": 1.1, f"diagonal {names.FROZEN_EXACT} sq": 2.0,
     "joint gain ce": 0.01, "joint gain sq": 0.06, "long thesis, least ratio": 5.0, "long released, largest ratio": 1.5,
+    "long, words matched with themselves": 0.3,
+    **{f"{what} {run} sq": 0.95 for what in ("top_share", "top_distinct")
+       for run in (names.JOINT_LONG, names.JOINT_LONG_RELEASED)},
+    **{f"word minus topic {names.ATTENTION_RELEASED} {rate:g}": 0.001 for rate in attention.RATES},
     "held squared loss, uniform attention": 0.946, "held cross-entropy": 3.3,
     f"block_sum_same {names.ONLY_SQ} sq": 1.13, f"block_sum_diff {names.ONLY_SQ} sq": 0.0,
     **{f"block above rest {run} {cell}": 0.1 for _, run, cell in embeddings.PANELS},

@@ -51,6 +51,12 @@ def gates(context: Results) -> Iterator[Gate]:
         "19", "Adam, rate 0.01, masks are keys", ratio, TABLE_21, at_least(1.4),
         *contrast(context, f"topic over other, least, right labels {ATTENTION} 0.01"),
     )  # fmt: skip
+    for rate in RATES:
+        yield Gate(
+            "19", f"caption, Adam, rate {rate:g}",
+            "the same word gets more attention than other words of its topic, median difference over seeds",
+            f"{TABLE_21}, caption", above(0.0), *contrast(context, f"word minus topic {ATTENTION_RELEASED} {rate:g}"),
+        )  # fmt: skip
     yield from _sgd(context, ratio)
     yield from _magnitudes(context)
     yield from _audit(context)

@@ -65,7 +65,7 @@ def diagonal(context: Results) -> Figure:
     return maps(
         context.table("matrices"),
         panels,
-        "Diagonal values and what removes them: squared loss, Adam",
+        "Diagonals and matchings of words: squared loss, Adam",
         WORDS,
         AXES,
     )
