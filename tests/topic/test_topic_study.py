@@ -43,6 +43,7 @@ HOLD = {  # the value of each comparison
     **{f"word minus topic {names.ATTENTION_RELEASED} {rate:g}": 0.001 for rate in attention.RATES},
     "held squared loss, uniform attention": 0.946, "held cross-entropy": 3.3,
     f"block_sum_same {names.ONLY_SQ} sq": 1.13, f"block_sum_diff {names.ONLY_SQ} sq": 0.0,
+    **{f"gram auc {run} {cell}": 0.99 for _, run, cell in embeddings.PANELS},
     **{f"block above rest {run} {cell}": 0.1 for _, run, cell in embeddings.PANELS},
     f"cosine gap {names.ALL} ce": 0.9, f"cosine gap {names.ONLY_CE} ce": 0.9, "price of embeddings alone, ce": 0.06,
     f"diagonal over rest of blocks, before {names.UNIT} ce": 300.0,
