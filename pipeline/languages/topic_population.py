@@ -12,9 +12,10 @@ add up and multiply with integers (`fractions.Fraction`, `decimal.Decimal`): clo
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,32 +26,43 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Masking:
-    """How documents are masked (Li 2025, section 2.1.1): a position is selected with probability ``p_m``; of the
-    selected ones a share ``p_c`` keeps its word, a share ``p_r`` gets one of the T v words at random, and the others
-    get [MASK].
+    """Probabilities that a position is masked, and that a masked one stays as it is or becomes a random word."""
 
-    >>> Masking(0.15, 0.1, 0.1).lost
-    0.135
-    """
+    mask: Number
+    keep: Number
+    random: Number
 
-    p_m: Number
-    p_c: Number
-    p_r: Number
+    @classmethod
+    def of(cls, shares: Any, number: Callable[[str], Any]) -> Self:
+        """Return the masking of ``shares``, which has the same fields, in another type of number.
 
-    @property
-    def lost(self) -> Number:
-        """Return a = (1 - p_c) p_m, the probability that a position does not keep its word by choice."""
-        return (1 - self.p_c) * self.p_m
+        Numbers are read from their decimal digits, so that a fraction is the one that is written.
+        """
+        return cls(*(number(str(part)) for part in (shares.mask, shares.keep, shares.random)))
 
     @property
-    def random(self) -> Number:
-        """Return p_m p_r, the probability that a position gets a random word."""
-        return self.p_m * self.p_r
+    def a(self) -> Number:
+        """Return a, the probability that a position is masked and does not stay by decision."""
+        return (1 - self.keep) * self.mask
 
     @property
-    def mask(self) -> Number:
-        """Return p_m (1 - p_c - p_r), the share of [MASK] in a masked document."""
-        return self.p_m * (1 - self.p_c - self.p_r)
+    def rho(self) -> Number:
+        """Return rho, the probability that a position becomes a random word."""
+        return self.mask * self.random
+
+    @property
+    def hidden(self) -> Number:
+        """Return p_M, the probability that a position shows [MASK]."""
+        return self.mask * (1 - self.keep - self.random)
+
+
+class Constants(NamedTuple):
+    """c_1, c_2, c_3 and u* of Theorem 2.1.2."""
+
+    c1: Number
+    c2: Number
+    c3: Number
+    u: Number
 
 
 @dataclass(frozen=True)
@@ -70,12 +82,12 @@ class Population:
     @property
     def present(self) -> Number:
         """Return p_1 (equation 2.18): the share of a word of the document's topics in the masked document."""
-        return (1 - self.masking.lost) / (self.v * self.tau) + self.absent
+        return (1 - self.masking.a) / (self.v * self.tau) + self.absent
 
     @property
     def absent(self) -> Number:
         """Return p_2 (equation 2.19): the share of any other word in the masked document."""
-        return self.masking.random / (self.words)
+        return self.masking.rho / (self.words)
 
     @cached_property
     def topic_V(self) -> NDArray[np.int64]:
@@ -100,8 +112,8 @@ class Population:
     def masked_DxV(self) -> Floats:
         """The share of each word in each document after masking (Proposition 2.1.1, equation 2.17)."""
         masking = self.masking
-        shares = self.original_DxV * (1 - float(masking.lost)) + float(self.absent)
-        shares[:, 0] = float(masking.mask)
+        shares = self.original_DxV * (1 - float(masking.a)) + float(self.absent)
+        shares[:, 0] = float(masking.hidden)
         return shares
 
     def block_sums(self, matrix_RxV: Floats) -> Floats:
@@ -109,37 +121,30 @@ class Population:
         found: Floats = matrix_RxV[:, 1:].reshape(len(matrix_RxV), self.topics, self.v).sum(-1)
         return found
 
+    @cached_property
+    def constants(self) -> Constants:
+        """c_1, c_2, c_3 and u* of Theorem 2.1.2."""
+        masking, words = self.masking, self.words
+        c1 = masking.random / ((1 - masking.keep - masking.random) * (1 - masking.a) * words)
+        c2, c3 = 1 / masking.hidden - 1, 1 / (1 - masking.a)
+        return Constants(c1, c2, c3, -(c1 * c2 + c3) / (c2**2 + words))
 
-def constants(masking: Masking, words: int) -> tuple[Number, Number, Number]:
-    """Return c_1, c_2 and c_3 of Theorem 2.1.2 for T v = ``words``."""
-    shown = 1 - masking.lost
-    kept = 1 - masking.p_c - masking.p_r
-    return masking.p_r / (kept * shown * words), 1 / masking.mask - 1, 1 / shown
+    @cached_property
+    def block_VxV(self) -> Floats:
+        """The limit of optimal value matrices as the L2 penalty vanishes (Theorem 2.1.2)."""
+        c1, c2, c3, u = self.constants
+        words = self.words
+        same = self.topic_V[1:, None] == self.topic_V[1:]
+        W = np.zeros((words + 1, words + 1))
+        W[1:, 0] = (c2 * c3 - c1 * words) / (c2**2 + words)
+        W[1:, 1:] = u + same * (c3 / self.v)
+        return W
 
-
-def vanishing(population: Population) -> Floats:
-    """Return (V, V) the limit of optima as the L2 penalty vanishes (Theorem 2.1.2)."""
-    words, v = population.words, population.v
-    c_1, c_2, c_3 = map(float, constants(population.masking, words))
-    u = offset(population)
-    same = population.topic_V[1:, None] == population.topic_V[1:]
-    W = np.zeros((words + 1, words + 1))
-    W[1:, 0] = (c_2 * c_3 - c_1 * words) / (c_2**2 + words)
-    W[1:, 1:] = u + same * (c_3 / v)
-    return W
-
-
-def offset(population: Population) -> float:
-    """Return u*, the entry between different topics of the matrix of Theorem 2.1.2."""
-    words = population.words
-    c_1, c_2, c_3 = map(float, constants(population.masking, words))
-    return -(c_1 * c_2 + c_3) / (c_2**2 + words)
-
-
-def diagonal(population: Population) -> Floats:
-    """Return (V, V) the diagonal optimum D^V (Definition 2.1.2)."""
-    c_1, _, c_3 = map(float, constants(population.masking, population.words))
-    D = np.zeros((population.words + 1,) * 2)
-    D[1:, 0] = -c_1
-    D[1:, 1:] = np.eye(population.words) * c_3
-    return D
+    @cached_property
+    def diagonal_VxV(self) -> Floats:
+        """The diagonal optimum D^V (Definition 2.1.2)."""
+        c1, _, c3, _ = self.constants
+        D = np.zeros((self.words + 1,) * 2)
+        D[1:, 0] = -c1
+        D[1:, 1:] = np.eye(self.words) * c3
+        return D

@@ -1,8 +1,9 @@
-"""First gradients of the one-layer transformer near zero, on the exact loss of all documents (Li 2025, section 2.1.6.1).
+"""First gradients of the one-layer transformer near zero, on the loss of all documents (Li 2025, section 2.1.6.1).
 
-The model is that of equation 2.7 with the biases of section 2.1.5.1 (one-hot embeddings, d = V): a query word b sees the
-shares of words x̄ under weights proportional to x̄ exp S[., b], with S = (W^K + b^K 1')' (W^Q + b^Q 1') / sqrt(d), and the
-output is W^V y_b + b^V. The loss is the mean over documents and masked positions, [MASK] queries among them, in float64.
+The model is that of equation 2.7 with the biases of section 2.1.5.1 (one-hot embeddings, d = V): a query word b sees
+the shares of words x̄ under weights proportional to x̄ exp S[., b], with S = (W^K + b^K 1')' (W^Q + b^Q 1') / sqrt(d),
+and the output is W^V y_b + b^V. The loss is the mean over documents and masked positions, those that show [MASK] among
+them, in float64.
 """
 
 from __future__ import annotations
@@ -47,9 +48,9 @@ def loss(population: Population, parameters: dict[str, Tensor], kind: str) -> Te
         common_DxQ, slope = (output_DxVxQ**2).sum(1) + 1, -2.0
     mean_DxQ = common_DxQ + slope * torch.einsum("dw,dwq->dq", p_DxV, output_DxVxQ)
     same_DxQ = common_DxQ + slope * torch.diagonal(output_DxVxQ, dim1=1, dim2=2)
-    blank = (1 - masking.p_c - masking.p_r) * mean_DxQ[:, 0]
-    kept = masking.p_c * (p_DxV * same_DxQ).sum(1)
-    changed = masking.p_r * mean_DxQ[:, 1:].mean(1)
+    blank = (1 - masking.keep - masking.random) * mean_DxQ[:, 0]
+    kept = masking.keep * (p_DxV * same_DxQ).sum(1)
+    changed = masking.random * mean_DxQ[:, 1:].mean(1)
     return (blank + kept + changed).mean()
 
 

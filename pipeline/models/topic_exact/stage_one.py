@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize
 
-from pipeline.languages.topic_population import Floats, Number, Population, constants
+from pipeline.languages.topic_population import Floats, Population
 
 
 def floor(population: Population) -> float:
@@ -29,7 +29,7 @@ def member(population: Population, u_V: Floats, noise_VxV: Floats) -> Floats:
     """Return (V, V) an optimum by Lemma 2.1.1: its constants are ``u_V``; ``noise_VxV``, centred over the words of each
     topic, is free."""
     words, v = population.words, population.v
-    c_1, c_2, c_3 = map(float, constants(population.masking, words))
+    c_1, c_2, c_3, _ = population.constants
     free = noise_VxV[:, 1:].reshape(words + 1, population.topics, v)
     W = np.empty((words + 1, words + 1))
     W[:, 1:] = (free - free.mean(-1, keepdims=True)).reshape(words + 1, words) + u_V[:, None]
@@ -41,7 +41,7 @@ def member(population: Population, u_V: Floats, noise_VxV: Floats) -> Floats:
 
 
 def violations(
-    population: Population, W_VxV: Floats, first: Number | None = None
+    population: Population, W_VxV: Floats, first: float | None = None
 ) -> tuple[Floats, dict[str, float]]:
     """Return u (V,), read off from blocks of other topics, and by how much each condition of Lemma 2.1.1 is violated.
 
@@ -49,7 +49,7 @@ def violations(
     ``1b`` of row 0, ``2a`` of column 0, ``3a`` of the own topic, ``3b`` of other topics.
     """
     v = population.v
-    c_1, c_2, c_3 = map(float, constants(population.masking, population.words))
+    c_1, c_2, c_3, _ = population.constants
     sums_VxT = population.block_sums(W_VxV)
     other = population.topic_V[:, None] != np.arange(population.topics)
     u = np.where(other, sums_VxT, 0).sum(1) / other.sum(1) / v

@@ -1,7 +1,7 @@
 """Exact losses of attention when the value matrix is frozen (Li 2025, sections 2.1.7.5 to 2.1.7.8).
 
 A query word b gives an unnormalised weight of beta to the keys that are b, of alpha to other words of its topic and of
-1 to all others (Assumption 2.1.2). Documents are without end, so the attended shares of words are those of equation 2.20.
+1 to all others (Assumption 2.1.2). Documents are without end, so attended shares of words are those of equation 2.20.
 Two variants of the normaliser are kept: ``paper`` as Proposition 2.1.2 prints it, which leaves out the keys that are
 [MASK], and ``consistent``, in which these have the weight 1 as Assumption 2.1.2 says.
 
@@ -14,6 +14,7 @@ from __future__ import annotations
 import decimal
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -47,7 +48,7 @@ def offsets(population: Population, variant: str) -> tuple[Number, Number]:
     the document, and for one of another topic."""
     T, v, tau = population.topics, population.v, population.tau
     p_1, p_2 = population.present, population.absent
-    mask = population.masking.mask if variant == "consistent" else 0
+    mask = population.masking.hidden if variant == "consistent" else 0
     return (
         v * (tau - 1) * p_1 + v * (T - tau) * p_2 + mask,
         v * tau * p_1 + v * (T - tau - 1) * p_2 + mask,
@@ -67,8 +68,8 @@ def _q(population: Population, variant: str, shift: Number) -> Callable[[Number,
     ``shift`` is u* of Theorem 2.1.2, which the proof leaves out; it needs the shares of all words to add up with that
     of [MASK], so it is 0 in the variant ``paper``.
     """
-    c_3 = 1 / (1 - population.masking.lost)
-    kappa = c_3 * population.masking.random / population.words
+    c_3 = 1 / (1 - population.masking.a)
+    kappa = c_3 * population.masking.rho / population.words
     if variant == "paper":
         return lambda p, z: c_3 * p / z - kappa
     return lambda p, z: (c_3 * p - kappa) / z + shift * (1 - 1 / z)
@@ -88,9 +89,9 @@ def block_loss(
     other = (1 - o_1) ** 2 + v * s_1**2 + (v * (tau - 1) - 1) * o_1**2 + v * (T - tau) * e_1**2
     foreign = (1 - o_2) ** 2 + (v * tau - 1) * o_2**2 + v * s_2**2 + v * (T - tau - 1) * e_2**2
     return (
-        (masking.p_c + masking.p_r / T) * own
-        + masking.p_r * (tau - 1) / T * other
-        + masking.p_r * (T - tau) / T * foreign
+        (masking.keep + masking.random / T) * own
+        + masking.random * (tau - 1) / T * other
+        + masking.random * (T - tau) / T * foreign
     )
 
 
@@ -109,10 +110,10 @@ def diagonal_loss(population: Population, alpha: Number, beta: Number, variant: 
     other = (1 - o_1) ** 2 + b_1**2 + (v - 1) * a_1**2 + rest - o_1**2
     foreign = (1 - o_2) ** 2 + (v * tau - 1) * o_2**2 + b_2**2 + (v - 1) * a_2**2 + v * (T - tau - 1) * e_2**2
     return (
-        (masking.p_c + masking.p_r / (v * T)) * same
-        + masking.p_r * (v - 1) / (T * v) * topical
-        + masking.p_r * (tau - 1) / T * other
-        + masking.p_r * (T - tau) / T * foreign
+        (masking.keep + masking.random / (v * T)) * same
+        + masking.random * (v - 1) / (T * v) * topical
+        + masking.random * (tau - 1) / T * other
+        + masking.random * (T - tau) / T * foreign
     )
 
 
@@ -143,7 +144,7 @@ def enumerated(population: Population, W_VxV: Floats, weights_VxQ: Floats) -> fl
     label_DxQ = np.einsum("dw,dwq->dq", p, output_DxVxQ)
     changed_DxQ = squared_DxQ - 2 * label_DxQ + 1  # the query is a random word, whatever the label is
     kept = (p[:, 1:] * kept_DxQ).sum(1).mean()
-    return float(masking.p_c * kept + masking.p_r * changed_DxQ.mean(1).mean())
+    return float(masking.keep * kept + masking.random * changed_DxQ.mean(1).mean())
 
 
 def family_minimum(population: Population, W_VxV: Floats, free_mask: bool) -> tuple[float, Floats]:
@@ -180,7 +181,7 @@ def free_minimum(
         squared_DxQ = (output_DxVxQ**2).sum(1) + 1
         kept = p[:, 1:] * (squared_DxQ - 2 * output_DxVxQ[:, words + 1, words])
         changed = squared_DxQ - 2 * torch.einsum("dw,dwq->dq", p, output_DxVxQ)
-        return masking.p_c * kept.sum(1).mean() + masking.p_r * changed.mean()
+        return masking.keep * kept.sum(1).mean() + masking.random * changed.mean()
 
     def at(flat: Floats) -> tuple[float, Floats]:
         logits = torch.from_numpy(flat.reshape(start_VxQ.shape)).requires_grad_()
@@ -203,14 +204,12 @@ def free_minimum(
 
 def exactly(population: Population, number: type[Any]) -> Population:
     """Return the population with probabilities as the given type of number, read from their decimal digits."""
-    masking = population.masking
-    parts = (number(str(part)) for part in (masking.p_m, masking.p_c, masking.p_r))
-    return Population(population.topics, population.v, population.tau, Masking(*parts))
+    return replace(population, masking=Masking.of(population.masking, number))
 
 
 def numeric_optimum(population: Population, kind: str, variant: str) -> Optimum:
     """Return the optimum in float64: by Brent's method in log gamma, or by Nelder and Mead's in log alpha and beta."""
-    scale = population.tau / float(population.masking.lost)  # what gamma / tau tends to is 1 / a
+    scale = population.tau / float(population.masking.a)  # what gamma / tau tends to is 1 / a
     loss = LOSSES[kind]
     if kind == "block":
         found = optimize.minimize_scalar(
@@ -247,8 +246,8 @@ def stationarity(population: Population, variant: str) -> Callable[[Fraction], F
     T, v, tau, masking = exact.topics, exact.v, exact.tau, exact.masking
     p_1, p_2 = exact.present, exact.absent
     d_1, d_2 = offsets(exact, variant)
-    c_3 = 1 / (1 - masking.lost)
-    kappa = c_3 * masking.random / exact.words
+    c_3 = 1 / (1 - masking.a)
+    kappa = c_3 * masking.rho / exact.words
     fixed, scaled = (kappa, Fraction(0)) if variant == "paper" else (Fraction(0), kappa)
 
     def own(d: Fraction) -> tuple[Fraction, Fraction]:
@@ -260,7 +259,7 @@ def stationarity(population: Population, variant: str) -> Callable[[Fraction], F
 
     s_1, o_1, e_1, s_2, o_2, e_2 = own(d_1), others(p_1), others(p_2), own(d_2), others(p_1), others(p_2)
     kept, other, foreign = (
-        masking.p_c + masking.p_r / T, masking.p_r * (tau - 1) / T, masking.p_r * (T - tau) / T,
+        masking.keep + masking.random / T, masking.random * (tau - 1) / T, masking.random * (T - tau) / T,
     )  # fmt: skip
     first = _parabola(
         [(kept, 1, s_1), (kept * (v - 1), 0, s_1), (kept * v * (tau - 1), 0, o_1), (kept * v * (T - tau), 0, e_1),
@@ -322,7 +321,7 @@ def _exact_diagonal(population: Population, variant: str) -> Optimum:
             return Optimum(alpha, beta, gamma(exact, alpha, beta), diagonal_loss(exact, alpha, beta, variant))
 
         golden = (Decimal(5).sqrt() - 1) / 2
-        middle = (Decimal(exact.tau * v) / exact.masking.lost).ln()
+        middle = (Decimal(exact.tau * v) / exact.masking.a).ln()
         low, high = middle - 7, middle + 7
         left, right = high - golden * (high - low), low + golden * (high - low)
         values = best(left.exp()).loss, best(right.exp()).loss

@@ -1,20 +1,39 @@
-"""Models with weights by hand, which theory checks execute."""
+"""What the theory checks of the topic study share."""
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
+import math
+from typing import Any
 
-from pipeline.models.transformer import decoder
+import numpy as np
+from numpy.typing import ArrayLike
+
+SOURCE = "Li 2025, section 2.1{}"
+CHAPTER = "chapter 5.{}"  # own statements, derived in the chapter of this study
+ERRATUM = "topic-{}"
 
 
-def counter(symbols: int, length: int) -> tuple[decoder.Spec, dict[str, Tensor], Tensor]:
-    """Return shape, weights and embedding of a layer that does nothing below a head that adds one."""
-    spec = decoder.Spec(
-        block="gpt", layers=1, heads=1, width=symbols, ffn=symbols, attention="learned", position="none",
-        t_max=length, inputs=symbols, outputs=symbols,
-    )  # fmt: skip
-    weights = {name: torch.zeros(1, *shape) for name, shape in decoder.shapes(spec).items()}
-    table = torch.eye(symbols)
-    weights["head.W"][0] = table.roll(1, dims=1)
-    return spec, weights, table
+def row(
+    check: str, statement: str, size: str, measured: float, comparison: str, bound: float, **more: Any
+) -> dict[str, Any]:
+    """Return one row of `schemas.theory.rows`."""
+    return {
+        "check": check, "statement": statement, "size": size, "measured": float(measured),
+        "comparison": comparison, "bound": float(bound), **more,
+    }  # fmt: skip
+
+
+def exceptions(bad: ArrayLike, *outputs: ArrayLike) -> float:
+    """Return how often ``bad`` is true; NaN if one of the outputs that it was found from is NaN."""
+    broken = any(bool(np.isnan(np.asarray(output, float)).any()) for output in outputs)
+    return math.nan if broken else float(np.sum(bad))
+
+
+def named(size: tuple[int, ...] | list[int]) -> tuple[str, str]:
+    """Return sizes T, v and tau as the end of the name of a check, and in words.
+
+    >>> named([10, 10, 2])
+    ('10-10-2', 'T = 10, v = 10, τ = 2')
+    """
+    topics, v, tau = size
+    return f"{topics}-{v}-{tau}", f"T = {topics}, v = {v}, τ = {tau}"

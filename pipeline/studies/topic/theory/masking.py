@@ -1,0 +1,95 @@
+"""Proposition 2.1.1: shares of words after masking, exactly and in a document that is masked (chapter 5.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from pipeline.kit.extremes import largest
+from pipeline.kit.streams import stream
+from pipeline.languages import topic_population as language
+from pipeline.studies.topic.constructions import CHAPTER, ERRATUM, SOURCE, named, row
+from schemas import theory
+
+if TYPE_CHECKING:
+    from pipeline.studies.topic.params import MaskingTheory
+
+HERE = SOURCE.format(".7.5, Proposition 2.1.1")
+
+
+def check(entry: MaskingTheory, key: str, seed: int) -> pl.DataFrame:
+    """Return rows of `schemas.theory.Theory` on masking probabilities (TH6)."""
+    made = [*_exact(entry), *_sampled(entry, stream(seed, entry.study, key)), *_indices(entry)]
+    return theory.rows(entry.study, key, HERE, made)
+
+
+def _exact(entry: MaskingTheory) -> Iterator[dict[str, Any]]:
+    for size in entry.sizes:
+        topics, v, tau = size
+        name, words = named(size)
+        exact = language.Population(topics, v, tau, Masking.of(entry.masking, Fraction))
+        total = exact.masking.hidden + tau * v * exact.present + (topics - tau) * v * exact.absent
+        yield row(
+            f"masking.total.{name}", "Shares of all ids after masking add up to 1, in fractions: distance", words,
+            float(abs(total - 1)), "<=", 0,
+        )  # fmt: skip
+        known = language.Population(topics, v, tau, Masking.of(entry.masking, float))
+        masks, before = known.masking, known.original_DxV
+        # Case by case: not selected; selected, and kept or replaced.
+        after = before * (1 - masks.mask) + masks.mask * (masks.keep * before + masks.random / known.words)
+        after[:, 0] = masks.mask * (1 - masks.keep - masks.random)
+        yield row(
+            f"masking.cases.{name}", "They are those of the cases of a position, one by one: largest distance",
+            f"{words}, all {len(before)} documents", largest(np.abs(after - known.masked_DxV)), "<=", 1e-15,
+        )  # fmt: skip
+
+
+def _sampled(entry: MaskingTheory, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
+    topics, v, tau = entry.sizes[0]
+    known = language.Population(topics, v, tau, Masking.of(entry.masking, float))
+    document = np.repeat(np.arange(1, tau * v + 1), entry.tokens // (tau * v))
+    found = np.bincount(masked(rng, document, known), minlength=known.words + 1)
+    for name, statement, source, lost, comparison in (
+        ("sampled", "A long document that is masked at random has these shares: largest distance in standard errors",
+         HERE, float(known.masking.a), "<="),
+        ("control", "If selected positions never kept their word, its shares would be others: largest distance in "
+         "standard errors", CHAPTER.format("1, control"), float(known.masking.mask), ">="),
+    ):  # fmt: skip
+        chance = np.full((len(found), len(document)), float(known.absent))
+        chance[0] = float(known.masking.hidden)
+        chance[document, np.arange(len(document))] += 1 - lost
+        z = (found - chance.sum(1)) / np.sqrt((chance * (1 - chance)).sum(1))
+        yield row(
+            f"masking.{name}", statement, f"{named(entry.sizes[0])[1]}, {len(document)} tokens",
+            largest(np.abs(z)), comparison, entry.errors, source=source,
+        )  # fmt: skip
+
+
+def masked(rng: np.random.Generator, document_N: np.ndarray, population: language.Population) -> np.ndarray:
+    """Return (N,) the document after masking."""
+    masking = population.masking
+    selected, what = rng.random((2, len(document_N)))
+    random = rng.integers(1, population.words + 1, len(document_N))
+    changed = np.where(
+        what < masking.keep, document_N, np.where(what < masking.keep + masking.random, random, 0)
+    )
+    return np.where(selected < masking.mask, changed, document_N)
+
+
+def _indices(entry: MaskingTheory) -> Iterator[dict[str, Any]]:
+    """Yield that the index T v + 1, which the lemma's proof and q name, belongs to no topic."""
+    for form, more, comparison in (("printed", 1, ">="), ("corrected", 0, "<=")):
+        over = [
+            -(-(topics * v + more) // v) - topics for topics, v, _ in entry.sizes
+        ]  # Definition 2.1.1: topic(i) = ceil(i / v)
+        last = "T v + 1" if more else "T v"
+        yield row(
+            f"indices.{form}", f"The last index is {last}; its topic by Definition 2.1.1, beyond T: "
+            + ("least excess" if more else "largest excess"), f"{len(over)} sizes", min(over) if more else max(over),
+            comparison, more, form=form, erratum=ERRATUM.format("indices"),
+            source=SOURCE.format(".7.1, after equation 2.9, and .7.7"),
+        )  # fmt: skip
