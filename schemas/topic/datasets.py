@@ -1,22 +1,104 @@
-"""Datasets of the study."""
+"""Documents of the study, and the arrays that models read from them."""
 
 from __future__ import annotations
 
+import numpy as np
 import pandera.polars as pa
 import polars as pl
+from numpy.typing import NDArray
+from pandera.api.polars.types import PolarsData
+
+from pipeline.languages import topic as language
+
+SCHEMES = ("thesis", "released")
 
 
-class Sequences(pa.DataFrameModel):
-    """One row per sequence."""
+class Documents(pa.DataFrameModel):
+    """One row per document of disjoint topics, with its masks, which are drawn once: those of the thesis and those of the
+    released code."""
 
-    symbols: pl.Int16 = pa.Field(ge=2)
-    tokens: pl.List = pa.Field(dtype_kwargs={"inner": pl.Int16})
+    split: pl.String = pa.Field(isin=["train", "dev"])
+    document: pl.Int32 = pa.Field(ge=0, description="its number in the split")
+    topics: pl.Int16 = pa.Field(ge=2, description="topics of the corpus, T")
+    words: pl.Int16 = pa.Field(ge=1, description="words of a topic, v")
+    p_mask: pl.Float64 = pa.Field(gt=0, lt=1, description="probability that a position is masked")
+    p_keep: pl.Float64 = pa.Field(ge=0, lt=1, description="probability that a masked position stays")
+    p_random: pl.Float64 = pa.Field(
+        ge=0, lt=1, description="probability that a masked position shows a random id"
+    )
+    theta: pl.List = pa.Field(dtype_kwargs={"inner": pl.Float32}, description="shares of topics")
+    tokens: pl.List = pa.Field(dtype_kwargs={"inner": pl.Int16}, description="ids of words, from 1 to T v")
+    thesis_at: pl.List = pa.Field(
+        dtype_kwargs={"inner": pl.Int16}, description="masked positions, as the thesis masks"
+    )
+    thesis_shown: pl.List = pa.Field(dtype_kwargs={"inner": pl.Int16}, description="ids that they show")
+    released_at: pl.List = pa.Field(
+        dtype_kwargs={"inner": pl.Int16}, description="masked positions, as the released code masks"
+    )
+    released_shown: pl.List = pa.Field(dtype_kwargs={"inner": pl.Int16}, description="ids that they show")
 
     class Config:
-        """Exactly these columns, in this order."""
+        """Exactly these columns, in this order; one row per document."""
 
         strict = True
         ordered = True
+        unique = ["split", "document"]
+
+    @pa.dataframe_check(name="tokens are words of the corpus")
+    def are_words(cls, data: PolarsData) -> pl.LazyFrame:
+        last = pl.col("topics").cast(pl.Int32) * pl.col("words")
+        tokens = pl.col("tokens").list
+        return data.lazyframe.select((tokens.min() >= 1) & (tokens.max() <= last))
+
+    @pa.dataframe_check(name="shares of topics sum to 1")
+    def shares(cls, data: PolarsData) -> pl.LazyFrame:
+        return data.lazyframe.select((pl.col("theta").list.sum() - 1).abs() <= 1e-5)
+
+    @pa.dataframe_check(name="at least one position is masked, each within the document, and each shows an id")
+    def masks(cls, data: PolarsData) -> pl.LazyFrame:
+        size = pl.col("topics").cast(pl.Int32) * pl.col("words")
+        right = pl.lit(True)
+        for scheme in SCHEMES:
+            at, shown = pl.col(f"{scheme}_at").list, pl.col(f"{scheme}_shown").list
+            right &= (at.len() >= 1) & (at.len() == shown.len()) & (at.min() >= 0)
+            right &= (at.max() < pl.col("tokens").list.len()) & (shown.min() >= 0)
+            right &= shown.max() <= size + (language.SPECIALS if scheme == "released" else 0)
+        return data.lazyframe.select(right)
 
 
-SCHEMA = Sequences
+def documents(frame: pl.DataFrame) -> language.Documents:
+    """Return the documents of a frame, in its order."""
+    lengths = frame["tokens"].list.len().to_numpy().astype(np.int64)
+    theta = frame["theta"].explode().to_numpy().astype(float).reshape(frame.height, -1)
+    return language.Documents(_flat(frame, "tokens"), lengths, theta)
+
+
+def masks(frame: pl.DataFrame, scheme: str) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Return which positions of the documents are masked, one document behind the other, and what all of them show."""
+    read = documents(frame)
+    many = frame[f"{scheme}_at"].list.len().to_numpy()
+    begins = np.repeat(read.lengths.cumsum() - read.lengths, many)
+    where = begins + _flat(frame, f"{scheme}_at")
+    at = np.zeros(len(read.tokens), bool)
+    at[where] = True
+    shown = read.tokens.copy()
+    shown[where] = _flat(frame, f"{scheme}_shown")
+    return at, shown
+
+
+def questions(frame: pl.DataFrame, scheme: str) -> language.Questions:
+    """Return what a model reads and is asked of the documents of a frame."""
+    topics, words = (int(frame[name][0]) for name in ("topics", "words"))
+    return language.questions(documents(frame), *masks(frame, scheme), topics, words, scheme == "released")
+
+
+def masking(frame: pl.DataFrame) -> language.Masking:
+    """Return the probabilities that the documents of a frame were masked with."""
+    return language.Masking(*(float(frame[name][0]) for name in ("p_mask", "p_keep", "p_random")))
+
+
+def _flat(frame: pl.DataFrame, column: str) -> NDArray[np.int64]:
+    return frame[column].explode().to_numpy().astype(np.int64)
+
+
+SCHEMA = {"disjoint": Documents}

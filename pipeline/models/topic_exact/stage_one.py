@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize
 
-from pipeline.languages.topic_population import Floats, Population
+from pipeline.languages.topic import Floats, Population
 
 
 def floor(population: Population) -> float:
@@ -21,7 +21,7 @@ def floor(population: Population) -> float:
 
 def excess(population: Population, W_VxV: Floats, bias_V: Floats | float = 0.0) -> float:
     """Return L(W) - L*: the mean over documents of ``|W x̄ + b - p|²``."""
-    missed = population.masked_DxV @ W_VxV.T + bias_V - population.original_DxV
+    missed = population.masked_DxV @ W_VxV.T + bias_V - population.law_DxV
     return float((missed**2).sum(1).mean())
 
 
@@ -68,12 +68,12 @@ def violations(
 def minimum_norm(population: Population) -> Floats:
     """Return (V, V) the least-squares map of least norm, by the pseudo-inverse of the documents."""
     inverse: NDArray[np.float64] = np.linalg.pinv(population.masked_DxV, rcond=1e-10)
-    return (inverse @ population.original_DxV).T
+    return (inverse @ population.law_DxV).T
 
 
 def moments(population: Population) -> tuple[Floats, Floats]:
     """Return A = mean of x̄ x̄' and B = mean of p x̄', each (V, V)."""
-    x, p = population.masked_DxV, population.original_DxV
+    x, p = population.masked_DxV, population.law_DxV
     return x.T @ x / len(x), p.T @ x / len(x)
 
 
@@ -108,7 +108,7 @@ def fit_embeddings(
 
     The output is E x̄ + b (equation 2.6 with uniform attention, W^V = I and the frozen bias b of Theorem 2.1.1).
     """
-    x, p = population.masked_DxV, population.original_DxV
+    x, p = population.masked_DxV, population.law_DxV
     curve: list[float] = []
 
     def at(flat: Floats) -> tuple[float, Floats]:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import decimal
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -24,8 +23,9 @@ import torch
 from scipy import optimize
 from torch import Tensor
 
-from pipeline.languages.topic_population import Floats, Masking, Number, Population
+from pipeline.languages.topic import Floats, Population
 
+Number = Any  # float, array, Fraction or Decimal
 KINDS, VARIANTS = ("block", "diag"), ("paper", "consistent")
 
 
@@ -134,7 +134,7 @@ def enumerated(population: Population, W_VxV: Floats, weights_VxQ: Floats) -> fl
 
     ``weights_VxQ`` (V, V - 1) holds the unnormalised weight of each key (row) for each query word (column).
     """
-    x, p, masking = population.masked_DxV, population.original_DxV, population.masking
+    x, p, masking = population.masked_DxV, population.law_DxV, population.masking
     attended_DxVxQ = x[:, :, None] * weights_VxQ
     attended_DxVxQ = attended_DxVxQ / attended_DxVxQ.sum(1, keepdims=True)
     output_DxVxQ = np.einsum("wv,dvq->dwq", W_VxV, attended_DxVxQ)
@@ -172,7 +172,7 @@ def free_minimum(
     Weights (V, V - 1) are relative to the mean weight of other topics' words, which is 1.
     """
     x = torch.from_numpy(population.masked_DxV)
-    p, W = torch.from_numpy(population.original_DxV), torch.from_numpy(W_VxV)
+    p, W = torch.from_numpy(population.law_DxV), torch.from_numpy(W_VxV)
     masking, words = population.masking, torch.arange(population.words)
 
     def loss(logits: Tensor) -> Tensor:
@@ -200,11 +200,6 @@ def free_minimum(
 
 
 # Optima, each by two ways that share no step but the formulas of losses
-
-
-def exactly(population: Population, number: type[Any]) -> Population:
-    """Return the population with probabilities as the given type of number, read from their decimal digits."""
-    return replace(population, masking=Masking.of(population.masking, number))
 
 
 def numeric_optimum(population: Population, kind: str, variant: str) -> Optimum:
@@ -242,7 +237,7 @@ def exact_optimum(population: Population, kind: str, variant: str) -> Optimum:
 
 def stationarity(population: Population, variant: str) -> Callable[[Fraction], Fraction]:
     """Return the quartic in gamma that has the sign of the derivative of `block_loss`, in exact fractions."""
-    exact = exactly(population, Fraction)
+    exact = population.exact(Fraction)
     T, v, tau, masking = exact.topics, exact.v, exact.tau, exact.masking
     p_1, p_2 = exact.present, exact.absent
     d_1, d_2 = offsets(exact, variant)
@@ -300,13 +295,13 @@ def _exact_block(population: Population, variant: str) -> Optimum:
         low, high = (middle, high) if quartic(middle) < 0 else (low, middle)
         low, high = low.limit_denominator(10**60), high.limit_denominator(10**60)
     g = (low + high) / 2
-    return Optimum(g, g, g, block_loss(exactly(population, Fraction), g, g, variant))
+    return Optimum(g, g, g, block_loss(population.exact(Fraction), g, g, variant))
 
 
 def _exact_diagonal(population: Population, variant: str) -> Optimum:
     with decimal.localcontext() as context:
         context.prec = 80
-        exact = exactly(population, Decimal)
+        exact = population.exact(Decimal)
         v = exact.v
 
         def best(s: Decimal) -> Optimum:

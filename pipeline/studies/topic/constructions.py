@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pipeline.languages.topic import Masking
+
 SOURCE = "Li 2025, section 2.1{}"
 CHAPTER = "chapter 5.{}"  # own statements, derived in the chapter of this study
 ERRATUM = "topic-{}"
@@ -37,3 +39,8 @@ def named(size: tuple[int, ...] | list[int]) -> tuple[str, str]:
     """
     topics, v, tau = size
     return f"{topics}-{v}-{tau}", f"T = {topics}, v = {v}, τ = {tau}"
+
+
+def masking_of(entry: Any) -> Masking:
+    """Return the masking that an entry names."""
+    return Masking(entry.p_mask, entry.p_keep, entry.p_random)

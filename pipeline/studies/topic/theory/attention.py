@@ -12,10 +12,10 @@ import polars as pl
 
 from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.streams import stream
-from pipeline.languages.topic_population import Masking, Population
+from pipeline.languages.topic import Masking, Population
 from pipeline.models.topic_exact import stage_two
 from pipeline.models.topic_exact.stage_two import KINDS, VARIANTS, Optimum
-from pipeline.studies.topic.constructions import CHAPTER, ERRATUM, SOURCE, exceptions, named, row
+from pipeline.studies.topic.constructions import CHAPTER, ERRATUM, SOURCE, exceptions, masking_of, named, row
 from schemas import theory
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ LONG = (10**8, 10**4)  # T and tau at which claim 5 asks for the limit
 def check(entry: Attention, key: str, seed: int) -> pl.DataFrame:
     """Return rows of `schemas.theory.Theory` on stage-2 losses and their optima (TH4, TH5)."""
     rng = stream(seed, entry.study, key)
-    masking = Masking.of(entry.masking, float)
+    masking = masking_of(entry)
     optima = {
         (topics, tau, v, kind, variant): (
             stage_two.numeric_optimum(known, kind, variant), stage_two.exact_optimum(known, kind, variant)
@@ -183,7 +183,7 @@ def _normaliser(entry: Attention, masking: Masking) -> Iterator[dict[str, Any]]:
             known = Population(size[0], size[1], size[2], masking)
             x = known.masked_DxV
             # Of a query word in a document: whether its topic is one of the document's decides between z_1 and z_2.
-            present_DxQ = known.supports_DxT[:, known.topic_V[1:]]
+            present_DxQ = known.law_DxV[:, 1:] > 0
             for alpha, beta in entry.points:
                 z_1, z_2 = stage_two.normalisers(known, alpha, beta, variant)
                 total_DxQ = x @ stage_two.family(known, alpha, beta) / np.where(present_DxQ, z_1, z_2)
@@ -252,9 +252,7 @@ def _two_ways(entry: Attention, optima: Optima) -> Iterator[dict[str, Any]]:
     changes = []
     for topics, tau, v, kind, variant in optima:
         if kind == "block":
-            quartic = stage_two.stationarity(
-                Population(topics, v, tau, Masking.of(entry.masking, float)), variant
-            )
+            quartic = stage_two.stationarity(Population(topics, v, tau, masking_of(entry)), variant)
             signs = [
                 quartic(Fraction(10) ** power * 2**half) > 0 for power in range(-6, 16) for half in (0, 2)
             ]
@@ -348,9 +346,9 @@ def _limits(entry: Attention, masking: Masking, optima: Optima) -> Iterator[dict
                     ratios = np.array([float(each.alpha / each.beta) for each in found])
                     excess = np.array([float(each.loss) for each in found]) - float(masking.random)
                     yield row(
-                        f"limit.alpha.{variant}-{v}", "Over a diagonal matrix the optimal α/β tends to 0: largest ratio "
-                        "to that of the setting before", f"{len(long)} settings, {at}", largest(ratios[1:] / ratios[:-1]),
-                        "<=", 0.5, source=CHAPTER.format(5), detail=f"{ratios[-1]:.2g} at last",
+                        f"limit.alpha.{variant}-{v}", "Over a diagonal matrix the optimal α/β tends to 0: largest "
+                        "ratio to that of the setting before", f"{len(long)} settings, {at}",
+                        largest(ratios[1:] / ratios[:-1]), "<=", 0.5, source=CHAPTER.format(5), detail=f"{ratios[-1]:.2g} at last",
                     )  # fmt: skip
                     yield row(
                         f"limit.loss.{variant}-{v}", "Over a diagonal matrix the least loss tends to p_r: largest "

@@ -10,9 +10,9 @@ import polars as pl
 
 from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.streams import stream
-from pipeline.languages.topic_population import Floats, Population
+from pipeline.languages.topic import Floats, Population
 from pipeline.models.topic_exact import stage_one
-from pipeline.studies.topic.constructions import CHAPTER, ERRATUM, SOURCE, row
+from pipeline.studies.topic.constructions import CHAPTER, ERRATUM, SOURCE, masking_of, row
 from schemas import theory
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def bias(population: Population, everywhere: bool) -> Floats:
 
 
 def _case(entry: Embeddings, case: Case, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
-    known = Population(case.topics, case.v, case.tau, Masking.of(entry.masking, float))
+    known = Population(case.topics, case.v, case.tau, masking_of(entry))
     name = f"{case.topics}-{case.v}-{case.tau}-{case.width}-{case.scale:g}"
     at = f"T = {case.topics}, v = {case.v}, τ = {case.tau}, d = {case.width}, start N(0, {case.scale:g}²)"
     start = rng.normal(size=(case.width, known.words + 1)) * case.scale
@@ -93,7 +93,7 @@ def _case(entry: Embeddings, case: Case, rng: np.random.Generator) -> Iterator[d
 
 def _realisable(entry: Embeddings) -> Iterator[dict[str, Any]]:
     for case in entry.cases[:1]:
-        known = Population(case.topics, case.v, case.tau, Masking.of(entry.masking, float))
+        known = Population(case.topics, case.v, case.tau, masking_of(entry))
         W = np.eye(known.words + 1) * (1 - known.masking.a) ** -0.5
         yield row(
             "embeddings.realisable", "A multiple of the identity is an optimum: loss above the least", f"T = "

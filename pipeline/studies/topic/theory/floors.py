@@ -11,7 +11,7 @@ import polars as pl
 from scipy import integrate, special
 
 from pipeline.kit.streams import stream
-from pipeline.studies.topic.constructions import CHAPTER, row
+from pipeline.studies.topic.constructions import CHAPTER, masking_of, row
 from schemas import theory
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def against_share(topics: int, alpha: float, what: Callable[[float], float]) -> 
 
 def _floors(entry: Floors, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     topics, v, alpha = entry.topics, entry.v, entry.alpha
-    masking = Masking.of(entry.masking, float)
+    masking = masking_of(entry)
     at = f"T = {topics}, v = {v}, Dirichlet({alpha:g})"
     theta = rng.dirichlet(np.full(topics, alpha), entry.documents)
     sampled = f"{at}, {entry.documents} documents"
@@ -97,8 +97,8 @@ def _floors(entry: Floors, rng: np.random.Generator) -> Iterator[dict[str, Any]]
     copied = [all_positions(row_T, v, masking.keep, masking.random) for row_T in theta]
     exact = _expected(topics, v, alpha, masking.keep, masking.random)
     yield _sampled(
-        "floors.copy-sampled", "The least cross-entropy over all masked positions, by an integral over one share, from a "
-        "mean over documents: standard errors", sampled, np.array(copied), exact, entry,
+        "floors.copy-sampled", "The least cross-entropy over all masked positions, by an integral over one share, from "
+        "a mean over documents: standard errors", sampled, np.array(copied), exact, entry,
     )  # fmt: skip
     yield row(
         "floors.all", "The least cross-entropy over all masked positions, which includes what kept words tell, as the "

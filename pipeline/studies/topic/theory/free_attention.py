@@ -10,9 +10,9 @@ import polars as pl
 
 from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.streams import one_thread, stream
-from pipeline.languages.topic_population import Population
+from pipeline.languages.topic import Population
 from pipeline.models.topic_exact import stage_two
-from pipeline.studies.topic.constructions import CHAPTER, ERRATUM, SOURCE, named, row
+from pipeline.studies.topic.constructions import CHAPTER, ERRATUM, SOURCE, masking_of, named, row
 from schemas import theory
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def _compared(
 ) -> Iterator[dict[str, Any]]:
     topics, v, tau = size
     name, words = named(size)
-    known = Population(topics, v, tau, Masking.of(entry.masking, float))
+    known = Population(topics, v, tau, masking_of(entry))
     W = known.diagonal_VxV if kind == "diag" else known.block_VxV.copy()
     if kind == "proof":  # the member of the optimal set with u = 0 and uniform blocks
         W[1:, 1:] -= known.constants.u

@@ -11,34 +11,34 @@ import polars as pl
 
 from pipeline.kit.extremes import largest
 from pipeline.kit.streams import stream
-from pipeline.languages import topic_population as language
-from pipeline.studies.topic.constructions import CHAPTER, ERRATUM, SOURCE, named, row
+from pipeline.languages import topic as language
+from pipeline.studies.topic.constructions import CHAPTER, ERRATUM, SOURCE, masking_of, named, row
 from schemas import theory
 
 if TYPE_CHECKING:
-    from pipeline.studies.topic.params import MaskingTheory
+    from pipeline.studies.topic.params import MaskedShares
 
 HERE = SOURCE.format(".7.5, Proposition 2.1.1")
 
 
-def check(entry: MaskingTheory, key: str, seed: int) -> pl.DataFrame:
+def check(entry: MaskedShares, key: str, seed: int) -> pl.DataFrame:
     """Return rows of `schemas.theory.Theory` on masking probabilities (TH6)."""
     made = [*_exact(entry), *_sampled(entry, stream(seed, entry.study, key)), *_indices(entry)]
     return theory.rows(entry.study, key, HERE, made)
 
 
-def _exact(entry: MaskingTheory) -> Iterator[dict[str, Any]]:
+def _exact(entry: MaskedShares) -> Iterator[dict[str, Any]]:
     for size in entry.sizes:
         topics, v, tau = size
         name, words = named(size)
-        exact = language.Population(topics, v, tau, Masking.of(entry.masking, Fraction))
+        exact = language.Population(topics, v, tau, masking_of(entry)).exact(Fraction)
         total = exact.masking.hidden + tau * v * exact.present + (topics - tau) * v * exact.absent
         yield row(
             f"masking.total.{name}", "Shares of all ids after masking add up to 1, in fractions: distance", words,
             float(abs(total - 1)), "<=", 0,
         )  # fmt: skip
-        known = language.Population(topics, v, tau, Masking.of(entry.masking, float))
-        masks, before = known.masking, known.original_DxV
+        known = language.Population(topics, v, tau, masking_of(entry))
+        masks, before = known.masking, known.law_DxV
         # Case by case: not selected; selected, and kept or replaced.
         after = before * (1 - masks.mask) + masks.mask * (masks.keep * before + masks.random / known.words)
         after[:, 0] = masks.mask * (1 - masks.keep - masks.random)
@@ -48,11 +48,13 @@ def _exact(entry: MaskingTheory) -> Iterator[dict[str, Any]]:
         )  # fmt: skip
 
 
-def _sampled(entry: MaskingTheory, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
+def _sampled(entry: MaskedShares, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     topics, v, tau = entry.sizes[0]
-    known = language.Population(topics, v, tau, Masking.of(entry.masking, float))
+    known = language.Population(topics, v, tau, masking_of(entry))
     document = np.repeat(np.arange(1, tau * v + 1), entry.tokens // (tau * v))
-    found = np.bincount(masked(rng, document, known), minlength=known.words + 1)
+    whole, replacements = np.array([len(document)]), np.arange(1, known.words + 1)
+    _, shown = language.masked(rng, document, whole, known.masking, replacements)
+    found = np.bincount(shown, minlength=known.words + 1)
     for name, statement, source, lost, comparison in (
         ("sampled", "A long document that is masked at random has these shares: largest distance in standard errors",
          HERE, float(known.masking.a), "<="),
@@ -69,18 +71,7 @@ def _sampled(entry: MaskingTheory, rng: np.random.Generator) -> Iterator[dict[st
         )  # fmt: skip
 
 
-def masked(rng: np.random.Generator, document_N: np.ndarray, population: language.Population) -> np.ndarray:
-    """Return (N,) the document after masking."""
-    masking = population.masking
-    selected, what = rng.random((2, len(document_N)))
-    random = rng.integers(1, population.words + 1, len(document_N))
-    changed = np.where(
-        what < masking.keep, document_N, np.where(what < masking.keep + masking.random, random, 0)
-    )
-    return np.where(selected < masking.mask, changed, document_N)
-
-
-def _indices(entry: MaskingTheory) -> Iterator[dict[str, Any]]:
+def _indices(entry: MaskedShares) -> Iterator[dict[str, Any]]:
     """Yield that the index T v + 1, which the lemma's proof and q name, belongs to no topic."""
     for form, more, comparison in (("printed", 1, ">="), ("corrected", 0, "<=")):
         over = [

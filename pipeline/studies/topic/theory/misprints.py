@@ -10,9 +10,9 @@ import polars as pl
 
 from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.streams import stream
-from pipeline.languages.topic_population import Masking, Population
+from pipeline.languages.topic import Masking, Population
 from pipeline.models.topic_exact import stage_two
-from pipeline.studies.topic.constructions import CHAPTER, ERRATUM, SOURCE, exceptions, row
+from pipeline.studies.topic.constructions import CHAPTER, ERRATUM, SOURCE, exceptions, masking_of, row
 from schemas import theory
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ TABLE = {
 def check(entry: Misprints, key: str, seed: int) -> pl.DataFrame:
     """Return rows of `schemas.theory.Theory` on misprints; those that a theorem's own checks need stand with them."""
     rng = stream(seed, entry.study, key)
-    masking = Masking.of(entry.masking, float)
+    masking = masking_of(entry)
     made = [
         *_softmax(entry, rng), *_places(masking), *_constants(entry), *_simplified(masking, rng),
         *_combination(entry, masking), *_caption(),
@@ -180,7 +180,7 @@ def _combination(entry: Misprints, masking: Masking) -> Iterator[dict[str, Any]]
     for size in entry.sizes:
         known = Population(size[0], size[1], size[2], masking)
         T, v, tau, p_1, p_2 = known.topics, known.v, known.tau, known.present, known.absent
-        absent_DxQ = ~known.supports_DxT[:, known.topic_V[1:]]
+        absent_DxQ = ~(known.law_DxV[:, 1:] > 0)
         for g in (0.5, 5.0, 50.0):
             # The words' part of the attention of a query whose topic the document lacks.
             total_DxQ = known.masked_DxV[:, 1:] @ stage_two.family(known, g, g)[1:]

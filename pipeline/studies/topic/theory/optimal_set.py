@@ -10,9 +10,9 @@ import polars as pl
 
 from pipeline.kit.extremes import largest
 from pipeline.kit.streams import stream
-from pipeline.languages.topic_population import Population
+from pipeline.languages.topic import Population
 from pipeline.models.topic_exact import stage_one
-from pipeline.studies.topic.constructions import CHAPTER, ERRATUM, SOURCE, named, row
+from pipeline.studies.topic.constructions import CHAPTER, ERRATUM, SOURCE, masking_of, named, row
 from schemas import theory
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ def check(entry: OptimalSet, key: str, seed: int) -> pl.DataFrame:
 def _set(entry: OptimalSet, size: list[int], rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     topics, v, tau = size
     name, words = named(size)
-    known = Population(topics, v, tau, Masking.of(entry.masking, float))
-    x, p, V = known.masked_DxV, known.original_DxV, known.words + 1
+    known = Population(topics, v, tau, masking_of(entry))
+    x, p, V = known.masked_DxV, known.law_DxV, known.words + 1
     members = [
         stage_one.member(known, rng.normal(size=V), rng.normal(size=(V, V))) for _ in range(entry.members)
     ]
@@ -93,7 +93,7 @@ def _set(entry: OptimalSet, size: list[int], rng: np.random.Generator) -> Iterat
 
 def _one_document(entry: OptimalSet) -> Iterator[dict[str, Any]]:
     topics, v, _ = entry.sizes[0]
-    x = Population(topics, v, topics, Masking.of(entry.masking, float)).masked_DxV
+    x = Population(topics, v, topics, masking_of(entry)).masked_DxV
     yield row(
         "optimal-set.all-topics", "With τ = T there is one document: τ < T is needed for the converse. Rank",
         f"T = {topics}, v = {v}", int(np.linalg.matrix_rank(x, tol=1e-10)), "within", 1, tolerance=0.0,
@@ -105,7 +105,7 @@ def _convexity(entry: OptimalSet, rng: np.random.Generator) -> Iterator[dict[str
     """Yield the Hessian's rank, and what makes the penalised loss strongly convex (Remark 2.1.8)."""
     size = entry.sizes[0]
     topics, v, tau = size
-    known, words = Population(topics, v, tau, Masking.of(entry.masking, float)), named(size)[1]
+    known, words = Population(topics, v, tau, masking_of(entry)), named(size)[1]
     A = stage_one.moments(known)[0]
     rank = int(np.linalg.matrix_rank(A, tol=1e-10))
     for form, comparison, bound, said in (

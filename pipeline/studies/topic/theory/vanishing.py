@@ -10,9 +10,9 @@ import polars as pl
 
 from pipeline.kit.extremes import largest
 from pipeline.kit.streams import stream
-from pipeline.languages.topic_population import Population
+from pipeline.languages.topic import Population
 from pipeline.models.topic_exact import stage_one
-from pipeline.studies.topic.constructions import CHAPTER, SOURCE, named, row
+from pipeline.studies.topic.constructions import CHAPTER, SOURCE, masking_of, named, row
 from schemas import theory
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def check(entry: Vanishing, key: str, seed: int) -> pl.DataFrame:
 
 
 def _printed(entry: Vanishing) -> Iterator[dict[str, Any]]:
-    known = Population(10, 10, 2, Masking.of(entry.masking, float))
+    known = Population(10, 10, 2, masking_of(entry))
     W, constants, masking = known.block_VxV, known.constants, known.masking
     values = {
         "c1": constants.c1, "c2": constants.c2, "c3": constants.c3,
@@ -55,7 +55,7 @@ def _printed(entry: Vanishing) -> Iterator[dict[str, Any]]:
 def _limit(entry: Vanishing, size: list[int], rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     topics, v, tau = size
     name, words = named(size)
-    known = Population(topics, v, tau, Masking.of(entry.masking, float))
+    known = Population(topics, v, tau, masking_of(entry))
     W = known.block_VxV
     yield row(
         f"vanishing.minimum-norm.{name}", "It is the least-squares map of least norm, by the pseudo-inverse of all "
@@ -82,7 +82,7 @@ def _limit(entry: Vanishing, size: list[int], rng: np.random.Generator) -> Itera
     )  # fmt: skip
     if (topics, v, tau) in SLOPES:
         yield row(
-            f"vanishing.proportion.{name}", "Its largest distance from the limit, over λ", 
+            f"vanishing.proportion.{name}", "Its largest distance from the limit, over λ",
             f"{words}, λ = {entry.penalties[0]:g}",
             float(distances[0] / entry.penalties[0]), "within", SLOPES[topics, v, tau], tolerance=1.0,
             source=CHAPTER.format(3),
