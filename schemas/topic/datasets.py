@@ -54,7 +54,9 @@ class Documents(pa.DataFrameModel):
     def shares(cls, data: PolarsData) -> pl.LazyFrame:
         return data.lazyframe.select((pl.col("theta").list.sum() - 1).abs() <= 1e-5)
 
-    @pa.dataframe_check(name="at least one position is masked, each within the document, and each shows an id")
+    @pa.dataframe_check(
+        name="at least one position is masked, each within the document, and each shows an id"
+    )
     def masks(cls, data: PolarsData) -> pl.LazyFrame:
         size = pl.col("topics").cast(pl.Int32) * pl.col("words")
         right = pl.lit(True)

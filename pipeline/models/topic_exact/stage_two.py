@@ -330,3 +330,41 @@ def _exact_diagonal(population: Population, variant: str) -> Optimum:
                 right = low + golden * (high - low)
                 values = values[1], best(right.exp()).loss
         return best(((low + high) / 2).exp())
+
+
+# What the theorems say of optima
+
+
+class Interval(NamedTuple):
+    """Where a theorem has the optimal gamma (Theorem 2.1.3) or beta (Theorem 2.1.5): its lower end as printed and as the
+    proof gives it, its upper end, and what the optimal alpha / beta is below."""
+
+    printed: float
+    proof: float
+    high: float
+    ratio: float
+
+
+def interval(population: Population, kind: str) -> Interval:
+    """Return the interval of Theorem 2.1.3 for blocks, or of Theorem 2.1.5 for a diagonal matrix."""
+    T, v, tau = population.topics, population.v, population.tau
+    masking = population.masking
+    a, rho, hidden = (float(part) for part in (masking.a, masking.rho, masking.hidden))
+    if kind == "block":
+        shared = (1 - a + rho) / (2 * (1 - a)) * (tau - 1)
+        return Interval(
+            shared * (1 + a), shared * (1 - 2 * a), 100 * ((1 - a) / rho + 1) * T, math.inf
+        )  # lambda_1, c_5, lambda_2
+    low = (1 - a + rho) * v / 100 * tau  # lambda_3
+    high = (1 - a) / (math.sqrt(v - 1) - 2 + a) * (1 - hidden) / rho * v * T  # lambda_4
+    return Interval(low, low, high, 1 / ((v - 1) * (1 - a)))  # lambda_5
+
+
+def inside(population: Population, kind: str, optimum: Optimum, form: str) -> bool:
+    """Return whether an optimum lies in its theorem's interval, as ``printed`` or as of the ``proof``."""
+    ends = interval(population, kind)
+    low = ends.proof if form == "proof" else ends.printed
+    if kind == "block":
+        return low < float(optimum.gamma) < ends.high
+    alpha, beta = float(optimum.alpha), float(optimum.beta)
+    return low < beta < ends.high and alpha < ends.ratio * beta

@@ -11,6 +11,7 @@ from pipeline.params import (
     ExperimentEntry,
     GridRunEntry,
     Positive,
+    Probability,
     Strict,
     TheoryEntry,
 )

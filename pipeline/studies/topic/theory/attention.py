@@ -63,32 +63,6 @@ def check(entry: Attention, key: str, seed: int) -> pl.DataFrame:
     return theory.rows(entry.study, key, THEOREM["block"], made)
 
 
-def bounds(population: Population, kind: str) -> dict[str, float]:
-    """Return the ends of the theorems' intervals, as printed (``low``, ``high``), ``proof``, the lower end of the
-    proof of Theorem 2.1.3, and ``ratio``, lambda_5, which bounds alpha / beta."""
-    T, v, tau = population.topics, population.v, population.tau
-    masking = population.masking
-    a, rho, hidden = (float(part) for part in (masking.a, masking.rho, masking.hidden))
-    if kind == "block":
-        shared = (1 - a + rho) / (2 * (1 - a))
-        return {
-            "low": shared * (1 + a) * (tau - 1), "proof": shared * (1 - 2 * a) * (tau - 1),
-            "high": 100 * ((1 - a) / rho + 1) * T, "ratio": np.inf,
-        }  # fmt: skip
-    low = (1 - a + rho) * v / 100 * tau
-    high = (1 - a) / (np.sqrt(v - 1) - 2 + a) * (1 - hidden) / rho * v * T
-    return {"low": low, "proof": low, "high": high, "ratio": 1 / ((v - 1) * (1 - a))}
-
-
-def inside(population: Population, kind: str, optimum: Optimum, form: str) -> bool:
-    """Return whether an optimum lies in its theorem's interval, as printed (``low``) or of the ``proof``."""
-    ends = bounds(population, kind)
-    if kind == "block":
-        return bool(ends[form] < float(optimum.gamma) < ends["high"])
-    alpha, beta = float(optimum.alpha), float(optimum.beta)
-    return bool(ends[form] < beta < ends["high"] and alpha < ends["ratio"] * beta)
-
-
 # Formulas against enumeration
 
 
@@ -267,18 +241,18 @@ def _two_ways(entry: Attention, optima: Optima) -> Iterator[dict[str, Any]]:
 def _intervals(entry: Attention, masking: Masking, optima: Optima) -> Iterator[dict[str, Any]]:
     for kind in KINDS:
         for variant in VARIANTS:
-            for form in ("low", "proof") if kind == "block" else ("low",):
+            for form in ("printed", "proof") if kind == "block" else ("printed",):
                 outside, tried = [], 0
                 for (topics, tau, v, own, used), (_, optimum) in optima.items():
                     if (own, used) == (kind, variant):
                         tried += 1
                         known = Population(topics, v, tau, masking)
-                        if not inside(known, kind, optimum, form):
+                        if not stage_two.inside(known, kind, optimum, form):
                             outside.append(f"{topics}-{v}-{tau}")
-                what = {"low": "printed", "proof": "proof's"}[form]
+                what = "printed" if form == "printed" else "proof's"
                 about = "γ" if kind == "block" else "β, and α below λ₅β,"
                 yield row(
-                    f"interval.{kind}-{variant}.{what.removesuffix(chr(39) + 's')}", f"The optimal {about} in the "
+                    f"interval.{kind}-{variant}.{form}", f"The optimal {about} in the "
                     f"{what} interval over {MATRIX[kind]}: settings outside", f"{tried} settings, {variant}",
                     len(outside), "<=", 0, source=THEOREM[kind], detail=", ".join(outside),
                 )  # fmt: skip
@@ -290,7 +264,9 @@ def _intervals(entry: Attention, masking: Masking, optima: Optima) -> Iterator[d
             known = Population(topics, entry.v[0], tau, other)
             for variant in VARIANTS:
                 tried += 1
-                if not inside(known, "block", stage_two.exact_optimum(known, "block", variant), "low"):
+                if not stage_two.inside(
+                    known, "block", stage_two.exact_optimum(known, "block", variant), "printed"
+                ):
                     outside.append(f"{p_m}-{p_c}-{topics}-{tau}-{variant}")
     yield row(
         "interval.maskings", "With other p_m and p_c = p_r, too, the optimal γ is in the printed interval: settings "
@@ -348,7 +324,8 @@ def _limits(entry: Attention, masking: Masking, optima: Optima) -> Iterator[dict
                     yield row(
                         f"limit.alpha.{variant}-{v}", "Over a diagonal matrix the optimal α/β tends to 0: largest "
                         "ratio to that of the setting before", f"{len(long)} settings, {at}",
-                        largest(ratios[1:] / ratios[:-1]), "<=", 0.5, source=CHAPTER.format(5), detail=f"{ratios[-1]:.2g} at last",
+                        largest(ratios[1:] / ratios[:-1]), "<=", 0.5, source=CHAPTER.format(5),
+                        detail=f"{ratios[-1]:.2g} at last",
                     )  # fmt: skip
                     yield row(
                         f"limit.loss.{variant}-{v}", "Over a diagonal matrix the least loss tends to p_r: largest "

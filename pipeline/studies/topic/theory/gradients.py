@@ -1,9 +1,9 @@
 """Why training has two stages: from weights near zero, gradients of keys and queries are far smaller (section 2.1.6.1).
 
 With W_K, W_Q and W_V of size eps, the gradient of W_V tends to a constant, and those of W_K and W_Q fall as eps
-squared: each of them is a product with the other one and with W_V. The key bias shifts all scores of a query alike, so that its
-gradient is 0. Here they are computed in float64 from random weights, scaled: on the exact loss of all documents without
-end, and on one batch of masked documents.
+squared: each of them is a product with the other one and with W_V. The key bias shifts all scores of a query alike, so
+that its gradient is 0. Here they are computed in float64 from random weights, scaled: on the exact loss of all
+documents without end, and on one batch of masked documents.
 """
 
 from __future__ import annotations
@@ -51,7 +51,6 @@ def check(entry: Gradients, key: str, seed: int) -> pl.DataFrame:
         for _ in range(entry.starts)
     ]
     made: list[dict[str, Any]] = []
-    shape = f"T = {entry.topics}, v = {entry.words}"
     with one_thread():
         for loss in LOSSES:
             for data, (batch, size) in batches.items():
@@ -129,8 +128,8 @@ def _scaled(
             for one in found
         ]
         yield row(
-            f"{loss}-{data}.{what}", f"With {said} the norm of the gradient of {what} goes as the power {power} of eps: "
-            "largest distance of the slope", at, largest(np.abs(np.array(slopes) - power)), "<=",
+            f"{loss}-{data}.{what}", f"With {said} the norm of the gradient of {what} goes as the power {power} of "
+            "eps: largest distance of the slope", at, largest(np.abs(np.array(slopes) - power)), "<=",
             0.1 if power else 0.05,
             detail="norms " + ", ".join(f"{each[name]:.3g}" for each in found[0]),
         )  # fmt: skip
@@ -161,8 +160,8 @@ def _checked(
     eps = min(entry.sizes)
     bare = [norms(spec, start, eps, batch, loss)["attn.W_V"] for start in starts]
     yield row(
-        f"{loss}-exact.limit", f"With {said} the gradient of values at the smallest eps is that at zero in closed form: "
-        "largest relative distance", f"eps {eps:g}, {len(starts)} starts", largest(np.abs(np.array(bare) / limit - 1)),
+        f"{loss}-exact.limit", f"With {said} the gradient of values at the smallest eps is that at zero in closed "
+        "form: largest relative distance", f"eps {eps:g}, {len(starts)} starts", largest(np.abs(np.array(bare) / limit - 1)),
         "<=", 0.01, source=CHAPTER.format(9), detail=f"{limit:.5g}",
     )  # fmt: skip
     start = {name: value * 0.3 for name, value in starts[0].items()}
