@@ -336,8 +336,8 @@ def _exact_diagonal(population: Population, variant: str) -> Optimum:
 
 
 class Interval(NamedTuple):
-    """Where a theorem has the optimal gamma (Theorem 2.1.3) or beta (Theorem 2.1.5): its lower end as printed and as the
-    proof gives it, its upper end, and what the optimal alpha / beta is below."""
+    """Where a theorem has the optimal gamma (Theorem 2.1.3) or beta (Theorem 2.1.5): its lower end as printed and as
+    the proof gives it, its upper end, and what the optimal alpha / beta is below."""
 
     printed: float
     proof: float

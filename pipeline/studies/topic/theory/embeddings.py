@@ -92,11 +92,16 @@ def _case(entry: Embeddings, case: Case, rng: np.random.Generator) -> Iterator[d
 
 
 def _realisable(entry: Embeddings) -> Iterator[dict[str, Any]]:
-    for case in entry.cases[:1]:
+    """Yield the example of an optimum at the end of the proof: a multiple of the identity."""
+    for case in {(each.topics, each.v, each.tau): each for each in entry.cases}.values():
         known = Population(case.topics, case.v, case.tau, masking_of(entry))
-        W = np.eye(known.words + 1) * (1 - known.masking.a) ** -0.5
-        yield row(
-            "embeddings.realisable", "A multiple of the identity is an optimum: loss above the least", f"T = "
-            f"{case.topics}, v = {case.v}, τ = {case.tau}", stage_one.excess(known, W.T @ W, bias(known, False)), "<=",
-            entry.tolerance, source=SOURCE.format(".7.2"),
-        )  # fmt: skip
+        for form, comparison, bound in (("printed", ">=", 1e-3), ("corrected", "<=", entry.tolerance)):
+            W = np.eye(known.words + 1) * (1 - known.masking.a) ** -0.5
+            W[0, 0] *= form == "printed"
+            which = "of all words and [MASK]" if form == "printed" else "of all words, and 0 for [MASK]"
+            yield row(
+                f"example.{form}.{case.topics}-{case.v}-{case.tau}", "Embeddings that are a "
+                f"multiple of the one-hot vectors {which}, are optimal: loss above the least", f"T = {case.topics}, "
+                f"v = {case.v}, τ = {case.tau}", stage_one.excess(known, W.T @ W, bias(known, everywhere=False)),
+                comparison, bound, form=form, erratum=ERRATUM.format("example"), source=SOURCE.format(".7.2, at its end"),
+            )  # fmt: skip

@@ -55,20 +55,32 @@ def _sampled(entry: MaskedShares, rng: np.random.Generator) -> Iterator[dict[str
     whole, replacements = np.array([len(document)]), np.arange(1, known.words + 1)
     _, shown = language.masked(rng, document, whole, known.masking, replacements)
     found = np.bincount(shown, minlength=known.words + 1)
-    for name, statement, source, lost, comparison in (
-        ("sampled", "A long document that is masked at random has these shares: largest distance in standard errors",
-         HERE, float(known.masking.a), "<="),
-        ("control", "If selected positions never kept their word, its shares would be others: largest distance in "
-         "standard errors", CHAPTER.format("1, control"), float(known.masking.mask), ">="),
+    size = f"{named(entry.sizes[0])[1]}, {len(document)} tokens"
+    chance = _chances(known, document, known.masking.a)
+    z = (found - chance.sum(1)) / np.sqrt((chance * (1 - chance)).sum(1))
+    yield row(
+        "masking.sampled", "A long document that is masked at random has these shares: largest distance in standard "
+        "errors", size, largest(np.abs(z)), "<=", entry.errors,
+    )  # fmt: skip
+    # The same for all its words together, so that a wrong law shows.
+    for name, said, comparison, lost in (
+        ("together", "Its words together have their share", "<=", known.masking.a),
+        ("control", "If selected positions never kept their word, they would not", ">=", known.masking.mask),
     ):  # fmt: skip
-        chance = np.full((len(found), len(document)), float(known.absent))
-        chance[0] = float(known.masking.hidden)
-        chance[document, np.arange(len(document))] += 1 - lost
-        z = (found - chance.sum(1)) / np.sqrt((chance * (1 - chance)).sum(1))
+        own = _chances(known, document, lost)[1 : tau * v + 1].sum(0)
+        off = (found[1 : tau * v + 1].sum() - own.sum()) / np.sqrt((own * (1 - own)).sum())
         yield row(
-            f"masking.{name}", statement, f"{named(entry.sizes[0])[1]}, {len(document)} tokens",
-            largest(np.abs(z)), comparison, entry.errors, source=source,
+            f"masking.{name}", f"{said}: distance in standard errors", size, abs(float(off)), comparison, entry.errors,
+            source=HERE if name == "together" else CHAPTER.format("1, control"),
         )  # fmt: skip
+
+
+def _chances(known: language.Population, document_N: np.ndarray, lost: float) -> np.ndarray:
+    """Return (V, N) the probability of each id at each position, where a position loses its word with ``lost``."""
+    chance = np.full((known.words + 1, len(document_N)), float(known.absent))
+    chance[language.MASK] = known.masking.hidden
+    chance[document_N, np.arange(len(document_N))] += 1 - lost
+    return chance
 
 
 def _indices(entry: MaskedShares) -> Iterator[dict[str, Any]]:
