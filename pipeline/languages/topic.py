@@ -104,7 +104,8 @@ def mixed(
 ) -> Documents:
     """Return ``n`` documents of latent Dirichlet allocation with disjoint topics (section 2.1.5.1).
 
-    Lengths are uniform from ``shortest`` to ``longest``, shares of topics Dirichlet(``alpha``), words uniform in a topic.
+    Lengths are uniform from ``shortest`` to ``longest``, shares of topics Dirichlet(``alpha``), words uniform in a
+    topic.
     """
     lengths = rng.integers(shortest, longest + 1, size=n)
     theta = rng.dirichlet(np.full(topics, alpha), size=n)

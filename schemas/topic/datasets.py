@@ -14,7 +14,7 @@ SCHEMES = ("thesis", "released")
 
 
 class Documents(pa.DataFrameModel):
-    """One row per document of disjoint topics, with its masks, which are drawn once: those of the thesis and those of the
+    """One row per document of disjoint topics, with its masks, which are drawn once: those of the thesis and of the
     released code."""
 
     split: pl.String = pa.Field(isin=["train", "dev"])

@@ -1,45 +1,307 @@
-"""Result tables of the study."""
+"""Result tables of the study (chapter section 8).
+
+A *run* is a member of a run in params/topic.yaml; its models are those of several *cells* (loss and penalty) and
+learning rates, and ``replica`` numbers the seeds of each.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pandera.polars as pa
 import polars as pl
 
 from schemas.results import Result
 
+SHARE: dict[str, Any] = {"ge": 0, "le": 1}
+FIELD = pa.Field
+CATEGORIES = ["same_word", "same_topic_diff_word", "diff_topic", "unlabelled"]
 
-class Accuracy(Result):
-    """The share of next tokens that a run predicts: mean over its replicas, with a bootstrap interval."""
 
-    run: pl.String
-    value: pl.Float64 = pa.Field(ge=0, le=1)
-    lo: pl.Float64 = pa.Field(ge=0, le=1, nullable=True)
-    hi: pl.Float64 = pa.Field(ge=0, le=1, nullable=True)
-    n: pl.Int32 = pa.Field(ge=1, description="replicas")
+class _Keyed(Result):
+    """A table about cells of runs."""
+
+    run: pl.String = FIELD(description="member of a run")
+    cell: pl.String = FIELD(description="loss and penalty")
+    lr: pl.Float64 = FIELD(ge=0, description="learning rate; 0 of what was not trained")
+
+
+class _Blocks(Result):
+    """MT1: statistics of a matrix of words."""
+
+    block_mean: pl.Float64 = FIELD(description="mean of same-topic entries, with the diagonal")
+    diag_mean: pl.Float64 = FIELD(description="mean of the diagonal")
+    same_offdiag_mean: pl.Float64 = FIELD(description="mean of same-topic entries off the diagonal")
+    diff_mean: pl.Float64 = FIELD(description="mean of different-topic entries")
+    diff_std: pl.Float64 = FIELD(ge=0, description="their standard deviation")
+    auc: pl.Float64 = FIELD(
+        **SHARE,
+        description="probability that a same-topic entry off the diagonal is above a different-topic entry",
+    )
+    block_sum_same: pl.Float64 = FIELD(description="sum of a row's same-topic entries, mean over rows")
+    block_sum_diff: pl.Float64 = FIELD(description="the same of each other topic")
+    nonblock_sub_std: pl.Float64 = FIELD(
+        ge=0,
+        nullable=True,
+        description="standard deviation of the mean of 1000 different-topic entries drawn without replacement",
+    )
+
+
+class DocMoments(Result):
+    """D1, D2: moments of the documents."""
+
+    dataset: pl.String
+    split: pl.String = FIELD(isin=["train", "dev"])
+    n_docs: pl.Int32 = FIELD(ge=1, description="documents")
+    mean_len: pl.Float64 = FIELD(ge=1, description="tokens of a document, on average")
+    mean_sum_p2: pl.Float64 = FIELD(**SHARE, description="sum of squared shares of topics, on average")
+    mean_entropy: pl.Float64 = FIELD(ge=0, description="entropy of theta in nats, on average")
+    share_2_to_4: pl.Float64 = FIELD(
+        **SHARE, description="share of documents in which two to four topics have at least 5% of tokens each"
+    )
+    share_2_to_4_any: pl.Float64 = FIELD(
+        **SHARE, description="share of documents in which two to four topics have any token"
+    )
+    share_k: pl.List = FIELD(
+        dtype_kwargs={"inner": pl.Float64},
+        description="shares of documents in which 0, 1, 2, ... topics have at least 5% of tokens each",
+    )
 
     class Config:
-        """One row per run."""
+        """One row per split."""
 
-        unique = ["run"]
+        unique = ["dataset", "split"]
+
+
+class PairShares(Result):
+    """Shares of ordered pairs of tokens by category, in held-out documents without special tokens."""
+
+    label_offset: pl.Int8 = FIELD(isin=[0, 4], description="0: labels by word; 4: by token id, four too far")
+    category: pl.String = FIELD(isin=CATEGORIES)
+    pair_share: pl.Float64 = FIELD(**SHARE)
+
+    class Config:
+        """One row per category."""
+
+        unique = ["label_offset", "category"]
+
+
+class Configs(_Keyed):
+    """Every model, how it was trained, and its loss on held-out documents."""
+
+    replica: pl.Int32 = FIELD(ge=0, description="seed")
+    model: pl.String = FIELD(
+        isin=["M1", "M2", "M3"], description="trained embeddings, one-hot, or uniform attention"
+    )
+    loss: pl.String = FIELD(isin=["ce", "sq_sum", "sq_mean"])
+    optimiser: pl.String = FIELD(isin=["adam", "sgd"])
+    l2: pl.Float64 = FIELD(ge=0, description="weight of the sum of squares of all trained numbers")
+    masking: pl.String = FIELD(isin=["thesis", "released"])
+    trained: pl.String = FIELD(description="trained parameters")
+    width: pl.Int16 = FIELD(ge=1)
+    std: pl.Float64 = FIELD(gt=0, description="standard deviation of initial matrices")
+    std_embedding: pl.Float64 = FIELD(gt=0, description="of initial embeddings")
+    steps: pl.Int32 = FIELD(ge=1)
+    batch: pl.Int32 = FIELD(ge=1, description="documents of a step")
+    status: pl.String = FIELD(isin=["ok", "diverged"])
+    held_loss: pl.Float64 = FIELD(
+        ge=0, nullable=True, description="in nats, or squared distance summed over outputs; null if diverged"
+    )
+    held_accuracy: pl.Float64 = FIELD(**SHARE, nullable=True, description="share of masked words found")
+
+    class Config:
+        """One row per model."""
+
+        unique = ["run", "cell", "lr", "replica"]
+
+
+class BlockStats(_Keyed, _Blocks):
+    """MT1 of every model: of W_V + b_V 1' and its initial value."""
+
+    replica: pl.Int32 = FIELD(ge=0, description="seed")
+    matrix: pl.String = FIELD(isin=["WV_plus_bias", "WV_initial"])
+    mask_col_mean: pl.Float64 = FIELD(description="mean of the column of the mask")
+
+    class Config:
+        """One row per model and matrix."""
+
+        unique = ["run", "cell", "lr", "replica", "matrix"]
+
+
+class ClosedForm(_Blocks):
+    """X1: the optimum of uniform attention with squared loss on the documents, and a solver that finds it again."""
+
+    dataset: pl.String
+    masking: pl.String = FIELD(isin=["thesis", "released"])
+    intercept: pl.Boolean = FIELD(description="whether there is b_V")
+    l2: pl.Float64 = FIELD(ge=0)
+    train_loss: pl.Float64 = FIELD(
+        ge=0, description="squared distance summed over outputs, without the penalty"
+    )
+    held_loss: pl.Float64 = FIELD(ge=0, description="the same on held-out documents")
+    solver_gap: pl.Float64 = FIELD(
+        ge=0, description="largest distance of an entry from that of conjugate gradients on the same loss"
+    )
+    mask_col_mean: pl.Float64 = FIELD(description="mean of the column of the mask")
+
+    class Config:
+        """One row per problem."""
+
+        unique = ["dataset", "masking", "intercept", "l2"]
+
+
+class Matrices(_Keyed):
+    """Matrices of words by rows, of the first seed of a cell."""
+
+    matrix: pl.String = FIELD(isin=["WV_plus_bias", "WV_ols", "WV_ridge", "Gram", "Gram_init"])
+    row: pl.Int16 = FIELD(ge=1, description="word")
+    values: pl.List = FIELD(dtype_kwargs={"inner": pl.Float32}, description="entries of the row")
+
+    class Config:
+        """One row per row."""
+
+        unique = ["run", "cell", "lr", "matrix", "row"]
+
+
+class GramStats(_Keyed, _Blocks):
+    """MT1 of the Gram matrix of trained embeddings and of initial ones, and cosines of pairs of different words."""
+
+    replica: pl.Int32 = FIELD(ge=0, description="seed")
+    matrix: pl.String = FIELD(isin=["Gram", "Gram_init"])
+    cos_same: pl.Float64 = FIELD(ge=-1, le=1, description="mean cosine of words of one topic")
+    cos_diff: pl.Float64 = FIELD(ge=-1, le=1, description="mean cosine of words of different topics")
+    diag_least: pl.Float64 = FIELD(ge=0, description="smallest entry of the diagonal")
+    offdiag_largest: pl.Float64 = FIELD(ge=0, description="largest size of an entry off the diagonal")
+
+    class Config:
+        """One row per model and matrix."""
+
+        unique = ["run", "cell", "lr", "replica", "matrix"]
+
+
+class Attention(_Keyed):
+    """MT2 of every model, on held-out documents without masks."""
+
+    replica: pl.Int32 = FIELD(ge=0, description="seed")
+    label_offset: pl.Int8 = FIELD(isin=[0, 4], description="0: labels by word; 4: by token id, four too far")
+    norm: pl.String = FIELD(
+        isin=["raw", "norm100"], description="norm100: times tokens of the document / 100"
+    )
+    category: pl.String = FIELD(isin=CATEGORIES)
+    mean_attn: pl.Float64 = FIELD(
+        ge=0, nullable=True, description="mean attention weight; null without pairs"
+    )
+    n_pairs: pl.Int64 = FIELD(ge=0, description="ordered pairs of positions")
+    pair_share: pl.Float64 = FIELD(**SHARE, description="share of all pairs")
+
+    class Config:
+        """One row per model and category."""
+
+        unique = ["run", "cell", "lr", "replica", "label_offset", "norm", "category"]
+
+
+class Averages(_Keyed):
+    """Tables 2.1 and 2.2: means and standard deviations over models, ours and those that are printed."""
+
+    label_offset: pl.Int8 = FIELD(isin=[0, 4], nullable=True, description="null: printed, not said")
+    norm: pl.String = FIELD(isin=["raw", "norm100"], nullable=True, description="null: printed, not said")
+    n: pl.Int32 = FIELD(ge=0, description="models")
+    source: pl.String
+    same_word: pl.Float64 = FIELD(ge=0, nullable=True)
+    same_word_sd: pl.Float64 = FIELD(ge=0, nullable=True)
+    same_topic: pl.Float64 = FIELD(ge=0, nullable=True, description="different words of one topic")
+    same_topic_sd: pl.Float64 = FIELD(ge=0, nullable=True)
+    diff_topic: pl.Float64 = FIELD(ge=0, nullable=True)
+    diff_topic_sd: pl.Float64 = FIELD(ge=0, nullable=True)
+
+    class Config:
+        """One row per group of models, labels and norm."""
+
+        unique = ["run", "cell", "lr", "label_offset", "norm"]
+
+
+class Norms(_Keyed):
+    """MT4: Frobenius norms after every step."""
+
+    replica: pl.Int32 = FIELD(ge=0, description="seed")
+    step: pl.Int32 = FIELD(ge=0, description="0: initial weights")
+    norm_k: pl.Float64 = FIELD(ge=0, nullable=True, description="of keys; null if diverged")
+    norm_q: pl.Float64 = FIELD(ge=0, nullable=True, description="of queries")
+    norm_v: pl.Float64 = FIELD(ge=0, nullable=True, description="of values")
+
+    class Config:
+        """One row per model and step."""
+
+        unique = ["run", "cell", "lr", "replica", "step"]
+
+
+class Turns(_Keyed):
+    """MT4: how far values turn."""
+
+    replica: pl.Int32 = FIELD(ge=0, description="seed")
+    step: pl.Int32 = FIELD(ge=1)
+    cosdist_v_lag10: pl.Float64 = FIELD(
+        ge=0, le=1, description="(1 - cosine) / 2 of values and those of ten steps before"
+    )
+
+    class Config:
+        """One row per model and step."""
+
+        unique = ["run", "cell", "lr", "replica", "step"]
+
+
+class StageMetrics(_Keyed):
+    """When norms begin to grow: from a tenth of their growth."""
+
+    replica: pl.Int32 = FIELD(ge=0, description="seed")
+    s_v10: pl.Int32 = FIELD(
+        ge=1, nullable=True, description="first step with a tenth of the growth of values"
+    )
+    s_k10: pl.Int32 = FIELD(ge=1, nullable=True, description="the same of keys")
+    s_q10: pl.Int32 = FIELD(ge=1, nullable=True, description="the same of queries")
+    fv_at_sk10: pl.Float64 = FIELD(
+        **SHARE,
+        nullable=True,
+        description="share of their growth that values have behind them where keys begin",
+    )
+    k_frac_400: pl.Float64 = FIELD(
+        **SHARE, nullable=True, description="norm of keys after 400 steps over its largest"
+    )
+    v_frac_400: pl.Float64 = FIELD(**SHARE, nullable=True, description="the same of values")
+
+    class Config:
+        """One row per model."""
+
+        unique = ["run", "cell", "lr", "replica"]
+
+
+class Contrasts(Result):
+    """Comparisons of models: medians over seeds with intervals, and the smallest or largest value of all seeds."""
+
+    contrast: pl.String = FIELD(unique=True)
+    value: pl.Float64 = FIELD(nullable=True, description="what is compared")
+    lo: pl.Float64 = FIELD(nullable=True, description="lower end of the bootstrap interval over seeds")
+    hi: pl.Float64 = FIELD(nullable=True, description="upper end")
+    n: pl.Int32 = FIELD(ge=0, description="models")
+    n_excluded: pl.Int32 = FIELD(ge=0, description="models that are left out")
+    excluded_reason: pl.String = FIELD(description="why")
 
 
 class Landscape(Result):
     """E7: exact losses of stage 2 on a grid of alpha and beta (Figures 2.7 and 2.8)."""
 
-    T: pl.Int32 = pa.Field(ge=1, description="topics")
-    v: pl.Int32 = pa.Field(ge=1, description="words of a topic")
-    tau: pl.Int32 = pa.Field(ge=1, description="topics of a document")
-    kind: pl.String = pa.Field(isin=["block", "diag"], description="of the frozen value matrix")
-    variant: pl.String = pa.Field(
+    T: pl.Int32 = FIELD(ge=1, description="topics")
+    v: pl.Int32 = FIELD(ge=1, description="words of a topic")
+    tau: pl.Int32 = FIELD(ge=1, description="topics of a document")
+    kind: pl.String = FIELD(isin=["block", "diag"], description="of the frozen value matrix")
+    variant: pl.String = FIELD(
         isin=["paper", "consistent"], description="normaliser without, and with, the keys that are [MASK]"
     )
-    i: pl.Int16 = pa.Field(ge=0, description="place of alpha on the grid")
-    j: pl.Int16 = pa.Field(ge=0, description="place of beta on the grid")
-    alpha: pl.Float64 = pa.Field(gt=0, description="weight of other words of the query's topic")
-    beta: pl.Float64 = pa.Field(gt=0, description="weight of the query's word")
-    loss: pl.Float64 = pa.Field(
-        ge=0, le=1, description="per masked position, without queries that are [MASK]"
-    )
+    i: pl.Int16 = FIELD(ge=0, description="place of alpha on the grid")
+    j: pl.Int16 = FIELD(ge=0, description="place of beta on the grid")
+    alpha: pl.Float64 = FIELD(gt=0, description="weight of other words of the query's topic")
+    beta: pl.Float64 = FIELD(gt=0, description="weight of the query's word")
+    loss: pl.Float64 = FIELD(ge=0, le=1, description="per masked position, without queries that are [MASK]")
 
     class Config:
         """One row per point of each landscape."""
@@ -50,42 +312,40 @@ class Landscape(Result):
 class Stage2Optimum(Result):
     """E7: where a landscape is least, what the theorem says of that place, and the extent of its lowest part."""
 
-    T: pl.Int32 = pa.Field(ge=1, description="topics")
-    v: pl.Int32 = pa.Field(ge=1, description="words of a topic")
-    tau: pl.Int32 = pa.Field(ge=1, description="topics of a document")
-    kind: pl.String = pa.Field(isin=["block", "diag"], description="of the frozen value matrix")
-    variant: pl.String = pa.Field(
+    T: pl.Int32 = FIELD(ge=1, description="topics")
+    v: pl.Int32 = FIELD(ge=1, description="words of a topic")
+    tau: pl.Int32 = FIELD(ge=1, description="topics of a document")
+    kind: pl.String = FIELD(isin=["block", "diag"], description="of the frozen value matrix")
+    variant: pl.String = FIELD(
         isin=["paper", "consistent"], description="normaliser without, and with, the keys that are [MASK]"
     )
-    alpha_star: pl.Float64 = pa.Field(
+    alpha_star: pl.Float64 = FIELD(
         ge=0, nullable=True, description="optimal alpha; of blocks gamma alone is determined"
     )
-    beta_star: pl.Float64 = pa.Field(ge=0, nullable=True, description="optimal beta; likewise")
-    gamma_star: pl.Float64 = pa.Field(ge=0, nullable=True, description="optimal ((v - 1) alpha + beta) / v")
-    l_min: pl.Float64 = pa.Field(ge=0, le=1, nullable=True, description="least loss")
-    lo_printed: pl.Float64 = pa.Field(
-        ge=0, description="lower end of the theorem's interval of gamma or beta"
-    )
-    lo_proof: pl.Float64 = pa.Field(ge=0, description="the same as the proof gives it")
-    hi: pl.Float64 = pa.Field(gt=0, description="upper end")
-    lambda5: pl.Float64 = pa.Field(
+    beta_star: pl.Float64 = FIELD(ge=0, nullable=True, description="optimal beta; likewise")
+    gamma_star: pl.Float64 = FIELD(ge=0, nullable=True, description="optimal ((v - 1) alpha + beta) / v")
+    l_min: pl.Float64 = FIELD(ge=0, le=1, nullable=True, description="least loss")
+    lo_printed: pl.Float64 = FIELD(ge=0, description="lower end of the theorem's interval of gamma or beta")
+    lo_proof: pl.Float64 = FIELD(ge=0, description="the same as the proof gives it")
+    hi: pl.Float64 = FIELD(gt=0, description="upper end")
+    lambda5: pl.Float64 = FIELD(
         gt=0, nullable=True, description="bound of the optimal alpha / beta; none for blocks"
     )
-    inside: pl.Boolean = pa.Field(description="whether the optimum is where both forms of the theorem say")
-    grid_min: pl.Float64 = pa.Field(ge=0, le=1, nullable=True, description="least loss on the grid")
-    grid_max: pl.Float64 = pa.Field(ge=0, le=1, nullable=True, description="largest loss on the grid")
-    level: pl.Float64 = pa.Field(
+    inside: pl.Boolean = FIELD(description="whether the optimum is where both forms of the theorem say")
+    grid_min: pl.Float64 = FIELD(ge=0, le=1, nullable=True, description="least loss on the grid")
+    grid_max: pl.Float64 = FIELD(ge=0, le=1, nullable=True, description="largest loss on the grid")
+    level: pl.Float64 = FIELD(
         ge=0, le=1, nullable=True, description="loss up to which a point is in the lowest part"
     )
-    n_low: pl.Int32 = pa.Field(ge=0, description="points in the lowest part")
-    alpha_low: pl.Float64 = pa.Field(gt=0, nullable=True, description="smallest alpha of the lowest part")
-    alpha_high: pl.Float64 = pa.Field(gt=0, nullable=True, description="largest alpha of it")
-    beta_low: pl.Float64 = pa.Field(gt=0, nullable=True, description="smallest beta of it")
-    beta_high: pl.Float64 = pa.Field(gt=0, nullable=True, description="largest beta of it")
-    gamma_low: pl.Float64 = pa.Field(gt=0, nullable=True, description="smallest gamma of it")
-    gamma_high: pl.Float64 = pa.Field(gt=0, nullable=True, description="largest gamma of it")
-    ratio_high: pl.Float64 = pa.Field(gt=0, nullable=True, description="largest alpha / beta of it")
-    gamma_gap: pl.Float64 = pa.Field(
+    n_low: pl.Int32 = FIELD(ge=0, description="points in the lowest part")
+    alpha_low: pl.Float64 = FIELD(gt=0, nullable=True, description="smallest alpha of the lowest part")
+    alpha_high: pl.Float64 = FIELD(gt=0, nullable=True, description="largest alpha of it")
+    beta_low: pl.Float64 = FIELD(gt=0, nullable=True, description="smallest beta of it")
+    beta_high: pl.Float64 = FIELD(gt=0, nullable=True, description="largest beta of it")
+    gamma_low: pl.Float64 = FIELD(gt=0, nullable=True, description="smallest gamma of it")
+    gamma_high: pl.Float64 = FIELD(gt=0, nullable=True, description="largest gamma of it")
+    ratio_high: pl.Float64 = FIELD(gt=0, nullable=True, description="largest alpha / beta of it")
+    gamma_gap: pl.Float64 = FIELD(
         ge=0,
         nullable=True,
         description="of blocks: largest distance of the loss to that at alpha = beta = gamma",
@@ -97,4 +357,9 @@ class Stage2Optimum(Result):
         unique = ["T", "v", "tau", "kind", "variant"]
 
 
-SCHEMAS = {"accuracy": Accuracy, "landscape": Landscape, "stage2_opt": Stage2Optimum}
+SCHEMAS = {
+    "doc_moments": DocMoments, "pair_shares": PairShares, "configs": Configs, "block_stats": BlockStats,
+    "closed_form": ClosedForm, "matrices": Matrices, "gram_stats": GramStats, "attention": Attention,
+    "averages": Averages, "norms": Norms, "turns": Turns, "stage_metrics": StageMetrics, "contrasts": Contrasts,
+    "landscape": Landscape, "stage2_opt": Stage2Optimum,
+}  # fmt: skip

@@ -1,33 +1,17 @@
-"""The study topic: its language, its construction, and all of it at smoke scale."""
+"""The study topic, all of it at smoke scale."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import SimpleNamespace
 
-import numpy as np
 import polars as pl
 from workspace import Workspace
 
-from pipeline.languages import topic as language
-from pipeline.studies.topic import names
-from pipeline.studies.topic.theory import construction
-
-
-def test_every_token_is_one_more_than_the_one_before() -> None:
-    tokens = language.sample(np.random.default_rng(0), 100, 9, 7)
-    assert tokens.shape == (100, 9) and set(tokens[:, 0]) == set(range(7))
-    assert ((tokens[:, 1:] - tokens[:, :-1]) % 7 == 1).all()
-
-
-def test_the_construction_makes_no_error() -> None:
-    entry = SimpleNamespace(study="topic", symbols=[2, 3, 50], length=5)
-    found = construction.check(entry, names.CONSTRUCTION, 0)  # type: ignore[arg-type]
-    assert found["measured"].to_list() == [0, 0, 0] and found["passed"].all()
+from pipeline.studies.topic.claims import STATEMENTS
 
 
 def test_the_study_is_built(smoke_of: Callable[[str], Workspace]) -> None:
     data = smoke_of("topic").path / "data"
-    table = pl.read_parquet(data / "tables/topic/topic-accuracy/accuracy.parquet")
-    assert table["run"].to_list() == list(names.RUNS)
+    claims = pl.read_parquet(data / "claims/topic/claims.parquet")
+    assert set(claims["claim"]) <= set(STATEMENTS)
     assert (data / "report/study/topic.html").is_file()

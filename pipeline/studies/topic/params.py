@@ -71,7 +71,7 @@ class OneLayer(GridRunEntry):
 
     kind: Literal["one-layer"]
     masking: Literal["thesis", "released"] = Field(
-        description="released: masked positions are no keys, random ids may be special, documents have a start and an end"
+        description="released: masked positions are no keys, random ids may be special, documents have two ends"
     )
     cells: dict[CellName, Cell] = Field(min_length=1)
     embedding: Literal["one_hot", "trained"]
@@ -285,7 +285,7 @@ class Landscapes(ExperimentEntry):
 class Other(ExperimentEntry):
     """All other experiments."""
 
-    module: Literal["values"]
+    module: Literal["values", "embeddings", "attention", "stages"]
 
 
 Experiment = Annotated[Landscapes | Other, Field(discriminator="module")]

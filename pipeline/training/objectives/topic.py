@@ -3,15 +3,15 @@
 Settings: ``cells``, one for each corpus number: ``loss`` (ce, sq_sum or sq_mean) and ``l2``, the weight of the sum of
 squares of all trained numbers; ``uniform``, whether attention is uniform, so that a document is one question.
 
-Data of the job (`pipeline.languages.topic.Questions`): ``counts`` (N, V), ``first`` (N + 1,), where the questions of each
-document begin; ``shown`` (P,) and ``labels`` (P, V); and ``held.counts``, ``held.document``, ``held.shown`` and
+Data of the job (`pipeline.languages.topic.Questions`): ``counts`` (N, V), ``first`` (N + 1,), where the questions of
+each document begin; ``shown`` (P,) and ``labels`` (P, V); and ``held.counts``, ``held.document``, ``held.shown`` and
 ``held.labels`` of held-out documents.
 
 A loss is the mean over all masked positions of the batch: cross-entropy in nats, or the squared distance from the
 one-hot word, summed over outputs (``sq_sum``) or averaged (``sq_mean``, as in the released code).
 
-Metrics: ``loss``, with the penalty; ``accuracy``; ``held_loss``, on the held-out documents, without the penalty and
-summed over outputs with either squared loss; ``norm_k``, ``norm_q``, ``norm_v``, Frobenius norms.
+Metrics: ``loss``, with the penalty; ``accuracy`` and ``held_loss`` on the held-out documents, the latter without the
+penalty and summed over outputs with either squared loss; ``norm_k``, ``norm_q``, ``norm_v``, Frobenius norms.
 """
 
 from __future__ import annotations
@@ -33,14 +33,13 @@ class Objective:
     """Batches and losses of one run."""
 
     l2 = 0.0  # that of each cell is its own
-    metrics = ("loss", "accuracy")
-    evaluated = ("held_loss", "norm_k", "norm_q", "norm_v")
+    metrics = ("loss",)
+    evaluated = ("accuracy", "held_loss", "norm_k", "norm_q", "norm_v")
 
     def __init__(self, data: dict[str, np.ndarray], settings: dict[str, Any]) -> None:
         self.data = data
         self.cells: list[dict[str, Any]] = settings["cells"]
         self.uniform = bool(settings["uniform"])
-        self.penalised = any(cell["l2"] for cell in self.cells)
         self.sequences = len(data["counts"])
 
     def collate(
@@ -73,21 +72,23 @@ class Objective:
 
     def loss(self, forward: Forward, batch: dict[str, Tensor]) -> dict[str, Float[Tensor, " R"]]:
         """Return ``metrics`` per replica."""
-        record = ["squares"] if self.penalised else []
-        outputs, recorded = self._answers(forward, batch, record)
-        labels = batch["labels"].to(outputs.dtype)
-        plain = self._mean(outputs, labels, batch["cell"], reduced=True)
-        if self.penalised:
-            plain = plain + self._setting("l2", batch["cell"], outputs) * recorded["squares"]
-        right = labels.gather(-1, outputs.detach().argmax(-1, keepdim=True)).sum((1, 2))
-        return {"loss": plain, "accuracy": right / labels.sum((1, 2))}
+        penalties = [float(self.cells[c]["l2"]) for c in batch["cell"].tolist()]
+        outputs, recorded = self._answers(forward, batch, ["squares"] if any(penalties) else [])
+        found = self._mean(outputs, batch["labels"].to(outputs.dtype), batch["cell"], reduced=True)
+        if any(penalties):
+            found = found + outputs.new_tensor(penalties) * recorded["squares"]
+        return {"loss": found}
 
     def evaluate(self, forward: Forward, held: dict[str, Tensor]) -> dict[str, Float[Tensor, " R"]]:
-        """Return the loss on held-out documents and the norms of weights per replica."""
+        """Return what is measured on held-out documents, and the norms of weights, per replica."""
         arrays = {name: value[None] for name, value in held.items() if name != "corpus"}
         outputs, recorded = self._answers(forward, arrays, ["norms"])
         labels = arrays["labels"].to(outputs.dtype)
-        found = {"held_loss": self._mean(outputs, labels, held["corpus"], reduced=False)}
+        right = labels.expand_as(outputs).gather(-1, outputs.argmax(-1, keepdim=True)).sum((1, 2))
+        found = {
+            "accuracy": right / labels.sum((1, 2)),
+            "held_loss": self._mean(outputs, labels, held["corpus"], reduced=False),
+        }
         return found | dict(zip(("norm_k", "norm_q", "norm_v"), recorded["norms"].unbind(1), strict=True))
 
     def _answers(
@@ -96,22 +97,20 @@ class Objective:
         asked = (None, None) if self.uniform else (batch["document"].long(), batch["shown"].long())
         return forward(batch["counts"].float(), *asked, record=record)
 
-    def _setting(self, name: str, cell: Tensor, like: Tensor) -> Tensor:
-        values = [float(self.cells[c][name]) for c in cell.tolist()]
-        return torch.tensor(values, dtype=like.dtype, device=like.device)
-
     def _mean(self, outputs: Tensor, labels: Tensor, cell: Tensor, reduced: bool) -> Tensor:
         """Return (R,) the mean loss of a masked position; averaged over outputs only if it is to be ``reduced``."""
         kinds = [self.cells[c]["loss"] for c in cell.tolist()]
         asked = labels.sum(-1)
         told = (labels * outputs).sum(-1)
         total = asked.sum(-1)
-        entropies = torch.tensor([kind == "ce" for kind in kinds], device=outputs.device)
-        found = outputs.new_zeros(len(kinds))
+        parts = []
         if "ce" in kinds:
-            found = torch.where(entropies, (asked * outputs.logsumexp(-1) - told).sum(-1) / total, found)
+            parts.append((asked * outputs.logsumexp(-1) - told).sum(-1) / total)
         if {*kinds} != {"ce"}:
             squared = (asked * (outputs.square().sum(-1) + 1) - 2 * told).sum(-1) / total
             shares = [1 / outputs.shape[-1] if reduced and kind == "sq_mean" else 1.0 for kind in kinds]
-            found = torch.where(entropies, found, squared * outputs.new_tensor(shares))
-        return found
+            parts.append(squared * outputs.new_tensor(shares))
+        if len(parts) == 1:
+            return parts[0]
+        entropies = torch.tensor([kind == "ce" for kind in kinds], device=outputs.device)
+        return torch.where(entropies, parts[0], parts[1])

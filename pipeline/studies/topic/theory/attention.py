@@ -56,8 +56,8 @@ def check(entry: Attention, key: str, seed: int) -> pl.DataFrame:
         for known in [Population(topics, v, tau, masking)] for kind in KINDS for variant in VARIANTS
     }  # fmt: skip
     made = [
-        *_enumerated(entry, masking), *_shared(entry, masking, rng), *_same_gamma(entry, masking), *_normaliser(entry, masking), *_figures(masking),
-        *_two_ways(entry, optima), *_intervals(entry, masking, optima), *_growth(masking, optima),
+        *_enumerated(entry, masking), *_shared(entry, masking, rng), *_same_gamma(entry, masking),
+        *_normaliser(entry, masking), *_figures(masking), *_two_ways(entry, optima), *_intervals(entry, masking, optima), *_growth(masking, optima),
         *_limits(entry, masking, optima),
     ]  # fmt: skip
     return theory.rows(entry.study, key, THEOREM["block"], made)
@@ -281,12 +281,12 @@ def _intervals(entry: Attention, masking: Masking, optima: Optima) -> Iterator[d
                 )  # fmt: skip
     # Other maskings, where the printed lower end is more than the proof gives. The theorem is one of sparse documents.
     for name, form, is_tried, comparison, said in (
-        ("printed", "printed", lambda T, tau: 3 * tau <= T, "<=", "With other p_m and p_c = p_r, too, and at most a third "
-         "of the topics in a document, the optimal γ is in the printed interval: settings outside"),
-        ("proof", "proof", lambda T, tau: True, "<=", "With other p_m and p_c = p_r, too, the optimal γ is in the proof's "
-         "interval: settings outside"),
-        ("dense", "printed", lambda T, tau: 3 * tau > T, ">=", "With more topics in a document, which the theorem leaves "
-         "out, it can lie outside the printed interval: settings outside"),
+        ("printed", "printed", lambda T, tau: 3 * tau <= T, "<=", "With other p_m and p_c = p_r, too, and at most a "
+         "third of the topics in a document, the optimal γ is in the printed interval: settings outside"),
+        ("proof", "proof", lambda T, tau: True, "<=", "With other p_m and p_c = p_r, too, the optimal γ is in the "
+         "proof's interval: settings outside"),
+        ("dense", "printed", lambda T, tau: 3 * tau > T, ">=", "With more topics in a document, which the theorem "
+         "leaves out, it can lie outside the printed interval: settings outside"),
     ):  # fmt: skip
         outside, tried = [], 0
         for (p_m, p_c, topics, tau, variant), optimum in others.items():

@@ -103,5 +103,6 @@ def _realisable(entry: Embeddings) -> Iterator[dict[str, Any]]:
                 f"example.{form}.{case.topics}-{case.v}-{case.tau}", "Embeddings that are a "
                 f"multiple of the one-hot vectors {which}, are optimal: loss above the least", f"T = {case.topics}, "
                 f"v = {case.v}, τ = {case.tau}", stage_one.excess(known, W.T @ W, bias(known, everywhere=False)),
-                comparison, bound, form=form, erratum=ERRATUM.format("example"), source=SOURCE.format(".7.2, at its end"),
+                comparison, bound, form=form, erratum=ERRATUM.format("example"),
+                source=SOURCE.format(".7.2, at its end"),
             )  # fmt: skip

@@ -161,8 +161,8 @@ def _checked(
     bare = [norms(spec, start, eps, batch, loss)["attn.W_V"] for start in starts]
     yield row(
         f"{loss}-exact.limit", f"With {said} the gradient of values at the smallest eps is that at zero in closed "
-        "form: largest relative distance", f"eps {eps:g}, {len(starts)} starts", largest(np.abs(np.array(bare) / limit - 1)),
-        "<=", 0.01, source=CHAPTER.format(9), detail=f"{limit:.5g}",
+        "form: largest relative distance", f"eps {eps:g}, {len(starts)} starts",
+        largest(np.abs(np.array(bare) / limit - 1)), "<=", 0.01, source=CHAPTER.format(9), detail=f"{limit:.5g}",
     )  # fmt: skip
     start = {name: value * 0.3 for name, value in starts[0].items()}
     off = []
