@@ -8,7 +8,6 @@ floor 1 - 1 / (tau v), where p (V,) has the shares of words before masking. Ever
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import optimize
 
 from pipeline.languages.topic import Floats, Population
@@ -67,8 +66,8 @@ def violations(
 
 def minimum_norm(population: Population) -> Floats:
     """Return (V, V) the least-squares map of least norm, by the pseudo-inverse of the documents."""
-    inverse: NDArray[np.float64] = np.linalg.pinv(population.masked_DxV, rcond=1e-10)
-    return (inverse @ population.law_DxV).T
+    inverse = np.linalg.pinv(population.masked_DxV, rcond=1e-10)
+    return np.asarray((inverse @ population.law_DxV).T, np.float64)
 
 
 def moments(population: Population) -> tuple[Floats, Floats]:
@@ -80,8 +79,7 @@ def moments(population: Population) -> tuple[Floats, Floats]:
 def ridge(population: Population, penalty: float) -> Floats:
     """Return (V, V) the optimum of the loss plus ``penalty`` times the squared norm (equation 2.2)."""
     A, B = moments(population)
-    solved: Floats = np.linalg.solve(A + penalty * np.eye(len(A)), B.T).T
-    return solved
+    return np.asarray(np.linalg.solve(A + penalty * np.eye(len(A)), B.T).T, np.float64)
 
 
 def descend(population: Population, start_VxV: Floats, penalty: float, steps: int) -> Floats:

@@ -117,7 +117,7 @@ def diagonal_loss(population: Population, alpha: Number, beta: Number, variant: 
     )
 
 
-LOSSES = {"block": block_loss, "diag": diagonal_loss}
+LOSSES: dict[str, Callable[..., Number]] = {"block": block_loss, "diag": diagonal_loss}
 
 
 def family(population: Population, alpha: float, beta: float, mask: float = 1.0) -> Floats:
@@ -237,7 +237,7 @@ def exact_optimum(population: Population, kind: str, variant: str) -> Optimum:
 
 def stationarity(population: Population, variant: str) -> Callable[[Fraction], Fraction]:
     """Return the quartic in gamma that has the sign of the derivative of `block_loss`, in exact fractions."""
-    exact = population.exact(Fraction)
+    exact: Any = population.exact(Fraction)
     T, v, tau, masking = exact.topics, exact.v, exact.tau, exact.masking
     p_1, p_2 = exact.present, exact.absent
     d_1, d_2 = offsets(exact, variant)
@@ -301,7 +301,7 @@ def _exact_block(population: Population, variant: str) -> Optimum:
 def _exact_diagonal(population: Population, variant: str) -> Optimum:
     with decimal.localcontext() as context:
         context.prec = 80
-        exact = population.exact(Decimal)
+        exact: Any = population.exact(Decimal)
         v = exact.v
 
         def best(s: Decimal) -> Optimum:

@@ -31,6 +31,17 @@ def exceptions(bad: ArrayLike, *outputs: ArrayLike) -> float:
     return math.nan if broken else float(np.sum(bad))
 
 
+def slope(x: ArrayLike, y: ArrayLike) -> float:
+    """Return the slope of the line through positive points in logarithms, by least squares; NaN if a value is NaN.
+
+    >>> round(slope([1, 10, 100], [3, 300, 30000]), 12)
+    2.0
+    """
+    u, w = (np.log(np.asarray(part, float)) for part in (x, y))
+    u, w = u - u.mean(), w - w.mean()
+    return float((u * w).sum() / (u * u).sum())
+
+
 def named(size: tuple[int, ...] | list[int]) -> tuple[str, str]:
     """Return sizes T, v and tau as the end of the name of a check, and in words.
 

@@ -19,14 +19,14 @@ NONE = at_most(0.0)
 # check that is not of a printed form belongs to one gate.
 PARTS = {
     "Proposition 2.1.1": ("1", r"^masking\.", 11, "shares of words behind the masking", "2.1.7.5", STATED),
-    "Theorem 2.1.4, sufficient": ("1", r"^optimal-set\.sufficient\.", 4, "matrices of the set are optimal", "2.1.7.3",
+    "Theorem 2.1.4, sufficient": ("1", r"^optimal-set\.sufficient\.", 4, "its matrices are optimal", "2.1.7.3",
                                   STATED),
     "Theorem 2.1.4, necessary": ("1", r"^optimal-set\.necessary\.", 4, "optimal matrices are of the set", "2.1.7.3",
                                  STATED),
     "Theorem 2.1.4, size of the set": ("1", r"^optimal-set\.(dimension|floor|perturbed|all-topics)", 13,
                                        "its dimension, the least loss, and what perturbations cost", "2.1.7.3", OWN),
-    "Theorem 2.1.2": ("1", r"^vanishing\.(minimum-norm|vertex)\.", 8, "the limit of a vanishing penalty is the optimum of "
-                      "least norm", "2.1.4.2", STATED),
+    "Theorem 2.1.2": ("1", r"^vanishing\.(minimum-norm|vertex)\.", 8, "the limit of a vanishing penalty is the "
+                      "optimum of least norm", "2.1.4.2", STATED),
     "Theorem 2.1.2, numbers and paths": ("1", r"^vanishing\.(value|slope|proportion|saturates|descent)\.", 22,
                                          "its entries, ridge solutions and gradient descent", "2.1.4.2", OWN),
     "losses of stage 2": ("1", r"^loss\.(enumerated|uniform)\.", 6, "exact sums are those of enumeration", "2.1.7.7",
@@ -44,8 +44,8 @@ PARTS = {
     "Theorem 2.1.1": ("1", r"^embeddings\.", 12, "optimal embeddings have the five properties", "2.1.3", STATED),
     "Theorem 2.1.1, its bias": ("1", r"^bias\.corrected\.", 4, "the bias is one of words", "2.1.3", CORRECTED),
     "floors": ("1", r"^floors\.", 8, "least losses where topics are known", "2.1.5.1", OWN),
-    "slips": ("1", r"^(indices|hessian-rank|penalty|normaliser|proof-q|softmax|equation-2\.20|equation-2\.26|comparison|"
-              r"combination|table-2\.1|remark-2\.1\.2|example)\.corrected", 17, "what stands in the place of misprints "
+    "slips": ("1", r"^(indices|hessian-rank|penalty|normaliser|proof-q|softmax|equation-2\.20|equation-2\.26|"
+              r"comparison|combination|table-2\.1|remark-2\.1\.2|example)\.corrected", 17, "what stands in the place of misprints "
               "holds", "2.1", CORRECTED),
     "Theorem 2.1.3, printed interval": ("3", r"^interval\.block-\w+\.printed$", 2, "the optimal γ lies in the interval",
                                         "2.1.4.3", STATED),
@@ -55,14 +55,14 @@ PARTS = {
                       STATED),
     "growth with τ": ("4", r"^growth\.", 4, "optimal weights grow with the number of topics", "2.1.5.5", STATED),
     "limit of γ": ("5", r"^limit\.(nearer\.)?block-", 8, "γ/τ tends to 1/a, or to (1 - p_M)/a", "2.1.4.3", OWN),
-    "limit of β": ("5", r"^limit\.((nearer\.)?diag-|alpha\.|loss\.)", 16, "β/(vτ) tends to the same, α/β to 0, the loss "
-                   "to p_r", "2.1.7.8", OWN),
+    "limit of β": ("5", r"^limit\.((nearer\.)?diag-|alpha\.|loss\.)", 16, "β/(vτ) tends to the same, α/β to 0, the "
+                   "loss to p_r", "2.1.7.8", OWN),
     "free attention": ("7", r"^free\.(not-worse|gap|spread|mask|value)\.", 30, "the family is nearly as good as any "
                        "attention", "2.1.4.3", OWN),
-    "free attention, with the weight of [MASK]": ("7", r"^free\.family\.corrected\.", 6, "with the weight of [MASK] free "
-                                                  "the family is as good as any attention", "2.1.4.3", CORRECTED),
-    "gradients near zero": ("27", r"^(ce|sq)-(exact|batch)\.(values|keys|queries|order)$", 16, "how gradients scale with "
-                            "the weights", "2.1.6.1", STATED),
+    "free attention, with the weight of [MASK]": ("7", r"^free\.family\.corrected\.", 6, "with the weight of [MASK] "
+                                                  "free the family is as good as any attention", "2.1.4.3", CORRECTED),
+    "gradients near zero": ("27", r"^(ce|sq)-(exact|batch)\.(values|keys|queries|order)$", 16, "how gradients scale "
+                            "with the weights", "2.1.6.1", STATED),
     "gradients, two ways": ("27", r"^(ce|sq)-(exact|batch)\.(limit|differences|key-bias)$", 8, "closed forms and "
                             "differences, and none of the key bias", "2.1.6.1", OWN),
 }  # fmt: skip
@@ -144,12 +144,12 @@ def unjudged(rows: pl.DataFrame) -> Evidence:
 def _vanishing(rows: pl.DataFrame) -> Iterator[Gate]:
     source = SECTION.format("2.1.4.2, Theorem 2.1.2")
     yield Gate(
-        "2", "least norm", "largest distance of the closed form from the least-squares solution of least norm, over all "
-        "sizes", source, below(1e-10), *evidence.checks(rows, r"^vanishing\.minimum-norm\.", column_max("measured")),
+        "2", "least norm", "largest distance of the closed form from the least-squares solution of least norm, over "
+        "all sizes", source, below(1e-10), *evidence.checks(rows, r"^vanishing\.minimum-norm\.", column_max("measured")),
     )  # fmt: skip
     for name, value in (("least", column_min("measured")), ("largest", column_max("measured"))):
         yield Gate(
-            "2", f"{name} slope", f"{name} slope of the distance of ridge solutions in λ, in logarithms, over all sizes",
+            "2", f"{name} slope", f"{name} slope of the distance of ridge solutions in logarithms of λ, over all sizes",
             source, between(0.9, 1.1), *evidence.checks(rows, r"^vanishing\.slope\.", value), kind=OWN,
         )  # fmt: skip
 
@@ -168,8 +168,8 @@ def _attention(context: Results) -> Iterator[Gate]:
         found = table.filter(kind="block", variant=variant).sort("tau")
         step = column_min(pl.col("gamma_star").fill_null(float("nan")).diff().slice(1))
         yield Gate(
-            "4", f"γ grows, {variant}", "least increase of the optimal γ from one τ to the next", SECTION.format("2.1.5.5"),
-            above(0.0), *evidence.reduced(found, step, "there are too few landscapes", least=2),
+            "4", f"γ grows, {variant}", "least increase of the optimal γ from one τ to the next",
+            SECTION.format("2.1.5.5"), above(0.0), *evidence.reduced(found, step, "there are too few landscapes", least=2),
         )  # fmt: skip
 
 

@@ -112,7 +112,7 @@ def contour(loss_AxB: np.ndarray, axis: np.ndarray, level: float) -> pl.DataFram
     Marching squares in the logarithms of alpha and beta, on a grid that cubic splines make `FINER` times as fine.
     """
     loss = ndimage.zoom(loss_AxB, ((len(axis) - 1) * FINER + 1) / len(axis), order=3, grid_mode=False)
-    t, low = np.linspace(*np.log10(axis[[0, -1]]), len(loss)), loss <= level
+    t, low = np.linspace(np.log10(axis[0]), np.log10(axis[-1]), len(loss)), loss <= level
     corners = [low[:-1, :-1], low[1:, :-1], low[1:, 1:], low[:-1, 1:]]
     kinds = sum(corner.astype(int) << bit for bit, corner in enumerate(corners))
     beside: dict[

@@ -28,13 +28,16 @@ THEOREM = {
 MATRIX = {"block": "uniform blocks", "diag": "diagonal value matrix"}
 PROPOSITION = SOURCE.format(".7.5, Proposition 2.1.2")
 # Chapter 4.7 for T = 100, v = 300 and tau = 20, 40, 60, 80: optimal gamma to a tenth, least losses to the last digit.
-GAMMAS = {"paper": (53.3, 66.3, 72.1, 75.3), "consistent": (60.2, 75.1, 81.7, 85.3)}
-LOSSES = {
+GAMMAS: dict[str, tuple[float, ...]] = {
+    "paper": (53.3, 66.3, 72.1, 75.3),
+    "consistent": (60.2, 75.1, 81.7, 85.3),
+}
+LOSSES: dict[str, tuple[tuple[float, ...], float]] = {
     "block": ((0.19970346, 0.19975155, 0.19978427, 0.19980897), 6e-9),
     "diag": ((0.116656, 0.128570, 0.137500, 0.144443), 6e-7),
 }
 POINTS = ((1, 1), (1e2, 1e2), (1e-4, 1e4), (1e3, 1e-4), (1e7, 1e7))
-VALUES = {
+VALUES: dict[tuple[int, str], tuple[float, ...]] = {
     (20, "block"): (0.19996729, 0.19970956, 0.19970918, 0.19974488, 0.20011211),
     (20, "diag"): (0.19996729, 0.19970956, 0.11787356, 0.20050271, 0.20011211),
     (80, "block"): (0.19999183, 0.19981305, 0.19983858, 0.19996752, 0.20011243),
@@ -57,8 +60,8 @@ def check(entry: Attention, key: str, seed: int) -> pl.DataFrame:
     }  # fmt: skip
     made = [
         *_enumerated(entry, masking), *_shared(entry, masking, rng), *_same_gamma(entry, masking),
-        *_normaliser(entry, masking), *_figures(masking), *_two_ways(entry, optima), *_intervals(entry, masking, optima), *_growth(masking, optima),
-        *_limits(entry, masking, optima),
+        *_normaliser(entry, masking), *_figures(masking), *_two_ways(entry, optima),
+        *_intervals(entry, masking, optima), *_growth(masking, optima), *_limits(entry, masking, optima),
     ]  # fmt: skip
     return theory.rows(entry.study, key, THEOREM["block"], made)
 
@@ -202,11 +205,11 @@ def _figures(masking: Masking) -> Iterator[dict[str, Any]]:
         )  # fmt: skip
     for place, tau in enumerate((20, 40, 60, 80)):
         known = Population(*FIGURE, tau, masking)
-        for kind, (printed, tolerance) in LOSSES.items():
+        for kind, (losses, tolerance) in LOSSES.items():
             optimum = stage_two.numeric_optimum(known, kind, "paper")
             yield row(
                 f"landscape.least.{kind}-{tau}", f"The least loss over {MATRIX[kind]}, as the chapter prints it",
-                named((*FIGURE, tau))[1], float(optimum.loss), "within", printed[place], tolerance=tolerance,
+                named((*FIGURE, tau))[1], float(optimum.loss), "within", losses[place], tolerance=tolerance,
                 source="chapter 4.7",
             )  # fmt: skip
         for variant, gammas in GAMMAS.items():

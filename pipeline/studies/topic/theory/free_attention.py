@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 ASSUMPTION = SOURCE.format(".4.3, Assumption 2.1.2")
 # Free and constrained losses of the chapter, over blocks with u = 0 and a diagonal; its learned gamma or alpha, beta.
-PRINTED = {
+PRINTED: dict[tuple[str, tuple[int, ...]], tuple[float, float]] = {
     ("proof", (6, 4, 2)): (0.165769, 0.165796), ("proof", (8, 5, 3)): (0.177043, 0.177060),
     ("diag", (6, 4, 2)): (0.109526, 0.109553),
 }  # fmt: skip

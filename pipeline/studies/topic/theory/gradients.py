@@ -20,7 +20,7 @@ from pipeline.kit.extremes import largest
 from pipeline.kit.streams import one_thread, stream
 from pipeline.languages import topic as language
 from pipeline.models.topic import one_layer
-from pipeline.studies.topic.constructions import CHAPTER, SOURCE, masking_of, row
+from pipeline.studies.topic.constructions import CHAPTER, SOURCE, masking_of, row, slope
 from schemas import theory
 
 if TYPE_CHECKING:
@@ -123,10 +123,7 @@ def _scaled(
     said = LOSSES[loss]
     for name, what in NAMES.items():
         power = 0 if what == "values" else 2
-        slopes = [
-            float(np.polyfit(np.log(entry.sizes), np.log([each[name] for each in one]), 1)[0])
-            for one in found
-        ]
+        slopes = [slope(entry.sizes, [each[name] for each in one]) for one in found]
         yield row(
             f"{loss}-{data}.{what}", f"With {said} the norm of the gradient of {what} goes as the power {power} of "
             "eps: largest distance of the slope", at, largest(np.abs(np.array(slopes) - power)), "<=",

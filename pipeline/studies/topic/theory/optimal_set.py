@@ -41,7 +41,7 @@ def _set(entry: OptimalSet, size: list[int], rng: np.random.Generator) -> Iterat
     yield row(
         f"optimal-set.sufficient.{name}", "Matrices with the five properties of the lemma predict every document's "
         "shares of words: largest distance", f"{words}, {len(members)} matrices",
-        largest(np.abs(x @ W.T - p) for W in members), "<=", entry.tolerance,
+        largest(float(np.abs(x @ W.T - p).max()) for W in members), "<=", entry.tolerance,
     )  # fmt: skip
     rank = int(np.linalg.matrix_rank(x, tol=1e-10))
     yield row(
@@ -121,7 +121,7 @@ def _convexity(entry: OptimalSet, rng: np.random.Generator) -> Iterator[dict[str
     basis = np.linalg.svd(known.masked_DxV)[2][rank:]
     ray = rng.normal(size=(len(A), len(basis))) @ basis
     ray /= np.linalg.norm(ray)
-    for form, power, comparison, bound in (("printed", 1, "<=", 1e-9), ("corrected", 2, ">=", 1.0)):
+    for form, power, comparison, least in (("printed", 1, "<=", 1e-9), ("corrected", 2, ">=", 1.0)):
         values = [
             stage_one.excess(known, s * ray) + float(np.linalg.norm(s * ray)) ** power
             for s in (1.0, 2.0, 3.0)
@@ -130,6 +130,6 @@ def _convexity(entry: OptimalSet, rng: np.random.Generator) -> Iterator[dict[str
         convexity = values[0] - 2 * values[1] + values[2]
         yield row(
             f"penalty.{form}", f"With {penalty} as a penalty of weight 1 the loss is strongly convex: second "
-            "difference along a ray that no document sees", words, convexity, comparison, bound, form=form,
+            "difference along a ray that no document sees", words, convexity, comparison, least, form=form,
             erratum=ERRATUM.format("penalty"), source=REMARK,
         )  # fmt: skip

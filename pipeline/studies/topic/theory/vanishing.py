@@ -12,7 +12,7 @@ from pipeline.kit.extremes import largest
 from pipeline.kit.streams import stream
 from pipeline.languages.topic import Population
 from pipeline.models.topic_exact import stage_one
-from pipeline.studies.topic.constructions import CHAPTER, SOURCE, masking_of, named, row
+from pipeline.studies.topic.constructions import CHAPTER, SOURCE, masking_of, named, row, slope
 from schemas import theory
 
 if TYPE_CHECKING:
@@ -73,11 +73,11 @@ def _limit(entry: Vanishing, size: list[int], rng: np.random.Generator) -> Itera
         "Tv): distance of u*", words, abs(vertex - known.constants.u), "<=", entry.tolerance,
     )  # fmt: skip
     distances = np.array([largest(np.abs(stage_one.ridge(known, each) - W)) for each in entry.penalties])
-    slope = np.polyfit(np.log(entry.penalties), np.log(distances), 1)[0]
+    found = slope(entry.penalties, distances)
     shown = f"λ from {min(entry.penalties):g} to {max(entry.penalties):g}"
     yield row(
         f"vanishing.slope.{name}", "With a small penalty λ the optimum is off in proportion to λ: slope of the largest "
-        "distance in logarithms", f"{words}, {shown}", float(slope), "within", 1, tolerance=entry.slope,
+        "distance in logarithms", f"{words}, {shown}", found, "within", 1, tolerance=entry.slope,
         source=CHAPTER.format(3),
     )  # fmt: skip
     if (topics, v, tau) in SLOPES:
