@@ -45,8 +45,8 @@ PARTS = {
     "Theorem 2.1.1, its bias": ("1", r"^bias\.corrected\.", 4, "the bias is one of words", "2.1.3", CORRECTED),
     "floors": ("1", r"^floors\.", 8, "least losses where topics are known", "2.1.5.1", OWN),
     "slips": ("1", r"^(indices|hessian-rank|penalty|normaliser|proof-q|softmax|equation-2\.20|equation-2\.26|"
-              r"comparison|combination|table-2\.1|remark-2\.1\.2|example)\.corrected", 17, "what stands in the place of misprints "
-              "holds", "2.1", CORRECTED),
+              r"comparison|combination|table-2\.1|remark-2\.1\.2|example)\.corrected", 17, "what stands in the "
+              "place of misprints holds", "2.1", CORRECTED),
     "Theorem 2.1.3, printed interval": ("3", r"^interval\.block-\w+\.printed$", 2, "the optimal γ lies in the interval",
                                         "2.1.4.3", STATED),
     "Theorem 2.1.3, proof's interval": ("3", r"^interval\.block-\w+\.proof$", 2, "the optimal γ lies in the interval "
@@ -145,7 +145,8 @@ def _vanishing(rows: pl.DataFrame) -> Iterator[Gate]:
     source = SECTION.format("2.1.4.2, Theorem 2.1.2")
     yield Gate(
         "2", "least norm", "largest distance of the closed form from the least-squares solution of least norm, over "
-        "all sizes", source, below(1e-10), *evidence.checks(rows, r"^vanishing\.minimum-norm\.", column_max("measured")),
+        "all sizes", source, below(1e-10),
+        *evidence.checks(rows, r"^vanishing\.minimum-norm\.", column_max("measured")),
     )  # fmt: skip
     for name, value in (("least", column_min("measured")), ("largest", column_max("measured"))):
         yield Gate(
@@ -169,7 +170,8 @@ def _attention(context: Results) -> Iterator[Gate]:
         step = column_min(pl.col("gamma_star").fill_null(float("nan")).diff().slice(1))
         yield Gate(
             "4", f"γ grows, {variant}", "least increase of the optimal γ from one τ to the next",
-            SECTION.format("2.1.5.5"), above(0.0), *evidence.reduced(found, step, "there are too few landscapes", least=2),
+            SECTION.format("2.1.5.5"), above(0.0),
+            *evidence.reduced(found, step, "there are too few landscapes", least=2),
         )  # fmt: skip
 
 
