@@ -43,7 +43,11 @@ STAGES_A, STAGES_B, STAGES_C, STAGES_N = (
     "topic-stages-n",
 )
 
-GRADIENTS = "topic-gradients"
+# Theory, in the order of the chapter's section 5.
+MASKING, OPTIMAL_SET, VANISHING = "topic-masking", "topic-optimal-set", "topic-vanishing"
+OPTIMAL_ATTENTION, FREE_ATTENTION = "topic-optimal-attention", "topic-free-attention"
+OPTIMAL_EMBEDDINGS, GRADIENTS = "topic-embeddings-optima", "topic-gradients"
+FLOORS, MISPRINTS = "topic-floors", "topic-misprints"
 
 # Parameters that lack one of these are refused at the start.
 RUNS = (
@@ -55,4 +59,7 @@ RUNS = (
     STAGES_A, STAGES_B, STAGES_C, STAGES_N,
 )  # fmt: skip
 DATASETS = (DOCUMENTS, EXACT)
-THEORY = (GRADIENTS,)
+THEORY = (
+    MASKING, OPTIMAL_SET, VANISHING, OPTIMAL_ATTENTION, FREE_ATTENTION, OPTIMAL_EMBEDDINGS, GRADIENTS, FLOORS,
+    MISPRINTS,
+)  # fmt: skip

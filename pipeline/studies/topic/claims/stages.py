@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipeline.kit import evidence
 from pipeline.kit.results import Results
 from pipeline.kit.verdicts import Gate, at_least, at_most, below
 from pipeline.studies.topic.claims.common import SECTION, contrast
-from pipeline.studies.topic.names import GRADIENTS, STAGES_A, STAGES_B, STAGES_C, STAGES_N
+from pipeline.studies.topic.names import STAGES_A, STAGES_B, STAGES_C, STAGES_N
 from schemas.claims import OWN
 
 FIGURE = SECTION.format("2.1.6.1, Figure 2.4")
@@ -35,9 +34,3 @@ def gates(context: Results) -> Iterator[Gate]:
         "26", "setting A, values at step 400", "in every seed values have at least 0.75 of their largest norm", FIGURE,
         at_least(0.75), *contrast(context, f"v_frac_400, least {STAGES_A} 0.003"),
     )  # fmt: skip
-    rows = {row["check"]: row for row in context.theory().filter(theory=GRADIENTS).iter_rows(named=True)}
-    for loss, said in (("ce", "cross-entropy"), ("sq", "squared")):
-        for what in ("keys", "queries", "values", "key-bias"):
-            yield evidence.check_gate(
-                rows, "27", f"{said}, {what}", f"{loss}-{what}", SECTION.format("2.1.6.1")
-            )
