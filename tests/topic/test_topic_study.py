@@ -88,26 +88,18 @@ def made() -> dict[str, pl.DataFrame]:
         "same_topic": [0.0108],
         "diff_topic": [0.00689],
     }
-    checks = [(f"{loss}-{what}", 0.0 if what in ("values", "key-bias") else 2.0)
-              for loss in ("ce", "sq") for what in ("keys", "queries", "values", "key-bias")]  # fmt: skip
-    theory = pl.DataFrame(checks, schema=["check", "measured"], orient="row").with_columns(
-        theory=pl.lit(names.GRADIENTS), statement=pl.lit("a slope"), source=pl.lit("a section"),
-        comparison=pl.when(pl.col("check").str.ends_with("bias")).then(pl.lit("<=")).otherwise(pl.lit("within")),
-        bound=pl.col("measured"), tolerance=pl.lit(0.1),
-    )  # fmt: skip
     return {
         "contrasts": known.with_columns(n_excluded=0, excluded_reason=pl.lit("")),
         "closed_form": pl.DataFrame(optima, schema=columns, orient="row"),
         "pair_shares": pl.DataFrame(shares, schema=["label_offset", "category", "pair_share"], orient="row"),
         "doc_moments": pl.DataFrame({"dataset": [names.DOCUMENTS], "split": ["train"]} | moments),
         "averages": pl.DataFrame(printed),
-        "theory": theory,
     }
 
 
 def judged(tables: dict[str, pl.DataFrame]) -> dict[str, tuple[float | None, str]]:
     context: Any = SimpleNamespace(
-        table=tables.__getitem__, theory=lambda: tables["theory"], settings=SimpleNamespace(fewest=3), study="topic",
+        table=tables.__getitem__, settings=SimpleNamespace(fewest=3), study="topic",
         scale="paper",
     )  # fmt: skip
     every = [gate for part in PARTS for gate in part.gates(context)]
@@ -128,7 +120,7 @@ def test_a_comparison_that_is_none_lets_its_gates_fall(name: str) -> None:
 @pytest.mark.parametrize(
     ("table", "column"),
     [("closed_form", "solver_gap"), ("closed_form", "diag_mean"), ("pair_shares", "pair_share"),
-     ("doc_moments", "mean_len"), ("averages", "same_word"), ("theory", "measured")],
+     ("doc_moments", "mean_len"), ("averages", "same_word")],
 )  # fmt: skip
 def test_a_table_with_no_number_lets_gates_fall(table: str, column: str) -> None:
     tables = made()

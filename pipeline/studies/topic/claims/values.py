@@ -172,11 +172,13 @@ def _matching(context: Results) -> Iterator[Gate]:
     for name, run in (("masks are keys", JOINT_LONG), ("masks are no keys", JOINT_LONG_RELEASED)):
         yield Gate(
             "14", f"{name}, one entry in a row", "share of a row's largest entry in its block, median over seeds, "
-            "is above 0.5 (0.1 in an even block)", OURS, above(0.5), *contrast(context, f"top_share {run} sq"), kind=OWN,
+            "is above 0.5 (0.1 in an even block)", OURS, above(0.5), *contrast(context, f"top_share {run} sq"),
+            kind=OWN,
         )  # fmt: skip
         yield Gate(
             "14", f"{name}, one entry in a column", "columns that hold the largest entry of a row, over rows, "
-            "median over seeds, are at least 0.9", OURS, at_least(0.9), *contrast(context, f"top_distinct {run} sq"), kind=OWN,
+            "median over seeds, are at least 0.9", OURS, at_least(0.9), *contrast(context, f"top_distinct {run} sq"),
+            kind=OWN,
         )  # fmt: skip
     yield Gate(
         "14", "words matched with themselves", "share of rows whose largest entry is diagonal, masks as keys minus "
