@@ -78,8 +78,8 @@ class Documents(pa.DataFrameModel):
 
 
 class Texts(pa.DataFrameModel):
-    """One row per document of a corpus that stands in for natural language (`pipeline.languages.topic_corpora`), with masks
-    that are drawn once."""
+    """One row per document of a corpus that stands in for natural language (`pipeline.languages.topic_corpora`), with
+    masks that are drawn once."""
 
     split: pl.String = pa.Field(isin=["train", "dev"])
     document: pl.Int32 = pa.Field(ge=0, description="its number in the split")

@@ -390,8 +390,8 @@ class LdaFit(Result):
     n_iter: pl.Int32 = FIELD(ge=1, description="passes over the corpus")
     matched_overlap: pl.Float64 = FIELD(
         **SHARE, nullable=True,
-        description="sum of min(p, q) over words, mean over topics that are matched one to one with the true ones; null "
-        "where nobody knows these",
+        description="sum of min(p, q) over words, mean over topics that are matched one to one with the true ones; "
+        "null where nobody knows these",
     )  # fmt: skip
 
     class Config:
@@ -538,6 +538,7 @@ LANGUAGE = {
 SCHEMAS = LANGUAGE | {
     "doc_moments": DocMoments, "pair_shares": PairShares, "configs": Configs, "block_stats": BlockStats,
     "closed_form": ClosedForm, "matrices": Matrices, "gram_stats": GramStats, "attention": Attention,
-    "averages": Averages, "norms": Norms, "value_turns": ValueTurns, "stage_metrics": StageMetrics, "contrasts": Contrasts,
+    "averages": Averages, "norms": Norms, "value_turns": ValueTurns, "stage_metrics": StageMetrics,
+    "contrasts": Contrasts,
     "landscape": Landscape, "stage2_opt": Stage2Optimum,
 }  # fmt: skip
