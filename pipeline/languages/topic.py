@@ -8,9 +8,11 @@ Shorthand (chapter section 3.2): a = (1 - p_keep) p_mask, rho = p_mask p_random,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,7 +104,8 @@ def mixed(
 ) -> Documents:
     """Return ``n`` documents of latent Dirichlet allocation with disjoint topics (section 2.1.5.1).
 
-    Lengths are uniform from ``shortest`` to ``longest``, shares of topics Dirichlet(``alpha``), words uniform in a topic.
+    Lengths are uniform from ``shortest`` to ``longest``, shares of topics Dirichlet(``alpha``), words uniform in a
+    topic.
     """
     lengths = rng.integers(shortest, longest + 1, size=n)
     theta = rng.dirichlet(np.full(topics, alpha), size=n)
@@ -251,3 +254,74 @@ def prediction_bias(topics: int, words: int, masking: Masking) -> Floats:
     """Return the bias (V,) of the prediction head in theorem 2.1.1: -rho / ((1 - a) T v) on words, 0 on the mask."""
     size = topics * words
     return np.array([0.0] + [-masking.rho / ((1 - masking.a) * size)] * size)
+
+
+@dataclass(frozen=True)
+class Population:
+    """All documents without end of T topics of v words, each with exactly ``tau`` topics in equal shares, and their
+    masking (assumption 2.1.1).
+
+    Probabilities of the masking may be any numbers that add up and multiply with integers: with those of `exact`,
+    closed forms are exact as well. Suffixes name axes: D documents, T topics, V ids.
+    """
+
+    topics: int
+    v: int
+    tau: int
+    masking: Masking
+
+    def exact(self, number: Callable[[str], Any]) -> Population:
+        """Return the same with probabilities as another type of number, read from their decimal digits."""
+        masking = self.masking
+        parts = (number(str(part)) for part in (masking.mask, masking.keep, masking.random))
+        return replace(self, masking=Masking(*parts))
+
+    @property
+    def words(self) -> int:
+        """Return T v, the number of words."""
+        return self.topics * self.v
+
+    @property
+    def present(self) -> Any:
+        """Return p_1 (equation 2.18): the share of a word of the document's topics behind the masking."""
+        return (1 - self.masking.a) / (self.v * self.tau) + self.absent
+
+    @property
+    def absent(self) -> Any:
+        """Return p_2 (equation 2.19): the share of any other word behind the masking."""
+        return self.masking.rho / self.words
+
+    @property
+    def constants(self) -> Constants:
+        """Return c_1, c_2, c_3 and u of theorem 2.1.2."""
+        return constants(self.topics, self.v, self.masking)
+
+    @cached_property
+    def topic_V(self) -> Ints:
+        """The topic of each id; ``NO_TOPIC`` of the mask."""
+        return topics_of(np.arange(self.words + 1), self.topics, self.v)
+
+    @cached_property
+    def law_DxV(self) -> Floats:
+        """The shares of words in each document before masking."""
+        return population(self.topics, self.v, self.tau)
+
+    @cached_property
+    def masked_DxV(self) -> Floats:
+        """The shares of ids in each document behind the masking (proposition 2.1.1)."""
+        return masked_law(self.law_DxV, self.masking)
+
+    @cached_property
+    def block_VxV(self) -> Floats:
+        """The value matrix of theorem 2.1.2."""
+        return block_values(self.topics, self.v, self.masking)
+
+    @cached_property
+    def diagonal_VxV(self) -> Floats:
+        """The value matrix of definition 2.1.2."""
+        return diagonal_values(self.topics, self.v, self.masking)
+
+    def block_sums(self, matrix_RxV: Floats) -> Floats:
+        """Return (R, T): the sum of each row over the words of each topic."""
+        found: Floats = matrix_RxV[:, 1:].reshape(len(matrix_RxV), self.topics, self.v).sum(-1)
+        return found

@@ -23,7 +23,7 @@ def _language() -> Any:
 
 
 class Documents(pa.DataFrameModel):
-    """One row per document of disjoint topics, with its masks, which are drawn once: those of the thesis and those of the
+    """One row per document of disjoint topics, with its masks, which are drawn once: those of the thesis and of the
     released code."""
 
     split: pl.String = pa.Field(isin=["train", "dev"])
@@ -78,8 +78,8 @@ class Documents(pa.DataFrameModel):
 
 
 class Texts(pa.DataFrameModel):
-    """One row per document of a corpus that stands in for natural language (`pipeline.languages.topic_corpora`), with masks
-    that are drawn once."""
+    """One row per document of a corpus that stands in for natural language (`pipeline.languages.topic_corpora`), with
+    masks that are drawn once."""
 
     split: pl.String = pa.Field(isin=["train", "dev"])
     document: pl.Int32 = pa.Field(ge=0, description="its number in the split")

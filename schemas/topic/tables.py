@@ -1,7 +1,7 @@
 """Result tables of the study (chapter section 8).
 
-A *run* is a member of a run in params/topic.yaml; its models are those of several *cells* (loss and penalty) and learning
-rates, and ``replica`` numbers the seeds of each.
+A *run* is a member of a run in params/topic.yaml; its models are those of several *cells* (loss and penalty) and
+learning rates, and ``replica`` numbers the seeds of each.
 """
 
 from __future__ import annotations
@@ -41,6 +41,16 @@ class _Blocks(Result):
     )
     block_sum_same: pl.Float64 = FIELD(description="sum of a row's same-topic entries, mean over rows")
     block_sum_diff: pl.Float64 = FIELD(description="the same of each other topic")
+    top_share: pl.Float64 = FIELD(
+        **SHARE,
+        description="largest same-topic entry of a row over all of them, by size: 1 / v in an even block",
+    )
+    top_is_self: pl.Float64 = FIELD(
+        **SHARE, description="share of rows whose largest same-topic entry is diagonal"
+    )
+    top_distinct: pl.Float64 = FIELD(
+        **SHARE, description="columns that hold the largest same-topic entry of a row, over rows"
+    )
     nonblock_sub_std: pl.Float64 = FIELD(
         ge=0,
         nullable=True,
@@ -75,7 +85,7 @@ class DocMoments(Result):
 
 
 class PairShares(Result):
-    """Shares of ordered pairs of tokens by category, in held-out documents without special tokens."""
+    """Shares of ordered pairs of tokens by category, in all training documents, without special tokens."""
 
     label_offset: pl.Int8 = FIELD(isin=[0, 4], description="0: labels by word; 4: by token id, four too far")
     category: pl.String = FIELD(isin=CATEGORIES)
@@ -164,6 +174,118 @@ class Matrices(_Keyed):
         unique = ["run", "cell", "lr", "matrix", "row"]
 
 
+class GramStats(_Keyed, _Blocks):
+    """MT1 of the Gram matrix of trained embeddings and of initial ones, and cosines of pairs of different words."""
+
+    replica: pl.Int32 = FIELD(ge=0, description="seed")
+    matrix: pl.String = FIELD(isin=["Gram", "Gram_init"])
+    cos_same: pl.Float64 = FIELD(ge=-1, le=1, description="mean cosine of words of one topic")
+    cos_diff: pl.Float64 = FIELD(ge=-1, le=1, description="mean cosine of words of different topics")
+    diag_least: pl.Float64 = FIELD(ge=0, description="smallest entry of the diagonal")
+    offdiag_largest: pl.Float64 = FIELD(ge=0, description="largest size of an entry off the diagonal")
+
+    class Config:
+        """One row per model and matrix."""
+
+        unique = ["run", "cell", "lr", "replica", "matrix"]
+
+
+class Attention(_Keyed):
+    """MT2 of every model, on held-out documents without masks."""
+
+    replica: pl.Int32 = FIELD(ge=0, description="seed")
+    label_offset: pl.Int8 = FIELD(isin=[0, 4], description="0: labels by word; 4: by token id, four too far")
+    norm: pl.String = FIELD(
+        isin=["raw", "norm100"], description="norm100: times tokens of the document / 100"
+    )
+    category: pl.String = FIELD(isin=CATEGORIES)
+    mean_attn: pl.Float64 = FIELD(
+        ge=0, nullable=True, description="mean attention weight; null without pairs"
+    )
+    n_pairs: pl.Int64 = FIELD(ge=0, description="ordered pairs of positions")
+    pair_share: pl.Float64 = FIELD(**SHARE, description="share of all pairs")
+
+    class Config:
+        """One row per model and category."""
+
+        unique = ["run", "cell", "lr", "replica", "label_offset", "norm", "category"]
+
+
+class Averages(_Keyed):
+    """Tables 2.1 and 2.2: means and standard deviations over models, ours and those that are printed."""
+
+    label_offset: pl.Int8 = FIELD(isin=[0, 4], nullable=True, description="null: printed, not said")
+    norm: pl.String = FIELD(isin=["raw", "norm100"], nullable=True, description="null: printed, not said")
+    n: pl.Int32 = FIELD(ge=0, description="models")
+    source: pl.String
+    same_word: pl.Float64 = FIELD(ge=0, nullable=True)
+    same_word_sd: pl.Float64 = FIELD(ge=0, nullable=True)
+    same_topic: pl.Float64 = FIELD(ge=0, nullable=True, description="different words of one topic")
+    same_topic_sd: pl.Float64 = FIELD(ge=0, nullable=True)
+    diff_topic: pl.Float64 = FIELD(ge=0, nullable=True)
+    diff_topic_sd: pl.Float64 = FIELD(ge=0, nullable=True)
+
+    class Config:
+        """One row per group of models, labels and norm."""
+
+        unique = ["run", "cell", "lr", "label_offset", "norm"]
+
+
+class Norms(_Keyed):
+    """MT4: Frobenius norms after every step."""
+
+    replica: pl.Int32 = FIELD(ge=0, description="seed")
+    step: pl.Int32 = FIELD(ge=0, description="0: initial weights")
+    norm_k: pl.Float64 = FIELD(ge=0, nullable=True, description="of keys; null if diverged")
+    norm_q: pl.Float64 = FIELD(ge=0, nullable=True, description="of queries")
+    norm_v: pl.Float64 = FIELD(ge=0, nullable=True, description="of values")
+
+    class Config:
+        """One row per model and step."""
+
+        unique = ["run", "cell", "lr", "replica", "step"]
+
+
+class ValueTurns(_Keyed):
+    """MT4: how far values turn."""
+
+    replica: pl.Int32 = FIELD(ge=0, description="seed")
+    step: pl.Int32 = FIELD(ge=1)
+    cosdist_v_lag10: pl.Float64 = FIELD(
+        ge=0, le=1, description="(1 - cosine) / 2 of values and those of ten steps before"
+    )
+
+    class Config:
+        """One row per model and step."""
+
+        unique = ["run", "cell", "lr", "replica", "step"]
+
+
+class StageMetrics(_Keyed):
+    """When norms begin to grow: from a tenth of their growth."""
+
+    replica: pl.Int32 = FIELD(ge=0, description="seed")
+    s_v10: pl.Int32 = FIELD(
+        ge=1, nullable=True, description="first step with a tenth of the growth of values"
+    )
+    s_k10: pl.Int32 = FIELD(ge=1, nullable=True, description="the same of keys")
+    s_q10: pl.Int32 = FIELD(ge=1, nullable=True, description="the same of queries")
+    fv_at_sk10: pl.Float64 = FIELD(
+        **SHARE,
+        nullable=True,
+        description="share of their growth that values have behind them where keys begin",
+    )
+    k_frac_400: pl.Float64 = FIELD(
+        **SHARE, nullable=True, description="norm of keys after 400 steps over its largest"
+    )
+    v_frac_400: pl.Float64 = FIELD(**SHARE, nullable=True, description="the same of values")
+
+    class Config:
+        """One row per model."""
+
+        unique = ["run", "cell", "lr", "replica"]
+
+
 class Contrasts(Result):
     """Comparisons of models: medians over seeds with intervals, and the smallest or largest value of all seeds."""
 
@@ -174,6 +296,76 @@ class Contrasts(Result):
     n: pl.Int32 = FIELD(ge=0, description="models")
     n_excluded: pl.Int32 = FIELD(ge=0, description="models that are left out")
     excluded_reason: pl.String = FIELD(description="why")
+
+
+class Landscape(Result):
+    """E7: exact losses of stage 2 on a grid of alpha and beta (Figures 2.7 and 2.8)."""
+
+    T: pl.Int32 = FIELD(ge=1, description="topics")
+    v: pl.Int32 = FIELD(ge=1, description="words of a topic")
+    tau: pl.Int32 = FIELD(ge=1, description="topics of a document")
+    kind: pl.String = FIELD(isin=["block", "diag"], description="of the frozen value matrix")
+    variant: pl.String = FIELD(
+        isin=["paper", "consistent"], description="normaliser without, and with, the keys that are [MASK]"
+    )
+    i: pl.Int16 = FIELD(ge=0, description="place of alpha on the grid")
+    j: pl.Int16 = FIELD(ge=0, description="place of beta on the grid")
+    alpha: pl.Float64 = FIELD(gt=0, description="weight of other words of the query's topic")
+    beta: pl.Float64 = FIELD(gt=0, description="weight of the query's word")
+    loss: pl.Float64 = FIELD(ge=0, le=1, description="per masked position, without queries that are [MASK]")
+
+    class Config:
+        """One row per point of each landscape."""
+
+        unique = ["T", "v", "tau", "kind", "variant", "i", "j"]
+
+
+class Stage2Optimum(Result):
+    """E7: where a landscape is least, what the theorem says of that place, and the extent of its lowest part."""
+
+    T: pl.Int32 = FIELD(ge=1, description="topics")
+    v: pl.Int32 = FIELD(ge=1, description="words of a topic")
+    tau: pl.Int32 = FIELD(ge=1, description="topics of a document")
+    kind: pl.String = FIELD(isin=["block", "diag"], description="of the frozen value matrix")
+    variant: pl.String = FIELD(
+        isin=["paper", "consistent"], description="normaliser without, and with, the keys that are [MASK]"
+    )
+    alpha_star: pl.Float64 = FIELD(
+        ge=0, nullable=True, description="optimal alpha; of blocks gamma alone is determined"
+    )
+    beta_star: pl.Float64 = FIELD(ge=0, nullable=True, description="optimal beta; likewise")
+    gamma_star: pl.Float64 = FIELD(ge=0, nullable=True, description="optimal ((v - 1) alpha + beta) / v")
+    l_min: pl.Float64 = FIELD(ge=0, le=1, nullable=True, description="least loss")
+    lo_printed: pl.Float64 = FIELD(ge=0, description="lower end of the theorem's interval of gamma or beta")
+    lo_proof: pl.Float64 = FIELD(ge=0, description="the same as the proof gives it")
+    hi: pl.Float64 = FIELD(gt=0, description="upper end")
+    lambda5: pl.Float64 = FIELD(
+        gt=0, nullable=True, description="bound of the optimal alpha / beta; none for blocks"
+    )
+    inside: pl.Boolean = FIELD(description="whether the optimum is where both forms of the theorem say")
+    grid_min: pl.Float64 = FIELD(ge=0, le=1, nullable=True, description="least loss on the grid")
+    grid_max: pl.Float64 = FIELD(ge=0, le=1, nullable=True, description="largest loss on the grid")
+    level: pl.Float64 = FIELD(
+        ge=0, le=1, nullable=True, description="loss up to which a point is in the lowest part"
+    )
+    n_low: pl.Int32 = FIELD(ge=0, description="points in the lowest part")
+    alpha_low: pl.Float64 = FIELD(gt=0, nullable=True, description="smallest alpha of the lowest part")
+    alpha_high: pl.Float64 = FIELD(gt=0, nullable=True, description="largest alpha of it")
+    beta_low: pl.Float64 = FIELD(gt=0, nullable=True, description="smallest beta of it")
+    beta_high: pl.Float64 = FIELD(gt=0, nullable=True, description="largest beta of it")
+    gamma_low: pl.Float64 = FIELD(gt=0, nullable=True, description="smallest gamma of it")
+    gamma_high: pl.Float64 = FIELD(gt=0, nullable=True, description="largest gamma of it")
+    ratio_high: pl.Float64 = FIELD(gt=0, nullable=True, description="largest alpha / beta of it")
+    gamma_gap: pl.Float64 = FIELD(
+        ge=0,
+        nullable=True,
+        description="of blocks: largest distance of the loss to that at alpha = beta = gamma",
+    )
+
+    class Config:
+        """One row per landscape."""
+
+        unique = ["T", "v", "tau", "kind", "variant"]
 
 
 # --- E8 and E9: stand-ins for natural language, and encoders that were trained elsewhere -----------------
@@ -198,8 +390,8 @@ class LdaFit(Result):
     n_iter: pl.Int32 = FIELD(ge=1, description="passes over the corpus")
     matched_overlap: pl.Float64 = FIELD(
         **SHARE, nullable=True,
-        description="sum of min(p, q) over words, mean over topics that are matched one to one with the true ones; null "
-        "where nobody knows these",
+        description="sum of min(p, q) over words, mean over topics that are matched one to one with the true ones; "
+        "null where nobody knows these",
     )  # fmt: skip
 
     class Config:
@@ -362,5 +554,8 @@ LANGUAGE = {
 
 SCHEMAS = LANGUAGE | {
     "doc_moments": DocMoments, "pair_shares": PairShares, "configs": Configs, "block_stats": BlockStats,
-    "closed_form": ClosedForm, "matrices": Matrices, "contrasts": Contrasts,
+    "closed_form": ClosedForm, "matrices": Matrices, "gram_stats": GramStats, "attention": Attention,
+    "averages": Averages, "norms": Norms, "value_turns": ValueTurns, "stage_metrics": StageMetrics,
+    "contrasts": Contrasts,
+    "landscape": Landscape, "stage2_opt": Stage2Optimum,
 }  # fmt: skip

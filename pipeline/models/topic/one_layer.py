@@ -1,12 +1,12 @@
 """Transformers of one layer and one head without positions (Li 2025, section 2.1.1), R of one shape side by side.
 
-f = E' (W_V Z A + b_V) + b_pred with Z = E X, where X are the one-hot tokens and each column of A is the attention of one
-query over all keys. E is trained (equation 2.6) or the identity (2.7); attention is trained, or uniform (2.8). There are
-no residual connections, no normalisation and no MLP.
+f = E' (W_V Z A + b_V) + b_pred with Z = E X, where X are the one-hot tokens and each column of A is the attention of
+one query over all keys. E is trained (equation 2.6) or the identity (2.7); attention is trained, or uniform (2.8).
+There are no residual connections, no normalisation and no MLP.
 
 Without positions all tokens of one kind are alike, so a document is what it counts, and the output of a query depends
-on its token alone: y_b[c] = n_c exp(S[c, b]) / sum over c' of n_c' exp(S[c', b]) is what attention gives to all tokens c
-together. That is the same function, with V x V scores in place of N x N.
+on its token alone: y_b[c] = n_c exp(S[c, b]) / sum over c' of n_c' exp(S[c', b]) is what attention gives to all
+tokens c together. That is the same function, with V x V scores in place of N x N.
 
 Names and shapes of trained parameters, without the replica axis (V = symbols, d = width):
 
@@ -15,12 +15,12 @@ Names and shapes of trained parameters, without the replica axis (V = symbols, d
 ``embed.W`` (d, V)   where ``embedding`` is trained
 ``head.b`` (V,)   where ``bias`` is trained
 
-What is frozen stands in the checkpoint's ``table``: the value matrix (d, d) where ``values`` is frozen, b_pred (V,) where
-``bias`` is.
+What is frozen stands in the checkpoint's ``table``: the value matrix (d, d) where ``values`` is frozen, b_pred (V,)
+where ``bias`` is.
 
-``forward`` can record ``attention`` (R, Q, V), what each question's attention gives to all tokens of a kind; ``norms``
-(R, 3), the Frobenius norms of W_K, W_Q and W_V, 0 where they are not trained; and ``squares`` (R,), the sum of squares of
-all trained numbers.
+``forward`` can record ``attention`` (R, Q, V), what each question's attention gives to all tokens of a kind;
+``norms`` (R, 3), the Frobenius norms of W_K, W_Q and W_V, 0 where they are not trained; and ``squares`` (R,), the sum
+of squares of all trained numbers.
 """
 
 from __future__ import annotations

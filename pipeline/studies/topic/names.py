@@ -43,14 +43,18 @@ STAGES_A, STAGES_B, STAGES_C, STAGES_N = (
     "topic-stages-n",
 )
 
+# Theory, in the order of the chapter's section 5.
+MASKING, OPTIMAL_SET, VANISHING = "topic-masking", "topic-optimal-set", "topic-vanishing"
+OPTIMAL_ATTENTION, FREE_ATTENTION = "topic-optimal-attention", "topic-free-attention"
+OPTIMAL_EMBEDDINGS, GRADIENTS = "topic-embeddings-optima", "topic-gradients"
+FLOORS, MISPRINTS = "topic-floors", "topic-misprints"
+
 # E8 and E9: stand-ins for natural language, each beside a dataset that says what its words are.
 OVERLAPPING, REFERENCE = "topic-overlapping", "topic-reference"
 CORPORA = {OVERLAPPING: "topic-overlapping-words", REFERENCE: "topic-reference-words"}
 READER_ONE_HOT, READER_EMBEDDED = "topic-reader-one-hot", "topic-reader-embedded"
 ENCODER, ENCODER_ENGLISH = "topic-encoder", "topic-encoder-english"
 LAYERS, LAYERS_FAST = "topic-encoder-stages", "topic-encoder-stages-fast"
-
-GRADIENTS = "topic-gradients"
 
 # Parameters that lack one of these are refused at the start.
 RUNS = (
@@ -63,4 +67,7 @@ RUNS = (
     READER_ONE_HOT, READER_EMBEDDED, ENCODER, ENCODER_ENGLISH, LAYERS, LAYERS_FAST,
 )  # fmt: skip
 DATASETS = (DOCUMENTS, EXACT, *CORPORA, *CORPORA.values())
-THEORY = (GRADIENTS,)
+THEORY = (
+    MASKING, OPTIMAL_SET, VANISHING, OPTIMAL_ATTENTION, FREE_ATTENTION, OPTIMAL_EMBEDDINGS, GRADIENTS, FLOORS,
+    MISPRINTS,
+)  # fmt: skip

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import Field, model_validator
 
 from pipeline.params import (
     AveragedRunEntry,
@@ -12,6 +12,7 @@ from pipeline.params import (
     ExperimentEntry,
     GridRunEntry,
     Positive,
+    Probability,
     Strict,
     TheoryEntry,
 )
@@ -126,7 +127,7 @@ class OneLayer(GridRunEntry):
 
     kind: Literal["one-layer"]
     masking: Literal["thesis", "released"] = Field(
-        description="released: masked positions are no keys, random ids may be special, documents have a start and an end"
+        description="released: masked positions are no keys, random ids may be special, documents have two ends"
     )
     cells: dict[CellName, Cell] = Field(min_length=1)
     embedding: Literal["one_hot", "trained"]
@@ -209,20 +210,178 @@ class Encoder(AveragedRunEntry):
 Run = Annotated[OneLayer | Reader | Encoder, Field(discriminator="kind")]
 
 
-class Gradients(TheoryEntry):
+Size = Annotated[
+    list[Positive],
+    Field(min_length=3, max_length=3, description="topics T, words of a topic v, topics of a document tau"),
+]
+Sizes = Annotated[list[Size], Field(min_length=1)]
+Tolerance = Annotated[float, Field(gt=0)]
+
+
+class Masked(TheoryEntry):
+    """What all theory checks name: a masking."""
+
+    p_mask: Annotated[float, Field(gt=0, lt=1, description="probability that a position is masked, p_m")]
+    p_keep: Annotated[float, Field(ge=0, lt=1, description="that a masked position stays as it is, p_c")]
+    p_random: Annotated[float, Field(ge=0, lt=1, description="that a masked position shows a random id, p_r")]
+
+
+class MaskedShares(Masked):
+    """TH6: shares of words behind the masking."""
+
+    module: Literal["masking"]
+    sizes: Sizes
+    tokens: Positive = Field(description="of the document that is masked at random")
+    errors: Annotated[float, Field(gt=0, description="standard errors that its shares may be off")]
+
+
+class OptimalSet(Masked):
+    """TH2: the set of optimal linear maps."""
+
+    module: Literal["optimal_set"]
+    sizes: Sizes
+    members: Positive = Field(description="random optima of each size")
+    delta: Annotated[float, Field(gt=0, description="by which a block sum is perturbed")]
+    tolerance: Tolerance = Field(description="of predictions")
+    looser: Tolerance = Field(description="of solutions of least squares")
+
+
+class Vanishing(Masked):
+    """TH3: the limit of a vanishing penalty."""
+
+    module: Literal["vanishing"]
+    sizes: Sizes
+    penalties: Annotated[list[Tolerance], Field(min_length=2, description="lambda, ascending")]
+    coarse: Tolerance = Field(description="a penalty that is not small")
+    slope: Tolerance = Field(description="that the slope in the penalty may be off 1")
+    descent: Tolerance = Field(description="the penalty of gradient descent")
+    steps: Positive = Field(description="of gradient descent")
+    reached: Tolerance = Field(description="of what gradient descent reaches")
+    tolerance: Tolerance = Field(description="of closed forms")
+
+
+class Attention(Masked):
+    """TH4 and TH5: optimal attention over frozen values."""
+
+    module: Literal["attention"]
+    settings: Annotated[
+        list[Annotated[list[Positive], Field(min_length=2, max_length=2)]],
+        Field(min_length=1, description="T and tau at which optima are found"),
+    ]
+    v: Annotated[list[Annotated[int, Field(ge=10)]], Field(min_length=1, description="words of a topic")]
+    maskings: list[Annotated[list[Probability], Field(min_length=2, max_length=2)]] = Field(
+        description="other p_m, and p_c = p_r, at which the intervals are tried"
+    )
+    enumerated: Sizes = Field(description="at which losses are enumerated")
+    points: Annotated[
+        list[Annotated[list[Tolerance], Field(min_length=2, max_length=2)]],
+        Field(min_length=2, description="alpha and beta at which they are"),
+    ]
+    tolerance: Tolerance
+
+
+class FreeAttention(Masked):
+    """The family of attention patterns against logits without constraint."""
+
+    module: Literal["free_attention"]
+    sizes: Sizes
+    starts: Positive
+    steps: Positive = Field(description="of L-BFGS, at most")
+    tolerance: Tolerance = Field(description="that free logits may be worse")
+    equal: Tolerance = Field(description="relative distance of losses that count as the same")
+
+
+class Case(Strict):
+    """One training of embeddings."""
+
+    topics: Positive
+    v: Positive
+    tau: Positive
+    width: Positive = Field(description="of embeddings, d")
+    scale: Annotated[float, Field(gt=0, description="standard deviation of initial embeddings")]
+
+
+class Embeddings(Masked):
+    """TH1: optimal embeddings."""
+
+    module: Literal["embeddings"]
+    cases: Annotated[list[Case], Field(min_length=1)]
+    steps: Positive = Field(description="of L-BFGS, at most")
+    tolerance: Tolerance = Field(description="of the loss above its least")
+    looser: Tolerance = Field(description="of the properties of the theorem")
+
+
+class Misprints(Masked):
+    """What is printed wrongly in the proofs, and what holds."""
+
+    module: Literal["misprints"]
+    sizes: Sizes
+    draws: Positive = Field(description="random score matrices")
+    maskings: list[Annotated[list[Probability], Field(min_length=2, max_length=2)]] = Field(
+        description="other p_m, and p_c = p_r"
+    )
+
+
+class Gradients(Masked):
     """TH7: how gradients shrink with the weights."""
 
     module: Literal["gradients"]
     topics: Annotated[int, Field(ge=2)]
     words: Annotated[int, Field(ge=2)]
-    documents: Positive
-    p_mask: Annotated[float, Field(gt=0, lt=1)]
-    p_keep: Annotated[float, Field(ge=0, lt=1)]
-    p_random: Annotated[float, Field(ge=0, lt=1)]
+    chosen: Positive = Field(description="topics of a document without end, tau")
+    documents: Positive = Field(description="of the batch")
+    alpha: Annotated[float, Field(gt=0, description="of the Dirichlet law of its shares of topics")]
+    shortest: Positive = Field(description="tokens of its shortest document")
+    longest: Positive = Field(description="tokens of its longest document")
+    starts: Positive = Field(description="random weights")
     sizes: Annotated[list[Annotated[float, Field(gt=0)]], Field(min_length=2, description="eps")]
 
 
-Theory = Gradients
+class Floors(Masked):
+    """Least losses on mixtures of topics."""
+
+    module: Literal["floors"]
+    topics: Annotated[int, Field(ge=2)]
+    v: Positive
+    alpha: Annotated[float, Field(gt=0, description="of the Dirichlet law of shares of topics")]
+    documents: Annotated[int, Field(ge=2, description="over which means are sampled")]
+    errors: Annotated[float, Field(gt=0, description="standard errors that these may be off")]
+
+
+Theory = Annotated[
+    MaskedShares
+    | OptimalSet
+    | Vanishing
+    | Attention
+    | FreeAttention
+    | Embeddings
+    | Misprints
+    | Gradients
+    | Floors,
+    Field(discriminator="module"),
+]
+
+
+class Landscapes(ExperimentEntry):
+    """E7: losses of stage 2 over alpha and beta."""
+
+    module: Literal["landscapes"]
+    topics: Positive
+    v: Positive
+    taus: Annotated[list[Positive], Field(min_length=1, description="topics of a document, ascending")]
+    p_mask: Annotated[float, Field(gt=0, lt=1, description="probability that a position is masked, p_m")]
+    p_keep: Annotated[float, Field(ge=0, lt=1, description="that a masked position stays as it is, p_c")]
+    p_random: Annotated[float, Field(ge=0, lt=1, description="that a masked position shows a random id, p_r")]
+    low: Annotated[int, Field(description="power of ten at which the grid of alpha and beta begins")]
+    high: Annotated[int, Field(description="power of ten at which it ends")]
+    per_decade: Positive = Field(description="its points in a power of ten")
+    share: Probability = Field(description="of a landscape's range: what lies below is its lowest part")
+
+
+class Other(ExperimentEntry):
+    """All other experiments."""
+
+    module: Literal["values", "embeddings", "attention", "stages"]
 
 
 Share = Annotated[float, Field(gt=0, lt=1)]
@@ -297,17 +456,7 @@ class Pretrained(ExperimentEntry):
         return self
 
 
-def _kind(entry: Any) -> str:
-    module = entry.get("module") if isinstance(entry, dict) else getattr(entry, "module", None)
-    return str(module) if module in ("language", "pretrained") else "other"
-
-
-Experiment = Annotated[
-    Annotated[Language, Tag("language")]
-    | Annotated[Pretrained, Tag("pretrained")]
-    | Annotated[ExperimentEntry, Tag("other")],
-    Discriminator(_kind),
-]
+Experiment = Annotated[Landscapes | Language | Pretrained | Other, Field(discriminator="module")]
 
 
 class Analysis(Strict):

@@ -3,8 +3,8 @@
 Settings: ``cells``, one for each corpus number: ``loss`` (ce, sq_sum or sq_mean) and ``l2``, the weight of the sum of
 squares of all trained numbers; ``uniform``, whether attention is uniform, so that a document is one question.
 
-Data of the job (`pipeline.languages.topic.Questions`): ``counts`` (N, V), ``first`` (N + 1,), where the questions of each
-document begin; ``shown`` (P,) and ``labels`` (P, V); and ``held.counts``, ``held.document``, ``held.shown`` and
+Data of the job (`pipeline.languages.topic.Questions`): ``counts`` (N, V), ``first`` (N + 1,), where the questions of
+each document begin; ``shown`` (P,) and ``labels`` (P, V); and ``held.counts``, ``held.document``, ``held.shown`` and
 ``held.labels`` of held-out documents.
 
 A loss is the mean over all masked positions of the batch: cross-entropy in nats, or the squared distance from the

@@ -1,12 +1,12 @@
 """MT2: average attention between equal words, different words of one topic, and words of different topics.
 
-(Tables 2.1 and 2.2.) Attention is measured on documents without masks, over all ordered pairs of positions, keys i and
-queries j, i = j among the equal words; pairs with a token that has no label are counted apart. Without positions a model
-gives all tokens of a word the same, so pairs of words are enumerated.
+(Tables 2.1 and 2.2.) Attention is measured on documents without masks, over all ordered pairs of positions, keys i
+and queries j, i = j among the equal words; pairs with a token that has no label are counted apart. Without positions
+a model gives all tokens of a word the same, so pairs of words are enumerated.
 
 The released code looks labels up by token id, where words begin at 4 behind special tokens: ``offset`` 4 gives the
-zero-based word w the label (w + 4) // v, none to words whose label is no topic, and start and end the label 0. ``offset``
-0 is right.
+zero-based word w the label (w + 4) // v, none to words whose label is no topic, and start and end the label 0.
+``offset`` 0 is right.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """X1: the optimum of uniform attention with squared loss on finite documents with fixed masks, as least squares.
 
-With uniform attention every masked position of document d is answered by W x_d, x_d the shares of ids among its keys with
-a 1 behind them for b_V. The pooled loss is then quadratic: with A the mean of x x' and B that of y x' over masked
-positions, its minimum under lambda |W|^2 is B (A + lambda)^-1, and without a penalty B A^+, the solution of least norm.
-(Chapter section 5.7; our derivation.)
+With uniform attention every masked position of document d is answered by W x_d, x_d the shares of ids among its keys
+with a 1 behind them for b_V. The pooled loss is then quadratic: with A the mean of x x' and B that of y x' over
+masked positions, its minimum under lambda |W|^2 is B (A + lambda)^-1, and without a penalty B A^+, the solution of
+least norm. (Chapter section 5.7; our derivation.)
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ def optimum(of: Problem, l2: float) -> Floats:
     """Return the weights (V, n) of least loss plus ``l2`` times their sum of squares; of several the shortest."""
     if l2:
         return np.linalg.solve(of.A + l2 * np.eye(len(of.A)), of.B.T).T
-    return of.B @ np.linalg.pinv(of.A, rcond=SMALLEST, hermitian=True)
+    inverse: Floats = np.linalg.pinv(of.A, rcond=SMALLEST, hermitian=True)
+    return of.B @ inverse
 
 
 def descended(of: Problem, l2: float, steps: int) -> Floats:
