@@ -198,12 +198,12 @@ def _published_words(context: Results) -> Iterator[Gate]:
         rows = table.filter(pl.col("row") < pl.col("column"), embedding=embedding)
         found: Evidence = (None, MISSING)
         if rows.height:
-            same = rows.filter("same_topic").group_by("run").agg(pl.col("cosine").min().alias("same"))
-            other = (
-                rows.filter(~pl.col("same_topic")).group_by("run").agg(pl.col("cosine").max().alias("other"))
-            )
-            gap = same.join(other, on="run").select((pl.col("same") - pl.col("other")).min())
-            found = Measured(float(gap.item())), ""
+            gaps = []
+            for _, own in rows.group_by("run", maintain_order=True):
+                values = own.with_columns(pl.col("cosine").fill_null(float("nan")))
+                within, across = (values.filter(same_topic=same)["cosine"] for same in (True, False))
+                gaps.append(extremes.smallest(within) - extremes.largest(across))
+            found = Measured(extremes.smallest(gaps)), ""
         yield Gate(
             "29", f"pretrained, published words, {embedding}",
             "least cosine within the three groups of words less the largest between them is above 0", FIGURE_23,
