@@ -318,7 +318,7 @@ def test_attention_of_an_encoder_is_averaged_over_pairs_of_positions() -> None:
                         count[number[query], number[key]] += 1
         np.testing.assert_allclose(found[r].raw, raw, atol=1e-6)
         np.testing.assert_allclose(found[r].debiased, fair, atol=1e-6)
-        np.testing.assert_array_equal(found[r].count, count)
+        np.testing.assert_array_equal(found[r].pairs, count)
 
 
 def test_attention_of_a_reader_is_that_of_its_tokens() -> None:
@@ -337,7 +337,7 @@ def test_attention_of_a_reader_is_that_of_its_tokens() -> None:
     np.add.at(expected, (document[:, None], document), pattern)
     np.testing.assert_allclose(found.raw, expected, atol=1e-12)
     np.testing.assert_allclose(found.debiased, expected * 0.06, atol=1e-12)
-    assert found.count[5, 5] == 9 and found.count[5, 2] == 3
+    assert found.pairs[5, 5] == 9 and found.pairs[5, 2] == 3
 
 
 def test_means_of_pairs_and_their_ratio() -> None:

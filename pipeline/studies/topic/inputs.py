@@ -30,8 +30,8 @@ def encode(entry: dict[str, Any], *documents: str) -> NDArray[np.int64]:
 
 
 def checked(spec: Any, ids: Tensor) -> Tensor:
-    """Return (B, V) how often each id is in documents ``ids`` (B, N): what a model of one layer reads to answer a masked
-    position; for encoders, the ids.
+    """Return (B, V) how often each id is in documents ``ids`` (B, N): what a model of one layer reads to answer a
+    masked position; for encoders, the ids.
 
     Raises SandglassError for ids that are none.
     """

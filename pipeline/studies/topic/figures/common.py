@@ -137,7 +137,11 @@ def cosines(table: pl.DataFrame, panels: list[tuple[str, str, str, str]], title:
             rows.select(pl.lit(name).alias("panel"), "row", "column", "row_word", "column_word", "cosine")
         )
         words = rows.filter(pl.col("column") == 0)["row_word"].to_list()
-        axis = {"title": None, "sort": words, "axis": alt.Axis(labelAngle=-60, ticks=False, domain=False)}
+        axis: dict[str, Any] = {
+            "title": None,
+            "sort": words,
+            "axis": alt.Axis(labelAngle=-60, ticks=False, domain=False),
+        }
         shade = alt.Scale(domain=[-1, 0, 1], range=[BELOW, ZERO, ABOVE], interpolate="lab")
         base = alt.Chart(rows.select("row_word", "column_word", "cosine"))
         cells = base.mark_rect().encode(

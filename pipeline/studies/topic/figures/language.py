@@ -67,8 +67,8 @@ def layers(context: Results) -> Figure:
         y = alt.Y(
             "median:Q",
             title="norm" if layer == 1 else None,
-            scale=alt.Scale(domain=[0, float(above["most"].max())]),
-        )  # type: ignore[arg-type]
+            scale=alt.Scale(domain=[0, above.select(pl.col("most").max()).item()]),
+        )
         lines = base.mark_line(strokeWidth=2).encode(y=y)
         bands = base.mark_area(opacity=0.2).encode(y=alt.Y("least:Q"), y2="most:Q")
         head = alt.Title(f"layer {layer}", fontSize=charts.SIZE)
