@@ -188,7 +188,7 @@ def _stages(context: Inputs, run: str, norms: list[Row], turns: list[Row]) -> li
         grown.append(float(values[np.argmax(keys >= ONSET)]))
     found = contrasts.least(f"{run} values at the onset of keys", grown)
     moved = pl.DataFrame(turns, infer_schema_length=None)
-    if {EARLY, LATE} <= set(moved["step"]):
+    if {EARLY, LATE} <= {row["step"] for row in turns}:
         early, late = (
             moved.filter(step=step).sort("replica", "layer")["distance"].to_numpy() for step in (EARLY, LATE)
         )
