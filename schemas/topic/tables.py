@@ -40,6 +40,16 @@ class _Blocks(Result):
     )
     block_sum_same: pl.Float64 = FIELD(description="sum of a row's same-topic entries, mean over rows")
     block_sum_diff: pl.Float64 = FIELD(description="the same of each other topic")
+    top_share: pl.Float64 = FIELD(
+        **SHARE,
+        description="largest same-topic entry of a row over all of them, by size: 1 / v in an even block",
+    )
+    top_is_self: pl.Float64 = FIELD(
+        **SHARE, description="share of rows whose largest same-topic entry is diagonal"
+    )
+    top_distinct: pl.Float64 = FIELD(
+        **SHARE, description="columns that hold the largest same-topic entry of a row, over rows"
+    )
     nonblock_sub_std: pl.Float64 = FIELD(
         ge=0,
         nullable=True,
@@ -74,7 +84,7 @@ class DocMoments(Result):
 
 
 class PairShares(Result):
-    """Shares of ordered pairs of tokens by category, in held-out documents without special tokens."""
+    """Shares of ordered pairs of tokens by category, in all training documents, without special tokens."""
 
     label_offset: pl.Int8 = FIELD(isin=[0, 4], description="0: labels by word; 4: by token id, four too far")
     category: pl.String = FIELD(isin=CATEGORIES)

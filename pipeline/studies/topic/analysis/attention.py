@@ -132,7 +132,7 @@ def _contrasts(
                     f"topic over other, largest distance from 1 {name}", np.abs(topic / other - 1), left
                 )
                 made += contrasts.least(f"word above other {name}", word - other, left)
-                made += contrasts.least(f"word above topic {name}", word - topic, left)
+                made += contrasts.median(context, f"word minus topic {name}", word - topic, left)
                 made += contrasts.least(f"other above topic {name}", other - topic, left)
     for norm in attention.NORMS:
         gaps = []

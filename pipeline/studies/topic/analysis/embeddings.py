@@ -77,6 +77,7 @@ def _contrasts(context: Inputs, found: list[Group], stats: list[Row]) -> list[Ro
         gone = len(group.diverged)
         for name in ("block_sum_same", "block_sum_diff"):
             rows += contrasts.median(context, f"{name} {run} {cell}", [row[name] for row in last], gone)
+        rows += contrasts.least(f"gram auc {run} {cell}", [row["auc"] for row in last], gone)
         lead = [row["same_offdiag_mean"] - row["diff_mean"] for row in last]
         rows += contrasts.least(f"block above rest {run} {cell}", lead, gone)
         cosines = [row["cos_same"] - row["cos_diff"] for row in last]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
+from pipeline.languages import topic as language
 from pipeline.models.topic import one_layer
 from pipeline.studies.topic.measures import attention, blocks, closed, contrasts, models
 from pipeline.studies.topic.measures.contrasts import Row
@@ -55,7 +56,7 @@ def analyse(context: Inputs) -> dict[str, Sequence[pl.DataFrame]]:
             "block_stats": stats,
             "matrices": [row for group in found for row in _matrix(group, topics * words)] + optima.matrices,
             "closed_form": optima.rows,
-            "pair_shares": _shares(about, topics, words, context.settings.attention_documents),
+            "pair_shares": _shares(about.filter(split="train"), topics, words),
             "contrasts": _contrasts(context, found, stats, optima.rows),
         }
     return {
@@ -161,9 +162,10 @@ def _moments(frame: pl.DataFrame, dataset: str) -> list[Row]:
     return rows
 
 
-def _shares(frame: pl.DataFrame, topics: int, words: int, documents: int) -> list[Row]:
+def _shares(frame: pl.DataFrame, topics: int, words: int) -> list[Row]:
     """Return the shares of pairs of tokens by category, with right and with shifted labels, without special tokens."""
-    counts = attention.plain_counts(frame, "thesis", documents)
+    read = datasets.documents(frame)
+    counts = language.keys(read.tokens, read.lengths, topics, words, released=False)
     pairs = counts.T.astype(float) @ counts
     rows = []
     for offset in attention.OFFSETS:
@@ -190,6 +192,8 @@ def _contrasts(context: Inputs, found: list[Group], stats: list[Row], optima: li
         rows += contrasts.median(context, f"diagonal {run} {cell}", ratio)
         rows += contrasts.median(context, f"block mean {run} {cell}", column(run, cell, "block_mean"))
         gap = np.subtract(column(run, cell, "block_mean"), column(run, cell, "diff_mean"))
+        for name in ("top_share", "top_is_self", "top_distinct"):
+            rows += contrasts.median(context, f"{name} {run} {cell}", column(run, cell, name))
         scaled = gap / np.array(column(run, cell, "nonblock_sub_std"))
         rows += contrasts.median(context, f"block in standard deviations {run} {cell}", scaled)
     for run, cells in ((FROZEN_ADAM, ("sq", "sq-l2")), (FROZEN_SGD_SQ, ("sq", "sq-l2"))):
@@ -219,6 +223,14 @@ def _contrasts(context: Inputs, found: list[Group], stats: list[Row], optima: li
         ratio = _ratio(top, np.abs(below))
         rows += contrasts.least(f"long {name}, least ratio", ratio)
         rows += contrasts.most(f"long {name}, largest ratio", ratio)
+    kept = {group.run: group.seeds for group in found if group.run in (JOINT_LONG, JOINT_LONG_RELEASED)}
+    shared = sorted({*kept.get(JOINT_LONG, [])} & {*kept.get(JOINT_LONG_RELEASED, [])})
+    if shared:
+        own, theirs = (
+            [column(run, "sq", "top_is_self")[kept[run].index(seed)] for seed in shared]
+            for run in (JOINT_LONG, JOINT_LONG_RELEASED)
+        )
+        rows += contrasts.median(context, "long, words matched with themselves", np.subtract(own, theirs))
     losses = [loss for run in (FROZEN_ADAM, FROZEN_SGD_SQ) for cell in ("sq",) if (run, cell) in by
               for loss in models.held_losses(context, by[run, cell])]  # fmt: skip
     rows += contrasts.least("held squared loss, uniform attention", losses)

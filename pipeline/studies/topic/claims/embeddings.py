@@ -46,6 +46,11 @@ def gates(context: Results) -> Iterator[Gate]:
             "in every seed different words of one topic have larger inner products than words of two, on average",
             FIGURE, above(0.0), *contrast(context, f"block above rest {run} {cell}"),
         )  # fmt: skip
+        yield Gate(
+            "16", f"{name}, blocks", "in every seed the inner product of different words of one topic is above that of "
+            "words of two with probability 0.9 or more", FIGURE, at_least(0.9),
+            *contrast(context, f"gram auc {run} {cell}"),
+        )  # fmt: skip
     for name, run in (("everything", ALL), ("embeddings alone", ONLY_CE)):
         yield Gate(
             "16", f"{name}, cross-entropy, Adam, cosines",

@@ -17,6 +17,8 @@ from pipeline.studies.topic.names import (
     FROZEN_SGD_CE,
     FROZEN_SGD_SQ,
     JOINT_ADAM,
+    JOINT_LONG,
+    JOINT_LONG_RELEASED,
     JOINT_PUBLISHED,
     JOINT_SGD_CE,
     JOINT_SGD_SQ,
@@ -45,6 +47,7 @@ CALLED = {
 
 def gates(context: Results) -> Iterator[Gate]:
     """Yield the gates."""
+    yield from _floors(context)
     yield from _closed_form(context)
     for name, run, cell in PANELS:
         for penalty, bar, source in (("-l2", 0.95, FIGURE_22), ("", 0.9, FIGURE_25)):
@@ -86,7 +89,20 @@ def gates(context: Results) -> Iterator[Gate]:
         "14", "masks are no keys", "in every seed the diagonal is at most 2 times the rest of blocks, on average",
         OURS, at_most(2.0), *contrast(context, "long released, largest ratio"), kind=OWN,
     )  # fmt: skip
+    yield from _matching(context)
     yield from _documents(context)
+
+
+def _floors(context: Results) -> Iterator[Gate]:
+    source = "our extension: what the mixture of a document allows"
+    yield Gate(
+        "1", "floor, cross-entropy", "no model's loss on held-out documents is below the floor, 2.88 nats", source,
+        at_least(2.88), *contrast(context, "held cross-entropy"), kind=OWN,
+    )  # fmt: skip
+    yield Gate(
+        "1", "floor, squared loss, uniform attention", "no model's loss on held-out documents is below the floor, 0.94",
+        source, at_least(0.94), *contrast(context, "held squared loss, uniform attention"), kind=OWN,
+    )  # fmt: skip
 
 
 def _closed_form(context: Results) -> Iterator[Gate]:
@@ -149,6 +165,26 @@ def _diagonal(context: Results) -> Iterator[Gate]:
         found = (Measured(float(ratio[0])), "") if rows.height else (None, "not solved at this scale")
         predicate = f"mean of the diagonal over that of the rest of blocks is {words}"
         yield Gate("12", gate, predicate, "our extension", conditions, *found, scale_needed="quick", kind=OWN)
+
+
+def _matching(context: Results) -> Iterator[Gate]:
+    """Yield the gates on what such values are: a matching of words within topics, whether or not masks are keys."""
+    for name, run in (("masks are keys", JOINT_LONG), ("masks are no keys", JOINT_LONG_RELEASED)):
+        yield Gate(
+            "14", f"{name}, one entry in a row", "share of a row's largest entry in its block, median over seeds, "
+            "is above 0.5 (0.1 in an even block)", OURS, above(0.5), *contrast(context, f"top_share {run} sq"),
+            kind=OWN,
+        )  # fmt: skip
+        yield Gate(
+            "14", f"{name}, one entry in a column", "columns that hold the largest entry of a row, over rows, "
+            "median over seeds, are at least 0.9", OURS, at_least(0.9), *contrast(context, f"top_distinct {run} sq"),
+            kind=OWN,
+        )  # fmt: skip
+    yield Gate(
+        "14", "words matched with themselves", "share of rows whose largest entry is diagonal, masks as keys minus "
+        "masks as no keys, is above 0", OURS, above(0.0),
+        *contrast(context, "long, words matched with themselves"), kind=OWN,
+    )  # fmt: skip
 
 
 def _documents(context: Results) -> Iterator[Gate]:

@@ -42,7 +42,9 @@ FROZEN = {
 }  # fmt: skip
 
 
-def _dots(table: pl.DataFrame, labels: dict[str, str], title: str, subtitle: list[str]) -> Figure:
+def _dots(
+    table: pl.DataFrame, labels: dict[str, str], title: str, subtitle: list[str], ticks: list[float]
+) -> Figure:  # fmt: skip
     rows = table.filter(pl.col("run").is_in(list(labels)))
     if not rows.height:
         return charts.empty(title, "no model was trained at this scale")
@@ -57,16 +59,25 @@ def _dots(table: pl.DataFrame, labels: dict[str, str], title: str, subtitle: lis
     )
     order = data["model"].unique(maintain_order=True).to_list()
     kinds = list(KINDS.values())
+    lowest, highest = (
+        float(data.select(end).item()) for end in (pl.col("weight").min(), pl.col("weight").max())
+    )
+    domain = [0.9 * min(lowest, ticks[0]), 1.1 * max(highest, ticks[-1])]
     base = alt.Chart(data).encode(
-        x=alt.X("weight:Q", title="mean attention weight", scale=alt.Scale(type="log")),
+        x=alt.X(
+            "weight:Q",
+            title="mean attention weight",
+            scale=alt.Scale(type="log", domain=domain, nice=False),
+            axis=alt.Axis(values=ticks, format="~g"),
+        ),
         y=alt.Y("model:N", title=None, sort=order, axis=alt.Axis(labelLimit=300, grid=True)),
     )
-    points: Any = base.mark_point(filled=True, size=80, opacity=1).encode(
+    points: Any = base.mark_point(filled=True, size=70, opacity=0.85).encode(
         color=alt.Color("kind:N", title="pair", sort=kinds, scale=alt.Scale(domain=kinds, range=COLOURS)),
         shape=alt.Shape("kind:N", title="pair", sort=kinds, scale=alt.Scale(domain=kinds, range=SHAPES)),
         tooltip=["model", "source", "kind", alt.Tooltip("weight:Q", format=".5f"), "n"],
     )
-    return points.properties(width=380, title=alt.Title(title, subtitle=subtitle)), data
+    return points.properties(width=300, title=alt.Title(title, subtitle=subtitle)), data
 
 
 def _ours(context: Results, offset: int) -> pl.DataFrame:
@@ -78,10 +89,12 @@ def _ours(context: Results, offset: int) -> pl.DataFrame:
 def blocks(context: Results) -> Figure:
     """Table 2.1: everything is trained on cross-entropy; labels are those that the released code looks up."""
     subtitle = ["Labels four ids too far, as the counts of the released code have them; means over seeds."]
-    return _dots(_ours(context, 4), TRAINED, "Average attention, trained values", subtitle)
+    return _dots(
+        _ours(context, 4), TRAINED, "Average attention, trained values", subtitle, [0.005, 0.01, 0.015]
+    )
 
 
 def diagonals(context: Results) -> Figure:
     """Table 2.2: values are frozen and diagonal, attention is trained."""
     subtitle = ["Right labels; means over seeds."]
-    return _dots(_ours(context, 0), FROZEN, "Average attention, frozen values", subtitle)
+    return _dots(_ours(context, 0), FROZEN, "Average attention, frozen values", subtitle, [0.001, 0.01, 0.1])

@@ -24,10 +24,12 @@ class Panel(NamedTuple):
     matrix: str
 
 
-def maps(matrices: pl.DataFrame, panels: list[Panel], title: str, words: int, columns: int = 2) -> Figure:
+def maps(
+    matrices: pl.DataFrame, panels: list[Panel], title: str, words: int, axes: tuple[str, str], columns: int = 2
+) -> Figure:  # fmt: skip
     """Return maps of the words of the first topics, side by side, each with a scale of colours of its own.
 
-    Panels without a matrix at this scale are left out.
+    ``axes`` names rows and columns. Panels without a matrix at this scale are left out.
     """
     drawn, data = [], []
     side = SHOWN * words
@@ -45,7 +47,7 @@ def maps(matrices: pl.DataFrame, panels: list[Panel], title: str, words: int, co
         ).explode("column", "entry")
         frame = frame.filter(pl.col("column") <= side)
         data.append(frame)
-        drawn.append(_map(frame, panel.title))
+        drawn.append(_map(frame, panel.title, axes))
     if not drawn:
         return charts.empty(title, "no model was trained at this scale")
     chart: Any = alt.concat(*drawn, columns=columns).resolve_scale(color="independent")
@@ -53,7 +55,7 @@ def maps(matrices: pl.DataFrame, panels: list[Panel], title: str, words: int, co
     return chart.properties(title=alt.Title(title, subtitle=note)), pl.concat(data)
 
 
-def _map(frame: pl.DataFrame, title: str) -> Any:
+def _map(frame: pl.DataFrame, title: str, axes: tuple[str, str]) -> Any:
     largest = float(frame.select(pl.col("entry").abs().max()).item())
     axis = alt.Axis(values=list(range(10, 10 * SHOWN + 1, 10)), labelAngle=0, ticks=False, domain=False)
     scale = alt.Scale(domain=[-largest, 0, largest], range=[BELOW, ZERO, ABOVE], interpolate="lab")
@@ -61,8 +63,8 @@ def _map(frame: pl.DataFrame, title: str) -> Any:
         alt.Chart(frame.select("row", "column", "entry"))
         .mark_rect()
         .encode(
-            x=alt.X("column:O", title="word", axis=axis),
-            y=alt.Y("row:O", title="word", axis=axis),
+            x=alt.X("column:O", title=axes[1], axis=axis),
+            y=alt.Y("row:O", title=axes[0], axis=axis),
             color=alt.Color("entry:Q", title="entry", scale=scale, legend=alt.Legend(gradientLength=150)),
             tooltip=["row:O", "column:O", alt.Tooltip("entry:Q", format=".4f")],
         )

@@ -17,6 +17,7 @@ from pipeline.studies.topic.names import (
 )
 
 WORDS = 10
+AXES = ("word", "word")
 
 
 def gram(context: Results) -> Figure:
@@ -31,7 +32,7 @@ def gram(context: Results) -> Figure:
         Panel("embeddings alone, squared, Adam", ONLY_SQ, "sq", "Gram"),
         Panel("everything, squared, Adam", ALL, "sq", "Gram"),
     ]
-    return maps(context.table("matrices"), panels, "Inner products of trained embeddings", WORDS)
+    return maps(context.table("matrices"), panels, "Inner products of trained embeddings", WORDS, AXES)
 
 
 def gram_start(context: Results) -> Figure:
@@ -43,4 +44,4 @@ def gram_start(context: Results) -> Figure:
         Panel("size 0.02, after training", ALL, "ce", "Gram"),
     ]
     title = "Inner products before and after training: cross-entropy, Adam"
-    return maps(context.table("matrices"), panels, title, WORDS)
+    return maps(context.table("matrices"), panels, title, WORDS, AXES)

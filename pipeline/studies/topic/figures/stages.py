@@ -46,7 +46,7 @@ def norms(context: Results) -> Figure:
             strokeDash=dash,
             detail="replica:N",
         )  # fmt: skip
-        drawn.append(lines.properties(width=260, height=150, title=alt.Title(title, fontSize=charts.SIZE)))
+        drawn.append(lines.properties(width=215, height=140, title=alt.Title(title, fontSize=charts.SIZE)))
     if not drawn:
         return charts.empty("Norms from weights near zero", "no model was trained at this scale")
     chart: Any = alt.concat(*drawn, columns=2)

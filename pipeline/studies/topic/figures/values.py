@@ -17,6 +17,7 @@ from pipeline.studies.topic.names import (
 )
 
 WORDS = 10
+AXES = ("word that is predicted", "word that is seen")
 ADAM_CE, SGD_CE, ADAM_SQ, SGD_SQ = (
     "cross-entropy, Adam",
     "cross-entropy, SGD",
@@ -31,7 +32,7 @@ def _four(context: Results, adam: str, sgd_ce: str, sgd_sq: str, ce: str, sq: st
         Panel(SGD_CE, sgd_ce, ce, value), Panel(ADAM_CE, adam, ce, value),
         Panel(SGD_SQ, sgd_sq, sq, value), Panel(ADAM_SQ, adam, sq, value),
     ]  # fmt: skip
-    return maps(context.table("matrices"), panels, title, WORDS)
+    return maps(context.table("matrices"), panels, title, WORDS, AXES)
 
 
 def frozen_l2(context: Results) -> Figure:
@@ -62,5 +63,9 @@ def diagonal(context: Results) -> Figure:
         Panel("trained attention, masks are no keys", JOINT_LONG_RELEASED, "sq", value),
     ]
     return maps(
-        context.table("matrices"), panels, "Diagonal values and what removes them: squared loss, Adam", WORDS
+        context.table("matrices"),
+        panels,
+        "Diagonals and matchings of words: squared loss, Adam",
+        WORDS,
+        AXES,
     )

@@ -166,6 +166,9 @@ def test_block_statistics_by_hand() -> None:
     assert found["diag_mean"] == 5 and found["same_offdiag_mean"] == 1 and found["block_mean"] == 3
     assert found["diff_mean"] == 0.5 and found["diff_std"] == 0.5
     assert found["block_sum_same"] == 6 and found["block_sum_diff"] == 1
+    assert found["top_share"] == pytest.approx(5 / 7) and found["top_is_self"] == found["top_distinct"] == 1
+    swapped = blocks.block_stats(matrix[[1, 0, 2, 3]], 2, 2)
+    assert swapped["top_is_self"] == 0.5 and swapped["top_distinct"] == 1
     assert found["auc"] == 0.75 and np.isnan(found["nonblock_sub_std"])
     assert np.isnan(blocks.block_stats(matrix * np.nan, 2, 2)["auc"])
 
