@@ -10,6 +10,7 @@ from typing import Any
 
 import pandera.polars as pa
 import polars as pl
+from pandera.api.polars.types import PolarsData
 
 from schemas.results import Result
 
@@ -245,7 +246,7 @@ class Norms(_Keyed):
         unique = ["run", "cell", "lr", "replica", "step"]
 
 
-class Turns(_Keyed):
+class ValueTurns(_Keyed):
     """MT4: how far values turn."""
 
     replica: pl.Int32 = FIELD(ge=0, description="seed")
@@ -367,9 +368,177 @@ class Stage2Optimum(Result):
         unique = ["T", "v", "tau", "kind", "variant"]
 
 
-SCHEMAS = {
+# --- E8 and E9: stand-ins for natural language, and encoders that were trained elsewhere -----------------
+
+MODELS = ["NLM-0", "NLM-1", "NLM-2", "NLM-3", "NLM-4", "pretrained", "pretrained, before training"]
+PHI = ["true", "lda"]
+ASSIGN = ["one", "multi"]
+MEASURES = [
+    "cosine, word table", "dot product, word table", "cosine, layer output", "dot product, layer output",
+    "attention, raw", "attention, debiased",
+]  # fmt: skip
+
+
+class LdaFit(Result):
+    """Topics that were fitted to a corpus by variational Bayes."""
+
+    corpus: pl.String = FIELD(description="dataset, and who cut it into tokens where that is not the dataset")
+    k_topics: pl.Int32 = FIELD(ge=2, description="topics")
+    documents: pl.Int32 = FIELD(ge=1)
+    vocabulary: pl.Int32 = FIELD(ge=1, description="ids, special ones and stop words included, n")
+    elbo: pl.Float64 = FIELD(description="bound on the log-likelihood of all documents, in nats")
+    n_iter: pl.Int32 = FIELD(ge=1, description="passes over the corpus")
+    matched_overlap: pl.Float64 = FIELD(
+        **SHARE, nullable=True,
+        description="sum of min(p, q) over words, mean over topics that are matched one to one with the true ones; "
+        "null where nobody knows these",
+    )  # fmt: skip
+
+    class Config:
+        """One row per fit."""
+
+        unique = ["corpus"]
+
+
+class LdaTopics(Result):
+    """Words of the topics that were fitted, given that they are no stop words; each topic sums to 1."""
+
+    corpus: pl.String
+    topic: pl.Int32 = FIELD(ge=0, description="its number")
+    id: pl.Int32 = FIELD(ge=0, description="of the word in the corpus")
+    word: pl.String
+    p: pl.Float64 = FIELD(**SHARE, description="p(word | topic); words without probability are left out")
+
+    class Config:
+        """One row per topic and word."""
+
+        unique = ["corpus", "topic", "id"]
+
+    @pa.dataframe_check(name="each topic sums to 1")
+    def sums(cls, data: PolarsData) -> pl.LazyFrame:
+        return data.lazyframe.select((pl.col("p").sum().over("corpus", "topic") - 1).abs() <= 1e-6)
+
+
+class Kinship(Result):
+    """MT3: same-topic pairs of words beside different-topic pairs, of every model (Tables 2.3 and 2.4).
+
+    Stand-ins and the published models are never in one row: ``is_standin`` says what a row is of.
+    """
+
+    model: pl.String = FIELD(isin=MODELS, description="name in the chapter")
+    run: pl.String = FIELD(description="member of a run, or the name of an encoder")
+    replica: pl.Int32 = FIELD(ge=0, description="seed")
+    corpus: pl.String = FIELD(description="where topics and attention are from")
+    is_standin: pl.Boolean = FIELD(description="false of an encoder that was trained on natural language")
+    phi: pl.String = FIELD(isin=PHI, description="the topics that generated the corpus, or those of a fit")
+    threshold: pl.Float64 = FIELD(gt=0, lt=1, description="ambiguity threshold theta")
+    kept: pl.Int32 = FIELD(ge=1, description="words of a topic: int(theta n) + 1")
+    assign: pl.String = FIELD(isin=ASSIGN, description="a word belongs to one topic alone, or to several")
+    measure: pl.String = FIELD(isin=MEASURES)
+    same: pl.Float64 = FIELD(description="mean over pairs of different words that share a topic")
+    different: pl.Float64 = FIELD(description="mean over pairs of words that share none")
+    difference: pl.Float64 = FIELD(description="same - different")
+    ratio: pl.Float64 = FIELD(
+        nullable=True, description="same / different; null where the latter is nearly 0"
+    )
+    n_same: pl.Int64 = FIELD(gt=0, description="pairs: of words, or of positions in documents")
+    n_different: pl.Int64 = FIELD(gt=0)
+
+    class Config:
+        """One row per model, choice of words and measure."""
+
+        unique = ["run", "model", "replica", "corpus", "phi", "threshold", "assign", "measure"]
+
+
+class WordPairs(Result):
+    """MT5: same-topic pairs of words, as many pairs of the most frequent companions, and all pairs (Table 2.5)."""
+
+    model: pl.String = FIELD(isin=MODELS)
+    run: pl.String
+    replica: pl.Int32 = FIELD(ge=0)
+    corpus: pl.String
+    is_standin: pl.Boolean
+    phi: pl.String = FIELD(isin=PHI)
+    threshold: pl.Float64 = FIELD(gt=0, lt=1)
+    kept: pl.Int32 = FIELD(ge=1, description="words of a topic")
+    group: pl.String = FIELD(isin=["same_topic", "top_cooccur", "all"], description="which pairs of words")
+    n_pairs: pl.Int32 = FIELD(gt=0, description="pairs of words")
+    kin_share: pl.Float64 = FIELD(**SHARE, description="share of them that are same-topic pairs")
+    mean_attention: pl.Float64 = FIELD(
+        nullable=True,
+        ge=0,
+        description="debiased; null where no pair stands together in a document that was read",
+    )
+    mean_cosine: pl.Float64 = FIELD(nullable=True, description="of embeddings; null where there are none")
+
+    class Config:
+        """One row per model, choice of words and group."""
+
+        unique = ["run", "model", "replica", "corpus", "phi", "threshold", "group"]
+
+
+class WordMap(Result):
+    """Cosines between embeddings of three words of each of three topics, first seed (Figure 2.3)."""
+
+    model: pl.String = FIELD(isin=MODELS)
+    run: pl.String
+    corpus: pl.String
+    is_standin: pl.Boolean
+    embedding: pl.String = FIELD(isin=["word table", "layer output"])
+    row: pl.Int32 = FIELD(ge=0, description="place among the words")
+    column: pl.Int32 = FIELD(ge=0)
+    row_word: pl.String
+    column_word: pl.String
+    same_topic: pl.Boolean
+    cosine: pl.Float64 = FIELD(ge=-1.000001, le=1.000001)
+
+    class Config:
+        """One row per cell."""
+
+        unique = ["run", "model", "corpus", "embedding", "row", "column"]
+
+
+class LayerNorms(Result):
+    """MT4: norms of queries, keys and values of each layer during training (Figure 2.9)."""
+
+    run: pl.String
+    replica: pl.Int32 = FIELD(ge=0)
+    layer: pl.Int8 = FIELD(ge=1)
+    step: pl.Int32 = FIELD(ge=0)
+    norm_k: pl.Float64 = FIELD(ge=0, description="Frobenius norm of W_K, all heads together")
+    norm_q: pl.Float64 = FIELD(ge=0)
+    norm_v: pl.Float64 = FIELD(ge=0)
+
+    class Config:
+        """One row per layer and step."""
+
+        unique = ["run", "replica", "layer", "step"]
+
+
+class Turns(Result):
+    """MT4: how far the value matrix of each layer turned in ten steps (Figure 2.9)."""
+
+    run: pl.String
+    replica: pl.Int32 = FIELD(ge=0)
+    layer: pl.Int8 = FIELD(ge=1)
+    step: pl.Int32 = FIELD(ge=1, description="the later of both")
+    distance: pl.Float64 = FIELD(**SHARE, description="(1 - cosine of both matrices) / 2")
+
+    class Config:
+        """One row per layer and step."""
+
+        unique = ["run", "replica", "layer", "step"]
+
+
+LANGUAGE = {
+    "lda_fit": LdaFit, "lda_topics": LdaTopics, "kinship": Kinship, "word_pairs": WordPairs, "word_map": WordMap,
+    "layer_norms": LayerNorms, "turns": Turns,
+}  # fmt: skip
+
+SCHEMAS = LANGUAGE | {
     "doc_moments": DocMoments, "pair_shares": PairShares, "configs": Configs, "block_stats": BlockStats,
     "closed_form": ClosedForm, "matrices": Matrices, "gram_stats": GramStats, "attention": Attention,
-    "averages": Averages, "norms": Norms, "turns": Turns, "stage_metrics": StageMetrics, "contrasts": Contrasts,
+    "averages": Averages, "norms": Norms, "value_turns": ValueTurns, "stage_metrics": StageMetrics,
+    "contrasts": Contrasts,
     "landscape": Landscape, "stage2_opt": Stage2Optimum,
 }  # fmt: skip

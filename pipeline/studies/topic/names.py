@@ -49,6 +49,13 @@ OPTIMAL_ATTENTION, FREE_ATTENTION = "topic-optimal-attention", "topic-free-atten
 OPTIMAL_EMBEDDINGS, GRADIENTS = "topic-embeddings-optima", "topic-gradients"
 FLOORS, MISPRINTS = "topic-floors", "topic-misprints"
 
+# E8 and E9: stand-ins for natural language, each beside a dataset that says what its words are.
+OVERLAPPING, REFERENCE = "topic-overlapping", "topic-reference"
+CORPORA = {OVERLAPPING: "topic-overlapping-words", REFERENCE: "topic-reference-words"}
+READER_ONE_HOT, READER_EMBEDDED = "topic-reader-one-hot", "topic-reader-embedded"
+ENCODER, ENCODER_ENGLISH = "topic-encoder", "topic-encoder-english"
+LAYERS, LAYERS_FAST = "topic-encoder-stages", "topic-encoder-stages-fast"
+
 # Parameters that lack one of these are refused at the start.
 RUNS = (
     FROZEN_ADAM, FROZEN_SGD_CE, FROZEN_SGD_SQ, FROZEN_RELEASED, FROZEN_EXACT, FROZEN_PUBLISHED,
@@ -57,8 +64,9 @@ RUNS = (
     ATTENTION, ATTENTION_RELEASED, ATTENTION_SGD, ATTENTION_SGD_SHORT, ATTENTION_SGD_PUBLISHED,
     DIAGONAL_5, DIAGONAL_10, DIAGONAL_10_RELEASED, DIAGONAL_SQ, BLOCK_SQ,
     STAGES_A, STAGES_B, STAGES_C, STAGES_N,
+    READER_ONE_HOT, READER_EMBEDDED, ENCODER, ENCODER_ENGLISH, LAYERS, LAYERS_FAST,
 )  # fmt: skip
-DATASETS = (DOCUMENTS, EXACT)
+DATASETS = (DOCUMENTS, EXACT, *CORPORA, *CORPORA.values())
 THEORY = (
     MASKING, OPTIMAL_SET, VANISHING, OPTIMAL_ATTENTION, FREE_ATTENTION, OPTIMAL_EMBEDDINGS, GRADIENTS, FLOORS,
     MISPRINTS,

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from pipeline.params import (
+    AveragedRunEntry,
     DatasetEntry,
     ExperimentEntry,
     GridRunEntry,
@@ -54,7 +55,62 @@ class Disjoint(DatasetEntry):
         return self
 
 
-Dataset = Disjoint
+class Masked(DatasetEntry):
+    """A corpus that stands in for natural language: its documents, or its words."""
+
+    content: Literal["texts", "words"] = Field(description="what the dataset holds")
+    stop_words: Positive = Field(description="words that no topic keeps")
+    shortest: Positive = Field(description="words of the shortest document")
+    longest: Annotated[int, Field(ge=1, le=253, description="words of the longest document")]
+    dev: Positive = Field(description="held-out documents")
+    p_mask: Annotated[float, Field(gt=0, lt=1, description="probability that a word is masked")]
+    p_keep: Annotated[float, Field(ge=0, lt=1, description="that a masked word stays as it is")]
+    p_random: Annotated[float, Field(ge=0, lt=1, description="that a masked word shows a random one")]
+
+    @model_validator(mode="after")
+    def _masks(self) -> Self:
+        if self.shortest > self.longest:
+            raise ValueError(f"shortest {self.shortest} must be at most longest, {self.longest}")
+        if self.p_keep + self.p_random >= 1:
+            raise ValueError("p_keep + p_random must be less than 1: some words show the mask")
+        return self
+
+
+class Overlapping(Masked):
+    """Documents of topics that share words, and have stop words (chapter, S1)."""
+
+    kind: Literal["overlapping"]
+    topics: Annotated[int, Field(ge=2)]
+    words: Annotated[int, Field(ge=2, le=30000, description="that topics make, all together")]
+    shape: Annotated[float, Field(gt=0, description="of the gamma law of words in topics")]
+    exponent: Annotated[
+        float, Field(gt=0, description="by which words of a topic become rarer with their rank")
+    ]
+    stop_share: Annotated[float, Field(gt=0, lt=1, description="share of stop words among all")]
+    alpha_shortest: Annotated[
+        float, Field(gt=0, description="of the Dirichlet law of shares of topics, shortest documents")
+    ]
+    alpha_longest: Annotated[float, Field(gt=0, description="the same, longest documents")]
+    train: Positive = Field(description="documents to train on")
+
+
+class Reference(Masked):
+    """Paragraphs of the Python language reference (chapter, S2)."""
+
+    kind: Literal["reference"]
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="of the text, JSON in UTF-8")]
+    fewest: Positive = Field(description="times that a word occurs, or it is left out")
+    paragraphs: Positive = Field(description="that are taken, of those that there are")
+
+    @model_validator(mode="after")
+    def _held_out(self) -> Self:
+        if self.dev >= self.paragraphs:
+            raise ValueError(f"dev {self.dev} must be less than paragraphs, {self.paragraphs}")
+        return self
+
+
+Corpus = Overlapping | Reference
+Dataset = Annotated[Disjoint | Overlapping | Reference, Field(discriminator="kind")]
 
 
 class Cell(Strict):
@@ -111,7 +167,47 @@ class OneLayer(GridRunEntry):
         return self
 
 
-Run = OneLayer
+class Reader(OneLayer):
+    """The same, of a corpus that stands in for natural language: masks are keys, special ids as well."""
+
+    kind: Literal["reader"]  # type: ignore[assignment]
+
+    @model_validator(mode="after")
+    def _of_text(self) -> Self:
+        if self.masking != "thesis" or self.values != "trained" or self.attention != "trained":
+            raise ValueError("readers of text have the masking of the thesis, and train values and attention")
+        return self
+
+
+class Encoder(AveragedRunEntry):
+    """Encoders of BERT's form, trained on masked words: ``replicas`` for each learning rate."""
+
+    kind: Literal["encoder"]
+    width: Positive
+    layers: Annotated[int, Field(ge=1, le=24)]
+    heads: Positive
+    ffn: Positive = Field(description="width of the MLP")
+    ln_eps: Annotated[float, Field(gt=0, description="of normalisations")]
+    std: Annotated[float, Field(gt=0, description="standard deviation of initial weights")]
+    std_attention: Annotated[float, Field(gt=0, description="of those of queries, keys and values")]
+    p_mask: Annotated[
+        float, Field(gt=0, lt=1, description="probability that a word is masked, at every step anew")
+    ]
+    p_keep: Annotated[float, Field(ge=0, lt=1, description="that a masked word stays as it is")]
+    p_random: Annotated[float, Field(ge=0, lt=1, description="that a masked word shows a random one")]
+    online: Positive = Field(description="held-out documents that the curves are measured on")
+    snapshots: list[Annotated[int, Field(ge=0)]] = Field(description="steps after which weights are kept")
+
+    @model_validator(mode="after")
+    def _of_form(self) -> Self:
+        if self.width % self.heads:
+            raise ValueError(f"width {self.width} is no multiple of the heads, {self.heads}")
+        if max(self.snapshots, default=0) > self.steps:
+            raise ValueError(f"snapshots must lie within the steps, {self.steps}")
+        return self
+
+
+Run = Annotated[OneLayer | Reader | Encoder, Field(discriminator="kind")]
 
 
 Size = Annotated[
@@ -288,7 +384,79 @@ class Other(ExperimentEntry):
     module: Literal["values", "embeddings", "attention", "stages"]
 
 
-Experiment = Annotated[Landscapes | Other, Field(discriminator="module")]
+Share = Annotated[float, Field(gt=0, lt=1)]
+
+
+class Fits(Strict):
+    """Topics that are fitted to a corpus by variational Bayes (latent Dirichlet allocation)."""
+
+    topics: Annotated[int, Field(ge=2)]
+    alpha: Annotated[float, Field(gt=0, description="of the prior of shares of topics")]
+    eta: Annotated[float, Field(gt=0, description="of the prior of words in topics")]
+    passes: Positive = Field(description="over the corpus, at most")
+
+
+class Language(ExperimentEntry):
+    """E8, E9: what models of stand-ins for natural language store of topics (section 2.1.5.4)."""
+
+    module: Literal["language"]
+    lda: Fits
+    thresholds: Annotated[list[Share], Field(min_length=1)] = Field(
+        description="ambiguity thresholds: share of the vocabulary that is kept of each topic, theta"
+    )
+    least_denominator: Annotated[float, Field(gt=0)] = Field(
+        description="size of a mean below which no ratio is taken of it"
+    )
+    documents: Positive = Field(description="held-out documents that attention is averaged over, at most")
+
+
+class PretrainedEncoder(Strict):
+    """An encoder of BERT's format that was trained elsewhere: where its files are, and their SHA-256."""
+
+    label: str = Field(min_length=1, description="what it is, as tables and pages say it")
+    folder: str | None = Field(None, description="with model.safetensors, tokenizer.json and config.json")
+    package: str | None = Field(None, description="or: an installed package, with these files in an archive")
+    archive: str | None = Field(None, description="the zip archive inside the package")
+    weights: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="SHA-256 of model.safetensors")]
+    tokenizer: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="SHA-256 of tokenizer.json")]
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Self:
+        if (self.folder is None) == (self.package is None) or (self.package is None) != (
+            self.archive is None
+        ):
+            raise ValueError("its files are in a folder, or in the archive of a package: name one of both")
+        return self
+
+
+class Pretrained(ExperimentEntry):
+    """The same of encoders that were trained elsewhere, on real English."""
+
+    module: Literal["pretrained"]
+    lda: Fits
+    thresholds: Annotated[list[Share], Field(min_length=1)] = Field(description="as in `Language`")
+    least_denominator: Annotated[float, Field(gt=0)]
+    documents: Positive = Field(description="paragraphs that are read, at most")
+    longest: Annotated[int, Field(ge=3, description="tokens of a paragraph that are read, at most")]
+    fewest: Positive = Field(description="times that a token occurs, or it is no word")
+    stop_words: Positive = Field(description="most frequent words, which no topic keeps")
+    triples: Annotated[list[Annotated[list[str], Field(min_length=2)]], Field(min_length=2)] = Field(
+        description="groups of words of Figure 2.3"
+    )
+    encoders: dict[CellName, PretrainedEncoder]
+    measured: list[CellName] = Field(
+        description="encoders that are measured; none: nothing beside requirements.txt is needed"
+    )
+
+    @model_validator(mode="after")
+    def _known(self) -> Self:
+        for name in self.measured:
+            if name not in self.encoders:
+                raise ValueError(f"measured: there is no encoder {name!r} among {', '.join(self.encoders)}")
+        return self
+
+
+Experiment = Annotated[Landscapes | Language | Pretrained | Other, Field(discriminator="module")]
 
 
 class Analysis(Strict):

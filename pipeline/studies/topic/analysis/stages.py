@@ -27,7 +27,7 @@ def analyse(context: Inputs) -> dict[str, Sequence[pl.DataFrame]]:
         made = {
             "configs": models.configs(context, found),
             "stage_metrics": metrics,
-            "turns": [row for group in found for row in _turns(context, group)],
+            "value_turns": [row for group in found for row in _turns(context, group)],
             "contrasts": _contrasts(context, found, metrics),
         }
     tables = {
