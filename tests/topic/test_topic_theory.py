@@ -265,7 +265,9 @@ def test_rectangles_cover_the_grid_with_the_class_of_every_point() -> None:
     axis = 10 ** np.linspace(-2, 2, 21)
     loss = np.log10(axis[:, None]) ** 2 + np.abs(np.log10(axis))
     found = figures.rectangles(loss, axis)
-    width, height = (np.log10(found[f"{side}2"] / found[side]).to_numpy() for side in ("alpha", "beta"))
+    width, height = (
+        np.log10(found[f"{side}2"].to_numpy() / found[side].to_numpy()) for side in ("alpha", "beta")
+    )
     assert (width * height).sum() == pytest.approx(16) and found.height < loss.size
     step = (loss.max() - loss.min()) / figures.CLASSES
     for (i, j), value in np.ndenumerate(loss):
