@@ -354,8 +354,8 @@ def test_gates_fall_with_each_of_their_rows(at_quick: tuple[pl.DataFrame, pl.Dat
         }
         assert fallen == set(told(rows, table)) - kept
     read = {
-        "gamma_star": 4, "ratio_high": 1, "beta_low": 3, "gamma_gap": 1, "alpha_low": 1, "alpha_high": 1,
-        "beta_high": 1, "gamma_low": 1, "gamma_high": 1,
+        "gamma_star": 4, "ratio_high": 1, "beta_low": 4, "gamma_gap": 1, "alpha_low": 1, "alpha_high": 1,
+        "beta_high": 1, "gamma_low": 2, "gamma_high": 1,
     }  # fmt: skip
     for column, gates in read.items():
         for value in (NAN, None):
