@@ -202,8 +202,8 @@ def _landscapes(context: Results) -> Iterator[Gate]:
         powers = pl.col("beta_low").fill_null(float("nan")).log10()
         few = "there are too few landscapes"
         yield Gate(
-            "6", f"diagonal, β never falls, {variant}", "least step of the smallest β where the loss is lowest from one "
-            "τ to the next, in powers of ten", seven, at_least(0.0),
+            "6", f"diagonal, β never falls, {variant}", "least step of the smallest β where the loss is lowest from "
+            "one τ to the next, in powers of ten", seven, at_least(0.0),
             *evidence.reduced(ordered, column_min(powers.diff().slice(1)), few, least=2),
         )  # fmt: skip
         yield Gate(
