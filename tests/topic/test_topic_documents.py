@@ -110,7 +110,8 @@ def test_questions_by_hand() -> None:
 
 def made(**changes: object) -> pl.DataFrame:
     about = {
-        "kind": "disjoint", "language": "topic", "study": "topic", "topics": 3, "words": 2, "alpha": 0.3, "chosen": None, "shortest": 9,
+        "kind": "disjoint", "language": "topic", "study": "topic",
+        "topics": 3, "words": 2, "alpha": 0.3, "chosen": None, "shortest": 9,
         "longest": 20, "train": 40, "dev": 20, "p_mask": 0.15, "p_keep": 0.1, "p_random": 0.1,
     }  # fmt: skip
     entry = SimpleNamespace(**(about | changes))
