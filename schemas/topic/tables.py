@@ -530,9 +530,28 @@ class Turns(Result):
         unique = ["run", "replica", "layer", "step"]
 
 
+class PublishedKinship(Result):
+    """Numbers that Tables 2.3 to 2.5 print, of models and texts that were not measured here."""
+
+    item: pl.String = FIELD(isin=["Table 2.3", "Table 2.4", "Table 2.5"])
+    model: pl.String
+    threshold: pl.Float64 = FIELD(gt=0, lt=1, description="ambiguity threshold theta")
+    n_pairs: pl.Int32 = FIELD(gt=0, nullable=True, description="pairs of words, where they are printed")
+    group: pl.String = FIELD(
+        isin=["ratio", "same_topic", "top_cooccur"], description="ratio: same-topic over different"
+    )
+    measure: pl.String = FIELD(isin=["cosine", "dot product", "attention"])
+    value: pl.Float64 = FIELD(description="as printed")
+
+    class Config:
+        """One row per number."""
+
+        unique = ["item", "model", "threshold", "group", "measure"]
+
+
 LANGUAGE = {
     "lda_fit": LdaFit, "lda_topics": LdaTopics, "kinship": Kinship, "word_pairs": WordPairs, "word_map": WordMap,
-    "layer_norms": LayerNorms, "turns": Turns,
+    "layer_norms": LayerNorms, "turns": Turns, "published_kinship": PublishedKinship,
 }  # fmt: skip
 
 SCHEMAS = LANGUAGE | {

@@ -12,17 +12,22 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 import torch
 from safetensors.numpy import save
 from scipy import stats
+from spoiling import assert_gates_fall
 from workspace import Workspace
 
 from pipeline.errors import SandglassError
 from pipeline.languages import topic_corpora as corpora
 from pipeline.models.topic import encoder, one_layer
+from pipeline.studies.topic import names
+from pipeline.studies.topic.claims import language as claims
 from pipeline.studies.topic.measures import bert_checkpoint, topic_words, word_pairs
 from pipeline.training.objectives import masked_words
+from schemas.claims import FAILS, HOLDS, NOT_TESTED
 
 SHA = "4717ccc51e2e7bd1eed2feddb0bcb5a7da19a1a923fd2f258cf81e4285e31683"
 SETTINGS = {
@@ -294,8 +299,8 @@ def test_attention_of_an_encoder_is_averaged_over_pairs_of_positions() -> None:
     params = {name: value.float() for name, value in _random(spec, 2).items()}
     model = encoder.Ensemble(spec, params, torch.zeros(0), {})
     documents = [np.array([2, 5, 6, 5, 3]), np.array([2, 6, 3]), np.array([2, 7, 7, 5, 9, 3])]
-    names = np.array([-1, -1, -1, -1, 0, 1, 2, 3, 4, -1, 5])
-    found = word_pairs.attention_of_encoder(model, documents, 6, names)
+    number = np.array([-1, -1, -1, -1, 0, 1, 2, 3, 4, -1, 5])
+    found = word_pairs.attention_of_encoder(model, documents, 6, number)
     layers = [f"blocks.{layer}.attn.pattern" for layer in range(2)]
     for r in range(2):
         raw, fair, count = (np.zeros((6, 6)) for _ in range(3))
@@ -307,13 +312,13 @@ def test_attention_of_an_encoder_is_averaged_over_pairs_of_positions() -> None:
             )  # what debiasing is for
             for i, query in enumerate(own):
                 for j, key in enumerate(own):
-                    if names[query] >= 0 and names[key] >= 0:
-                        raw[names[query], names[key]] += pattern[i, j]
-                        fair[names[query], names[key]] += pattern[i, j] * len(own) / 100
-                        count[names[query], names[key]] += 1
+                    if number[query] >= 0 and number[key] >= 0:
+                        raw[number[query], number[key]] += pattern[i, j]
+                        fair[number[query], number[key]] += pattern[i, j] * len(own) / 100
+                        count[number[query], number[key]] += 1
         np.testing.assert_allclose(found[r].raw, raw, atol=1e-6)
         np.testing.assert_allclose(found[r].debiased, fair, atol=1e-6)
-        np.testing.assert_array_equal(found[r].count, count)
+        np.testing.assert_array_equal(found[r].pairs, count)
 
 
 def test_attention_of_a_reader_is_that_of_its_tokens() -> None:
@@ -332,7 +337,7 @@ def test_attention_of_a_reader_is_that_of_its_tokens() -> None:
     np.add.at(expected, (document[:, None], document), pattern)
     np.testing.assert_allclose(found.raw, expected, atol=1e-12)
     np.testing.assert_allclose(found.debiased, expected * 0.06, atol=1e-12)
-    assert found.count[5, 5] == 9 and found.count[5, 2] == 3
+    assert found.pairs[5, 5] == 9 and found.pairs[5, 2] == 3
 
 
 def test_means_of_pairs_and_their_ratio() -> None:
@@ -511,14 +516,134 @@ def test_a_forward_pass_is_that_of_transformers() -> None:
     torch.testing.assert_close(found[1, :5], told[1, :5], atol=1e-5, rtol=1e-4)
 
 
+# --- claims ---------------------------------------------------------------------------------------------
+
+THRESHOLDS = (0.005, 0.01, 0.02)
+HOLD = {  # the value of each comparison of stand-ins
+    **{
+        f"{run} {model} {names.OVERLAPPING} true one {threshold:g} {measure} {what}": value
+        for threshold in THRESHOLDS
+        for run, model, measure, what, value in (
+            (names.ENCODER, "NLM-0", "attention, debiased", "ratio", 1.0),
+            (names.ENCODER, "NLM-0", "attention, raw", "ratio", 1.05),
+            (names.ENCODER, "NLM-0", "cosine, layer output", "ratio", 1.0),
+            (names.READER_EMBEDDED, "NLM-2", "cosine, word table", "difference", 0.3),
+            (names.ENCODER, "NLM-3", "cosine, layer output", "difference", 0.3),
+            (names.ENCODER, "NLM-3", "cosine, layer output", "ratio", 2.5),
+            (names.READER_ONE_HOT, "NLM-1", "attention, debiased", "ratio", 4.0),
+            (names.READER_EMBEDDED, "NLM-2", "attention, debiased", "ratio", 1.5),
+        )
+    },
+    **{
+        f"{names.ENCODER} NLM-3 {names.OVERLAPPING} true {threshold:g} same_topic - all mean_cosine": 0.2
+        for threshold in THRESHOLDS
+    },
+    f"{names.LAYERS} values at the onset of keys": 0.4, f"{names.LAYERS} turning early - late": 0.001,
+}  # fmt: skip
+
+
+def _tables() -> dict[str, pl.DataFrame]:
+    """Tables of ten seeds of stand-ins, and of one pretrained encoder, of which everything holds that is claimed."""
+    told = [(name, value, value, value, 10, 0, "") for name, value in HOLD.items()]
+    columns = ["contrast", "value", "lo", "hi", "n", "n_excluded", "excluded_reason"]
+    ratios = [
+        (model, model, names.REFERENCE, "lda", assign, measure, threshold, ratio)
+        for assign in ("one", "multi")
+        for measure in ("cosine, word table", "cosine, layer output", "attention, debiased")
+        for place, threshold in enumerate(THRESHOLDS)
+        for model, ratio in (("pretrained", 1.3 - 0.05 * place), ("pretrained, before training", 1.001))
+    ]
+    ratios += [
+        ("NLM-0", names.ENCODER, names.OVERLAPPING, "true", "one", "x", own, 1.0) for own in THRESHOLDS
+    ]
+    keys = ["model", "run", "corpus", "phi", "assign", "measure", "threshold", "ratio"]
+    pairs = [
+        ("pretrained", "minilm", "lda", threshold, group, cosine, attention)
+        for threshold in THRESHOLDS
+        for group, cosine, attention in (
+            ("same_topic", 0.5, 0.006),
+            ("top_cooccur", 0.3, 0.007),
+            ("all", 0.1, 0.005),
+        )
+    ]
+    cells = [
+        (
+            "pretrained",
+            "minilm",
+            embedding,
+            row,
+            column,
+            row // 3 == column // 3,
+            0.6 if row // 3 == column // 3 else 0.1,
+        )
+        for embedding in ("word table", "layer output")
+        for row, column in np.ndindex(9, 9)
+    ]
+    return {
+        "contrasts": pl.DataFrame(told, schema=columns, orient="row"),
+        "kinship": pl.DataFrame(ratios, schema=keys, orient="row"),
+        "word_pairs": pl.DataFrame(
+            pairs, orient="row",
+            schema=["model", "run", "phi", "threshold", "group", "mean_cosine", "mean_attention"],
+        ),
+        "word_map": pl.DataFrame(
+            cells, schema=["model", "run", "embedding", "row", "column", "same_topic", "cosine"], orient="row"
+        ),
+    }  # fmt: skip
+
+
+def _judged(tables: dict[str, pl.DataFrame]) -> dict[str, tuple[float | None, str]]:
+    context: Any = SimpleNamespace(
+        table=tables.__getitem__, settings=SimpleNamespace(fewest=3), scale="quick"
+    )
+    every = list(claims.gates(context))
+    assert len({(gate.claim, gate.gate) for gate in every}) == len(every)
+    return {f"{g.claim}, {g.gate}": (g.measured and g.measured.value, g.verdict("quick")[0]) for g in every}
+
+
+def test_every_gate_holds_where_everything_does() -> None:
+    assert {gate: told for gate, told in _judged(_tables()).items() if told[1] != HOLDS} == {}
+
+
+@pytest.mark.parametrize("name", HOLD)
+def test_a_comparison_that_is_none_lets_its_gates_fall(name: str) -> None:
+    assert_gates_fall(_judged, _tables(), name)
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "gates"),
+    [("kinship", "ratio", 8), ("word_pairs", "mean_cosine", 1), ("word_pairs", "mean_attention", 1),
+     ("word_map", "cosine", 2)],
+)  # fmt: skip
+@pytest.mark.parametrize("nothing", [float("nan"), None])
+def test_a_pretrained_model_without_a_number_lets_gates_fall(
+    table: str, column: str, gates: int, nothing: float | None
+) -> None:
+    tables = _tables()
+    spoilt = (
+        pl.when(pl.int_range(pl.len()) % 3 == 1).then(pl.lit(nothing, pl.Float64)).otherwise(pl.col(column))
+    )
+    after = _judged(tables | {table: tables[table].with_columns(spoilt.alias(column))})
+    fallen = {gate for gate, told in after.items() if told[1] == FAILS}
+    assert len(fallen) == gates and all("pretrained" in gate or "random" in gate for gate in fallen)
+
+
+def test_without_the_extra_nothing_is_said_of_pretrained_models() -> None:
+    tables = _tables()
+    none = {name: tables[name].filter(~pl.col("model").str.starts_with("pretrained"))
+            for name in ("kinship", "word_pairs", "word_map")}  # fmt: skip
+    found = _judged(tables | none)
+    of_others = {gate for gate in found if "pretrained" in gate or "random" in gate}
+    assert {found[gate] for gate in of_others} == {(None, NOT_TESTED)} and len(of_others) == 12
+    assert {told[1] for gate, told in found.items() if gate not in of_others} == {HOLDS}
+
+
 # --- the study ------------------------------------------------------------------------------------------
 
 
 def test_stand_ins_are_named_as_such_and_nothing_else_was_measured(
     smoke_of: Callable[[str], Workspace],
 ) -> None:
-    import polars as pl
-
     tables = smoke_of("topic").path / "data/tables/topic"
     kinship = pl.read_parquet(tables / "topic-language/kinship.parquet")
     assert kinship["is_standin"].all() and set(kinship["model"]) == {"NLM-0", "NLM-1", "NLM-2", "NLM-3"}

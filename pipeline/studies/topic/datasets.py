@@ -13,7 +13,7 @@ from pipeline.store import tables
 from schemas.topic.datasets import SCHEMA
 
 if TYPE_CHECKING:
-    from pipeline.studies.topic.params import Corpus, Dataset, Disjoint
+    from pipeline.studies.topic.params import Dataset, Disjoint, Overlapping
 
 __all__ = ["SCHEMA", "generate"]
 
@@ -74,7 +74,7 @@ def _language(entry: Dataset) -> Any:
 # --- corpora that stand in for natural language ----------------------------------------------------------
 
 
-def _laws(entry: Corpus, key: str, seed: int) -> np.ndarray:
+def _laws(entry: Overlapping, key: str, seed: int) -> np.ndarray:
     """Return (T, words), the topics of the corpus, of which documents and words are datasets of their own."""
     rng = stream(seed, entry.study, key.removesuffix("-words"), "topics")
     found: np.ndarray = _language(entry).topics(rng, entry.topics, entry.words, entry.shape, entry.exponent)
@@ -159,7 +159,7 @@ def _texts(
         "at": tables.lists(within[at].astype(np.int16), many),
         "shown": tables.lists(shown[at].astype(np.int16), many),
     }
-    dtypes = {
+    dtypes: dict[str, Any] = {
         "document": pl.Int32, "symbols": pl.Int16, "stop_words": pl.Int16, "theta": pl.List(pl.Float32),
     }  # fmt: skip
     return pl.DataFrame(columns, schema_overrides=dtypes)

@@ -30,7 +30,8 @@ def encode(entry: dict[str, Any], *documents: str) -> NDArray[np.int64]:
 
 
 def checked(spec: Any, ids: Tensor) -> Tensor:
-    """Return (B, V) how often each id is in documents ``ids`` (B, N): what a model reads to answer a masked position.
+    """Return (B, V) how often each id is in documents ``ids`` (B, N): what a model of one layer reads to answer a
+    masked position; for encoders, the ids.
 
     Raises SandglassError for ids that are none.
     """
@@ -40,13 +41,17 @@ def checked(spec: Any, ids: Tensor) -> Tensor:
         )
     if not ids.numel() or int(ids.min()) < 0 or int(ids.max()) >= spec.symbols:
         raise SandglassError(f"expected ids from 0 to {spec.symbols - 1}, one or more of them")
+    if hasattr(spec, "layers"):
+        return ids.long()
     return torch.nn.functional.one_hot(ids.long(), spec.symbols).sum(1).float()
 
 
 def labels(entry: dict[str, Any], outputs: int) -> list[str]:
-    """Return what each output stands for.
+    """Return what each output stands for; of stand-ins for natural language the first four ids are special.
 
     >>> labels({}, 3)
     ['mask', 'word 1', 'word 2']
     """
+    if entry.get("kind") in ("reader", "encoder"):
+        return ["pad", "mask", "start", "end", *(f"word {number}" for number in range(1, outputs - 3))]
     return ["mask", *(f"word {number}" for number in range(1, outputs))]

@@ -55,7 +55,7 @@ class Disjoint(DatasetEntry):
         return self
 
 
-class Masked(DatasetEntry):
+class StandIn(DatasetEntry):
     """A corpus that stands in for natural language: its documents, or its words."""
 
     content: Literal["texts", "words"] = Field(description="what the dataset holds")
@@ -76,7 +76,7 @@ class Masked(DatasetEntry):
         return self
 
 
-class Overlapping(Masked):
+class Overlapping(StandIn):
     """Documents of topics that share words, and have stop words (chapter, S1)."""
 
     kind: Literal["overlapping"]
@@ -94,7 +94,7 @@ class Overlapping(Masked):
     train: Positive = Field(description="documents to train on")
 
 
-class Reference(Masked):
+class Reference(StandIn):
     """Paragraphs of the Python language reference (chapter, S2)."""
 
     kind: Literal["reference"]
@@ -109,7 +109,6 @@ class Reference(Masked):
         return self
 
 
-Corpus = Overlapping | Reference
 Dataset = Annotated[Disjoint | Overlapping | Reference, Field(discriminator="kind")]
 
 

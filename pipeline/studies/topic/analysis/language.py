@@ -17,7 +17,13 @@ from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread, stream
 from pipeline.languages import topic_corpora as language
 from pipeline.models.topic import encoder
-from pipeline.studies.topic.measures import contrasts, kinships, topic_words, word_pairs
+from pipeline.studies.topic.measures import (
+    contrasts,
+    kinships,
+    published_kinship,
+    topic_words,
+    word_pairs,
+)
 from pipeline.studies.topic.measures.kinships import Corpus, Reading, Row
 from pipeline.studies.topic.names import (
     CORPORA,
@@ -60,7 +66,7 @@ def analyse(context: Inputs) -> dict[str, Sequence[pl.DataFrame]]:
                 found["layer_norms"] += norms
                 found["turns"] += turns
                 rows += _stages(context, run, norms, turns)
-    found["contrasts"] = rows
+    found |= {"contrasts": rows, "published_kinship": list(published_kinship.rows())}
     return {name: [pl.DataFrame(own, infer_schema_length=None)] if own else [] for name, own in found.items()}
 
 

@@ -6,7 +6,7 @@ import polars as pl
 
 from pipeline.kit import verdicts
 from pipeline.kit.results import Results
-from pipeline.studies.topic.claims import attention, embeddings, stages, theory, values
+from pipeline.studies.topic.claims import attention, embeddings, language, stages, theory, values
 
 # Each claim as a reader of the thesis would say it.
 STATEMENTS = {
@@ -44,7 +44,7 @@ STATEMENTS = {
     "32": "Training of four layers has two stages as well.",
     "33": "Documents have the moments of their law.",
 }
-PARTS = (theory, values, embeddings, attention, stages)
+PARTS = (theory, values, embeddings, attention, stages, language)
 
 
 def judge(context: Results) -> pl.DataFrame:

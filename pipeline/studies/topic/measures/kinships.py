@@ -92,8 +92,8 @@ def kinship(context: Inputs, corpus: Corpus, reading: Reading) -> Iterator[Row]:
         measured |= {f"cosine, {name}": (cosines, ones), f"dot product, {name}": (dots, ones)}
     seen = reading.attention
     measured |= {
-        "attention, raw": (seen.raw, seen.count),
-        "attention, debiased": (seen.debiased, seen.count),
+        "attention, raw": (seen.raw, seen.pairs),
+        "attention, debiased": (seen.debiased, seen.pairs),
     }
     for phi, topics in corpus.topics.items():
         for threshold in context.entry.thresholds:
@@ -136,7 +136,7 @@ def pairs(context: Inputs, corpus: Corpus, reading: Reading) -> Iterator[Row]:
                 continue
             companions = word_pairs.top_pairs(together, known, many)
             for group, which in (("same_topic", same), ("top_cooccur", companions), ("all", everything)):
-                n = seen.count[which].sum()
+                n = seen.pairs[which].sum()
                 yield reading.keys | {
                     "corpus": corpus.name, "phi": phi, "threshold": threshold, "kept": kept, "group": group,
                     "n_pairs": int((which & upper).sum()), "kin_share": float(same[which].mean()),

@@ -90,8 +90,8 @@ def members(topics: Floats, many: int, one: bool) -> Bools:
 
 def kin(belongs: Bools) -> tuple[Bools, Bools]:
     """Return (V, V) twice: which different words share a topic, and which have topics and share none."""
-    shared = belongs.T.astype(int) @ belongs.astype(int) > 0
-    any_topic = belongs.any(0)
+    shared: Bools = belongs.T.astype(int) @ belongs.astype(int) > 0
+    any_topic: Bools = np.any(belongs, axis=0)
     different = any_topic[:, None] & any_topic & ~shared
     return shared & ~np.eye(len(shared), dtype=bool), different
 

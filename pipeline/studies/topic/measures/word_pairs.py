@@ -30,7 +30,7 @@ class Attention(NamedTuple):
 
     raw: Floats
     debiased: Floats
-    count: Floats
+    pairs: Floats
 
 
 class Contrast(NamedTuple):
