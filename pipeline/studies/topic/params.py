@@ -217,7 +217,7 @@ Sizes = Annotated[list[Size], Field(min_length=1)]
 Tolerance = Annotated[float, Field(gt=0)]
 
 
-class Masked(TheoryEntry):
+class MaskedDocuments(TheoryEntry):
     """What all theory checks name: a masking."""
 
     p_mask: Annotated[float, Field(gt=0, lt=1, description="probability that a position is masked, p_m")]
@@ -225,7 +225,7 @@ class Masked(TheoryEntry):
     p_random: Annotated[float, Field(ge=0, lt=1, description="that a masked position shows a random id, p_r")]
 
 
-class MaskedShares(Masked):
+class MaskedShares(MaskedDocuments):
     """TH6: shares of words behind the masking."""
 
     module: Literal["masking"]
@@ -234,7 +234,7 @@ class MaskedShares(Masked):
     errors: Annotated[float, Field(gt=0, description="standard errors that its shares may be off")]
 
 
-class OptimalSet(Masked):
+class OptimalSet(MaskedDocuments):
     """TH2: the set of optimal linear maps."""
 
     module: Literal["optimal_set"]
@@ -245,7 +245,7 @@ class OptimalSet(Masked):
     looser: Tolerance = Field(description="of solutions of least squares")
 
 
-class Vanishing(Masked):
+class Vanishing(MaskedDocuments):
     """TH3: the limit of a vanishing penalty."""
 
     module: Literal["vanishing"]
@@ -259,7 +259,7 @@ class Vanishing(Masked):
     tolerance: Tolerance = Field(description="of closed forms")
 
 
-class Attention(Masked):
+class Attention(MaskedDocuments):
     """TH4 and TH5: optimal attention over frozen values."""
 
     module: Literal["attention"]
@@ -279,7 +279,7 @@ class Attention(Masked):
     tolerance: Tolerance
 
 
-class FreeAttention(Masked):
+class FreeAttention(MaskedDocuments):
     """The family of attention patterns against logits without constraint."""
 
     module: Literal["free_attention"]
@@ -300,7 +300,7 @@ class Case(Strict):
     scale: Annotated[float, Field(gt=0, description="standard deviation of initial embeddings")]
 
 
-class Embeddings(Masked):
+class Embeddings(MaskedDocuments):
     """TH1: optimal embeddings."""
 
     module: Literal["embeddings"]
@@ -310,7 +310,7 @@ class Embeddings(Masked):
     looser: Tolerance = Field(description="of the properties of the theorem")
 
 
-class Misprints(Masked):
+class Misprints(MaskedDocuments):
     """What is printed wrongly in the proofs, and what holds."""
 
     module: Literal["misprints"]
@@ -321,7 +321,7 @@ class Misprints(Masked):
     )
 
 
-class Gradients(Masked):
+class Gradients(MaskedDocuments):
     """TH7: how gradients shrink with the weights."""
 
     module: Literal["gradients"]
@@ -336,7 +336,7 @@ class Gradients(Masked):
     sizes: Annotated[list[Annotated[float, Field(gt=0)]], Field(min_length=2, description="eps")]
 
 
-class Floors(Masked):
+class Floors(MaskedDocuments):
     """Least losses on mixtures of topics."""
 
     module: Literal["floors"]

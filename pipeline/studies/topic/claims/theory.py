@@ -199,11 +199,22 @@ def _landscapes(context: Results) -> Iterator[Gate]:
     )  # fmt: skip
     for variant in ("paper", "consistent"):
         ordered = diagonal.filter(variant=variant).sort("tau")
-        step = column_min((pl.col("beta_low").fill_null(float("nan")).log10()).diff().slice(1))
+        powers = pl.col("beta_low").fill_null(float("nan")).log10()
+        few = "there are too few landscapes"
         yield Gate(
-            "6", f"diagonal, β grows, {variant}", "least step of the smallest β where the loss is lowest from one τ to "
-            "the next, in powers of ten", seven, at_least(0.0),
-            *evidence.reduced(ordered, step, "there are too few landscapes", least=2),
+            "6", f"diagonal, β never falls, {variant}", "least step of the smallest β where the loss is lowest from "
+            "one τ to the next, in powers of ten", seven, at_least(0.0),
+            *evidence.reduced(ordered, column_min(powers.diff().slice(1)), few, least=2),
+        )  # fmt: skip
+        yield Gate(
+            "6", f"diagonal, β grows, {variant}", "its growth from the first τ to the last, in powers of ten", seven,
+            above(0.0), *evidence.reduced(ordered, powers.last() - powers.first(), few, least=2),
+        )  # fmt: skip
+        steps = pl.col("gamma_low").fill_null(float("nan")).diff().slice(1)
+        corner = block.filter(variant=variant).sort("tau")
+        yield Gate(
+            "6", f"blocks, γ grows, {variant}", "least step of the smallest γ where the loss is lowest from one τ to "
+            "the next", eight, above(0.0), *evidence.reduced(corner, column_min(steps), few, least=2),
         )  # fmt: skip
     yield Gate(
         "6", "blocks, γ alone", "largest distance of the loss from that at α = β = γ", eight, below(1e-12),

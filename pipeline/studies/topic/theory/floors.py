@@ -34,8 +34,11 @@ def entropy(topics: int, alpha: float) -> float:
 def against_share(topics: int, alpha: float, what: Callable[[float], float]) -> float:
     """Return the expectation of ``what`` of one share, which is Beta(alpha, (topics - 1) alpha).
 
-    Integrated in the logarithms of the share and of what is left of it, as its density has poles at 0 and 1.
+    Integrated in the logarithms of the share and of what is left of it, as its density has poles at 0 and 1. NaN if
+    ``what`` is not defined.
     """
+    if math.isnan(what(0.5)):
+        return math.nan
     rest = (topics - 1) * alpha
     scale = special.beta(alpha, rest)
 
