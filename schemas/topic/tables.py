@@ -537,7 +537,9 @@ class PublishedKinship(Result):
     model: pl.String
     threshold: pl.Float64 = FIELD(gt=0, lt=1, description="ambiguity threshold theta")
     n_pairs: pl.Int32 = FIELD(gt=0, nullable=True, description="pairs of words, where they are printed")
-    group: pl.String = FIELD(isin=["ratio", "same_topic", "top_cooccur"], description="ratio: same over different topic")
+    group: pl.String = FIELD(
+        isin=["ratio", "same_topic", "top_cooccur"], description="ratio: same-topic over different"
+    )
     measure: pl.String = FIELD(isin=["cosine", "dot product", "attention"])
     value: pl.Float64 = FIELD(description="as printed")
 
