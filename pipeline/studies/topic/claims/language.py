@@ -126,14 +126,15 @@ def _pretrained(context: Results) -> Iterator[Gate]:
         rows, source = table.filter(assign=assign), TABLES[assign]
         for claim, measure, name in (
             ("29", "cosine, word table", "cosine of word vectors"),
-            ("29", "cosine, layer output", "cosine of outputs of the embedding layer"),
+            ("29", "cosine, layer output", "cosine of embedding outputs"),
             ("30", "attention, debiased", "attention, debiased"),
         ):
             if assign == "multi" and claim == "29":
                 continue  # Table 2.4 has cosine ratios on both sides of 1
             yield Gate(
                 claim, f"pretrained, {measure}, {assign}",
-                f"same-topic over different-topic {name}, {label}: least over encoders and thresholds, is above 1",
+                f"same-topic over different-topic {name}, {label}: least over thresholds and encoders (none of which is "
+                "the source's), is above 1",
                 source, above(1.0), *_least(rows.filter(measure=measure), "ratio"),
             )  # fmt: skip
         yield Gate(
