@@ -133,7 +133,7 @@ def _pretrained(context: Results) -> Iterator[Gate]:
                 continue  # Table 2.4 has cosine ratios on both sides of 1
             yield Gate(
                 claim, f"pretrained, {measure}, {assign}",
-                f"same-topic over different-topic {name}, {label}: least over thresholds and encoders (none of which is "
+                f"same-topic over different-topic {name}, {label}: least over thresholds and encoders (none is "
                 "the source's), is above 1",
                 source, above(1.0), *_least(rows.filter(measure=measure), "ratio"),
             )  # fmt: skip
