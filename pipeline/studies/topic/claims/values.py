@@ -65,6 +65,16 @@ def gates(context: Results) -> Iterator[Gate]:
             "in every seed a same-topic entry is above a different-topic one with probability 0.9 or more",
             FIGURE_26, at_least(0.9), *contrast(context, f"auc {run} {cell}"),
         )  # fmt: skip
+    yield Gate(
+        "9", "cross-entropy, Adam, attention trained, few columns",
+        "columns that hold the largest entry of a row in its block, over rows, median over seeds, are less than 0.5 (0.65 "
+        "where rows are independent)", OURS, below(0.5), *contrast(context, f"top_distinct {JOINT_ADAM} ce"), kind=OWN,
+    )  # fmt: skip
+    yield Gate(
+        "9", "squared, Adam, attention trained, one entry in a row",
+        "share of a row's largest entry in its block, median over seeds, is above 0.5 (0.1 in an even block)", OURS,
+        above(0.5), *contrast(context, f"top_share {JOINT_ADAM} sq"), kind=OWN,
+    )  # fmt: skip
     yield from _published(context)
     for end, bars, said in (
         ("smallest", at_least(0.00055), 0.00060286524),
