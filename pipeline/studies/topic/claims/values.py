@@ -68,7 +68,8 @@ def gates(context: Results) -> Iterator[Gate]:
     yield Gate(
         "9", "cross-entropy, Adam, attention trained, few columns",
         "columns that hold the largest entry of a row in its block, over rows, median over seeds, are less than 0.5 "
-        "(0.65 where rows are independent)", OURS, below(0.5), *contrast(context, f"top_distinct {JOINT_ADAM} ce"), kind=OWN,
+        "(0.65 where rows are independent)", OURS, below(0.5),
+        *contrast(context, f"top_distinct {JOINT_ADAM} ce"), kind=OWN,
     )  # fmt: skip
     yield Gate(
         "9", "squared, Adam, attention trained, one entry in a row",
