@@ -37,6 +37,7 @@ HOLD = {  # the value of each comparison
     f"diagonal {names.FROZEN_ADAM} sq": 2.0, f"diagonal {names.FROZEN_ADAM} sq-l2": 1.1,
     f"diagonal {names.FROZEN_RELEASED} sq": 1.1, f"diagonal {names.FROZEN_EXACT} sq": 2.0,
     "joint gain ce": 0.01, "joint gain sq": 0.06, "long thesis, least ratio": 5.0, "long released, largest ratio": 1.5,
+    f"top_distinct {names.JOINT_ADAM} ce": 0.2, f"top_share {names.JOINT_ADAM} sq": 0.7,
     "long, words matched with themselves": 0.3,
     **{f"{what} {run} sq": 0.95 for what in ("top_share", "top_distinct")
        for run in (names.JOINT_LONG, names.JOINT_LONG_RELEASED)},

@@ -30,7 +30,7 @@ def analyse(context: Inputs) -> dict[str, Sequence[pl.DataFrame]]:
             "value_turns": [row for group in found for row in _turns(context, group)],
             "contrasts": _contrasts(context, found, metrics),
         }
-    tables = {
+    tables: dict[str, Sequence[pl.DataFrame]] = {
         name: [pl.DataFrame(rows, infer_schema_length=None)] if rows else [] for name, rows in made.items()
     }
     return tables | {"norms": norms}

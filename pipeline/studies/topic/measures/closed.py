@@ -47,9 +47,10 @@ def problem(asked: language.Questions, intercept: bool) -> Problem:
 def optimum(of: Problem, l2: float) -> Floats:
     """Return the weights (V, n) of least loss plus ``l2`` times their sum of squares; of several the shortest."""
     if l2:
-        return np.linalg.solve(of.A + l2 * np.eye(len(of.A)), of.B.T).T
-    inverse: Floats = np.linalg.pinv(of.A, rcond=SMALLEST, hermitian=True)
-    return of.B @ inverse
+        solved = np.linalg.solve(of.A + l2 * np.eye(len(of.A)), of.B.T).T
+    else:
+        solved = of.B @ np.linalg.pinv(of.A, rcond=SMALLEST, hermitian=True)
+    return np.asarray(solved, np.float64)
 
 
 def descended(of: Problem, l2: float, steps: int) -> Floats:
