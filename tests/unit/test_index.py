@@ -61,6 +61,15 @@ IDS = {
         "FIG-4.7", "FIG-4.8", "FIG-4.9", "FIG-4.13", "FIG-4.25", "FIG-4.26", "FIG-4.27", "FIG-4.28",
         "FIG-4.30", "FIG-4.32", "FIG-4.34", "CURRICULUM",
     ],
+    "topic": [
+        "TOPIC-D1", "TOPIC-D2", "TOPIC-D3", "TOPIC-D4", "TOPIC-M1", "TOPIC-M2", "TOPIC-M3", "TOPIC-L1",
+        "TOPIC-O1", "TOPIC-A1", "TOPIC-X1", "TOPIC-MT1", "TOPIC-MT2", "TOPIC-MT4", "TOPIC-E1", "TOPIC-E2",
+        "TOPIC-E3", "TOPIC-E4", "TOPIC-E5", "TOPIC-E6", "TOPIC-F2.1", "TOPIC-F2.2", "TOPIC-F2.4",
+        "TOPIC-F2.5", "TOPIC-F2.6", "TOPIC-F2.10", "TOPIC-T2.1", "TOPIC-T2.2", "TOPIC-TH1", "TOPIC-TH2",
+        "TOPIC-TH3", "TOPIC-TH4", "TOPIC-TH5", "TOPIC-TH6", "TOPIC-TH7", "FLOORS", "TOPIC-E7", "TOPIC-F2.7",
+        "TOPIC-F2.8", "TOPIC-S1", "TOPIC-S2", "TOPIC-M4", "TOPIC-M5", "TOPIC-MT3", "TOPIC-MT5", "TOPIC-E8",
+        "TOPIC-E9", "TOPIC-F2.3", "TOPIC-F2.9", "TOPIC-T2.3", "TOPIC-T2.5",
+    ],
 }  # fmt: skip
 AIDS = {
     "dyck": {"runs", "readings", "stack_score", "broken_solvers", "training_length"},
@@ -69,6 +78,7 @@ AIDS = {
     "automata": {"runs"},
     "flipflop": set(),
     "distillation": set(),
+    "topic": {"configs", "contrasts", "matrices"},
 }
 
 

@@ -1,0 +1,1 @@
+"""Models of the study topic: Transformers of one layer that read documents without positions."""

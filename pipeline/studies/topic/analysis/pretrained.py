@@ -1,0 +1,117 @@
+"""E8 on encoders that were trained elsewhere, and real English: Tables 2.3 to 2.5 and Figure 2.3 (Li 2025, section
+2.1.5.4).
+
+They are measured where the parameters say so; else the tables have no rows. None of them is one of the five published
+models, and the text is not the published one: rows name both. The same encoder with random weights is beside each.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+import torch
+
+from pipeline.errors import SandglassError
+from pipeline.kit.inputs import Inputs
+from pipeline.kit.streams import one_thread, stream
+from pipeline.models.topic import encoder
+from pipeline.studies.topic.measures import bert_checkpoint, kinships, word_pairs
+from pipeline.studies.topic.measures.bert_checkpoint import Pretrained
+from pipeline.studies.topic.measures.kinships import Corpus, Reading, Row
+from pipeline.studies.topic.names import REFERENCE
+
+TRAINED, UNTRAINED = "pretrained", "pretrained, before training"
+WORD = re.compile("[a-z]+")
+
+
+def analyse(context: Inputs) -> dict[str, Sequence[pl.DataFrame]]:
+    """Return the tables of the experiment; they are empty where no encoder is measured."""
+    found: dict[str, list[Row]] = {
+        name: [] for name in ("lda_fit", "lda_topics", "kinship", "word_pairs", "word_map")
+    }
+    texts = context.dataset(REFERENCE)["text"].to_list()
+    with one_thread():
+        for name in context.entry.measured:
+            where = f"params/{context.study}.yaml: experiments.{context.experiment}.encoders.{name}"
+            own = bert_checkpoint.read(context.entry.encoders[name], where)
+            documents = [own.ids(text, context.entry.longest) for text in texts]
+            corpus, ids = _corpus(context, own, f"{REFERENCE}, tokens of {name}", documents)
+            rng = stream(context.seed, context.study, "lda", name)
+            corpus, fit, topics = kinships.fit(context, rng, corpus)
+            found["lda_fit"].append(fit)
+            found["lda_topics"] += topics
+            for reading in _readings(context, name, own, documents, ids):
+                found["kinship"] += kinships.kinship(context, corpus, reading)
+                found["word_pairs"] += kinships.pairs(context, corpus, reading)
+                if reading.model == TRAINED:
+                    found["word_map"] += _map(context, own, corpus.name, reading, where)
+        found["contrasts"] = kinships.compared(context, found["kinship"], found["word_pairs"])
+    return {
+        name: [pl.DataFrame(rows, infer_schema_length=None)] if rows else [] for name, rows in found.items()
+    }
+
+
+def _corpus(
+    context: Inputs, own: Pretrained, name: str, documents: list[np.ndarray]
+) -> tuple[Corpus, np.ndarray]:
+    """Return the words of documents as a corpus of its own, and the id in the encoder's vocabulary of each.
+
+    Words are tokens of the letters a to z that begin a word and occur often enough; the most frequent ones are stop
+    words.
+    """
+    frequency = Counter(int(n) for document in documents for n in document)
+    token = {n: own.tokenizer.id_to_token(n) for n in frequency}
+    ordered = sorted(
+        (n for n, times in frequency.items() if times >= context.entry.fewest and WORD.fullmatch(token[n])),
+        key=lambda n: (-frequency[n], token[n]),
+    )
+    number = {n: place for place, n in enumerate(ordered)}
+    own_ids = [
+        np.array([number[int(n)] for n in document if int(n) in number], np.int64) for document in documents
+    ]
+    stop = np.arange(len(ordered)) < context.entry.stop_words
+    corpus = Corpus(name, [each for each in own_ids if len(each)], [token[n] for n in ordered], stop, {})
+    return corpus, np.array(ordered)
+
+
+def _readings(
+    context: Inputs, name: str, own: Pretrained, documents: list[np.ndarray], ids: np.ndarray
+) -> Iterator[Reading]:
+    """Yield the encoder, and one of its shape with random weights: attention on the first paragraphs."""
+    read = documents[: context.entry.documents]
+    spec = own.model.spec
+    drawn = encoder.initial(spec, stream(context.seed, context.study, "random weights", name))
+    random = {key: torch.from_numpy(drawn[key].astype(np.float32))[None] for key in encoder.trunk(spec)}
+    names = np.full(spec.symbols, -1)
+    names[ids] = np.arange(len(ids))
+    for model, params in ((TRAINED, own.model.params), (UNTRAINED, random)):
+        ensemble = encoder.Ensemble(spec, params, own.model.table, own.model.header)
+        attention = word_pairs.attention_of_encoder(ensemble, read, len(ids), names)[0]
+        outputs = word_pairs.layer_outputs(spec, params, ids)[0]
+        vectors = {"word table": params["embed.W"][0][torch.from_numpy(ids)], "layer output": outputs}
+        yield Reading(model, name, 0, model != TRAINED, vectors, attention)
+
+
+def _map(context: Inputs, own: Pretrained, corpus: str, reading: Reading, where: str) -> Iterator[Row]:
+    """Yield cosines between the words of Figure 2.3.
+
+    Raises SandglassError if the tokenizer cuts one of them.
+    """
+    words = [word for group in context.entry.triples for word in group]
+    groups = [place for place, group in enumerate(context.entry.triples) for _ in group]
+    found: list[Any] = [own.tokenizer.token_to_id(word) for word in words]
+    if None in found:
+        cut = ", ".join(word for word, n in zip(words, found, strict=True) if n is None)
+        raise SandglassError(f"{where}: its tokenizer has no token for {cut}: name other words in triples")
+    ids = np.array(found)
+    params = own.model.params
+    vectors = {
+        "word table": params["embed.W"][0][torch.from_numpy(ids)],
+        "layer output": word_pairs.layer_outputs(own.model.spec, params, ids)[0],
+    }
+    yield from kinships.cells(reading, corpus, words, groups, vectors)

@@ -1,0 +1,103 @@
+"""E6: which norms grow first from weights near zero (figure 2.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from pipeline.kit.inputs import Inputs
+from pipeline.kit.streams import one_thread
+from pipeline.studies.topic.measures import contrasts, models, stages
+from pipeline.studies.topic.measures.contrasts import Row
+from pipeline.studies.topic.measures.models import Group
+
+MATRICES = {"norm_k": "attn.W_K", "norm_q": "attn.W_Q", "norm_v": "attn.W_V"}
+SPLIT = 400  # step between the published stages
+LAG = 10  # steps over which values turn
+
+
+def analyse(context: Inputs) -> dict[str, Sequence[pl.DataFrame]]:
+    """Return the tables of the experiment."""
+    with one_thread():
+        found = list(models.groups(context))
+        norms = [frame for group in found for frame in _norms(context, group)]
+        metrics = [row for group in found for row in _metrics(context, group)]
+        made = {
+            "configs": models.configs(context, found),
+            "stage_metrics": metrics,
+            "value_turns": [row for group in found for row in _turns(context, group)],
+            "contrasts": _contrasts(context, found, metrics),
+        }
+    tables: dict[str, Sequence[pl.DataFrame]] = {
+        name: [pl.DataFrame(rows, infer_schema_length=None)] if rows else [] for name, rows in made.items()
+    }
+    return tables | {"norms": norms}
+
+
+def _norms(context: Inputs, group: Group) -> list[pl.DataFrame]:
+    """Return the norms after each step, step 0 among them, a frame for each seed."""
+    curves = context.curves(group.run)
+    frames = []
+    for place, (seed, number) in enumerate(zip(group.seeds, group.places, strict=True)):
+        start = {name: float(group.start[matrix][place].norm()) for name, matrix in MATRICES.items()}
+        first = pl.DataFrame({"step": [0]} | {name: [value] for name, value in start.items()})
+        rest = curves.filter(replica=number).select("step", *MATRICES)
+        frame = pl.concat([first, rest], how="vertical_relaxed")
+        frames.append(
+            frame.with_columns(replica=pl.lit(seed), **{k: pl.lit(v) for k, v in group.keys.items()})
+        )
+    return frames
+
+
+def _metrics(context: Inputs, group: Group) -> list[Row]:
+    rows = []
+    for frame, seed in zip(_norms(context, group), group.seeds, strict=True):
+        grown = {}
+        for name in MATRICES:
+            values = frame[name].to_numpy().astype(float)
+            grown[name] = stages.growth(values[1:], values[0])
+        onsets = {name: stages.onset(each, stages.ONSET) for name, each in grown.items()}
+        at = onsets["norm_k"]
+        here = frame.height > SPLIT
+        shares = {
+            name: float(frame[name][SPLIT] / frame[name].max()) if here else None
+            for name in ("norm_k", "norm_v")
+        }
+        rows.append(
+            group.keys
+            | {
+                "replica": seed, "s_v10": onsets["norm_v"], "s_k10": at, "s_q10": onsets["norm_q"],
+                "fv_at_sk10": None if at is None else float(np.clip(grown["norm_v"][at - 1], 0.0, 1.0)),
+                "k_frac_400": shares["norm_k"], "v_frac_400": shares["norm_v"],
+            }
+        )  # fmt: skip
+    return rows
+
+
+def _turns(context: Inputs, group: Group) -> list[Row]:
+    """Return how far values turn over ten steps, where weights of both ends were kept."""
+    ensemble = context.model(group.run)
+    kept = group.entry["snapshots"]
+    rows = []
+    for step in [step for step in kept if step - LAG in kept and step > LAG]:
+        for seed, number in zip(group.seeds, group.places, strict=True):
+            ends = (ensemble.params[f"step{at}.attn.W_V"][number] for at in (step - LAG, step))
+            rows.append(group.keys | {"replica": seed, "step": step, "cosdist_v_lag10": stages.turned(*ends)})
+    return rows
+
+
+def _contrasts(context: Inputs, found: list[Group], metrics: list[Row]) -> list[Row]:
+    rows: list[Row] = []
+    for group in found:
+        name = f"{group.run} {group.lr:g}"
+        own = [row for row in metrics if (row["run"], row["lr"]) == (group.run, group.lr)]
+        gone = len(group.diverged)
+        for column in ("fv_at_sk10", "k_frac_400", "v_frac_400"):
+            values = [np.nan if row[column] is None else row[column] for row in own]
+            rows += contrasts.least(f"{column}, least {name}", values, gone)
+            rows += contrasts.most(f"{column}, largest {name}", values, gone)
+            if column == "fv_at_sk10":
+                rows += contrasts.median(context, f"{column} {name}", values, gone)
+    return rows

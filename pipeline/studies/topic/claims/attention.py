@@ -1,0 +1,179 @@
+"""Claims 19 to 25: average attention."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pipeline.kit import evidence
+from pipeline.kit.extremes import largest
+from pipeline.kit.results import Results
+from pipeline.kit.verdicts import Gate, Measured, Published, above, at_least, at_most, below
+from pipeline.studies.topic.claims.common import SECTION, between, contrast
+from pipeline.studies.topic.names import (
+    ATTENTION,
+    ATTENTION_RELEASED,
+    ATTENTION_SGD,
+    ATTENTION_SGD_PUBLISHED,
+    ATTENTION_SGD_SHORT,
+    BLOCK_SQ,
+    DIAGONAL_5,
+    DIAGONAL_10,
+    DIAGONAL_10_RELEASED,
+    DIAGONAL_SQ,
+    JOINT_LONG,
+)
+from schemas.claims import CORRECTED, OWN
+
+TABLE_21, TABLE_22 = SECTION.format("2.1.5, Table 2.1"), SECTION.format("2.1.5, Table 2.2")
+AUDIT = "our audit of Table 2.1"
+RATES = {0.003: (1.57, 0.0108, 0.00689), 0.01: (1.41, 0.010, 0.00707), 0.03: (1.74, 0.0116, 0.00665)}
+SHARES = {  # of pairs: right and shifted labels
+    0: {"same_word": 0.063, "same_topic_diff_word": 0.496, "diff_topic": 0.441},
+    4: {"same_word": 0.063, "same_topic_diff_word": 0.246, "diff_topic": 0.623, "unlabelled": 0.067},
+}
+DIAGONALS = (
+    ("5 times identity, cross-entropy", DIAGONAL_5), ("10 times identity, cross-entropy", DIAGONAL_10),
+    ("10 times identity, masks no keys", DIAGONAL_10_RELEASED), ("diagonal of the theorem, squared", DIAGONAL_SQ),
+)  # fmt: skip
+FROZEN_RATE = "0.003"
+
+
+def gates(context: Results) -> Iterator[Gate]:
+    """Yield the gates."""
+    ratio = "in every seed same-topic words get at least 1.4 times the attention of words of other topics"
+    for rate, (said, _, _) in RATES.items():
+        yield Gate(
+            "19", f"Adam, rate {rate:g}", ratio, TABLE_21, at_least(1.4),
+            *contrast(context, f"topic over other, least, right labels {ATTENTION_RELEASED} {rate:g}"),
+            Published(said, derivation="same topic over different topic, as printed"),
+        )  # fmt: skip
+    yield Gate(
+        "19", "Adam, rate 0.01, masks are keys", ratio, TABLE_21, at_least(1.4),
+        *contrast(context, f"topic over other, least, right labels {ATTENTION} 0.01"),
+    )  # fmt: skip
+    for rate in RATES:
+        yield Gate(
+            "19", f"caption, Adam, rate {rate:g}",
+            "the same word gets more attention than other words of its topic, median difference over seeds",
+            f"{TABLE_21}, caption", above(0.0), *contrast(context, f"word minus topic {ATTENTION_RELEASED} {rate:g}"),
+        )  # fmt: skip
+    yield from _sgd(context, ratio)
+    yield from _magnitudes(context)
+    yield from _audit(context)
+    yield from _diagonal(context)
+    yield Gate(
+        "25", "squared loss", "in every seed words of the topic get at least twice the attention of other topics",
+        SECTION.format("2.1.4, Theorem 2.1.3"), at_least(2.0),
+        *contrast(context, f"topic over other, least, right labels {BLOCK_SQ} {FROZEN_RATE}"),
+    )  # fmt: skip
+
+
+def _sgd(context: Results, ratio: str) -> Iterator[Gate]:
+    yield Gate(
+        "20", "rate times steps of 50000", ratio, AUDIT, at_least(1.4),
+        *contrast(context, f"topic over other, least, right labels {ATTENTION_SGD} 20"), kind=OWN,
+    )  # fmt: skip
+    yield Gate(
+        "20", "rate 0.03, few steps", "in every seed the ratio is less than 0.02 from 1: nothing is learned", AUDIT,
+        below(0.02), *contrast(context, f"topic over other, largest distance from 1 {ATTENTION_SGD_SHORT} 0.03"),
+        kind=OWN,
+    )  # fmt: skip
+    yield Gate(
+        "20", "published rate", ratio, TABLE_21, at_least(1.4),
+        *contrast(context, f"topic over other, least, right labels {ATTENTION_SGD_PUBLISHED} 0.03"),
+        Published(1.61, derivation="same topic over different topic, as printed"), scale_needed="paper",
+    )  # fmt: skip
+
+
+def _magnitudes(context: Results) -> Iterator[Gate]:
+    for rate, (_, topic, other) in RATES.items():
+        for gate, kind, low, high, said in (
+            ("same topic", "same_topic_diff_word", 0.0090, 0.0125, topic),
+            ("other topics", "diff_topic", 0.0055, 0.0078, other),
+        ):
+            yield Gate(
+                "21", f"{gate}, shifted labels, rate {rate:g}",
+                f"raw attention to {gate} with labels four ids too far, median over seeds, is from {low:g} to {high:g}",
+                AUDIT, between(low, high), *contrast(context, f"{kind} shifted labels {ATTENTION_RELEASED} {rate:g}"),
+                Published(said), kind=CORRECTED,
+            )  # fmt: skip
+        yield Gate(
+            "21", f"other topics, right labels, rate {rate:g}",
+            "raw attention to other topics with right labels, median over seeds, is below 0.005", AUDIT, below(0.005),
+            *contrast(context, f"diff_topic right labels {ATTENTION_RELEASED} {rate:g}"), Published(other), kind=OWN,
+        )  # fmt: skip
+
+
+def _audit(context: Results) -> Iterator[Gate]:
+    table = context.table("pair_shares")
+    for offset, shares in SHARES.items():
+        labels = "right labels" if offset == 0 else "labels four ids too far"
+        for category, share in shares.items():
+            found = evidence.one_row(
+                table, "no documents", value="pair_share", label_offset=offset, category=category
+            )
+            yield Gate(
+                "22", f"{category.replace('_', ' ')}, {labels}",
+                f"share of pairs is from {share - 0.01:.3f} to {share + 0.01:.3f}", AUDIT,
+                between(share - 0.01, share + 0.01), *found, kind=OWN,
+            )  # fmt: skip
+    printed = context.table("averages").filter(source="Li 2025, Table 2.1")
+    by = {(row["label_offset"], row["category"]): row["pair_share"] for row in table.iter_rows(named=True)}
+    for offset, gate in ((4, "labels four ids too far"), (0, "right labels")):
+        if not by:
+            continue
+        known = [by[offset, name] for name in ("same_word", "same_topic_diff_word", "diff_topic")]
+        means = [
+            (known[0] * row["same_word"] + known[1] * row["same_topic"] + known[2] * row["diff_topic"])
+            / sum(known)
+            for row in printed.iter_rows(named=True)
+        ]
+        gap = largest([abs(mean - RAW_MEAN) for mean in means]) if means else None
+        yield Gate(
+            "22", f"printed averages, {gate}",
+            f"largest distance of a row's mean over labelled pairs from the {RAW_MEAN:g} that lengths fix, with "
+            f"{gate}, is {'at most' if offset else 'above'} 0.0003",
+            AUDIT, at_most(0.0003) if offset else above(0.0003),
+            None if gap is None else Measured(gap), "nothing to compare", kind=OWN,
+        )  # fmt: skip
+    for norm in ("raw", "norm100"):
+        yield Gate(
+            "23", norm, "largest distance of a model's mean over pairs from what lengths fix is at most 1e-6", AUDIT,
+            at_most(1e-6), *contrast(context, f"pooled mean, {norm}"), kind=OWN,
+        )  # fmt: skip
+
+
+RAW_MEAN = 0.00797  # sum of N over sum of N squared, for N uniform from 100 to 150
+
+
+def _diagonal(context: Results) -> Iterator[Gate]:
+    for name, run in DIAGONALS:
+        at = f"{run} {FROZEN_RATE}"
+        yield Gate(
+            "24", f"{name}, same word first", "in every seed the same word gets more attention than other topics",
+            TABLE_22,
+            above(0.0), *contrast(context, f"word above other {at}"),
+        )  # fmt: skip
+        yield Gate(
+            "24", f"{name}, own topic last", "in every seed other topics get more attention than the rest of the topic",
+            TABLE_22, above(0.0), *contrast(context, f"other above topic {at}"),
+        )  # fmt: skip
+        for gate, kind, low, high, said in (
+            ("same word", "same_word", 0.05, 0.14, 0.0916), ("same topic", "same_topic_diff_word", 0.0, 0.003, 0.00185),
+            ("other topics", "diff_topic", 0.0, 0.005, 0.00256),
+        ):  # fmt: skip
+            yield Gate(
+                "24", f"{name}, size, {gate}", f"median attention over seeds is from {low:g} to {high:g}", TABLE_22,
+                between(low, high), *contrast(context, f"{kind} right labels {at}"), Published(said), kind=OWN,
+            )  # fmt: skip
+    at = f"{JOINT_LONG} {FROZEN_RATE}"
+    yield Gate(
+        "24", "trained values, squared, same word first",
+        "in every model with a visible diagonal the same word gets more attention than other topics", TABLE_22,
+        above(0.0), *contrast(context, f"word above other {at}"),
+    )  # fmt: skip
+    yield Gate(
+        "24", "trained values, squared, own topic last",
+        "in every model with a visible diagonal other topics get more attention than the rest of the topic", TABLE_22,
+        above(0.0), *contrast(context, f"other above topic {at}"),
+    )  # fmt: skip

@@ -1,0 +1,74 @@
+"""Claims 15 to 18: trained embeddings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pipeline.kit.results import Results
+from pipeline.kit.verdicts import Gate, above, at_least
+from pipeline.studies.topic.claims.common import SECTION, between, contrast
+from pipeline.studies.topic.names import (
+    ALL,
+    ALL_SGD_CE,
+    ALL_SGD_SQ,
+    ONLY_CE,
+    ONLY_SGD_CE,
+    ONLY_SGD_SQ,
+    ONLY_SQ,
+    UNIT,
+)
+from schemas.claims import OWN
+
+THEOREM = SECTION.format("2.1.3, Theorem 2.1.1")
+FIGURE = SECTION.format("2.1.5, Figure 2.1")
+PANELS = (
+    ("everything, cross-entropy, Adam", ALL, "ce"), ("everything, cross-entropy, SGD", ALL_SGD_CE, "ce"),
+    ("everything, squared, Adam", ALL, "sq"), ("everything, squared, SGD", ALL_SGD_SQ, "sq"),
+    ("embeddings alone, cross-entropy, Adam", ONLY_CE, "ce"),
+    ("embeddings alone, cross-entropy, SGD", ONLY_SGD_CE, "ce"),
+    ("embeddings alone, squared, Adam", ONLY_SQ, "sq"), ("embeddings alone, squared, SGD", ONLY_SGD_SQ, "sq"),
+)  # fmt: skip
+
+
+def gates(context: Results) -> Iterator[Gate]:
+    """Yield the gates."""
+    yield Gate(
+        "15", "same topic", "sum of a word's inner products with its topic is from 1.05 to 1.25 (1.156 in the theorem)",
+        THEOREM, between(1.05, 1.25), *contrast(context, f"block_sum_same {ONLY_SQ} sq"), kind=OWN,
+    )  # fmt: skip
+    yield Gate(
+        "15", "other topics", "sum of a word's inner products with another topic is from -0.05 to 0.05 (0)",
+        THEOREM, between(-0.05, 0.05), *contrast(context, f"block_sum_diff {ONLY_SQ} sq"), kind=OWN,
+    )  # fmt: skip
+    for name, run, cell in PANELS:
+        yield Gate(
+            "16", f"{name}, inner products",
+            "in every seed different words of one topic have larger inner products than words of two, on average",
+            FIGURE, above(0.0), *contrast(context, f"block above rest {run} {cell}"),
+        )  # fmt: skip
+        yield Gate(
+            "16", f"{name}, blocks", "in every seed the inner product of different words of one topic is above that of "
+            "words of two with probability 0.9 or more", FIGURE, at_least(0.9),
+            *contrast(context, f"gram auc {run} {cell}"),
+        )  # fmt: skip
+    for name, run in (("everything", ALL), ("embeddings alone", ONLY_CE)):
+        yield Gate(
+            "16", f"{name}, cross-entropy, Adam, cosines",
+            "in every seed the mean cosine of different words of one topic is at least 0.3 above that of words of two",
+            FIGURE, at_least(0.3), *contrast(context, f"cosine gap {run} ce"), kind=OWN,
+        )  # fmt: skip
+    yield Gate(
+        "17", "cross-entropy, Adam", "loss of embeddings alone minus that of everything trained is from 0 to 0.15 nats",
+        SECTION.format("2.1.3"), between(0.0, 0.15), *contrast(context, "price of embeddings alone, ce"),
+    )  # fmt: skip
+    source = "our extension: embeddings that start at unit size"
+    yield Gate(
+        "18", "before training", "in every seed the diagonal is at least 50 times the rest of blocks, on average",
+        source, at_least(50.0), *contrast(context, f"diagonal over rest of blocks, before {UNIT} ce"), kind=OWN,
+    )  # fmt: skip
+    for when in ("before", "after"):
+        yield Gate(
+            "18", f"{when} training, entries", f"{when} training every entry of the diagonal is above all others",
+            source, above(1.0),
+            *contrast(context, f"least diagonal over largest other entry, {when} {UNIT} ce"), kind=OWN,
+        )  # fmt: skip

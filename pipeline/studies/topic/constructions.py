@@ -1,0 +1,57 @@
+"""What the theory checks of the topic study share."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pipeline.languages.topic import Masking
+
+SOURCE = "Li 2025, section 2.1{}"
+CHAPTER = "chapter 5.{}"  # own statements, derived in the chapter of this study
+ERRATUM = "topic-{}"
+
+
+def row(
+    check: str, statement: str, size: str, measured: float, comparison: str, bound: float, **more: Any
+) -> dict[str, Any]:
+    """Return one row of `schemas.theory.rows`."""
+    return {
+        "check": check, "statement": statement, "size": size, "measured": float(measured),
+        "comparison": comparison, "bound": float(bound), **more,
+    }  # fmt: skip
+
+
+def exceptions(bad: ArrayLike, *outputs: ArrayLike) -> float:
+    """Return how often ``bad`` is true; NaN if one of the outputs that it was found from is NaN."""
+    broken = any(bool(np.isnan(np.asarray(output, float)).any()) for output in outputs)
+    return math.nan if broken else float(np.sum(bad))
+
+
+def slope(x: ArrayLike, y: ArrayLike) -> float:
+    """Return the slope of the line through positive points in logarithms, by least squares; NaN if a value is NaN.
+
+    >>> round(slope([1, 10, 100], [3, 300, 30000]), 12)
+    2.0
+    """
+    u, w = (np.log(np.asarray(part, float)) for part in (x, y))
+    u, w = u - u.mean(), w - w.mean()
+    return float((u * w).sum() / (u * u).sum())
+
+
+def named(size: tuple[int, ...] | list[int]) -> tuple[str, str]:
+    """Return sizes T, v and tau as the end of the name of a check, and in words.
+
+    >>> named([10, 10, 2])
+    ('10-10-2', 'T = 10, v = 10, τ = 2')
+    """
+    topics, v, tau = size
+    return f"{topics}-{v}-{tau}", f"T = {topics}, v = {v}, τ = {tau}"
+
+
+def masking_of(entry: Any) -> Masking:
+    """Return the masking that an entry names."""
+    return Masking(entry.p_mask, entry.p_keep, entry.p_random)

@@ -1,0 +1,100 @@
+"""Tables 2.1 and 2.2 as figures: average attention by the kind of pair, ours and what is printed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from pipeline.kit import charts
+from pipeline.kit.charts import Figure
+from pipeline.kit.results import Results
+from pipeline.studies.topic.names import (
+    ATTENTION,
+    ATTENTION_RELEASED,
+    ATTENTION_SGD,
+    ATTENTION_SGD_PUBLISHED,
+    ATTENTION_SGD_SHORT,
+    BLOCK_SQ,
+    DIAGONAL_5,
+    DIAGONAL_10,
+    DIAGONAL_10_RELEASED,
+    DIAGONAL_SQ,
+    JOINT_LONG,
+)
+
+KINDS = {
+    "same_word": "same word", "same_topic": "same topic, other word", "diff_topic": "other topic",
+}  # fmt: skip
+COLOURS = [charts.BLACK, charts.VERMILLION, charts.SKY]
+SHAPES = ["circle", "square", "triangle-up"]
+TRAINED = {
+    ATTENTION_RELEASED: "Adam", ATTENTION: "Adam, masks are keys", ATTENTION_SGD: "SGD",
+    ATTENTION_SGD_SHORT: "SGD, 1500 steps", ATTENTION_SGD_PUBLISHED: "SGD, published rate",
+    "Table 2.1, adam": "Table 2.1, Adam", "Table 2.1, sgd": "Table 2.1, SGD",
+}  # fmt: skip
+FROZEN = {
+    DIAGONAL_5: "5 times identity, cross-entropy", DIAGONAL_10: "10 times identity, cross-entropy",
+    DIAGONAL_10_RELEASED: "10 times identity, masks no keys", DIAGONAL_SQ: "diagonal of the theorem, squared",
+    BLOCK_SQ: "blocks of the theorem, squared", JOINT_LONG: "trained values, squared",
+    "Table 2.2, adam": "Table 2.2, Adam",
+}  # fmt: skip
+
+
+def _dots(
+    table: pl.DataFrame, labels: dict[str, str], title: str, subtitle: list[str], ticks: list[float]
+) -> Figure:  # fmt: skip
+    rows = table.filter(pl.col("run").is_in(list(labels)))
+    if not rows.height:
+        return charts.empty(title, "no model was trained at this scale")
+    name = pl.col("run").replace_strict(labels, return_dtype=pl.String) + pl.format(
+        ", rate {}", pl.col("lr").map_elements(lambda lr: f"{lr:g}", return_dtype=pl.String)
+    )
+    data = (
+        rows.with_columns(model=name)
+        .unpivot(list(KINDS), index=["model", "source", "n"], variable_name="kind", value_name="weight")
+        .with_columns(pl.col("kind").replace_strict(KINDS, return_dtype=pl.String))
+        .drop_nulls("weight")
+    )
+    order = data["model"].unique(maintain_order=True).to_list()
+    kinds = list(KINDS.values())
+    lowest, highest = (
+        float(data.select(end).item()) for end in (pl.col("weight").min(), pl.col("weight").max())
+    )
+    domain = [0.9 * min(lowest, ticks[0]), 1.1 * max(highest, ticks[-1])]
+    base = alt.Chart(data).encode(
+        x=alt.X(
+            "weight:Q",
+            title="mean attention weight",
+            scale=alt.Scale(type="log", domain=domain, nice=False),
+            axis=alt.Axis(values=ticks, format="~g"),
+        ),
+        y=alt.Y("model:N", title=None, sort=order, axis=alt.Axis(labelLimit=300, grid=True)),
+    )
+    points: Any = base.mark_point(filled=True, size=70, opacity=0.85).encode(
+        color=alt.Color("kind:N", title="pair", sort=kinds, scale=alt.Scale(domain=kinds, range=COLOURS)),
+        shape=alt.Shape("kind:N", title="pair", sort=kinds, scale=alt.Scale(domain=kinds, range=SHAPES)),
+        tooltip=["model", "source", "kind", alt.Tooltip("weight:Q", format=".5f"), "n"],
+    )
+    return points.properties(width=300, title=alt.Title(title, subtitle=subtitle)), data
+
+
+def _ours(context: Results, offset: int) -> pl.DataFrame:
+    return context.table("averages").filter(
+        (pl.col("source") != "here") | ((pl.col("label_offset") == offset) & (pl.col("norm") == "raw"))
+    )
+
+
+def blocks(context: Results) -> Figure:
+    """Table 2.1: everything is trained on cross-entropy; labels are those that the released code looks up."""
+    subtitle = ["Labels four ids too far, as the counts of the released code have them; means over seeds."]
+    return _dots(
+        _ours(context, 4), TRAINED, "Average attention, trained values", subtitle, [0.005, 0.01, 0.015]
+    )
+
+
+def diagonals(context: Results) -> Figure:
+    """Table 2.2: values are frozen and diagonal, attention is trained."""
+    subtitle = ["Right labels; means over seeds."]
+    return _dots(_ours(context, 0), FROZEN, "Average attention, frozen values", subtitle, [0.001, 0.01, 0.1])

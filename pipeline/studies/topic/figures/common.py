@@ -1,0 +1,167 @@
+"""What figures of this study share: maps of matrices of words."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import altair as alt
+import polars as pl
+
+from pipeline.kit import charts
+from pipeline.kit.charts import Figure
+
+SHOWN = 4  # topics in a map: their blocks can be seen word by word
+# From blue over white to orange, which readers with any colour vision tell apart; white is 0.
+BELOW, ZERO, ABOVE = charts.BLUE, "#FFFFFF", charts.VERMILLION
+
+
+class Panel(NamedTuple):
+    """A map of the matrix of the first seed of a cell."""
+
+    title: str
+    run: str
+    cell: str
+    matrix: str
+
+
+def maps(
+    matrices: pl.DataFrame, panels: list[Panel], title: str, words: int, axes: tuple[str, str], columns: int = 2
+) -> Figure:  # fmt: skip
+    """Return maps of the words of the first topics, side by side, each with a scale of colours of its own.
+
+    ``axes`` names rows and columns. Panels without a matrix at this scale are left out.
+    """
+    drawn, data = [], []
+    side = SHOWN * words
+    for panel in panels:
+        rows = matrices.filter(run=panel.run, cell=panel.cell, matrix=panel.matrix).filter(
+            pl.col("row") <= side
+        )
+        if not rows.height:
+            continue
+        frame = rows.select(
+            pl.lit(panel.title).alias("panel"),
+            "row",
+            pl.int_ranges(1, pl.col("values").list.len() + 1, dtype=pl.Int16).alias("column"),
+            pl.col("values").alias("entry"),
+        ).explode("column", "entry")
+        frame = frame.filter(pl.col("column") <= side)
+        data.append(frame)
+        drawn.append(_map(frame, panel.title, axes))
+    if not drawn:
+        return charts.empty(title, "no model was trained at this scale")
+    chart: Any = alt.concat(*drawn, columns=columns).resolve_scale(color="independent")
+    note = f"Words of the first {SHOWN} of 10 topics, first seed; white is 0."
+    return chart.properties(title=alt.Title(title, subtitle=note)), pl.concat(data)
+
+
+def _map(frame: pl.DataFrame, title: str, axes: tuple[str, str]) -> Any:
+    largest = float(frame.select(pl.col("entry").abs().max()).item())
+    axis = alt.Axis(values=list(range(10, 10 * SHOWN + 1, 10)), labelAngle=0, ticks=False, domain=False)
+    scale = alt.Scale(domain=[-largest, 0, largest], range=[BELOW, ZERO, ABOVE], interpolate="lab")
+    return (
+        alt.Chart(frame.select("row", "column", "entry"))
+        .mark_rect()
+        .encode(
+            x=alt.X("column:O", title=axes[1], axis=axis),
+            y=alt.Y("row:O", title=axes[0], axis=axis),
+            color=alt.Color("entry:Q", title="entry", scale=scale, legend=alt.Legend(gradientLength=150)),
+            tooltip=["row:O", "column:O", alt.Tooltip("entry:Q", format=".4f")],
+        )
+        .properties(width=200, height=200, title=alt.Title(title, fontSize=charts.SIZE))
+    )
+
+
+# --- words of natural language ---------------------------------------------------------------------------
+
+KIN = {"same": "share a topic", "different": "different topics"}
+
+
+def means(
+    table: pl.DataFrame, models: dict[str, str], measures: dict[str, str], title: str, why: str
+) -> Figure:
+    """Return means over same-topic and different-topic pairs of words, by threshold: a row for each of ``measures``, a
+    column for each of ``models``.
+
+    ``why`` says why there is nothing, where ``table`` has no rows.
+    """
+    if not table.height:
+        return charts.empty(title, why)
+    value = pl.col("value")
+    data = (
+        table.filter(pl.col("measure").is_in(list(measures)))
+        .unpivot(["same", "different"], index=["model", "run", "replica", "threshold", "measure"])
+        .group_by("model", "threshold", "measure", "variable", maintain_order=True)
+        .agg(value.median().alias("median"), value.min().alias("least"), value.max().alias("most"))
+        .with_columns(pairs=pl.col("variable").replace_strict(KIN, return_dtype=pl.String))
+        .sort("model", "measure", "threshold")
+    )
+    scale = alt.Scale(domain=list(KIN.values()), range=[charts.BLUE, charts.VERMILLION])
+    colour = alt.Color("pairs:N", title=None, scale=scale, legend=alt.Legend(orient="top", symbolOpacity=1))
+    lines = []
+    for measure, name in measures.items():
+        drawn: list[Any] = []
+        for model, label in models.items():
+            own = data.filter(model=model, measure=measure)
+            if not own.height:
+                continue
+            said = None if drawn else name
+            base = alt.Chart(own.select("threshold", "pairs", "median", "least", "most")).encode(
+                x=alt.X("threshold:O", title="threshold", axis=alt.Axis(labelAngle=0)),
+                xOffset=alt.XOffset("pairs:N", sort=list(KIN.values())), color=colour,
+            )  # fmt: skip
+            axis = alt.Axis(format="~g", tickCount=4)
+            y = alt.Y("median:Q", title=said, scale=alt.Scale(zero=True), axis=axis)
+            tips = ["threshold:O", "pairs:N", alt.Tooltip("median:Q", format=".4g")]
+            points = base.mark_point(filled=True, size=60, opacity=1).encode(y=y, tooltip=tips)
+            rules = base.mark_rule(strokeWidth=2).encode(y=alt.Y("least:Q", title=said), y2="most:Q")
+            head = alt.Title(label.split("|"), fontSize=charts.SIZE)
+            drawn.append(alt.layer(rules, points).properties(width=110, height=120, title=head))
+        if drawn:
+            lines.append(alt.hconcat(*drawn, spacing=14))
+    chart: Any = alt.vconcat(*lines)
+    return chart.properties(title=title), data.drop("variable")
+
+
+def cosines(table: pl.DataFrame, panels: list[tuple[str, str, str, str]], title: str, why: str) -> Figure:
+    """Return maps of cosines between words, a panel for each title, run, model and embedding; all have one scale.
+
+    ``why`` says why there is nothing, where ``table`` has no rows.
+    """
+    drawn, data = [], []
+    for name, run, model, embedding in panels:
+        rows = table.filter(run=run, model=model, embedding=embedding).sort("row", "column")
+        if not rows.height:
+            continue
+        data.append(
+            rows.select(pl.lit(name).alias("panel"), "row", "column", "row_word", "column_word", "cosine")
+        )
+        words = rows.filter(pl.col("column") == 0)["row_word"].to_list()
+        axis: dict[str, Any] = {
+            "title": None,
+            "sort": words,
+            "axis": alt.Axis(labelAngle=-60, ticks=False, domain=False),
+        }
+        shade = alt.Scale(domain=[-1, 0, 1], range=[BELOW, ZERO, ABOVE], interpolate="lab")
+        base = alt.Chart(rows.select("row_word", "column_word", "cosine"))
+        cells = base.mark_rect().encode(
+            x=alt.X("column_word:N", **axis),
+            y=alt.Y("row_word:N", **axis | {"axis": alt.Axis(ticks=False, domain=False)}),
+            color=alt.Color("cosine:Q", title="cosine", scale=shade, legend=alt.Legend(gradientLength=150)),
+            tooltip=["row_word:N", "column_word:N", alt.Tooltip("cosine:Q", format=".3f")],
+        )
+        text = base.mark_text(fontSize=8).encode(
+            x=alt.X("column_word:N", **axis),
+            y=alt.Y("row_word:N", sort=words),
+            text=alt.Text("cosine:Q", format=".2f"),
+        )
+        side = 22 * len(words)
+        drawn.append(
+            alt.layer(cells, text).properties(
+                width=side, height=side, title=alt.Title(name, fontSize=charts.SIZE)
+            )
+        )
+    if not drawn:
+        return charts.empty(title, why)
+    chart: Any = alt.concat(*drawn, columns=2)
+    return chart.properties(title=title), pl.concat(data)

@@ -1,0 +1,71 @@
+"""Figures 2.2, 2.5, 2.6 and 2.10: value matrices."""
+
+from __future__ import annotations
+
+from pipeline.kit.charts import Figure
+from pipeline.kit.results import Results
+from pipeline.studies.topic.figures.common import Panel, maps
+from pipeline.studies.topic.names import (
+    FROZEN_ADAM,
+    FROZEN_SGD_CE,
+    FROZEN_SGD_SQ,
+    JOINT_ADAM,
+    JOINT_LONG,
+    JOINT_LONG_RELEASED,
+    JOINT_SGD_CE,
+    JOINT_SGD_SQ,
+)
+
+WORDS = 10
+AXES = ("word that is predicted", "word that is seen")
+ADAM_CE, SGD_CE, ADAM_SQ, SGD_SQ = (
+    "cross-entropy, Adam",
+    "cross-entropy, SGD",
+    "squared, Adam",
+    "squared, SGD",
+)
+
+
+def _four(context: Results, adam: str, sgd_ce: str, sgd_sq: str, ce: str, sq: str, title: str) -> Figure:
+    value = "WV_plus_bias"
+    panels = [
+        Panel(SGD_CE, sgd_ce, ce, value), Panel(ADAM_CE, adam, ce, value),
+        Panel(SGD_SQ, sgd_sq, sq, value), Panel(ADAM_SQ, adam, sq, value),
+    ]  # fmt: skip
+    return maps(context.table("matrices"), panels, title, WORDS, AXES)
+
+
+def frozen_l2(context: Results) -> Figure:
+    """Figure 2.2: values with uniform attention and an L2 penalty."""
+    title = "Values, uniform attention, with L2"
+    return _four(context, FROZEN_ADAM, FROZEN_SGD_CE, FROZEN_SGD_SQ, "ce-l2", "sq-l2", title)
+
+
+def frozen(context: Results) -> Figure:
+    """Figure 2.5: values with uniform attention and no penalty."""
+    title = "Values, uniform attention, without L2"
+    return _four(context, FROZEN_ADAM, FROZEN_SGD_CE, FROZEN_SGD_SQ, "ce", "sq", title)
+
+
+def joint(context: Results) -> Figure:
+    """Figure 2.6: values of models of which everything is trained."""
+    title = "Values, attention trained with them"
+    return _four(context, JOINT_ADAM, JOINT_SGD_CE, JOINT_SGD_SQ, "ce", "sq", title)
+
+
+def diagonal(context: Results) -> Figure:
+    """Figure 2.10: squared loss without a penalty, trained for longer, with masked positions as keys and without."""
+    value = "WV_plus_bias"
+    panels = [
+        Panel("closed form, uniform attention, no L2", "closed form, thesis", "l2 0", "WV_ols"),
+        Panel("closed form, uniform attention, L2 0.001", "closed form, thesis", "l2 0.001", "WV_ridge"),
+        Panel("trained attention, masks are keys", JOINT_LONG, "sq", value),
+        Panel("trained attention, masks are no keys", JOINT_LONG_RELEASED, "sq", value),
+    ]
+    return maps(
+        context.table("matrices"),
+        panels,
+        "Diagonals and matchings of words: squared loss, Adam",
+        WORDS,
+        AXES,
+    )

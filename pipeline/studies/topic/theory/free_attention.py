@@ -1,0 +1,102 @@
+"""Assumption 2.1.2: are its attention patterns optimal among all? Logits without constraint (chapter 5.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from pipeline.kit.extremes import largest, smallest
+from pipeline.kit.streams import one_thread, stream
+from pipeline.languages.topic import Population
+from pipeline.models.topic_exact import stage_two
+from pipeline.studies.topic.constructions import CHAPTER, ERRATUM, SOURCE, masking_of, named, row
+from schemas import theory
+
+if TYPE_CHECKING:
+    from pipeline.studies.topic.params import FreeAttention
+
+ASSUMPTION = SOURCE.format(".4.3, Assumption 2.1.2")
+# Free and constrained losses of the chapter, over blocks with u = 0 and a diagonal; its learned gamma or alpha, beta.
+PRINTED: dict[tuple[str, tuple[int, ...]], tuple[float, float]] = {
+    ("proof", (6, 4, 2)): (0.165769, 0.165796), ("proof", (8, 5, 3)): (0.177043, 0.177060),
+    ("diag", (6, 4, 2)): (0.109526, 0.109553),
+}  # fmt: skip
+MATRIX = {
+    "block": "the matrix of Theorem 2.1.2", "proof": "the same with u = 0, as the proof has it",
+    "diag": "a diagonal matrix",
+}  # fmt: skip
+
+
+def check(entry: FreeAttention, key: str, seed: int) -> pl.DataFrame:
+    """Return rows of `schemas.theory.Theory` on attention that is not constrained to the family."""
+    rng = stream(seed, entry.study, key)
+    with one_thread():
+        made = [
+            found for size in entry.sizes for kind in MATRIX for found in _compared(entry, size, kind, rng)
+        ]
+    return theory.rows(entry.study, key, ASSUMPTION, made)
+
+
+def _compared(
+    entry: FreeAttention, size: list[int], kind: str, rng: np.random.Generator
+) -> Iterator[dict[str, Any]]:
+    topics, v, tau = size
+    name, words = named(size)
+    known = Population(topics, v, tau, masking_of(entry))
+    W = known.diagonal_VxV if kind == "diag" else known.block_VxV.copy()
+    if kind == "proof":  # the member of the optimal set with u = 0 and uniform blocks
+        W[1:, 1:] -= known.constants.u
+        W[1:, 0] = -known.constants.c1
+    free, weights = [], []
+    for _ in range(entry.starts):
+        loss, found = stage_two.free_minimum(
+            known, W, rng.normal(size=(known.words + 1, known.words)), entry.steps
+        )
+        free.append(loss)
+        weights.append(found)
+    family, _ = stage_two.family_minimum(known, W, free_mask=False)
+    wider, three = stage_two.family_minimum(known, W, free_mask=True)
+    same = known.topic_V[:, None] == known.topic_V[1:]
+    gammas = np.array([np.where(same, found, 0).sum(0) / v for found in weights])
+    masks = np.array([found[0] for found in weights])
+    about = f"over {MATRIX[kind]}"
+    at = f"{words}, {len(known.masked_DxV)} documents, {len(free)} starts"
+    yield row(
+        f"free.not-worse.{kind}-{name}", f"Logits without constraint reach the least loss of the family {about}: "
+        "largest excess", at, largest(free) - family, "<=", entry.tolerance, source=CHAPTER.format(6),
+    )  # fmt: skip
+    yield row(
+        f"free.gap.{kind}-{name}", f"The family's least loss is within 5e-4 of the free one {about}: largest relative "
+        "gap", at, largest(family / np.array(free) - 1), "<=", 5e-4, source=CHAPTER.format(6),
+    )  # fmt: skip
+    yield row(
+        f"free.spread.{kind}-{name}", f"All query words learn the same γ {about}: largest standard deviation over "
+        "mean", at, largest(gammas.std(1) / gammas.mean(1)), "<=", 0.01, source=CHAPTER.format(6),
+        detail=f"γ {gammas.mean():.3f}, weight of [MASK] {masks.mean():.3f}",
+    )  # fmt: skip
+    erratum = ERRATUM.format("assumption-2.1.2")
+    yield row(
+        f"free.family.printed.{kind}-{name}", "The family with weight 1 for [MASK] is among the optimal patterns "
+        f"{about}: smallest relative gap to free logits", at, smallest(family / np.array(free) - 1), ">=", 1e-5,
+        form="printed", erratum=erratum,
+    )  # fmt: skip
+    yield row(
+        f"free.family.corrected.{kind}-{name}", f"With the weight of [MASK] free as well it is {about}: largest "
+        "relative distance", at, largest(np.abs(wider / np.array(free) - 1)), "<=", entry.equal,
+        form="corrected", erratum=erratum, detail=f"weight of [MASK] {three[2]:.4f}",
+    )  # fmt: skip
+    yield row(
+        f"free.mask.{kind}-{name}", f"Free logits give [MASK] the weight that the wider family has {about}: largest "
+        "distance", at, largest(np.abs(masks - three[2])), "<=", 1e-3, source=CHAPTER.format(6),
+    )  # fmt: skip
+    if (kind, tuple(size)) in PRINTED:
+        for what, value, printed in zip(
+            ("free", "family"), (smallest(free), family), PRINTED[kind, tuple(size)], strict=True
+        ):
+            yield row(
+                f"free.value.{what}.{kind}-{name}", f"The least loss of {what} attention {about}, as the chapter "
+                "prints it", at, value, "within", printed, tolerance=6e-7, source=CHAPTER.format(6),
+            )  # fmt: skip
