@@ -193,6 +193,7 @@ def _text(context: Results) -> Iterator[Gate]:
             "horizon at which students of labels do better than the most frequent word is at least 0, on generated "
             "text", SECTION.format("4.2.3.2, Figure 4.9"), at_least(0.0),
             *(contrast(context, f"{learned[0]}, {first} - {second}") if learned else missing),
+            kind=OWN,
         )  # fmt: skip
 
 

@@ -120,7 +120,8 @@ def _stages(context: Results) -> Iterator[Gate]:
 
 
 def _pretrained(context: Results) -> Iterator[Gate]:
-    """Yield what the source says of its five models, of encoders that it did not measure; one model each, no seeds."""
+    """Yield what the source says of its five models, of encoders that it did not measure: own checks, no statements of
+    the source; one model each, no seeds."""
     table = context.table("kinship").filter(model="pretrained", phi="lda")
     for assign, label in ASSIGN.items():
         rows, source = table.filter(assign=assign), TABLES[assign]
@@ -135,12 +136,12 @@ def _pretrained(context: Results) -> Iterator[Gate]:
                 claim, f"pretrained, {measure}, {assign}",
                 f"same-topic over different-topic {name}, {label}: least over thresholds and encoders (none is "
                 "the source's), is above 1",
-                source, above(1.0), *_least(rows.filter(measure=measure), "ratio"),
+                source, above(1.0), *_least(rows.filter(measure=measure), "ratio"), kind=OWN,
             )  # fmt: skip
         yield Gate(
             "30", f"pretrained, falls with the threshold, {assign}",
             f"ratio of debiased attention less that at the next smaller threshold, {label}: largest is below 0",
-            source, below(0.0), *_steps(rows.filter(measure="attention, debiased")),
+            source, below(0.0), *_steps(rows.filter(measure="attention, debiased")), kind=OWN,
         )  # fmt: skip
     random = context.table("kinship").filter(model="pretrained, before training", phi="lda")
     for measure in ("cosine, layer output", "attention, debiased"):
@@ -148,6 +149,7 @@ def _pretrained(context: Results) -> Iterator[Gate]:
             "28", f"random weights, {measure}",
             f"same-topic over different-topic {measure} of encoders with random weights: furthest from 1, less 1, is "
             "at most 0.01", f"{TABLE_23}, and 2.4", at_most(0.01), *_furthest(random.filter(measure=measure)),
+            kind=OWN,
         )  # fmt: skip
     for what, conditions, words in (
         ("cosine", above(0.0), "least of all is above 0"),
@@ -156,7 +158,7 @@ def _pretrained(context: Results) -> Iterator[Gate]:
         yield Gate(
             "31", f"pretrained, {what}",
             f"{what} of same-topic pairs less that of as many frequent companions: {words}", TABLE_25, conditions,
-            *_gaps(context, f"mean_{what}", smallest=what == "cosine"),
+            *_gaps(context, f"mean_{what}", smallest=what == "cosine"), kind=OWN,
         )  # fmt: skip
     yield from _published_words(context)
 
@@ -208,5 +210,5 @@ def _published_words(context: Results) -> Iterator[Gate]:
         yield Gate(
             "29", f"pretrained, published words, {embedding}",
             "least cosine within the three groups of words less the largest between them is above 0", FIGURE_23,
-            above(0.0), *found,
+            above(0.0), *found, kind=OWN,
         )  # fmt: skip
