@@ -162,7 +162,7 @@ class ClosedForm(_Blocks):
 
 
 class Matrices(_Keyed):
-    """Matrices of words by rows, of the first seed of a cell."""
+    """Matrices of the words of the first topics by rows, of the first seed of a cell."""
 
     matrix: pl.String = FIELD(isin=["WV_plus_bias", "WV_ols", "WV_ridge", "Gram", "Gram_init"])
     row: pl.Int16 = FIELD(ge=1, description="word")
@@ -236,9 +236,9 @@ class Norms(_Keyed):
 
     replica: pl.Int32 = FIELD(ge=0, description="seed")
     step: pl.Int32 = FIELD(ge=0, description="0: initial weights")
-    norm_k: pl.Float64 = FIELD(ge=0, nullable=True, description="of keys; null if diverged")
-    norm_q: pl.Float64 = FIELD(ge=0, nullable=True, description="of queries")
-    norm_v: pl.Float64 = FIELD(ge=0, nullable=True, description="of values")
+    norm_k: pl.Float32 = FIELD(ge=0, nullable=True, description="of keys; null if diverged")
+    norm_q: pl.Float32 = FIELD(ge=0, nullable=True, description="of queries")
+    norm_v: pl.Float32 = FIELD(ge=0, nullable=True, description="of values")
 
     class Config:
         """One row per model and step."""
@@ -312,7 +312,7 @@ class Landscape(Result):
     j: pl.Int16 = FIELD(ge=0, description="place of beta on the grid")
     alpha: pl.Float64 = FIELD(gt=0, description="weight of other words of the query's topic")
     beta: pl.Float64 = FIELD(gt=0, description="weight of the query's word")
-    loss: pl.Float64 = FIELD(ge=0, le=1, description="per masked position, without queries that are [MASK]")
+    loss: pl.Float32 = FIELD(ge=0, le=1, description="per masked position, without queries that are [MASK]")
 
     class Config:
         """One row per point of each landscape."""

@@ -71,3 +71,5 @@ THEORY = (
     MASKING, OPTIMAL_SET, VANISHING, OPTIMAL_ATTENTION, FREE_ATTENTION, OPTIMAL_EMBEDDINGS, GRADIENTS, FLOORS,
     MISPRINTS,
 )  # fmt: skip
+
+SHOWN = 2  # topics whose words stand in tables of matrices, and in maps: blocks can be seen word by word

@@ -12,7 +12,7 @@ from pipeline.kit.streams import one_thread
 from pipeline.studies.topic.measures import blocks, contrasts, models
 from pipeline.studies.topic.measures.contrasts import Row
 from pipeline.studies.topic.measures.models import Group
-from pipeline.studies.topic.names import ALL, DOCUMENTS, ONLY_CE, UNIT, UNIT_SGD
+from pipeline.studies.topic.names import ALL, DOCUMENTS, ONLY_CE, SHOWN, UNIT, UNIT_SGD
 
 
 def analyse(context: Inputs) -> dict[str, Sequence[pl.DataFrame]]:
@@ -25,7 +25,7 @@ def analyse(context: Inputs) -> dict[str, Sequence[pl.DataFrame]]:
         made = {
             "configs": models.configs(context, found),
             "gram_stats": stats,
-            "matrices": [row for group in found for row in _matrices(group, topics * words)],
+            "matrices": [row for group in found for row in _matrices(group, min(SHOWN, topics) * words)],
             "contrasts": _contrasts(context, found, stats),
         }
     return {

@@ -9,10 +9,19 @@ import polars as pl
 
 from pipeline.kit import charts
 from pipeline.kit.charts import Figure
+from pipeline.studies.topic.names import SHOWN
 
-SHOWN = 4  # topics in a map: their blocks can be seen word by word
 # From blue over white to orange, which readers with any colour vision tell apart; white is 0.
 BELOW, ZERO, ABOVE = charts.BLUE, "#FFFFFF", charts.VERMILLION
+
+
+def rounded(frame: pl.DataFrame, digits: int) -> pl.DataFrame:
+    """Return ``frame`` with so many significant digits, so that a figure's file holds none that cannot be seen."""
+    return frame.with_columns(
+        pl.col(name).cast(pl.Float64).round_sig_figs(digits)
+        for name, kind in frame.schema.items()
+        if kind.is_float()
+    )
 
 
 class Panel(NamedTuple):
@@ -45,7 +54,7 @@ def maps(
             pl.int_ranges(1, pl.col("values").list.len() + 1, dtype=pl.Int16).alias("column"),
             pl.col("values").alias("entry"),
         ).explode("column", "entry")
-        frame = frame.filter(pl.col("column") <= side)
+        frame = rounded(frame.filter(pl.col("column") <= side), 3)
         data.append(frame)
         drawn.append(_map(frame, panel.title, axes))
     if not drawn:
@@ -57,7 +66,7 @@ def maps(
 
 def _map(frame: pl.DataFrame, title: str, axes: tuple[str, str]) -> Any:
     largest = float(frame.select(pl.col("entry").abs().max()).item())
-    axis = alt.Axis(values=list(range(10, 10 * SHOWN + 1, 10)), labelAngle=0, ticks=False, domain=False)
+    axis = alt.Axis(values=list(range(5, 10 * SHOWN + 1, 5)), labelAngle=0, ticks=False, domain=False)
     scale = alt.Scale(domain=[-largest, 0, largest], range=[BELOW, ZERO, ABOVE], interpolate="lab")
     return (
         alt.Chart(frame.select("row", "column", "entry"))
@@ -68,7 +77,7 @@ def _map(frame: pl.DataFrame, title: str, axes: tuple[str, str]) -> Any:
             color=alt.Color("entry:Q", title="entry", scale=scale, legend=alt.Legend(gradientLength=150)),
             tooltip=["row:O", "column:O", alt.Tooltip("entry:Q", format=".4f")],
         )
-        .properties(width=200, height=200, title=alt.Title(title, fontSize=charts.SIZE))
+        .properties(width=180, height=180, title=alt.Title(title, fontSize=charts.SIZE))
     )
 
 

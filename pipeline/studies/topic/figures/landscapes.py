@@ -13,10 +13,12 @@ from scipy import ndimage
 from pipeline.kit import charts
 from pipeline.kit.charts import Figure
 from pipeline.kit.results import Results
+from pipeline.studies.topic.figures.common import rounded
 
-CLASSES = 64  # of losses, equally wide, in each panel
+CLASSES = 24  # of losses, equally wide, in each panel
 SIDE = 184  # pixels of a panel
-FINER = 2  # points of the contour's grid for each point of the landscape's
+COARSER = 2  # points of the landscape's grid for each that is drawn
+FINER = 1  # points of the contour's grid for each point of the landscape's
 STAR = "M0,-1L0.22,-0.31L0.95,-0.31L0.36,0.12L0.59,0.81L0,0.38L-0.59,0.81L-0.36,0.12L-0.95,-0.31L-0.22,-0.31Z"
 VARIANT = "paper"  # as the source draws them
 # Of a cell, which of its corners (0, 0), (1, 0), (1, 1), (0, 1) are low, as bits, to pairs of sides (bottom, right,
@@ -43,7 +45,7 @@ def _landscapes(context: Results, kind: str, title: str, digits: str) -> Figure:
     cells, panels = [], []
     for row in optima.sort("tau").iter_rows(named=True):
         loss_AxB, axis = _matrix(grid.filter(tau=row["tau"]))
-        found = rectangles(loss_AxB, axis)
+        found = rectangles(loss_AxB[::COARSER, ::COARSER], axis[::COARSER])
         cells.append(found.with_columns(tau=pl.lit(row["tau"], pl.Int32)))
         ends = (float(axis[0]), float(axis[-1]))
         panels.append(_panel(found, contour(loss_AxB, axis, row["level"]), row, digits, ends))
@@ -76,7 +78,7 @@ def _matrix(grid: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     """Return losses (A, B) by places of alpha and beta, and the axis (A,) of both."""
     ordered = grid.sort("i", "j")
     axis = ordered["alpha"].unique().sort().to_numpy()
-    return ordered["loss"].to_numpy().reshape(len(axis), len(axis)), axis
+    return ordered["loss"].cast(pl.Float64).to_numpy().reshape(len(axis), len(axis)), axis
 
 
 def rectangles(loss_AxB: np.ndarray, axis: np.ndarray) -> pl.DataFrame:
@@ -103,7 +105,8 @@ def rectangles(loss_AxB: np.ndarray, axis: np.ndarray) -> pl.DataFrame:
                 now[run] = [ends[begin], ends[end], ends[j], ends[j + 1], middle]
                 made.append(now[run])
         before = now
-    return pl.DataFrame(made, schema=["alpha", "alpha2", "beta", "beta2", "loss"], orient="row")
+    found = pl.DataFrame(made, schema=["alpha", "alpha2", "beta", "beta2", "loss"], orient="row")
+    return rounded(found.drop("loss"), 4).with_columns(found["loss"].round_sig_figs(7))
 
 
 def contour(loss_AxB: np.ndarray, axis: np.ndarray, level: float) -> pl.DataFrame:
@@ -131,7 +134,7 @@ def contour(loss_AxB: np.ndarray, axis: np.ndarray, level: float) -> pl.DataFram
             part = (level - loss[one]) / (loss[two] - loss[one])
             point = [10 ** (t[a] + part * (t[b] - t[a])) for a, b in zip(one, two, strict=True)]
             made.append((line, step, *point))
-    return pl.DataFrame(made, schema=["line", "step", "alpha", "beta"], orient="row")
+    return rounded(pl.DataFrame(made, schema=["line", "step", "alpha", "beta"], orient="row"), 4)
 
 
 Place = tuple[int, int]

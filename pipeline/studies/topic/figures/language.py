@@ -10,7 +10,7 @@ import polars as pl
 from pipeline.kit import charts
 from pipeline.kit.charts import Figure
 from pipeline.kit.results import Results
-from pipeline.studies.topic.figures.common import cosines, means
+from pipeline.studies.topic.figures.common import cosines, means, rounded
 from pipeline.studies.topic.names import ENCODER, LAYERS, OVERLAPPING, READER_EMBEDDED
 
 MODELS = {
@@ -21,6 +21,7 @@ MEASURES = {
     "cosine, layer output": "cosine, layer output", "cosine, word table": "cosine, word table",
     "attention, debiased": "attention, debiased",
 }  # fmt: skip
+EVERY = 4  # steps between two points of a line
 WEIGHTS = {"norm_v": "values", "norm_k": "keys", "norm_q": "queries"}
 
 
@@ -51,12 +52,12 @@ def layers(context: Results) -> Figure:
     norms, turns = (context.table(name).filter(run=LAYERS) for name in ("layer_norms", "turns"))
     if not norms.height:
         return charts.empty(title, "no model was trained at this scale")
-    long = norms.unpivot(
+    long = rounded(norms.filter(pl.col("step") % EVERY == 0), 4).unpivot(
         list(WEIGHTS), index=["replica", "layer", "step"], variable_name="weights", value_name="norm"
     )
     long = long.with_columns(pl.col("weights").replace_strict(WEIGHTS, return_dtype=pl.String))
     above = _course(long, "norm", ["layer", "step", "weights"])
-    below = _course(turns, "distance", ["layer", "step"])
+    below = _course(rounded(turns, 4), "distance", ["layer", "step"])
     scale = alt.Scale(domain=list(WEIGHTS.values()), range=[charts.BLUE, charts.VERMILLION, charts.GREEN])
     legend = alt.Legend(orient="top", symbolType="stroke", symbolStrokeWidth=2, symbolOpacity=1)
     colour = alt.Color("weights:N", title=None, scale=scale, legend=legend)

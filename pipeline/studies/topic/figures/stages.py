@@ -10,6 +10,7 @@ import polars as pl
 from pipeline.kit import charts
 from pipeline.kit.charts import Figure
 from pipeline.kit.results import Results
+from pipeline.studies.topic.figures.common import rounded
 from pipeline.studies.topic.names import STAGES_A, STAGES_B, STAGES_C, STAGES_N
 
 PANELS = {
@@ -18,16 +19,20 @@ PANELS = {
     (STAGES_N, 0.01): "N: cross-entropy, Adam 0.01, start 0.001",
 }  # fmt: skip
 MATRICES = {"norm_v": "values", "norm_k": "keys", "norm_q": "queries"}
-EVERY = 10  # steps between two points of a line
+EVERY = 25  # steps between two points of a line
 
 
 def norms(context: Results) -> Figure:
     """Norms of keys, queries and values by step, a panel for each setting and a line for each seed."""
     table = context.table("norms").filter(pl.col("step") % EVERY == 0)
     order, drawn = list(MATRICES.values()), []
-    data = table.unpivot(
-        list(MATRICES), index=["run", "lr", "replica", "step"], variable_name="matrix", value_name="norm"
-    ).with_columns(pl.col("matrix").replace_strict(MATRICES, return_dtype=pl.String))
+    data = (
+        rounded(table, 4)
+        .unpivot(
+            list(MATRICES), index=["run", "lr", "replica", "step"], variable_name="matrix", value_name="norm"
+        )
+        .with_columns(pl.col("matrix").replace_strict(MATRICES, return_dtype=pl.String))
+    )
     colour = alt.Color(
         "matrix:N", title="norm of", sort=order,
         scale=alt.Scale(domain=order, range=[charts.BLACK, charts.VERMILLION, charts.SKY]),
