@@ -232,7 +232,7 @@ class Averages(_Keyed):
 
 
 class Norms(_Keyed):
-    """MT4: Frobenius norms after every step."""
+    """MT4: Frobenius norms after every fifth step."""
 
     replica: pl.Int32 = FIELD(ge=0, description="seed")
     step: pl.Int32 = FIELD(ge=0, description="0: initial weights")

@@ -16,13 +16,16 @@ from pipeline.studies.topic.measures.models import Group
 MATRICES = {"norm_k": "attn.W_K", "norm_q": "attn.W_Q", "norm_v": "attn.W_V"}
 SPLIT = 400  # step between the published stages
 LAG = 10  # steps over which values turn
+KEPT = 5  # one step in so many is in the table of norms; the measures read every step
 
 
 def analyse(context: Inputs) -> dict[str, Sequence[pl.DataFrame]]:
     """Return the tables of the experiment."""
     with one_thread():
         found = list(models.groups(context))
-        norms = [frame for group in found for frame in _norms(context, group)]
+        norms = [
+            frame.filter(pl.col("step") % KEPT == 0) for group in found for frame in _norms(context, group)
+        ]
         metrics = [row for group in found for row in _metrics(context, group)]
         made = {
             "configs": models.configs(context, found),
