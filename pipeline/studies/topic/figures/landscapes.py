@@ -8,7 +8,6 @@ from typing import Any
 import altair as alt
 import numpy as np
 import polars as pl
-from scipy import ndimage
 
 from pipeline.kit import charts
 from pipeline.kit.charts import Figure
@@ -18,7 +17,6 @@ from pipeline.studies.topic.figures.common import rounded
 CLASSES = 24  # of losses, equally wide, in each panel
 SIDE = 184  # pixels of a panel
 COARSER = 2  # points of the landscape's grid for each that is drawn
-FINER = 1  # points of the contour's grid for each point of the landscape's
 STAR = "M0,-1L0.22,-0.31L0.95,-0.31L0.36,0.12L0.59,0.81L0,0.38L-0.59,0.81L-0.36,0.12L-0.95,-0.31L-0.22,-0.31Z"
 VARIANT = "paper"  # as the source draws them
 # Of a cell, which of its corners (0, 0), (1, 0), (1, 1), (0, 1) are low, as bits, to pairs of sides (bottom, right,
@@ -112,12 +110,11 @@ def rectangles(loss_AxB: np.ndarray, axis: np.ndarray) -> pl.DataFrame:
 def contour(loss_AxB: np.ndarray, axis: np.ndarray, level: float) -> pl.DataFrame:
     """Return the edge of the part with losses up to ``level`` as lines: columns line, step, alpha, beta.
 
-    Marching squares in the logarithms of alpha and beta, on a grid that cubic splines make `FINER` times as fine.
+    Marching squares in the logarithms of alpha and beta.
     """
-    loss = ndimage.zoom(loss_AxB, ((len(axis) - 1) * FINER + 1) / len(axis), order=3, grid_mode=False)
-    t, low = np.linspace(np.log10(axis[0]), np.log10(axis[-1]), len(loss)), loss <= level
+    t, low = np.log10(axis), loss_AxB <= level
     corners = [low[:-1, :-1], low[1:, :-1], low[1:, 1:], low[:-1, 1:]]
-    kinds = sum(corner.astype(int) << bit for bit, corner in enumerate(corners))
+    kinds = np.sum([corner.astype(int) << bit for bit, corner in enumerate(corners)], axis=0)
     beside: dict[
         frozenset[Place], list[frozenset[Place]]
     ] = {}  # sides of cells that a line crosses, and the next ones
@@ -130,9 +127,9 @@ def contour(loss_AxB: np.ndarray, axis: np.ndarray, level: float) -> pl.DataFram
     made = []
     for line, sides in enumerate(_chains(beside)):
         for step, side in enumerate(sides):
-            one, two = sorted(side)  # type: ignore[assignment]
-            part = (level - loss[one]) / (loss[two] - loss[one])
-            point = [10 ** (t[a] + part * (t[b] - t[a])) for a, b in zip(one, two, strict=True)]
+            first, second = sorted(side)
+            part = (level - loss_AxB[first]) / (loss_AxB[second] - loss_AxB[first])
+            point = [10 ** (t[a] + part * (t[b] - t[a])) for a, b in zip(first, second, strict=True)]
             made.append((line, step, *point))
     return rounded(pl.DataFrame(made, schema=["line", "step", "alpha", "beta"], orient="row"), 4)
 

@@ -62,7 +62,7 @@ def layers(context: Results) -> Figure:
     legend = alt.Legend(orient="top", symbolType="stroke", symbolStrokeWidth=2, symbolOpacity=1)
     colour = alt.Color("weights:N", title=None, scale=scale, legend=legend)
     x = alt.X("step:Q", title="step", axis=alt.Axis(tickCount=4))
-    drawn = []
+    drawn: list[Any] = []
     for (layer,), rows in above.group_by("layer", maintain_order=True):
         base = alt.Chart(rows.drop("layer")).encode(x=x, color=colour)
         y = alt.Y(
@@ -74,6 +74,9 @@ def layers(context: Results) -> Figure:
         bands = base.mark_area(opacity=0.2).encode(y=alt.Y("least:Q"), y2="most:Q")
         head = alt.Title(f"layer {layer}", fontSize=charts.SIZE)
         upper = alt.layer(bands, lines).properties(width=110, height=150, title=head)
+        if not below.height:  # too few steps for a turn
+            drawn.append(upper)
+            continue
         turned = alt.Chart(below.filter(layer=layer).drop("layer"))
         y = alt.Y(
             "median:Q", title="turn (log)" if layer == 1 else None, axis=alt.Axis(format="~e", tickCount=4),
