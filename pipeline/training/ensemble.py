@@ -2,8 +2,8 @@
 
 On a CPU a chunk holds as many replicas as the objective says (``side_by_side``): a step of a small model is bound by
 the cost of its operations, which replicas of one shape share. Chunks do not depend on the number of cores, so results
-do not either. Where batches have one shape a replica has, but for rare shapes of matrices, the bits that it has alone;
-where they are filled up to the longest of the company, it has them to rounding. On a GPU all replicas are one chunk.
+do not either. Where batches have one shape a replica has the bits that it has alone (`pipeline.arithmetic`); where they
+are filled up to the longest of the company, it has them to rounding. On a GPU all replicas are one chunk.
 Workers share nothing but the job file, so the same file can be carried to another machine.
 """
 
