@@ -286,7 +286,7 @@ def test_contours_are_closed_lines_at_their_level() -> None:
     assert np.abs(radius - 1).max() < 0.01 and found["line"].n_unique() == 1
     assert found.row(0)[2:] == found.row(-1)[2:] and found.height > 40
     steps = np.diff(np.log10(found.select("alpha", "beta").to_numpy()), axis=0)
-    assert np.hypot(*steps.T).max() < 0.1 * 2**0.5 + 1e-3  # across a cell at most
+    assert np.hypot(*steps.T).max() < 0.1
     two = figures.contour(np.abs(t[:, None]) + 0 * t, axis, 0.5)  # a band, from edge to edge
     assert (
         two["line"].n_unique() == 2 and np.abs(np.abs(np.log10(two["alpha"].to_numpy())) - 0.5).max() < 0.02

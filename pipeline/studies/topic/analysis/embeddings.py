@@ -25,7 +25,7 @@ def analyse(context: Inputs) -> dict[str, Sequence[pl.DataFrame]]:
         made = {
             "configs": models.configs(context, found),
             "gram_stats": stats,
-            "matrices": [row for group in found for row in _matrices(group, min(SHOWN, topics) * words)],
+            "matrices": [row for group in found for row in _matrices(group, SHOWN * words)],
             "contrasts": _contrasts(context, found, stats),
         }
     return {

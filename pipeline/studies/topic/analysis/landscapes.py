@@ -39,9 +39,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
 
 def _grid(loss_AxB: np.ndarray, axis: np.ndarray) -> pl.DataFrame:
     i, j = (place.ravel() for place in np.indices(loss_AxB.shape))
-    return pl.DataFrame({"i": i, "j": j, "alpha": axis[i], "beta": axis[j], "loss": loss_AxB.ravel()}).cast(
-        {"loss": pl.Float32}
-    )
+    return pl.DataFrame({"i": i, "j": j, "alpha": axis[i], "beta": axis[j], "loss": loss_AxB.ravel()})
 
 
 def _optimum(

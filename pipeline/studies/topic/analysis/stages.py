@@ -23,10 +23,11 @@ def analyse(context: Inputs) -> dict[str, Sequence[pl.DataFrame]]:
     """Return the tables of the experiment."""
     with one_thread():
         found = list(models.groups(context))
-        norms = [
-            frame.filter(pl.col("step") % KEPT == 0) for group in found for frame in _norms(context, group)
+        courses = [_norms(context, group) for group in found]
+        norms = [frame.filter(pl.col("step") % KEPT == 0) for course in courses for frame in course]
+        metrics = [
+            row for group, course in zip(found, courses, strict=True) for row in _metrics(group, course)
         ]
-        metrics = [row for group in found for row in _metrics(context, group)]
         made = {
             "configs": models.configs(context, found),
             "stage_metrics": metrics,
@@ -54,9 +55,9 @@ def _norms(context: Inputs, group: Group) -> list[pl.DataFrame]:
     return frames
 
 
-def _metrics(context: Inputs, group: Group) -> list[Row]:
+def _metrics(group: Group, course: list[pl.DataFrame]) -> list[Row]:
     rows = []
-    for frame, seed in zip(_norms(context, group), group.seeds, strict=True):
+    for frame, seed in zip(course, group.seeds, strict=True):
         grown = {}
         for name in MATRICES:
             values = frame[name].to_numpy().astype(float)

@@ -47,7 +47,7 @@ def analyse(context: Inputs) -> dict[str, Sequence[pl.DataFrame]]:
     with one_thread():
         found = list(models.groups(context))
         stats = [row for group in found for row in _stats(group, topics, words)]
-        optima, few = _closed(context, found, topics, words), min(SHOWN, topics) * words
+        optima = _closed(context, found, topics, words)
         moments = [
             row for dataset in (DOCUMENTS, EXACT) for row in _moments(context.dataset(dataset), dataset)
         ]
@@ -55,7 +55,7 @@ def analyse(context: Inputs) -> dict[str, Sequence[pl.DataFrame]]:
             "doc_moments": moments,
             "configs": models.configs(context, found),
             "block_stats": stats,
-            "matrices": optima.matrices + [row for group in found for row in _matrix(group, few)],
+            "matrices": optima.matrices + [row for group in found for row in _matrix(group, SHOWN * words)],
             "closed_form": optima.rows,
             "pair_shares": _shares(about.filter(split="train"), topics, words),
             "contrasts": _contrasts(context, found, stats, optima.rows),
@@ -102,7 +102,7 @@ class _Optima:
 
 def _closed(context: Inputs, found: list[Group], topics: int, words: int) -> _Optima:
     """Solve least squares for each dataset, masking and penalty that runs with squared loss have, and without b_V."""
-    made, few = _Optima(), min(SHOWN, topics) * words
+    made, shown = _Optima(), SHOWN * words
     frames = {name: context.dataset(name) for name in (DOCUMENTS, EXACT)}
     wanted = {
         (*CLOSED[group.run], group.settings["l2"])
@@ -132,7 +132,8 @@ def _closed(context: Inputs, found: list[Group], topics: int, words: int) -> _Op
                     name = "WV_ridge" if l2 else "WV_ols"
                     own = {"run": f"closed form, {masking}", "cell": f"l2 {l2:g}", "lr": 0.0, "matrix": name}
                     made.matrices += [
-                        own | {"row": n, "values": row.tolist()} for n, row in enumerate(inner[:few, :few], 1)
+                        own | {"row": n, "values": row.tolist()}
+                        for n, row in enumerate(inner[:shown, :shown], 1)
                     ]
     return made
 

@@ -8,6 +8,7 @@ from typing import Any
 import altair as alt
 import numpy as np
 import polars as pl
+from scipy import ndimage
 
 from pipeline.kit import charts
 from pipeline.kit.charts import Figure
@@ -17,6 +18,7 @@ from pipeline.studies.topic.figures.common import rounded
 CLASSES = 24  # of losses, equally wide, in each panel
 SIDE = 184  # pixels of a panel
 COARSER = 2  # points of the landscape's grid for each that is drawn
+FINER = 2  # points of the contour's grid for each point of the landscape's
 STAR = "M0,-1L0.22,-0.31L0.95,-0.31L0.36,0.12L0.59,0.81L0,0.38L-0.59,0.81L-0.36,0.12L-0.95,-0.31L-0.22,-0.31Z"
 VARIANT = "paper"  # as the source draws them
 # Of a cell, which of its corners (0, 0), (1, 0), (1, 1), (0, 1) are low, as bits, to pairs of sides (bottom, right,
@@ -110,9 +112,10 @@ def rectangles(loss_AxB: np.ndarray, axis: np.ndarray) -> pl.DataFrame:
 def contour(loss_AxB: np.ndarray, axis: np.ndarray, level: float) -> pl.DataFrame:
     """Return the edge of the part with losses up to ``level`` as lines: columns line, step, alpha, beta.
 
-    Marching squares in the logarithms of alpha and beta.
+    Marching squares in the logarithms of alpha and beta, on a grid that cubic splines make `FINER` times as fine.
     """
-    t, low = np.log10(axis), loss_AxB <= level
+    loss = ndimage.zoom(loss_AxB, ((len(axis) - 1) * FINER + 1) / len(axis), order=3, grid_mode=False)
+    t, low = np.linspace(np.log10(axis[0]), np.log10(axis[-1]), len(loss)), loss <= level
     corners = [low[:-1, :-1], low[1:, :-1], low[1:, 1:], low[:-1, 1:]]
     kinds = np.sum([corner.astype(int) << bit for bit, corner in enumerate(corners)], axis=0)
     beside: dict[
@@ -128,10 +131,15 @@ def contour(loss_AxB: np.ndarray, axis: np.ndarray, level: float) -> pl.DataFram
     for line, sides in enumerate(_chains(beside)):
         for step, side in enumerate(sides):
             first, second = sorted(side)
-            part = (level - loss_AxB[first]) / (loss_AxB[second] - loss_AxB[first])
+            part = (level - loss[first]) / (loss[second] - loss[first])
             point = [10 ** (t[a] + part * (t[b] - t[a])) for a, b in zip(first, second, strict=True)]
             made.append((line, step, *point))
-    return rounded(pl.DataFrame(made, schema=["line", "step", "alpha", "beta"], orient="row"), 4)
+    points = rounded(pl.DataFrame(made, schema=["line", "step", "alpha", "beta"], orient="row"), 4)
+    inside = [
+        (point == point.shift(1)) & (point == point.shift(-1)) for point in (pl.col("alpha"), pl.col("beta"))
+    ]
+    # Along an axis the points between two ends are not drawn: without them the line is the same.
+    return points.filter(~pl.any_horizontal(inside).over("line").fill_null(value=False))
 
 
 Place = tuple[int, int]
