@@ -6,6 +6,10 @@ Results from Python: ``pipeline.load_table("dyck", "variation")`` is a polars fr
 
 from typing import TYPE_CHECKING
 
+from pipeline import arithmetic
+
+arithmetic.settle()  # before numpy and torch are loaded
+
 __all__ = ("list_runs", "list_tables", "load_run", "load_table")
 
 if TYPE_CHECKING:

@@ -42,7 +42,10 @@ _SECTION = {
 # Code is an input, as single modules: a neighbour's edit must not rerun a step. What ends in / stands for all
 # files of that folder. {fields} are those of the job's entry. dvc.yaml states the same (a test compares), and
 # another test compares with what each step really imports.
-_EVERY = f"{SOFTWARE} pipeline/params/scales.py pipeline/store/paths.py pipeline/steps/{{step}}.py "
+_EVERY = (
+    f"{SOFTWARE} pipeline/arithmetic.py pipeline/params/scales.py pipeline/store/paths.py "
+    "pipeline/steps/{step}.py "
+)
 _CODE = {
     "dataset": """pipeline/kit/streams.py pipeline/store/tables.py pipeline/languages/{language}.py
         pipeline/studies/{study}/datasets.py schemas/{study}/datasets.py""",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import platform
 import re
-from pathlib import Path
 
-CPU = Path("/proc/cpuinfo")  # of Linux
+from pipeline.arithmetic import CPU, flags
+
 WIDE = {"avx2": "AVX2", "avx512f": "AVX-512", "amx_tile": "AMX"}
 
 
@@ -20,8 +20,8 @@ def description() -> str:
 
     text = CPU.read_text(encoding="utf-8", errors="replace") if CPU.is_file() else ""
     name = re.search(r"^model name\s*: (.*)$", text, re.MULTILINE)
-    flags = set(re.findall(r"\w+", (re.search(r"^flags\s*: (.*)$", text, re.MULTILINE) or [""])[0]))
-    wide = " and ".join(words for flag, words in WIDE.items() if flag in flags)
+    able = flags()
+    wide = " and ".join(words for flag, words in WIDE.items() if flag in able)
     blas = re.search(r"BLAS_INFO=(\w+)", torch.__config__.show())
     return (
         f"{name[1] if name else platform.processor() or 'a processor'}, {os.cpu_count()} cores, "

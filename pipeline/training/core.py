@@ -54,6 +54,7 @@ class Objective(Protocol):
 
     sequences: int  # examples of an epoch
     l2: float  # lambda of an l2 term on all weights, which the trainer adds
+    side_by_side: int  # at most so many replicas of a member train in one process on a CPU (`ensemble`)
     metrics: tuple[str, ...]  # what ``loss`` returns; "loss" is minimised, "regulariser" takes the l2 term
     evaluated: tuple[str, ...]  # what ``evaluate`` returns
 

@@ -1,8 +1,10 @@
 """Hands the replicas of a run's members to worker processes and gathers what they return.
 
-On a CPU every replica is a chunk of its own (stacking gains nothing there, and a replica's result
-is then bit for bit independent of its company); on a GPU all replicas are one chunk. Workers share
-nothing but the job file, so the same file can be carried to another machine.
+On a CPU a chunk holds as many replicas as the objective says (``side_by_side``): a step of a small model is bound by
+the cost of its operations, which replicas of one shape share. Chunks do not depend on the number of cores, so results
+do not either. Where batches have one shape a replica has the bits that it has alone (`pipeline.arithmetic`); where they
+are filled up to the longest of the company, it has them to rounding. On a GPU all replicas are one chunk.
+Workers share nothing but the job file, so the same file can be carried to another machine.
 """
 
 from __future__ import annotations
@@ -89,13 +91,18 @@ def train(
     chunks: list[Chunk] = []
     for job in jobs:
         job.folder.mkdir(exist_ok=True)
-        replicas = list(range(len(job.header.corpus)))
-        chunks += [(job, piece) for piece in ([replicas] if device == "cuda" else [[r] for r in replicas])]
+        chunks += [(job, piece) for piece in _pieces(job, device)]
     workers = 1 if device == "cuda" else min(cores(), len(chunks))
     for job in jobs:
         say(_estimate(job, workers, device))
     pieces = _run_workers(jobs, device, chunks, workers, say, on_progress)
     return [_gather(job, [piece for of, piece in pieces if of is job]) for job in jobs]
+
+
+def _pieces(job: TrainingJob, device: str) -> list[list[int]]:
+    replicas = np.arange(len(job.header.corpus))
+    parts = 1 if device == "cuda" else -(-len(replicas) // job.objective.side_by_side)
+    return [piece.tolist() for piece in np.array_split(replicas, parts)]
 
 
 def _estimate(job: TrainingJob, workers: int, device: str) -> str:

@@ -66,6 +66,7 @@ class Batches:
     """
 
     l2 = 0.0
+    side_by_side = 1  # ragged: batches are filled up to the longest of the company
     metrics = ("loss", "accuracy", "regulariser")
     evaluated: tuple[str, ...] = ()
 

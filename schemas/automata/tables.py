@@ -74,6 +74,7 @@ class Baselines(Result):
     """Accuracy without reading the input: the best label at each position, and the best label at all positions."""
 
     task: pl.String = pa.Field(isin=ALL_TASKS)
+    name: pl.String = pa.Field(description="the task in words")
     length: pl.Int16 = pa.Field(ge=1)
     constant: pl.Float64 = pa.Field(**SHARE)
     majority: pl.Float64 = pa.Field(**SHARE)
@@ -188,6 +189,7 @@ class MinDepth(Result):
     """The first depth at which some model solves a task."""
 
     task: pl.String = pa.Field(isin=TASKS, unique=True)
+    name: pl.String = pa.Field(description="the task in words")
     threshold: pl.Float64 = pa.Field(**SHARE)
     depth: pl.Int8 = pa.Field(ge=1, nullable=True, description="null: none of those trained")
     deepest: pl.Int8 = pa.Field(ge=1, description="that was trained")

@@ -21,6 +21,9 @@ SHOWN = {  # tasks whose states are seen through a map
     "dyck48-top": "Dyck (4, 8), top", "grid9-boundary": "Grid 9, boundary", "s5-first": "S5, first entry", "c4-zero":
     "C4, zero", "d8-location": "D8, location", "abab1": "abab (1)", "abab2": "abab (2)",
 }  # fmt: skip
+FREE = {  # and those whose states are seen as they are, where the id is no name
+    "dyck42": "Dyck (4, 2)", "grid4": "Grid 4", "grid9": "Grid 9", "c2p2": "C2²", "c2p3": "C2³",
+}  # fmt: skip
 
 # Parameters that lack one of these are refused at the start.
 RUNS = tuple(dict.fromkeys([*C2.values(), *DYCK.values(), *POSITIONS.values(), ATTENTION, *TINY]))
@@ -31,3 +34,8 @@ THEORY = tuple(
 
 FEWEST = 3  # models on which an interval, and with it the verdict of a comparison, may rest
 MAXIMUM, MEDIAN = "3.15", "3.16"  # published figures
+
+
+def shown(task: str) -> str:
+    """Return how pages and figures call a task."""
+    return (FREE | SHOWN).get(task, task.upper())

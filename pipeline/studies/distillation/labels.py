@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["SCHEMA", "answer"]
 
 INPUTS = 2**18  # numbers of inputs that are answered at once
-NUMBERS = 2**25  # hidden values that are held at once
+NUMBERS = 2**22  # hidden values that are held at once: blocks above 32 MiB the system zeroes at every step
 
 PARTS = ("checkpoint", "start", "end")
 Interval = tuple[

@@ -29,6 +29,7 @@ class Objective:
     """Batches and losses of one run; ``settings`` holds ``splits``, and ``context``: whether there are candidates."""
 
     l2 = 0.0
+    side_by_side = 5
 
     def __init__(self, data: dict[str, np.ndarray], settings: dict[str, Any]) -> None:
         self.data = data

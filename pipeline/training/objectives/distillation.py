@@ -66,6 +66,7 @@ class Objective:
     """Batches and losses of one run."""
 
     l2 = 0.0
+    side_by_side = 1  # students of a model are side by side already
     metrics = ("loss", "accuracy")
 
     def __init__(self, data: dict[str, np.ndarray], settings: dict[str, Any]) -> None:

@@ -37,6 +37,7 @@ class Objective:
     (draws per batch)."""
 
     l2 = 0.0
+    side_by_side = 1  # nothing is gained: bound by the convolutions
     metrics = ("loss", "accuracy")
     evaluated = ("train_loss", "test_loss", "train_nce_loss", "clip_fraction")
 

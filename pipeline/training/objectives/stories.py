@@ -31,6 +31,7 @@ class Objective:
     """Batches and losses of one run."""
 
     l2 = 0.0
+    side_by_side = 1  # ragged: batches are filled up to the longest of the company
     metrics = ("loss", "accuracy")
     evaluated = ("accuracy_held",)
 

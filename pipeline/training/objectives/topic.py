@@ -33,6 +33,7 @@ class Objective:
     """Batches and losses of one run."""
 
     l2 = 0.0  # that of each cell is its own
+    side_by_side = 5  # equal to rounding: batches are filled up to the longest of the company
     metrics = ("loss",)
     evaluated = ("accuracy", "held_loss", "norm_k", "norm_q", "norm_v")
 

@@ -16,7 +16,7 @@ from pipeline.languages.automata import TASKS
 from pipeline.studies.automata.measures import contrasts, published
 from pipeline.studies.automata.measures.arms import Arm, arms, measured
 from pipeline.studies.automata.measures.contrasts import Floats, contrast, difference, trend
-from pipeline.studies.automata.names import C2, MAXIMUM, MEDIAN
+from pipeline.studies.automata.names import C2, MAXIMUM, MEDIAN, shown
 
 CURVES = ("c2", "s5")  # Figure 3.5 b, c
 SAMPLES, SIZE = 10, {"smoke": 8, "quick": 512, "paper": 2048}
@@ -86,6 +86,7 @@ def _min_depth(context: Inputs, cells: Cells) -> pl.DataFrame | None:
             rows.append(
                 {
                     "task": task,
+                    "name": shown(task),
                     "threshold": context.settings.solved,
                     "depth": enough[0] if enough else None,
                     "deepest": depths[-1],

@@ -12,6 +12,7 @@ from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import stream
 from pipeline.languages import automata
 from pipeline.languages.automata import OBSERVED, TASKS, automaton, task
+from pipeline.studies.automata.names import shown
 
 KNOWN = (*TASKS, "s3", "abab", "memory3")
 LENGTHS = (16, 40, 100)
@@ -29,6 +30,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
             [
                 {
                     "task": name,
+                    "name": shown(name),
                     "length": T,
                     # The last bits of a matrix product depend on the number of threads.
                     "constant": round(automata.constant_accuracy(name, T), 12),

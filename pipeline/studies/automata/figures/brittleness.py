@@ -8,7 +8,8 @@ import polars as pl
 from pipeline.kit import charts
 from pipeline.kit.charts import Figure, empty
 from pipeline.kit.results import Results
-from pipeline.studies.automata.figures.common import ACCURACY, accuracy, lines, models, shown, summary, told
+from pipeline.studies.automata.figures.common import ACCURACY, accuracy, lines, models, summary, told
+from pipeline.studies.automata.names import shown
 
 
 def probability(context: Results) -> Figure:

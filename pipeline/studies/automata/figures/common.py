@@ -9,15 +9,8 @@ import altair as alt
 import polars as pl
 
 from pipeline.kit import charts
-from pipeline.studies.automata.names import ARMS, SHOWN
+from pipeline.studies.automata.names import ARMS, shown
 
-FREE = {
-    "dyck42": "Dyck (4, 2)",
-    "grid4": "Grid 4",
-    "grid9": "Grid 9",
-    "c2p2": "C2²",
-    "c2p3": "C2³",
-}
 LOOKS: dict[str, tuple[str, list[int]]] = {
     ARMS["gpt"]: (charts.BLUE, [1, 0]),
     ARMS["shift"]: (charts.SKY, [6, 4]),
@@ -27,11 +20,6 @@ LOOKS: dict[str, tuple[str, list[int]]] = {
     ARMS["lstm"]: (charts.VERMILLION, [3, 3]),
 }
 ACCURACY = "accuracy (share of tokens)"
-
-
-def shown(task: str) -> str:
-    """Return how figures call a task."""
-    return (FREE | SHOWN).get(task, task.upper())
 
 
 def named(frame: pl.DataFrame) -> pl.DataFrame:

@@ -11,7 +11,8 @@ import polars as pl
 from pipeline.kit import charts
 from pipeline.kit.charts import Figure, empty
 from pipeline.kit.results import Results
-from pipeline.studies.automata.figures.common import ACCURACY, shown
+from pipeline.studies.automata.figures.common import ACCURACY
+from pipeline.studies.automata.names import shown
 from schemas.automata.tables import TASKS
 
 CELL, ROW = 35, 18

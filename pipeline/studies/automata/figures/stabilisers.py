@@ -10,7 +10,8 @@ import polars as pl
 from pipeline.kit import charts
 from pipeline.kit.charts import Figure, empty
 from pipeline.kit.results import Results
-from pipeline.studies.automata.figures.common import ACCURACY, accuracy, shown
+from pipeline.studies.automata.figures.common import ACCURACY, accuracy
+from pipeline.studies.automata.names import shown
 
 
 def stabilisers(context: Results) -> Figure:

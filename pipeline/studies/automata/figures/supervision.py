@@ -8,7 +8,8 @@ import polars as pl
 from pipeline.kit import charts
 from pipeline.kit.charts import Figure, empty
 from pipeline.kit.results import Results
-from pipeline.studies.automata.figures.common import ACCURACY, LOOKS, accuracy, looks, named, shown, summary
+from pipeline.studies.automata.figures.common import ACCURACY, LOOKS, accuracy, looks, named, summary
+from pipeline.studies.automata.names import shown
 
 # What stands beside the models, and the path of its mark.
 BESIDE = {

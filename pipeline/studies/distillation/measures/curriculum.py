@@ -15,7 +15,7 @@ from pipeline.languages import parity
 from pipeline.models.distillation import mlp
 from pipeline.studies.distillation.measures.kept import Kept
 
-NUMBERS = 2**25  # hidden values that are held at once
+NUMBERS = 2**22  # hidden values that are held at once: blocks above 32 MiB the system zeroes at every step
 DEGREES = (1, 2, 3)
 
 Task = tuple[int, int, int]  # d, k, depth

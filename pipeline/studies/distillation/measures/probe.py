@@ -29,7 +29,7 @@ from pipeline.studies.distillation.measures.windows import context_names
 RATE, BATCH, WARMUP, BETAS, EPS = 1e-2, 64, 0.06, (0.9, 0.999), 1e-8
 CLASSES = 3  # symbols of a level below the root
 NONE = -100  # label of what is no token
-AT_ONCE = 2**24  # numbers of hidden states that are held at once
+AT_ONCE = 2**22  # numbers of hidden states that are held at once
 
 
 @dataclass(frozen=True)
