@@ -2,7 +2,8 @@
 
 Libraries of products, sums and functions pick code by the processor they meet; wider instructions add in another order,
 and a training makes a visible difference of a last bit. Here they are told to take the code for AVX2. Importing the
-package does this, before numpy or torch are loaded; a variable that is set already stays as it is.
+package does this, before numpy or torch are loaded; a variable that is set already stays as it is. Products of numpy
+and scipy run on one thread whatever is set: the number of threads is another order of sums, and engines set it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ SET = {
     "ONEDNN_MAX_CPU_ISA": "AVX2",  # convolutions of torch
     "OPENBLAS_CORETYPE": "Haswell",  # products of numpy and scipy
 }
+ALWAYS = {"OPENBLAS_NUM_THREADS": "1"}
 WIDER = {"NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR"}  # functions and sums of numpy
 
 
@@ -30,7 +32,8 @@ def flags() -> set[str]:
 
 
 def settle() -> None:
-    """Set the variables where the processor has AVX2; elsewhere the libraries choose."""
+    """Set the variables: one thread everywhere, AVX2 where the processor has it; elsewhere the libraries choose."""
+    os.environ.update(ALWAYS)
     able = flags() if platform.machine() == "x86_64" else set()
     if "avx2" in able:
         for name, value in (SET | (WIDER if "avx512f" in able else {})).items():

@@ -128,8 +128,8 @@ class Texts(pa.DataFrameModel):
 class Words(pa.DataFrameModel):
     """One row per id of a corpus that stands in for natural language: what it is, and how likely topics make it."""
 
-    id: pl.Int16 = pa.Field(ge=0, unique=True)
-    word: pl.String = pa.Field(unique=True, str_length={"min_value": 1})
+    id: pl.Int16 = pa.Field(ge=0, unique=True, description="its number in documents")
+    word: pl.String = pa.Field(unique=True, str_length={"min_value": 1}, description="as it is printed")
     stop: pl.Boolean = pa.Field(description="a special id or a stop word, which no topic keeps")
     law: pl.List = pa.Field(
         dtype_kwargs={"inner": pl.Float64},

@@ -88,8 +88,10 @@ class PairShares(Result):
     """Shares of ordered pairs of tokens by category, in all training documents, without special tokens."""
 
     label_offset: pl.Int8 = FIELD(isin=[0, 4], description="0: labels by word; 4: by token id, four too far")
-    category: pl.String = FIELD(isin=CATEGORIES)
-    pair_share: pl.Float64 = FIELD(**SHARE)
+    category: pl.String = FIELD(
+        isin=CATEGORIES, description="words of a pair: the same, of one topic, or of two"
+    )
+    pair_share: pl.Float64 = FIELD(**SHARE, description="share of all pairs")
 
     class Config:
         """One row per category."""
@@ -104,17 +106,21 @@ class Configs(_Keyed):
     model: pl.String = FIELD(
         isin=["M1", "M2", "M3"], description="trained embeddings, one-hot, or uniform attention"
     )
-    loss: pl.String = FIELD(isin=["ce", "sq_sum", "sq_mean"])
-    optimiser: pl.String = FIELD(isin=["adam", "sgd"])
+    loss: pl.String = FIELD(
+        isin=["ce", "sq_sum", "sq_mean"], description="cross-entropy, or squared distance"
+    )
+    optimiser: pl.String = FIELD(isin=["adam", "sgd"], description="update rule")
     l2: pl.Float64 = FIELD(ge=0, description="weight of the sum of squares of all trained numbers")
-    masking: pl.String = FIELD(isin=["thesis", "released"])
+    masking: pl.String = FIELD(
+        isin=["thesis", "released"], description="as the thesis masks, or the released code"
+    )
     trained: pl.String = FIELD(description="trained parameters")
-    width: pl.Int16 = FIELD(ge=1)
+    width: pl.Int16 = FIELD(ge=1, description="dimension of embeddings")
     std: pl.Float64 = FIELD(gt=0, description="standard deviation of initial matrices")
     std_embedding: pl.Float64 = FIELD(gt=0, description="of initial embeddings")
-    steps: pl.Int32 = FIELD(ge=1)
+    steps: pl.Int32 = FIELD(ge=1, description="of training")
     batch: pl.Int32 = FIELD(ge=1, description="documents of a step")
-    status: pl.String = FIELD(isin=["ok", "diverged"])
+    status: pl.String = FIELD(isin=["ok", "diverged"], description="whether training ended in finite weights")
     held_loss: pl.Float64 = FIELD(
         ge=0, nullable=True, description="in nats, or squared distance summed over outputs; null if diverged"
     )
@@ -130,7 +136,7 @@ class BlockStats(_Keyed, _Blocks):
     """MT1 of every model: of W_V + b_V 1' and its initial value."""
 
     replica: pl.Int32 = FIELD(ge=0, description="seed")
-    matrix: pl.String = FIELD(isin=["WV_plus_bias", "WV_initial"])
+    matrix: pl.String = FIELD(isin=["WV_plus_bias", "WV_initial"], description="trained, or as it began")
     mask_col_mean: pl.Float64 = FIELD(description="mean of the column of the mask")
 
     class Config:
@@ -142,10 +148,12 @@ class BlockStats(_Keyed, _Blocks):
 class ClosedForm(_Blocks):
     """X1: the optimum of uniform attention with squared loss on the documents, and a solver that finds it again."""
 
-    dataset: pl.String
-    masking: pl.String = FIELD(isin=["thesis", "released"])
+    dataset: pl.String = FIELD(description="its entry")
+    masking: pl.String = FIELD(
+        isin=["thesis", "released"], description="as the thesis masks, or the released code"
+    )
     intercept: pl.Boolean = FIELD(description="whether there is b_V")
-    l2: pl.Float64 = FIELD(ge=0)
+    l2: pl.Float64 = FIELD(ge=0, description="weight of the sum of squares of all entries")
     train_loss: pl.Float64 = FIELD(
         ge=0, description="squared distance summed over outputs, without the penalty"
     )
@@ -164,7 +172,10 @@ class ClosedForm(_Blocks):
 class Matrices(_Keyed):
     """Matrices of the words of the first topics by rows, of the first seed of a cell."""
 
-    matrix: pl.String = FIELD(isin=["WV_plus_bias", "WV_ols", "WV_ridge", "Gram", "Gram_init"])
+    matrix: pl.String = FIELD(
+        isin=["WV_plus_bias", "WV_ols", "WV_ridge", "Gram", "Gram_init"],
+        description="trained values, their optima, or products of embeddings",
+    )
     row: pl.Int16 = FIELD(ge=1, description="word")
     values: pl.List = FIELD(dtype_kwargs={"inner": pl.Float32}, description="entries of the row")
 
@@ -178,7 +189,9 @@ class GramStats(_Keyed, _Blocks):
     """MT1 of the Gram matrix of trained embeddings and of initial ones, and cosines of pairs of different words."""
 
     replica: pl.Int32 = FIELD(ge=0, description="seed")
-    matrix: pl.String = FIELD(isin=["Gram", "Gram_init"])
+    matrix: pl.String = FIELD(
+        isin=["Gram", "Gram_init"], description="of trained embeddings, or of initial ones"
+    )
     cos_same: pl.Float64 = FIELD(ge=-1, le=1, description="mean cosine of words of one topic")
     cos_diff: pl.Float64 = FIELD(ge=-1, le=1, description="mean cosine of words of different topics")
     diag_least: pl.Float64 = FIELD(ge=0, description="smallest entry of the diagonal")
@@ -198,7 +211,9 @@ class Attention(_Keyed):
     norm: pl.String = FIELD(
         isin=["raw", "norm100"], description="norm100: times tokens of the document / 100"
     )
-    category: pl.String = FIELD(isin=CATEGORIES)
+    category: pl.String = FIELD(
+        isin=CATEGORIES, description="words of a pair: the same, of one topic, or of two"
+    )
     mean_attn: pl.Float64 = FIELD(
         ge=0, nullable=True, description="mean attention weight; null without pairs"
     )
@@ -217,13 +232,13 @@ class Averages(_Keyed):
     label_offset: pl.Int8 = FIELD(isin=[0, 4], nullable=True, description="null: printed, not said")
     norm: pl.String = FIELD(isin=["raw", "norm100"], nullable=True, description="null: printed, not said")
     n: pl.Int32 = FIELD(ge=0, description="models")
-    source: pl.String
-    same_word: pl.Float64 = FIELD(ge=0, nullable=True)
-    same_word_sd: pl.Float64 = FIELD(ge=0, nullable=True)
+    source: pl.String = FIELD(description="ours, or where it is printed")
+    same_word: pl.Float64 = FIELD(ge=0, nullable=True, description="mean attention to the same word")
+    same_word_sd: pl.Float64 = FIELD(ge=0, nullable=True, description="standard deviation over models")
     same_topic: pl.Float64 = FIELD(ge=0, nullable=True, description="different words of one topic")
-    same_topic_sd: pl.Float64 = FIELD(ge=0, nullable=True)
-    diff_topic: pl.Float64 = FIELD(ge=0, nullable=True)
-    diff_topic_sd: pl.Float64 = FIELD(ge=0, nullable=True)
+    same_topic_sd: pl.Float64 = FIELD(ge=0, nullable=True, description="standard deviation over models")
+    diff_topic: pl.Float64 = FIELD(ge=0, nullable=True, description="words of different topics")
+    diff_topic_sd: pl.Float64 = FIELD(ge=0, nullable=True, description="standard deviation over models")
 
     class Config:
         """One row per group of models, labels and norm."""
@@ -384,7 +399,7 @@ class LdaFit(Result):
 
     corpus: pl.String = FIELD(description="dataset, and who cut it into tokens where that is not the dataset")
     k_topics: pl.Int32 = FIELD(ge=2, description="topics")
-    documents: pl.Int32 = FIELD(ge=1)
+    documents: pl.Int32 = FIELD(ge=1, description="that were read")
     vocabulary: pl.Int32 = FIELD(ge=1, description="ids, special ones and stop words included, n")
     elbo: pl.Float64 = FIELD(description="bound on the log-likelihood of all documents, in nats")
     n_iter: pl.Int32 = FIELD(ge=1, description="passes over the corpus")
@@ -403,10 +418,10 @@ class LdaFit(Result):
 class LdaTopics(Result):
     """Words of the topics that were fitted, given that they are no stop words; each topic sums to 1."""
 
-    corpus: pl.String
+    corpus: pl.String = FIELD(description="as in the table of fits")
     topic: pl.Int32 = FIELD(ge=0, description="its number")
     id: pl.Int32 = FIELD(ge=0, description="of the word in the corpus")
-    word: pl.String
+    word: pl.String = FIELD(description="that the id stands for")
     p: pl.Float64 = FIELD(**SHARE, description="p(word | topic); words without probability are left out")
 
     class Config:
@@ -434,7 +449,7 @@ class Kinship(Result):
     threshold: pl.Float64 = FIELD(gt=0, lt=1, description="ambiguity threshold theta")
     kept: pl.Int32 = FIELD(ge=1, description="words of a topic: int(theta n) + 1")
     assign: pl.String = FIELD(isin=ASSIGN, description="a word belongs to one topic alone, or to several")
-    measure: pl.String = FIELD(isin=MEASURES)
+    measure: pl.String = FIELD(isin=MEASURES, description="of embeddings, or of attention between positions")
     same: pl.Float64 = FIELD(description="mean over pairs of different words that share a topic")
     different: pl.Float64 = FIELD(description="mean over pairs of words that share none")
     difference: pl.Float64 = FIELD(description="same - different")
@@ -442,7 +457,7 @@ class Kinship(Result):
         nullable=True, description="same / different; null where the latter is nearly 0"
     )
     n_same: pl.Int64 = FIELD(gt=0, description="pairs: of words, or of positions in documents")
-    n_different: pl.Int64 = FIELD(gt=0)
+    n_different: pl.Int64 = FIELD(gt=0, description="pairs without a common topic")
 
     class Config:
         """One row per model, choice of words and measure."""
@@ -453,13 +468,13 @@ class Kinship(Result):
 class WordPairs(Result):
     """MT5: same-topic pairs of words, as many pairs of the most frequent companions, and all pairs (Table 2.5)."""
 
-    model: pl.String = FIELD(isin=MODELS)
-    run: pl.String
-    replica: pl.Int32 = FIELD(ge=0)
-    corpus: pl.String
-    is_standin: pl.Boolean
-    phi: pl.String = FIELD(isin=PHI)
-    threshold: pl.Float64 = FIELD(gt=0, lt=1)
+    model: pl.String = FIELD(isin=MODELS, description="name in the chapter")
+    run: pl.String = FIELD(description="member of a run, or the name of an encoder")
+    replica: pl.Int32 = FIELD(ge=0, description="seed")
+    corpus: pl.String = FIELD(description="where topics and attention are from")
+    is_standin: pl.Boolean = FIELD(description="false of an encoder that was trained on natural language")
+    phi: pl.String = FIELD(isin=PHI, description="the topics that generated the corpus, or those of a fit")
+    threshold: pl.Float64 = FIELD(gt=0, lt=1, description="ambiguity threshold theta")
     kept: pl.Int32 = FIELD(ge=1, description="words of a topic")
     group: pl.String = FIELD(isin=["same_topic", "top_cooccur", "all"], description="which pairs of words")
     n_pairs: pl.Int32 = FIELD(gt=0, description="pairs of words")
@@ -480,17 +495,17 @@ class WordPairs(Result):
 class WordMap(Result):
     """Cosines between embeddings of three words of each of three topics, first seed (Figure 2.3)."""
 
-    model: pl.String = FIELD(isin=MODELS)
-    run: pl.String
-    corpus: pl.String
-    is_standin: pl.Boolean
-    embedding: pl.String = FIELD(isin=["word table", "layer output"])
+    model: pl.String = FIELD(isin=MODELS, description="name in the chapter")
+    run: pl.String = FIELD(description="member of a run, or the name of an encoder")
+    corpus: pl.String = FIELD(description="where topics and attention are from")
+    is_standin: pl.Boolean = FIELD(description="false of an encoder that was trained on natural language")
+    embedding: pl.String = FIELD(isin=["word table", "layer output"], description="which vectors of words")
     row: pl.Int32 = FIELD(ge=0, description="place among the words")
-    column: pl.Int32 = FIELD(ge=0)
-    row_word: pl.String
-    column_word: pl.String
-    same_topic: pl.Boolean
-    cosine: pl.Float64 = FIELD(ge=-1.000001, le=1.000001)
+    column: pl.Int32 = FIELD(ge=0, description="place of the other word")
+    row_word: pl.String = FIELD(description="word of the row")
+    column_word: pl.String = FIELD(description="word of the column")
+    same_topic: pl.Boolean = FIELD(description="whether both are of one topic")
+    cosine: pl.Float64 = FIELD(ge=-1.000001, le=1.000001, description="cosine of both embeddings")
 
     class Config:
         """One row per cell."""
@@ -501,13 +516,13 @@ class WordMap(Result):
 class LayerNorms(Result):
     """MT4: norms of queries, keys and values of each layer during training (Figure 2.9)."""
 
-    run: pl.String
-    replica: pl.Int32 = FIELD(ge=0)
-    layer: pl.Int8 = FIELD(ge=1)
-    step: pl.Int32 = FIELD(ge=0)
+    run: pl.String = FIELD(description="member of a run")
+    replica: pl.Int32 = FIELD(ge=0, description="seed")
+    layer: pl.Int8 = FIELD(ge=1, description="counted from the input")
+    step: pl.Int32 = FIELD(ge=0, description="0: initial weights")
     norm_k: pl.Float64 = FIELD(ge=0, description="Frobenius norm of W_K, all heads together")
-    norm_q: pl.Float64 = FIELD(ge=0)
-    norm_v: pl.Float64 = FIELD(ge=0)
+    norm_q: pl.Float64 = FIELD(ge=0, description="the same of W_Q")
+    norm_v: pl.Float64 = FIELD(ge=0, description="the same of W_V")
 
     class Config:
         """One row per layer and step."""
@@ -518,9 +533,9 @@ class LayerNorms(Result):
 class Turns(Result):
     """MT4: how far the value matrix of each layer turned in ten steps (Figure 2.9)."""
 
-    run: pl.String
-    replica: pl.Int32 = FIELD(ge=0)
-    layer: pl.Int8 = FIELD(ge=1)
+    run: pl.String = FIELD(description="member of a run")
+    replica: pl.Int32 = FIELD(ge=0, description="seed")
+    layer: pl.Int8 = FIELD(ge=1, description="counted from the input")
     step: pl.Int32 = FIELD(ge=1, description="the later of both")
     distance: pl.Float64 = FIELD(**SHARE, description="(1 - cosine of both matrices) / 2")
 
@@ -533,14 +548,16 @@ class Turns(Result):
 class PublishedKinship(Result):
     """Numbers that Tables 2.3 to 2.5 print, of models and texts that were not measured here."""
 
-    item: pl.String = FIELD(isin=["Table 2.3", "Table 2.4", "Table 2.5"])
-    model: pl.String
+    item: pl.String = FIELD(isin=["Table 2.3", "Table 2.4", "Table 2.5"], description="where it is printed")
+    model: pl.String = FIELD(description="encoder, as the table calls it")
     threshold: pl.Float64 = FIELD(gt=0, lt=1, description="ambiguity threshold theta")
     n_pairs: pl.Int32 = FIELD(gt=0, nullable=True, description="pairs of words, where they are printed")
     group: pl.String = FIELD(
         isin=["ratio", "same_topic", "top_cooccur"], description="ratio: same-topic over different"
     )
-    measure: pl.String = FIELD(isin=["cosine", "dot product", "attention"])
+    measure: pl.String = FIELD(
+        isin=["cosine", "dot product", "attention"], description="of embeddings, or of attention"
+    )
     value: pl.Float64 = FIELD(description="as printed")
 
     class Config:

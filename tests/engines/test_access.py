@@ -243,6 +243,8 @@ def _read_by(model: Replica) -> torch.Tensor:
             return model.encode("12_3", "3_11")
         length = getattr(model.spec, "t_max", model.spec.inputs)
         return model.encode("+" * length, "-" * length)
+    if model.config["study"] == "topic":
+        return model.encode("1 2", "2 1")
     if hasattr(model.spec, "side"):
         return model.encode(*np.zeros((2, model.spec.side**2), dtype=np.int64))
     if hasattr(model.spec, "length"):

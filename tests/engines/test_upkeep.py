@@ -44,7 +44,8 @@ def _tree(workspace: Workspace) -> dict[str, Any]:
     apart = {"__pycache__", ".git", ".dvc"}
     derived = {workspace.path / name for name in ("params", "params/graph.json")}
     own = [p for p in workspace.path.rglob("*") if not apart & set(p.parts) and p not in derived]
-    return {str(p): (p.lstat().st_mtime_ns, p.lstat().st_size) for p in own}
+    # Of a folder only the name: the first import of a module puts its compiled form there.
+    return {str(p): None if p.is_dir() else (p.lstat().st_mtime_ns, p.lstat().st_size) for p in own}
 
 
 def _causes(found: dict[str, Any], job: str) -> list[tuple[Any, ...]]:

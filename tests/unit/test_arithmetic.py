@@ -30,7 +30,7 @@ def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine without a description of its processor, and none of the variables set."""
     monkeypatch.setattr(arithmetic, "CPU", tmp_path / "cpuinfo")
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
-    for name in arithmetic.SET | arithmetic.WIDER:
+    for name in arithmetic.SET | arithmetic.WIDER | arithmetic.ALWAYS:
         monkeypatch.setenv(name, "before")
         monkeypatch.delenv(name)
     return tmp_path / "cpuinfo"
@@ -50,6 +50,14 @@ def test_a_wider_processor_takes_it_too(surroundings: Path) -> None:
     surroundings.write_text("model name\t: x\n" + WIDER)
     arithmetic.settle()
     assert variables() == arithmetic.SET | arithmetic.WIDER
+
+
+def test_products_run_on_one_thread_whatever_an_engine_sets(
+    surroundings: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "8")
+    arithmetic.settle()
+    assert os.environ["OPENBLAS_NUM_THREADS"] == "1"
 
 
 def test_what_is_set_already_stays(surroundings: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,8 +13,8 @@ import polars as pl
 from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.streams import stream
 from pipeline.languages.topic import Masking, Population
-from pipeline.models.topic_exact import stage_two
-from pipeline.models.topic_exact.stage_two import KINDS, VARIANTS, Optimum
+from pipeline.models.topic_attention import stage_two
+from pipeline.models.topic_attention.stage_two import KINDS, VARIANTS, Optimum
 from pipeline.studies.topic.constructions import CHAPTER, ERRATUM, SOURCE, exceptions, masking_of, named, row
 from schemas import theory
 

@@ -11,7 +11,7 @@ import polars as pl
 from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.streams import stream
 from pipeline.languages.topic import Floats, Population
-from pipeline.models.topic_exact import stage_one
+from pipeline.models.topic_values import stage_one
 from pipeline.studies.topic.constructions import CHAPTER, ERRATUM, SOURCE, masking_of, row
 from schemas import theory
 

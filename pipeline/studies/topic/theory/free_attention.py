@@ -11,7 +11,7 @@ import polars as pl
 from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.streams import one_thread, stream
 from pipeline.languages.topic import Population
-from pipeline.models.topic_exact import stage_two
+from pipeline.models.topic_attention import stage_two
 from pipeline.studies.topic.constructions import CHAPTER, ERRATUM, SOURCE, masking_of, named, row
 from schemas import theory
 

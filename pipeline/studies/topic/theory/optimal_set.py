@@ -11,7 +11,7 @@ import polars as pl
 from pipeline.kit.extremes import largest
 from pipeline.kit.streams import stream
 from pipeline.languages.topic import Population
-from pipeline.models.topic_exact import stage_one
+from pipeline.models.topic_values import stage_one
 from pipeline.studies.topic.constructions import CHAPTER, ERRATUM, SOURCE, masking_of, named, row
 from schemas import theory
 
