@@ -434,11 +434,8 @@ class LdaTopics(Result):
         return data.lazyframe.select((pl.col("p").sum().over("corpus", "topic") - 1).abs() <= 1e-6)
 
 
-class Kinship(Result):
-    """MT3: same-topic pairs of words beside different-topic pairs, of every model (Tables 2.3 and 2.4).
-
-    Stand-ins and the published models are never in one row: ``is_standin`` says what a row is of.
-    """
+class _Compared(Result):
+    """A table that compares pairs of words, by a model and a choice of words."""
 
     model: pl.String = FIELD(isin=MODELS, description="name in the chapter")
     run: pl.String = FIELD(description="member of a run, or the name of an encoder")
@@ -448,6 +445,14 @@ class Kinship(Result):
     phi: pl.String = FIELD(isin=PHI, description="the topics that generated the corpus, or those of a fit")
     threshold: pl.Float64 = FIELD(gt=0, lt=1, description="ambiguity threshold theta")
     kept: pl.Int32 = FIELD(ge=1, description="words of a topic: int(theta n) + 1")
+
+
+class Kinship(_Compared):
+    """MT3: same-topic pairs of words beside different-topic pairs, of every model (Tables 2.3 and 2.4).
+
+    Stand-ins and the published models are never in one row: ``is_standin`` says what a row is of.
+    """
+
     assign: pl.String = FIELD(isin=ASSIGN, description="a word belongs to one topic alone, or to several")
     measure: pl.String = FIELD(isin=MEASURES, description="of embeddings, or of attention between positions")
     same: pl.Float64 = FIELD(description="mean over pairs of different words that share a topic")
@@ -465,17 +470,9 @@ class Kinship(Result):
         unique = ["run", "model", "replica", "corpus", "phi", "threshold", "assign", "measure"]
 
 
-class WordPairs(Result):
+class WordPairs(_Compared):
     """MT5: same-topic pairs of words, as many pairs of the most frequent companions, and all pairs (Table 2.5)."""
 
-    model: pl.String = FIELD(isin=MODELS, description="name in the chapter")
-    run: pl.String = FIELD(description="member of a run, or the name of an encoder")
-    replica: pl.Int32 = FIELD(ge=0, description="seed")
-    corpus: pl.String = FIELD(description="where topics and attention are from")
-    is_standin: pl.Boolean = FIELD(description="false of an encoder that was trained on natural language")
-    phi: pl.String = FIELD(isin=PHI, description="the topics that generated the corpus, or those of a fit")
-    threshold: pl.Float64 = FIELD(gt=0, lt=1, description="ambiguity threshold theta")
-    kept: pl.Int32 = FIELD(ge=1, description="words of a topic")
     group: pl.String = FIELD(isin=["same_topic", "top_cooccur", "all"], description="which pairs of words")
     n_pairs: pl.Int32 = FIELD(gt=0, description="pairs of words")
     kin_share: pl.Float64 = FIELD(**SHARE, description="share of them that are same-topic pairs")
@@ -513,12 +510,17 @@ class WordMap(Result):
         unique = ["run", "model", "corpus", "embedding", "row", "column"]
 
 
-class LayerNorms(Result):
-    """MT4: norms of queries, keys and values of each layer during training (Figure 2.9)."""
+class _Layers(Result):
+    """A table about the layers of encoders in training."""
 
     run: pl.String = FIELD(description="member of a run")
     replica: pl.Int32 = FIELD(ge=0, description="seed")
     layer: pl.Int8 = FIELD(ge=1, description="counted from the input")
+
+
+class LayerNorms(_Layers):
+    """MT4: norms of queries, keys and values of each layer during training (Figure 2.9)."""
+
     step: pl.Int32 = FIELD(ge=0, description="0: initial weights")
     norm_k: pl.Float64 = FIELD(ge=0, description="Frobenius norm of W_K, all heads together")
     norm_q: pl.Float64 = FIELD(ge=0, description="the same of W_Q")
@@ -530,12 +532,9 @@ class LayerNorms(Result):
         unique = ["run", "replica", "layer", "step"]
 
 
-class Turns(Result):
+class Turns(_Layers):
     """MT4: how far the value matrix of each layer turned in ten steps (Figure 2.9)."""
 
-    run: pl.String = FIELD(description="member of a run")
-    replica: pl.Int32 = FIELD(ge=0, description="seed")
-    layer: pl.Int8 = FIELD(ge=1, description="counted from the input")
     step: pl.Int32 = FIELD(ge=1, description="the later of both")
     distance: pl.Float64 = FIELD(**SHARE, description="(1 - cosine of both matrices) / 2")
 
