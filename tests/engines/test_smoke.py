@@ -199,8 +199,9 @@ def _modules(tree: Path, deps: set[str]) -> Iterator[str]:
 def test_packages_hold_nothing_but_a_docstring() -> None:
     """They are imported by everything and declared by nothing, but for those of the code of one step.
 
-    The one exception, pipeline/__init__.py, finds the functions for users when they are asked for: it
-    imports nothing else and decides nothing (tests/engines/test_access.py).
+    The one exception, pipeline/__init__.py, finds the functions for users when they are asked for, and settles the
+    arithmetic before numpy is loaded: it imports that module, an input of every step, and no other
+    (tests/engines/test_access.py).
     """
     for folder in ("pipeline", "schemas"):
         for file in (REPOSITORY / folder).rglob("__init__.py"):
