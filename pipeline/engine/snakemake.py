@@ -88,10 +88,11 @@ class Jobs:
 
     def __init__(self, params: Params) -> None:
         self._params = params
+        self._times = build.Reference.load(params.scale).jobs
 
     def __call__(self, step: str) -> list[Rule]:
         """Return the jobs of ``step``."""
-        return [Rule(job, self._params) for job in graph.jobs(self._params) if job.step == step]
+        return [Rule(job, self._params, self._times) for job in graph.jobs(self._params) if job.step == step]
 
     def made(self, study: str | None = None) -> list[str]:
         """Return all files that jobs make, or the claims, figures and tables of one study; the report apart."""
@@ -106,6 +107,7 @@ class Rule:
 
     job: graph.Job
     params: Params
+    times: dict[str, float]  # seconds that jobs took on the reference machine
 
     @property
     def name(self) -> str:
@@ -137,15 +139,14 @@ class Rule:
     def priority(self) -> int:
         """Return the job's priority among those that can start.
 
-        Datasets go first, since trainings wait for them; then trainings, those with most optimiser steps of all
-        models first, so that no long one is left for the end; then the rest.
+        Datasets go first, since trainings wait for them; then trainings, those that took longest on the reference
+        machine first, so that no long one is left for the end; one that it never ran goes before them. Then the rest.
         """
         if self.job.step in ("dataset", "labels"):
             return 10**12
         if self.job.step != "train":
             return 0
-        members = self.params.runs[self.job.id].members.values()
-        return sum(m.replicas * m.steps * (len(m.lr) if isinstance(m.lr, list) else 1) for m in members)
+        return round(self.times.get(self.job.name, 10**6))
 
 
 def missing_references(root: Path) -> list[Path]:
