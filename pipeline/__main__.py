@@ -7,6 +7,11 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
+from pipeline.engine import preload
+
+if __name__ == "__main__":
+    preload.ask(sys.argv[1:])  # ends here where a process answers that has loaded the libraries
+
 import typer
 
 from pipeline.errors import SandglassError

@@ -80,7 +80,7 @@ def serving(folder: Path) -> Iterator[dict[str, str]]:
     with subprocess.Popen(command, env=os.environ | ONE_THREAD, stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout is not None and server.stdout.readline() == "ready\n"
-            yield {"FORK_SERVER": path, "PYTHONPATH": str(folder / "site")}
+            yield {"FORK_SERVER": path, "PYTHONPATH": str(folder / "site"), "SANDGLASS_PRELOAD": "0"}
         finally:
             server.kill()
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from pipeline import params as parameters
-from pipeline.engine import build, freshness, graph
+from pipeline.engine import build, freshness, graph, preload
 from pipeline.engine.software import check_software
 from pipeline.errors import SandglassError
 from pipeline.params import Params
@@ -78,6 +78,7 @@ def _started(workflow: Any, params: Params) -> None:
             "sandglass: --touch is refused: it would pass stale results off as fresh; "
             "what is up to date by content is never built again anyway"
         )
+    preload.start()
     known = {job.name.replace("-", "_"): job.name for job in graph.jobs(params)}
     workflow.scheduler.job_rate_limiter = None
     build.plan([known[job.rule.name] for job in workflow.dag.needrun_jobs() if job.rule.name in known])

@@ -1,0 +1,170 @@
+"""Jobs of Snakemake that find their libraries loaded: they are forked from one process that has them.
+
+Loading torch, polars and pandera takes a core more than two seconds, which is more than many a job computes. While
+Snakemake runs, a server has loaded them once. ``python -m pipeline ...`` asks it for a process with its own folder,
+environment and files, and ends as that one ends; where nobody answers (another machine, another number of threads) it
+does the work itself. Only libraries are loaded beforehand: each job reads the code of the pipeline, so that an edit
+during a build is seen. Linux only; ``SANDGLASS_PRELOAD=0`` turns it off. `dvc repro` starts each step anew.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import gc
+import importlib
+import json
+import os
+import runpy
+import select
+import signal
+import socket
+import subprocess
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+VARIABLE = "SANDGLASS_PRELOAD"  # 0: no server. Snakemake's jobs find there where the server listens
+ADDRESS = Path(".sandglass/preload")  # relative: the path of a socket has at most 108 characters
+LIBRARIES = (
+    "altair", "jinja2", "narwhals.stable.v1", "numpy", "pandera.polars", "polars", "psutil", "pyarrow.parquet",
+    "pydantic", "rich.progress", "ruamel.yaml", "safetensors.numpy", "scipy.optimize", "scipy.stats", "torch", "typer",
+)  # fmt: skip
+# Libraries read their number of threads when they are loaded. Snakemake sets it for each rule; most have one.
+THREADS = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+KILL_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl(2)
+
+
+def start() -> None:
+    """Start the server of this process, Snakemake's main one, for its jobs; it ends when this process does."""
+    if sys.platform != "linux" or os.environ.get(VARIABLE) == "0":
+        return
+    ADDRESS.parent.mkdir(exist_ok=True)
+    ADDRESS.unlink(missing_ok=True)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(ADDRESS))
+        listener.listen(128)
+        subprocess.Popen(
+            [sys.executable, "-m", __name__, str(os.getpid())], env=os.environ | THREADS,
+            stdin=listener.fileno(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+    os.environ[VARIABLE] = str(ADDRESS)
+
+
+def ask(words: list[str]) -> None:
+    """Have the server run ``python -m pipeline`` with ``words`` and end as that ends; return where nobody answers."""
+    address = os.environ.pop(VARIABLE, "0")
+    if address == "0" or any(os.environ.get(name, value) != value for name, value in THREADS.items()):
+        return
+    mask = os.umask(0)
+    os.umask(mask)
+    asked = {"words": words, "folder": str(Path.cwd()), "environment": dict(os.environ), "umask": mask}
+    before = signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # Ctrl-C reaches the job as well, and that ends in order
+    with socket.socket(socket.AF_UNIX) as server, contextlib.suppress(OSError):
+        server.connect(address)
+        socket.send_fds(server, [json.dumps(asked).encode() + b"\n"], [0, 1, 2])
+        if server.recv(1):  # a process has begun; without one nothing was done
+            status = b""
+            with contextlib.suppress(OSError):
+                status = server.recv(1)
+            os._exit(status[0] if status else 1)
+    signal.signal(signal.SIGINT, before)
+
+
+def serve(engine: int) -> list[str]:
+    """Answer on standard input until the process ``engine`` ends; return in each forked process, with its words."""
+    running: dict[
+        int, tuple[int, socket.socket]
+    ] = {}  # by the descriptor of a process: its number, and who asked
+    listener = socket.socket(fileno=os.dup(0))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the engine, and with it the server
+    lives = os.pidfd_open(engine)
+    while True:
+        callers = {caller: process for process, (_, caller) in running.items()}
+        watched: list[Any] = [lives, listener, *running, *callers]
+        ready, _, _ = select.select(watched, [], [])
+        if lives in ready:
+            sys.exit()
+        for caller in [each for each in ready if each in callers]:  # it was killed, and so is its job
+            os.kill(running[callers[caller]][0], signal.SIGKILL)
+        for process in [each for each in ready if each in running]:
+            number, caller = running.pop(process)
+            _, status = os.waitpid(number, 0)
+            os.close(process)
+            with caller, contextlib.suppress(OSError):
+                caller.sendall(bytes([os.waitstatus_to_exitcode(status) % 256]))
+        if listener not in ready:
+            continue
+        caller, _ = listener.accept()
+        text, files = _read(caller)
+        number = os.fork() if text else -1
+        if number == 0:
+            for each in (listener, caller, *(other for _, other in running.values())):
+                each.close()
+            for descriptor in (lives, *running):
+                os.close(descriptor)
+            return _become(json.loads(text), files)
+        for file in files:  # else who reads there would wait for the server too
+            os.close(file)
+        if not text:
+            caller.close()
+            continue
+        running[os.pidfd_open(number)] = (number, caller)
+        with contextlib.suppress(OSError):
+            caller.sendall(b"\n")
+
+
+def _read(caller: socket.socket) -> tuple[bytes, list[int]]:
+    """Return what was asked and the caller's three files; no text if it was killed while it asked."""
+    text, files, _, _ = socket.recv_fds(caller, 2**20, 3)
+    while not text.endswith(b"\n") and (more := caller.recv(2**20)):
+        text += more
+    return (text if text.endswith(b"\n") else b""), files
+
+
+def _become(asked: dict[str, Any], files: list[int]) -> list[str]:
+    """Take the caller's files, folder and environment; return the words of its command."""
+    ctypes.CDLL(None).prctl(KILL_WITH_PARENT, signal.SIGKILL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number, file in enumerate(files):
+        os.dup2(file, number)
+        os.close(file)
+    os.umask(asked["umask"])
+    os.chdir(asked["folder"])
+    os.environ.clear()
+    os.environ.update(asked["environment"])
+    words: list[str] = asked["words"]
+    return words
+
+
+def _run(words: list[str]) -> None:
+    """Run ``python -m pipeline`` with ``words`` in this process and end it.
+
+    The usual end of Python visits all that is loaded, which takes as long as a small job.
+    """
+    sys.argv = ["pipeline", *words]
+    status: object = 0
+    try:
+        runpy.run_module("pipeline", run_name="__main__", alter_sys=True)
+    except SystemExit as end:
+        status = end.code or 0
+    except BaseException:
+        traceback.print_exc()
+        status = 1
+    if isinstance(status, str):
+        print(status, file=sys.stderr)
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status if isinstance(status, int) else 1)
+
+
+if __name__ == "__main__":
+    for name in LIBRARIES:
+        importlib.import_module(name)
+    gc.freeze()  # a look at all these objects would copy their memory
+    _run(serve(int(sys.argv[1])))
