@@ -78,7 +78,8 @@ def _started(workflow: Any, params: Params) -> None:
             "sandglass: --touch is refused: it would pass stale results off as fresh; "
             "what is up to date by content is never built again anyway"
         )
-    preload.start()
+    if workflow.local_exec:  # jobs on other machines have nobody to ask
+        preload.start()
     known = {job.name.replace("-", "_"): job.name for job in graph.jobs(params)}
     workflow.scheduler.job_rate_limiter = None
     build.plan([known[job.rule.name] for job in workflow.dag.needrun_jobs() if job.rule.name in known])
