@@ -17,9 +17,11 @@ import importlib
 import json
 import os
 import runpy
+import secrets
 import select
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import traceback
@@ -27,7 +29,6 @@ from pathlib import Path
 from typing import Any
 
 VARIABLE = "SANDGLASS_PRELOAD"  # 0: no server. Snakemake's jobs find there where the server listens
-ADDRESS = Path(".sandglass/preload")  # relative: the path of a socket has at most 108 characters
 LIBRARIES = (
     "altair", "jinja2", "narwhals.stable.v1", "numpy", "pandera.polars", "polars", "psutil", "pyarrow.parquet",
     "pydantic", "rich.progress", "ruamel.yaml", "safetensors.numpy", "scipy.optimize", "scipy.stats", "torch", "typer",
@@ -41,16 +42,15 @@ def start() -> None:
     """Start the server of this process, Snakemake's main one, for its jobs; it ends when this process does."""
     if sys.platform != "linux" or os.environ.get(VARIABLE) == "0":
         return
-    ADDRESS.parent.mkdir(exist_ok=True)
-    ADDRESS.unlink(missing_ok=True)
+    name = f"sandglass-{os.getpid()}-{secrets.token_hex(8)}"
     with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(ADDRESS))
+        listener.bind(f"\0{name}")  # a name that no file has, so that none is left behind
         listener.listen(128)
         subprocess.Popen(
             [sys.executable, "-m", __name__, str(os.getpid())], env=os.environ | THREADS,
             stdin=listener.fileno(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
-    os.environ[VARIABLE] = str(ADDRESS)
+    os.environ[VARIABLE] = name
 
 
 def ask(words: list[str]) -> None:
@@ -65,7 +65,9 @@ def ask(words: list[str]) -> None:
         signal.SIGINT, signal.SIG_IGN
     )  # Ctrl-C reaches the job as well, and that ends in order
     with socket.socket(socket.AF_UNIX) as server, contextlib.suppress(OSError):
-        server.connect(address)
+        server.connect(f"\0{address}")
+        if not _ours(server):
+            raise ConnectionRefusedError
         socket.send_fds(server, [json.dumps(asked).encode() + b"\n"], [0, 1, 2])
         if server.recv(1):  # a process has begun; without one nothing was done
             status = b""
@@ -100,7 +102,7 @@ def serve(engine: int) -> list[str]:
         if listener not in ready:
             continue
         caller, _ = listener.accept()
-        text, files = _read(caller)
+        text, files = _read(caller) if _ours(caller) else (b"", [])
         number = os.fork() if text else -1
         if number == 0:
             for each in (listener, caller, *(other for _, other in running.values())):
@@ -116,6 +118,14 @@ def serve(engine: int) -> list[str]:
         running[os.pidfd_open(number)] = (number, caller)
         with contextlib.suppress(OSError):
             caller.sendall(b"\n")
+
+
+def _ours(other: socket.socket) -> bool:
+    """Return whether the process at the other end is of this user: any process can connect to a name without a file."""
+    _, user, _ = struct.unpack(
+        "3i", other.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    )
+    return bool(user == os.getuid())
 
 
 def _read(caller: socket.socket) -> tuple[bytes, list[int]]:

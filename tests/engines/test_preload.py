@@ -117,12 +117,9 @@ def test_ctrl_c_reaches_the_job_itself(built: Workspace) -> None:
     assert "Traceback" not in output
 
 
-@pytest.mark.parametrize("address", ["none", "stale"])
-def test_where_nobody_answers_a_job_does_its_work_itself(empty: Workspace, address: str) -> None:
-    if address == "stale":
-        assert _served(empty, "true") == (0, "")
+def test_where_nobody_answers_a_job_does_its_work_itself(empty: Workspace) -> None:
     done = empty.run(
-        "python", "-m", "pipeline", "dataset", "toy-numbers", SANDGLASS_PRELOAD=f".sandglass/{address}"
+        "python", "-m", "pipeline", "dataset", "toy-numbers", SANDGLASS_PRELOAD="sandglass-0-gone"
     )
     assert done.status == 0, done.output
     assert (empty.path / DATASET).is_file()

@@ -29,6 +29,7 @@ EXEMPT = {
     "pipeline/engine/snakemake.py",
     "pipeline/errors.py",
     "pipeline/engine/graph.py",
+    "pipeline/engine/preload.py",
     "pipeline/params/__init__.py",
     "pipeline/params/checking.py",
     "pipeline/params/entries.py",
