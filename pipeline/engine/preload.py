@@ -17,7 +17,6 @@ import importlib
 import json
 import os
 import runpy
-import secrets
 import select
 import signal
 import socket
@@ -42,7 +41,7 @@ def start() -> None:
     """Start the server of this process, Snakemake's main one, for its jobs; it ends when this process does."""
     if sys.platform != "linux" or os.environ.get(VARIABLE) == "0":
         return
-    name = f"sandglass-{os.getpid()}-{secrets.token_hex(8)}"
+    name = f"sandglass-{os.getpid()}-{os.urandom(8).hex()}"
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(f"\0{name}")  # a name that no file has, so that none is left behind
         listener.listen(128)
@@ -61,9 +60,8 @@ def ask(words: list[str]) -> None:
     mask = os.umask(0)
     os.umask(mask)
     asked = {"words": words, "folder": str(Path.cwd()), "environment": dict(os.environ), "umask": mask}
-    before = signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # Ctrl-C reaches the job as well, and that ends in order
+    # Ctrl-C reaches the job as well, and that ends in order.
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     with socket.socket(socket.AF_UNIX) as server, contextlib.suppress(OSError):
         server.connect(f"\0{address}")
         if not _ours(server):
@@ -79,9 +77,8 @@ def ask(words: list[str]) -> None:
 
 def serve(engine: int) -> list[str]:
     """Answer on standard input until the process ``engine`` ends; return in each forked process, with its words."""
-    running: dict[
-        int, tuple[int, socket.socket]
-    ] = {}  # by the descriptor of a process: its number, and who asked
+    # By the descriptor of a process: its number, and who asked.
+    running: dict[int, tuple[int, socket.socket]] = {}
     listener = socket.socket(fileno=os.dup(0))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the engine, and with it the server
     lives = os.pidfd_open(engine)
@@ -122,9 +119,8 @@ def serve(engine: int) -> list[str]:
 
 def _ours(other: socket.socket) -> bool:
     """Return whether the process at the other end is of this user: any process can connect to a name without a file."""
-    _, user, _ = struct.unpack(
-        "3i", other.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    )
+    credentials = other.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    _, user, _ = struct.unpack("3i", credentials)  # process, user, group
     return bool(user == os.getuid())
 
 
