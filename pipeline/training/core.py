@@ -324,8 +324,10 @@ def _step(
         )
         alive_Rx1 = (state.diverged_at < 0)[:, None]
         if header.clip:
-            gradient = gradient * (header.clip / norm_R.clamp(min=header.clip))[:, None]
-        gradient = torch.where(alive_Rx1, gradient, torch.zeros_like(gradient))
+            gradient.mul_((header.clip / norm_R.clamp(min=header.clip))[:, None])
+        # A pass over all weights, which is spared while none has diverged; to ask a GPU would be to wait for it.
+        if gradient.is_cuda or not alive_Rx1.all():
+            gradient = torch.where(alive_Rx1, gradient, torch.zeros_like(gradient))
         optimisers.UPDATES[header.optimizer](header, state, gradient, lr_Rx1 * alive_Rx1)
         for decay in header.averages:
             state.averages[average_name(decay)].lerp_(state.flat, 1 - decay)

@@ -48,7 +48,7 @@ def _adam(header: Header, state: State, gradient: Tensor, lr_Rx1: Tensor) -> Non
     scale = math.sqrt(1 - b2**t)
     denominator = square.sqrt().div_(scale).add_(header.eps)
     rate_Rx1 = lr_Rx1 * (learning_rate(header, state.step) / (1 - b1**t))
-    state.flat.sub_(rate_Rx1 * mean / denominator)
+    state.flat.sub_((rate_Rx1 * mean).div_(denominator))
 
 
 def _adamw(header: Header, state: State, gradient: Tensor, lr_Rx1: Tensor) -> None:
@@ -58,7 +58,7 @@ def _adamw(header: Header, state: State, gradient: Tensor, lr_Rx1: Tensor) -> No
 
 
 def _sgd(header: Header, state: State, gradient: Tensor, lr_Rx1: Tensor) -> None:
-    state.flat.sub_(lr_Rx1 * learning_rate(header, state.step) * gradient)
+    state.flat.sub_(gradient.mul_(lr_Rx1 * learning_rate(header, state.step)))
 
 
 def _normalised_sgd(header: Header, state: State, gradient: Tensor, lr_Rx1: Tensor) -> None:
