@@ -59,6 +59,15 @@ def train(key: Key) -> None:
     _step("train", key)
 
 
+@app.command(hidden=True)
+def worker(device: str, jobs: list[str]) -> None:
+    """Train chunks of job files for a step ``train``, which ends this process where it does not end by itself."""
+    from pipeline.training import core
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the step, which ends its workers in order
+    core.main([device, *jobs])
+
+
 @app.command()
 def labels(key: Key) -> None:
     """Let the models of a run answer, for others to learn from (Parquet)."""

@@ -3,8 +3,9 @@
 Loading torch, polars and pandera takes a core more than two seconds, which is more than many a job computes. While
 Snakemake runs, a server has loaded them once. ``python -m pipeline ...`` asks it for a process with its own folder,
 environment and files, and ends as that one ends; where nobody answers (another machine, another number of threads) it
-does the work itself. Only libraries are loaded beforehand: each job reads the code of the pipeline, so that an edit
-during a build is seen. Linux only; ``SANDGLASS_PRELOAD=0`` turns it off. `dvc repro` starts each step anew.
+does the work itself. The workers of a training are asked for in the same way. Only libraries are loaded beforehand:
+each job reads the code of the pipeline, so that an edit during a build is seen. Linux only; ``SANDGLASS_PRELOAD=0``
+turns it off. `dvc repro` starts each step anew.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import subprocess
 import sys
 import traceback
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 VARIABLE = "SANDGLASS_PRELOAD"  # 0: no server. Snakemake's jobs find there where the server listens
 LIBRARIES = (
@@ -34,6 +35,11 @@ LIBRARIES = (
 )  # fmt: skip
 # Libraries read their number of threads when they are loaded. Snakemake sets it for each rule; most have one.
 THREADS = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+# The tensors of a step of small models are a few hundred KB. By default glibc gives such memory back and asks for it
+# again at every step, which is up to a quarter of the time. It reads this when a process starts: jobs, and what trains
+# for a job, keep up to 1 GiB.
+KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2**30)}
+FORKED = "SANDGLASS_FORKED"  # the process that was forked for a job, which is to do the work itself
 KILL_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl(2)
 
 
@@ -46,7 +52,7 @@ def start() -> None:
         listener.bind(f"\0{name}")  # a name that no file has, so that none is left behind
         listener.listen(128)
         subprocess.Popen(
-            [sys.executable, "-m", __name__, str(os.getpid())], env=os.environ | THREADS,
+            [sys.executable, "-m", __name__, str(os.getpid())], env=os.environ | THREADS | KEEP_MEMORY,
             stdin=listener.fileno(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
     os.environ[VARIABLE] = name
@@ -54,8 +60,10 @@ def start() -> None:
 
 def ask(words: list[str]) -> None:
     """Have the server run ``python -m pipeline`` with ``words`` and end as that ends; return where nobody answers."""
-    address = os.environ.pop(VARIABLE, "0")
-    if address == "0" or any(os.environ.get(name, value) != value for name, value in THREADS.items()):
+    address = os.environ.get(VARIABLE, "0")
+    if address == "0" or os.environ.get(FORKED) == str(os.getpid()):
+        return
+    if any(os.environ.get(name, value) != value for name, value in THREADS.items()):
         return
     mask = os.umask(0)
     os.umask(mask)
@@ -71,8 +79,17 @@ def ask(words: list[str]) -> None:
             status = b""
             with contextlib.suppress(OSError):
                 status = server.recv(1)
-            os._exit(status[0] if status else 1)
+            _end(status[0] if status else 1)
     signal.signal(signal.SIGINT, before)
+
+
+def _end(status: int) -> NoReturn:
+    """End this process with ``status``, or by the signal that it stands for: 247 by signal 9."""
+    if status > 256 - signal.NSIG:
+        with contextlib.suppress(OSError):  # of signals 9 and 19, which nobody can handle
+            signal.signal(256 - status, signal.SIG_DFL)
+        os.kill(os.getpid(), 256 - status)
+    os._exit(status)
 
 
 def serve(engine: int) -> list[str]:
@@ -142,7 +159,7 @@ def _become(asked: dict[str, Any], files: list[int]) -> list[str]:
     os.umask(asked["umask"])
     os.chdir(asked["folder"])
     os.environ.clear()
-    os.environ.update(asked["environment"])
+    os.environ.update(asked["environment"] | {FORKED: str(os.getpid())})
     words: list[str] = asked["words"]
     return words
 

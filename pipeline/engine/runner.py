@@ -27,16 +27,12 @@ from typing import Any, TextIO
 import psutil
 
 from pipeline import params as parameters
-from pipeline.engine import graph
+from pipeline.engine import graph, preload
 from pipeline.engine.software import check_software
 from pipeline.errors import SandglassError
 from pipeline.params import Params
 
 ORPHAN_POLL_SECONDS = 0.5
-
-# The tensors of a step of small models are a few hundred KB. By default glibc gives such memory back and asks for it
-# again at every step, which is up to a quarter of the time: the processes that train keep up to 1 GiB.
-KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2**30)}
 
 
 @dataclass
@@ -119,7 +115,7 @@ def _check_inputs(job: graph.Job, params: Params) -> None:
 
 def _run(job: graph.Job, params: Params, log: TextIO, overridden: list[str]) -> None:
     module = importlib.import_module(f"pipeline.steps.{job.step}")
-    for name, value in KEEP_MEMORY.items():
+    for name, value in preload.KEEP_MEMORY.items():
         os.environ.setdefault(name, value)
     started = time.time()
     with _staging(job) as staging:

@@ -145,7 +145,8 @@ class _Worker:
             if place == 0 or chunks[place - 1][0] is not job:
                 words.append(str(job.path))
             words.append(",".join(map(str, replicas)))
-        command = [sys.executable, "-m", "pipeline.training.core", device, *words]
+        # By the command line, so that it finds the libraries loaded where jobs do (`pipeline.engine.preload`).
+        command = [sys.executable, "-m", "pipeline", "worker", device, *words]
         single = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"} if device == "cpu" else {}
         self.process = subprocess.Popen(
             command,
