@@ -51,6 +51,12 @@ class Results(Context):
             )
         return pl.concat([tables.read(path, schema) for path in there])
 
+    def has_rows(self, names: Sequence[str]) -> bool:
+        """Return whether any of these tables of the experiment itself has a row."""
+        schemas = importlib.import_module(f"schemas.{self.study}.tables").SCHEMAS
+        files = {name: paths.table_path(self.study, self.experiment, name) for name in names}
+        return any(tables.read(path, schemas[name]).height for name, path in files.items())
+
     def theory(self) -> pl.DataFrame:
         """Return the theory rows that the experiment names; for claims, all of the study."""
         return pl.concat(tables.read(paths.theory_path(self.study, key), Theory) for key in self.entry.theory)

@@ -20,11 +20,18 @@ Made = pl.DataFrame | Sequence[pl.DataFrame] | None
 
 
 def run(job: Job) -> None:
-    """Make every table that ``experiments.<id>.tables`` lists."""
+    """Make every table that ``experiments.<id>.tables`` lists.
+
+    Where none of the experiment's runs has a model at this scale, its tables have no rows.
+    """
     module = importlib.import_module(f"pipeline.studies.{job.study}.analysis.{job.entry.module}")
     schemas = importlib.import_module(f"schemas.{job.study}.tables").SCHEMAS
     context = Inputs(job.study, job.id, job.entry, job.settings, job.scale, job.seed, job.params_hash)
-    found = module.analyse(context)
+    if job.entry.runs and not context.runs():
+        job.say("none of its runs has a model at this scale")
+        found: Mapping[str, Made] = dict.fromkeys(job.entry.tables)
+    else:
+        found = module.analyse(context)
     for name in job.entry.tables:
         if name not in found or name not in schemas:
             known = ", ".join(sorted(set(found) & set(schemas)))

@@ -15,17 +15,22 @@ if TYPE_CHECKING:
 
 
 def run(job: Job) -> None:
-    """Draw every figure that ``experiments.<id>.figures`` lists."""
+    """Draw every figure that ``experiments.<id>.figures`` lists.
+
+    Where the experiment has runs, and none with a model at this scale, a figure says so.
+    """
     module = importlib.import_module(f"pipeline.studies.{job.study}.figures.{job.entry.module}")
     context = Results(
         job.study, job.id, job.entry, job.settings, job.scale, job.seed, job.params_hash, job.experiments
     )
+    rows = not job.entry.runs or not job.entry.tables or context.has_rows(job.entry.tables)
     for name in job.entry.figures:
         draw = getattr(module, name, None)
         if draw is None:
             raise SandglassError(
                 f"params/{job.study}.yaml: experiments.{job.id}.figures: no function {name} in {module.__name__}"
             )
-        chart, data = draw(context)
+        title = name.replace("_", " ").capitalize()
+        chart, data = draw(context) if rows else charts.empty(title, "no model is trained at this scale")
         charts.save(chart, data, job.out(paths.figure_path(job.study, job.id, name, "svg")).parent, name)
         job.say(name)
