@@ -14,8 +14,9 @@ from workspace import Workspace
 
 from pipeline.studies.flipflop.analysis import errors
 from pipeline.studies.flipflop.claims import STATEMENTS, arithmetic, autopsy, controls, glitches, simulation
+from pipeline.studies.flipflop.figures import common
 from pipeline.studies.flipflop.measures import contrasts
-from pipeline.studies.flipflop.names import LSTM, LSTM_LONG
+from pipeline.studies.flipflop.names import FAMILIES, LSTM, LSTM_LONG
 from schemas.claims import FAILS, HOLDS, NOT_TESTED
 
 PARTS = (glitches, controls, simulation, arithmetic, autopsy)
@@ -143,6 +144,15 @@ def test_two_way_shares_and_holm() -> None:
     assert contrasts.two_way(rows) == (1.0, 0.0, 0.0) and contrasts.two_way(rows.T) == (0.0, 1.0, 0.0)
     assert contrasts.holm([0.02, 0.5, 0.9]) == pytest.approx(0.06)
     assert contrasts.spread(np.array([0.0, 0.01, 0.1])) == pytest.approx(10)
+
+
+def test_every_family_has_a_mark_of_its_own_in_legends() -> None:
+    assert set(common.LOOKS) == set(FAMILIES)
+    assert len(set(common.LOOKS.values())) == len(FAMILIES)
+    shapes, colours = (of([*FAMILIES]).to_dict()["scale"] for of in (common.shaped, common.coloured))
+    assert shapes["domain"] == colours["domain"] == [*FAMILIES.values()]
+    marks = dict(zip(FAMILIES, zip(colours["range"], shapes["range"], strict=True), strict=True))
+    assert marks == common.LOOKS
 
 
 def test_the_study_is_built(smoke_of: Callable[[str], Workspace]) -> None:

@@ -88,7 +88,7 @@ def _curves(context: Results, runs: list[str], title: str, by_run: bool = False)
 
 
 def scatter(context: Results) -> Figure:
-    """Errors of every trained model on the dense and on the sparse set, coloured by what its configuration varies. A
+    """Errors of every trained model on the dense and on the sparse set, marked by what its configuration varies. A
     model without an error on a set is drawn at half an error among its reads, where dashes are."""
     data = context.table("scatter").with_columns(
         *(pl.max_horizontal(f"{name}_error", f"{name}_floor").alias(name) for name in OUT),
@@ -159,9 +159,10 @@ def violins(context: Results) -> Figure:
         )
         points = (
             alt.Chart(data.filter(set=name))
-            .mark_point(filled=True, size=22, opacity=0.9)
+            .mark_point(filled=True, size=30, opacity=0.9)
             .encode(
                 y=y, x=alt.X("shown:Q", **log_axis(ERROR, least)), color=colour,
+                shape=shaped(data["family"].unique().to_list()),
                 tooltip=["run:N", "replica:Q", alt.Tooltip("error:Q", format=".2g"), "n_err:Q", "n_reads:Q"],
             )
         )  # fmt: skip
