@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from scipy import stats
 from spoiling import assert_gates_fall
 from workspace import Workspace
 
@@ -153,6 +154,16 @@ def test_every_family_has_a_mark_of_its_own_in_legends() -> None:
     assert shapes["domain"] == colours["domain"] == [*FAMILIES.values()]
     marks = dict(zip(FAMILIES, zip(colours["range"], shapes["range"], strict=True), strict=True))
     assert marks == common.LOOKS
+
+
+def test_errors_have_exact_binomial_intervals() -> None:
+    counts = [(0, 353_875), (1, 4), (7, 1000), (4, 4)]
+    found = common.bounded(pl.DataFrame(counts, schema=["n_err", "n_reads"], orient="row"), 0.95)
+    for (wrong, reads), lo, hi in zip(counts, found["lo"], found["hi"], strict=True):
+        interval = stats.binomtest(wrong, reads).proportion_ci(0.95, method="exact")
+        assert (lo, hi) == pytest.approx((interval.low, interval.high), rel=1e-9)
+    # Chapter section 9: no error among the published reads bounds the error by 8.5e-6, on one side.
+    assert common.bounded(found[:1], 0.9)["hi"].item() == pytest.approx(8.5e-6, rel=0.01)
 
 
 def test_the_study_is_built(smoke_of: Callable[[str], Workspace]) -> None:

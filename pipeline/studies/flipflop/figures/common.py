@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import altair as alt
+import numpy as np
 import polars as pl
+from scipy import stats
 
 from pipeline.kit import charts
 from pipeline.studies.flipflop.names import FAMILIES
@@ -32,6 +34,17 @@ def drawn(frame: pl.DataFrame, column: str = "error") -> pl.DataFrame:
         label=pl.col("family").replace_strict(FAMILIES, default=pl.col("family"), return_dtype=pl.String),
         panel=pl.col("set").replace_strict(SETS, default=pl.col("set"), return_dtype=pl.String),
     )
+
+
+def bounded(frame: pl.DataFrame, confidence: float) -> pl.DataFrame:
+    """Return ``frame`` with ``lo`` and ``hi``, the exact binomial interval of the error behind ``n_err`` wrong answers
+    among ``n_reads`` (Clopper and Pearson 1934): no observed error is not an error of 0."""
+    wrong, reads = (frame[name].to_numpy().astype(float) for name in ("n_err", "n_reads"))
+    tail = (1 - confidence) / 2
+    with np.errstate(invalid="ignore"):
+        lo = np.where(wrong == 0, 0.0, stats.beta.ppf(tail, wrong, reads - wrong + 1))
+        hi = np.where(wrong == reads, 1.0, stats.beta.ppf(1 - tail, wrong + 1, reads - wrong))
+    return frame.with_columns(lo=lo, hi=hi)
 
 
 def log_axis(title: str, least: float = 1e-5) -> dict[str, Any]:
