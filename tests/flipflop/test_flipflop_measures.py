@@ -12,7 +12,7 @@ import torch
 from workspace import load_study
 
 from pipeline.languages import flipflop as language
-from pipeline.studies.flipflop.analysis import errors, simulation
+from pipeline.studies.flipflop.analysis import autopsy, errors, simulation
 from pipeline.studies.flipflop.measures import maps, reading
 from pipeline.studies.flipflop.names import (
     BASE,
@@ -149,6 +149,24 @@ def test_what_is_said_of_several_heads() -> None:
     assert known.later(MANY_FIRST) - known.later(MANY) == pytest.approx(0.2)
     assert known.size(MANY_SHARP) - known.size(MANY) == pytest.approx(-1) and len(known.size(MANY_FIRST)) == 0
     assert len(known.of("flipflop-one-l2", "p05")) == 0
+
+
+def test_a_model_that_is_trained_twice_counts_once_in_autopsies() -> None:
+    """The factorial has the baseline's models of equal seeds among its own."""
+    rows = [
+        (run, family, replica, looks)
+        for run, family, looks in (("a", "baseline", "last write"), ("b", "seeds", "older write, other bit"))
+        for replica in range(3)
+    ]
+    table = pl.DataFrame(
+        rows, schema=["run", "family", "replica", "top_looks_at"], orient="row"
+    ).with_columns(learned=True, set=pl.lit("dense"), any_removed=1, ignored_removed=1, top_on_last_write=0.5)
+    context: Any = SimpleNamespace(
+        seed=0, study="flipflop", settings=SimpleNamespace(confidence=0.95, resamples=100)
+    )
+    found = {row["contrast"]: row for row in autopsy._contrasts(context, table)}
+    assert {row["n"] for row in found.values()} == {3}
+    assert found["autopsy dense, elsewhere"]["value"] == found["autopsy dense, other bit"]["value"] == 0
 
 
 # --- grids ---------------------------------------------------------------------------------------------
