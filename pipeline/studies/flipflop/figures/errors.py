@@ -89,8 +89,15 @@ def _curves(context: Results, runs: list[str], title: str, by_run: bool = False)
 
 def scatter(context: Results) -> Figure:
     """Errors of every trained model on the dense and on the sparse set, marked by what its configuration varies. A
-    model without an error on a set is drawn at half an error among its reads, where dashes are."""
-    data = context.table("scatter").with_columns(
+    model without an error on a set is drawn at half an error among its reads, where dashes are; one that was trained
+    for two configurations is drawn once."""
+    # The factorial trains the baseline's models of equal seeds once more.
+    ours = context.table("final").filter(run=BASE)["replica"].max()
+    again = context.table("final").filter(
+        pl.col("data_seed") == pl.col("model_seed"), pl.col("data_seed") <= ours, family="seeds"
+    )
+    table = context.table("scatter").join(again, on=["run", "replica"], how="anti", maintain_order="left")
+    data = table.with_columns(
         *(pl.max_horizontal(f"{name}_error", f"{name}_floor").alias(name) for name in OUT),
         label=pl.col("family").replace_strict(FAMILIES, default=pl.col("family"), return_dtype=pl.String),
     )
