@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
+from scipy import stats
 from workspace import load_study
 
 from pipeline.languages import flipflop as language
@@ -63,6 +64,26 @@ def test_the_generative_excess_is_0_for_the_law_itself(
         assert found[0] > 10 * deviation[0] > 0
     else:
         assert abs(found[0]) < 1e-9
+
+
+def test_errors_of_each_model_have_their_own_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    tokens = language.sample(np.random.default_rng(0), 50, 24, 0.3, 0.3)
+    targets = language.reads(tokens).target
+    said = np.stack([targets, np.where(np.arange(len(targets)) < 3, 1 - targets, targets)])
+    monkeypatch.setattr(reading, "held", lambda context, of, dataset: {"dense": tokens})
+    config: Any = SimpleNamespace(
+        name="x",
+        entry={"family": "baseline"},
+        seeds=[(0, 0, 0), (1, 1, 1)],
+        answers=lambda strings: (said, said),
+    )
+    context: Any = SimpleNamespace(settings=SimpleNamespace(confidence=0.95))
+    rows, _ = reading.final(context, config)
+    assert [row["n_err"] for row in rows] == [0, 3]
+    for row in rows:
+        interval = stats.binomtest(row["n_err"], len(targets)).proportion_ci(0.95, method="exact")
+        assert (row["lo"], row["hi"]) == pytest.approx((interval.low, interval.high), rel=1e-9)
+        assert row["lo"] <= row["error"] < row["hi"]
 
 
 def sizes(**changed: list[float]) -> list[dict[str, Any]]:

@@ -162,6 +162,8 @@ def test_errors_have_exact_binomial_intervals() -> None:
     for (wrong, reads), lo, hi in zip(counts, found["lo"], found["hi"], strict=True):
         interval = stats.binomtest(wrong, reads).proportion_ci(0.95, method="exact")
         assert (lo, hi) == pytest.approx((interval.low, interval.high), rel=1e-9)
+        ends = contrasts.error_interval([wrong], reads, 0.95)
+        assert [float(end[0]) for end in ends] == pytest.approx([lo, hi], rel=1e-9)
     # Chapter section 9: no error among the published reads bounds the error by 8.5e-6, on one side.
     assert common.bounded(found[:1], 0.9)["hi"].item() == pytest.approx(8.5e-6, rel=0.01)
 
