@@ -39,6 +39,8 @@ from pipeline.models.log_ratio import exponential_family as log_ratio  # noqa: E
 from pipeline.models.transformer import decoder as transformer  # noqa: E402
 from pipeline.models.transformer import pruning  # noqa: E402
 from pipeline.studies.dyck import datasets, runs  # noqa: E402
+from pipeline.studies.flipflop import datasets as flipflop_datasets  # noqa: E402
+from pipeline.studies.flipflop import runs as flipflop_runs  # noqa: E402
 from pipeline.training import core, ensemble  # noqa: E402
 
 K, DEPTH, Q = 2, 4, 0.5
@@ -247,6 +249,62 @@ def training(folder: Path) -> list[Row]:
                 None,
             )
         )
+    return rows
+
+
+FRESH = {  # runs of the flip-flop study, whose data are drawn anew at every step
+    "flipflop-base": "the canonical decoder", "flipflop-mixture": "a mixture of three languages",
+    "flipflop-lstm": "the LSTM", "flipflop-linear-plain": "the automaton", "flipflop-standin-32": "stories",
+}  # fmt: skip
+FRESH_AT_MOST = 0.05
+
+
+def fresh_job(folder: Path, run: str, scale: str) -> core.TrainingJob:
+    """Return the training job of a run of the flip-flop study, with few sequences to evaluate on."""
+    loaded = params.load(ROOT, scale)
+    entry = loaded.members("runs")[run]
+    source = loaded.members("datasets")[entry.dataset]
+    few = {name: held.model_copy(update={"sequences": 2}) for name, held in source.sets.items()}
+    frame, _ = flipflop_datasets.generate(source.model_copy(update={"sets": few}), entry.dataset, loaded.seed)
+    path = folder / f"{run}.safetensors"
+    ensemble.write_job(path, *flipflop_runs.prepare(entry, frame, loaded.seed))
+    return core.TrainingJob(path)
+
+
+def fresh(folder: Path, scale: str = "quick", repeats: int = 60) -> list[Row]:
+    """Measure which share of a training step it takes to draw its data, of models that train side by side."""
+    rows = []
+    for run, what in FRESH.items():
+        current = fresh_job(folder, run, scale)
+        company = list(range(min(current.objective.side_by_side, len(current.header.corpus))))
+        state = core.State.fresh(current, current.initial(company))
+        table, rate = torch.from_numpy(current.table), torch.full((len(company), 1), 3e-4)
+        batches: list[dict[str, torch.Tensor]] = []
+
+        def draw(index: int, job: Any = current, own: list[int] = company, made: Any = batches) -> None:
+            arrays = job.batch(own, index)
+            made[:] = [{name: torch.from_numpy(array) for name, array in arrays.items()}]
+            made[0]["step"] = torch.tensor(index)
+
+        def learn(
+            index: int,
+            job: Any = current,
+            of: Any = state,
+            made: Any = batches,
+            t: Any = table,
+            lr: Any = rate,
+        ) -> None:
+            core._step(job, of, t, made[0], lr)
+
+        seconds = interleaved({"draw": draw, "learn": learn}, repeats)
+        share = seconds["draw"] / (seconds["draw"] + seconds["learn"])
+        models = f"{len(company)} {'model' if len(company) == 1 else 'models'} at scale {scale}"
+        rows.append(
+            Row(
+                f"fresh data of {what}, {models}, share of a step (at most {FRESH_AT_MOST:.0%})",
+                f"{share:.1%}", "", None, None,
+            )
+        )  # fmt: skip
     return rows
 
 
@@ -463,7 +521,8 @@ def main(
     """Measure, print the table, and keep it in benchmarks/RESULTS.md."""
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
-        rows = sampling() + training(Path(folder)) + evaluation() + prune_parent(n=24, layers=2)
+        rows = sampling() + training(Path(folder)) + fresh(Path(folder)) + evaluation()
+        rows += prune_parent(n=24, layers=2)
         rows += sampled() + population()
         if quick:
             rows += end_to_end(Path(folder))

@@ -93,6 +93,8 @@ class Final(Result):
     n_reads: pl.Int32 = FIELD(ge=1, description="reads of the set")
     n_err: pl.Int32 = FIELD(ge=0, description="reads that are answered wrongly")
     error: pl.Float64 = FIELD(**SHARE, description="share of reads that are answered wrongly")
+    lo: pl.Float64 = FIELD(**SHARE, description="lower end of the exact binomial interval of the error")
+    hi: pl.Float64 = FIELD(**SHARE, description="its upper end: above 0 where no answer is wrong")
     n_seq_wrong: pl.Int32 = FIELD(ge=0, description="strings with at least one wrong read")
     disagree: pl.Float64 = FIELD(
         **SHARE,

@@ -9,10 +9,11 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
+from scipy import stats
 from workspace import load_study
 
 from pipeline.languages import flipflop as language
-from pipeline.studies.flipflop.analysis import errors, simulation
+from pipeline.studies.flipflop.analysis import autopsy, errors, simulation
 from pipeline.studies.flipflop.measures import maps, reading
 from pipeline.studies.flipflop.names import (
     BASE,
@@ -63,6 +64,26 @@ def test_the_generative_excess_is_0_for_the_law_itself(
         assert found[0] > 10 * deviation[0] > 0
     else:
         assert abs(found[0]) < 1e-9
+
+
+def test_errors_of_each_model_have_their_own_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    tokens = language.sample(np.random.default_rng(0), 50, 24, 0.3, 0.3)
+    targets = language.reads(tokens).target
+    said = np.stack([targets, np.where(np.arange(len(targets)) < 3, 1 - targets, targets)])
+    monkeypatch.setattr(reading, "held", lambda context, of, dataset: {"dense": tokens})
+    config: Any = SimpleNamespace(
+        name="x",
+        entry={"family": "baseline"},
+        seeds=[(0, 0, 0), (1, 1, 1)],
+        answers=lambda strings: (said, said),
+    )
+    context: Any = SimpleNamespace(settings=SimpleNamespace(confidence=0.95))
+    rows, _ = reading.final(context, config)
+    assert [row["n_err"] for row in rows] == [0, 3]
+    for row in rows:
+        interval = stats.binomtest(row["n_err"], len(targets)).proportion_ci(0.95, method="exact")
+        assert (row["lo"], row["hi"]) == pytest.approx((interval.low, interval.high), rel=1e-9)
+        assert row["lo"] <= row["error"] < row["hi"]
 
 
 def sizes(**changed: list[float]) -> list[dict[str, Any]]:
@@ -149,6 +170,24 @@ def test_what_is_said_of_several_heads() -> None:
     assert known.later(MANY_FIRST) - known.later(MANY) == pytest.approx(0.2)
     assert known.size(MANY_SHARP) - known.size(MANY) == pytest.approx(-1) and len(known.size(MANY_FIRST)) == 0
     assert len(known.of("flipflop-one-l2", "p05")) == 0
+
+
+def test_a_model_that_is_trained_twice_counts_once_in_autopsies() -> None:
+    """The factorial has the baseline's models of equal seeds among its own."""
+    rows = [
+        (run, family, replica, looks)
+        for run, family, looks in (("a", "baseline", "last write"), ("b", "seeds", "older write, other bit"))
+        for replica in range(3)
+    ]
+    table = pl.DataFrame(
+        rows, schema=["run", "family", "replica", "top_looks_at"], orient="row"
+    ).with_columns(learned=True, set=pl.lit("dense"), any_removed=1, ignored_removed=1, top_on_last_write=0.5)
+    context: Any = SimpleNamespace(
+        seed=0, study="flipflop", settings=SimpleNamespace(confidence=0.95, resamples=100)
+    )
+    found = {row["contrast"]: row for row in autopsy._contrasts(context, table)}
+    assert {row["n"] for row in found.values()} == {3}
+    assert found["autopsy dense, elsewhere"]["value"] == found["autopsy dense, other bit"]["value"] == 0
 
 
 # --- grids ---------------------------------------------------------------------------------------------

@@ -197,6 +197,23 @@ def test_a_factorial_crosses_orders_and_initial_weights(tmp_path: Path) -> None:
     assert (batches[0] == batches[1]).all() and (batches[0] != batches[2]).any()
 
 
+def test_epochs_reuse_what_the_baseline_reads_and_held_out_strings_are_others(tmp_path: Path) -> None:
+    """The baseline and the run of several epochs as they are trained, at the length of scale quick."""
+    loaded = load_study("flipflop", "quick")
+    members, few = loaded.members("runs"), {"steps": 4, "warmup": 1, "replicas": 2, "snapshots": []}
+    base = made(tmp_path, loaded, members["flipflop-base"].model_copy(update=few), sequences=64)
+    read = [base.batch([1], step)["tokens"][0] for step in range(4)]
+    epochs = members["flipflop-epochs"].model_copy(update=few | {"steps": 8})
+    again = made(tmp_path, loaded, epochs)
+    passes = [
+        np.concatenate([again.batch([1], 4 * e + step)["tokens"][0] for step in range(4)]) for e in (0, 1)
+    ]
+    first, second, plain = (sorted(map(bytes, part)) for part in (*passes, np.concatenate(read)))
+    assert first == second == plain and len(set(plain)) == 4 * epochs.batch
+    assert (passes[0] != passes[1]).any()
+    assert not {*map(bytes, np.concatenate(read))} & {*map(bytes, base.held["val"])}
+
+
 def test_bad_parameters_give_a_clear_line() -> None:
     loaded = load_study("flipflop")
     entry = loaded.members("runs")["flipflop-base"].model_copy(update={"length": 20})

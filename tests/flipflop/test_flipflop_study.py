@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from scipy import stats
 from spoiling import assert_gates_fall
 from workspace import Workspace
 
 from pipeline.studies.flipflop.analysis import errors
 from pipeline.studies.flipflop.claims import STATEMENTS, arithmetic, autopsy, controls, glitches, simulation
+from pipeline.studies.flipflop.figures import common
 from pipeline.studies.flipflop.measures import contrasts
-from pipeline.studies.flipflop.names import LSTM, LSTM_LONG
+from pipeline.studies.flipflop.names import FAMILIES, LSTM, LSTM_LONG
 from schemas.claims import FAILS, HOLDS, NOT_TESTED
 
 PARTS = (glitches, controls, simulation, arithmetic, autopsy)
@@ -143,6 +145,27 @@ def test_two_way_shares_and_holm() -> None:
     assert contrasts.two_way(rows) == (1.0, 0.0, 0.0) and contrasts.two_way(rows.T) == (0.0, 1.0, 0.0)
     assert contrasts.holm([0.02, 0.5, 0.9]) == pytest.approx(0.06)
     assert contrasts.spread(np.array([0.0, 0.01, 0.1])) == pytest.approx(10)
+
+
+def test_every_family_has_a_mark_of_its_own_in_legends() -> None:
+    assert set(common.LOOKS) == set(FAMILIES)
+    assert len(set(common.LOOKS.values())) == len(FAMILIES)
+    shapes, colours = (of([*FAMILIES]).to_dict()["scale"] for of in (common.shaped, common.coloured))
+    assert shapes["domain"] == colours["domain"] == [*FAMILIES.values()]
+    marks = dict(zip(FAMILIES, zip(colours["range"], shapes["range"], strict=True), strict=True))
+    assert marks == common.LOOKS
+
+
+def test_errors_have_exact_binomial_intervals() -> None:
+    counts = [(0, 353_875), (1, 4), (7, 1000), (4, 4)]
+    found = common.bounded(pl.DataFrame(counts, schema=["n_err", "n_reads"], orient="row"), 0.95)
+    for (wrong, reads), lo, hi in zip(counts, found["lo"], found["hi"], strict=True):
+        interval = stats.binomtest(wrong, reads).proportion_ci(0.95, method="exact")
+        assert (lo, hi) == pytest.approx((interval.low, interval.high), rel=1e-9)
+        ends = contrasts.error_interval([wrong], reads, 0.95)
+        assert [float(end[0]) for end in ends] == pytest.approx([lo, hi], rel=1e-9)
+    # Chapter section 9: no error among the published reads bounds the error by 8.5e-6, on one side.
+    assert common.bounded(found[:1], 0.9)["hi"].item() == pytest.approx(8.5e-6, rel=0.01)
 
 
 def test_the_study_is_built(smoke_of: Callable[[str], Workspace]) -> None:

@@ -39,6 +39,15 @@ def test_both_training_jobs_take_a_step(
     bench.our_step(job)(0)
 
 
+def test_fresh_data_are_timed_beside_the_step_they_are_drawn_for(bench: ModuleType, tmp_path: Path) -> None:
+    rows = bench.fresh(tmp_path, "smoke", repeats=1)
+    assert len(rows) == len(bench.FRESH)
+    assert all(0 < float(row.ours.rstrip("%")) < 100 and "share of a step" in row.what for row in rows)
+    job = bench.fresh_job(tmp_path, "flipflop-base", "smoke")
+    first, again, later = (job.batch([0], step)["tokens"] for step in (0, 0, 1))
+    assert (first == again).all() and (first != later).any()
+
+
 def test_the_plain_sampler_draws_from_the_language(bench: ModuleType) -> None:
     from pipeline.languages import dyck
 

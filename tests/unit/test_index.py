@@ -46,8 +46,8 @@ IDS = {
         "FF-R10",
         "FF-A1", "FF-A2", "FF-A3", "FF-A4", "FF-A5", "FF-A6", "FF-A7", "FF-A8", "FF-A9", "FF-A10", "FF-A11",
         "FF-A12", "FF-T1", "FF-T2", "FF-T3", "FF-T4", "FF-T5", "FF-T6", "FF-T7", "FF-T8", "FF-T9", "FF-T10",
-        "FF-F3.23", "FF-F3.24", "FF-F3.25", "FF-F3.26", "FF-F3.27", "FF-F3.28", "FF-F3.30", "FF-F3.33", "FF-F3.34",
-        "FF-F3.36", "AUTOPSY",
+        "FF-F3.2", "FF-F3.23", "FF-F3.24", "FF-F3.25", "FF-F3.26", "FF-F3.27", "FF-F3.28", "FF-F3.29", "FF-F3.30",
+        "FF-F3.33", "FF-F3.34", "FF-F3.36", "AUTOPSY",
     ],
     "distillation": [
         "SP-DATA", "HP-DATA", "M-MLP", "M-GPTP", "T-CE", "T-OS", "T-PROG", "T-2T", "T-3T", "T-TEMP", "A-CORR",

@@ -1,25 +1,29 @@
-"""What figures of this study share: names and colours of families, and log scales on which no error has a place."""
+"""What figures of this study share: names and marks of families, and log scales on which no error has a place."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import altair as alt
+import numpy as np
 import polars as pl
+from scipy import stats
 
 from pipeline.kit import charts
 from pipeline.studies.flipflop.names import FAMILIES
 
 SETS = {"sparse": "sparse", "dense": "dense", "val": "training language", "mix": "mixture"}
-COLOURS = {
-    "baseline": charts.BLUE, "lstm": charts.VERMILLION, "data": charts.GREEN, "scale_data": charts.SKY,
-    "sharpen": charts.PURPLE, "position": charts.ORANGE, "generative": charts.BLACK,
+# Every family has a mark of its own: no two share both colour and shape.
+LOOKS = {
+    "baseline": (charts.BLUE, "circle"), "middle": (charts.BLUE, "square"), "seeds": (charts.BLUE, "diamond"),
+    "lstm": (charts.VERMILLION, "circle"), "data": (charts.GREEN, "circle"), "symbols": (charts.GREEN, "square"),
+    "scale_data": (charts.SKY, "circle"), "scale_epochs": (charts.SKY, "square"),
+    "scale_size": (charts.SKY, "diamond"), "position": (charts.ORANGE, "circle"),
+    "activation": (charts.ORANGE, "square"), "sharpen": (charts.PURPLE, "circle"), "combo": (charts.PURPLE, "square"),
+    "generative": (charts.BLACK, "circle"), "wd": (charts.GREY, "circle"), "optimiser": (charts.GREY, "square"),
+    "dropout_attn": (charts.GREY, "diamond"), "dropout_ff": (charts.GREY, "triangle-up"),
+    "dropout_emb": (charts.GREY, "triangle-down"),
 }  # fmt: skip
-
-
-SHAPES = (
-    "circle", "square", "diamond", "triangle-up", "triangle-down", "cross", "triangle-left", "triangle-right",
-)  # fmt: skip
 
 
 def drawn(frame: pl.DataFrame, column: str = "error") -> pl.DataFrame:
@@ -30,6 +34,17 @@ def drawn(frame: pl.DataFrame, column: str = "error") -> pl.DataFrame:
         label=pl.col("family").replace_strict(FAMILIES, default=pl.col("family"), return_dtype=pl.String),
         panel=pl.col("set").replace_strict(SETS, default=pl.col("set"), return_dtype=pl.String),
     )
+
+
+def bounded(frame: pl.DataFrame, confidence: float) -> pl.DataFrame:
+    """Return ``frame`` with ``lo`` and ``hi``, the exact binomial interval of the error behind ``n_err`` wrong answers
+    among ``n_reads`` (Clopper and Pearson 1934): no observed error is not an error of 0."""
+    wrong, reads = (frame[name].to_numpy().astype(float) for name in ("n_err", "n_reads"))
+    tail = (1 - confidence) / 2
+    with np.errstate(invalid="ignore"):
+        lo = np.where(wrong == 0, 0.0, stats.beta.ppf(tail, wrong, reads - wrong + 1))
+        hi = np.where(wrong == reads, 1.0, stats.beta.ppf(1 - tail, wrong + 1, reads - wrong))
+    return frame.with_columns(lo=lo, hi=hi)
 
 
 def log_axis(title: str, least: float = 1e-5) -> dict[str, Any]:
@@ -43,21 +58,22 @@ def log_axis(title: str, least: float = 1e-5) -> dict[str, Any]:
 
 
 def shaped(families: list[str]) -> alt.Shape:
-    """Return the marks of families, in the order of their colours, so that both have one legend."""
-    domain = [FAMILIES[family] for family in FAMILIES if family in families]
-    marks = [SHAPES[place % len(SHAPES)] for place in range(len(domain))]
-    return alt.Shape(
-        "label:N", title=None, scale=alt.Scale(domain=domain, range=marks),
-        legend=alt.Legend(orient="top", columns=3, symbolOpacity=1),
-    )  # fmt: skip
+    """Return the shapes of families, in the order of their colours, so that both have one legend."""
+    there = [family for family in FAMILIES if family in families]
+    scale = alt.Scale(
+        domain=[FAMILIES[family] for family in there], range=[LOOKS[family][1] for family in there]
+    )
+    return alt.Shape("label:N", title=None, scale=scale, legend=_legend())
 
 
 def coloured(families: list[str], **legend: Any) -> alt.Color:
-    """Return the colours of families, those without one of their own in grey."""
+    """Return the colours of families, some of which share one; beside `shaped` each has a mark of its own."""
     there = [family for family in FAMILIES if family in families]
-    domain = [FAMILIES[family] for family in there]
-    colours = [COLOURS.get(family, charts.GREY) for family in there]
-    return alt.Color(
-        "label:N", title=None, scale=alt.Scale(domain=domain, range=colours),
-        legend=alt.Legend(orient="top", columns=3, symbolOpacity=1, **legend),
-    )  # fmt: skip
+    scale = alt.Scale(
+        domain=[FAMILIES[family] for family in there], range=[LOOKS[family][0] for family in there]
+    )
+    return alt.Color("label:N", title=None, scale=scale, legend=_legend(**legend))
+
+
+def _legend(**more: Any) -> alt.Legend:
+    return alt.Legend(orient="top", columns=3, symbolOpacity=1, **more)

@@ -8,7 +8,7 @@ import polars as pl
 from pipeline.kit import charts
 from pipeline.kit.charts import Figure, empty
 from pipeline.kit.results import Results
-from pipeline.studies.flipflop.figures.common import SETS, coloured, drawn, log_axis, shaped
+from pipeline.studies.flipflop.figures.common import SETS, bounded, coloured, drawn, log_axis, shaped
 from pipeline.studies.flipflop.names import BASE, FAMILIES, GENERATIVE, LSTM
 
 OUT = ["sparse", "dense"]
@@ -88,9 +88,16 @@ def _curves(context: Results, runs: list[str], title: str, by_run: bool = False)
 
 
 def scatter(context: Results) -> Figure:
-    """Errors of every trained model on the dense and on the sparse set, coloured by what its configuration varies. A
-    model without an error on a set is drawn at half an error among its reads, where dashes are."""
-    data = context.table("scatter").with_columns(
+    """Errors of every trained model on the dense and on the sparse set, marked by what its configuration varies. A
+    model without an error on a set is drawn at half an error among its reads, where dashes are; one that was trained
+    for two configurations is drawn once."""
+    # The factorial trains the baseline's models of equal seeds once more.
+    ours = context.table("final").filter(run=BASE)["replica"].max()
+    again = context.table("final").filter(
+        pl.col("data_seed") == pl.col("model_seed"), pl.col("data_seed") <= ours, family="seeds"
+    )
+    table = context.table("scatter").join(again, on=["run", "replica"], how="anti", maintain_order="left")
+    data = table.with_columns(
         *(pl.max_horizontal(f"{name}_error", f"{name}_floor").alias(name) for name in OUT),
         label=pl.col("family").replace_strict(FAMILIES, default=pl.col("family"), return_dtype=pl.String),
     )
@@ -131,10 +138,12 @@ def scatter(context: Results) -> Figure:
 def violins(context: Results) -> Figure:
     """Errors of the models of each configuration: a point for each model, a bar from the least to the largest, a tick
     at the median; to the right of each, how many models make no error, which are drawn at half an error among the
-    reads of the set."""
+    reads of the set. The data of the figure have the exact binomial interval of each error."""
     table = context.table("final").filter(pl.col("set").is_in(OUT))
     table = table.filter(pl.col("length") == pl.col("length").min())
-    data = drawn(table).with_columns(name=pl.col("run").str.strip_prefix("flipflop-"))
+    data = bounded(drawn(table), context.settings.confidence).with_columns(
+        name=pl.col("run").str.strip_prefix("flipflop-")
+    )
     order = [
         name
         for family in FAMILIES
@@ -159,10 +168,14 @@ def violins(context: Results) -> Figure:
         )
         points = (
             alt.Chart(data.filter(set=name))
-            .mark_point(filled=True, size=22, opacity=0.9)
+            .mark_point(filled=True, size=30, opacity=0.9)
             .encode(
                 y=y, x=alt.X("shown:Q", **log_axis(ERROR, least)), color=colour,
-                tooltip=["run:N", "replica:Q", alt.Tooltip("error:Q", format=".2g"), "n_err:Q", "n_reads:Q"],
+                shape=shaped(data["family"].unique().to_list()),
+                tooltip=[
+                    "run:N", "replica:Q", *(alt.Tooltip(f"{each}:Q", format=".2g") for each in ("error", "lo", "hi")),
+                    "n_err:Q", "n_reads:Q",
+                ],
             )
         )  # fmt: skip
         text = at.mark_text(align="left", fontSize=11, x=232).encode(text="without:N")
@@ -209,17 +222,13 @@ def factorial(context: Results) -> Figure:
 
 def distances(context: Results) -> Figure:
     """Error by the distance in pairs between a read and the last pair that shows its bit, in bins that double, over all
-    canonical models; bars are one standard error."""
+    canonical models; bars are exact binomial intervals of the reads, as if those of several models were independent."""
     table = context.table("by_distance").filter(pl.col("set").is_in(OUT), kind="info", run=BASE)
     if not table.height:
         return empty("Errors by distance", "nothing was trained at this scale")
-    error = pl.col("n_err") / pl.col("n_reads")
-    data = table.with_columns(
-        error=error, deviation=(error * (1 - error) / pl.col("n_reads")).sqrt(),
+    data = bounded(table, context.settings.confidence).with_columns(
+        error=pl.col("n_err") / pl.col("n_reads"),
         panel=pl.col("set").replace_strict(SETS, return_dtype=pl.String),
-    )  # fmt: skip
-    data = data.with_columns(
-        lo=(pl.col("error") - pl.col("deviation")).clip(0), hi=pl.col("error") + pl.col("deviation")
     )
     base = alt.Chart(data).encode(
         x=alt.X(

@@ -44,6 +44,21 @@ def share(context: Inputs, name: str, hits: ArrayLike, excluded: int = 0) -> lis
     return [_row(name, share_interval(values, context.settings.confidence), len(values), excluded)]
 
 
+def error_interval(n_err: ArrayLike, n_reads: int, confidence: float) -> tuple[Floats, Floats]:
+    """Return the ends of the exact binomial intervals (Clopper and Pearson 1934) of the errors behind ``n_err`` wrong
+    answers (models,) among ``n_reads``.
+
+    >>> lo, hi = error_interval([0], 353_875, 0.9)
+    >>> float(lo[0]), f"{hi[0]:.2g}"
+    (0.0, '8.5e-06')
+    """
+    wrong, tail = np.asarray(n_err, float), (1 - confidence) / 2
+    with np.errstate(invalid="ignore"):
+        lo = np.where(wrong == 0, 0.0, scipy_stats.beta.ppf(tail, wrong, n_reads - wrong + 1))
+        hi = np.where(wrong == n_reads, 1.0, scipy_stats.beta.ppf(1 - tail, wrong + 1, n_reads - wrong))
+    return lo, hi
+
+
 def single(name: str, value: float, n: int, excluded: int = 0) -> list[Row]:
     """Return the row of a value without an interval."""
     return [_row(name, stats.Interval(value, np.nan, np.nan), n, excluded)]

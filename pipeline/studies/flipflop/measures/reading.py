@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from pipeline.kit.inputs import Inputs
 from pipeline.languages import flipflop as language
+from pipeline.studies.flipflop.measures.contrasts import error_interval
 from schemas.flipflop.datasets import matrix
 
 Bools = NDArray[np.bool_]
@@ -139,6 +140,7 @@ def final(
         reads = language.reads(tokens)
         every, data = config.answers(tokens)
         wrong = every != reads.target
+        lo, hi = error_interval(wrong.sum(1), len(reads.row), context.settings.confidence)
         binned += distances(config.name, name, wrong, reads)
         for i, (replica, data_seed, model_seed) in enumerate(config.seeds):
             rows.append(
@@ -146,6 +148,7 @@ def final(
                     "run": config.name, "family": config.entry["family"], "replica": replica, "data_seed": data_seed,
                     "model_seed": model_seed, "length": tokens.shape[1], "set": name, "n_reads": len(reads.row),
                     "n_err": int(wrong[i].sum()), "error": float(wrong[i].mean()),
+                    "lo": float(lo[i]), "hi": float(hi[i]),
                     "n_seq_wrong": len(np.unique(reads.row[wrong[i]])),
                     "disagree": float((every[i] != data[i]).mean()),
                 }
