@@ -29,6 +29,7 @@ from pipeline.references.record import RECORD, kept_path, lock_parameters, step_
 from pipeline.store.paths import DATA, REFERENCE
 
 KEPT = ("theory", "analyse", "claims")  # steps whose files make up a set
+ABSENT = ("deleted", "not in cache")  # DVC's words for a file that is not here
 
 
 def freeze(study: str, clone: Path, name: str | None = None) -> Path:
@@ -93,16 +94,36 @@ def _refuse_name(name: str, study: str, here: parameters.Params) -> None:
 
 
 def _refuse_stale(clone: Path, jobs: list[graph.Job]) -> None:
-    """Raise SandglassError if the clone's DVC finds anything changed about these jobs."""
+    """Raise SandglassError if the clone's DVC finds anything changed about these jobs.
+
+    Checkpoints and datasets need not lie there: a set has none of them, and a clone of published results neither.
+    """
     done = subprocess.run(["dvc", "status", "--json"], cwd=clone, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SandglassError(f"dvc status in {clone}: {' '.join(done.stderr.split())}")
-    changed = sorted({job.stage for job in jobs} & set(json.loads(done.stdout)))
+    found = json.loads(done.stdout)
+    changed = sorted(stage for stage in {job.stage for job in jobs} & set(found) if _is_changed(found[stage]))
     if changed:
         raise SandglassError(
             f"{clone}: not up to date, so nothing was copied: {', '.join(changed)}; "
             "build it there with: snakemake --cores all"
         )
+
+
+def _is_changed(reasons: list[Any]) -> bool:
+    """Return whether DVC has another reason to call a stage changed than that unpublished files are not here.
+
+    Reasons are as `dvc status --json` says them: ``{"changed outs": {path: state}}``, or a word.
+    """
+    states = [
+        (path, state)
+        for reason in reasons
+        for path, state in (reason.popitem()[1].items() if isinstance(reason, dict) else [("", reason)])
+    ]
+    return any(
+        state not in ABSENT or not path.startswith(f"{DATA}/") or graph.is_published(Path(path))
+        for path, state in states
+    )
 
 
 def _job(stage: dict[str, Any], clone: Path, job: graph.Job) -> dict[str, Any]:

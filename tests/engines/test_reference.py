@@ -107,6 +107,24 @@ def test_a_set_is_frozen_shown_and_fetched_again(built: Workspace, clone: Worksp
     assert verify(built) == 1
 
 
+def test_a_set_is_made_from_a_clone_of_what_is_published(built: Workspace, tmp_path: Path) -> None:
+    pulled = built.pushed_clone(tmp_path / "pulled")
+    assert pulled.run("dvc", "pull", "--allow-missing").status == 0
+    assert not [*(pulled.path / "data/runs").rglob("*.safetensors")]
+    assert freeze(built, pulled.path, "--name", "toy-before").startswith("0 ")
+    assert (built.path / "data/reference/toy-before/claims/claims.parquet").read_bytes() == (
+        built.path / "data/claims/toy/claims.parquet"
+    ).read_bytes()
+    pulled.set_lr("toy-a", 0.75)
+    assert "not up to date, so nothing was copied" in freeze(built, pulled.path, "--name", "toy-before")
+    pulled.git("checkout", "params")
+    pulled.edit("pipeline/studies/toy/runs.py")
+    assert "not up to date, so nothing was copied" in freeze(built, pulled.path, "--name", "toy-before")
+    pulled.git("checkout", "pipeline")
+    (pulled.path / "data/claims/toy/claims.parquet").unlink()
+    assert "claims@toy" in freeze(built, pulled.path, "--name", "toy-before")
+
+
 def test_what_cannot_be_fetched_is_named_and_the_rest_is_built(built: Workspace) -> None:
     pointer = {"md5": "0" * 32 + ".dir", "nfiles": 1, "size": 1, "hash": "md5", "path": "gone"}
     (built.path / "data/reference/gone.dvc").write_text(json.dumps({"outs": [pointer]}))
