@@ -78,7 +78,8 @@ def _dataset(folder: Path, name: str) -> pl.DataFrame:
     path = folder / f"{name}.parquet"
     if not path.exists():
         if hasattr(entry, "teacher"):
-            frame, metadata = labels.answer(entry, name, SEED, *_trained(folder, entry.teacher))
+            frame = labels.answers({name: entry}, SEED, *_trained(folder, entry.teacher))[name]
+            metadata: dict[str, str] = {}
         else:
             frame, metadata = datasets.generate(entry, name, SEED)
         tables.write(frame, path, runs.DATASET_SCHEMA, metadata)
@@ -277,7 +278,7 @@ def test_what_several_schedules_ask_of_a_checkpoint_is_answered_once(
     monkeypatch.setattr(labels.Teachers, "logits", counted)
     entry = load_study("distillation").members("datasets")["distillation-candidates"]
     arrays, header = _trained(folder, entry.teacher)
-    labels.answer(entry, "x", SEED, arrays, header)
+    labels.answers({"x": entry}, SEED, arrays, header)
     asked = [n for _, _, n in seen if n not in (entry.held, entry.correlated)]
     assert sum(asked) <= entry.side * 4 * entry.steps * entry.batch  # four different checkpoints at most
 
