@@ -283,6 +283,27 @@ def test_what_several_schedules_ask_of_a_checkpoint_is_answered_once(
     assert sum(asked) <= entry.side * 4 * entry.steps * entry.batch  # four different checkpoints at most
 
 
+def test_datasets_of_several_horizons_are_answered_together_as_they_are_alone(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    members = load_study("distillation").members("datasets")
+    entries = {
+        f"distillation-lessons-{place}": members[f"distillation-lessons-{place}"] for place in (3, 1, 2)
+    }
+    trained = _trained(folder, "distillation-bert")
+    alone = {key: labels.answers({key: entry}, SEED, *trained)[key] for key, entry in entries.items()}
+    drawn: list[int] = []
+    plain = labels.objective.draw
+    monkeypatch.setattr(labels.objective, "draw", lambda *rest: drawn.append(1) or plain(*rest))
+    together = labels.answers(entries, SEED, *trained)
+    assert list(together) == list(entries)
+    assert len(drawn) == max(entry.steps for entry in entries.values())
+    for key, expected in alone.items():
+        assert together[key].drop("soft").equals(expected.drop("soft"), null_equal=True)
+        soft = (frame["soft"].drop_nulls().explode().to_numpy() for frame in (together[key], expected))
+        np.testing.assert_allclose(*soft, atol=1e-5)
+
+
 def test_training_goes_on_where_it_was_interrupted(folder: Path, tmp_path: Path) -> None:
     job = _job(folder, "distillation-narrow")
     whole = core.train_chunk(job, [0], CPU)

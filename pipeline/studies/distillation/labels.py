@@ -16,8 +16,9 @@ import torch
 
 from pipeline.errors import SandglassError
 from pipeline.kit.streams import one_thread, stream
+from pipeline.studies.distillation import datasets
 from pipeline.training.objectives import distillation as objective
-from schemas.distillation.datasets import SCHEMA, complete, held, task
+from schemas.distillation.datasets import SCHEMA, complete, held
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,10 +52,8 @@ def answers(
         alike.setdefault(entry.model_dump_json(exclude={"steps", "arms"}), {})[key] = entry
     found = {}
     for group in alike.values():
-        entry, about = next(iter(group.values())), task(next(iter(group.values())))
-        language: Any = importlib.import_module(f"pipeline.languages.{entry.language}")
-        rng = stream(seed, entry.study, "held-out", *entry.identity)
-        columns = language.examples(rng, entry.held, about, held=True)
+        entry = next(iter(group.values()))
+        about, columns = datasets.drawn(entry, seed)
         rows: list[list[dict[str, Any]]] = [[] for _ in group]
         if entry.replicas:
             with one_thread():
