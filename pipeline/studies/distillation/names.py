@@ -10,6 +10,7 @@ NARROW, WIDE = "distillation-narrow", "distillation-wide"
 CHECKED = ("distillation-checked-narrow", "distillation-checked-wide")
 SWEEP = ("distillation-width1", "distillation-width2", "distillation-width3")
 WARMER = ("distillation-warmer",)  # teachers at a higher rate
+PARITY_RATES = tuple(f"distillation-{name}-rates" for name in ("teacher", "narrow", "wide"))  # grids of rates
 CANDIDATES = "distillation-candidates"
 TREE_TEACHER = "distillation-tree-teacher"
 TREE_STUDENTS, TREE_NARROW = "distillation-tree-students", "distillation-tree-narrow"
@@ -94,6 +95,7 @@ _PARITIES = (
     *CHECKED,
     *SWEEP,
     *WARMER,
+    *PARITY_RATES,
     TREE_TEACHER,
     TREE_STUDENTS,
     TREE_NARROW,
