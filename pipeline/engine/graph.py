@@ -55,7 +55,7 @@ _CODE = {
         pipeline/training/ensemble.py pipeline/studies/{study}/runs.py schemas/{study}/datasets.py schemas/curves.py""",
     "labels": """pipeline/kit/streams.py pipeline/store/tables.py pipeline/store/checkpoints.py
         pipeline/languages/{language}.py pipeline/models/{model}.py pipeline/training/objectives/{objective}.py
-        pipeline/studies/{study}/labels.py schemas/{study}/datasets.py""",
+        pipeline/studies/{study}/labels.py pipeline/studies/{study}/datasets.py schemas/{study}/datasets.py""",
     "theory": """pipeline/kit/streams.py pipeline/kit/stats.py pipeline/kit/extremes.py pipeline/store/tables.py
         pipeline/store/checkpoints.py schemas/theory.py pipeline/languages/{language}.py pipeline/models/{model}.py
         pipeline/studies/{study}/constructions.py pipeline/studies/{study}/theory/{module}.py""",

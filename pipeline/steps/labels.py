@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipeline.store import checkpoints, paths, tables
 
@@ -12,13 +12,20 @@ if TYPE_CHECKING:
 
 
 def run(job: Job) -> None:
-    """Make ``data/datasets/<study>/<id>/<member>.parquet`` of each member, from the study's ``labels.answer``."""
+    """Make ``data/datasets/<study>/<id>/<member>.parquet`` of each member, from the study's
+    ``labels.answers``: those with one teacher at once, so that a study can compute what they share once."""
     module = importlib.import_module(f"pipeline.studies.{job.study}.labels")
+    by_teacher: dict[str, dict[str, Any]] = {}
     for member, entry in job.entry.members.items():
-        file = f"{entry.teacher}.safetensors"
-        path = next(folder / file for folder in job.inputs if (folder / file).is_file())
+        by_teacher.setdefault(entry.teacher, {})[member] = entry
+    for teacher, members in by_teacher.items():
+        path = next(
+            folder / f"{teacher}.safetensors"
+            for folder in job.inputs
+            if (folder / f"{teacher}.safetensors").is_file()
+        )
         arrays, header = checkpoints.read(path)
-        frame, metadata = module.answer(entry, member, job.seed, arrays, header)
-        out = job.out(paths.dataset_path(job.study, job.id, member))
-        tables.write(frame, out, module.SCHEMA, metadata | {"params_hash": job.params_hash})
-        job.say(f"{member}: {frame.height} rows")
+        for member, frame in module.answers(members, job.seed, arrays, header).items():
+            out = job.out(paths.dataset_path(job.study, job.id, member))
+            tables.write(frame, out, module.SCHEMA, {"params_hash": job.params_hash})
+            job.say(f"{member}: {frame.height} rows")

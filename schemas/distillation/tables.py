@@ -70,6 +70,27 @@ class Contrasts(Result):
         unique = ["contrast"]
 
 
+class LearningRates(Result):
+    """Learning rates that were tried, and which of them is the best of an arm: by mean accuracy, then by speed."""
+
+    run: pl.String
+    arm: pl.String = FIELD(description="how it is taught; label: the teacher itself")
+    lr: pl.Float64 = FIELD(gt=0, description="peak learning rate")
+    n: pl.Int32 = FIELD(ge=1, description="models")
+    accuracy: pl.Float64 = FIELD(**SHARE, nullable=True, description="mean accuracy after the last step")
+    t80: pl.Float64 = FIELD(ge=1, nullable=True, description="mean of the first steps with 80 % of it")
+    chosen: pl.Boolean = FIELD(description="is it the best rate of its arm?")
+    place: pl.String = FIELD(
+        isin=["", "inside", "lowest", "highest", "only"],
+        description="of the chosen rate in its grid; else empty",
+    )
+
+    class Config:
+        """One row per arm of a run and rate."""
+
+        unique = ["run", "arm", "lr"]
+
+
 class Correlations(Result):
     """A-CORR of degree 1: how far the probability of class 0 correlates with each sign of the input."""
 
@@ -144,14 +165,19 @@ class Phases(Result):
         unique = ["run", "arm", "model"]
 
 
-class NgramSummary(Result):
-    """A-ROB and A-CLOSE: total variation between predictions with and without short windows, over sentences and
-    places."""
+class _AfterStep(Result):
+    """A model after a kept step."""
 
     run: pl.String
     arm: pl.String = FIELD(description="how the model is taught; label: the teacher itself")
     model: pl.Int32 = FIELD(ge=0, description="number within the arm")
     step: pl.Int32 = FIELD(ge=0, description="steps of its training")
+
+
+class NgramSummary(_AfterStep):
+    """A-ROB and A-CLOSE: total variation between predictions with and without short windows, over sentences and
+    places."""
+
     measure: pl.String = FIELD(
         isin=["robust", "close"], description="without the window, or with nothing but it"
     )
@@ -169,13 +195,9 @@ class NgramSummary(Result):
         unique = ["run", "arm", "model", "step", "measure", "ngram"]
 
 
-class NtProbe(Result):
+class NtProbe(_AfterStep):
     """A-NT: how well the symbol above a token can be read from a model's last states."""
 
-    run: pl.String
-    arm: pl.String = FIELD(description="how the model is taught; label: the teacher itself")
-    model: pl.Int32 = FIELD(ge=0, description="number within the arm")
-    step: pl.Int32 = FIELD(ge=0, description="steps of its training")
     level: pl.Int16 = FIELD(ge=2, description="of the symbols, counted from the leaves")
     acc_boundary: pl.Float64 = FIELD(**SHARE, description="accuracy at tokens that end a span of the level")
     acc_all: pl.Float64 = FIELD(**SHARE, description="accuracy at all tokens")
@@ -451,6 +473,7 @@ TWO_STAGES = {
 SCHEMAS = {
     "arms": Arms,
     "models": Models,
+    "learning_rates": LearningRates,
     "contrasts": Contrasts,
     "correlations": Correlations,
     "separation": Separation,

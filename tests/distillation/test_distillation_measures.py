@@ -13,7 +13,7 @@ import torch
 from pipeline.kit.streams import one_thread
 from pipeline.languages import pcfg
 from pipeline.models.distillation import transformer
-from pipeline.studies.distillation.measures import phases, probe, windows
+from pipeline.studies.distillation.measures import phases, probe, rates, windows
 
 EMPTY = torch.zeros(1, 1)
 
@@ -123,15 +123,20 @@ def test_the_probe_reads_what_is_there_and_nothing_else() -> None:
         probe.drawn(np.random.default_rng(seed), "cfg3b", 15, n) for seed, n in ((0, 200), (1, 60))
     )
     settings = SimpleNamespace(heads=2, width=8, epochs=30)
+    above = {
+        words.tobytes(): whole.ancestors[:, i].clip(0)
+        for whole in (train, test)
+        for i, words in enumerate(whole.words)
+    }
 
     def accuracies(tells: bool) -> np.ndarray:
         def forward(spec: Any, weights: Any, table: Any, ids: torch.Tensor, *rest: Any, record: Any) -> Any:
             words = ids[0, 0].numpy()
-            whole = train if len(words) == len(train.words) else test
             e = np.zeros((*words.shape, 8), np.float32)
             if tells:
-                for level, own in enumerate(whole.ancestors):
-                    e[np.arange(len(words))[:, None], np.arange(words.shape[1]), 3 * level + own.clip(0)] = 1
+                for sentence, row in zip(e, words.astype(np.uint8), strict=True):
+                    for level, own in enumerate(above[row.tobytes()]):
+                        sentence[np.arange(len(own)), 3 * level + own] = 1
             return None, {"last": torch.from_numpy(e)[None, None]}
 
         kept = SimpleNamespace(spec=SimpleNamespace(side=1, width=8), module=SimpleNamespace(forward=forward))
@@ -142,3 +147,36 @@ def test_the_probe_reads_what_is_there_and_nothing_else() -> None:
     there, nothing = accuracies(True), accuracies(False)
     assert there.shape == (1, 2, 2) and (there > 0.9).all()
     assert (nothing[..., 1] < 0.75).all()
+
+
+def test_the_best_rate_is_the_most_accurate_then_the_fastest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two models side by side, one replica, four rates: three of them end alike, the second in fewer steps."""
+    ends = [0.7, 0.7, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9]
+    fast = [3, 3, 2, 2, 1, 1, 3, 3]
+    course = pl.DataFrame(
+        {
+            "run": "r", "width": 8, "heads": 2, "arm": "label", "model": model, "step": step,
+            "accuracy": ends[model] if step >= fast[model] else 0.1,
+        }
+        for model in range(8)
+        for step in (1, 2, 3)
+    )  # fmt: skip
+
+    def found(lr: list[float], frame: pl.DataFrame) -> dict[float, str]:
+        monkeypatch.setattr(rates.lessons, "courses", lambda context, run: frame)
+        context: Any = SimpleNamespace(
+            run_header=lambda run: {"lr": lr, "entry": {"side": 2, "replicas": 1}},
+            settings=SimpleNamespace(risen=0.9),
+        )
+        table = rates.table(context, "r")
+        assert table["n"].to_list() == [2] * len(lr)
+        return dict(table.filter("chosen").select("lr", "place").iter_rows())
+
+    assert found([0.1, 0.2, 0.3, 0.4], course) == {0.3: "inside"}
+    assert found([0.3, 0.1, 0.2, 0.4], course) == {0.2: "inside"}  # in the order of rates, not of the file
+    assert found([0.1, 0.2], course.filter(pl.col("model") < 4)) == {0.2: "highest"}
+    assert found([0.1], course.filter(pl.col("model") < 2)) == {0.1: "only"}
+    lost = course.with_columns(
+        accuracy=pl.when(pl.col("model") >= 4).then(float("nan")).otherwise("accuracy")
+    )
+    assert found([0.1, 0.2, 0.3, 0.4], lost) == {0.2: "inside"}

@@ -78,7 +78,8 @@ def _dataset(folder: Path, name: str) -> pl.DataFrame:
     path = folder / f"{name}.parquet"
     if not path.exists():
         if hasattr(entry, "teacher"):
-            frame, metadata = labels.answer(entry, name, SEED, *_trained(folder, entry.teacher))
+            frame = labels.answers({name: entry}, SEED, *_trained(folder, entry.teacher))[name]
+            metadata: dict[str, str] = {}
         else:
             frame, metadata = datasets.generate(entry, name, SEED)
         tables.write(frame, path, runs.DATASET_SCHEMA, metadata)
@@ -277,9 +278,30 @@ def test_what_several_schedules_ask_of_a_checkpoint_is_answered_once(
     monkeypatch.setattr(labels.Teachers, "logits", counted)
     entry = load_study("distillation").members("datasets")["distillation-candidates"]
     arrays, header = _trained(folder, entry.teacher)
-    labels.answer(entry, "x", SEED, arrays, header)
+    labels.answers({"x": entry}, SEED, arrays, header)
     asked = [n for _, _, n in seen if n not in (entry.held, entry.correlated)]
     assert sum(asked) <= entry.side * 4 * entry.steps * entry.batch  # four different checkpoints at most
+
+
+def test_datasets_of_several_horizons_are_answered_together_as_they_are_alone(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    members = load_study("distillation").members("datasets")
+    entries = {
+        f"distillation-lessons-{place}": members[f"distillation-lessons-{place}"] for place in (3, 1, 2)
+    }
+    trained = _trained(folder, "distillation-bert")
+    alone = {key: labels.answers({key: entry}, SEED, *trained)[key] for key, entry in entries.items()}
+    drawn: list[int] = []
+    plain = labels.objective.draw
+    monkeypatch.setattr(labels.objective, "draw", lambda *rest: drawn.append(1) or plain(*rest))
+    together = labels.answers(entries, SEED, *trained)
+    assert list(together) == list(entries)
+    assert len(drawn) == max(entry.steps for entry in entries.values())
+    for key, expected in alone.items():
+        assert together[key].drop("soft").equals(expected.drop("soft"), null_equal=True)
+        soft = (frame["soft"].drop_nulls().explode().to_numpy() for frame in (together[key], expected))
+        np.testing.assert_allclose(*soft, atol=1e-5)
 
 
 def test_training_goes_on_where_it_was_interrupted(folder: Path, tmp_path: Path) -> None:

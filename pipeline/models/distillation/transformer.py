@@ -42,6 +42,7 @@ from pipeline.store import checkpoints
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
+    from numpy.typing import NDArray
 
 GPT2, BERT = "gpt2", "bert"
 LN_EPS = {GPT2: 1e-5, BERT: 1e-12}
@@ -142,7 +143,7 @@ def forward(
     N, D = R * S, spec.width
     bert = spec.form == BERT
     flat = ids.expand(R, S, B, T).reshape(N, B * T)
-    x = own["embed.W"].gather(1, flat[..., None].expand(-1, -1, D)).view(N, B, T, D)
+    x = _at(own["embed.W"], _rows(flat, spec.inputs)).view(N, B, T, D)
     x = (x + own["embed.P"][:, None, :T]).reshape(N, B * T, D)
     if bert:
         x = _norm(spec, own, "embed.ln", x + own["embed.W_type"])
@@ -150,6 +151,7 @@ def forward(
     if seen is not None and not bert:
         back = torch.ones(T, T, dtype=torch.bool, device=x.device).tril()
         seen = (seen & back) | torch.eye(T, dtype=torch.bool, device=x.device)
+    asked = None if places is None else _rows(places.expand(R, S, -1).reshape(N, -1), B * T)
     recorded: dict[str, Tensor] = {}
     for layer in range(spec.layers):
         at = f"blocks.{layer}"
@@ -169,8 +171,11 @@ def forward(
         parts = [part.reshape(N * B, *part.shape[2:]) for part in (q, k, v)]
         causal = not bert and not ending and seen is None
         mixed = F.scaled_dot_product_attention(*parts, attn_mask=seen, is_causal=causal).view(q.shape)  # type: ignore[misc, arg-type]
-        mixed = mixed.mean(2) if spec.average else mixed.transpose(2, 3)
-        x = x + _affine(mixed.reshape(N, x.shape[1], -1), own, f"{at}.attn", "O")
+        mixed = (mixed.mean(2) if spec.average else mixed.transpose(2, 3)).reshape(N, x.shape[1], -1)
+        if asked is not None and layer == spec.layers - 1 and "last" not in record:
+            # What follows the last attention mixes no tokens, so it is computed where it is asked for alone.
+            x, mixed = _at(x, asked), _at(mixed, asked)
+        x = x + _affine(mixed, own, f"{at}.attn", "O")
         if bert:
             x = _norm(spec, own, f"{at}.ln1", x)
         inner = _affine(x if bert else _norm(spec, own, f"{at}.ln2", x), own, f"{at}.mlp", "in")
@@ -179,9 +184,7 @@ def forward(
             x = _norm(spec, own, f"{at}.ln2", x)
     if "last" in record:
         recorded["last"] = x.view(R, S, B, T, D)
-    if places is not None:
-        chosen = places.expand(R, S, -1).reshape(N, -1, 1)
-        x = x.gather(1, chosen.expand(-1, -1, D))
+        x = x if asked is None else _at(x, asked)
     if bert:
         x = _norm(spec, own, "head.ln", F.gelu(_affine(x, own, "head", "in")))
         logits = torch.baddbmm(own["head.b_out"][:, None], x, own["embed.W"].transpose(1, 2))
@@ -189,6 +192,59 @@ def forward(
         logits = _norm(spec, own, "ln", x) @ own["head.W"]
     each = [-1] if places is not None else [B] if spec.last else [B, T]
     return logits.view(R, S, *each, spec.outputs), recorded
+
+
+def answers(
+    spec: Spec,
+    params: dict[str, Tensor],
+    ids: NDArray[np.integer[Any]],
+    chosen: NDArray[np.bool_],
+    visible: NDArray[np.bool_] | None,
+    numbers: int,
+) -> Float[Tensor, "N P O"]:
+    """Return the logits of all models, replica by replica, at the ``chosen`` tokens of sentences ``ids`` (B, T), in
+    order; ``visible`` (B, T) are those that may be attended to, all if it is none.
+
+    Sentences of a length are read together, so that nothing behind their last token is computed, and no mask where all
+    is seen. About so many ``numbers`` of hidden values are held at once.
+    """
+    models = params["embed.W"].shape[0] * spec.side
+    needed = chosen if visible is None else chosen | visible
+    lengths = needed.shape[1] - needed[:, ::-1].argmax(1)
+    order = (np.cumsum(chosen) - 1).reshape(chosen.shape)
+    found, places = [], []
+    for length in np.unique(lengths).tolist():
+        rows = np.flatnonzero(lengths == length)
+        size = max(
+            1, numbers // (models * 8 * spec.width * length)
+        )  # inputs and outputs of a GELU are the widest
+        for start in range(0, len(rows), size):
+            some = rows[start : start + size]
+            asked = chosen[some, :length]
+            seen = None if visible is None or visible[some, :length].all() else visible[some, :length]
+            logits, _ = forward(
+                spec,
+                params,
+                torch.zeros(1, 1),
+                torch.from_numpy(ids[some, :length].astype(np.int64))[None, None],
+                None if seen is None else torch.from_numpy(seen)[None, None],
+                torch.from_numpy(np.flatnonzero(asked))[None, None],
+            )
+            found.append(logits.flatten(0, 1))
+            places.append(order[some, :length][asked])
+    both = torch.cat(found, 1)
+    return torch.empty_like(both).index_copy_(1, torch.from_numpy(np.concatenate(places)), both)
+
+
+def _rows(places: Tensor, length: int) -> Tensor:
+    """Return the places (N, P) of N sequences of ``length`` rows as numbers of the rows of all, one behind the
+    other."""
+    return places + torch.arange(len(places), device=places.device)[:, None] * length
+
+
+def _at(x: Tensor, rows: Tensor) -> Tensor:
+    """Return the ``rows`` (N, P), numbered from 0 to N L - 1, of ``x`` (N, L, D): (N, P, D)."""
+    return F.embedding(rows, x.flatten(0, 1))  # copies whole rows, where `gather` goes number by number
 
 
 class _Clip(torch.autograd.Function):

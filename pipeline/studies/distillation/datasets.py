@@ -10,6 +10,7 @@ from schemas.distillation.datasets import SCHEMA, held, task
 
 if TYPE_CHECKING:
     import polars as pl
+    from numpy.typing import NDArray
 
     from pipeline.studies.distillation.params import Blocks, Sentences, Strings
 
@@ -19,7 +20,13 @@ __all__ = ["SCHEMA", "generate"]
 def generate(entry: Strings | Sentences | Blocks, key: str, seed: int) -> tuple[pl.DataFrame, dict[str, str]]:
     """Return held-out strings with their classes, or sentences or blocks with what is shown and asked; and no
     metadata."""
+    about, columns = drawn(entry, seed)
+    return held(about, **columns), {}
+
+
+def drawn(entry: Strings | Sentences | Blocks, seed: int) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return what tells the task of an entry from others, and its held-out examples as its language has them."""
     language: Any = importlib.import_module(f"pipeline.languages.{entry.language}")
     about = task(entry)
     rng = stream(seed, entry.study, "held-out", *entry.identity)
-    return held(about, **language.examples(rng, entry.held, about, held=True)), {}
+    return about, language.examples(rng, entry.held, about, held=True)

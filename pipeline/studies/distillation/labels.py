@@ -16,8 +16,9 @@ import torch
 
 from pipeline.errors import SandglassError
 from pipeline.kit.streams import one_thread, stream
+from pipeline.studies.distillation import datasets
 from pipeline.training.objectives import distillation as objective
-from schemas.distillation.datasets import SCHEMA, complete, held, task
+from schemas.distillation.datasets import SCHEMA, complete, held
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,10 +27,10 @@ if TYPE_CHECKING:
 
     from pipeline.studies.distillation.params import Arm, Checkpoint, Taught
 
-__all__ = ["SCHEMA", "answer"]
+__all__ = ["SCHEMA", "answers"]
 
 INPUTS = 2**18  # numbers of inputs that are answered at once
-NUMBERS = 2**22  # hidden values that are held at once: blocks above 32 MiB the system zeroes at every step
+NUMBERS = 2**21  # hidden values that are held at once: 8 MiB, most of which stays in a cache
 
 PARTS = ("checkpoint", "start", "end")
 Interval = tuple[
@@ -37,25 +38,37 @@ Interval = tuple[
 ]  # teacher step of a checkpoint, first student step and the one behind the last
 
 
-def answer(
-    entry: Taught, key: str, seed: int, arrays: dict[str, NDArray[Any]], header: dict[str, Any]
-) -> tuple[pl.DataFrame, dict[str, str]]:  # fmt: skip
-    """Return held-out strings or sentences, and a row of answers for each student; no metadata.
+def answers(
+    entries: dict[str, Taught], seed: int, arrays: dict[str, NDArray[Any]], header: dict[str, Any]
+) -> dict[str, pl.DataFrame]:
+    """Return for each of some datasets with one teacher its held-out strings or sentences, and a row of answers for
+    each student. Datasets that differ in their steps and arms alone have students who read the same: what several of
+    them ask is answered once.
 
     Raises SandglassError if the teacher has no models, kept no weights on its way, or has another task.
     """
-    language: Any = importlib.import_module(f"pipeline.languages.{entry.language}")
-    about = task(entry)
-    rng = stream(seed, entry.study, "held-out", *entry.identity)
-    columns = language.examples(rng, entry.held, about, held=True)
-    frames = [held(about, **columns)]
-    if entry.replicas:
-        with one_thread():
-            teachers = Teachers(entry, arrays, header, about, columns, seed)
-            there = {name: value for name, value in about.items() if value is not None}
-            rows = [there | row for row in _students(entry, seed, teachers)]
-        frames.append(complete(pl.DataFrame(rows, schema_overrides=_WIDE, infer_schema_length=None)))
-    return pl.concat(frames), {}
+    alike: dict[str, dict[str, Taught]] = {}
+    for key, entry in entries.items():
+        alike.setdefault(entry.model_dump_json(exclude={"steps", "arms"}), {})[key] = entry
+    found = {}
+    for group in alike.values():
+        entry = next(iter(group.values()))
+        about, columns = datasets.drawn(entry, seed)
+        rows: list[list[dict[str, Any]]] = [[] for _ in group]
+        if entry.replicas:
+            with one_thread():
+                teachers = Teachers(entry, arrays, header, about, columns, seed)
+                rows = _students(list(group.values()), seed, teachers)
+        there = {name: value for name, value in about.items() if value is not None}
+        for key, own in zip(group, rows, strict=True):
+            frames = [held(about, **columns)]
+            if own:
+                listed = [there | row for row in own]
+                frames.append(
+                    complete(pl.DataFrame(listed, schema_overrides=_WIDE, infer_schema_length=None))
+                )
+            found[key] = pl.concat(frames)
+    return {key: found[key] for key in entries}
 
 
 _WIDE = {"hard": pl.List(pl.UInt16), "soft": pl.List(pl.Float32)}
@@ -114,19 +127,17 @@ class Teachers:
             name: torch.from_numpy(np.ascontiguousarray(array[replica : replica + 1, own : own + 1]))
             for name, array in self.weights[step].items()
         }
-        each = self.wide if inputs.x.dtype == np.float32 else self.wide * inputs.x.shape[1]
-        size = max(1, NUMBERS // each)
-        found = []
-        for start in range(0, len(inputs.x), size):
-            part = {name: array[start : start + size] for name, array in inputs.arrays().items()}
-            extra = {}
-            if "chosen" in part:
-                extra["places"] = torch.from_numpy(np.flatnonzero(part["chosen"]))[None, None]
-            if "visible" in part:
-                extra["visible"] = torch.from_numpy(part["visible"])[None, None]
-            x = torch.from_numpy(part["x"])[None, None]
-            found.append(self.module.forward(self.spec, params, torch.zeros(1, 1), x, **extra)[0][0, 0])
-        return torch.cat(found)
+        if inputs.chosen is not None:
+            found: torch.Tensor = self.module.answers(
+                self.spec, params, inputs.x, inputs.chosen, inputs.visible, NUMBERS
+            )
+            return found[0]
+        size = max(1, NUMBERS // (self.wide * (1 if inputs.x.dtype == np.float32 else inputs.x.shape[1])))
+        parts = [torch.from_numpy(inputs.x[start : start + size]) for start in range(0, len(inputs.x), size)]
+        said = [
+            self.module.forward(self.spec, params, torch.zeros(1, 1), x[None, None])[0][0, 0] for x in parts
+        ]
+        return torch.cat(said)
 
     def curves(self, number: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the accuracy and the loss on the held-out inputs after each kept step."""
@@ -250,45 +261,53 @@ def intervals(arm: Arm, kept: list[int], chosen: list[int], steps: int) -> list[
     return found
 
 
-def _students(entry: Taught, seed: int, teachers: Teachers) -> Iterator[dict[str, Any]]:
-    """Yield a row for each student of each replica."""
-    for replica in range(entry.replicas):
-        rows: list[dict[str, Any]] = []
+def _students(entries: list[Taught], seed: int, teachers: Teachers) -> list[list[dict[str, Any]]]:
+    """Return for each dataset a row for each student of each replica; the datasets differ in steps and arms alone."""
+    found: list[list[dict[str, Any]]] = [[] for _ in entries]
+    first, steps = entries[0], max(entry.steps for entry in entries)
+    for replica in range(first.replicas):
+        rows: list[tuple[int, dict[str, Any]]] = []  # with the number of the dataset
         plans: list[list[Interval]] = []
-        for name, arm in entry.arms.items():
-            for own in range(entry.side):
-                number = (replica * entry.side + own) % teachers.number
-                plan = []
-                if arm.schedule != "labels":
-                    chosen = [teachers.step(number, wanted) for wanted in arm.checkpoints or []]
-                    plan = intervals(arm, teachers.spaced(number, arm.spaced), chosen, entry.steps)
-                plans.append(plan)
-                rows.append(
-                    {
-                        "part": "student", "row": len(rows), "replica": replica, "student": f"{name}.{own}",
+        for of, entry in enumerate(entries):
+            place = 0
+            for name, arm in entry.arms.items():
+                for own in range(entry.side):
+                    number = (replica * entry.side + own) % teachers.number
+                    plan = []
+                    if arm.schedule != "labels":
+                        chosen = [teachers.step(number, wanted) for wanted in arm.checkpoints or []]
+                        plan = intervals(arm, teachers.spaced(number, arm.spaced), chosen, entry.steps)
+                    plans.append(plan)
+                    row = {
+                        "part": "student", "row": place, "replica": replica, "student": f"{name}.{own}",
                         "batch": entry.batch, "tau": arm.tau, "teacher": number if plan else None,
                         "schedule": [dict(zip(PARTS, part, strict=True)) for part in plan] or None,
-                    }
-                )  # fmt: skip
+                    }  # fmt: skip
+                    rows.append((of, row))
+                    place += 1
         told: list[list[NDArray[Any]]] = [[] for _ in rows]  # by student, what is answered in each block
-        counts: list[list[NDArray[np.int64]]] = [[] for _ in range(entry.side)]  # of answers of each step
-        for steps in _blocks(entry.steps, entry.batch * teachers.held.x.shape[1]):
-            path = (seed, entry.study, entry.stream, "replica", replica, "objective")
-            drawn = [objective.draw(teachers.settings, stream(*path, step)) for step in steps]
-            for own in range(entry.side):
+        counts: list[list[NDArray[np.int64]]] = [[] for _ in range(first.side)]  # of answers of each step
+        for block in _blocks(steps, first.batch * teachers.held.x.shape[1]):
+            path = (seed, first.study, first.stream, "replica", replica, "objective")
+            drawn = [objective.draw(teachers.settings, stream(*path, step)) for step in block]
+            for own in range(first.side):
                 inputs = [at_step[own] for at_step in drawn]
                 counts[own].append(np.array([_count(each) for each in inputs]))
-                mine = range(own, len(rows), entry.side)
-                number = (replica * entry.side + own) % teachers.number
-                found = _answered(teachers, number, steps, inputs, counts[own][-1], [plans[p] for p in mine])
-                for place, logits in zip(mine, found, strict=True):
-                    told[place] += [_as_told(part, rows[place]["tau"]) for part in logits]
+                mine = range(own, len(rows), first.side)
+                number = (replica * first.side + own) % teachers.number
+                logits = _answered(teachers, number, block, inputs, counts[own][-1], [plans[p] for p in mine])
+                for place, parts in zip(mine, logits, strict=True):
+                    told[place] += [_as_told(part, rows[place][1]["tau"]) for part in parts]
         asked = [np.concatenate(each) for each in counts]
-        most = int(max(each.max() for each in asked))
-        for place, (row, answers) in enumerate(zip(rows, told, strict=True)):
-            flat = _padded(np.concatenate(answers), asked[place % entry.side], most) if answers else None
+        for place, ((of, row), own_answers) in enumerate(zip(rows, told, strict=True)):
+            mine_asked = [each[: entries[of].steps] for each in asked]
+            most = int(max(each.max() for each in mine_asked))
+            flat = None
+            if own_answers:
+                flat = _padded(np.concatenate(own_answers), mine_asked[place % first.side], most)
             kinds = {"hard": None, "soft": flat} if row["tau"] else {"hard": flat, "soft": None}
-            yield row | {"asked": most} | kinds
+            found[of].append(row | {"asked": most} | kinds)
+    return found
 
 
 def _blocks(steps: int, each: int) -> Iterator[range]:

@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import combinations
+
 TEACHER = "distillation-teacher"
 NARROW, WIDE = "distillation-narrow", "distillation-wide"
 CHECKED = ("distillation-checked-narrow", "distillation-checked-wide")
 SWEEP = ("distillation-width1", "distillation-width2", "distillation-width3")
 WARMER = ("distillation-warmer",)  # teachers at a higher rate
+PARITY_RATES = tuple(f"distillation-{name}-rates" for name in ("teacher", "narrow", "wide"))  # grids of rates
 CANDIDATES = "distillation-candidates"
-TREE_TEACHER, TREE_STUDENTS = "distillation-tree-teacher", "distillation-tree-students"
+TREE_TEACHER = "distillation-tree-teacher"
+TREE_STUDENTS, TREE_NARROW = "distillation-tree-students", "distillation-tree-narrow"
 ATTENTION, ATTENDING = "distillation-attention", "distillation-attending"
 TAUGHT, TOKENS_TAUGHT = "distillation-tree-taught", "distillation-tokens-taught"
 SOLO, ALONE_STRINGS = "distillation-solo", "distillation-alone-strings"  # students of one checkpoint alone
 BERT, PLATEAU, SENTENCES = "distillation-bert", "distillation-plateau", "distillation-sentences"
 PUPILS = tuple(f"distillation-pupils-{place}" for place in range(1, 5))  # by horizon
 WIDER = tuple(f"distillation-wider-{place}" for place in range(1, 5))
+RATES = ("distillation-bert-rates", "distillation-pupils-rates")  # grids of learning rates
 CHOOSERS = tuple(f"distillation-choosers-{place}" for place in range(1, 5))  # by steps with a checkpoint
 CHOICES = tuple(f"distillation-choices-{place}" for place in range(1, 5))
 LONERS, ALONE = ("distillation-loners-1",), "distillation-alone"
-OTHER_TEACHERS = tuple(f"distillation-bert-{name}" for name in ("rate15", "rate45", "cfg3i", "cfg3h"))
-OTHER_PUPILS = tuple(f"distillation-pupils-{name}" for name in ("rate15", "rate45", "cfg3i", "cfg3h"))
+OTHER_TEACHERS = tuple(
+    f"distillation-bert-{name}" for name in ("rate15", "rate45", "cfg3i", "cfg3h", "unseen")
+)
+OTHER_PUPILS = tuple(
+    f"distillation-pupils-{name}" for name in ("rate15", "rate45", "cfg3i", "cfg3h", "unseen")
+)
 GPT = tuple(f"distillation-gpt-{level}" for level in (2, 3, 4))
 ENDINGS = tuple(f"distillation-endings-{level}" for level in (2, 3, 4))
 ENDINGS_PUPILS = tuple(f"distillation-endings-pupils-{level}" for level in (2, 3, 4))
@@ -30,7 +40,15 @@ HEADS = {
     for group, count in (("heads", 4), ("hidden", 3), ("averaged", 3))
     for place in range(1, count + 1)
 }
-SINGLES, PAIRS = ("low", "mid", "high"), ("lowmid", "lowhigh", "midhigh")  # arms of hierarchical parity
+# Arms of hierarchical parity: candidates alone, and their pairs; not all are there at each scale.
+SINGLES = {
+    "low": "accuracy 0.2", "third": "accuracy 0.33", "mid": "accuracy 0.45", "most": "accuracy 0.6",
+    "high": "accuracy 0.75", "late": "a step behind the transition",
+}  # fmt: skip
+PAIRS = {
+    first + second: f"at {SINGLES[first]}, at {SINGLES[second]}".replace("accuracy ", "")
+    for first, second in combinations(SINGLES, 2)
+}
 # Theory checks of sparse parity.
 DEFINITIONS = "distillation-definitions"
 SPARSE_PARITY = ("distillation-majority", "distillation-stages", "distillation-complexity", DEFINITIONS)
@@ -52,18 +70,22 @@ ARMS = {
     "cool": "2, temperature 0.0001",
     "mild": "2, temperature 0.01",
     "hot": "2, temperature 1",
-    "low": "at accuracy 0.2, then last",
-    "mid": "at accuracy 0.45, then last",
-    "high": "at accuracy 0.75, then last",
-    "lowmid": "at 0.2, at 0.45, then last",
-    "lowhigh": "at 0.2, at 0.75, then last",
-    "midhigh": "at 0.45, at 0.75, then last",
+    **{arm: f"at {what}, then last" for arm, what in SINGLES.items()},
+    **{arm: f"{what}, then last" for arm, what in PAIRS.items()},
     "peak": "at the largest correlation, then last",
     "between": "between the peaks, then last",
     "half": "progressive, double speed",
     "even": "progressive, equal split",
     "halfwarm": "same, temperature 1",
 }
+
+
+def root_at(scale: str, roots: Iterable[int]) -> int | None:
+    """Return the root of the sentences at a scale, of those with best predictors: the largest symbol at ``paper``, the
+    whole grammar, else the smallest; none of none."""
+    found = sorted(roots)
+    return (found[-1] if scale == "paper" else found[0]) if found else None
+
 
 # Parameters that lack one of these are refused at the start.
 _PARITIES = (
@@ -73,13 +95,15 @@ _PARITIES = (
     *CHECKED,
     *SWEEP,
     *WARMER,
+    *PARITY_RATES,
     TREE_TEACHER,
     TREE_STUDENTS,
+    TREE_NARROW,
     ATTENTION,
     ATTENDING,
     SOLO,
 )
-_MASKED = (BERT, PLATEAU, *PUPILS, *WIDER, *CHOOSERS, *LONERS, *OTHER_TEACHERS, *OTHER_PUPILS)
+_MASKED = (BERT, PLATEAU, *RATES, *PUPILS, *WIDER, *CHOOSERS, *LONERS, *OTHER_TEACHERS, *OTHER_PUPILS)
 RUNS = (*_PARITIES, *HEADS, *_MASKED, *GPT, *ENDINGS_PUPILS, READER, *TEXT_PUPILS)
 DATASETS = (
     "distillation-parity",

@@ -7,16 +7,18 @@ import polars as pl
 from pipeline.kit import stats
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
-from pipeline.studies.distillation.measures import lessons
-from pipeline.studies.distillation.names import NARROW, SWEEP, TEACHER, WIDE
+from pipeline.studies.distillation.measures import lessons, rates
+from pipeline.studies.distillation.names import NARROW, PARITY_RATES, SWEEP, TEACHER, WIDE
 
 DONE = 0.99  # accuracy of a teacher at whose step its students are compared (chapter section 6, C9)
 
 
 def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
-    """Return mean accuracies of all arms over training, models one by one, and how the arms compare."""
-    known = context.runs()
+    """Return mean accuracies of all arms over training, models one by one, how the arms compare, and learning rates
+    that were tried."""
+    known = [run for run in context.runs() if run not in PARITY_RATES]
     with one_thread():
+        tried = [rates.table(context, run) for run in PARITY_RATES if run in context.runs()]
         courses = {run: lessons.courses(context, run) for run in known}
         everything = pl.concat(courses.values())
         models = lessons.models(context, everything)
@@ -30,6 +32,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
     return {
         "arms": lessons.averages(context, everything),
         "models": models,
+        "learning_rates": pl.concat(tried) if tried else None,
         "contrasts": pl.DataFrame(rows, infer_schema_length=None) if rows else None,
     }
 

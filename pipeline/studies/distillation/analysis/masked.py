@@ -10,17 +10,18 @@ import polars as pl
 from pipeline.kit import stats
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
-from pipeline.studies.distillation.measures import lessons, phases
-from pipeline.studies.distillation.names import BERT, PLATEAU, PUPILS, SENTENCES, WIDER
+from pipeline.studies.distillation.measures import lessons, phases, rates
+from pipeline.studies.distillation.names import BERT, PLATEAU, PUPILS, RATES, SENTENCES, WIDER
 
 ON_PLATEAU = 80  # steps after which the loss of the plateau's run is read (chapter section 6, C20)
 
 
-def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
-    """Return mean accuracies over training, models one by one, phases of the teachers, and how the ways to teach
-    compare at each horizon."""
-    known = context.runs()
+def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
+    """Return mean accuracies over training, models one by one, phases of the teachers, how the ways to teach compare
+    at each horizon, and learning rates that were tried."""
+    known = [run for run in context.runs() if run not in RATES]
     with one_thread():
+        tried = [rates.table(context, run) for run in RATES if run in context.runs()]
         courses = {run: lessons.courses(context, run) for run in known}
         everything = pl.concat(courses.values())
         rows: list[dict[str, Any]] = []
@@ -44,6 +45,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
         "arms": lessons.averages(context, everything),
         "models": lessons.models(context, everything),
         "phases": phases.phases(everything.filter(arm="label")),
+        "learning_rates": pl.concat(tried) if tried else None,
         "contrasts": pl.DataFrame(rows, infer_schema_length=None),
     }
 

@@ -11,7 +11,14 @@ from pipeline.kit import stats
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
 from pipeline.studies.distillation.measures import curriculum, lessons
-from pipeline.studies.distillation.names import PAIRS, SINGLES, TAUGHT, TREE_STUDENTS, TREE_TEACHER
+from pipeline.studies.distillation.names import (
+    PAIRS,
+    SINGLES,
+    TAUGHT,
+    TREE_NARROW,
+    TREE_STUDENTS,
+    TREE_TEACHER,
+)
 
 
 def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
@@ -21,18 +28,16 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
     with one_thread():
         _, summary = curriculum.tables(context, TREE_TEACHER, task)
         teachers = lessons.courses(context, TREE_TEACHER)
-        students = lessons.courses(context, TREE_STUDENTS)
+        courses = {
+            name: lessons.courses(context, run)
+            for name, run in (("tree", TREE_STUDENTS), ("tree narrow", TREE_NARROW))
+            if run in context.runs()
+        }
+        students = pl.concat(courses.values())
         chosen = lessons.checkpoints(context, TAUGHT, teachers)
-        values = lessons.finals(students)
         rows: list[dict[str, Any]] = []
-        for arm, own in values.items():
-            rows += lessons.contrast(context, f"tree {arm}", stats.mean, own)
-        # The best is the arm with the largest mean: chosen on the same models, so each pair has a row of its own above.
-        pair, single = (max(arms, key=lambda arm: float(values[arm].mean())) for arms in (PAIRS, SINGLES))
-        rows += lessons.contrast(
-            context, "tree best pair - best single", stats.mean_difference, values[pair], values[single]
-        )
-        rows += lessons.contrast(context, "tree best pair", stats.mean, values[pair])
+        for name, course in courses.items():
+            rows += _compared(context, name, lessons.finals(course))
         rows += _peaks(context, teachers, summary)
     return {
         "separation": summary,
@@ -41,6 +46,22 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
         "models": lessons.models(context, pl.concat([teachers, students])),
         "contrasts": pl.DataFrame(rows, infer_schema_length=None),
     }
+
+
+def _compared(context: Inputs, name: str, values: dict[str, lessons.Floats]) -> list[dict[str, Any]]:
+    """Return final accuracies of all arms, of the best pair, and how that compares with the best single checkpoint."""
+    rows: list[dict[str, Any]] = []
+    for arm, own in values.items():
+        rows += lessons.contrast(context, f"{name} {arm}", stats.mean, own)
+    # The best is the arm with the largest mean: chosen on the same models, so each pair has a row of its own above.
+    pair, single = (
+        max((arm for arm in arms if arm in values), key=lambda arm: float(values[arm].mean()))
+        for arms in (PAIRS, SINGLES)
+    )
+    rows += lessons.contrast(
+        context, f"{name} best pair - best single", stats.mean_difference, values[pair], values[single]
+    )
+    return rows + lessons.contrast(context, f"{name} best pair", stats.mean, values[pair])
 
 
 def _peaks(context: Inputs, teachers: pl.DataFrame, summary: pl.DataFrame) -> list[dict[str, Any]]:

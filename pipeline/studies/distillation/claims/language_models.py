@@ -20,6 +20,7 @@ from pipeline.studies.distillation.names import (
     PUPILS,
     TEXT_PUPILS,
     WIDER,
+    root_at,
 )
 from schemas.claims import OWN
 
@@ -97,8 +98,7 @@ def _excess(context: Results) -> Evidence:
     """Return by how many standard errors the best model on cfg3b exceeds the best predictor."""
     models = context.table("models").filter(pl.col("run").is_in([BERT, *PUPILS, *WIDER, *CHOOSERS]))
     best = context.table("oracle").filter(grammar="cfg3b", task="masked", quantity="acc", mask_rate=0.3)
-    root = best["root"].max() if context.scale == NEEDS else best["root"].min()
-    best = best.filter(root=root)
+    best = best.filter(root=root_at(context.scale, best["root"]))
     held = context.table("contrasts").filter(contrast="held-out tokens of a sentence")
     if not models.height or not best.height or not held.height:
         return None, "not trained at this scale"

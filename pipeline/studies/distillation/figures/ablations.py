@@ -14,6 +14,7 @@ NAMES = {
     "rate45": "45 % of tokens masked",
     "cfg3i": "cfg3i",
     "cfg3h": "cfg3h",
+    "unseen": "masked tokens attended to by none",
 }
 
 

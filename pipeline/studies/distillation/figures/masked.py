@@ -9,7 +9,7 @@ from pipeline.kit import charts
 from pipeline.kit.charts import Figure, empty
 from pipeline.kit.results import Results
 from pipeline.studies.distillation.figures.common import coloured, dashed, dots, named
-from pipeline.studies.distillation.names import BERT, PUPILS, WIDER
+from pipeline.studies.distillation.names import BERT, PUPILS, WIDER, root_at
 
 TITLE = "Students of a BERT on masked tokens"
 MAIN = ("ce", "os", "warm", "half", "prog")
@@ -33,9 +33,9 @@ def masked(context: Results) -> Figure:
     teacher = table.filter(run=BERT).sort("step")["value"][-1]
     lines = [("teacher", teacher)]
     best = context.table("oracle").filter(grammar="cfg3b", task="masked", quantity="acc", mask_rate=0.3)
-    root = _root(context)
-    if best.filter(root=root).height:
-        lines.append(("best predictor", best.filter(root=root)["value"].item()))
+    best = best.filter(root=root_at(context.scale, best["root"]))
+    if best.height:
+        lines.append(("best predictor", best["value"].item()))
     scale = alt.Scale(domain=[int(20 * low) / 20, 1], nice=False)
     base = alt.Chart(data).encode(
         x=alt.X("step:Q", title="steps of the student", scale=alt.Scale(zero=False, padding=20),
@@ -64,12 +64,6 @@ def masked(context: Results) -> Figure:
         width=460, height=260, title=TITLE, description=f"Accuracy at the end, {said}."
     )
     return chart, data
-
-
-def _root(context: Results) -> int:
-    """Return the root of the sentences at this scale, as the table of best predictors names it."""
-    roots = sorted(context.table("oracle").filter(grammar="cfg3b", task="masked")["root"].unique())
-    return roots[-1] if context.scale == "paper" else roots[0]
 
 
 def schedules(context: Results) -> Figure:

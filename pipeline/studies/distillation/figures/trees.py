@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import altair as alt
 import polars as pl
 
 from pipeline.kit.charts import Figure, empty
 from pipeline.kit.results import Results
 from pipeline.studies.distillation.figures.common import DEGREES, by_arms, kinds
-from pipeline.studies.distillation.names import PAIRS, SINGLES, TREE_STUDENTS, TREE_TEACHER
+from pipeline.studies.distillation.names import TREE_STUDENTS, TREE_TEACHER
 
 CHANCE = 1 / 8
+DRAWN = ("low", "mid", "high")  # candidates; the table has all and their pairs
 NODES = {"T1": "root", "T2": "its child", "T4": "above the leaf"}
 
 
@@ -20,8 +23,8 @@ def trees(context: Results) -> Figure:
     table = context.table("arms").filter(pl.col("run").is_in([TREE_TEACHER, TREE_STUDENTS]))
     parts = {
         "all in turn": ["label", "ce", "os", "prog"],
-        "one checkpoint": list(SINGLES),
-        "two checkpoints": list(PAIRS),
+        "one checkpoint": list(DRAWN),
+        "two checkpoints": [first + second for first, second in combinations(DRAWN, 2)],
     }
     return by_arms(table, "Hierarchical parity", parts, CHANCE, width=170)
 

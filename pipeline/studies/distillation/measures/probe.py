@@ -96,7 +96,9 @@ def table(context: Inputs, run: str, about: dict[str, Any], settings: Any, steps
 
 
 def states(kept: Kept, weights: dict[str, Tensor], words: NDArray[np.uint8]) -> Tensor:
-    """Return what the last block of each model leaves, (S, N, 1 + T, D)."""
+    """Return what the last block of each model leaves, (S, N, 1 + T, D); sentences that are drawn several times, as
+    those of small grammars are, are read once."""
+    words, same = np.unique(words, axis=0, return_inverse=True)
     models = weights["embed.W"].shape[0] * kept.spec.side
     size = max(1, AT_ONCE // (models * words.shape[1] * kept.spec.width * 4))
     found = []
@@ -107,7 +109,7 @@ def states(kept: Kept, weights: dict[str, Tensor], words: NDArray[np.uint8]) -> 
             torch.from_numpy(part != pcfg.PAD)[None, None], record=["last"],
         )  # fmt: skip
         found.append(recorded["last"].flatten(0, 1))
-    return torch.cat(found, 1)
+    return torch.cat(found, 1)[:, torch.from_numpy(same.ravel())]
 
 
 def accuracies(
@@ -175,11 +177,20 @@ def accuracies(
 
 
 def _read(params: dict[str, Tensor], e: Tensor, visible: Tensor) -> Tensor:
-    """Return logits (S, L, B, T, classes) of states (S, B, T, D)."""
-    T = e.shape[2]
-    scores = torch.einsum("slhid,slhkd->slhik", params["P"][..., :T, :], params["P"][..., :T, :])
-    values = torch.einsum("sbkd,slhdc->slhbkc", e, params["W"]) + params["b"][:, :, :, None, None]
-    weights = (
-        scores[:, :, :, None].masked_fill(~visible[:, None, :], -math.inf).softmax(-1)
-    )  # (S, L, H, B, T, T)
-    return (weights @ values).sum(2)
+    """Return logits (S, L, B, T, classes) of states (S, B, T, D), of which ``visible`` (B, T) are tokens.
+
+    Weights of positions are those of all sentences, each over the tokens that it has: their exponentials are computed
+    once, and sums over tokens with them are one product. They are taken relative to the largest of the positions up to
+    the own one, which are there wherever it is, so that no sum is 0; one that is e^60 times as large is held there.
+    """
+    B, T = visible.shape
+    P = params["P"][..., :T, :]
+    scores = P @ P.transpose(-1, -2)
+    back = torch.ones(T, T, dtype=torch.bool).tril()
+    top = scores.detach().masked_fill(~back, -math.inf).amax(-1, keepdim=True)
+    shares = (scores - top).clamp(max=60).exp()  # (S, L, H, T, T)
+    there = visible.float().T  # (T, B)
+    values = torch.einsum("sbkd,slhdc->slhkbc", e, params["W"]) + params["b"][:, :, :, None, None]
+    sums = shares @ (values * there[..., None]).flatten(-2)
+    read = sums.unflatten(-1, (B, CLASSES)) / (shares @ there)[..., None]  # (S, L, H, T, B, classes)
+    return read.sum(2).transpose(2, 3)

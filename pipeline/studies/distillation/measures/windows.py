@@ -23,7 +23,7 @@ from pipeline.studies.distillation.measures import lessons
 from pipeline.studies.distillation.measures.kept import Kept
 
 MEASURES = ("robust", "close")
-AT_ONCE = 2**21  # numbers of hidden states that are held at once, of one layer
+AT_ONCE = 2**21  # numbers of hidden values that are held at once
 
 Bools = NDArray[np.bool_]
 Ids = NDArray[np.integer[Any]]  # ids of words
@@ -104,11 +104,11 @@ def distances(
             some &= place > 0
         own, at = words[some], np.full(int(some.sum()), place)
         whole, parts = (_hidden if task == "next" else _masked)(own, lengths[some], at, widths)
-        plain = _predicted(kept, weights, task, own, at, whole)
-        for i, (without, alone) in enumerate(parts):
-            for of, hidden in ((robust, without), (close, alone)):
-                other = _predicted(kept, weights, task, own, at, hidden)
-                of[i].append(pcfg.total_variation(plain, other))
+        hidden = np.stack([whole, *(each for pair in parts for each in pair)])
+        plain, *others = np.moveaxis(_predicted(kept, weights, task, own, place, hidden), 1, 0)
+        for i in range(len(widths)):
+            robust[i].append(pcfg.total_variation(plain, others[2 * i]))
+            close[i].append(pcfg.total_variation(plain, others[2 * i + 1]))
     return [np.concatenate(each, 1) for each in robust], [np.concatenate(each, 1) for each in close]
 
 
@@ -140,26 +140,30 @@ def _behind(tokens: Bools, bos: bool = False) -> Bools:
 
 
 def _predicted(
-    kept: Kept, weights: dict[str, torch.Tensor], task: str, words: Ids, at: NDArray[np.int64],
-    hidden: Bools,
-) -> NDArray[np.float64]:  # fmt: skip
-    """Return the distributions (models, n, ids) of the tokens ``at``; ``hidden`` (n, 1 + T) are masked or hidden."""
-    if task == "next":  # behind the last token nothing is asked
-        words, hidden = words[:, :-1], hidden[:, :-1]
-    N, T = words.shape
+    kept: Kept, weights: dict[str, torch.Tensor], task: str, words: Ids, at: int, hidden: Bools
+) -> NDArray[np.float64]:
+    """Return the distributions (models, W, n, ids) of the token ``at`` of sentences ``words`` (n, 1 + T), of which
+    ``hidden`` (W, n, 1 + T) are masked or hidden in W ways.
+
+    What is hidden leaves many sentences alike; those of which all agrees that is read are computed once.
+    """
+    W, n, _ = hidden.shape
+    # Behind BOS; the token before it predicts the next one, and nothing behind that is read.
+    column = at + 1 if task == "masked" else at
+    last = words.shape[1] if task == "masked" else column + 1
+    words, hidden = words[:, :last], hidden[..., :last]
     there = words != pcfg.PAD
-    ids = np.where(hidden & there, pcfg.MASK, words) if task == "masked" else words
-    seen = there if task == "masked" else there & ~hidden
-    column = at + 1 if task == "masked" else at  # behind BOS; the token before it predicts the next one
-    models = weights["embed.W"].shape[0] * kept.spec.side
-    size = max(1, AT_ONCE // (models * T * kept.spec.width))
-    found = []
-    for start in range(0, N, size):
-        part = slice(start, start + size)
-        chosen = torch.from_numpy(np.arange(len(ids[part])) * T + column[part])
-        logits, _ = kept.module.forward(
-            kept.spec, weights, torch.zeros(1, 1), torch.from_numpy(ids[part].astype(np.int64))[None, None],
-            torch.from_numpy(seen[part])[None, None], chosen[None, None],
-        )  # fmt: skip
-        found.append(logits.flatten(0, 1).double().softmax(-1))
-    return torch.cat(found, 1).numpy()
+    if task == "masked":
+        ids, seen = np.where(hidden & there, pcfg.MASK, words), np.broadcast_to(there, hidden.shape)
+    else:
+        seen = there & ~hidden
+        ids = np.where(seen | (np.arange(last) == column), words, pcfg.MASK)
+    ids, seen = ids.reshape(W * n, last), seen.reshape(W * n, last)
+    _, first, same = np.unique(
+        2 * ids.astype(np.int32) + seen, axis=0, return_index=True, return_inverse=True
+    )
+    ids, seen = ids[first], seen[first]
+    chosen = np.broadcast_to(np.arange(last) == column, ids.shape)
+    logits = kept.module.answers(kept.spec, weights, ids, chosen, seen, AT_ONCE)
+    found: NDArray[np.float64] = logits.double().softmax(-1).numpy()
+    return found[:, same.ravel()].reshape(len(found), W, n, -1)

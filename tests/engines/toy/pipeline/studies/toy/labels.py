@@ -8,11 +8,11 @@ import numpy as np
 import polars as pl
 from schemas.toy.datasets import SCHEMA
 
-__all__ = ["SCHEMA", "answer"]
+__all__ = ["SCHEMA", "answers"]
 
 
-def answer(
-    entry: Any, key: str, seed: int, arrays: dict[str, np.ndarray], header: dict[str, Any]
-) -> tuple[pl.DataFrame, dict[str, str]]:
+def answers(
+    entries: dict[str, Any], seed: int, arrays: dict[str, np.ndarray], header: dict[str, Any]
+) -> dict[str, pl.DataFrame]:
     """The first weight of each replica, between 0 and 1."""
-    return pl.DataFrame({"value": arrays["weights"][:, 0].astype(float) % 1}), {}
+    return {key: pl.DataFrame({"value": arrays["weights"][:, 0].astype(float) % 1}) for key in entries}
