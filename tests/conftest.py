@@ -23,7 +23,7 @@ HERE = Path(__file__).parent
 # The tests that build a study when they are the first to ask for it. A worker begins with two: a long and a short one.
 BUILDS = [
     f"test_everything_is_built_and_recorded[{study}]"
-    for study in ("dyck", "nce", "automata", "distillation", "depth", "flipflop")
+    for study in ("dyck", "nce", "automata", "distillation", "topic", "depth", "flipflop")
 ]
 
 
