@@ -72,8 +72,10 @@ if module.split(".")[0] == "pipeline" or engine:
 
 
 @contextlib.contextmanager
-def serving(folder: Path) -> Iterator[dict[str, str]]:
+def serving(folder: Path, notes: Path | None = None) -> Iterator[dict[str, str]]:
     """The environment in which a workspace finds the server.
+
+    Servers may share ``notes`` (`spare`): of what was asked of one, the others have the answer too.
 
     With ``FORK_IMPORTS`` in its environment as well, that folder gets a file for each process of the pipeline: its
     ``argv``, and the files of the workspace it ``used``.
@@ -81,7 +83,7 @@ def serving(folder: Path) -> Iterator[dict[str, str]]:
     (folder / "site").mkdir()
     (folder / "site" / "sitecustomize.py").write_text(CLIENT)
     path = str(folder / "socket")
-    command = [sys.executable, __file__, path, str(folder / "drawn")]
+    command = [sys.executable, __file__, path, str(notes or folder / "notes")]
     with subprocess.Popen(command, env=os.environ | ONE_THREAD, stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout is not None and server.stdout.readline() == "ready\n"
@@ -174,7 +176,7 @@ def placed(code: CodeType, path: str) -> CodeType:
     return code.replace(co_filename=path, co_consts=tuple(inner))
 
 
-def spare(drawn: Path) -> None:
+def spare(notes: Path) -> None:
     """Do once what each process would do again with the same end: see below, and `spare_yaml`.
 
     The renderer starts an engine for JavaScript, which takes a step of figures most of its time, and a report as much:
@@ -184,14 +186,14 @@ def spare(drawn: Path) -> None:
     import vl_convert
     from dvc.cli import parser
 
-    drawn.mkdir()
+    notes.mkdir(exist_ok=True)
 
     def once(name: str) -> None:
         draw = getattr(vl_convert, name)
 
         def known(*asked: Any, **options: Any) -> str:
             text = json.dumps([name, asked, options])
-            file = drawn / hashlib.sha256(text.encode()).hexdigest()
+            file = notes / hashlib.sha256(text.encode()).hexdigest()
             if not file.exists():
                 temporary = file.with_name(f"{file.name}.{os.getpid()}")
                 temporary.write_text(draw(*asked, **options), encoding="utf-8", newline="")
@@ -202,11 +204,10 @@ def spare(drawn: Path) -> None:
 
     once("vegalite_to_svg")
     once("javascript_bundle")
-    spare_yaml(drawn)
+    spare_yaml(notes)
     metadata.version = cache(metadata.version)
-    for name in re.findall(
-        r"^([\w.-]+).*==", (ROOT / "requirements.txt").read_text(encoding="utf-8"), re.MULTILINE
-    ):
+    pins = (ROOT / "requirements.txt").read_text(encoding="utf-8")
+    for name in re.findall(r"^([\w.-]+).*==", pins, re.MULTILINE):
         metadata.version(name)
     built = parser.get_main_parser()
     parser.get_main_parser = lambda: built
@@ -289,11 +290,11 @@ def record(folder: str, file: str, argv: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    socket_path, drawn = sys.argv[1:]
+    socket_path, notes = sys.argv[1:]
     for name in (*IMPORTED, *ENGINES.values(), *OF_ENGINES):
         importlib.import_module(name)
     importlib.import_module("snakemake.cli").get_argument_parser()  # looks through every package for plugins
-    spare(Path(drawn))
+    spare(Path(notes))
     compile_once()
     gc.freeze()  # a look at all these objects would copy their memory
     module, *arguments = serve(socket_path)
