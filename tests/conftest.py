@@ -23,7 +23,7 @@ HERE = Path(__file__).parent
 # The tests that build a study when they are the first to ask for it. A worker begins with two: a long and a short one.
 BUILDS = [
     f"test_everything_is_built_and_recorded[{study}]"
-    for study in ("dyck", "nce", "automata", "distillation", "depth", "flipflop")
+    for study in ("dyck", "nce", "automata", "distillation", "topic", "depth", "flipflop")
 ]
 
 
@@ -73,10 +73,15 @@ def _study(item: pytest.Item) -> str | None:
     return folder if folder in STUDIES else callspec.params.get("study") if callspec else None
 
 
+def _shared(factory: pytest.TempPathFactory) -> Path:
+    """The folder of this session that all workers of pytest-xdist see."""
+    own = factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own  # workers have theirs inside it
+
+
 def _once(factory: pytest.TempPathFactory, name: str, build: Callable[[Path], Workspace]) -> Path:
     """A folder that ``build`` fills once per session, for all workers of pytest-xdist."""
-    own = factory.getbasetemp()
-    shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own  # workers have theirs inside it
+    shared = _shared(factory)
     path = shared / name
     with (shared / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -117,7 +122,7 @@ def template(tmp_path_factory: pytest.TempPathFactory, fork_server: dict[str, st
 @pytest.fixture(scope="session")
 def fork_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """The environment in which engines and steps are forked, not started (`forkserver`)."""
-    with serving(tmp_path_factory.mktemp("forks")) as env:
+    with serving(tmp_path_factory.mktemp("forks"), _shared(tmp_path_factory) / "notes") as env:
         yield env
 
 

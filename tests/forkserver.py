@@ -4,7 +4,7 @@ At scale smoke a step computes for a tenth of a second and imports for two, and 
 imports for most of its time. ``CLIENT`` lets a process that would be ``python -m pipeline ...``, ``snakemake`` or
 ``dvc`` ask the server for another in its place, with its arguments, folder, environment and files, and end as that one
 ends. The pipeline's own modules are imported anew each time. Tests of steps and engines themselves start them as a user
-does; one compares the bytes. Two more things are spared that give the same bytes (`spare`).
+does; one compares the bytes. More is spared that gives the same bytes (`spare`).
 """
 
 from __future__ import annotations
@@ -13,20 +13,25 @@ import contextlib
 import gc
 import hashlib
 import importlib
+import io
 import json
 import os
+import re
 import runpy
 import select
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache, partial
+from importlib import metadata
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType
-from typing import Any
+from typing import Any, TextIO
 
+ROOT = Path(__file__).parents[1]  # of the repository
 IMPORTED = (
     "altair", "importlib.metadata", "jinja2", "markdown_it", "narwhals._polars.dataframe",
     "narwhals.stable.v1._namespace", "pandera.backends.polars.builtin_checks", "pandera.backends.polars.components",
@@ -67,8 +72,10 @@ if module.split(".")[0] == "pipeline" or engine:
 
 
 @contextlib.contextmanager
-def serving(folder: Path) -> Iterator[dict[str, str]]:
+def serving(folder: Path, notes: Path | None = None) -> Iterator[dict[str, str]]:
     """The environment in which a workspace finds the server.
+
+    Servers may share ``notes`` (`spare`): of what was asked of one, the others have the answer too.
 
     With ``FORK_IMPORTS`` in its environment as well, that folder gets a file for each process of the pipeline: its
     ``argv``, and the files of the workspace it ``used``.
@@ -76,7 +83,7 @@ def serving(folder: Path) -> Iterator[dict[str, str]]:
     (folder / "site").mkdir()
     (folder / "site" / "sitecustomize.py").write_text(CLIENT)
     path = str(folder / "socket")
-    command = [sys.executable, __file__, path, str(folder / "drawn")]
+    command = [sys.executable, __file__, path, str(notes or folder / "notes")]
     with subprocess.Popen(command, env=os.environ | ONE_THREAD, stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout is not None and server.stdout.readline() == "ready\n"
@@ -151,8 +158,8 @@ def compile_once() -> None:
 
     Nothing compiled may lie in those trees, so every process compiled what it imported, a tenth of its time.
     """
-    plain, root = SourceFileLoader.source_to_code, Path(__file__).parents[1]
-    files = [*(root / "pipeline").rglob("*.py"), *(root / "schemas").rglob("*.py")]
+    plain = SourceFileLoader.source_to_code
+    files = [*(ROOT / "pipeline").rglob("*.py"), *(ROOT / "schemas").rglob("*.py")]
     known = {file.read_bytes(): SourceFileLoader(file.stem, str(file)).get_code(file.stem) for file in files}
 
     def source_to_code(loader: SourceFileLoader, data: Any, path: Any, **options: Any) -> Any:
@@ -169,25 +176,24 @@ def placed(code: CodeType, path: str) -> CodeType:
     return code.replace(co_filename=path, co_consts=tuple(inner))
 
 
-def spare(drawn: Path) -> None:
-    """Draw a figure once, and have DVC read dvc.lock without looking for comments.
+def spare(notes: Path) -> None:
+    """Do once what each process would do again with the same end: see below, and `spare_yaml`.
 
     The renderer starts an engine for JavaScript, which takes a step of figures most of its time, and a report as much:
-    what was asked of it before gives the same text again. And DVC reads dvc.lock at the end of every stage in a way
-    that keeps comments, of which it writes none; that takes eight times as long as the way in which it reads others.
+    what was asked of it before gives the same text again. Every step asks for the version of all pinned software, and
+    what is installed stays. DVC builds the parser of all its commands, which takes longer than to see what has changed.
     """
     import vl_convert
-    from dvc.utils.serialize import _yaml as yaml
+    from dvc.cli import parser
 
-    parse = yaml.parse_yaml_for_update
-    drawn.mkdir()
+    notes.mkdir(exist_ok=True)
 
     def once(name: str) -> None:
         draw = getattr(vl_convert, name)
 
         def known(*asked: Any, **options: Any) -> str:
             text = json.dumps([name, asked, options])
-            file = drawn / hashlib.sha256(text.encode()).hexdigest()
+            file = notes / hashlib.sha256(text.encode()).hexdigest()
             if not file.exists():
                 temporary = file.with_name(f"{file.name}.{os.getpid()}")
                 temporary.write_text(draw(*asked, **options), encoding="utf-8", newline="")
@@ -196,12 +202,82 @@ def spare(drawn: Path) -> None:
 
         setattr(vl_convert, name, known)
 
-    def parse_yaml_for_update(text: str, path: str) -> Any:
-        return (yaml.parse_yaml if Path(path).name == "dvc.lock" else parse)(text, path)
-
     once("vegalite_to_svg")
     once("javascript_bundle")
+    spare_yaml(notes)
+    metadata.version = cache(metadata.version)
+    pins = (ROOT / "requirements.txt").read_text(encoding="utf-8")
+    for name in re.findall(r"^([\w.-]+).*==", pins, re.MULTILINE):
+        metadata.version(name)
+    built = parser.get_main_parser()
+    parser.get_main_parser = lambda: built
+
+
+def spare_yaml(notes: Path) -> None:
+    """Have DVC read dvc.yaml and dvc.lock from notes, and write dvc.lock stage by stage from notes.
+
+    Reading and writing these two is most of what an engine does in a small study: both are whole files, DVC writes
+    dvc.lock after every stage, and most of the text was read or written before. To update dvc.lock, DVC reads it in a
+    way that keeps comments, of which it writes none: here it is read like the others.
+    """
+    from dvc.utils import serialize, strictyaml
+    from dvc.utils.serialize import _yaml as yaml
+
+    parse, parse_for_update, dump = yaml.parse_yaml, yaml.parse_yaml_for_update, yaml._dump
+
+    def noted(kind: str, asked: str, make: Callable[[], Any]) -> Any:
+        file = notes / hashlib.sha256(f"{kind}\0{asked}".encode()).hexdigest()
+        if file.exists():
+            return json.loads(file.read_text(encoding="utf-8"))
+        found = make()
+        with contextlib.suppress(TypeError):  # a date
+            if json.loads(text := json.dumps(found)) == found:  # no numbers as keys
+                temporary = file.with_name(f"{file.name}.{os.getpid()}")
+                temporary.write_text(text, encoding="utf-8")
+                temporary.replace(file)
+        return found
+
+    def parse_yaml(text: str, path: Any, typ: str = "safe") -> Any:
+        # An anchor makes one object of two places, which JSON does not.
+        if typ != "safe" or "&" in text or Path(path).name not in ("dvc.yaml", "dvc.lock"):
+            return parse(text, path, typ)
+        return noted("read", text, lambda: parse(text, path))
+
+    def parse_yaml_for_update(text: str, path: Any) -> Any:
+        return (parse_yaml if Path(path).name == "dvc.lock" else parse_for_update)(text, path)
+
+    def stage_by_stage(data: Any, stream: TextIO) -> None:
+        try:
+            stages = {name: json.dumps(stage) for name, stage in data["stages"].items()}
+            assert list(data) == ["schema", "stages"] and stages and not shares(data["stages"].values())
+        except (TypeError, KeyError, AttributeError, AssertionError):
+            return dump(data, stream)
+        stream.write(plain({"schema": data["schema"]}) + "stages:\n")
+        for name, text in stages.items():
+            alone = {"stages": {name: data["stages"][name]}}  # it folds lines by their indentation
+            stream.write(noted("written", f"{name}\0{text}", partial(plain, alone)).removeprefix("stages:\n"))
+
+    def plain(data: Any) -> str:
+        stream = io.StringIO()
+        dump(data, stream)
+        return stream.getvalue()
+
+    def shares(stages: Iterable[Any]) -> bool:
+        """Whether two places hold one object, which DVC writes once, with an anchor."""
+        todo, seen = list(stages), set[int]()
+        while todo:
+            each = todo.pop()
+            if isinstance(each, dict | list):
+                if id(each) in seen:
+                    return True
+                seen.add(id(each))
+                todo += each.values() if isinstance(each, dict) else each
+        return False
+
+    for module in (serialize, strictyaml, yaml):
+        module.parse_yaml = parse_yaml
     yaml.parse_yaml_for_update = parse_yaml_for_update
+    yaml._dump = stage_by_stage
 
 
 def record(folder: str, file: str, argv: list[str]) -> None:
@@ -214,11 +290,11 @@ def record(folder: str, file: str, argv: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    socket_path, drawn = sys.argv[1:]
+    socket_path, notes = sys.argv[1:]
     for name in (*IMPORTED, *ENGINES.values(), *OF_ENGINES):
         importlib.import_module(name)
     importlib.import_module("snakemake.cli").get_argument_parser()  # looks through every package for plugins
-    spare(Path(drawn))
+    spare(Path(notes))
     compile_once()
     gc.freeze()  # a look at all these objects would copy their memory
     module, *arguments = serve(socket_path)

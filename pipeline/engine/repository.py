@@ -194,9 +194,12 @@ class Repository(View):
             }
 
     def commit(self, names: Iterable[str]) -> None:
-        """Record the outputs of these stages, as they lie there, in dvc.lock and in DVC's cache."""
+        """Record the outputs of these stages, as they lie there, in dvc.lock and in DVC's cache.
+
+        What a stage depends on is hashed anew for its record. Whether it can be hashed at all DVC asks twice more.
+        """
         wanted = set(names)
-        with _dvc():
+        with _dvc(), _hashed_once():
             stages = [stage for stage in self._repo.index.stages if stage.addressing in wanted]
             for stage in stages:
                 stage.save()

@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -220,12 +221,14 @@ def environment() -> dict[str, str]:
 def lay_out(path: Path, studies: Sequence[str] = (), env: dict[str, str] | None = None) -> Workspace:
     """The repository's code with ``studies`` at scale smoke, or else the toy study; under git, nothing built.
 
+    Of the code of studies it holds that of its own (`_left_out`).
+
     ``env`` is added to the environment of its commands.
     """
     for name in (*COPIED, "params.yaml", "params") if studies else COPIED:
         source, target = REPOSITORY / name, path / name
         if source.is_dir():
-            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(source, target, ignore=partial(_left_out, studies=studies))
         else:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, target)
@@ -242,6 +245,16 @@ def lay_out(path: Path, studies: Sequence[str] = (), env: dict[str, str] | None 
     workspace.git("add", "-A")
     workspace.git("commit", "-qm", "code")
     return workspace
+
+
+def _left_out(folder: str, names: list[str], studies: Sequence[str]) -> set[str]:
+    """Python's caches, and the code of studies that the work tree does not have.
+
+    No step of another study reads that code, but it is half of all files. Each test would copy them, DVC would
+    hash them, and both engines would look at each of them at every start.
+    """
+    others = set(STUDIES) - set(studies) if Path(folder).name in ("studies", "schemas") else set()
+    return {"__pycache__", *others} & set(names)
 
 
 def add_twin(workspace: Workspace) -> None:
