@@ -1,7 +1,7 @@
 """How claims stand: what this build and the reference sets say of each together, the best evidence first.
 
 Of each gate the strongest evidence counts: that of a reference set at a larger scale where one tests it, else that of
-this build. A claim some of whose gates nothing tests never shows as one that holds.
+this build and of the sets at its scale. A claim some of whose gates nothing tests never shows as one that holds.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from pipeline.kit.verdicts import COUNTED, short, whole
 from pipeline.references import reading
 from pipeline.references.reading import Reference, Row
 from pipeline.store import paths, tables
-from schemas.claims import HOLDS, KINDS, NOT_TESTED, PARTLY, SCALES, VERDICTS, Claims
+from schemas.claims import HOLDS, KINDS, NOT_TESTED, PARTLY, SCALES, UNDECIDED, VERDICTS, Claims
+
+PLURAL = COUNTED | {PARTLY: "hold partly"}  # of gates; partly where two sets of a scale disagree
 
 
 @dataclass(frozen=True)
@@ -70,13 +72,22 @@ def lines(rows: list[Row]) -> list[Line]:
 
 def best(row: Row) -> str:
     """Return the verdict on a gate by the strongest evidence that there is of it."""
-    known = [(SCALES.index(row["scale"]), row["verdict"])]
-    known += [(SCALES.index(found["scale"]), found["verdict"]) for _, found in row["references"]]
-    tested = [each for each in known if each[1] != NOT_TESTED]
-    if not tested:
-        return NOT_TESTED
-    strongest = max(scale for scale, _ in tested)
-    return whole(verdict for scale, verdict in tested if scale == strongest)
+    by_scale = [_at_scale(row, scale) for scale in SCALES]
+    tested = [verdict for verdict in by_scale if verdict != NOT_TESTED]
+    return tested[-1] if tested else NOT_TESTED
+
+
+def _at_scale(row: Row, scale: str) -> str:
+    """Return the verdict on a gate by the evidence of a scale: what few models leave undecided, more may decide."""
+    evidence = [
+        found for found in (row, *(found for _, found in row["references"])) if found["scale"] == scale
+    ]
+    decided = [found.get("n") or 0 for found in evidence if found["verdict"] not in (UNDECIDED, NOT_TESTED)]
+    return whole(
+        found["verdict"]
+        for found in evidence
+        if found["verdict"] != UNDECIDED or (found.get("n") or 0) >= max(decided, default=0)
+    )
 
 
 def counts(rows: list[Row]) -> list[tuple[str, list[tuple[str, int]]]]:
@@ -93,11 +104,7 @@ def _line(claim: str, rows: list[Row]) -> Line:
     together = [best(row) for row in rows]
     untested = together.count(NOT_TESTED)
     verdict = whole(together)
-    by_scale: dict[str, list[str]] = {rows[0]["scale"]: [row["verdict"] for row in rows]}
-    for row in rows:
-        for _, found in row["references"]:
-            by_scale.setdefault(found["scale"], []).append(found["verdict"])
-    parts = [text for scale in SCALES if (text := _at(scale, by_scale.get(scale, [])))]
+    parts = [text for scale in SCALES if (text := _at(scale, [_at_scale(row, scale) for row in rows]))]
     if untested:
         parts.append(f"{untested} gate{'s' if untested > 1 else ''} untested")
     sources = dict.fromkeys(row["source"] for row in rows)
@@ -119,7 +126,7 @@ def _at(scale: str, verdicts: list[str]) -> str:
     if len(told) == 1:
         return f"{scale}: {short(tested[0])} ({_gates(len(tested))})"
     words = ", ".join(
-        f"{told[each]} {short(each) if told[each] == 1 else COUNTED[each]}" for each in VERDICTS if told[each]
+        f"{told[each]} {short(each) if told[each] == 1 else PLURAL[each]}" for each in VERDICTS if told[each]
     )
     return f"{scale}: {short(whole(tested))} ({words})"
 

@@ -14,9 +14,9 @@ from schemas.claims import FAILS, HOLDS, NOT_TESTED, OWN, PARTLY, SCALES, STATED
 GATE_VERDICTS = [HOLDS, FAILS, UNDECIDED, NOT_TESTED]
 
 
-def row(verdict: str, *references: tuple[str, str], **more: Any) -> dict[str, Any]:
-    """A gate of claim 1 that was judged at quick, and in reference sets of a scale."""
-    found = [(None, {"scale": scale, "verdict": said}) for scale, said in references]
+def row(verdict: str, *references: tuple[Any, ...], **more: Any) -> dict[str, Any]:
+    """A gate of claim 1 that was judged at quick, and in reference sets of a scale, with some number of models."""
+    found = [(None, dict(zip(("scale", "verdict", "n"), each, strict=False))) for each in references]
     own = {"claim": "1", "statement": "It is so.", "source": "A", "scale": "quick", "kind": STATED}
     return own | {"verdict": verdict, "references": found} | more
 
@@ -37,6 +37,12 @@ def row(verdict: str, *references: tuple[str, str], **more: Any) -> dict[str, An
         ([row(NOT_TESTED), row(NOT_TESTED)], NOT_TESTED, "2 gates untested"),
         ([row(HOLDS, ("paper", NOT_TESTED))], HOLDS, "quick: holds (1 gate)"),
         ([row(FAILS, ("paper", HOLDS), ("paper", FAILS))], PARTLY, None),
+        # Sets at the scale of this build: each gate counts once, and more models decide what fewer do not.
+        ([row(NOT_TESTED, ("quick", HOLDS)), row(HOLDS)], HOLDS, "quick: holds (all 2 gates)"),
+        ([row(HOLDS, ("quick", FAILS))], PARTLY, "quick: holds partly (1 gate)"),
+        ([row(UNDECIDED, ("quick", HOLDS, 5), n=3)], HOLDS, "quick: holds (1 gate)"),
+        ([row(HOLDS, ("quick", UNDECIDED, 5), n=3)], PARTLY, None),
+        ([row(UNDECIDED, ("quick", FAILS, 3), n=5)], FAILS, None),
     ],
 )
 def test_the_strongest_evidence_leads(rows: list[dict[str, Any]], verdict: str, evidence: str | None) -> None:
