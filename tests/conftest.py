@@ -16,9 +16,12 @@ from pathlib import Path
 
 import pytest
 from forkserver import serving
+from hypothesis import settings
 from workspace import STUDIES, Workspace, lay_out
 
 collect_ignore = ["engines/toy", "engines/graphs.py"]
+settings.register_profile("untimed", deadline=None)  # a machine that does other work as well fails no test
+settings.load_profile("untimed")
 HERE = Path(__file__).parent
 # The tests that build a study when they are the first to ask for it. A worker begins with two: a long and a short one.
 BUILDS = [

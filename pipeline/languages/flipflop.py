@@ -234,17 +234,25 @@ class Cast:
 PUBLISHED = Cast("Alice", "Bob", "light", ("turns", "turned"), "eats", ("banana", "apple"))
 
 
-def cast(rng: np.random.Generator) -> Cast:
-    """Return a random cast with at most one of the words that are held out."""
-    while True:
-        writer, other = rng.choice(PEOPLE, 2, replace=False).tolist()
-        first, second = rng.choice(OBJECTS, 2, replace=False).tolist()
-        thing, verb, action = (
-            THINGS[int(rng.integers(len(THINGS)))], VERBS[int(rng.integers(len(VERBS)))],
-            ACTIONS[int(rng.integers(len(ACTIONS)))],
-        )  # fmt: skip
-        if sum(word in HELD_OUT for word in (writer, other, thing, first, second)) <= 1:
-            return Cast(writer, other, thing, verb, action, (first, second))
+def casts(rng: np.random.Generator, n: int) -> list[Cast]:
+    """Return n random casts, each with at most one of the words that are held out.
+
+    Stories are drawn at every step of a training, so casts are drawn together, and those that are refused again.
+    """
+    found: list[Cast] = []
+    while len(found) < n:
+        people, objects = (
+            rng.permuted(np.tile(np.arange(len(words)), (2 * n, 1)), axis=1)[:, :2].tolist()
+            for words in (PEOPLE, OBJECTS)
+        )
+        others = rng.integers([len(THINGS), len(VERBS), len(ACTIONS)], size=(2 * n, 3)).tolist()
+        for (writer, other), (first, second), (thing, verb, action) in zip(
+            people, objects, others, strict=True
+        ):
+            named = (PEOPLE[writer], PEOPLE[other], THINGS[thing], OBJECTS[first], OBJECTS[second])
+            if sum(word in HELD_OUT for word in named) <= 1:
+                found.append(Cast(*named[:3], VERBS[verb], ACTIONS[action], named[3:]))
+    return found[:n]
 
 
 def told(tokens_T: Sequence[int] | NDArray[np.integer], who: Cast, asks: bool = False) -> str:
@@ -278,7 +286,7 @@ def sample_stories(
     """
     length = 2 * int(rng.integers(lengths[0] // 2, lengths[1] // 2 + 1))
     strings = sample(rng, n, length, *halves(rng.uniform(p_ignore[0], p_ignore[1], size=n)))
-    return [words_of(told(string, cast(rng))) for string in strings.tolist()]
+    return [words_of(told(string, who)) for string, who in zip(strings.tolist(), casts(rng, n), strict=True)]
 
 
 def words_of(text: str) -> list[int]:
