@@ -16,12 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from workspace import load_study
 
+from pipeline.engine import preload
 from pipeline.errors import SandglassError
 from pipeline.models.transformer import decoder as transformer
 from pipeline.steps import train
@@ -559,6 +561,47 @@ def test_a_worker_that_dies_is_one_line_and_the_next_call_goes_on(
             trained([path])
         assert "\n" not in str(error.value)
     assert trained([path])[0].diverged == {}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="jobs are forked on Linux alone")
+def test_workers_are_forked_where_jobs_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They make the same bytes, end with the one who asked, and die of what kills them."""
+    for name in ("alone", "forked", "long"):
+        (tmp_path / name).mkdir()
+    alone = trained([write_job(tmp_path / "alone")])[0]
+    monkeypatch.delenv(preload.FORKED, raising=False)  # set where the tests themselves were forked
+    monkeypatch.setenv(preload.VARIABLE, "1")  # so that it is put back
+    started: list[subprocess.Popen[bytes]] = []
+    start = subprocess.Popen
+    with monkeypatch.context() as patched:  # nobody else holds what starts the server
+        patched.setattr(subprocess, "Popen", lambda *a, **k: started.append(start(*a, **k)))
+        preload.start()
+    server = psutil.Process(started[0].pid)
+    worker = None
+    try:
+        forked = trained([write_job(tmp_path / "forked")])[0]
+        assert all((forked.params[name] == value).all() for name, value in alone.params.items())
+        job = open_job(tmp_path / "long", steps=10**6)
+        job.folder.mkdir()
+        heard: queue.Queue[dict[str, Any]] = queue.Queue()
+        worker = ensemble._Worker("cpu", [(job, [0])], heard)
+        assert heard.get(timeout=60)["replicas"] == [0]
+        (training,) = server.children()
+        training.kill()
+        while "exit" not in (message := heard.get(timeout=60)):
+            pass
+        assert message["exit"] == -signal.SIGKILL
+        worker.end()
+        worker = ensemble._Worker("cpu", [(job, [0])], heard)
+        assert heard.get(timeout=60)["replicas"] == [0]
+        (training,) = server.children()
+        worker.end()
+        assert not psutil.wait_procs([training], timeout=60)[1]
+    finally:
+        if worker is not None:
+            worker.end()
+        started[0].kill()
+        started[0].wait()
 
 
 def worker(path: Path) -> subprocess.Popen[bytes]:
