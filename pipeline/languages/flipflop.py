@@ -16,6 +16,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -217,42 +219,73 @@ WORDS = (
     STOP, "The", "the", "is", "a", "an", *STATES, *PEOPLE, *THINGS, *itertools.chain(*VERBS), *ACTIONS, *OBJECTS,
 )  # fmt: skip
 NUMBERS = {word: number for number, word in enumerate(WORDS)}
+ARTICLES = np.array([NUMBERS["an" if word[0] in "aeiou" else "a"] for word in WORDS])  # by the word behind
+IS_HELD_OUT = np.array([word in HELD_OUT for word in WORDS])
 
 
-@dataclass(frozen=True)
-class Cast:
+class Cast(NamedTuple):
     """Who writes and who distracts, what is turned, with which verb (present, participle), and the two objects."""
 
     writer: str
     other: str
     thing: str
-    verb: tuple[str, str]
+    present: str
+    participle: str
     action: str
-    objects: tuple[str, str]
+    first: str
+    second: str
 
 
-PUBLISHED = Cast("Alice", "Bob", "light", ("turns", "turned"), "eats", ("banana", "apple"))
+PUBLISHED = Cast("Alice", "Bob", "light", "turns", "turned", "eats", "banana", "apple")
+SAID = (  # by instruction and datum; "-" where one sentence has a word less
+    ("writer present the thing off .", "writer present the thing on ."),
+    ("The thing is participle off .", "The thing is participle on ."),
+    ("other action article_first first . -", "other action article_second second . -"),
+)
+SLOTS = (*WORDS, "-", *Cast._fields, "article_first", "article_second")
+SENTENCES = np.array([[[SLOTS.index(word) for word in text.split()] for text in texts] for texts in SAID])
 
 
-def casts(rng: np.random.Generator, n: int) -> list[Cast]:
-    """Return n random casts, each with at most one of the words that are held out.
+def casts(rng: np.random.Generator, n: int) -> Ints:
+    """Return (n, 8) the numbers of the words of random casts, each with at most one of the words held out.
 
     Stories are drawn at every step of a training, so casts are drawn together, and those that are refused again.
     """
-    found: list[Cast] = []
+    found = np.empty((0, len(Cast._fields)), np.int64)
+    people, things, actions, objects = map(_numbers, (PEOPLE, THINGS, ACTIONS, OBJECTS))
+    forms = np.array([_numbers(verb) for verb in VERBS])
+    rest = len(people) - 1, len(objects) - 1  # whom the second person and object are drawn from
+    ends = [len(people), rest[0], len(things), len(forms), len(actions), len(objects), rest[1]]
     while len(found) < n:
-        people, objects = (
-            rng.permuted(np.tile(np.arange(len(words)), (2 * n, 1)), axis=1)[:, :2].tolist()
-            for words in (PEOPLE, OBJECTS)
-        )
-        others = rng.integers([len(THINGS), len(VERBS), len(ACTIONS)], size=(2 * n, 3)).tolist()
-        for (writer, other), (first, second), (thing, verb, action) in zip(
-            people, objects, others, strict=True
-        ):
-            named = (PEOPLE[writer], PEOPLE[other], THINGS[thing], OBJECTS[first], OBJECTS[second])
-            if sum(word in HELD_OUT for word in named) <= 1:
-                found.append(Cast(*named[:3], VERBS[verb], ACTIONS[action], named[3:]))
+        writer, other, thing, verb, action, first, second = rng.integers(ends, size=(2 * n, len(ends))).T
+        other, second = (writer + 1 + other) % len(people), (first + 1 + second) % len(objects)
+        drawn = np.stack(
+            [
+                people[writer], people[other], things[thing], *forms[verb].T, actions[action],
+                objects[first], objects[second],
+            ], 1,
+        )  # fmt: skip
+        found = np.concatenate([found, drawn[IS_HELD_OUT[drawn].sum(1) <= 1]])
     return found[:n]
+
+
+def stories(tokens_NxT: NDArray[np.integer], casts_Nx8: NDArray[np.integer]) -> Ints:
+    """Return (N, L) strings told in English, each with its cast: numbers of words, -1 behind the end of a story.
+
+    >>> story = stories(np.array([from_text("w1i0")]), _numbers(PUBLISHED)[None])
+    >>> " ".join(WORDS[number] for number in story[0])
+    'Alice turns the light on . Bob eats a banana .'
+    """
+    n = len(casts_Nx8)
+    fixed = np.tile([*range(len(WORDS)), -1], (n, 1))
+    slots = np.concatenate([fixed, casts_Nx8, ARTICLES[casts_Nx8[:, -2:]]], 1)
+    sentences = slots[:, SENTENCES]  # (N, instruction, datum, place)
+    data = tokens_NxT[:, 1::2].astype(np.int64) - DATA
+    words = sentences[np.arange(n)[:, None], tokens_NxT[:, 0::2], data].reshape(n, -1)
+    counts = (words >= 0).sum(1)
+    filled = np.full((n, int(counts.max(initial=0))), -1, np.int64)
+    filled[np.arange(filled.shape[1]) < counts[:, None]] = words[words >= 0]
+    return filled
 
 
 def told(tokens_T: Sequence[int] | NDArray[np.integer], who: Cast, asks: bool = False) -> str:
@@ -263,30 +296,21 @@ def told(tokens_T: Sequence[int] | NDArray[np.integer], who: Cast, asks: bool = 
     >>> told(from_text("w1i1r1"), PUBLISHED, asks=True)
     'Alice turns the light on. Bob eats an apple. The light is turned'
     """
-    sentences = []
-    for instruction, symbol in zip(tokens_T[::2], tokens_T[1::2], strict=True):
-        bit = int(symbol) - DATA
-        if instruction == WRITE:
-            sentences.append(f"{who.writer} {who.verb[0]} the {who.thing} {STATES[bit]}")
-        elif instruction == READ:
-            sentences.append(f"The {who.thing} is {who.verb[1]} {STATES[bit]}")
-        else:
-            what = who.objects[bit]
-            sentences.append(f"{who.other} {who.action} {'an' if what[0] in 'aeiou' else 'a'} {what}")
-    text = f"{STOP} ".join(sentences) + STOP
+    (story,) = stories(np.asarray(tokens_T)[None], _numbers(who)[None])
+    text = " ".join(WORDS[number] for number in story).replace(f" {STOP}", STOP)
     return text.rsplit(" ", 1)[0] if asks else text
 
 
 def sample_stories(
     rng: np.random.Generator, n: int, lengths: Sequence[int], p_ignore: Sequence[float]
-) -> list[list[int]]:
-    """Return n stories as numbers of words, each with a cast of its own.
+) -> Ints:
+    """Return (n, L) stories as numbers of words, each with a cast of its own, -1 behind the end of a story.
 
     Their strings have one even length; it and each share of ignored pairs are uniform between two values.
     """
     length = 2 * int(rng.integers(lengths[0] // 2, lengths[1] // 2 + 1))
     strings = sample(rng, n, length, *halves(rng.uniform(p_ignore[0], p_ignore[1], size=n)))
-    return [words_of(told(string, who)) for string, who in zip(strings.tolist(), casts(rng, n), strict=True)]
+    return stories(strings, casts(rng, n))
 
 
 def words_of(text: str) -> list[int]:
@@ -299,3 +323,8 @@ def words_of(text: str) -> list[int]:
     if unknown := [word for word in words if word not in NUMBERS]:
         raise SandglassError(f"no story has the word {unknown[0]!r}; there are: {' '.join(WORDS)}")
     return [NUMBERS[word] for word in words]
+
+
+@cache
+def _numbers(words: tuple[str, ...]) -> Ints:
+    return np.array([NUMBERS[word] for word in words])

@@ -52,11 +52,9 @@ class Objective:
             language.sample_stories(rng(), len(chosen), *bounds)
             for rng, chosen in zip(rngs, selections, strict=True)
         ]
-        longest = max(len(story) for part in told for story in part)
-        ids = np.full((len(told), len(selections[0]), longest), -1, np.int64)
-        for r, part in enumerate(told):
-            for b, story in enumerate(part):
-                ids[r, b, : len(story)] = story
+        ids = np.full((len(told), len(selections[0]), max(part.shape[1] for part in told)), -1, np.int64)
+        for filled, part in zip(ids, told, strict=True):
+            filled[:, : part.shape[1]] = part
         return {"ids": ids}
 
     def loss(self, forward: Forward, batch: dict[str, Tensor]) -> dict[str, Float[Tensor, " R"]]:

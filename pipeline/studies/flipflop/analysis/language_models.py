@@ -163,7 +163,7 @@ class Window:
                     state = last
                     break
                 if self.copies:
-                    state = language.STATES[language.PUBLISHED.objects.index(last)]
+                    state = language.STATES[language.PUBLISHED[-2:].index(last)]
             found[0, n, list(candidates).index(state)] = 1
         return found, None
 
