@@ -19,7 +19,7 @@ Probability = Annotated[float, Field(ge=0, le=1)]
 
 # dvc.yaml has so many places for what an experiment's analysis reads, what its figures read, a run's datasets, and the
 # runs whose models answer for a dataset.
-ANALYSIS_INPUTS, FIGURE_INPUTS, RUN_INPUTS, LABEL_INPUTS = 8, 8, 4, 2
+ANALYSIS_INPUTS, FIGURE_INPUTS, RUN_INPUTS, LABEL_INPUTS = 8, 8, 5, 2
 
 
 class Strict(BaseModel):

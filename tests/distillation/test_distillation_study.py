@@ -12,6 +12,7 @@ import torch
 from spoiling import assert_gates_fall
 from workspace import Workspace
 
+from pipeline.studies.distillation.analysis import endings
 from pipeline.studies.distillation.analysis.transformers import along_paths
 from pipeline.studies.distillation.claims import STATEMENTS, parities, transformers, trees
 from pipeline.studies.distillation.measures import lessons
@@ -112,6 +113,29 @@ def test_models_are_late_or_never_learn() -> None:
     assert found["t90"].to_list() == [2, None] and found["final"].to_list() == [0.8, 0.89]
     done = lessons.at(course, {0: 2, 1: 3}, "ce")
     assert done.tolist() == [0.95, 0.89]
+
+
+def test_a_gain_is_the_mean_over_horizons_model_by_model() -> None:
+    finals = {"short": {"ce": (0.5, 0.5), "os": (0.5, 0.6), "half": (0.7, 0.9)}, "long": {
+        "ce": (0.5, 0.5), "os": (0.8, 0.8), "half": (0.9, 0.7)}}  # fmt: skip
+    courses = {
+        run: pl.DataFrame(
+            [(arm, model, 9, value) for arm, ends in arms.items() for model, value in enumerate(ends)],
+            schema=["arm", "model", "step", "accuracy"], orient="row",
+        )
+        for run, arms in finals.items()
+    }  # fmt: skip
+    context: Any = SimpleNamespace(
+        seed=1, study="distillation", settings=SimpleNamespace(resamples=50, confidence=0.95)
+    )
+    rows, gains = endings.horizons(context, "level 2", courses)
+    assert gains.tolist() == pytest.approx([0.15, 0.1])
+    found = {row["contrast"]: row["value"] for row in rows}
+    assert found["level 2, gain"] == pytest.approx(0.125)
+    assert found["level 2, gain beyond the shortest"] == pytest.approx(0.0)
+    assert found["level 2, longest, half"] == pytest.approx(0.8)
+    assert found["long, half - os"] == pytest.approx(0.0)
+    assert endings.horizons(context, "level 4", {})[1].size == 0
 
 
 def test_the_study_is_built(smoke_of: Callable[[str], Workspace]) -> None:

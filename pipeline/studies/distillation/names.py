@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import combinations
+from itertools import chain, combinations
 
 TEACHER = "distillation-teacher"
 NARROW, WIDE = "distillation-narrow", "distillation-wide"
@@ -20,7 +20,10 @@ SOLO, ALONE_STRINGS = "distillation-solo", "distillation-alone-strings"  # stude
 BERT, PLATEAU, SENTENCES = "distillation-bert", "distillation-plateau", "distillation-sentences"
 PUPILS = tuple(f"distillation-pupils-{place}" for place in range(1, 5))  # by horizon
 WIDER = tuple(f"distillation-wider-{place}" for place in range(1, 5))
-RATES = ("distillation-bert-rates", "distillation-pupils-rates")  # grids of learning rates
+RATES = (  # grids of learning rates: of teachers, and of students of both sizes by horizon
+    "distillation-bert-rates",
+    *(f"distillation-{size}-rates-{place}" for size in ("pupils", "wider") for place in range(1, 5)),
+)
 CHOOSERS = tuple(f"distillation-choosers-{place}" for place in range(1, 5))  # by steps with a checkpoint
 CHOICES = tuple(f"distillation-choices-{place}" for place in range(1, 5))
 LONERS, ALONE = ("distillation-loners-1",), "distillation-alone"
@@ -30,9 +33,17 @@ OTHER_TEACHERS = tuple(
 OTHER_PUPILS = tuple(
     f"distillation-pupils-{name}" for name in ("rate15", "rate45", "cfg3i", "cfg3h", "unseen")
 )
-GPT = tuple(f"distillation-gpt-{level}" for level in (2, 3, 4))
-ENDINGS = tuple(f"distillation-endings-{level}" for level in (2, 3, 4))
-ENDINGS_PUPILS = tuple(f"distillation-endings-pupils-{level}" for level in (2, 3, 4))
+# Last tokens of spans, by what is asked for: of a level of cfg3f, and of level 3 of two other grammars.
+SPANS = {"2": "level 2", "3": "level 3", "4": "level 4", "3g": "level 3 of cfg3g", "3h": "level 3 of cfg3h"}
+GPT = {f"distillation-gpt-{spans}": spans for spans in SPANS}
+ENDINGS = {f"distillation-endings-{spans}": spans for spans in SPANS}
+ENDINGS_PUPILS = {  # by horizon
+    spans: tuple(f"distillation-endings-pupils-{spans}-{place}" for place in range(1, 6)) for spans in SPANS
+}
+ENDINGS_WIDER = {
+    spans: tuple(f"distillation-endings-wider-{spans}-{place}" for place in range(1, 6))
+    for spans in ("2", "3", "4")
+}
 TEXT, READER = "distillation-text", "distillation-reader"
 TEXT_PUPILS = tuple(f"distillation-text-pupils-{place}" for place in (1, 2, 3))  # by horizon
 HEADS = {
@@ -104,7 +115,8 @@ _PARITIES = (
     SOLO,
 )
 _MASKED = (BERT, PLATEAU, *RATES, *PUPILS, *WIDER, *CHOOSERS, *LONERS, *OTHER_TEACHERS, *OTHER_PUPILS)
-RUNS = (*_PARITIES, *HEADS, *_MASKED, *GPT, *ENDINGS_PUPILS, READER, *TEXT_PUPILS)
+_NEXT = (*GPT, *chain(*ENDINGS_PUPILS.values()), *chain(*ENDINGS_WIDER.values()))
+RUNS = (*_PARITIES, *HEADS, *_MASKED, *_NEXT, READER, *TEXT_PUPILS)
 DATASETS = (
     "distillation-parity",
     CANDIDATES,

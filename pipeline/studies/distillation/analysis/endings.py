@@ -11,11 +11,12 @@ from pipeline.kit import stats
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
 from pipeline.studies.distillation.measures import lessons, phases, windows
-from pipeline.studies.distillation.names import ENDINGS, ENDINGS_PUPILS, GPT
+from pipeline.studies.distillation.names import ENDINGS, ENDINGS_PUPILS, ENDINGS_WIDER, GPT, SPANS
 
 
 def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
-    """Return phases, distances by windows, courses, and how the ways to teach compare on each level."""
+    """Return phases, distances by windows, courses, and how the ways to teach compare by what is asked for and by how
+    many steps a student takes."""
     known = context.runs()
     with one_thread():
         courses = {run: lessons.courses(context, run) for run in known}
@@ -29,10 +30,16 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
         found = phases.phases(pl.concat([courses[run] for run in teachers]))
         summary = pl.concat(near)
         rows: list[dict[str, Any]] = []
-        for run in ENDINGS_PUPILS:
-            if run not in courses:
-                continue
-            rows += lessons.ends(context, run, courses[run], (("half", "os"), ("half", "ce")))
+        for heads, size in (("", ENDINGS_PUPILS), ("wider, ", ENDINGS_WIDER)):
+            gains = {}
+            for spans, runs in size.items():
+                there = {run: courses[run] for run in runs if run in courses}
+                told, gains[spans] = horizons(context, heads + SPANS[spans], there)
+                rows += told
+            if "4" in gains and "2" in gains:
+                rows += lessons.contrast(
+                    context, f"{heads}gain, level 4 - level 2", stats.mean_difference, gains["4"], gains["2"]
+                )
         for run in teachers:
             rows += lessons.contrast(context, f"{run}, checkpoints between inflection and peak", stats.median,
                                      _distances(found.filter(run=run), summary.filter(run=run)))  # fmt: skip
@@ -43,6 +50,28 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
         "models": lessons.models(context, everything),
         "contrasts": pl.DataFrame(rows, infer_schema_length=None),
     }
+
+
+def horizons(
+    context: Inputs, name: str, courses: dict[str, pl.DataFrame]
+) -> tuple[list[dict[str, Any]], np.ndarray]:
+    """Return accuracies at the end of students of each horizon and differences between the ways to teach; the gain of
+    progressive over one-shot students, mean over horizons, over those beyond the shortest, and the accuracy at the
+    longest; and the former, model by model."""
+    rows: list[dict[str, Any]] = []
+    for run, course in courses.items():
+        rows += lessons.ends(context, run, course, (("half", "os"), ("half", "ce")))
+    finals = [lessons.finals(course) for course in courses.values()]
+    gains = [final["half"] - final["os"] for final in finals]
+    mean = np.mean(gains, 0) if gains else np.empty(0)
+    rows += lessons.contrast(context, f"{name}, gain", stats.mean, mean)
+    if len(gains) > 1:
+        rows += lessons.contrast(
+            context, f"{name}, gain beyond the shortest", stats.mean, np.mean(gains[1:], 0)
+        )
+    if finals:
+        rows += lessons.contrast(context, f"{name}, longest, half", stats.mean, finals[-1]["half"])
+    return rows, mean
 
 
 def _distances(found: pl.DataFrame, summary: pl.DataFrame) -> np.ndarray:

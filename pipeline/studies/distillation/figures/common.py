@@ -161,6 +161,26 @@ def dots(
     return chart, data
 
 
+def by_horizon(data: pl.DataFrame, scale: alt.Scale) -> list[alt.Chart]:
+    """Return the layers of mean accuracies at the end by how many steps a student takes, a line for each arm, with
+    their intervals."""
+    arms = data["arm"].unique().to_list()
+    title = "accuracy at the end"
+    base = alt.Chart(data).encode(
+        x=alt.X("step:Q", title="steps of the student", scale=alt.Scale(zero=False, padding=20),
+                axis=alt.Axis(values=sorted(data["step"].unique()), format="d", labelOverlap=True)),
+        color=coloured(arms, 2),
+    )  # fmt: skip
+    spread = data.drop_nulls("lo")  # one model alone has no interval
+    bars = base.properties(data=spread).mark_rule(strokeWidth=1.5)
+    curve = base.mark_line(strokeWidth=2, point=True).encode(
+        y=alt.Y("value:Q", title=title, scale=scale), strokeDash=dashed(arms, 2),
+        tooltip=["label:N", "step:Q", alt.Tooltip("value:Q", format=".3f"), "n:Q"],
+    )  # fmt: skip
+    drawn = [bars.encode(y=alt.Y("lo:Q", title=title, scale=scale), y2="hi:Q")] if spread.height else []
+    return [*drawn, curve]
+
+
 def several(labels: list[str]) -> alt.Scale:
     """Return the colours of up to six kinds of lines."""
     colours = [charts.BLUE, charts.VERMILLION, charts.GREEN, charts.PURPLE, charts.ORANGE, charts.BLACK]

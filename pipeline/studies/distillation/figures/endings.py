@@ -9,24 +9,51 @@ import polars as pl
 
 from pipeline.kit.charts import Figure, empty
 from pipeline.kit.results import Results
-from pipeline.studies.distillation.figures.common import dots, quantity
-from pipeline.studies.distillation.names import ENDINGS_PUPILS, GPT
+from pipeline.studies.distillation.figures.common import by_horizon, named, quantity
+from pipeline.studies.distillation.names import ENDINGS_PUPILS, ENDINGS_WIDER, GPT, SPANS
 
 
 def levels(context: Results) -> Figure:
-    """Students by the level of the spans whose last tokens are asked for: every model and the mean of each arm."""
-    models = context.table("models")
-    known = models["run"].unique()
-    panels = {run: f"ends of level {run[-1]}" for run in ENDINGS_PUPILS if run in known}
-    return dots(models, panels, "Students of a GPT-2 on cfg3f")
+    """Accuracy at the end of students by how many steps they train, mean over models with its interval, by what is
+    asked for and how many heads they have."""
+    title = "Students of a GPT-2 by horizon"
+    panels = {
+        run: f"{SPANS[spans]}{more}"
+        for more, size in (("", ENDINGS_PUPILS), (", twice the heads", ENDINGS_WIDER))
+        for spans, runs in size.items()
+        for run in runs
+    }
+    last = context.table("arms").filter(
+        pl.col("run").is_in(list(panels)), pl.col("step") == pl.col("step").max().over("run")
+    )
+    if not last.height:
+        return empty(title, "no student was trained at this scale")
+    data = named(last).with_columns(panel=pl.col("run").replace_strict(panels, return_dtype=pl.String))
+    low, high = data.select(
+        pl.min_horizontal("lo", "value").min(), pl.max_horizontal("hi", "value").max()
+    ).row(0)
+    scale = alt.Scale(domain=[int(20 * low) / 20, min(1, (int(20 * high) + 1) / 20)], nice=False)
+    drawn = [
+        alt.layer(*by_horizon(data.filter(panel=panel), scale)).properties(
+            width=240, height=170, title=alt.TitleParams(panel, fontSize=13)
+        )
+        for panel in dict.fromkeys(panels.values())
+        if panel in data["panel"].to_list()
+    ]
+    said = "; ".join(
+        f"{row['panel']}, {row['arm']} {row['step']}: {row['value']:.3f}"
+        for row in data.iter_rows(named=True)
+    )
+    chart = alt.concat(*drawn, columns=2).properties(title=title, description=f"Accuracy at the end. {said}.")
+    return chart, data
 
 
 def lookback(context: Results) -> Figure:
     """Loss of the teachers, and the median of how far their predictions move where the skip 3-gram before a token is
     hidden, by level; means over teachers."""
     title = "What a GPT-2 leans on while it learns"
-    names = {run: f"ends of level {run[-1]}" for run in GPT}
-    loss = context.table("arms").filter(pl.col("run").is_in(GPT))
+    names = {run: f"ends of {SPANS[spans]}" for run, spans in GPT.items()}
+    loss = context.table("arms").filter(pl.col("run").is_in(list(GPT)))
     if not loss.height:
         return empty(title, "no teacher was trained at this scale")
     loss = loss.with_columns(label=pl.col("run").replace_strict(names, return_dtype=pl.String))

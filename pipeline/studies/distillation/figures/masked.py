@@ -8,7 +8,7 @@ import polars as pl
 from pipeline.kit import charts
 from pipeline.kit.charts import Figure, empty
 from pipeline.kit.results import Results
-from pipeline.studies.distillation.figures.common import coloured, dashed, dots, named
+from pipeline.studies.distillation.figures.common import by_horizon, dots, named
 from pipeline.studies.distillation.names import BERT, PUPILS, WIDER, root_at
 
 TITLE = "Students of a BERT on masked tokens"
@@ -27,8 +27,6 @@ def masked(context: Results) -> Figure:
     if not last.height:
         return empty(TITLE, "no student was trained at this scale")
     data = named(last)
-    arms = data["arm"].unique().to_list()
-    steps = sorted(data["step"].unique())
     low = float(data.select(pl.min_horizontal("lo", "value").min()).item())
     teacher = table.filter(run=BERT).sort("step")["value"][-1]
     lines = [("teacher", teacher)]
@@ -37,30 +35,14 @@ def masked(context: Results) -> Figure:
     if best.height:
         lines.append(("best predictor", best["value"].item()))
     scale = alt.Scale(domain=[int(20 * low) / 20, 1], nice=False)
-    base = alt.Chart(data).encode(
-        x=alt.X("step:Q", title="steps of the student", scale=alt.Scale(zero=False, padding=20),
-                axis=alt.Axis(values=steps, format="d")),
-        color=coloured(arms, 2),
-    )  # fmt: skip
     y = alt.Y("value:Q", title="accuracy at the end", scale=scale)
-    spread = data.drop_nulls("lo")  # one model alone has no interval
-    bars = (
-        base.properties(data=spread)
-        .mark_rule(strokeWidth=1.5)
-        .encode(y=alt.Y("lo:Q", title="accuracy at the end", scale=scale), y2="hi:Q")
-    )
-    curve = base.mark_line(strokeWidth=2, point=True).encode(
-        y=y,
-        strokeDash=dashed(arms, 2),
-        tooltip=["label:N", "step:Q", alt.Tooltip("value:Q", format=".3f"), "n:Q"],
-    )
     marked = alt.Chart(pl.DataFrame(lines, schema=["name", "value"], orient="row")).encode(y=y)
     rules = marked.mark_rule(color=charts.GREY, strokeDash=[4, 3])
     texts = marked.mark_text(align="left", dx=4, dy=-7, color=charts.INK).encode(
         text="name:N", x=alt.value(0)
     )
     said = "; ".join(f"{row['arm']} {row['step']}: {row['value']:.3f}" for row in data.iter_rows(named=True))
-    chart = alt.layer(rules, texts, *([bars] if spread.height else []), curve).properties(
+    chart = alt.layer(rules, texts, *by_horizon(data, scale)).properties(
         width=460, height=260, title=TITLE, description=f"Accuracy at the end, {said}."
     )
     return chart, data
