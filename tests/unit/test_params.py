@@ -67,7 +67,7 @@ def test_the_files_are_valid_at_every_scale(study: str) -> None:
 
 
 def test_values_are_those_of_the_scale() -> None:
-    for scale, replicas in (("smoke", 2), ("quick", 7), ("paper", 40)):
+    for scale, replicas in (("smoke", 2), ("quick", 10), ("paper", 40)):
         assert load_study("dyck", scale).members("runs")["dyck-standard"].replicas == replicas
 
 
