@@ -36,10 +36,9 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
                 there = {run: courses[run] for run in runs if run in courses}
                 told, gains[spans] = horizons(context, heads + SPANS[spans], there)
                 rows += told
-            if "4" in gains and "2" in gains:
-                rows += lessons.contrast(
-                    context, f"{heads}gain, level 4 - level 2", stats.mean_difference, gains["4"], gains["2"]
-                )
+            rows += lessons.contrast(
+                context, f"{heads}gain, level 4 - level 2", stats.mean_difference, gains["4"], gains["2"]
+            )
         for run in teachers:
             rows += lessons.contrast(context, f"{run}, checkpoints between inflection and peak", stats.median,
                                      _distances(found.filter(run=run), summary.filter(run=run)))  # fmt: skip
