@@ -221,6 +221,9 @@ WORDS = (
 NUMBERS = {word: number for number, word in enumerate(WORDS)}
 ARTICLES = np.array([NUMBERS["an" if word[0] in "aeiou" else "a"] for word in WORDS])  # by the word behind
 IS_HELD_OUT = np.array([word in HELD_OUT for word in WORDS])
+LISTS = tuple(  # the numbers of the words that a cast is drawn from; a verb has two forms
+    np.vectorize(NUMBERS.__getitem__)(np.array(words)) for words in (PEOPLE, THINGS, ACTIONS, OBJECTS, VERBS)
+)
 
 
 class Cast(NamedTuple):
@@ -252,8 +255,7 @@ def casts(rng: np.random.Generator, n: int) -> Ints:
     Stories are drawn at every step of a training, so casts are drawn together, and those that are refused again.
     """
     found = np.empty((0, len(Cast._fields)), np.int64)
-    people, things, actions, objects = map(_numbers, (PEOPLE, THINGS, ACTIONS, OBJECTS))
-    forms = np.array([_numbers(verb) for verb in VERBS])
+    people, things, actions, objects, forms = LISTS
     rest = len(people) - 1, len(objects) - 1  # whom the second person and object are drawn from
     ends = [len(people), rest[0], len(things), len(forms), len(actions), len(objects), rest[1]]
     while len(found) < n:
@@ -269,8 +271,12 @@ def casts(rng: np.random.Generator, n: int) -> Ints:
     return found[:n]
 
 
-def stories(tokens_NxT: NDArray[np.integer], casts_Nx8: NDArray[np.integer]) -> Ints:
+def stories(
+    tokens_NxT: NDArray[np.integer], casts_Nx8: NDArray[np.integer], pairs_N: Ints | None = None
+) -> Ints:
     """Return (N, L) strings told in English, each with its cast: numbers of words, -1 behind the end of a story.
+
+    A string may have fewer pairs than others; what follows them in its row is not told.
 
     >>> story = stories(np.array([from_text("w1i0")]), _numbers(PUBLISHED)[None])
     >>> " ".join(WORDS[number] for number in story[0])
@@ -281,7 +287,10 @@ def stories(tokens_NxT: NDArray[np.integer], casts_Nx8: NDArray[np.integer]) -> 
     slots = np.concatenate([fixed, casts_Nx8, ARTICLES[casts_Nx8[:, -2:]]], 1)
     sentences = slots[:, SENTENCES]  # (N, instruction, datum, place)
     data = tokens_NxT[:, 1::2].astype(np.int64) - DATA
-    words = sentences[np.arange(n)[:, None], tokens_NxT[:, 0::2], data].reshape(n, -1)
+    words = sentences[np.arange(n)[:, None], tokens_NxT[:, 0::2], data]
+    if pairs_N is not None:
+        words[np.arange(words.shape[1]) >= pairs_N[:, None]] = -1
+    words = words.reshape(n, -1)
     counts = (words >= 0).sum(1)
     filled = np.full((n, int(counts.max(initial=0))), -1, np.int64)
     filled[np.arange(filled.shape[1]) < counts[:, None]] = words[words >= 0]
@@ -306,11 +315,14 @@ def sample_stories(
 ) -> Ints:
     """Return (n, L) stories as numbers of words, each with a cast of its own, -1 behind the end of a story.
 
-    Their strings have one even length; it and each share of ignored pairs are uniform between two values.
+    The even length of each string and its share of ignored pairs are uniform between two values.
     """
-    length = 2 * int(rng.integers(lengths[0] // 2, lengths[1] // 2 + 1))
-    strings = sample(rng, n, length, *halves(rng.uniform(p_ignore[0], p_ignore[1], size=n)))
-    return stories(strings, casts(rng, n))
+    pairs = rng.integers(lengths[0] // 2, lengths[1] // 2, size=n, endpoint=True)
+    strings = sample(rng, n, 2 * int(pairs.max()), *halves(rng.uniform(p_ignore[0], p_ignore[1], size=n)))
+    instructions = strings[:, 0::2]
+    instructions[np.arange(n), pairs - 1] = READ  # before its last pair, a string has the law of a longer one
+    strings = assemble(instructions, strings[:, 1::2] - np.uint8(DATA))
+    return stories(strings, casts(rng, n), pairs)
 
 
 def words_of(text: str) -> list[int]:

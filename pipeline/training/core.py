@@ -30,7 +30,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 import torch
@@ -40,6 +40,7 @@ from pipeline.errors import SandglassError
 from pipeline.kit.streams import stream
 from pipeline.store import checkpoints
 from pipeline.training import optimisers
+from pipeline.training.fresh import Fresh
 
 CHECKPOINT_SECONDS = 10.0
 REPORT_SECONDS = 0.5
@@ -52,7 +53,9 @@ Forward = Callable[..., tuple[Tensor, dict[str, Tensor]]]
 class Objective(Protocol):
     """What a module of `pipeline.training.objectives` makes of the job's data: ``Objective(data, settings)``."""
 
-    sequences: int  # examples of an epoch
+    sequences: (
+        int  # examples of an epoch; 0 where every step has new ones, which ``sample`` draws (`Sampling`)
+    )
     l2: float  # lambda of an l2 term on all weights, which the trainer adds
     side_by_side: int  # at most so many replicas of a member train in one process on a CPU (`ensemble`)
     metrics: tuple[str, ...]  # what ``loss`` returns; "loss" is minimised, "regulariser" takes the l2 term
@@ -66,7 +69,8 @@ class Objective(Protocol):
     ) -> dict[str, np.ndarray]:
         """Return the batch of a step, a leading axis R on every array.
 
-        The arguments give for each replica its corpus, the examples chosen from it, and its stream of draws.
+        The arguments give for each replica its corpus, the numbers of the examples chosen from it (or new examples
+        themselves, where ``sequences`` is 0), and its stream of draws.
         """
 
     def loss(self, forward: Forward, batch: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -78,6 +82,13 @@ class Objective(Protocol):
         It is called where the curves have a point, without gradients. ``held["corpus"]`` (R,) numbers the
         corpus of each replica.
         """
+
+
+class Sampling(Objective, Protocol):
+    """An objective whose examples are new at every step."""
+
+    def sample(self, rng: np.random.Generator, n: int) -> np.ndarray:
+        """Return (n, …) examples."""
 
 
 @dataclass(frozen=True)
@@ -150,6 +161,7 @@ class TrainingJob:
         self.averaged = (*self.objective.metrics, *optimisers.METRICS.get(self.header.optimizer, ()))
         self.metrics = (*self.averaged, *self.objective.evaluated)
         self._orders: dict[int, tuple[int, np.ndarray]] = {}
+        self._fresh: dict[int, Fresh] = {}
 
     def rng(self, replica: int, *purpose: str | int) -> np.random.Generator:
         """Return a named stream of a replica: of its initial weights (``init``), data order or objective's draws."""
@@ -170,9 +182,14 @@ class TrainingJob:
         return self.objective.collate(corpora, chosen, rngs)
 
     def _selection(self, replica: int, step: int) -> np.ndarray:
-        n, size = self.objective.sequences, self.header.batch
+        n, size, which = self.objective.sequences, self.header.batch, self._order(replica)
+        if not n:
+            if which not in self._fresh:
+                objective = cast(Sampling, self.objective)
+                rng = functools.partial(self.rng, replica, "fresh")
+                self._fresh[which] = Fresh(objective.sample, rng, size)
+            return self._fresh[which].at(step)
         epoch, index = divmod(step, math.ceil(n / size))
-        which = self._order(replica)
         if self._orders.get(which, (-1,))[0] != epoch:
             self._orders[which] = (epoch, self.rng(replica, "order", epoch).permutation(n))
         return self._orders[which][1][index * size : (index + 1) * size]

@@ -438,7 +438,7 @@ def test_the_cells_of_the_factorial_are_what_their_names_say() -> None:
             steps[length][run] = entry.steps
         assert {len(set(steps[length].values())) for length in ("short", "long")} == {1}
         entries = [runs[run] for run in STACK_CELLS.values()]
-        assert {entry.replicas for entry in entries} == {4 if scale == "quick" else 40}
+        assert {entry.replicas for entry in entries} == {5 if scale == "quick" else 40}
         assert len({(entry.k, entry.depth, entry.stream) for entry in entries}) == 4
         same = ("lr", "batch", "width", "ffn", "loss_positions", "schedule", "corpus")
         assert len({tuple(getattr(entry, name) for name in same) for entry in entries}) == 1

@@ -15,6 +15,7 @@ from pipeline.kit.streams import stream
 from pipeline.languages import flipflop as language
 from pipeline.models.flipflop import decoder, exact
 from pipeline.studies.flipflop.measures import autopsies, dilution, maps
+from pipeline.training.fresh import TOGETHER, Fresh
 from pipeline.training.objectives import flipflop as objectives
 
 
@@ -88,7 +89,7 @@ def test_pairs_and_four_symbols() -> None:
 
 def settings(**changes: Any) -> dict[str, Any]:
     base = {
-        "task": "strings", "length": 12, "shares": [[0.3, 0.3]], "symbols": 2, "loss": "clean", "sequences": 32,
+        "task": "strings", "length": 12, "shares": [[0.3, 0.3]], "symbols": 2, "loss": "clean", "sequences": 0,
         "pool": None, "dropout": {"embed": 0.0, "attention": 0.0, "ffn": 0.0}, "sharpen": None, "steps": 8, "held": [],
     }  # fmt: skip
     return base | changes
@@ -96,7 +97,7 @@ def settings(**changes: Any) -> dict[str, Any]:
 
 def batch(of: objectives.Objective, step: int = 0) -> dict[str, torch.Tensor]:
     rngs = [lambda r=r: np.random.default_rng(r) for r in range(2)]
-    arrays = of.collate([0, 1], [np.arange(4), np.arange(4)], rngs)
+    arrays = of.collate([0, 1], [of.sample(rng(), 4) for rng in rngs], rngs)
     return {name: torch.from_numpy(value) for name, value in arrays.items()} | {"step": torch.tensor(step)}
 
 
@@ -150,12 +151,26 @@ def test_the_penalty_is_added_with_its_weight() -> None:
     assert (found["loss"] - found["cross_entropy"]).tolist() == pytest.approx([-0.125] * 2)
 
 
+def test_new_examples_are_a_pure_function_of_the_step() -> None:
+    """In any order, across the blocks of steps whose examples are drawn at once."""
+
+    def made() -> Fresh:
+        return Fresh(lambda rng, n: rng.integers(2**40, size=(n, 2)), np.random.default_rng, 3)
+
+    plain = made()
+    inturn = [plain.at(step) for step in range(3 * TOGETHER)]
+    assert len(np.unique(np.concatenate(inturn))) == 3 * TOGETHER * 3 * 2 and inturn[0].shape == (3, 2)
+    other = made()
+    for step in (2 * TOGETHER, TOGETHER - 1, 5, TOGETHER, 3 * TOGETHER - 1):
+        assert (other.at(step) == inturn[step]).all() and (made().at(step) == inturn[step]).all()
+
+
 def test_epochs_read_the_sequences_of_the_other_job() -> None:
     of = objectives.Objective({}, settings(pool=[1, "flipflop", "x", 4], sequences=8))
     fresh = objectives.Objective({}, settings())
-    own = [fresh.fresh(stream(1, "flipflop", "x", "replica", 3, "objective", step), 4) for step in range(2)]
+    own = Fresh(fresh.sample, lambda block: stream(1, "flipflop", "x", "replica", 3, "fresh", block), 4)
     found = of.collate([3], [np.array([5, 0])], [lambda: np.random.default_rng(0)])["tokens"]
-    assert (found[0] == np.concatenate(own)[[5, 0]]).all()
+    assert (found[0] == np.concatenate([own.at(0), own.at(1)])[[5, 0]]).all()
 
 
 def test_states_are_asked_everywhere() -> None:

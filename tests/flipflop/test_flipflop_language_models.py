@@ -40,11 +40,26 @@ def test_stories_hold_out_the_words_of_the_source() -> None:
         language.words_of("Alice eats a mango.")
 
 
+def test_a_story_has_a_length_of_its_own_and_the_law_of_its_string() -> None:
+    n = 6000
+    told = language.sample_stories(np.random.default_rng(3), n, [4, 8], [0.8, 0.8])
+    said = [" ".join(language.WORDS[number] for number in story[story >= 0]) for story in told]
+    sentences = [story.split(" .")[:-1] for story in said]
+    counts = np.bincount([len(each) for each in sentences], minlength=5)
+    assert counts[:2].sum() == 0 and (abs(counts[2:] - n / 3) <= 4.5 * np.sqrt(n * 2 / 9)).all()
+    between = [sentence for each in sentences for sentence in each[1:-1]]
+    ignored = sum(" is " not in each and " the " not in each for each in between)
+    assert abs(ignored - 0.8 * len(between)) <= 4.5 * np.sqrt(len(between) * 0.16)
+    states = {f" {state}" for state in language.STATES}
+    for each in sentences:
+        written = [s[-3:].strip() for s in each if " the " in f" {s} " and not s.startswith("The ")]
+        assert each[-1].endswith(f" {written[-1]}") and {f" {state}" for state in written} <= states
+
+
 def test_batches_ask_for_every_next_word() -> None:
-    settings = {"lengths": [4, 8], "p_ignore": [0.5, 0.9], "sequences": 16}
-    objective = stories.Objective({}, settings)
-    rngs = [lambda seed=seed: np.random.default_rng(seed) for seed in (1, 2)]
-    batch = objective.collate([0, 0], [np.arange(3), np.arange(3)], rngs)  # type: ignore[arg-type]
+    objective = stories.Objective({}, {"lengths": [4, 8], "p_ignore": [0.5, 0.9]})
+    told = [objective.sample(np.random.default_rng(seed), 3) for seed in (1, 2)]
+    batch = objective.collate([0, 0], told, [])
     ids = torch.from_numpy(batch["ids"])
     assert ids.shape[:2] == (2, 3)
 

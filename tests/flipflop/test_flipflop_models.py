@@ -71,7 +71,7 @@ def test_the_decoder_is_that_of_torch() -> None:
         torch.testing.assert_close(found[0], x @ p["head.W"] + p["head.b"], rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("position", ["learned", "sin", "alibi", "rope", "none"])
+@pytest.mark.parametrize("position", ["learned", "sin", "alibi", "rope", "rope-values", "none"])
 @pytest.mark.parametrize("activation", ["gelu", "geglu", "swiglu", "relu", "relu2"])
 def test_later_tokens_change_nothing_and_maps_change_nothing(position: str, activation: str) -> None:
     shape = spec(position=position, activation=activation)
@@ -99,6 +99,15 @@ def test_rotated_positions_are_relative_and_alibi_prefers_the_near() -> None:
     torch.testing.assert_close(scores[3, 1], scores[5, 3])
     bias = decoder._bias(spec(position="alibi"), 4)
     assert bias[0, 3].tolist() == pytest.approx([-3 / 16, -2 / 16, -1 / 16, 0])
+
+
+def test_rotated_values_tell_places_apart() -> None:
+    """Of one symbol alone, rotated queries and keys attend evenly to equal values; rotated values differ by place."""
+    ids = torch.zeros(1, 1, 6, dtype=torch.long)
+    for position, alike in (("rope", True), ("rope-values", False)):
+        shape = spec(position=position)
+        logits, _ = decoder.forward(shape, weights(decoder, shape, scale=3.0), TABLE, ids)
+        assert torch.allclose(logits[:, :, :1].expand_as(logits), logits, atol=1e-4) == alike
 
 
 def test_an_input_longer_than_the_positions_is_refused() -> None:

@@ -40,7 +40,7 @@ def test_both_training_jobs_take_a_step(
 
 
 def test_fresh_data_are_timed_beside_the_step_they_are_drawn_for(bench: ModuleType, tmp_path: Path) -> None:
-    rows = bench.fresh(tmp_path, "smoke", repeats=1)
+    rows = bench.fresh(tmp_path, "smoke", blocks=1)
     assert len(rows) == len(bench.FRESH)
     assert all(0 < float(row.ours.rstrip("%")) < 100 and "share of a step" in row.what for row in rows)
     job = bench.fresh_job(tmp_path, "flipflop-base", "smoke")

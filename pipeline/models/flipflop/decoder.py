@@ -2,8 +2,9 @@
 
 Normalisation before each block and at the end, no biases on queries, keys, values and their output, MLPs of four times
 the width, all dropouts off by default. Positions: ``learned`` (a table, over sqrt(d)), ``sin`` (fixed, over sqrt(d)),
-``alibi`` (-m_h |i - j| on scores, m_h = 2^(-8h/H)), ``rope`` (queries and keys are rotated), ``none``. Activations:
-``gelu`` (exact), ``relu``, ``relu2`` (squared), and the gated ``geglu``, ``swiglu`` (Shazeer 2020).
+``alibi`` (-m_h |i - j| on scores, m_h = 2^(-8h/H)), ``rope`` (queries and keys are rotated), ``rope-values`` (values as
+well, as that package did in 2023), ``none``. Activations: ``gelu`` (exact), ``relu``, ``relu2`` (squared), and the
+gated ``geglu``, ``swiglu`` (Shazeer 2020).
 
 Names and shapes of parameters, without the replica axis (d = width, V = inputs, O = outputs, f = 4d, or 8d if gated):
 
@@ -142,28 +143,24 @@ def forward(
         x = x + sinusoids(T, d).to(x) / math.sqrt(d)
     x = _dropped(x, dropout, "embed").reshape(R, B * T, d)
     bias = _bias(spec, T).to(x)
-    turn = (
-        tuple(part.to(x) for part in _rotation(T, spec.width // spec.heads))
-        if spec.position == "rope"
-        else None
-    )
+    rotated = {"rope": 2, "rope-values": 3}.get(spec.position, 0)  # of queries, keys and values
+    turn = tuple(part.to(x) for part in _rotation(T, spec.width // spec.heads)) if rotated else ()
     recorded: dict[str, Tensor] = {}
     for layer in range(spec.layers):
         at = f"blocks.{layer}"
         W_QKV, W_O = params[f"{at}.attn.W_QKV"], params[f"{at}.attn.W_O"]
         seen = _norm(params, f"{at}.ln1", x)
-        q, k, v = _heads(seen @ W_QKV, spec.heads, B, T)
-        if turn is not None:
-            q, k = (_turned(part, turn) for part in (q, k))
+        parts = _heads(seen @ W_QKV, spec.heads, B, T)
+        q, k, v = (*(_turned(part, turn) for part in parts[:rotated]), *parts[rotated:])
         explicit = f"{at}.attn.pattern" in record or (dropout is not None and dropout[0]["attention"] > 0)
         if explicit:
             pattern = (q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1]) + bias).softmax(-1)
             mixed = _dropped(pattern, dropout, "attention") @ v
         else:
-            parts = [part.reshape(R * B, *part.shape[2:]) for part in (q, k, v)]
+            flat_parts = [part.reshape(R * B, *part.shape[2:]) for part in (q, k, v)]
             causal = spec.position != "alibi"
             mixed = F.scaled_dot_product_attention(  # type: ignore[misc]
-                *parts,  # type: ignore[arg-type]
+                *flat_parts,  # type: ignore[arg-type]
                 attn_mask=None if causal else bias[None],
                 is_causal=causal,
             ).view(v.shape)

@@ -36,7 +36,7 @@ OTHER_PUPILS = tuple(
 # Last tokens of spans, by what is asked for: of a level of cfg3f, and of level 3 of two other grammars.
 SPANS = {"2": "level 2", "3": "level 3", "4": "level 4", "3g": "level 3 of cfg3g", "3h": "level 3 of cfg3h"}
 GPT = {f"distillation-gpt-{spans}": spans for spans in SPANS}
-ENDINGS = {f"distillation-endings-{spans}": spans for spans in SPANS}
+ENDINGS = tuple(f"distillation-endings-{spans}" for spans in SPANS)
 ENDINGS_PUPILS = {  # by horizon
     spans: tuple(f"distillation-endings-pupils-{spans}-{place}" for place in range(1, 6)) for spans in SPANS
 }

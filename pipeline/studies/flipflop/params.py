@@ -90,7 +90,7 @@ class StringRun(GridRunEntry):
     width: Positive
     layers: Positive | None = Field(None, description="of a Transformer")
     heads: Positive | None = Field(None, description="of a Transformer")
-    position: Literal["learned", "sin", "alibi", "rope", "none", "linear"] | None = None
+    position: Literal["learned", "sin", "alibi", "rope", "rope-values", "none", "linear"] | None = None
     activation: Literal["gelu", "relu", "relu2", "geglu", "swiglu"] | None = None
     embed: Positive | None = Field(None, description="width of an LSTM's embedding")
     dropout: Dropout

@@ -63,9 +63,7 @@ def _stories(
         "layers": entry.layers, "heads": entry.heads, "width": entry.width, "position": entry.position,
         "activation": "gelu", "t_max": ids.shape[1], "inputs": words, "outputs": words,
     }  # fmt: skip
-    settings = {
-        "lengths": entry.lengths, "p_ignore": entry.p_ignore, "sequences": entry.steps * entry.batch,
-    }  # fmt: skip
+    settings = {"lengths": entry.lengths, "p_ignore": entry.p_ignore}
     return Header.grid(entry, seed, spec, settings), {"held.ids": ids}, np.zeros((1, 1), np.float32)
 
 
@@ -81,7 +79,7 @@ def _settings(entry: StringRun, names: list[str], seed: int) -> dict[str, Any]:
         "shares": shares,
         "symbols": entry.symbols,
         "loss": entry.loss,
-        "sequences": entry.steps * entry.batch // entry.epochs,
+        "sequences": entry.steps * entry.batch // entry.epochs if entry.epochs > 1 else 0,
         "pool": [seed, entry.study, entry.stream, entry.batch] if entry.epochs > 1 else None,
         "dropout": entry.dropout.model_dump(),
         "sharpen": sharpen,

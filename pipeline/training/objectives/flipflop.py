@@ -2,9 +2,9 @@
 
 Settings: ``task``, ``strings`` (FFL, five tokens) or ``automaton`` (symbols to states); ``length``; ``shares``, a list
 of (p_write, p_read) of which each sequence draws one (of the automaton (p_noop,)); ``symbols``, data symbols; ``loss``,
-``clean`` (the token behind each r) or ``generative`` (every next token); ``sequences``, what counts as an epoch;
-``pool``, null or the (seed, study, stream, batch) of another job whose fresh ``sequences`` are used again in every
-epoch; ``dropout``, rates by place; ``sharpen``, null or ``kind`` (entropy, l2, linf), ``weight``, ``schedule``
+``clean`` (the token behind each r) or ``generative`` (every next token); ``sequences``, 0, or how many of the fresh
+sequences of another job are used again in every epoch; ``pool``, the (seed, study, stream, batch) of that job, or null;
+``dropout``, rates by place; ``sharpen``, null or ``kind`` (entropy, l2, linf), ``weight``, ``schedule``
 (constant, linear, oscillating), ``start`` (a step) and ``layers`` (how many, from the first); ``steps`` of the
 training; ``held``, the names of the held-out sets.
 
@@ -15,6 +15,7 @@ Metrics: ``loss``, with the penalty; ``cross_entropy`` without it; ``accuracy`` 
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ from torch import Tensor
 
 from pipeline.kit.streams import stream
 from pipeline.languages import flipflop as language
+from pipeline.training.fresh import Fresh
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -57,17 +59,14 @@ class Objective:
         rngs: Sequence[Callable[[], np.random.Generator]],
     ) -> dict[str, np.ndarray]:
         """Return ``tokens`` (R, B, T), uint8, and where training drops ``dropout`` (R,), seeds."""
-        draws = [rng() for rng in rngs]
-        if self.settings["pool"] is None:
-            tokens = [self.fresh(rng, len(chosen)) for rng, chosen in zip(draws, selections, strict=True)]
-        else:
-            tokens = [self._pool(c)[chosen] for c, chosen in zip(corpora, selections, strict=True)]
-        batch = {"tokens": np.stack(tokens)}
+        if self.sequences:
+            selections = [self._pool(c)[chosen] for c, chosen in zip(corpora, selections, strict=True)]
+        batch = {"tokens": np.stack(selections)}
         if any(self.settings["dropout"].values()):
-            batch["dropout"] = np.array([rng.integers(2**62) for rng in draws])
+            batch["dropout"] = np.array([rng().integers(2**62) for rng in rngs])
         return batch
 
-    def fresh(self, rng: np.random.Generator, n: int) -> np.ndarray:
+    def sample(self, rng: np.random.Generator, n: int) -> np.ndarray:
         """Return (n, T) new sequences."""
         settings = self.settings
         shares = np.array(settings["shares"])
@@ -81,10 +80,9 @@ class Objective:
         """Return (N, T) the sequences that the job of ``pool`` reads in its first N/B steps as replica ``corpus``."""
         if corpus not in self._pools:
             seed, study, name, batch = self.settings["pool"]
-            path = (study, name, "replica", corpus, "objective")
-            steps = range(self.sequences // batch)
-            parts = [self.fresh(stream(seed, *path, step), batch) for step in steps]
-            self._pools[corpus] = np.concatenate(parts)
+            rng = functools.partial(stream, seed, study, name, "replica", corpus, "fresh")
+            read = Fresh(self.sample, rng, batch)
+            self._pools[corpus] = np.concatenate([read.at(n) for n in range(self.sequences // batch)])
         return self._pools[corpus]
 
     def loss(self, forward: Forward, batch: dict[str, Tensor]) -> dict[str, Float[Tensor, " R"]]:

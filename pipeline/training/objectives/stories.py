@@ -1,8 +1,7 @@
 """Next words of flip-flop stories that are told afresh at every step (chapter of Liu 2024, section 3.5: E16).
 
-Settings: ``lengths`` (shortest, longest string) and ``p_ignore`` (least, most) that stories are drawn between, and
-``sequences``, what counts as an epoch. Data of the job: ``held.ids`` (N, T), stories filled up with -1, whose last
-state is to be said.
+Settings: ``lengths`` (shortest, longest string) and ``p_ignore`` (least, most) that stories are drawn between. Data of
+the job: ``held.ids`` (N, T), stories filled up with -1, whose last state is to be said.
 
 Metrics: ``loss``, the mean over all next words; ``accuracy``, the share of states behind "is turned" that are right;
 on held-out stories ``accuracy_held``, of the last state alone.
@@ -31,13 +30,17 @@ class Objective:
     """Batches and losses of one run."""
 
     l2 = 0.0
+    sequences = 0  # every step tells new stories
     side_by_side = 1  # ragged: batches are filled up to the longest of the company
     metrics = ("loss", "accuracy")
     evaluated = ("accuracy_held",)
 
     def __init__(self, data: dict[str, np.ndarray], settings: dict[str, Any]) -> None:
         self.settings = settings
-        self.sequences = int(settings["sequences"])
+
+    def sample(self, rng: np.random.Generator, n: int) -> np.ndarray:
+        """Return (n, T) stories, filled up with -1."""
+        return language.sample_stories(rng, n, self.settings["lengths"], self.settings["p_ignore"])
 
     def collate(
         self,
@@ -45,16 +48,11 @@ class Objective:
         selections: list[np.ndarray],
         rngs: Sequence[Callable[[], np.random.Generator]],
     ) -> dict[str, np.ndarray]:
-        """Return ``ids`` (R, B, T), int64, filled up with -1 behind the end of a story."""
-        settings = self.settings
-        bounds = settings["lengths"], settings["p_ignore"]
-        told = [
-            language.sample_stories(rng(), len(chosen), *bounds)
-            for rng, chosen in zip(rngs, selections, strict=True)
-        ]
-        ids = np.full((len(told), len(selections[0]), max(part.shape[1] for part in told)), -1, np.int64)
-        for filled, part in zip(ids, told, strict=True):
-            filled[:, : part.shape[1]] = part
+        """Return ``ids`` (R, B, T), int64, filled up with -1 behind the end of a story; T is that of the longest."""
+        filled = [int((stories >= 0).sum(1).max()) for stories in selections]
+        ids = np.full((len(selections), len(selections[0]), max(filled)), -1, np.int64)
+        for own, stories, longest in zip(ids, selections, filled, strict=True):
+            own[:, :longest] = stories[:, :longest]
         return {"ids": ids}
 
     def loss(self, forward: Forward, batch: dict[str, Tensor]) -> dict[str, Float[Tensor, " R"]]:
