@@ -51,8 +51,9 @@ _CODE = {
         pipeline/studies/{study}/datasets.py schemas/{study}/datasets.py""",
     "train": """pipeline/kit/streams.py pipeline/store/tables.py pipeline/store/checkpoints.py
         pipeline/languages/{language}.py pipeline/models/{model}.py pipeline/training/objectives/{objective}.py
-        pipeline/training/core.py pipeline/training/optimisers.py pipeline/training/packing.py
-        pipeline/training/ensemble.py pipeline/studies/{study}/runs.py schemas/{study}/datasets.py schemas/curves.py""",
+        pipeline/training/core.py pipeline/training/fresh.py pipeline/training/optimisers.py
+        pipeline/training/packing.py pipeline/training/ensemble.py pipeline/studies/{study}/runs.py
+        schemas/{study}/datasets.py schemas/curves.py""",
     "labels": """pipeline/kit/streams.py pipeline/store/tables.py pipeline/store/checkpoints.py
         pipeline/languages/{language}.py pipeline/models/{model}.py pipeline/training/objectives/{objective}.py
         pipeline/studies/{study}/labels.py pipeline/studies/{study}/datasets.py schemas/{study}/datasets.py""",
