@@ -1,10 +1,11 @@
-"""What figures and claims may read: the tables and theory checks of their study, each validated as it is opened."""
+"""What figures and claims may read: the tables and theory checks of their study, each validated when first opened."""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -36,6 +37,7 @@ class Results(Context):
     """What figures and claims read: tables of their experiment and of those beside it, and theory checks."""
 
     experiments: Sequence[str] = ()
+    _opened: dict[Path, pl.DataFrame] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def table(self, name: str) -> pl.DataFrame:
         """Return the rows of a result table of all experiments that have one of this name, in their order.
@@ -49,14 +51,21 @@ class Results(Context):
             raise SandglassError(
                 f"{self.experiment}: no experiment among {', '.join(self.experiments)} has a table {name!r}"
             )
-        return pl.concat([tables.read(path, schema) for path in there])
+        return pl.concat([self._read(path, schema) for path in there])
 
     def has_rows(self, names: Sequence[str]) -> bool:
         """Return whether any of these tables of the experiment itself has a row."""
         schemas = importlib.import_module(f"schemas.{self.study}.tables").SCHEMAS
         files = {name: paths.table_path(self.study, self.experiment, name) for name in names}
-        return any(tables.read(path, schemas[name]).height for name, path in files.items())
+        return any(self._read(path, schemas[name]).height for name, path in files.items())
 
     def theory(self) -> pl.DataFrame:
         """Return the theory rows that the experiment names; for claims, all of the study."""
-        return pl.concat(tables.read(paths.theory_path(self.study, key), Theory) for key in self.entry.theory)
+        return pl.concat(
+            [self._read(paths.theory_path(self.study, key), Theory) for key in self.entry.theory]
+        )
+
+    def _read(self, path: Path, schema: tables.Schema) -> pl.DataFrame:
+        if path not in self._opened:  # claims ask for a table once for each of their gates
+            self._opened[path] = tables.read(path, schema)
+        return self._opened[path]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from pipeline.engine import graph
@@ -65,18 +66,22 @@ class Artifact:
 
     def label(self, path: Path) -> str:
         """Return what to call a file of the artifact: the dataset or run member it holds, else its own name."""
-        return path.stem if path in self.members.values() else self.name
+        return path.stem if path in self._held else self.name
 
     def place(self, path: Path) -> str:
         """Return where the artifact's page shows a file: at the member that it holds, where there are several."""
-        several = len(self.members) > 1 and path in self.members.values()
+        several = len(self._held) > 1 and path in self._held
         return f"{self.page}#member-{path.stem}" if several else self.page
 
-    @property
+    @cached_property
     def members(self) -> dict[str, Path]:
         """Return the files of a dataset's or run's members by their ids; of other artifacts none."""
         suffix = {"dataset": ".parquet", "labels": ".parquet", "train": ".safetensors"}.get(self.job.step)
         return {path.stem: path for path in self.paths if path.suffix == suffix and path.stem != "curves"}
+
+    @cached_property
+    def _held(self) -> frozenset[Path]:
+        return frozenset(self.members.values())
 
 
 def artifacts(params: Params) -> list[Artifact]:
