@@ -73,8 +73,9 @@ def run_step(step: str, key: str, root: Path = Path()) -> None:
 
     Raises SandglassError on anything the user can act on; declared outputs are then left untouched.
     """
-    params = parameters.load(root)
     by_dvc = "DVC_ROOT" in os.environ
+    # Snakemake's start has read all studies. Of its jobs each needs its own, the report needs all.
+    params = parameters.load(root, of=None if by_dvc or step == "report" else key)
     if by_dvc:
         graph.check_structure(params, root)  # first: it may ask for a job that is no more
     job = _find(params, step, key)

@@ -162,8 +162,11 @@ def study_file(study: str) -> str:
     return f"params/{study}.yaml"
 
 
-def load(root: Path = Path(), scale: str | None = None) -> Params:
+def load(root: Path = Path(), scale: str | None = None, of: str | None = None) -> Params:
     """Read and validate all parameter files at every scale; return them resolved at their own (or ``scale``).
+
+    With ``of``, the id of an entry or of a study, only params.yaml and the file of that study are read, which is what
+    a job of the entry needs; of an id that belongs to no study, all.
 
     Raises SandglassError: one line with the file and the path of the value, what was expected and the nearest key.
     """
@@ -173,13 +176,17 @@ def load(root: Path = Path(), scale: str | None = None) -> Params:
         main.refuse("studies", "lists a study twice")
     raw: dict[str, dict[str, Any]] = {FILE: main.values}
     files = {}
-    for study in header.studies:
+    for study in [study for study in header.studies if of and _is_of(of, study)] or header.studies:
         file = files[study] = File(study_file(study))
         _check_package(main, study, root)
         raw[file.name] = file.read(root)
         file.known_keys([*("title", "source"), *SECTIONS, *SETTINGS])
     built = {each: _build(raw, header, files, each) for each in SCALES}
     return built[scale or header.scale]
+
+
+def _is_of(key: str, study: str) -> bool:
+    return key == study or key.startswith(f"{study}-")
 
 
 def _check_package(main: File, study: str, root: Path) -> None:
@@ -228,7 +235,7 @@ def _read_study(params: Params, study: str, file: File) -> None:
 
 def _check_id(file: File, study: str, key: Any, path: str) -> None:
     file.validate(Id, key, f"{path} (the id)")
-    if not str(key).startswith(f"{study}-"):
+    if not _is_of(str(key), study) or key == study:
         file.refuse(path, f"ids of this study begin with '{study}-'")
 
 

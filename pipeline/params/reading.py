@@ -6,7 +6,12 @@ keys of text, lists, text, booleans, numbers of 64 bits, null.
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import hashlib
+import json
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +25,9 @@ FILE = "params.yaml"
 MAX_DEPTH = 20  # the C parser ends the process where it would nest tens of thousands deep
 MAX_VALUES = 100_000  # aliases of aliases multiply: nine lines can ask for a billion values
 SHOWN = 80
+# What each file said when it was last read, beside the locks of the work tree: to parse YAML takes most of a start,
+# and every job starts.
+PARSED = Path(".sandglass/parsed")
 
 
 def read(root: Path, name: str) -> dict[str, Any]:
@@ -34,6 +42,9 @@ def read(root: Path, name: str) -> dict[str, Any]:
         raise SandglassError(f"{name}: there is no such file in {root.resolve()}{hint}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise SandglassError(f"{name}: cannot be read: {error}") from None
+    digest = hashlib.sha256(_own_code() + text.encode()).hexdigest()
+    if (known := _parsed(root, name, digest)) is not None:
+        return known
     try:
         _refuse_deep(text, name)
         raw = YAML(typ="safe").load(text)
@@ -44,7 +55,36 @@ def read(root: Path, name: str) -> dict[str, Any]:
     if not isinstance(raw, dict):
         raise SandglassError(f"{name}: expected a mapping at the top, got {type(raw).__name__}")
     _Walk(name).check(raw, [])
+    _keep(root, name, digest, raw)
     return raw
+
+
+@functools.cache
+def _own_code() -> bytes:
+    """Return the rules by which files are read: other rules may refuse what was read before."""
+    return Path(__file__).read_bytes()
+
+
+def _parsed(root: Path, name: str, digest: str) -> dict[str, Any] | None:
+    """Return what the text with this digest says, if it was read before; None if not, or if the note is damaged."""
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        kept: dict[str, Any] = json.loads((root / PARSED / f"{name}.json").read_text(encoding="utf-8"))
+        if kept["digest"] == digest:
+            found: dict[str, Any] = kept["values"]
+            return found
+    return None
+
+
+def _keep(root: Path, name: str, digest: str, values: dict[str, Any]) -> None:
+    """Note what a file says, in a work tree that engines have used: reading alone leaves nothing in a folder."""
+    path = root / PARSED / f"{name}.json"
+    with contextlib.suppress(OSError):
+        if not (root / PARSED.parent).is_dir():
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+        temporary.write_text(json.dumps({"digest": digest, "values": values}), encoding="utf-8")
+        temporary.replace(path)
 
 
 def shown(value: Any) -> str:
