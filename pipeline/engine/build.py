@@ -24,6 +24,9 @@ PLAN = graph.STATE / "plan.json"  # written by Snakemake's process when it knows
 LOG = graph.LOGS / "build.log"
 TIMES = Path("profiles/times.json")
 UNKNOWN_SECONDS = 5.0  # of a job that the reference machine never ran
+# Work that an estimate counts as done at the reference machine's pace: a first job that only goes on from where it was
+# killed would have it say that all the others are as short.
+TRUSTED_SECONDS = 60.0
 TERMINAL_SECONDS, LOG_SECONDS = 0.5, 30.0  # between two lines, on a terminal and elsewhere
 
 
@@ -174,7 +177,7 @@ def _left(
     Jobs that are done ``took`` seconds here, those at work have ``spent`` some. The rest will need what the reference
     machine needed, times how much slower this machine was so far, as many at a time as so far.
     """
-    pace = sum(took.values()) / max(sum(map(reference.seconds, took)), 1.0)
+    pace = (sum(took.values()) + TRUSTED_SECONDS) / (sum(map(reference.seconds, took)) + TRUSTED_SECONDS)
     work = sum(pace * reference.seconds(name) for name in waiting)
     work += sum(max(pace * reference.seconds(name) - seconds, 0.0) for name, seconds in spent.items())
     at_once = (sum(took.values()) + sum(spent.values())) / max(elapsed, 1.0)

@@ -31,7 +31,8 @@ from typing import Any, NoReturn
 VARIABLE = "SANDGLASS_PRELOAD"  # 0: no server. Snakemake's jobs find there where the server listens
 LIBRARIES = (
     "altair", "jinja2", "narwhals.stable.v1", "numpy", "pandera.polars", "polars", "psutil", "pyarrow.parquet",
-    "pydantic", "rich.progress", "ruamel.yaml", "safetensors.numpy", "scipy.optimize", "scipy.stats", "torch", "typer",
+    "pydantic", "rich.progress", "ruamel.yaml", "safetensors.numpy", "scipy.optimize", "scipy.stats",
+    "sympy.combinatorics", "torch", "typer",
 )  # fmt: skip
 # Libraries read their number of threads when they are loaded. Snakemake sets it for each rule; most have one.
 THREADS = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 SCALES = ("smoke", "quick", "paper")
+_NAMES = frozenset(SCALES)
 
 
 def is_per_scale(value: Any) -> bool:
     """Return whether ``value`` is written per scale: a mapping with at least one scale among its keys."""
-    return isinstance(value, dict) and any(key in SCALES for key in value)
+    return isinstance(value, dict) and not _NAMES.isdisjoint(value)
 
 
 def resolve(value: Any, scale: str) -> Any:
