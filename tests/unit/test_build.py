@@ -18,7 +18,7 @@ REFERENCE = Reference("a machine", 100.0, {"a": 10.0, "b": 20.0, "c": 40.0, "d":
     ("took", "spent", "waiting", "elapsed", "left"),
     [
         ({"a": 20.0}, {}, ["b"], 20.0, 20.0 * 80 / 70),  # slower, one at a time: ten seconds tell little
-        ({"a": 0.0}, {}, ["b"], 1.0, 20.0 * 60 / 70),  # it went on from where it was killed, the next one may not
+        ({"a": 0.0}, {}, ["b"], 1.0, 20.0 * 60 / 70),  # it only went on from where it was killed
         ({"a": 10.0, "b": 20.0}, {"c": 10.0}, ["d"], 20.0, (30.0 + 60.0) / 2),  # two at a time
         ({"a": 10.0}, {"b": 50.0}, [], 60.0, 0.0),  # longer than expected: it may end at any time
         ({"a": 10.0}, {"e": 1.0}, [], 11.0, build.UNKNOWN_SECONDS - 1.0),  # a job without a record
