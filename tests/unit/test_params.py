@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import importlib
 import io
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +19,7 @@ from workspace import STUDIES, load_study, write_study
 from pipeline import params
 from pipeline.audit import specification
 from pipeline.errors import SandglassError
-from pipeline.params import schema
+from pipeline.params import reading, schema
 from pipeline.params.scales import SCALES, resolve
 
 ROOT = Path(__file__).parents[2]
@@ -396,3 +397,45 @@ def test_the_schema_refuses_what_it_can_know(
     )
     if file == DYCK and any(word in " ".join(expected) for word in known):
         assert not dyck_schema.is_valid(tree)
+
+
+def test_what_a_file_says_is_kept_parsed_until_it_is_edited(tmp_path: Path) -> None:
+    write_study(tmp_path, "dyck")
+    first = params.load(tmp_path)
+    assert not (tmp_path / reading.PARSED.parent).exists()  # reading alone leaves nothing behind
+    (tmp_path / reading.PARSED.parent).mkdir()
+    assert params.load(tmp_path) == first
+    note = tmp_path / reading.PARSED / f"{DYCK}.json"
+    kept = json.loads(note.read_text())
+    assert kept["values"] == first.raw[DYCK]
+    # What is kept is what is returned, as long as it is of this text:
+    note.write_text(json.dumps(kept | {"values": kept["values"] | {"title": "Kept"}}))
+    assert params.load(tmp_path).studies["dyck"].title == "Kept"
+    text = (tmp_path / DYCK).read_text()
+    (tmp_path / DYCK).write_text(f"{text}\n# edited\n")
+    assert params.load(tmp_path).studies["dyck"].title == first.studies["dyck"].title
+    assert json.loads(note.read_text())["values"] == first.raw[DYCK]
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", "null", '{"digest": 3}'])
+def test_a_damaged_note_of_what_a_file_says_is_not_used(tmp_path: Path, damage: str) -> None:
+    write_study(tmp_path, "dyck")
+    (tmp_path / reading.PARSED.parent).mkdir()
+    first = params.load(tmp_path)
+    (tmp_path / reading.PARSED / f"{DYCK}.json").write_text(damage)
+    assert params.load(tmp_path) == first
+
+
+def test_a_job_needs_the_file_of_its_own_study_alone(tmp_path: Path) -> None:
+    write_study(tmp_path, "dyck")
+    write_study(tmp_path, "nce")
+    main = YAML().load(tmp_path / "params.yaml")
+    YAML().dump(main | {"studies": ["dyck", "nce"]}, tmp_path / "params.yaml")
+    whole = params.load(tmp_path)
+    (tmp_path / "params/nce.yaml").write_text("title: broken\n")
+    for key in ("dyck", "dyck-standard"):
+        own = params.load(tmp_path, of=key)
+        assert own.runs == {name: run for name, run in whole.runs.items() if run.study == "dyck"}
+    for key in ("nce", "nce-digits", "dyckling", None):
+        with pytest.raises(SandglassError, match="nce"):
+            params.load(tmp_path, of=key)
