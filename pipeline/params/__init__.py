@@ -176,17 +176,15 @@ def load(root: Path = Path(), scale: str | None = None, of: str | None = None) -
         main.refuse("studies", "lists a study twice")
     raw: dict[str, dict[str, Any]] = {FILE: main.values}
     files = {}
-    for study in [study for study in header.studies if of and _is_of(of, study)] or header.studies:
+    # Ids begin with the study's name and a hyphen; those of claims are the name.
+    named = [study for study in header.studies if of and f"{of}-".startswith(f"{study}-")]
+    for study in named or header.studies:
         file = files[study] = File(study_file(study))
         _check_package(main, study, root)
         raw[file.name] = file.read(root)
         file.known_keys([*("title", "source"), *SECTIONS, *SETTINGS])
     built = {each: _build(raw, header, files, each) for each in SCALES}
     return built[scale or header.scale]
-
-
-def _is_of(key: str, study: str) -> bool:
-    return key == study or key.startswith(f"{study}-")
 
 
 def _check_package(main: File, study: str, root: Path) -> None:
@@ -235,7 +233,7 @@ def _read_study(params: Params, study: str, file: File) -> None:
 
 def _check_id(file: File, study: str, key: Any, path: str) -> None:
     file.validate(Id, key, f"{path} (the id)")
-    if not _is_of(str(key), study) or key == study:
+    if not str(key).startswith(f"{study}-"):
         file.refuse(path, f"ids of this study begin with '{study}-'")
 
 
