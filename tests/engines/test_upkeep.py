@@ -12,6 +12,8 @@ from typing import Any
 from ruamel.yaml import YAML
 from workspace import BELOW_A_RUN, BELOW_B, Workspace
 
+from pipeline.params.reading import PARSED
+
 RUNS = "pipeline/studies/toy/runs.py"
 TOY = "params/toy.yaml"
 TRAINED = "data/runs/toy/toy-a/toy-a.safetensors"
@@ -44,6 +46,7 @@ def _tree(workspace: Workspace) -> dict[str, Any]:
     apart = {"__pycache__", ".git", ".dvc"}
     derived = {workspace.path / name for name in ("params", "params/graph.json")}
     own = [p for p in workspace.path.rglob("*") if not apart & set(p.parts) and p not in derived]
+    own = [p for p in own if not p.is_relative_to(workspace.path / PARSED)]
     # Of a folder only the name: the first import of a module puts its compiled form there.
     return {str(p): None if p.is_dir() else (p.lstat().st_mtime_ns, p.lstat().st_size) for p in own}
 
