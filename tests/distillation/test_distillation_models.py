@@ -176,6 +176,32 @@ def test_tokens_that_are_not_visible_do_not_matter() -> None:
             torch.testing.assert_close(first[..., [0, 1, 3, 4], :], third[..., [0, 1, 3, 4], :])
 
 
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize(("form", "last"), [("bert", False), ("gpt2", False), ("gpt2", True)])
+def test_attention_by_products_is_that_of_the_fused_kernel(
+    form: str, last: bool, masked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Logits and gradients. Products train up to ``SHORT`` tokens; beyond, and without a gradient, it is the kernel."""
+    spec = transformer.Spec(form, 2, 8, 8, 6, 8, 3, 2, 4, False, 0.02, last, 0.0)
+    params = {name: value.requires_grad_() for name, value in drawn(transformer, spec).items()}
+    ids = torch.randint(8, (2, 2, 3, 6))
+    visible = (torch.rand(2, 2, 3, 6) < 0.7) | (torch.arange(6) == 0) if masked else None
+
+    def found() -> list[torch.Tensor]:
+        logits = transformer.forward(spec, params, EMPTY, ids, visible)[0]
+        return [logits, *torch.autograd.grad(logits.square().sum(), list(params.values()))]
+
+    products = found()
+    with torch.no_grad():
+        alone = transformer.forward(spec, params, EMPTY, ids, visible)[0]
+    monkeypatch.setattr(transformer, "SHORT", 5)
+    fused = found()
+    torch.testing.assert_close(alone, fused[0], atol=0, rtol=0)
+    assert not torch.equal(products[0], fused[0])
+    for one, other in zip(products, fused, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
+
+
 def test_the_gradient_of_each_model_is_bounded_by_itself() -> None:
     """As `torch.nn.utils.clip_grad_norm_` bounds that of one model; a small one stays as it is."""
     limit = 0.5

@@ -223,7 +223,8 @@ def test_an_edit_of_a_variant_makes_its_run_and_what_uses_it(built: Workspace, e
     before = built.artifacts()
     _toy(built, lambda params: params["runs"]["toy-b"]["variants"]["toy-c"].update(lr=0.75))
     assert built.planned() == {"train toy-b"} | BELOW_B
-    assert built.engine(engine).ran == {"train toy-b"} | BELOW_B
+    done = built.engine(engine)
+    assert done.ran == {"train toy-b"} | BELOW_B, done.output
     after = built.artifacts()
     runs = {name for name in before if name.startswith("runs/") and before[name] != after[name]}
     assert "runs/toy/toy-b/toy-c.safetensors" in runs

@@ -305,9 +305,8 @@ def batch_gradients(
             n = min(CHUNK, size - seen)
             x = torch.from_numpy(drawn(rng, n, d))
             target = x[:, :k].prod(1) if teacher is None else outputs(teacher, x)
-            active = torch.addmm(b_t, x, w_t.T).ge_(
-                0
-            )  # 0 or 1; by way of booleans it takes ten times as long
+            # 0 or 1: by way of booleans this takes ten times as long.
+            active = torch.addmm(b_t, x, w_t.T).ge_(0)
             total += (active.T @ (x * target[:, None])).double().numpy()
             seen += n
         yield total / size

@@ -64,16 +64,13 @@ def tables(context: Inputs, run: str, task: Task) -> tuple[pl.DataFrame, pl.Data
     }
     single: list[dict[str, Any]] = []
     summary: list[dict[str, Any]] = []
-    # Of all steps together, so that the signs of the monomials are computed once.
-    p = np.stack([probabilities(kept, step, bits)[..., 0] for step in kept.steps])
-    off_of_steps = {r: parity.correlations(p, bits, others[r]) for r in degrees}
-    own_of_steps = {which: parity.correlations(p, bits, monomials) for which, monomials in inside.items()}
-    for n, step in enumerate(kept.steps):
-        off = {r: found[n] for r, found in off_of_steps.items()}
+    for step in kept.steps:
+        p = probabilities(kept, step, bits)[..., 0]
+        off = {r: parity.correlations(p, bits, others[r]) for r in degrees}
         for (name, r), monomials in inside.items():
-            own = own_of_steps[name, r][n]
+            own = parity.correlations(p, bits, monomials)
             separations = parity.separation(own, off[r])
-            for model in range(p.shape[1]):
+            for model in range(len(p)):
                 summary.append(
                     {
                         "run": run, "model": model, "step": step, "degree": r, "feature": name,
@@ -103,7 +100,7 @@ def tables(context: Inputs, run: str, task: Task) -> tuple[pl.DataFrame, pl.Data
                 "place": place,
                 "correlation": float(value),
             }
-            for model in range(p.shape[1])
+            for model in range(len(p))
             for (place,), value in zip(others[1], off[1][model], strict=True)
         ]
     return pl.DataFrame(single), pl.DataFrame(summary)
