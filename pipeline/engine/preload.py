@@ -30,8 +30,9 @@ from typing import Any, NoReturn
 
 VARIABLE = "SANDGLASS_PRELOAD"  # 0: no server. Snakemake's jobs find there where the server listens
 LIBRARIES = (
-    "altair", "jinja2", "narwhals.stable.v1", "numpy", "pandera.polars", "polars", "psutil", "pyarrow.parquet",
-    "pydantic", "rich.progress", "ruamel.yaml", "safetensors.numpy", "scipy.optimize", "scipy.stats",
+    "altair", "jinja2", "narwhals.stable.v1", "numpy", "pandera.backends.polars.builtin_checks",
+    "pandera.backends.polars.container", "pandera.polars", "polars", "psutil", "pyarrow.compute", "pyarrow.parquet",
+    "pydantic.types", "rich.progress", "ruamel.yaml", "safetensors.numpy", "scipy.optimize", "scipy.stats",
     "sympy.combinatorics", "torch", "typer",
 )  # fmt: skip
 # Libraries read their number of threads when they are loaded. Snakemake sets it for each rule; most have one.

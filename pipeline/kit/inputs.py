@@ -12,7 +12,7 @@ import polars as pl
 
 from pipeline.errors import SandglassError
 from pipeline.kit.results import Context
-from pipeline.store import checkpoints, paths, tables
+from pipeline.store import checkpoints, paths
 from schemas.curves import Curves
 
 
@@ -44,7 +44,7 @@ class Inputs(Context):
     def dataset(self, member: str) -> pl.DataFrame:
         """Return one dataset. Raises SandglassError if the experiment does not name it."""
         schema = importlib.import_module(f"schemas.{self.study}.datasets").SCHEMA
-        return tables.read(self._path(self._datasets, "dataset", member), schema)
+        return self._read(self._path(self._datasets, "dataset", member), schema)
 
     def runs(self) -> list[str]:
         """Return the members of the experiment's runs that have models: those with replicas at this scale."""
@@ -63,7 +63,7 @@ class Inputs(Context):
     def curves(self, member: str) -> pl.DataFrame:
         """Return the training curves of one member."""
         entry = self._path(self._checkpoints, "run", member).parent
-        frame = tables.read(entry / "curves.parquet", Curves).filter(run=member)
+        frame = self._read(entry / "curves.parquet", Curves).filter(run=member)
         # What the members of a run measure may differ: columns of the others are null here.
         shared = Curves.to_schema().columns
         return frame.select(c for c in frame.columns if c in shared or frame[c].is_not_null().any())

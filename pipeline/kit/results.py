@@ -30,6 +30,14 @@ class Context:
     scale: str
     seed: int
     params_hash: str
+    _opened: dict[Path, pl.DataFrame] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def _read(self, path: Path, schema: tables.Schemas) -> pl.DataFrame:
+        """Return the table at ``path``, validated when it is first asked for: what is measured of each model of a run,
+        and each gate of a claim, asks again."""
+        if path not in self._opened:
+            self._opened[path] = tables.read(path, schema)
+        return self._opened[path]
 
 
 @dataclass(frozen=True)
@@ -37,7 +45,6 @@ class Results(Context):
     """What figures and claims read: tables of their experiment and of those beside it, and theory checks."""
 
     experiments: Sequence[str] = ()
-    _opened: dict[Path, pl.DataFrame] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def table(self, name: str) -> pl.DataFrame:
         """Return the rows of a result table of all experiments that have one of this name, in their order.
@@ -64,8 +71,3 @@ class Results(Context):
         return pl.concat(
             [self._read(paths.theory_path(self.study, key), Theory) for key in self.entry.theory]
         )
-
-    def _read(self, path: Path, schema: tables.Schema) -> pl.DataFrame:
-        if path not in self._opened:  # claims ask for a table once for each of their gates
-            self._opened[path] = tables.read(path, schema)
-        return self._opened[path]

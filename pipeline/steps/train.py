@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import json
 import shutil
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +34,7 @@ def run(job: Job) -> None:
     for member in job.entry.members.keys() - members.keys():
         job.say(f"{member}: no replicas at this scale")
     work = paths.WORK / job.study / job.id
-    prepared = {member: _prepare(job, entry, work / member) for member, entry in members.items()}
+    prepared = _prepared(job, members, work)
     trained = _train(job, work, [path for path, _ in prepared.values()])
     curves = []
     for position, (member, entry) in enumerate(job.entry.members.items()):
@@ -61,14 +62,21 @@ def run(job: Job) -> None:
     shutil.rmtree(work, ignore_errors=True)
 
 
-def _prepare(job: Job, entry: Any, work: Path) -> tuple[Path, dict[str, Any]]:
-    """Write the job file of one member; return its path and what its checkpoint says of the models."""
+def _prepared(job: Job, members: dict[str, Any], work: Path) -> dict[str, tuple[Path, dict[str, Any]]]:
+    """Write the job file of each member; return its path and what its checkpoint says of the models."""
     module = importlib.import_module(f"pipeline.studies.{job.study}.runs")
-    dataset = next(path for path in job.inputs if path.stem == entry.dataset)
-    header, data, table = module.prepare(entry, tables.read(dataset, module.DATASET_SCHEMA), job.seed)
-    path = work / "job.safetensors"
-    ensemble.write_job(path, header, data, table)
-    return path, {"spec": header.spec, "lr": header.lr, "streams": header.streams}
+
+    @cache  # many share theirs
+    def read(dataset: str) -> pl.DataFrame:
+        return tables.read(next(path for path in job.inputs if path.stem == dataset), module.DATASET_SCHEMA)
+
+    found = {}
+    for member, entry in members.items():
+        header, data, table = module.prepare(entry, read(entry.dataset), job.seed)
+        path = work / member / "job.safetensors"
+        ensemble.write_job(path, header, data, table)
+        found[member] = path, {"spec": header.spec, "lr": header.lr, "streams": header.streams}
+    return found
 
 
 def _train(job: Job, work: Path, files: list[Path]) -> list[ensemble.Trained]:

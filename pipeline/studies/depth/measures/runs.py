@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,13 +110,12 @@ def read(context: Inputs, names: Iterable[str]) -> dict[str, Run]:
 
     Raises SandglassError if a checkpoint or a dataset is missing or damaged.
     """
-    dataset = functools.cache(context.dataset)  # most runs share theirs, and to validate one takes a while
-    return {name: _read(context, name, dataset) for name in names}
+    return {name: _read(context, name) for name in names}
 
 
-def _read(context: Inputs, name: str, dataset: Callable[[str], pl.DataFrame]) -> Run:
+def _read(context: Inputs, name: str) -> Run:
     header = context.run_header(name)
-    entry, frame = header["entry"], dataset(header["entry"]["dataset"])
+    entry, frame = header["entry"], context.dataset(header["entry"]["dataset"])
     shape = {column: frame[column][0] for column in ("task", "k", "l", "d1", "d2")}
     corpora = [
         _corpus(part, shape["task"], context.settings.probes)
