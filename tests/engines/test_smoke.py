@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -116,13 +117,20 @@ def test_every_erratum_says_in_a_sentence_what_is_wrong_and_what_follows(smoke_o
 
 
 def _stages(smoke: Workspace) -> dict[str, set[str]]:
-    """Command -> inputs that dvc.yaml declares (Snakefile declares the same: test_graphs_agree)."""
-    code = (
-        "import json; from dvc.repo import Repo; r = Repo(); "
-        "print(json.dumps({s.cmd: [d.def_path for d in s.deps] for s in r.index.stages if s.cmd}))"
-    )
-    stages = json.loads(smoke.run("python", "-c", code).output)
-    return {cmd: set(deps) for cmd, deps in stages.items()}
+    """Command -> inputs that dvc.yaml declares (Snakefile declares the same: test_graphs_agree).
+
+    DVC is asked once; its answer lies beside the work tree.
+    """
+    file = smoke.path.with_name("stages.json")
+    if not file.is_file():
+        code = (
+            "import json; from dvc.repo import Repo; r = Repo(); "
+            "print(json.dumps({s.cmd: [d.def_path for d in s.deps] for s in r.index.stages if s.cmd}))"
+        )
+        temporary = file.with_suffix(f".{os.getpid()}")
+        temporary.write_text(smoke.run("python", "-c", code).output, encoding="utf-8")
+        temporary.replace(file)
+    return {cmd: set(deps) for cmd, deps in json.loads(file.read_text(encoding="utf-8")).items()}
 
 
 def _used(smoke: Workspace) -> dict[str, set[str]]:
