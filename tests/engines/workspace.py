@@ -47,9 +47,8 @@ class Done:
     @property
     def ran(self) -> set[str]:
         """The steps it started, as ``train toy-a``."""
-        # Not only at the start of a line: jobs that run at once write to the same pipe.
         commands = re.findall(
-            r"(?:^> |Shell command: )python -m pipeline (\w+(?: [\w.-]+)?)$", self.output, re.M
+            r"^(?:> |Shell command: )python -m pipeline (\w+(?: [\w.-]+)?)$", self.output, re.M
         )
         return {re.sub("^judge ", "claims ", command) for command in commands}
 
