@@ -44,7 +44,7 @@ class Inputs(Context):
     def dataset(self, member: str) -> pl.DataFrame:
         """Return one dataset. Raises SandglassError if the experiment does not name it."""
         schema = importlib.import_module(f"schemas.{self.study}.datasets").SCHEMA
-        return self._read(self._path(self._datasets, "dataset", member), schema)
+        return self._tables.read(self._path(self._datasets, "dataset", member), schema)
 
     def runs(self) -> list[str]:
         """Return the members of the experiment's runs that have models: those with replicas at this scale."""
@@ -63,7 +63,7 @@ class Inputs(Context):
     def curves(self, member: str) -> pl.DataFrame:
         """Return the training curves of one member."""
         entry = self._path(self._checkpoints, "run", member).parent
-        frame = self._read(entry / "curves.parquet", Curves).filter(run=member)
+        frame = self._tables.read(entry / "curves.parquet", Curves).filter(run=member)
         # What the members of a run measure may differ: columns of the others are null here.
         shared = Curves.to_schema().columns
         return frame.select(c for c in frame.columns if c in shared or frame[c].is_not_null().any())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -30,14 +29,8 @@ class Context:
     scale: str
     seed: int
     params_hash: str
-    _opened: dict[Path, pl.DataFrame] = field(default_factory=dict, init=False, repr=False, compare=False)
-
-    def _read(self, path: Path, schema: tables.Schemas) -> pl.DataFrame:
-        """Return the table at ``path``, validated when it is first asked for: what is measured of each model of a run,
-        and each gate of a claim, asks again."""
-        if path not in self._opened:
-            self._opened[path] = tables.read(path, schema)
-        return self._opened[path]
+    # What is measured of each model of a run, and each gate of a claim, asks for its tables again.
+    _tables: tables.Opened = field(default_factory=tables.Opened, init=False, repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -58,16 +51,16 @@ class Results(Context):
             raise SandglassError(
                 f"{self.experiment}: no experiment among {', '.join(self.experiments)} has a table {name!r}"
             )
-        return pl.concat([self._read(path, schema) for path in there])
+        return pl.concat([self._tables.read(path, schema) for path in there])
 
     def has_rows(self, names: Sequence[str]) -> bool:
         """Return whether any of these tables of the experiment itself has a row."""
         schemas = importlib.import_module(f"schemas.{self.study}.tables").SCHEMAS
         files = {name: paths.table_path(self.study, self.experiment, name) for name in names}
-        return any(self._read(path, schemas[name]).height for name, path in files.items())
+        return any(self._tables.read(path, schemas[name]).height for name, path in files.items())
 
     def theory(self) -> pl.DataFrame:
         """Return the theory rows that the experiment names; for claims, all of the study."""
         return pl.concat(
-            [self._read(paths.theory_path(self.study, key), Theory) for key in self.entry.theory]
+            [self._tables.read(paths.theory_path(self.study, key), Theory) for key in self.entry.theory]
         )

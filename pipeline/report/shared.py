@@ -43,7 +43,7 @@ class Site:
         self.accepted = [e for stage, files in code.items() for e in graph.standing(edits, stage, files)]
         self.superseded = len(edits) - len(self.accepted)
         self.identity = identity(params, self.files)
-        self._tables: dict[Path, pl.DataFrame] = {}  # read and validated already
+        self._tables = tables.Opened()
         self._environment = jinja2.Environment(
             loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined,
             trim_blocks=True, lstrip_blocks=True,
@@ -115,9 +115,7 @@ class Site:
         """Return a result table of one experiment and its schema."""
         schema = importlib.import_module(f"schemas.{artifact.job.study}.tables").SCHEMAS[artifact.name]
         path = paths.table_path(artifact.job.study, artifact.job.id, artifact.name)
-        if path not in self._tables:
-            self._tables[path] = tables.read(path, schema)
-        return self._tables[path], schema
+        return self._tables.read(path, schema), schema
 
 
 def _root(page: str) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from altair.utils.schemapi import debug_mode
+
 from pipeline.errors import SandglassError
 from pipeline.kit import charts
 from pipeline.kit.results import Results
@@ -31,6 +33,8 @@ def run(job: Job) -> None:
                 f"params/{job.study}.yaml: experiments.{job.id}.figures: no function {name} in {module.__name__}"
             )
         title = name.replace("_", " ").capitalize()
-        chart, data = draw(context) if rows else charts.empty(title, "no model is trained at this scale")
+        # Altair would check each part of a chart when it is made, and all of them again when the chart is written.
+        with debug_mode(False):
+            chart, data = draw(context) if rows else charts.empty(title, "no model is trained at this scale")
         charts.save(chart, data, job.out(paths.figure_path(job.study, job.id, name, "svg")).parent, name)
         job.say(name)

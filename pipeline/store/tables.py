@@ -102,6 +102,19 @@ def read(path: Path, schema: Schemas) -> pl.DataFrame:
     return frame
 
 
+class Opened:
+    """The tables that were opened: each is read and validated once, however often it is asked for."""
+
+    def __init__(self) -> None:
+        self._frames: dict[Path, pl.DataFrame] = {}
+
+    def read(self, path: Path, schema: Schemas) -> pl.DataFrame:
+        """Return the table at ``path``; raises SandglassError as `read` does when it is first opened."""
+        if path not in self._frames:
+            self._frames[path] = read(path, schema)
+        return self._frames[path]
+
+
 def read_metadata(path: Path) -> dict[str, str]:
     """Return the text entries that ``write`` put in the footer of the table at ``path``."""
     return _metadata(_load(path))

@@ -162,8 +162,8 @@ def _layer(
     pattern = scores.softmax(-1) if attention == "softmax" else scores.relu()
     flat = torch.bmm(pattern, keys).view(R, B * Q, H * D)
     values = V_RxHxDxD.transpose(2, 3).reshape(R, H * D, D)
-    mixed_RxBxQxD = torch.bmm(flat, values).view(R, B, Q, D) / H
-    return q_RxBxQxD + mixed_RxBxQxD, pattern.view(R, B, Q, H, T).permute(0, 1, 3, 4, 2)
+    mixed = torch.baddbmm(q_RxBxQxD.reshape(R, B * Q, D), flat, values, alpha=1 / H)
+    return mixed.view(R, B, Q, D), pattern.view(R, B, Q, H, T).permute(0, 1, 3, 4, 2)
 
 
 def load(path: Path) -> Ensemble:
