@@ -73,7 +73,7 @@ def forward(
     B = x.shape[-2]
     x = x.expand(R, S, B, spec.inputs).reshape(R * S, B, spec.inputs)
     W_1, b_1, W_2, b_2 = (params[name].flatten(0, 1) for name in ("W_1", "b_1", "W_2", "b_2"))
-    hidden = torch.baddbmm(b_1[:, None], x, W_1).relu()
+    hidden = torch.baddbmm(b_1[:, None], x, W_1).relu_()
     return torch.baddbmm(b_2[:, None], hidden, W_2).view(R, S, B, spec.outputs), {}
 
 

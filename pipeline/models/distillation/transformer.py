@@ -156,7 +156,7 @@ def forward(
         seen = (seen & back) | torch.eye(T, dtype=torch.bool, device=x.device)
     allowed = torch.ones(T, T, dtype=torch.bool, device=x.device) if seen is None else seen
     allowed = allowed if bert or seen is not None else allowed.tril()
-    low = _low(spec, allowed, x) if T <= SHORT and torch.is_grad_enabled() else None
+    low = _low(spec, allowed, x) if T <= SHORT and x.requires_grad else None
     asked = None if places is None else _rows(places.expand(R, S, -1).reshape(N, -1), B * T)
     recorded: dict[str, Tensor] = {}
     for layer in range(spec.layers):

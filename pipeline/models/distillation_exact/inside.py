@@ -6,7 +6,7 @@ the posterior of a token is its evidence times the derivative of log Z with resp
 section 4.2.8.1 refers to it as the optimal algorithm). Derivatives come from torch.
 
 Spans of a symbol at depth 3 or deeper are at most 27 tokens long, so their inside probabilities are kept as bands:
-(N, T + 1, W), by first token and by length less the shortest one. Above, from the root down, the sentence is gone
+(W, N, T + 1), by length less the shortest one and by first token. Above, from the root down, the sentence is gone
 through from left to right with one vector, over positions that a prefix of the derivation can have reached.
 
 Suffixes name axes: N sentences, T positions, A terminals. All in float64. Evidence is scaled to the mean 1 at each
@@ -16,7 +16,7 @@ position, which keeps Z within range up to the longest sentences.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -28,7 +28,7 @@ from pipeline.errors import SandglassError
 from pipeline.languages import pcfg
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 
 Array = NDArray[np.float64]
@@ -38,7 +38,7 @@ CELLS = 16_000  # sentences times positions that are gone through at once
 
 @dataclass(frozen=True)
 class Band:
-    """Inside probabilities (N, T + 1, W) of a symbol, by first token and by length - ``least``."""
+    """Inside probabilities (W, N, T + 1) of a symbol, by length - ``least`` and by first token."""
 
     least: int
     values: Tensor
@@ -46,7 +46,7 @@ class Band:
     @property
     def widths(self) -> int:
         """How many lengths there are."""
-        return self.values.shape[-1]
+        return len(self.values)
 
 
 def channel(rate: float) -> Array:
@@ -148,7 +148,8 @@ class Chart:
         self.grammar = pcfg.grammar(name)
         self.leaf = leaf_NxTxA
         first = F.pad(leaf_NxTxA, (0, 0, 0, 1))
-        self.bands = {symbol: Band(1, first[..., a : a + 1]) for a, symbol in enumerate(pcfg.SYMBOLS[-1])}
+        each = first.movedim(-1, 0).contiguous()
+        self.bands = {symbol: Band(1, each[a : a + 1]) for a, symbol in enumerate(pcfg.SYMBOLS[-1])}
         for symbols in reversed(pcfg.SYMBOLS[max(BANDED, depth) : -1]):
             made: dict[tuple[int, ...], Band] = {(symbol,): band for symbol, band in self.bands.items()}
             self.bands |= {symbol: _band(self.grammar, symbol, made) for symbol in symbols}
@@ -162,7 +163,9 @@ class Chart:
     def through(self, reached: Tensor, symbol: int) -> Tensor:
         """Return (N, T + 1): what is reached behind ``symbol`` from the positions reached before it."""
         if symbol in self.bands:
-            return _shifted(reached, self.bands[symbol])
+            band = self.bands[symbol]
+            shifted: Tensor = _Shifted.apply(reached, band.values, band.least)
+            return shifted
         # What rules share at their ends is gone through once: the first symbols, and the last ones behind a sum.
         sides = self.grammar.rules[symbol]
         firsts = {first: self.through(reached, first) for first in dict.fromkeys(side[0] for side in sides)}
@@ -229,30 +232,76 @@ def _band(known: pcfg.Grammar, symbol: int, made: dict[tuple[int, ...], Band]) -
     least = min(part.least for part in parts)
     widths = max(part.least + part.widths for part in parts) - least
     same = [
-        F.pad(part.values, (part.least - least, widths - part.widths - part.least + least)) for part in parts
+        F.pad(part.values, (0, 0, 0, 0, part.least - least, widths - part.widths - part.least + least))
+        for part in parts
     ]
     return Band(least, torch.stack(same).sum(0) * known.probability(symbol))
 
 
 def _product(left: Band, right: Band) -> Band:
     """Return the inside probabilities of the one symbol followed by the other."""
-    parts = []
-    for i in range(left.widths):
-        step = left.least + i
-        behind = F.pad(right.values[:, step:], (0, 0, 0, min(step, right.values.shape[1])))
-        parts.append(F.pad(left.values[..., i, None] * behind, (i, left.widths - 1 - i)))
-    return Band(left.least + right.least, torch.stack(parts).sum(0))
+    values: Tensor = _Product.apply(left.values, right.values, left.least)
+    return Band(left.least + right.least, values)
 
 
-def _shifted(reached: Tensor, band: Band) -> Tensor:
-    """Return (N, T + 1): what is reached behind a span of ``band`` from what was reached before it."""
-    found = torch.zeros_like(reached)
-    ends = reached.shape[1]
-    for i in range(band.widths):
-        step = band.least + i
-        if step < ends:
-            found = found + F.pad((reached * band.values[..., i])[:, : ends - step], (step, 0))
-    return found
+# The two sums over lengths are written into one tensor, forward and backward: by operations of torch, each length would
+# be a tensor of its own, padded, and these would take four times as long.
+
+
+class _Product(torch.autograd.Function):
+    """Spans of ``left`` (V, N, L), ``least`` tokens or longer, and behind them those of ``right`` (W, N, L), as
+    (V + W - 1, N, L)."""
+
+    @staticmethod
+    def forward(ctx: Any, left: Tensor, right: Tensor, least: int) -> Tensor:
+        ctx.save_for_backward(left, right)
+        ctx.least = least
+        found = left.new_zeros(len(left) + len(right) - 1, *left.shape[1:])
+        for i, first, behind in _steps(left, least):
+            found[i : i + len(right), :, first].addcmul_(left[i, :, first], right[..., behind])
+        return found
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
+        (by_found,) = gradients
+        left, right = ctx.saved_tensors
+        by_left, by_right = torch.zeros_like(left), torch.zeros_like(right)
+        for i, first, behind in _steps(left, ctx.least):
+            part = by_found[i : i + len(right), :, first]
+            by_left[i, :, first] = (part * right[..., behind]).sum(0)
+            by_right[..., behind].addcmul_(part, left[i, :, first])
+        return by_left, by_right, None
+
+
+class _Shifted(torch.autograd.Function):
+    """What is reached (N, L) behind a span of a band (W, N, L), ``least`` tokens or longer, from what was ``reached``
+    (N, L) before it."""
+
+    @staticmethod
+    def forward(ctx: Any, reached: Tensor, band: Tensor, least: int) -> Tensor:
+        ctx.save_for_backward(reached, band)
+        ctx.least = least
+        found = torch.zeros_like(reached)
+        for i, first, behind in _steps(band, least):
+            found[:, behind].addcmul_(reached[:, first], band[i, :, first])
+        return found
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
+        (by_found,) = gradients
+        reached, band = ctx.saved_tensors
+        by_reached, by_band = torch.zeros_like(reached), torch.zeros_like(band)
+        for i, first, behind in _steps(band, ctx.least):
+            by_reached[:, first].addcmul_(by_found[:, behind], band[i, :, first])
+            torch.mul(by_found[:, behind], reached[:, first], out=by_band[i, :, first])
+        return by_reached, by_band, None
+
+
+def _steps(band: Tensor, least: int) -> Iterator[tuple[int, slice, slice]]:
+    """Yield the place of each length of a band that fits in, the first tokens of its spans, and those behind them."""
+    ends = band.shape[-1]
+    for i in range(min(len(band), ends - least)):
+        yield i, slice(0, ends - least - i), slice(least + i, ends)
 
 
 # --- on its own: enumeration, n-grams, the plateau -----------------------------------------------------------

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["SCHEMA", "answers"]
 
 INPUTS = 2**18  # numbers of inputs that are answered at once
-NUMBERS = 2**21  # hidden values that are held at once: 8 MiB, most of which stays in a cache
+NUMBERS = 2**20  # hidden values that are held at once: 4 MiB, most of which stays in a cache
 
 PARTS = ("checkpoint", "start", "end")
 Interval = tuple[
