@@ -77,8 +77,31 @@ def test_figures_carry_their_data_in_three_forms(smoke_of: Smoke, study: str) ->
     for experiment, name in figures_of(folder):
         base = folder / f"data/figures/{study}" / experiment / name
         assert base.with_suffix(".svg").read_text().startswith("<svg")
-        assert json.loads(base.with_suffix(".vl.json").read_text())["$schema"].startswith("https://vega")
+        chart = json.loads(base.with_suffix(".vl.json").read_text())
+        assert chart["$schema"].startswith("https://vega")
+        assert not lost_titles(chart), f"{name}: an axis without a title takes it from the layers beside it"
         assert pl.read_parquet(base.with_suffix(".parquet")).height > 0
+
+
+def lost_titles(chart: Any) -> list[set[str | None]]:
+    """The titles of each axis that one layer gives words and another none: such an axis is drawn without."""
+    if isinstance(chart, list):
+        return [titles for part in chart for titles in lost_titles(part)]
+    if not isinstance(chart, dict):
+        return []
+    if "layer" not in chart:
+        return [found for key, part in chart.items() if key != "datasets" for found in lost_titles(part)]
+    every = [axis_titles(chart, channel, {}) for channel in ("x", "y")]
+    return [titles for titles in every if None in titles and len(titles) > 1]
+
+
+def axis_titles(layer: dict[str, Any], channel: str, above: dict[str, Any]) -> set[str | None]:
+    """The titles that the layers of a panel give the axis of a channel; not of layers that leave the title out."""
+    encoding = above | layer.get("encoding", {})
+    if "layer" in layer:
+        return {title for part in layer["layer"] for title in axis_titles(part, channel, encoding)}
+    own = encoding.get(channel, {})
+    return {own["title"]} if {"title", "field"} <= {*own} else set()
 
 
 def figures_of(folder: Path) -> list[tuple[str, str]]:

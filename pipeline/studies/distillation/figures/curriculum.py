@@ -11,6 +11,7 @@ from pipeline.kit.results import Results
 from pipeline.studies.distillation.figures.common import DEGREES, courses, kinds, lesson, percent
 from pipeline.studies.distillation.names import ALONE_STRINGS, CHECKED, SOLO, TEACHER
 
+STEPS = "steps of the teacher's training"
 TEMPERATURES = ("middle", "cool", "mild", "hot")
 
 
@@ -30,9 +31,6 @@ def curriculum(context: Results) -> Figure:
         mark=pl.col("arm").replace_strict({"before": "1", "middle": "2", "behind": "3"})
     )
     x = alt.X("step:Q", title=None, axis=alt.Axis(tickCount=6, format="~s"))
-    marks = alt.Chart(chosen).encode(x=alt.X("teacher_step:Q", title=None))
-    rules = marks.mark_rule(color=charts.GREY, strokeDash=[4, 3])
-    numbers = marks.mark_text(dy=-6, baseline="bottom", fontSize=13).encode(text="mark:N", y=alt.value(0))
     accuracy = (
         alt.Chart(arms)
         .mark_line(color=charts.BLACK)
@@ -61,15 +59,19 @@ def curriculum(context: Results) -> Figure:
         alt.Chart(degrees)
         .mark_line(strokeWidth=2)
         .encode(
-            x=alt.X("step:Q", title="steps of the teacher's training", axis=alt.Axis(tickCount=6, format="~s")),
+            x=x.title(STEPS),
             y=alt.Y("separation:Q", title="SEP"),
             **kinds("label", labels, "product of"),
         )
     )  # fmt: skip
-    panels = [
-        alt.layer(layer, rules, *([numbers] if top else []), width=520, height=130)
-        for top, layer in ((True, accuracy), (False, lines), (False, separated))
-    ]
+    panels = []
+    for layer, under in ((accuracy, None), (lines, None), (separated, STEPS)):
+        # Layers share an axis, and one without a title takes it from the others: marks have that of their panel.
+        marks = alt.Chart(chosen).encode(x=alt.X("teacher_step:Q", title=under))
+        rules = marks.mark_rule(color=charts.GREY, strokeDash=[4, 3])
+        numbers = marks.mark_text(dy=-6, baseline="bottom", fontSize=13).encode(text="mark:N", y=alt.value(0))
+        parts = [layer, rules, numbers] if layer is accuracy else [layer, rules]
+        panels.append(alt.layer(*parts, width=520, height=130))
     best = summary.sort("separation", descending=True).row(0, named=True)
     chart = (
         alt.vconcat(*panels)
