@@ -29,7 +29,8 @@ from schemas.theory import Theory
 SMALL: dict[ModuleType, dict[str, Any]] = {
     exact_solver: {"solvers": 2, "length": 60, "maps": 100},
     uniform_attention: {"strings": 2, "length": 60},
-    pumping: {"solvers": 3, "pairs": [1, 64, 256], "strings": 4, "lengths": [28, 250]},
+    # With three solvers the order of their accuracies hangs on rounding, and so on the maker of the processor.
+    pumping: {"solvers": 10, "pairs": [1, 64, 256], "strings": 4, "lengths": [28, 250]},
     approximate_balance: {"triples": 2000, "models": 3, "lengths": [40]},
     residual_order: {"lengths": [29, 401, 1601]},
 }
