@@ -210,7 +210,7 @@ def test_claims_are_filtered_by_verdict(browser: Browser) -> None:
     claims = [item for item in searchable(browser.site) if item["kind"] == "claim"]
     browser.open("index.html")
     chips = "[...document.querySelectorAll('.chips li')].filter(chip => chip.offsetParent !== null).length"
-    assert browser.js(f"return {chips}") == len(claims)
+    browser.wait(f"return {chips} === {len(claims)}", "all claims, before any is chosen")
     for verdict in VERDICTS:
         box = browser.driver.find_element("css selector", f"#search input[value='{verdict}']")
         box.click()
