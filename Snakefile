@@ -82,6 +82,7 @@ for job in jobs("analyse"):
             job.output,
         log:
             job.log,
+        priority: job.priority
         threads: max(1, workflow.cores // 2)  # the last trainings go on beside it
         params:
             command=job.command,

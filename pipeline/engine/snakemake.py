@@ -30,6 +30,7 @@ from pipeline.params import Params
 if TYPE_CHECKING:
     from pipeline.engine.repository import Repository
 
+UNKNOWN_TRAINING = 1e6  # seconds, of a training without a recorded time
 KINDS = ("datasets", "runs", "tables", "theory", "figures", "claims")  # folders of data/ that jobs fill
 # Options with which Snakemake builds no graph, and those with which it builds one but runs nothing.
 NO_GRAPH = {"--lint", "--list", "--list-rules", "-l", "--list-target-rules", "--lt", "--print-compilation"}
@@ -90,11 +91,12 @@ class Jobs:
 
     def __init__(self, params: Params) -> None:
         self._params = params
-        self._times = build.Reference.load(params.scale).jobs
+        self._longest = _longest_ways(params)
 
     def __call__(self, step: str) -> list[Rule]:
         """Return the jobs of ``step``."""
-        return [Rule(job, self._params, self._times) for job in graph.jobs(self._params) if job.step == step]
+        jobs = [job for job in graph.jobs(self._params) if job.step == step]
+        return [Rule(job, self._params, round(100 * self._longest[job])) for job in jobs]
 
     def made(self, study: str | None = None) -> list[str]:
         """Return all files that jobs make, or the claims, figures and tables of one study; the report apart."""
@@ -109,7 +111,7 @@ class Rule:
 
     job: graph.Job
     params: Params
-    times: dict[str, float]  # seconds that jobs took on the reference machine
+    priority: int  # of those that can start, the one with the highest starts first
 
     @property
     def name(self) -> str:
@@ -137,18 +139,22 @@ class Rule:
         """Return the command line, the same as in dvc.yaml."""
         return self.job.command
 
-    @property
-    def priority(self) -> int:
-        """Return the job's priority among those that can start.
 
-        Datasets go first, since trainings wait for them; then trainings, those that took longest on the reference
-        machine first, so that no long one is left for the end; one that it never ran goes before them. Then the rest.
-        """
-        if self.job.step in ("dataset", "labels"):
-            return 10**12
-        if self.job.step != "train":
-            return 0
-        return round(self.times.get(self.job.name, 10**6))
+def _longest_ways(params: Params) -> dict[graph.Job, float]:
+    """Return for each job the seconds of the longest chain of jobs that begins with it, as the reference machine took
+    them. Who starts the longest first has the least left for one core at the end.
+
+    A training that was never recorded counts as long, so that none is left for the end.
+    """
+    reference = build.Reference.load(params.scale)
+    found: dict[graph.Job, float] = {}
+    behind: dict[graph.Job, float] = {}
+    for job in reversed(graph.jobs(params)):
+        unknown = job.step == "train" and job.name not in reference.jobs
+        found[job] = behind.get(job, 0.0) + (UNKNOWN_TRAINING if unknown else reference.seconds(job.name))
+        for parent in graph.parents(job, params):
+            behind[parent] = max(behind.get(parent, 0.0), found[job])
+    return found
 
 
 def missing_references(root: Path) -> list[Path]:
