@@ -28,6 +28,7 @@ BUILDS = [
     f"test_everything_is_built_and_recorded[{study}]"
     for study in ("dyck", "nce", "automata", "distillation", "topic", "depth", "flipflop")
 ]
+ASSEMBLES = "test_all_studies_in_one_work_tree_are_what_each_is_alone"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -54,14 +55,14 @@ def _turn(item: pytest.Item) -> int:
     """When a test is to start, for workers of pytest-xdist that take one after another (``make test``).
 
     A study is built while all who ask for it wait, so the studies are built first, each by another worker. The tests of
-    engines on the toy study take long and ask for none of them. Then all studies are put into one work tree, which
-    tests of the browser want and others do not. Short tests come last: no worker is left alone with a long one.
+    engines on the toy study take long and ask for none of them. Then one worker puts all studies into one work tree,
+    while the others have what asks for single studies. Short tests come last: no worker is left alone with a long one.
     """
     fixtures = {*getattr(item, "fixturenames", ())}
     if item.name in BUILDS:
         return BUILDS.index(item.name)
     if "smoke" in fixtures:
-        return 102 if item.path.parent.name == "engines" else 104
+        return 102 if item.name == ASSEMBLES else 104
     if fixtures & {"smoke_of", "dyck"}:
         return 103
     if item.path.parent.name == "engines":

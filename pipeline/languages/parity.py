@@ -111,17 +111,20 @@ def other_monomials(
     return list(found)
 
 
-def correlations(
-    p: NDArray[np.float64], bits: NDArray[np.uint8], monomials: list[tuple[int, ...]]
-) -> NDArray[np.float64]:
-    """Return |E[(p - E p) chi_A(x)]| (..., monomials) over n strings: of probabilities p (..., n) and bits (n, d).
+def characters(bits: NDArray[np.uint8], monomials: list[tuple[int, ...]]) -> NDArray[np.float64]:
+    """Return chi_A(x) (n, monomials) of bits (n, d): the products of the signs at the places A."""
+    return np.stack(
+        [1.0 - 2.0 * np.bitwise_xor.reduce(bits[:, list(places)], -1) for places in monomials], -1
+    )
 
-    chi_A is the product of the signs at the places A. The thesis does not centre p (section 4.2.2.1); without it the
-    estimate carries noise of 0.5/sqrt(n) more.
+
+def correlations(p: NDArray[np.float64], chi: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return |E[(p - E p) chi_A(x)]| (..., monomials) over n strings: of probabilities p (..., n) and `characters`.
+
+    The thesis does not centre p (section 4.2.2.1); without it the estimate carries noise of 0.5/sqrt(n) more.
     """
     centred = p - p.mean(-1, keepdims=True)
-    chi = np.stack([1.0 - 2.0 * np.bitwise_xor.reduce(bits[:, list(places)], -1) for places in monomials], -1)
-    found: NDArray[np.float64] = np.abs(centred @ chi) / bits.shape[0]
+    found: NDArray[np.float64] = np.abs(centred @ chi) / len(chi)
     return found
 
 

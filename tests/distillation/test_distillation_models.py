@@ -101,6 +101,29 @@ def test_later_tokens_do_not_matter_and_bad_requests_are_refused() -> None:
         transformer.forward(spec, params, EMPTY, ids, record=["blocks.2.attn.pattern"])
 
 
+@pytest.mark.parametrize("average", [False, True])
+@pytest.mark.parametrize("strings", [1, 3, 200, 600])
+def test_strings_that_begin_alike_are_read_as_each_is_alone(strings: int, average: bool) -> None:
+    spec = transformer.Spec("gpt2", 2, 2, 3, 9, 8, 2, 2, 8 if average else 4, average, 0.02, True, 0.0)
+    params = drawn(transformer, spec)
+    ids = (
+        np.random.default_rng(strings).integers(0, 2, (strings, 9)).astype(np.uint8)
+    )  # of 600 some are alike
+    plain, _ = transformer.forward(spec, params, EMPTY, torch.from_numpy(ids.astype(np.int64))[None, None])
+    for numbers in (2**8, 2**20):
+        found = transformer.behind(spec, params, ids, numbers)
+        torch.testing.assert_close(found, plain.flatten(0, 1), atol=1e-5, rtol=1e-5)
+
+
+def test_the_beginnings_that_are_read_once_are_those_that_spare_most() -> None:
+    bits = np.array(list(np.ndindex((2,) * 6)))
+    # 2 x 1 tokens, or 4 x 2, ... of beginnings, and what is left of each of 64 strings.
+    costs = [2**length * length + 64 * (6 - length) for length in range(1, 6)]
+    assert transformer._shared(bits) == 1 + costs.index(min(costs))
+    assert transformer._shared(np.eye(5, dtype=int)[::-1]) == 0
+    assert transformer._shared(bits[:1]) == 0 and transformer._shared(bits[:, :1][:1]) == 0
+
+
 def test_transformers_start_as_gpt_2_does() -> None:
     spec = transformer.Spec("gpt2", 1, 2, 2, 20, 64, 2, 8, 8, False, 0.02, True, 0.0)
     found = transformer.initial(spec, np.random.default_rng(0))

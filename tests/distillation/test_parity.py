@@ -72,7 +72,7 @@ def test_correlations_are_fourier_coefficients() -> None:
     signs = parity.signs(bits).astype(float)
     p = 0.5 + 0.2 * signs[:, 0] * signs[:, 2] - 0.1 * signs[:, 4]
     monomials = [(0, 2), (4,), (1,), (0, 2, 4)]
-    found = parity.correlations(np.stack([p, p + 0.1]), bits, monomials)
+    found = parity.correlations(np.stack([p, p + 0.1]), parity.characters(bits, monomials))
     np.testing.assert_allclose(found, [[0.2, 0.1, 0, 0]] * 2, atol=1e-12)
     inside, outside = np.array([[0.3, 0.1, 0.2]]), np.array([[0.0, 0.1]])
     assert parity.separation(inside, outside)[0] == pytest.approx(0.2 / 0.095)

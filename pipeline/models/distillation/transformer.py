@@ -183,13 +183,7 @@ def forward(
         if asked is not None and layer == spec.layers - 1 and "last" not in record:
             # What follows the last attention mixes no tokens, so it is computed where it is asked for alone.
             x, mixed = _at(x, asked), _at(mixed, asked)
-        x = x + _affine(mixed, own, f"{at}.attn", "O")
-        if bert:
-            x = _norm(spec, own, f"{at}.ln1", x)
-        inner = _affine(x if bert else _norm(spec, own, f"{at}.ln2", x), own, f"{at}.mlp", "in")
-        x = x + _affine(F.gelu(inner, approximate="none" if bert else "tanh"), own, f"{at}.mlp", "out")
-        if bert:
-            x = _norm(spec, own, f"{at}.ln2", x)
+        x = _onward(spec, own, at, x, mixed)
     if "last" in record:
         recorded["last"] = x.view(R, S, B, T, D)
         x = x if asked is None else _at(x, asked)
@@ -242,6 +236,82 @@ def answers(
             places.append(order[some, :length][asked])
     both = torch.cat(found, 1)
     return torch.empty_like(both).index_copy_(1, torch.from_numpy(np.concatenate(places)), both)
+
+
+def behind(
+    spec: Spec, params: dict[str, Tensor], ids: NDArray[np.integer[Any]], numbers: int
+) -> Float[Tensor, "N B O"]:
+    """Return the logits of all models of GPT-2's form, replica by replica, behind the last tokens of ``ids`` (B, T).
+
+    What strings have in common at their start is read once, since nothing behind it changes it. About so many
+    ``numbers`` of hidden values are held at once, and keys and values of the beginnings.
+    """
+    strings, place = np.unique(ids, axis=0, return_inverse=True)
+    found = []
+    for weights in zip(*(value.flatten(0, 1).split(1) for value in params.values()), strict=True):
+        own = dict(zip(params, weights, strict=True))
+        (x,) = _read(spec, own, strings, numbers, ending=True)
+        found.append(_norm(spec, own, "ln", x) @ own["head.W"])
+    return torch.cat(found)[:, torch.from_numpy(place.reshape(-1))]
+
+
+def _read(
+    spec: Spec, own: dict[str, Tensor], strings: NDArray[np.integer[Any]], numbers: int, *, ending: bool
+) -> list[Tensor]:
+    """Return of one model what its last block leaves behind the last of distinct strings (B, T), (1, B, D), if
+    ``ending``, or else keys and values of all tokens in each block, (T, B, 2, H, C)."""
+    T, start, heads = strings.shape[1], _shared(strings), (spec.heads, spec.head_width)
+    past: list[Tensor] = []
+    parents: tuple[Tensor | None, ...] = (None,) * len(strings)
+    tokens = torch.from_numpy(strings[:, start:].T.astype(np.int64))
+    size = max(1, numbers // (8 * spec.width * len(tokens)))
+    if start:
+        beginnings, place = np.unique(strings[:, :start], axis=0, return_inverse=True)
+        past = _read(spec, own, beginnings, numbers, ending=False)
+        parents = torch.from_numpy(place.reshape(-1)).split(size)
+    allowed = torch.ones(len(tokens), T, dtype=torch.bool).tril(start)
+    found: list[list[Tensor]] = []
+    for ids, of in zip(tokens.split(size, 1), parents, strict=False):
+        s, n = ids.shape
+        x = own["embed.W"][:, ids.flatten()] + own["embed.P"][:, start:T].repeat_interleave(n, 1)
+        kept: list[Tensor] = []
+        for layer in range(spec.layers):
+            at = f"blocks.{layer}"
+            qkv = _affine(_norm(spec, own, f"{at}.ln1", x), own, f"{at}.attn", "QKV").view(s, n, 3, *heads)
+            kept.append(qkv[:, :, 1:] if of is None else torch.cat((past[layer][:, of], qkv[:, :, 1:])))
+            if layer == spec.layers - 1:
+                if not ending:
+                    break
+                qkv, x, allowed_here = qkv[-1:], x[:, -n:], None
+            else:
+                allowed_here = allowed
+            q, k, v = (part.permute(1, 2, 0, 3) for part in (qkv[:, :, 0], *kept[-1].unbind(2)))
+            mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=allowed_here).permute(2, 0, 1, 3)
+            mixed = (mixed.mean(2) if spec.average else mixed.flatten(2)).reshape(1, x.shape[1], -1)
+            x = _onward(spec, own, at, x, mixed)
+        found.append([x] if ending else kept)
+    return [torch.cat(parts, 1) for parts in zip(*found, strict=True)]
+
+
+def _shared(strings: NDArray[np.integer[Any]]) -> int:
+    """Return the length of the beginnings of distinct, sorted strings that is best read once for all who share them,
+    0 if that saves less than a quarter of the tokens."""
+    B, T = strings.shape
+    apart = (strings[1:] != strings[:-1]).cumsum(1) > 0  # from which place on a string is not the one before
+    lengths = np.arange(1, T)
+    read = (1 + apart.sum(0)[:-1]) * lengths + B * (T - lengths)
+    return int(lengths[read.argmin()]) if T > 1 and read.min() < 0.75 * B * T else 0
+
+
+def _onward(spec: Spec, own: dict[str, Tensor], at: str, x: Tensor, mixed: Tensor) -> Tensor:
+    """Return what the block ``at`` leaves (N, L, D) of its input and of what its attention has read."""
+    bert = spec.form == BERT
+    x = x + _affine(mixed, own, f"{at}.attn", "O")
+    if bert:
+        x = _norm(spec, own, f"{at}.ln1", x)
+    inner = _affine(x if bert else _norm(spec, own, f"{at}.ln2", x), own, f"{at}.mlp", "in")
+    x = x + _affine(F.gelu(inner, approximate="none" if bert else "tanh"), own, f"{at}.mlp", "out")
+    return _norm(spec, own, f"{at}.ln2", x) if bert else x
 
 
 def _rows(places: Tensor, length: int) -> Tensor:

@@ -116,7 +116,7 @@ class Teachers:
         }
         self.number = len(header["lr"]) * self.side
         self.entry, self.seed = entry, seed
-        self.wide = self.spec.width * (1 if mlp else 8)  # hidden values for each number that is read
+        self.reads_signs = mlp
         self._curves: dict[int, tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
         self._separations: dict[int, NDArray[np.float64]] = {}
 
@@ -132,7 +132,10 @@ class Teachers:
                 self.spec, params, inputs.x, inputs.chosen, inputs.visible, NUMBERS
             )
             return found[0]
-        size = max(1, NUMBERS // (self.wide * (1 if inputs.x.dtype == np.float32 else inputs.x.shape[1])))
+        if not self.reads_signs:
+            strings: torch.Tensor = self.module.behind(self.spec, params, inputs.x, NUMBERS)
+            return strings[0]
+        size = max(1, NUMBERS // self.spec.width)
         parts = [torch.from_numpy(inputs.x[start : start + size]) for start in range(0, len(inputs.x), size)]
         said = [
             self.module.forward(self.spec, params, torch.zeros(1, 1), x[None, None])[0][0, 0] for x in parts
@@ -159,8 +162,8 @@ class Teachers:
             sample = self.language.sample(stream(self.seed, self.entry.study, "correlations", d), (count,), d)
             read = objective.Inputs(objective.encoded(sample, self.settings), np.zeros(count))
             p = [self.logits(number, step, read).softmax(-1)[:, 0].double().numpy() for step in self.kept]
-            places: list[tuple[int, ...]] = [(place,) for place in range(d)]
-            found = self.language.correlations(np.stack(p), sample, places)
+            chi = self.language.characters(sample, [(place,) for place in range(d)])
+            found = self.language.correlations(np.stack(p), chi)
             inside = self.language.need(self.entry.k, self.entry.depth)
             self._separations[number] = self.language.separation(found[:, :inside], found[:, inside:])
         return self._separations[number]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import stream
 from pipeline.languages import parity
-from pipeline.models.distillation import mlp
+from pipeline.models.distillation import mlp, transformer
 from pipeline.studies.distillation.measures.kept import Kept
 
 NUMBERS = 2**22  # hidden values that are held at once: blocks above 32 MiB the system zeroes at every step
@@ -24,14 +24,13 @@ Task = tuple[int, int, int]  # d, k, depth
 def probabilities(kept: Kept, step: int, bits: NDArray[np.uint8]) -> NDArray[np.float64]:
     """Return p (models, n, classes) after a kept step on strings (n, d); models are numbered replica by replica."""
     weights = kept.weights(step)
-    signs = kept.module is mlp
-    per = kept.spec.width * (1 if signs else 8 * bits.shape[1]) * kept.spec.side * kept.entry["replicas"]
-    size = max(1, NUMBERS // per)
+    if kept.module is transformer:
+        return transformer.behind(kept.spec, weights, bits, NUMBERS).softmax(-1).double().numpy()
+    size = max(1, NUMBERS // (kept.spec.width * kept.spec.side * kept.entry["replicas"]))
     found = []
     for start in range(0, len(bits), size):
-        part = bits[start : start + size]
-        x = torch.from_numpy(parity.signs(part) if signs else part.astype(np.int64))
-        logits = kept.module.forward(kept.spec, weights, torch.zeros(1, 1), x[None, None])[0]
+        x = torch.from_numpy(parity.signs(bits[start : start + size]))
+        logits = mlp.forward(kept.spec, weights, torch.zeros(1, 1), x[None, None])[0]
         found.append(logits.softmax(-1).flatten(0, 1))
     return torch.cat(found, 1).double().numpy()
 
@@ -62,13 +61,15 @@ def tables(context: Inputs, run: str, task: Task) -> tuple[pl.DataFrame, pl.Data
     inside = {
         (name, r): parity.support_monomials(places, r) for name, places in groups.items() for r in degrees
     }
+    chi_outside = {r: parity.characters(bits, monomials) for r, monomials in others.items()}
+    chi_inside = {key: parity.characters(bits, monomials) for key, monomials in inside.items()}
     single: list[dict[str, Any]] = []
     summary: list[dict[str, Any]] = []
     for step in kept.steps:
         p = probabilities(kept, step, bits)[..., 0]
-        off = {r: parity.correlations(p, bits, others[r]) for r in degrees}
+        off = {r: parity.correlations(p, chi_outside[r]) for r in degrees}
         for (name, r), monomials in inside.items():
-            own = parity.correlations(p, bits, monomials)
+            own = parity.correlations(p, chi_inside[name, r])
             separations = parity.separation(own, off[r])
             for model in range(len(p)):
                 summary.append(
