@@ -27,8 +27,8 @@ WIDER = {"NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR"}  # function
 def flags() -> set[str]:
     """Return what the processor can do, in Linux's words; nothing where that is not known."""
     text = CPU.read_text(encoding="utf-8", errors="replace") if CPU.is_file() else ""
-    found = re.search(r"^flags\s*: (.*)$", text, re.MULTILINE)
-    return set(found[1].split()) if found else set()
+    match = re.search(r"^flags\s*: (.*)$", text, re.MULTILINE)
+    return set(match[1].split()) if match else set()
 
 
 def settle() -> None:

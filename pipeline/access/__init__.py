@@ -115,12 +115,12 @@ def _load_reference(
     folder = paths.REFERENCE / kept
     if of := reading.stranger(tree / folder, study, params.studies):
         raise SandglassError(f"{folder} holds results of {of}, not of {study}")
-    there = reading.table_files(kept, files, tree)
-    if not there:
+    table_paths = reading.table_files(kept, files, tree)
+    if not table_paths:
         raise SandglassError(
             f"{files[0]} is missing in {tree.resolve()}: there is no such file in the reference set {kept}"
         )
-    return pl.concat((reading.read_table(tree / path, schema) for path in there), how="diagonal")
+    return pl.concat((reading.read_table(tree / path, schema) for path in table_paths), how="diagonal")
 
 
 def to_csv(frame: pl.DataFrame) -> str:
@@ -183,8 +183,8 @@ def _work_tree(root: Path | str | None) -> Path:
     if root is not None:
         return Path(root)
     here = Path.cwd()
-    found = (tree for tree in (here, *here.parents) if _is_work_tree(tree))
-    return next(found, parameters.ROOT)
+    trees = (tree for tree in (here, *here.parents) if _is_work_tree(tree))
+    return next(trees, parameters.ROOT)
 
 
 def _is_work_tree(folder: Path) -> bool:
@@ -197,17 +197,17 @@ def _load_params(tree: Path) -> Params:
             f"{tree.resolve()} holds no {parameters.FILE}: give a work tree of Sandglass as root"
         )
     try:
-        said = tuple(
+        texts = tuple(
             (file, file.read_bytes()) for file in (tree / parameters.FILE, *sorted(tree.glob(STUDY_FILES)))
         )
     except OSError:
         return parameters.load(tree)  # which says in a line what cannot be read
-    return _loaded(tree, said)
+    return _loaded(tree, texts)
 
 
 @functools.lru_cache(maxsize=2)  # who compares two work trees goes to and fro between them
-def _loaded(tree: Path, said: tuple[tuple[Path, bytes], ...]) -> Params:
-    """Return the parameters of ``tree``, whose files say ``said``: as long as they do, they are parsed once.
+def _loaded(tree: Path, texts: tuple[tuple[Path, bytes], ...]) -> Params:
+    """Return the parameters of ``tree``, whose files say ``texts``: as long as they do, they are parsed once.
 
     That takes a tenth of a second for each study, and was most of the time of whoever loads runs or tables in a loop.
     """

@@ -33,9 +33,9 @@ def to_hooked_transformer(model: Replica, n_ctx: int = CONTEXT) -> Any:
     """
     spec = model.spec
     if not isinstance(spec, transformer.Spec) or spec.block != "gpt":
-        found = getattr(spec, "block", type(spec).__name__)
+        kind = getattr(spec, "block", type(spec).__name__)
         raise SandglassError(
-            f"run {model.config['run']}: HookedTransformer cannot express block {found!r}, only 'gpt'"
+            f"run {model.config['run']}: HookedTransformer cannot express block {kind!r}, only 'gpt'"
         )
     try:
         from transformer_lens import HookedTransformer, HookedTransformerConfig
@@ -71,7 +71,7 @@ def _weights(spec: transformer.Spec, p: dict[str, Tensor], table: Tensor, n_ctx:
     positions = torch.zeros(n_ctx, spec.width, dtype=table.dtype, device=table.device)
     if spec.position == "linear":
         positions[:, -1] = torch.arange(n_ctx, device=table.device) * (1.0 / spec.t_max)
-    found = {
+    weights = {
         "embed.W_E": table,
         "pos_embed.W_pos": positions,
         "unembed.W_U": p["head.W"],
@@ -82,10 +82,10 @@ def _weights(spec: transformer.Spec, p: dict[str, Tensor], table: Tensor, n_ctx:
         W, b = p[f"{at}.attn.W_QKV"], p[f"{at}.attn.b_QKV"]
         for name, columns, bias in zip("QKV", W.chunk(3, -1), b.chunk(3, -1), strict=True):
             learned = 0 if name == "Q" and spec.attention == "uniform" else 1
-            found[f"{at}.attn.W_{name}"] = learned * columns.unflatten(-1, heads).transpose(0, 1)
-            found[f"{at}.attn.b_{name}"] = learned * bias.unflatten(-1, heads)
-        found[f"{at}.attn.W_O"] = p[f"{at}.attn.W_O"].unflatten(0, heads)
-        found |= {f"{at}.ln2.{name}": p[f"{at}.ln.{name}"] for name in "wb"}
+            weights[f"{at}.attn.W_{name}"] = learned * columns.unflatten(-1, heads).transpose(0, 1)
+            weights[f"{at}.attn.b_{name}"] = learned * bias.unflatten(-1, heads)
+        weights[f"{at}.attn.W_O"] = p[f"{at}.attn.W_O"].unflatten(0, heads)
+        weights |= {f"{at}.ln2.{name}": p[f"{at}.ln.{name}"] for name in "wb"}
         same = ("attn.b_O", "mlp.W_in", "mlp.b_in", "mlp.W_out", "mlp.b_out")
-        found |= {f"{at}.{name}": p[f"{at}.{name}"] for name in same}
-    return {name: value.detach() for name, value in found.items()}
+        weights |= {f"{at}.{name}": p[f"{at}.{name}"] for name in same}
+    return {name: value.detach() for name, value in weights.items()}

@@ -144,8 +144,8 @@ class Replica(nn.Module):
     def _checked(self, ids: Tensor) -> Tensor:
         """Return ``ids`` as the model reads them; a study whose models are no sequence models checks its own inputs."""
         if checked := getattr(self._inputs(), "checked", None):
-            found: Tensor = checked(self.spec, ids)
-            return found
+            inputs: Tensor = checked(self.spec, ids)
+            return inputs
         if ids.ndim != 2 or ids.is_floating_point() or ids.dtype == torch.bool:
             raise SandglassError(
                 f"ids must be integers of shape (B, T), got {ids.dtype} of shape {tuple(ids.shape)}"

@@ -85,13 +85,13 @@ def _proofs(edits: dict[graph.Job, list[_Edit]], params: Params) -> dict[graph.J
         raise SandglassError(f"accept: nothing was accepted, because {error}") from None
 
 
-def _only_code(found: Changes, name: str | None, params: Params) -> dict[graph.Job, Change]:
+def _only_code(diff: Changes, name: str | None, params: Params) -> dict[graph.Job, Change]:
     """Return the jobs to accept: those of ``name`` for which code differs, and nothing else."""
     jobs = list(graph.jobs(params)) if name is None else changes.jobs_of(name, params)
     if name is not None and any(job.step == "report" for job in jobs):
         raise SandglassError("accept report: it prints the md5 of all code, so it is simply built again")
-    wanted = {job: found.jobs[job] for job in jobs if job in found.jobs and job.step != "report"}
-    edited = {job: change for job, change in wanted.items() if change.causes}
+    selection = {job: diff.jobs[job] for job in jobs if job in diff.jobs and job.step != "report"}
+    edited = {job: change for job, change in selection.items() if change.causes}
     for job, change in edited.items():
         for cause in change.causes:
             if cause.kind == "code" and cause.what.endswith("/"):
@@ -103,8 +103,8 @@ def _only_code(found: Changes, name: str | None, params: Params) -> dict[graph.J
                 raise SandglassError(
                     f"accept: nothing was accepted, because for {job.stage} not only code was edited: {cause}"
                 )
-    if not edited and wanted:
-        parents = dict.fromkeys(parent for change in wanted.values() for parent in change.because)
+    if not edited and selection:
+        parents = dict.fromkeys(parent for change in selection.values() for parent in change.because)
         raise SandglassError(
             f"accept {name or '--all'}: no edit of code touches it; it waits for {names(parents)}"
         )
@@ -129,7 +129,7 @@ def _edit(cause: Cause, seen: dict[tuple[str, str | None], _Edit]) -> _Edit:
 def _entries(stage: provenance.Stage, edits: list[_Edit]) -> dict[str, dict[str, Any]]:
     """Return what dvc.lock is to say of the edited files and of the folders of code that hold them."""
     folders = [path for path, entry in stage.deps.items() if entry.is_folder]
-    found: dict[str, dict[str, Any]] = {
+    entries: dict[str, dict[str, Any]] = {
         str(edit.path): {"hash": "md5", "md5": edit.new, "size": len(edit.content)}
         for edit in edits
         if not any(folder in edit.path.parents for folder in folders)
@@ -139,8 +139,8 @@ def _entries(stage: provenance.Stage, edits: list[_Edit]) -> dict[str, dict[str,
         if entry.is_folder and inside:
             listing = hashing.listing(path) | {name: edit.new for name, edit in inside.items()}
             size = sum((path / name).stat().st_size for name in listing)
-            found[str(path)] = {"md5": hashing.digest(listing), "size": size, "nfiles": len(listing)}
-    return found
+            entries[str(path)] = {"md5": hashing.digest(listing), "size": size, "nfiles": len(listing)}
+    return entries
 
 
 def _diff(path: str, old: bytes, new: bytes) -> str:

@@ -82,21 +82,21 @@ class Search:
         self._md5s = cache(view.md5s)  # many jobs read the same folder
         self._listing = cache(self._find_listing)
 
-    def causes(self, job: graph.Job, found: Difference) -> Iterator[Cause]:
-        """Yield what of ``job`` differs from dvc.lock, where DVC found ``found``."""
+    def causes(self, job: graph.Job, difference: Difference) -> Iterator[Cause]:
+        """Yield what of ``job`` differs from dvc.lock, where DVC found ``difference``."""
         stage = self._lock.get(job.stage)
         if stage is None:
             yield Cause("never built", job.stage)
             return
-        if found.command:
-            yield Cause("command", job.stage, stage.cmd, found.command)
+        if difference.command:
+            yield Cause("command", job.stage, stage.cmd, difference.command)
         for name in job.tracked:
             yield from self._parameters(name, stage.params.get(name), self._params.value(name))
-        for path in sorted(found.deps):
+        for path in sorted(difference.deps):
             yield from self._input(path, stage)
-        for path in sorted(set(stage.deps) - found.reads):
+        for path in sorted(set(stage.deps) - difference.reads):
             yield Cause(_kind(path), str(path), stage.deps[path].md5, None, "no longer read")
-        for path, word in sorted(found.outs.items()):
+        for path, word in sorted(difference.outs.items()):
             yield from self._output(path, word, stage)
 
     def _parameters(self, path: str, old: Any, new: Any) -> Iterator[Cause]:

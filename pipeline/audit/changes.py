@@ -49,21 +49,21 @@ def find(view: View, params: Params) -> Changes:
     if isinstance(view, Repository) or at_work(view) is None:
         graph.write_structure(params)
     lock = provenance.read_lock()
-    found = Changes(differences=_differences(view))
+    diff = Changes(differences=_differences(view))
     jobs = graph.jobs(params)
-    found.gone = sorted(set(lock) - {job.stage for job in jobs})
+    diff.gone = sorted(set(lock) - {job.stage for job in jobs})
     finished = _finished(params)
     search = Search(view, params, lock)
     for job in jobs:
-        difference = found.differences.get(job.stage)
+        difference = diff.differences.get(job.stage)
         if difference and job in finished:
-            found.unrecorded.append(job)
+            diff.unrecorded.append(job)
             difference = None
-        because = tuple(parent for parent in graph.parents(job, params) if parent in found.jobs)
+        because = tuple(parent for parent in graph.parents(job, params) if parent in diff.jobs)
         if difference or because:
             causes = tuple(search.causes(job, difference)) if difference else ()
-            found.jobs[job] = Change(job, causes, because)
-    return found
+            diff.jobs[job] = Change(job, causes, because)
+    return diff
 
 
 def _differences(view: View) -> dict[str, Difference]:
@@ -71,10 +71,10 @@ def _differences(view: View) -> dict[str, Difference]:
     now = unchanged.digest(Path())
     if unchanged.remembered(Path(), now):
         return {}
-    found = view.differences()
-    if not found and unchanged.digest(Path()) == now:
+    differences = view.differences()
+    if not differences and unchanged.digest(Path()) == now:
         unchanged.remember(Path(), now)
-    return found
+    return differences
 
 
 def _finished(params: Params) -> set[graph.Job]:
@@ -112,10 +112,10 @@ def jobs_of(name: str, params: Params) -> list[graph.Job]:
 
 def with_ancestors(jobs: Iterable[graph.Job], params: Params) -> set[graph.Job]:
     """Return ``jobs`` and all jobs that they depend on."""
-    found: set[graph.Job] = set()
+    closure: set[graph.Job] = set()
     todo = list(jobs)
     while todo:
-        if (job := todo.pop()) not in found:
-            found.add(job)
+        if (job := todo.pop()) not in closure:
+            closure.add(job)
             todo += graph.parents(job, params)
-    return found
+    return closure

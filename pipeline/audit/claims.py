@@ -51,7 +51,7 @@ def show_all(study: str | None, verdict: str | None, *, as_json: bool) -> None:
     known = params.load().studies
     if study is not None and study not in known:
         raise SandglassError(f"claims: no study is called {study!r}{_meant(study, known)}")
-    wanted = None if verdict is None else _verdict(verdict)
+    criterion = None if verdict is None else _verdict(verdict)
     by_study = {
         key: standing.lines(standing.rows(key, partial=True)) for key in ([study] if study else known)
     }
@@ -60,7 +60,7 @@ def show_all(study: str | None, verdict: str | None, *, as_json: bool) -> None:
             "no claims are here: `dvc pull --allow-missing` fetches the published ones, `make reproduce` builds them"
         )
     shown = {
-        key: [line for line in lines if wanted in (None, line.verdict)] for key, lines in by_study.items()
+        key: [line for line in lines if criterion in (None, line.verdict)] for key, lines in by_study.items()
     }
     if as_json:
         print(json.dumps({key: list(map(asdict, lines)) for key, lines in shown.items()}, indent=1))
@@ -99,23 +99,23 @@ def show(name: str, *, as_json: bool) -> None:
     studies = [study] if study else known
     if study and study not in known:
         raise SandglassError(f"show {name}: no study is called {study!r}{_meant(study, known)}")
-    found = {key: standing.rows(key, partial=True) for key in studies}
-    having = [key for key, rows in found.items() if any(row["claim"] == claim for row in rows)]
-    if not any(found.values()):
+    gates = {key: standing.rows(key, partial=True) for key in studies}
+    having = [key for key, rows in gates.items() if any(row["claim"] == claim for row in rows)]
+    if not any(gates.values()):
         raise SandglassError(
             f"show {name}: the claims are not here: dvc pull --allow-missing, or make reproduce"
         )
     if len(having) != 1:
         numbers = [
-            f"{key}:{each}" for key, rows in found.items() for each in dict.fromkeys(r["claim"] for r in rows)
+            f"{key}:{each}" for key, rows in gates.items() for each in dict.fromkeys(r["claim"] for r in rows)
         ]
-        told = (
+        hint = (
             f"say which: {', '.join(f'{key}:{claim}' for key in having)}" if having else _meant(name, numbers)
         )
         raise SandglassError(
-            f"show {name}: {'several studies have it; ' if having else 'no such claim'}{told}"
+            f"show {name}: {'several studies have it; ' if having else 'no such claim'}{hint}"
         )
-    rows = [row for row in found[having[0]] if row["claim"] == claim]
+    rows = [row for row in gates[having[0]] if row["claim"] == claim]
     (line,) = standing.lines(rows)
     if as_json:
         print(json.dumps(asdict(line) | {"study": having[0], "gates": list(map(_plain, rows))}, indent=1))
@@ -176,13 +176,13 @@ def _verdict(text: str) -> str:
 
     Raises SandglassError if none or several do.
     """
-    found = [verdict for verdict in VERDICTS if verdict == text] or [
+    matches = [verdict for verdict in VERDICTS if verdict == text] or [
         v for v in VERDICTS if v.startswith(text)
     ]
-    if len(found) != 1:
+    if len(matches) != 1:
         known = ", ".join(VERDICTS)
         raise SandglassError(f"claims: no verdict is called {text!r}; there are: {known}")
-    return found[0]
+    return matches[0]
 
 
 def _meant(name: str, known: Iterable[str]) -> str:

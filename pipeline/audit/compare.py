@@ -75,15 +75,15 @@ def compare(
     ``recorded`` is its md5 in dvc.lock: a picture that differs is judged by its data only if it is the
     picture that was recorded.
     """
-    here, there = ours / path, rebuilt / path
+    here, remake = ours / path, rebuilt / path
     if not here.is_file():
         return Comparison(str(path), NOT_COMPARED, "not here: there is nothing to compare with")
-    if here.read_bytes() == there.read_bytes():
+    if here.read_bytes() == remake.read_bytes():
         return Comparison(str(path), IDENTICAL)
     try:
         if path.suffix in (".svg", ".png"):
             return _picture(path, ours, rebuilt, tolerance, recorded)
-        return _judge(path, _READERS[path.suffix](here, there), tolerance)
+        return _judge(path, _READERS[path.suffix](here, remake), tolerance)
     except (_UnlikeError, SandglassError) as error:
         return Comparison(str(path), DIFFERENT, str(error))
     except KeyError:
@@ -102,26 +102,26 @@ def _judge(path: Path, shares: Shares, tolerance: Tolerance) -> Comparison:
     return Comparison(str(path), state, text, column, worst, tolerance.share, tolerance.reason)
 
 
-def _share(name: str, here: np.ndarray, there: np.ndarray, beside: float | None = None) -> float:
+def _share(name: str, here: np.ndarray, remake: np.ndarray, beside: float | None = None) -> float:
     """Return the largest difference, as a share of the value that it is in, or of the value ``beside``."""
-    if here.shape != there.shape:
-        raise _UnlikeError(f"{name} has the shape {here.shape} here, {there.shape} rebuilt")
-    odd = ~np.isfinite(here) | ~np.isfinite(there)
-    if not np.array_equal(here[odd], there[odd], equal_nan=True):
+    if here.shape != remake.shape:
+        raise _UnlikeError(f"{name} has the shape {here.shape} here, {remake.shape} rebuilt")
+    odd = ~np.isfinite(here) | ~np.isfinite(remake)
+    if not np.array_equal(here[odd], remake[odd], equal_nan=True):
         raise _UnlikeError(f"{name} is not defined in other places")
-    here, there = here[~odd], there[~odd]
-    if np.array_equal(here, there):
+    here, remake = here[~odd], remake[~odd]
+    if np.array_equal(here, remake):
         return 0.0
-    values = np.maximum(np.abs(here), np.abs(there))
-    return float(np.max(np.abs(here - there) / (beside or np.maximum(values, NEAR_ZERO * values.max()))))
+    values = np.maximum(np.abs(here), np.abs(remake))
+    return float(np.max(np.abs(here - remake) / (beside or np.maximum(values, NEAR_ZERO * values.max()))))
 
 
-def _table(here: Path, there: Path) -> Shares:
-    for path in (here, there):
+def _table(here: Path, remake: Path) -> Shares:
+    for path in (here, remake):
         tables.read_metadata(path)  # refuses a damaged file
-    if tables.read_metadata(here) != tables.read_metadata(there):
+    if tables.read_metadata(here) != tables.read_metadata(remake):
         raise _UnlikeError("the entries of the footer differ")
-    ours, rebuilt = pl.read_parquet(here), pl.read_parquet(there)
+    ours, rebuilt = pl.read_parquet(here), pl.read_parquet(remake)
     if ours.schema != rebuilt.schema:
         odd = {name for name, _ in set(ours.schema.items()) ^ set(rebuilt.schema.items())}
         raise _UnlikeError(f"the columns differ: {_shortened(', '.join(sorted(odd)))}")
@@ -132,32 +132,32 @@ def _table(here: Path, there: Path) -> Shares:
         yield from _series(name, ours[name], rebuilt[name])
 
 
-def _series(name: str, here: pl.Series, there: pl.Series) -> Shares:
+def _series(name: str, here: pl.Series, remake: pl.Series) -> Shares:
     if isinstance(here.dtype, (pl.List, pl.Array)):
-        if isinstance(here.dtype, pl.List) and not here.list.len().equals(there.list.len()):
+        if isinstance(here.dtype, pl.List) and not here.list.len().equals(remake.list.len()):
             raise _UnlikeError(f"{name} differs in the length of its lists")
-        yield from _series(name, here.explode(), there.explode())
+        yield from _series(name, here.explode(), remake.explode())
     elif here.dtype.is_float():
-        yield name, _share(name, here.to_numpy(), there.to_numpy())
+        yield name, _share(name, here.to_numpy(), remake.to_numpy())
     elif name == "reason":  # of a verdict: its numbers stand, unrounded, in columns of their own
-        _equal(name, *([_NUMBER.sub("#", text) for text in each] for each in (here, there)))
+        _equal(name, *([_NUMBER.sub("#", text) for text in each] for each in (here, remake)))
     else:
-        _equal(name, here.to_list(), there.to_list())
+        _equal(name, here.to_list(), remake.to_list())
 
 
-def _equal(name: str, here: Any, there: Any) -> None:
-    if here == there:
+def _equal(name: str, here: Any, remake: Any) -> None:
+    if here == remake:
         return
     if name == "params_hash":
         raise _UnlikeError("made with other parameters (params_hash)")
-    if isinstance(here, list) and len(here) == len(there):
-        row = next(i for i, pair in enumerate(zip(here, there, strict=True)) if pair[0] != pair[1])
-        raise _UnlikeError(f"{name} differs, first in row {row}: {here[row]!r} here, {there[row]!r} rebuilt")
-    raise _UnlikeError(f"{name} differs: {_shortened(here)} here, {_shortened(there)} rebuilt")
+    if isinstance(here, list) and len(here) == len(remake):
+        row = next(i for i, pair in enumerate(zip(here, remake, strict=True)) if pair[0] != pair[1])
+        raise _UnlikeError(f"{name} differs, first in row {row}: {here[row]!r} here, {remake[row]!r} rebuilt")
+    raise _UnlikeError(f"{name} differs: {_shortened(here)} here, {_shortened(remake)} rebuilt")
 
 
-def _checkpoint(here: Path, there: Path) -> Shares:
-    (ours, header), (rebuilt, header_rebuilt) = checkpoints.read(here), checkpoints.read(there)
+def _checkpoint(here: Path, remake: Path) -> Shares:
+    (ours, header), (rebuilt, header_rebuilt) = checkpoints.read(here), checkpoints.read(remake)
     for name in sorted({*header, *header_rebuilt}):
         _equal(name, header.get(name), header_rebuilt.get(name))
     if ours.keys() != rebuilt.keys():
@@ -176,9 +176,9 @@ def _checkpoint(here: Path, there: Path) -> Shares:
         yield name, _share(name, array, rebuilt[name].astype(np.float64), beside=largest)
 
 
-def _json(here: Path, there: Path) -> Shares:
+def _json(here: Path, remake: Path) -> Shares:
     pairs: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    _walk("", _parse(here), _parse(there), pairs)
+    _walk("", _parse(here), _parse(remake), pairs)
     for name, values in pairs.items():
         ours, rebuilt = np.asarray(values, dtype=np.float64).T
         yield name, _share(name, ours, rebuilt)
@@ -196,23 +196,23 @@ def _parse(path: Path) -> Any:
     return value
 
 
-def _walk(name: str, here: Any, there: Any, pairs: dict[str, list[tuple[float, float]]]) -> None:
+def _walk(name: str, here: Any, remake: Any, pairs: dict[str, list[tuple[float, float]]]) -> None:
     """Collect the numbers of two JSON values by path, elements of a list under one name."""
-    if isinstance(here, dict) and isinstance(there, dict):
-        if here.keys() != there.keys():
-            odd = ", ".join(sorted(here.keys() ^ there.keys()))
+    if isinstance(here, dict) and isinstance(remake, dict):
+        if here.keys() != remake.keys():
+            odd = ", ".join(sorted(here.keys() ^ remake.keys()))
             raise _UnlikeError(f"{name or 'the file'} differs in its keys: {_shortened(odd)}")
         for key in here:
-            _walk(f"{name}.{key}".lstrip("."), here[key], there[key], pairs)
-    elif isinstance(here, list) and isinstance(there, list) and len(here) == len(there):
-        for ours, rebuilt in zip(here, there, strict=True):
+            _walk(f"{name}.{key}".lstrip("."), here[key], remake[key], pairs)
+    elif isinstance(here, list) and isinstance(remake, list) and len(here) == len(remake):
+        for ours, rebuilt in zip(here, remake, strict=True):
             _walk(name, ours, rebuilt, pairs)
-    elif isinstance(here, float) or isinstance(there, float):
-        if not isinstance(here, (int, float)) or not isinstance(there, (int, float)):
-            raise _UnlikeError(f"{name} is {_shortened(here)} here, {_shortened(there)} rebuilt")
-        pairs[name].append((here, there))
+    elif isinstance(here, float) or isinstance(remake, float):
+        if not isinstance(here, (int, float)) or not isinstance(remake, (int, float)):
+            raise _UnlikeError(f"{name} is {_shortened(here)} here, {_shortened(remake)} rebuilt")
+        pairs[name].append((here, remake))
     else:
-        _equal(name, here, there)
+        _equal(name, here, remake)
 
 
 _READERS: dict[str, Callable[[Path, Path], Shares]] = {

@@ -81,9 +81,9 @@ def distance(studies: Iterable[str], scale: str) -> str:
     both = [name for name in ours if name in committed]
     other = [name for name in both if ours[name].outs != committed[name].outs]
     alone = len(set(ours) ^ set(committed))
-    told = f"{LOCK} is not the committed one: another build, in which {len(other)} of {len(both)} jobs made other bytes"
-    told += f"; {alone} jobs are in one of the two only" if alone else ""
-    return f"{told}; {_claims(studies, committed)}{_rounding(scale)}{made_on(scale)}"
+    text = f"{LOCK} is not the committed one: another build, in which {len(other)} of {len(both)} jobs made other bytes"
+    text += f"; {alone} jobs are in one of the two only" if alone else ""
+    return f"{text}; {_claims(studies, committed)}{_rounding(scale)}{made_on(scale)}"
 
 
 def made_on(scale: str) -> str:
@@ -93,19 +93,19 @@ def made_on(scale: str) -> str:
 
 
 def _claims(studies: Iterable[str], committed: Lock) -> str:
-    compared = [found for study in studies if (found := _gates(study, committed)) is not None]
+    compared = [table for study in studies if (table := _gates(study, committed)) is not None]
     if not compared:
         return "its claims cannot be compared with the committed ones"
     gates = pl.concat(compared)
     moved, turned = _differing(gates)
     if moved.is_empty() and turned.is_empty():
         return f"the values of all {len(gates)} gates are the committed ones, to rounding"
-    told = f"of {len(gates)} gates {len(moved)} have other values"
+    sentence = f"of {len(gates)} gates {len(moved)} have other values"
     if not moved.is_empty():
-        told += f", the most {_gate(moved.row(0, named=True), 'value')}"
+        sentence += f", the most {_gate(moved.row(0, named=True), 'value')}"
     names = ", ".join(_gate(row, "verdict") for row in turned.head(3).iter_rows(named=True))
     verdicts = f"{len(turned) or 'no'} verdict{'' if len(turned) == 1 else 's'} turned"
-    return f"{told}; {verdicts}{f': {names}' if names else ''}"
+    return f"{sentence}; {verdicts}{f': {names}' if names else ''}"
 
 
 def _differing(gates: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -116,12 +116,12 @@ def _differing(gates: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 def _rounding(scale: str) -> str:
     """Return what rounding alone does, so that a reader knows what a difference is worth."""
-    found = Yardstick.load(scale)
-    if found is None:
+    yardstick = Yardstick.load(scale)
+    if yardstick is None:
         return ""
-    turned = f"turns {len(found.turned) or 'no'} verdict{'' if len(found.turned) == 1 else 's'}"
-    share = f"by at most {found.largest:.2g} of a value"
-    return f"; rounding alone moves {found.moved} of {found.gates}, {share}, and {turned}"
+    turned = f"turns {len(yardstick.turned) or 'no'} verdict{'' if len(yardstick.turned) == 1 else 's'}"
+    share = f"by at most {yardstick.largest:.2g} of a value"
+    return f"; rounding alone moves {yardstick.moved} of {yardstick.gates}, {share}, and {turned}"
 
 
 def _gates(study: str, committed: Lock) -> pl.DataFrame | None:

@@ -26,8 +26,8 @@ def md5(path: Path) -> str:
 
 def files_in(folder: Path) -> list[Path]:
     """Return the files that DVC counts in ``folder``, sorted; Python's caches are in .dvcignore."""
-    found = (path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
-    return sorted(found)
+    files = (path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    return sorted(files)
 
 
 def listing(folder: Path) -> Listing:
@@ -54,11 +54,11 @@ def stored_listing(folder_md5: str, root: Path = Path()) -> Listing | None:
     """Return the list of files behind the md5 of a folder, where DVC's cache or a remote that is a folder holds it."""
     for content in _stored(folder_md5, root):
         try:
-            found = {entry["relpath"]: entry["md5"] for entry in json.loads(content)}
+            md5s = {entry["relpath"]: entry["md5"] for entry in json.loads(content)}
         except (ValueError, KeyError, TypeError):
             continue
-        if digest(found) == folder_md5:  # a damaged object proves nothing
-            return found
+        if digest(md5s) == folder_md5:  # a damaged object proves nothing
+            return md5s
     return None
 
 

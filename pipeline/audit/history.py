@@ -62,16 +62,16 @@ def author() -> str | None:
 
 def _blobs(names: list[str]) -> dict[str, bytes]:
     """Return the content of git's objects of these names, without those that there are not."""
-    asked = "".join(f"{name}\n" for name in dict.fromkeys(names)).encode()
-    done = subprocess.run(["git", "cat-file", "--batch"], input=asked, capture_output=True, check=False)
-    found, rest = {}, done.stdout
+    request = "".join(f"{name}\n" for name in dict.fromkeys(names)).encode()
+    done = subprocess.run(["git", "cat-file", "--batch"], input=request, capture_output=True, check=False)
+    blobs, rest = {}, done.stdout
     while rest:
         line, _, rest = rest.partition(b"\n")  # "<name> blob <bytes>", or "<name> missing"
         words = line.decode().split()
         if words[1] == "blob":
             size = int(words[2])
-            found[words[0]], rest = rest[:size], rest[size + 1 :]
-    return found
+            blobs[words[0]], rest = rest[:size], rest[size + 1 :]
+    return blobs
 
 
 def _git(*arguments: str, quiet: bool = False) -> str:

@@ -186,7 +186,7 @@ def _made_again(chain: Chain) -> tuple[int, list[Finding]]:
                 disable=not bar.is_terminal,
             )
             counts, findings = zip(*steps, strict=True) if jobs else ((), ())
-    return sum(counts), [each for found in reversed(findings) for each in found]
+    return sum(counts), [each for group in reversed(findings) for each in group]
 
 
 @contextmanager
@@ -221,10 +221,10 @@ def _again(job: graph.Job, folder: Path) -> tuple[int, list[Finding]]:
         made = [path.relative_to(folder) for path in hashing.files_in(folder / paths.REPORT)]
     compared = [compare(path, Path(), folder, ROUNDING) for path in made]
     return len(made), [
-        Finding(AGAIN, found.path, f"comes out otherwise from the tables that lie here: {found.text or found.state}",
-                _remake(job, found.path, from_store))
-        for found in compared
-        if found.state not in (IDENTICAL, WITHIN) and Path(found.path).is_file()
+        Finding(AGAIN, file.path, f"comes out otherwise from the tables that lie here: {file.text or file.state}",
+                _remake(job, file.path, from_store))
+        for file in compared
+        if file.state not in (IDENTICAL, WITHIN) and Path(file.path).is_file()
     ]  # fmt: skip
 
 
@@ -255,7 +255,7 @@ def _sets(chain: Chain) -> tuple[int, list[Finding]]:
 def _print(audit: Audit) -> None:
     console = Console(highlight=False)
     console.print(escape(audit.lock), soft_wrap=True)
-    told = {
+    sentences = {
         RECORD: "code and parameters are those that the results were made with",
         PUBLISHED: f"published: {audit.files} files, each with the md5 that {LOCK} records",
         AGAIN: f"claims, figures and pages, made again from the tables here: {audit.made_again} files, the same",
@@ -263,14 +263,14 @@ def _print(audit: Audit) -> None:
     }
     good = [f"{each.tag}, {each.text}" for each in audit.releases if each.state == release.GOOD]
     if good or any(each.part == RELEASE for each in audit.findings):
-        told[RELEASE] = f"release: {'; '.join(good)}"
-    for part, words in told.items():
-        found = [each for each in audit.findings if each.part == part]
-        if not found:
+        sentences[RELEASE] = f"release: {'; '.join(good)}"
+    for part, words in sentences.items():
+        findings = [each for each in audit.findings if each.part == part]
+        if not findings:
             console.print(f"[green]✓[/] {words}", soft_wrap=True)
             continue
-        console.print(f"[red]✗[/] {part}: {len(found)} do not agree")
-        for each in found:
+        console.print(f"[red]✗[/] {part}: {len(findings)} do not agree")
+        for each in findings:
             mend = f"  → {escape(each.mend)}" if each.mend else ""
             console.print(f"    [bold]{escape(each.what)}[/]: {escape(each.text)}{mend}", soft_wrap=True)
     for tag in audit.releases:

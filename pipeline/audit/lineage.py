@@ -65,12 +65,12 @@ class Chain:
     @cached_property
     def _read_in(self) -> dict[Path, Listing]:
         """Return, by folder, the files in it that stages recorded as read one by one, as trainings read datasets."""
-        found: dict[Path, Listing] = {}
+        listings: dict[Path, Listing] = {}
         for stage in self.lock.values():
             for path, entry in stage.deps.items():
                 if is_data(path) and not entry.is_folder:
-                    found.setdefault(path.parent, {})[path.name] = entry.md5
-        return found
+                    listings.setdefault(path.parent, {})[path.name] = entry.md5
+        return listings
 
     def stage(self, job: graph.Job) -> Stage | None:
         """Return the record of ``job`` in dvc.lock, or None."""
@@ -78,39 +78,39 @@ class Chain:
 
     def behind(self, job: graph.Job) -> list[graph.Job]:
         """Return ``job`` and all jobs that it comes from, in the order of the graph."""
-        found, ahead = {job}, [job]
+        ancestry, ahead = {job}, [job]
         while ahead:
-            fresh = [parent for parent in self.parents[ahead.pop()] if parent not in found]
-            found.update(fresh)
+            fresh = [parent for parent in self.parents[ahead.pop()] if parent not in ancestry]
+            ancestry.update(fresh)
             ahead += fresh
-        return [each for each in self.jobs if each in found]
+        return [each for each in self.jobs if each in ancestry]
 
     def is_asked(self, path: Path) -> bool:
         """Return whether ``path`` is one of the artifacts that the chain was asked for."""
         return any(path in paths for paths in self._asked.values())
 
-    def wanted(self, job: graph.Job) -> list[Path]:
+    def requested_outputs(self, job: graph.Job) -> list[Path]:
         """Return the outputs that were asked for; of a job whose results others on the chain read, all."""
         return graph.outputs(job, self.params) if job in self._read else list(self._asked[job])
 
     def outputs(self, job: graph.Job) -> list[File]:
         """Return the wanted outputs of ``job``, as recorded."""
         stage = self.stage(job)
-        return [self.recorded(stage.outs if stage else {}, path) for path in self.wanted(job)]
+        return [self.recorded(stage.outs if stage else {}, path) for path in self.requested_outputs(job)]
 
     def code(self, job: graph.Job) -> list[File]:
         """Return the code that the job read when its outputs were recorded; a folder whose list is lost as one."""
         stage = self.stage(job)
-        found: list[File] = []
+        files: list[File] = []
         for entry in stage.deps.values() if stage else ():
             if is_data(entry.path):
                 continue
             listing = self.contents(entry) if entry.is_folder else None
             if listing is None:
-                found.append(File(entry.path, entry.md5, entry.size))
+                files.append(File(entry.path, entry.md5, entry.size))
             else:
-                found += [File(entry.path / name, each, None) for name, each in listing.items()]
-        return sorted(found, key=lambda file: file.path)
+                files += [File(entry.path / name, each, None) for name, each in listing.items()]
+        return sorted(files, key=lambda file: file.path)
 
     def data(self, job: graph.Job) -> list[Entry]:
         """Return the data that the job read when its outputs were recorded: files and folders."""
@@ -122,9 +122,9 @@ class Chain:
         entry = covering(entries, path)
         if entry is None or not entry.is_folder:
             return File(path, entry.md5, entry.size) if entry else File(path, None, None)
-        found = (self.contents(entry) or {}).get(path.relative_to(entry.path).as_posix())
-        size = path.stat().st_size if found and path.is_file() else None
-        return File(path, found, size)
+        md5 = (self.contents(entry) or {}).get(path.relative_to(entry.path).as_posix())
+        size = path.stat().st_size if md5 and path.is_file() else None
+        return File(path, md5, size)
 
     def _contents(self, entry: Entry) -> Listing | None:
         """Return the files of a recorded folder, from the first list that has the recorded md5, or None."""
@@ -145,18 +145,18 @@ class Chain:
 
     def made_in(self, folder: Path) -> Listing | None:
         """Return the files below ``folder`` that stages recorded as outputs; None if one folder's list is lost."""
-        found: Listing = {}
+        files: Listing = {}
         for out in self._made_below.get(folder, ()):
             if out.path == folder:
                 continue
             below = out.path.relative_to(folder)
             if not out.is_folder:
-                found[below.as_posix()] = out.md5
+                files[below.as_posix()] = out.md5
             elif (listing := self.contents(out)) is not None:
-                found |= {(below / name).as_posix(): each for name, each in listing.items()}
+                files |= {(below / name).as_posix(): each for name, each in listing.items()}
             else:
                 return None
-        return found
+        return files
 
 
 def is_data(path: Path) -> bool:

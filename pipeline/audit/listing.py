@@ -66,11 +66,11 @@ def show(study: str | None, *, every: bool = False, as_json: bool = False) -> No
         hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(params.studies)}"
         raise SandglassError(f"list {study}: no such study in {parameters.FILE}; {hint}")
     with changes.looking() as view:
-        busy, found = changes.at_work(view), changes.find(view, params)
-    states = _states(found)
+        busy, diff = changes.at_work(view), changes.find(view, params)
+    states = _states(diff)
     jobs = [job for job in graph.jobs(params) if study in (None, job.study)]
     rows = [_row(job, states.get(job, "fresh"), params) for job in jobs]
-    sets = [each for each in _reference_sets(found) if study is None or each.study in (None, study)]
+    sets = [each for each in _reference_sets(diff) if study is None or each.study in (None, study)]
     cost = _cost(row for row in rows if row.state != "fresh")
     if as_json:
         report: dict[str, Any] = {"scale": params.scale, "jobs": [asdict(row) for row in rows]}
@@ -105,11 +105,11 @@ def _files(job: graph.Job, params: Params) -> list[Path]:
     return list(REPORT.rglob("*")) if job.step == "report" else graph.outputs(job, params)
 
 
-def _states(found: Changes) -> dict[graph.Job, str]:
+def _states(diff: Changes) -> dict[graph.Job, str]:
     """Return the states of the jobs that would run; ``missing`` goes before ``stale``: there is nothing to look at."""
     states: dict[graph.Job, str] = {}
     outdated: set[graph.Job] = set()
-    for job, change in found.jobs.items():
+    for job, change in diff.jobs.items():
         kinds = {
             "absent" if c.new is None and c.kind in ("data", "output") else c.kind for c in change.causes
         }
@@ -119,7 +119,7 @@ def _states(found: Changes) -> dict[graph.Job, str]:
         if "never built" in kinds:
             states[job] = "missing"
         elif missing:
-            back = job not in outdated and _can_come_back(found.differences[job.stage])
+            back = job not in outdated and _can_come_back(diff.differences[job.stage])
             states[job] = "not pulled" if back else "missing"
         else:
             states[job] = "stale" if job in outdated else "recorded"
@@ -149,13 +149,13 @@ def _cost(rows: Iterable[Row]) -> dict[str, Any]:
     }
 
 
-def _reference_sets(found: Changes) -> list[ReferenceSet]:
+def _reference_sets(diff: Changes) -> list[ReferenceSet]:
     folder = REFERENCE
     names = {path.stem for path in folder.glob("*.dvc")} | {path.name for path in folder.glob("*/")}
     sets = []
     for name in sorted(names):
         files = [path for path in (folder / name).rglob("*") if path.is_file()]
-        difference = found.differences.get(f"{folder / name}.dvc")
+        difference = diff.differences.get(f"{folder / name}.dvc")
         state = "present" if not difference else "changed" if files else "not pulled"
         if not (folder / f"{name}.dvc").is_file():
             state = "not versioned"
@@ -183,10 +183,10 @@ def _made_from(record: dict[str, Any]) -> str | None:
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return document if isinstance(document, dict) else {}
 
 
 def size(count: int) -> str:

@@ -125,12 +125,12 @@ def read_lock(root: Path = Path()) -> Lock:
 
 def outs_below(lock: Mapping[str, Stage]) -> dict[Path, list[Entry]]:
     """Return, for each recorded output and each folder above it, the outputs that are there or below."""
-    found: dict[Path, list[Entry]] = {}
+    outs: dict[Path, list[Entry]] = {}
     for stage in lock.values():
         for path, out in stage.outs.items():
             for folder in (path, *path.parents):
-                found.setdefault(folder, []).append(out)
-    return found
+                outs.setdefault(folder, []).append(out)
+    return outs
 
 
 def _stage(raw: dict[str, Any]) -> Stage:
@@ -181,14 +181,14 @@ def resolve(name: str, params: Params) -> list[Artifact]:
     Raises SandglassError if it stands for nothing, with the nearest names, or for things of several studies.
     """
     known = _names(params)
-    if found := known.precise.get(name):
-        return found
+    if matches := known.precise.get(name):
+        return matches
     if name in params.studies:
         return [artifact for artifact in known.of_study[name] if _is_shown(artifact)]
     if claim := _CLAIM.fullmatch(name.strip().lower()):
         return [_claim(claim["study"], claim["claim"], params)]
-    if found := _below(_inside(name), params):
-        return found
+    if matches := _below(_inside(name), params):
+        return matches
     meant = known.short.get(name, [])
     artifacts = [artifact for each in meant for artifact in known.precise[each]]
     if len({artifact.job.study for artifact in artifacts if artifact.job}) > 1:
@@ -220,8 +220,8 @@ class _Names:
 def _names(params: Params) -> _Names:
     if "names of artifacts" not in params.memo:
         params.memo["names of artifacts"] = _all_names(params)
-    found: _Names = params.memo["names of artifacts"]
-    return found
+    names: _Names = params.memo["names of artifacts"]
+    return names
 
 
 def _all_names(params: Params) -> _Names:

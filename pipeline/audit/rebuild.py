@@ -203,9 +203,9 @@ def _interrupt(process: subprocess.Popen[bytes]) -> None:
 
 def _targets(job: graph.Job, chain: Chain) -> list[Path]:
     """Return what Snakemake is asked for: of the report only its page is declared."""
-    asked = {artifact.path for artifact in chain.artifacts if artifact.job == job}
+    targets = {artifact.path for artifact in chain.artifacts if artifact.job == job}
     declared = graph.outputs(job, chain.params)
-    return [path for path in declared if path in asked] or (declared if asked else [])
+    return [path for path in declared if path in targets] or (declared if targets else [])
 
 
 def _compare(artifact: Artifact, chain: Chain, folder: Path) -> Comparison:

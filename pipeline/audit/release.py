@@ -38,9 +38,9 @@ def releases() -> list[Release]:
 
 def _checked(tag: str) -> Release:
     done = subprocess.run(["git", "verify-tag", tag], capture_output=True, text=True, check=False)
-    said = done.stdout + done.stderr
+    output = done.stdout + done.stderr
     if done.returncode == 0:
-        signer = _SIGNER.search(said)
+        signer = _SIGNER.search(output)
         return Release(tag, GOOD, f"signed by {next(filter(None, signer.groups()))}" if signer else "signed")
-    reason = " ".join(said.split()) or "git says nothing of it"
-    return Release(tag, BAD if _WRONG.search(said) else UNCHECKED, reason)
+    reason = " ".join(output.split()) or "git says nothing of it"
+    return Release(tag, BAD if _WRONG.search(output) else UNCHECKED, reason)

@@ -36,16 +36,16 @@ def document(study: str | None = None, scale: str | None = None, root: Path = Pa
 
 
 def _resolved(study: str, params: Params) -> dict[str, Any]:
-    found: dict[str, Any] = {"title": params.studies[study].title, "source": params.studies[study].source}
+    spec: dict[str, Any] = {"title": params.studies[study].title, "source": params.studies[study].source}
     for section in SECTIONS:
-        found[section] = {}
+        spec[section] = {}
         for key, entry in params.of_study(section, study).items():
             if section in WITH_VARIANTS and list(entry.members) != [key]:
-                found[section][key] = {"variants": {name: _values(e) for name, e in entry.members.items()}}
+                spec[section][key] = {"variants": {name: _values(e) for name, e in entry.members.items()}}
             else:
-                found[section][key] = _values(entry.members[key] if section in WITH_VARIANTS else entry)
+                spec[section][key] = _values(entry.members[key] if section in WITH_VARIANTS else entry)
     raw = params.raw[parameters.study_file(study)]
-    return found | {name: resolve(raw[name], params.scale) for name in SETTINGS}
+    return spec | {name: resolve(raw[name], params.scale) for name in SETTINGS}
 
 
 def _values(entry: Any) -> dict[str, Any]:

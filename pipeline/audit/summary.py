@@ -47,10 +47,10 @@ def summarise(status: int) -> None:
 
 def _noted(job: graph.Job) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = json.loads((graph.LOGS / "steps" / f"{job.name}.json").read_text())
+        log: dict[str, Any] = json.loads((graph.LOGS / "steps" / f"{job.name}.json").read_text())
     except (OSError, ValueError):
         return {}
-    return found
+    return log
 
 
 def _claims(console: Console, loaded: Params) -> None:

@@ -65,29 +65,29 @@ def trace(
     ``full`` prints each job and parameter by itself; without it, many of a kind are one line.
     """
     loaded = params.load()
-    asked = [artifact for name in names for artifact in provenance.resolve(name, loaded)]
-    chain = Chain(dict.fromkeys(asked), loaded)
+    artifacts = [artifact for name in names for artifact in provenance.resolve(name, loaded)]
+    chain = Chain(dict.fromkeys(artifacts), loaded)
     checks = list(verify.record(chain))
     if verified:
         checks += [*verify.results(chain), *verify.references(chain)]
-    found = document(names, chain, checks, verify.verdict(checks) if verified else None)
+    result = document(names, chain, checks, verify.verdict(checks) if verified else None)
     if not as_json:
-        trace_text.show(found, code=code, full=full)
+        trace_text.show(result, code=code, full=full)
     if rebuilt:
-        found["rebuilt"] = asdict(rebuild.rebuild(chain, workspace, keep_runs=keep_runs, train=train))
+        result["rebuilt"] = asdict(rebuild.rebuild(chain, workspace, keep_runs=keep_runs, train=train))
         if not as_json:
-            trace_text.show_rebuilt(found)
-    found["status"] = status(found)
+            trace_text.show_rebuilt(result)
+    result["status"] = status(result)
     if as_json:
-        print(json.dumps(found, indent=1, default=str))
-    return int(found["status"])
+        print(json.dumps(result, indent=1, default=str))
+    return int(result["status"])
 
 
-def status(found: dict[str, Any]) -> int:
+def status(result: dict[str, Any]) -> int:
     """Return the worst of what verification and rebuild came to."""
-    codes = {VERIFIED[found["verified"]]} if found["verified"] else set()
-    if found["rebuilt"]:
-        codes.add(REBUILT[found["rebuilt"]["state"]])
+    codes = {VERIFIED[result["verified"]]} if result["verified"] else set()
+    if result["rebuilt"]:
+        codes.add(REBUILT[result["rebuilt"]["state"]])
     return next((code for code in WORST_FIRST if code in codes), 0)
 
 

@@ -30,26 +30,26 @@ COLOUR = {
 Json = dict[str, Any]
 
 
-def show(found: Json, *, code: bool, full: bool = False) -> None:
-    """Print ``found`` (`pipeline.audit.trace.document`); with ``code``, every file of code by name.
+def show(trace: Json, *, code: bool, full: bool = False) -> None:
+    """Print ``trace`` (`pipeline.audit.trace.document`); with ``code``, every file of code by name.
 
     What is many of a kind is one line with their number; with ``full``, each is shown by itself.
     """
     console = _console()
-    _header(console, found, full=full)
-    _checks(console, found)
-    jobs = {job["job"]: job for job in found["jobs"]}
+    _header(console, trace, full=full)
+    _checks(console, trace)
+    jobs = {job["job"]: job for job in trace["jobs"]}
     drawing = _Drawing(jobs, code=code, full=full)
-    asked = dict.fromkeys(artifact["job"] for artifact in found["artifacts"] if artifact["job"])
-    for tree in drawing.trees([jobs[name] for name in asked]):
+    names = dict.fromkeys(artifact["job"] for artifact in trace["artifacts"] if artifact["job"])
+    for tree in drawing.trees([jobs[name] for name in names]):
         console.print(tree)
     if drawing.folded:
         console.print("each by itself, with commands and all parameters: --full")
 
 
-def show_rebuilt(found: Json) -> None:
+def show_rebuilt(trace: Json) -> None:
     """Print what the rebuild came to."""
-    console, rebuilt = _console(), found["rebuilt"]
+    console, rebuilt = _console(), trace["rebuilt"]
     console.print(f"\nbuilt again: {_names(rebuilt['made']) or 'nothing'}")
     if rebuilt["kept"]:
         runs = sum(name.startswith("train@") for name in rebuilt["kept"])
@@ -82,24 +82,24 @@ def _console() -> Console:
 # --- header ---------------------------------------------------------------------------------------
 
 
-def _header(console: Console, found: Json, *, full: bool) -> None:
-    for name, meant in found["shared"].items():
+def _header(console: Console, trace: Json, *, full: bool) -> None:
+    for name, meant in trace["shared"].items():
         console.print(
             f"{name!r} stands for {len(meant)} results, which follow; each has a name: {', '.join(meant)}",
             soft_wrap=True,
         )
-    shown = found["artifacts"] if full else found["artifacts"][:SHOWN]
+    shown = trace["artifacts"] if full else trace["artifacts"][:SHOWN]
     for artifact in shown:
         made = f"made by {artifact['job']}" if artifact["job"] else "of a reference set"
         console.print(f"[bold]{escape(artifact['path'])}[/]  {_file(artifact)}  {made}", soft_wrap=True)
-    if more := len(found["artifacts"]) - len(shown):
+    if more := len(trace["artifacts"]) - len(shown):
         console.print(f"and {_count(more, 'file')} more")
-    first = {artifact["job"]: artifact for artifact in reversed(found["artifacts"]) if artifact["job"]}
+    first = {artifact["job"]: artifact for artifact in reversed(trace["artifacts"]) if artifact["job"]}
     alone = list(first.values())[::-1]
     for artifact in alone if full else alone[:ALONE]:
         work = f"{_count(artifact['jobs'], 'job')} if all are stale, about {duration(artifact['seconds'])} of one core"
         console.print(f"rebuild it alone: {artifact['rebuild']}  ({work})", soft_wrap=True)
-    for row in found["claims"]:
+    for row in trace["claims"]:
         interval = "" if row["lo"] is None else f" [{row['lo']:.4g}, {row['hi']:.4g}]"
         value = "not measured" if row["value"] is None else f"{row['value']:.4g}{interval}"
         source = "" if row["published"] is None else f", published {published(row)}"
@@ -108,7 +108,7 @@ def _header(console: Console, found: Json, *, full: bool) -> None:
             f"[bold]{row['verdict']}[/] ({escape(row['reason'])})",
             soft_wrap=True,
         )
-    git = found["git"]
+    git = trace["git"]
     if git["commit"] is None:
         console.print("no commit: nothing here can be compared with a committed state")
     elif git["edited"]:
@@ -116,9 +116,9 @@ def _header(console: Console, found: Json, *, full: bool) -> None:
         console.print(f"commit {git['commit']}; [yellow]edited since, not committed[/]: {escape(edited)}")
     else:
         console.print(f"commit {git['commit']}; its inputs are as committed")
-    if elsewhere := [check["job"] for check in found["checks"] if check["state"] == verify.ELSEWHERE]:
+    if elsewhere := [check["job"] for check in trace["checks"] if check["state"] == verify.ELSEWHERE]:
         console.print(
-            f"another build than the committed one: {len(elsewhere)} of {_count(len(found['jobs']), 'job')} on the way "
+            f"another build than the committed one: {len(elsewhere)} of {_count(len(trace['jobs']), 'job')} on the way "
             "made other bytes or had other inputs (git diff dvc.lock)",
             soft_wrap=True,
         )
@@ -136,9 +136,9 @@ class _Drawing:
         self._drawn: set[str] = set()
         self.folded = False  # whether anything was left out that ``full`` would show
 
-    def trees(self, asked: list[Json]) -> Iterator[Tree]:
+    def trees(self, jobs: list[Json]) -> Iterator[Tree]:
         """Yield a tree for each job that was asked for, or one for many of a step."""
-        for step, members in _by_step(asked).items():
+        for step, members in _by_step(jobs).items():
             members = [member for member in members if member["job"] not in self._drawn]
             if self._is_many(members):
                 yield self._many(Tree(_heading(step, members)), members)
@@ -295,10 +295,10 @@ class _Drawing:
 
 
 def _by_step(jobs: list[Json]) -> dict[str, list[Json]]:
-    found: dict[str, list[Json]] = defaultdict(list)
+    groups: dict[str, list[Json]] = defaultdict(list)
     for job in jobs:
-        found[job["job"].split("@")[0]].append(job)
-    return found
+        groups[job["job"].split("@")[0]].append(job)
+    return groups
 
 
 def _heading(step: str, members: list[Json]) -> str:
@@ -318,13 +318,13 @@ def _title(job: Json) -> str:
 
 def _accepted(members: list[Json]) -> dict[tuple[str, str], list[str]]:
     """Return, by how an edit was accepted and by the edit as text, the jobs into whose records it came."""
-    found: dict[tuple[str, str], list[str]] = defaultdict(list)
+    edits: dict[tuple[str, str], list[str]] = defaultdict(list)
     for member in members:
         for edit in member["accepted"]:
             paths = ", ".join(str(file.get("path")) for file in edit["files"])
             how = "proved identical by a rebuild" if edit.get("proof") else "accepted as harmless, unproved"
-            found[how, f"{paths}: {edit.get('reason')} ({edit.get('author')})"].append(member["job"])
-    return found
+            edits[how, f"{paths}: {edit.get('reason')} ({edit.get('author')})"].append(member["job"])
+    return edits
 
 
 def _key(job: Json, parameter: Json) -> tuple[str, str]:
@@ -338,13 +338,13 @@ def _own(job: Json, parameter: Json) -> str:
 
 
 def _value(job: Json, parameter: Json) -> str:
-    text = f"{_own(job, parameter)} {_told(parameter['value'])}"
+    text = f"{_own(job, parameter)} {_value_text(parameter['value'])}"
     if parameter["written"] != parameter["value"]:  # in the order of the scales
-        text += f" of {'|'.join(_told(each) for each in parameter['written'].values())}"
+        text += f" of {'|'.join(_value_text(each) for each in parameter['written'].values())}"
     return text
 
 
-def _told(value: Any) -> str:
+def _value_text(value: Any) -> str:
     if isinstance(value, list) and len(value) > SHOWN and all(isinstance(each, str) for each in value):
         return f"[{', '.join(value[:SHOWN])} and {len(value) - SHOWN} more]"
     return str(value).replace("'", "")
@@ -369,20 +369,20 @@ def _amount(files: list[Json]) -> str:
 # --- verdicts -------------------------------------------------------------------------------------
 
 
-def _checks(console: Console, found: Json) -> None:
+def _checks(console: Console, trace: Json) -> None:
     """Print what does not match, each thing once with the jobs it concerns; with --verify also the counts."""
     groups: dict[tuple[str, str, str], list[Json]] = defaultdict(list)
-    for check in found["checks"]:
+    for check in trace["checks"]:
         if check["state"] in STATE:
             groups[check["state"], check["kind"], check["text"]].append(check)
     for (state, kind, text), checks in sorted(groups.items()):
         whats = _names(list(dict.fromkeys(check["what"] for check in checks)), shown=3)
         jobs = _names(list(dict.fromkeys(check["job"] for check in checks if check["job"])), shown=2)
-        told = f"{whats}: {text}" + (f"  [{jobs}]" if jobs else "")
-        console.print(f"[{COLOUR[state]}]{STATE[state]} {kind}[/]  {escape(told)}", soft_wrap=True)
-    if found["verified"]:
-        counts = Counter(check["state"] for check in found["checks"])
-        told = ", ".join(
+        sentence = f"{whats}: {text}" + (f"  [{jobs}]" if jobs else "")
+        console.print(f"[{COLOUR[state]}]{STATE[state]} {kind}[/]  {escape(sentence)}", soft_wrap=True)
+    if trace["verified"]:
+        counts = Counter(check["state"] for check in trace["checks"])
+        sentence = ", ".join(
             f"{counts[state]} {words}"
             for state, words in (
                 (verify.MATCH, "match"),
@@ -390,7 +390,7 @@ def _checks(console: Console, found: Json) -> None:
                 (verify.NOT_CHECKED, "not checked"),
             )
         )
-        console.print(f"verified: [bold {COLOUR[found['verified']]}]{found['verified']}[/] ({told})")
+        console.print(f"verified: [bold {COLOUR[trace['verified']]}]{trace['verified']}[/] ({sentence})")
 
 
 def _file(file: Json) -> str:

@@ -54,30 +54,30 @@ def prune(*, delete: bool, work: bool, cache: bool, as_json: bool = False) -> No
     params = parameters.load()
     with engines.alone() if delete else changes.looking() as view:
         busy = None if delete else changes.at_work(view)
-        found = sorted(_leftovers(view, params, work, cache), key=lambda each: (each.kind, each.path))
-        going = [each for each in found if not each.kept]
+        leftovers = sorted(_leftovers(view, params, work, cache), key=lambda each: (each.kind, each.path))
+        going = [each for each in leftovers if not each.kept]
         if isinstance(view, Repository):
             _delete(view, params, going)
     if as_json:
-        entries = [each.__dict__ | {"path": str(each.path)} for each in found]
+        entries = [each.__dict__ | {"path": str(each.path)} for each in leftovers]
         freed = sum(each.bytes for each in going)
         print(
             json.dumps({"deleted": delete, "bytes": freed, "leftovers": entries, "at_work": busy}, indent=1)
         )
     else:
-        _print(found, going, busy, delete)
+        _print(leftovers, going, busy, delete)
 
 
 def _leftovers(view: View, params: Params, work: bool, cache: bool) -> Iterator[Leftover]:
-    found = changes.find(view, params)
+    diff = changes.find(view, params)
     for path in engines.strays(Path(), params):
         yield Leftover(STRAY, path, _size(path))
-    yield from _checkpoints(found, params, work)
+    yield from _checkpoints(diff, params, work)
     yield from _staging()
     why_not = "" if cache else "dvc checkout of older results needs it; --cache deletes it"
     for path, count in view.unused().items():
         yield Leftover(CACHE, path, count, why_not)
-    yield from _notes(found)
+    yield from _notes(diff)
     names = {job.name for job in graph.jobs(params)}
     steps = "|".join(sorted({job.step for job in graph.jobs(params)}))
     for folder in (graph.LOGS, graph.LOGS / "steps", graph.STATE / "jobs", freshness.TRACKED):
@@ -86,12 +86,12 @@ def _leftovers(view: View, params: Params, work: bool, cache: bool) -> Iterator[
                 yield Leftover(LOGS if graph.LOGS in path.parents else STATE, path, _size(path))
 
 
-def _checkpoints(found: Changes, params: Params, work: bool) -> Iterator[Leftover]:
+def _checkpoints(diff: Changes, params: Params, work: bool) -> Iterator[Leftover]:
     runs = {(job.study, job.id): job for job in graph.jobs(params) if job.step == "train"}
     for study in _in(WORK):
         for folder in _in(study):
             job = runs.get((study.name, folder.name))
-            kept = "" if work or job not in found.jobs else "its training is not finished; --work deletes it"
+            kept = "" if work or job not in diff.jobs else "its training is not finished; --work deletes it"
             if job and _runs(job.name):
                 kept = "its training is running"
             yield Leftover(UNFINISHED, folder, _size(folder), kept)
@@ -109,11 +109,11 @@ def _staging() -> Iterator[Leftover]:
         yield Leftover(STAGING, folder, _size(folder), kept)
 
 
-def _notes(found: Changes) -> Iterator[Leftover]:
+def _notes(diff: Changes) -> Iterator[Leftover]:
     """Yield what Snakemake and this work tree's engines keep; a start needs none of it, but for unrecorded work."""
     kept = (
         "a killed run's work is not recorded yet; the next start of snakemake does it"
-        if found.unrecorded
+        if diff.unrecorded
         else ""
     )
     for path in _in(freshness.SNAKEMAKE):
@@ -157,22 +157,22 @@ def _size(path: Path) -> int:
     return sum(file.lstat().st_size for file in files if not file.is_dir())
 
 
-def _print(found: list[Leftover], going: list[Leftover], busy: str | None, delete: bool) -> None:
+def _print(leftovers: list[Leftover], going: list[Leftover], busy: str | None, delete: bool) -> None:
     console = Console(highlight=False)
     if busy:
         console.print(f"note: {escape(busy)} is at work here; --yes would refuse")
     table = Table()
     for column in ("left over", "files", "size", "deleted" if delete else "would go"):
         table.add_column(column, justify="left" if column == "left over" else "right")
-    for kind in dict.fromkeys(each.kind for each in found):
-        of = [each for each in found if each.kind == kind]
+    for kind in dict.fromkeys(each.kind for each in leftovers):
+        of = [each for each in leftovers if each.kind == kind]
         goes = sum(each.bytes for each in of if not each.kept)
         table.add_row(kind, str(len(of)), size(sum(each.bytes for each in of)), size(goes))
-    if not found:
+    if not leftovers:
         console.print("nothing is left over")
         return
     console.print(table)
-    for (kind, kept), paths in _by_fate(found).items():
+    for (kind, kept), paths in _by_fate(leftovers).items():
         fate = f"kept: {kept}" if kept else "deleted" if delete else "would go"
         console.print(f"{kind}, {escape(fate)}", soft_wrap=True)
         if kind != CACHE:
@@ -184,8 +184,8 @@ def _print(found: list[Leftover], going: list[Leftover], busy: str | None, delet
     console.print(f"freed {total}" if delete else f"nothing was deleted; --yes frees {total}")
 
 
-def _by_fate(found: list[Leftover]) -> dict[tuple[str, str], list[Path]]:
+def _by_fate(leftovers: list[Leftover]) -> dict[tuple[str, str], list[Path]]:
     fates: dict[tuple[str, str], list[Path]] = {}
-    for each in found:
+    for each in leftovers:
         fates.setdefault((each.kind, each.kept), []).append(each.path)
     return fates

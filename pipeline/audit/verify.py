@@ -101,7 +101,7 @@ def results(chain: Chain) -> Iterator[Check]:
             else:
                 yield _link(chain, entry, check)
         whole: dict[Entry, set[Path]] = {}
-        for path in chain.wanted(job):
+        for path in chain.requested_outputs(job):
             entry_of = covering(stage.outs, path) if stage else None
             if entry_of is None:
                 yield check("output", str(path), NOT_CHECKED, f"{LOCK} has no record of it")
@@ -111,8 +111,8 @@ def results(chain: Chain) -> Iterator[Check]:
                 yield _file(chain, path, entry_of.md5, "output", check)
             yield from _seal(path, check)
         for entry, paths in whole.items():  # the page of the report stands for all files of the report
-            wanted = None if set(paths) == {REPORT / "index.html"} else paths
-            yield from folder(chain, entry, wanted, "output", check)
+            selection = None if set(paths) == {REPORT / "index.html"} else paths
+            yield from folder(chain, entry, selection, "output", check)
 
 
 def references(chain: Chain) -> Iterator[Check]:
@@ -202,17 +202,17 @@ def _link(chain: Chain, entry: Entry, check: Maker) -> Check:
     """Check that the job read what its parents recorded: by dvc.lock alone, so also for files that are not here."""
     made = covering(chain.made, entry.path)
     if made is not None and made.path == entry.path:
-        found: str | None = made.md5
+        md5: str | None = made.md5
     elif made is not None:
-        found = chain.recorded({made.path: made}, entry.path).md5
+        md5 = chain.recorded({made.path: made}, entry.path).md5
     else:
         listing = chain.made_in(entry.path)
-        found = None if listing is None else hashing.digest(listing)
-    if found is None:
+        md5 = None if listing is None else hashing.digest(listing)
+    if md5 is None:
         return check("data", str(entry.path), NOT_CHECKED, "the list of its files is not in DVC's cache")
-    if found == entry.md5:
+    if md5 == entry.md5:
         return check("data", str(entry.path), MATCH)
-    text = f"the job read {_short(entry.md5)}, recorded as made is {_short(found)}"
+    text = f"the job read {_short(entry.md5)}, recorded as made is {_short(md5)}"
     return check("data", str(entry.path), MISMATCH, text)
 
 
@@ -226,8 +226,10 @@ def _file(chain: Chain, path: Path, recorded: str, kind: str, check: Maker) -> C
     return check(kind, str(path), MISMATCH, f"recorded {_short(recorded)}, here {_short(here)}")
 
 
-def folder(chain: Chain, entry: Entry, wanted: set[Path] | None, kind: str, check: Maker) -> Iterator[Check]:
-    """Check the ``wanted`` files (or all) of a recorded folder, and that no others lie there."""
+def folder(
+    chain: Chain, entry: Entry, selection: set[Path] | None, kind: str, check: Maker
+) -> Iterator[Check]:
+    """Check the files ``selection`` (or all) of a recorded folder, and that no others lie there."""
     here = hashing.files_in(entry.path)
     listing = chain.contents(entry)
     if listing is None:
@@ -237,13 +239,13 @@ def folder(chain: Chain, entry: Entry, wanted: set[Path] | None, kind: str, chec
         yield check(kind, str(entry.path), state, f"{'incomplete' if absent else 'differs'} {text}")
         return
     recorded = {entry.path / name: each for name, each in listing.items()}
-    for path in sorted(recorded if wanted is None else wanted):
+    for path in sorted(recorded if selection is None else selection):
         if path in recorded:
             yield _file(chain, path, recorded[path], kind, check)
         else:
             yield check(kind, str(path), MISMATCH, "was not there when the folder was recorded")
-    if wanted is None or set(recorded) <= wanted:
-        for path in set(here) - set(recorded) - (wanted or set()):
+    if selection is None or set(recorded) <= selection:
+        for path in set(here) - set(recorded) - (selection or set()):
             yield check(kind, str(path), MISMATCH, "was not there when the folder was recorded")
 
 

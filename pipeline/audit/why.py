@@ -24,15 +24,15 @@ def explain(name: str | None, *, as_json: bool = False) -> bool:
     params = parameters.load()
     jobs = None if name is None else changes.with_ancestors(changes.jobs_of(name, params), params)
     with changes.looking() as view:
-        busy, found = changes.at_work(view), changes.find(view, params)
+        busy, diff = changes.at_work(view), changes.find(view, params)
     if jobs is not None:
-        found.jobs = {job: change for job, change in found.jobs.items() if job in jobs}
-        found.unrecorded = [job for job in found.unrecorded if job in jobs]
-    shown = list(found.jobs.values())
+        diff.jobs = {job: change for job, change in diff.jobs.items() if job in jobs}
+        diff.unrecorded = [job for job in diff.unrecorded if job in jobs]
+    shown = list(diff.jobs.values())
     if as_json:
-        print(json.dumps(_as_dict(shown, found, busy), indent=1))
+        print(json.dumps(_as_dict(shown, diff, busy), indent=1))
     else:
-        _print(Console(highlight=False, soft_wrap=True), shown, found, busy, name)
+        _print(Console(highlight=False, soft_wrap=True), shown, diff, busy, name)
     return not shown
 
 
@@ -45,18 +45,18 @@ def _lines(change: Change) -> Iterator[str]:
         yield f"because {names(change.because)} will run"
 
 
-def _print(console: Console, shown: list[Change], found: Changes, busy: str | None, name: str | None) -> None:
+def _print(console: Console, shown: list[Change], diff: Changes, busy: str | None, name: str | None) -> None:
     if busy:
         console.print(f"note: {escape(busy)} is at work here; below is what is there now")
     for jobs, lines in _groups(shown):
         console.print(f"[bold]{escape(names(jobs))}[/]")
         for line in lines:
             console.print(f"  {escape(line)}")
-    for job in found.unrecorded:
+    for job in diff.unrecorded:
         console.print(
             f"{job.stage}: made by a snakemake that was killed; its next start records it, dvc repro makes it again"
         )
-    for stage in found.gone:
+    for stage in diff.gone:
         console.print(f"{stage}: no longer in the parameters; the next start of an engine deletes its files")
     if not shown:
         console.print(f"nothing to do: {'everything' if name is None else escape(name)} is up to date")
@@ -86,7 +86,7 @@ def _groups(shown: list[Change]) -> Iterator[tuple[list[graph.Job], list[str]]]:
         yield [job for job, _ in of], first if all(lines == first for _, lines in of) else starred
 
 
-def _as_dict(shown: list[Change], found: Changes, busy: str | None) -> dict[str, Any]:
+def _as_dict(shown: list[Change], diff: Changes, busy: str | None) -> dict[str, Any]:
     return {
         "jobs": [
             {
@@ -108,7 +108,7 @@ def _as_dict(shown: list[Change], found: Changes, busy: str | None) -> dict[str,
             }
             for change in shown
         ],
-        "unrecorded": [job.stage for job in found.unrecorded],
-        "no_longer_in_params": found.gone,
+        "unrecorded": [job.stage for job in diff.unrecorded],
+        "no_longer_in_params": diff.gone,
         "at_work": busy,
     }

@@ -9,8 +9,8 @@ from pathlib import Path
 
 def commit() -> str | None:
     """Return the short name of the commit that is checked out; None without one."""
-    found = _git("rev-parse", "--short", "HEAD")
-    return found.strip() if found else None
+    name = _git("rev-parse", "--short", "HEAD")
+    return name.strip() if name else None
 
 
 def committed(path: Path) -> str | None:
@@ -28,8 +28,8 @@ def edited(paths: Iterable[Path]) -> list[Path]:
 
 def tags() -> list[str]:
     """Return the annotated tags of the commit that is checked out; others cannot carry a signature."""
-    found = _git("tag", "--points-at", "HEAD", "--format=%(objecttype) %(refname:short)") or ""
-    return [line.removeprefix("tag ") for line in found.splitlines() if line.startswith("tag ")]
+    output = _git("tag", "--points-at", "HEAD", "--format=%(objecttype) %(refname:short)") or ""
+    return [line.removeprefix("tag ") for line in output.splitlines() if line.startswith("tag ")]
 
 
 def content(name: str) -> str | None:

@@ -42,8 +42,8 @@ class Reference:
     def load(cls, scale: str, root: Path = Path()) -> Reference:
         """Return the recorded times at ``scale``; without a record, an empty `Reference`."""
         try:
-            found = json.loads((root / TIMES).read_text(encoding="utf-8"))[scale]
-            return cls(found["machine"], found["elapsed"], found["jobs"])
+            times = json.loads((root / TIMES).read_text(encoding="utf-8"))[scale]
+            return cls(times["machine"], times["elapsed"], times["jobs"])
         except (OSError, ValueError, KeyError):
             return cls("", 0.0, {})
 
@@ -98,9 +98,7 @@ def record(elapsed: float, root: Path = Path()) -> int:
     """
     loaded = params.load(root)
     steps = {job.name: _step(job.name, root) for job in graph.jobs(loaded)}
-    jobs = {
-        name: round(found["seconds"], 1) for name, found in steps.items() if found.get("status") == "done"
-    }
+    jobs = {name: round(log["seconds"], 1) for name, log in steps.items() if log.get("status") == "done"}
     file = root / TIMES
     kept: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     kept[loaded.scale] = {"machine": machine.description(), "elapsed": elapsed, "jobs": jobs}
@@ -154,9 +152,7 @@ def line(started: float, reference: Reference) -> str:
         return ""
     steps = {name: _step(name) for name in names}
     done = {
-        name
-        for name, found in steps.items()
-        if found.get("finished", 0) > started and found["status"] == "done"
+        name for name, log in steps.items() if log.get("finished", 0) > started and log["status"] == "done"
     }
     at_work = [name for name in names if name not in done and _began(name) > started]
     now = time.time()
@@ -186,10 +182,10 @@ def _left(
 
 def _step(name: str, root: Path = Path()) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = json.loads((root / graph.LOGS / "steps" / f"{name}.json").read_text())
+        log: dict[str, Any] = json.loads((root / graph.LOGS / "steps" / f"{name}.json").read_text())
     except (OSError, ValueError):
         return {}
-    return found
+    return log
 
 
 def _began(name: str) -> float:

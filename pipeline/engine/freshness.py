@@ -81,14 +81,14 @@ def finished(params: Params) -> dict[graph.Job, bool]:
     parameters that params.yaml has now. A time of change (ctime) is asked for, which cannot be set back.
     """
     records = _records()
-    found = {}
+    states = {}
     for job in graph.jobs(params):
         outputs = [(path, records.get(str(path))) for path in graph.outputs(job, params)]
         made = [r for path, r in outputs if r is not None and path.is_file() and _mtime(path) == r.ended]
         if len(made) == len(outputs):
             untouched = all(_changed(path) <= record.started for record in made for path in record.inputs)
-            found[job] = untouched and _read_by_step(job) in (None, job.params_hash(params))
-    return found
+            states[job] = untouched and _read_by_step(job) in (None, job.params_hash(params))
+    return states
 
 
 def _records() -> dict[str, _Record]:

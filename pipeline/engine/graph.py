@@ -148,8 +148,8 @@ def of(params: Params) -> Graph:
     """Return the graph of ``params``; the second call costs nothing."""
     if "graph" not in params.memo:
         params.memo["graph"] = Graph(params)
-    found: Graph = params.memo["graph"]
-    return found
+    graph: Graph = params.memo["graph"]
+    return graph
 
 
 def jobs(params: Params) -> list[Job]:
@@ -244,19 +244,19 @@ def is_published(path: Path) -> bool:
 
 
 def _jobs(params: Params) -> list[Job]:
-    found = [Job("dataset", key, own.study) for key, own in params.datasets.items() if not own.teachers]
-    found += _trainings(params)
-    found += [Job("theory", key, own.study) for key, own in params.theory.items()]
+    jobs = [Job("dataset", key, own.study) for key, own in params.datasets.items() if not own.teachers]
+    jobs += _trainings(params)
+    jobs += [Job("theory", key, own.study) for key, own in params.theory.items()]
     experiments = params.experiments.items()
-    found += [Job("analyse", key, own.study) for key, own in experiments if own.tables]
-    found += [Job("figures", key, own.study) for key, own in experiments if own.figures]
-    found += [Job("claims", study, study) for study in params.studies]
-    return [*found, Job("report", "all", "all")]
+    jobs += [Job("analyse", key, own.study) for key, own in experiments if own.tables]
+    jobs += [Job("figures", key, own.study) for key, own in experiments if own.figures]
+    jobs += [Job("claims", study, study) for study in params.studies]
+    return [*jobs, Job("report", "all", "all")]
 
 
 def _trainings(params: Params) -> list[Job]:
     """Return the jobs that train, each after those that make the answers it learns from, and after their teachers."""
-    found: list[Job] = []
+    jobs: list[Job] = []
 
     def add(key: str) -> None:
         own = params.runs[key]
@@ -264,15 +264,15 @@ def _trainings(params: Params) -> list[Job]:
             for teacher in group.teachers:
                 add(params.owner("runs", teacher).id)
             if group.teachers:
-                found.append(Job("labels", group.id, group.study))
-        found.append(Job("train", key, own.study))
+                jobs.append(Job("labels", group.id, group.study))
+        jobs.append(Job("train", key, own.study))
 
     for key in params.runs:
         add(key)
-    found += [
+    jobs += [
         Job("labels", key, own.study) for key, own in params.datasets.items() if own.teachers
     ]  # for analyses
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(jobs))
 
 
 def _outputs(job: Job, params: Params) -> list[Path]:
@@ -320,15 +320,15 @@ def inputs(job: Job, params: Params) -> list[Path]:
 
 def _data(job: Job, params: Params) -> list[Path]:
     graph = of(params)
-    found: list[Path] = []
+    files: list[Path] = []
     for path in inputs(job, params):
         if path == REFERENCE:
-            found += _files(REFERENCE)
+            files += _files(REFERENCE)
         elif path in graph.maker:
-            found.append(path)
+            files.append(path)
         else:
-            found += graph.inside.get(path, [])
-    return found
+            files += graph.inside.get(path, [])
+    return files
 
 
 def _dataset(member: str, params: Params) -> Path:
@@ -346,7 +346,7 @@ def structure(params: Params) -> dict[str, dict[str, Any]]:
 
     Lists of inputs have a fixed length in a template: what is left over names requirements.txt, an input anyway.
     """
-    found: dict[str, dict[str, Any]] = {step: {} for step in STEPS[:-1]}
+    sections: dict[str, dict[str, Any]] = {step: {} for step in STEPS[:-1]}
     for job in jobs(params):
         if job.step == "report":
             continue
@@ -357,11 +357,11 @@ def structure(params: Params) -> dict[str, dict[str, Any]]:
         if job.step in _PLACES:
             named = [str(path) for path in inputs(job, params)]
             stated["inputs"] = named + [str(SOFTWARE)] * (_PLACES[job.step] - len(named))
-        found[job.step][job.id] = stated
-    found["sources"] = {
+        sections[job.step][job.id] = stated
+    sections["sources"] = {
         key: {"title": study.title, "source": study.source} for key, study in params.studies.items()
     }
-    return found
+    return sections
 
 
 def structure_text(params: Params) -> str:
@@ -399,16 +399,16 @@ def accepted() -> list[dict[str, Any]]:
 
     Raises SandglassError if a line is anything else.
     """
-    found = []
+    edits = []
     text = ACCEPTED.read_text(encoding="utf-8") if ACCEPTED.is_file() else ""
     for number, line in enumerate(text.splitlines(), 1):
         try:
             edit = json.loads(line)
             if "job" in edit:
-                found.append(edit | {"files": [dict(file) for file in edit["files"]], "job": edit["job"]})
+                edits.append(edit | {"files": [dict(file) for file in edit["files"]], "job": edit["job"]})
         except (ValueError, KeyError, TypeError):
             raise SandglassError(f"{ACCEPTED}: line {number} is not an accepted edit") from None
-    return found
+    return edits
 
 
 def standing(
@@ -420,16 +420,16 @@ def standing(
     with, or of an edit that was accepted since. So, from the last edit to the first: one whose files are not as it left
     them was followed by a build, and says nothing of the results that are here now.
     """
-    state, found = dict(recorded), []
+    state, chain = dict(recorded), []
     for edit in reversed([edit for edit in edits if edit["job"] == stage]):
         files = [file for file in edit["files"] if file.get("path") in state]
         if files and all(state[file["path"]] == file.get("new") for file in files):
-            found.append(edit)
+            chain.append(edit)
             state |= {file["path"]: file.get("old") for file in files}
-    return found[::-1]
+    return chain[::-1]
 
 
 def _files(folder: Path) -> list[Path]:
     """Return the files in ``folder``, sorted, as they lie there now, without Python's caches (as in .dvcignore)."""
-    found = (path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
-    return sorted(found)
+    files = (path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    return sorted(files)

@@ -72,14 +72,14 @@ def ask(words: list[str]) -> None:
         return
     mask = os.umask(0)
     os.umask(mask)
-    asked = {"words": words, "folder": str(Path.cwd()), "environment": dict(os.environ), "umask": mask}
+    request = {"words": words, "folder": str(Path.cwd()), "environment": dict(os.environ), "umask": mask}
     # Ctrl-C reaches the job as well, and that ends in order.
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     with socket.socket(socket.AF_UNIX) as server, contextlib.suppress(OSError):
         server.connect(f"\0{address}")
         if not _ours(server):
             raise ConnectionRefusedError
-        socket.send_fds(server, [json.dumps(asked).encode() + b"\n"], [0, 1, 2])
+        socket.send_fds(server, [json.dumps(request).encode() + b"\n"], [0, 1, 2])
         if server.recv(1):  # a process has begun; without one nothing was done
             status = b""
             with contextlib.suppress(OSError):
@@ -154,18 +154,18 @@ def _read(caller: socket.socket) -> tuple[bytes, list[int]]:
     return (text if text.endswith(b"\n") else b""), files
 
 
-def _become(asked: dict[str, Any], files: list[int]) -> list[str]:
+def _become(request: dict[str, Any], files: list[int]) -> list[str]:
     """Take the caller's files, folder and environment; return the words of its command."""
     ctypes.CDLL(None).prctl(KILL_WITH_PARENT, signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for number, file in enumerate(files):
         os.dup2(file, number)
         os.close(file)
-    os.umask(asked["umask"])
-    os.chdir(asked["folder"])
+    os.umask(request["umask"])
+    os.chdir(request["folder"])
     os.environ.clear()
-    os.environ.update(asked["environment"] | {FORKED: str(os.getpid())})
-    words: list[str] = asked["words"]
+    os.environ.update(request["environment"] | {FORKED: str(os.getpid())})
+    words: list[str] = request["words"]
     return words
 
 

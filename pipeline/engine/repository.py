@@ -76,8 +76,8 @@ class View:
         """Return, by stage, what differs from dvc.lock; stages without a difference are left out."""
         with _dvc(), _hashed_once():
             self._repo._reset()
-            found = {stage.addressing: self._difference(stage) for stage in self._repo.index.stages}
-            return {name: difference for name, difference in found.items() if difference}
+            differences = {stage.addressing: self._difference(stage) for stage in self._repo.index.stages}
+            return {name: difference for name, difference in differences.items() if difference}
 
     def _difference(self, stage: Any) -> Difference:
         # Not stage.status(): that waits for no one, but refuses while another process writes.
@@ -103,12 +103,12 @@ class View:
             return {}
         cache, ignore = self._repo.cache.local, self._repo.dvcignore
         with _dvc():
-            _, _, found = build(
+            _, _, node = build(
                 cache, str(self._root / path), self._repo.fs, "md5", ignore=ignore, dry_run=True
             )
-        if isinstance(found, Tree):
-            return {path.joinpath(*key): str(info.value) for key, (_, info) in found.iteritems()}
-        return {path: str(found.hash_info.value)}
+        if isinstance(node, Tree):
+            return {path.joinpath(*key): str(info.value) for key, (_, info) in node.iteritems()}
+        return {path: str(node.hash_info.value)}
 
     def at_work(self) -> str | None:
         """Return the `dvc repro` that runs in this folder, in words; None if none does.
@@ -198,9 +198,9 @@ class Repository(View):
 
         What a stage depends on is hashed anew for its record. Whether it can be hashed at all DVC asks twice more.
         """
-        wanted = set(names)
+        addresses = set(names)
         with _dvc(), _hashed_once():
-            stages = [stage for stage in self._repo.index.stages if stage.addressing in wanted]
+            stages = [stage for stage in self._repo.index.stages if stage.addressing in addresses]
             for stage in stages:
                 stage.save()
                 stage.commit(relink=False)  # a file taken back from the cache would get another time

@@ -100,8 +100,8 @@ class Jobs:
 
     def made(self, study: str | None = None) -> list[str]:
         """Return all files that jobs make, or the claims, figures and tables of one study; the report apart."""
-        wanted = ("analyse", "figures", "claims") if study else graph.STEPS[:-1]
-        jobs = [job for job in graph.jobs(self._params) if study in (None, job.study) and job.step in wanted]
+        steps = ("analyse", "figures", "claims") if study else graph.STEPS[:-1]
+        jobs = [job for job in graph.jobs(self._params) if study in (None, job.study) and job.step in steps]
         return [str(path) for job in jobs for path in graph.outputs(job, self._params)]
 
 
@@ -147,14 +147,14 @@ def _longest_ways(params: Params) -> dict[graph.Job, float]:
     A training that was never recorded counts as long, so that none is left for the end.
     """
     reference = build.Reference.load(params.scale)
-    found: dict[graph.Job, float] = {}
+    lengths: dict[graph.Job, float] = {}
     behind: dict[graph.Job, float] = {}
     for job in reversed(graph.jobs(params)):
         unknown = job.step == "train" and job.name not in reference.jobs
-        found[job] = behind.get(job, 0.0) + (UNKNOWN_TRAINING if unknown else reference.seconds(job.name))
+        lengths[job] = behind.get(job, 0.0) + (UNKNOWN_TRAINING if unknown else reference.seconds(job.name))
         for parent in graph.parents(job, params):
-            behind[parent] = max(behind.get(parent, 0.0), found[job])
-    return found
+            behind[parent] = max(behind.get(parent, 0.0), lengths[job])
+    return lengths
 
 
 def missing_references(root: Path) -> list[Path]:
@@ -288,9 +288,9 @@ def _only_snakemake() -> TextIO:
 def strays(root: Path, params: Params) -> list[Path]:
     """Return the files under ``root/data`` that no job of ``params`` makes, except reference sets and the report."""
     expected = {root / path for job in graph.jobs(params) for path in graph.outputs(job, params)}
-    found = [path for kind in KINDS for path in (root / graph.DATA / kind).rglob("*") if not path.is_dir()]
-    found += (root / graph.DATA).glob(".*.tmp")  # of a killed DVC, which copies to such a name first
-    return sorted(set(found) - expected)
+    files = [path for kind in KINDS for path in (root / graph.DATA / kind).rglob("*") if not path.is_dir()]
+    files += (root / graph.DATA).glob(".*.tmp")  # of a killed DVC, which copies to such a name first
+    return sorted(set(files) - expected)
 
 
 def prune(root: Path, params: Params) -> list[Path]:

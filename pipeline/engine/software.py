@@ -24,9 +24,9 @@ def check_software(root: Path) -> list[str]:
     bring their own torch go on, and the step records the differences beside its artifacts.
     """
     different = [
-        f"{name} {found or 'is missing'} (pinned: {version})"
+        f"{name} {installed_version or 'is missing'} (pinned: {version})"
         for name, version in _pins(root / REQUIREMENTS)
-        if (found := _installed(name)) != version
+        if (installed_version := _installed(name)) != version
     ]
     if different and os.environ.get(OVERRIDE) != "1":
         raise SandglassError(

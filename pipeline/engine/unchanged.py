@@ -22,11 +22,11 @@ ASIDE = {"logs", "__pycache__"}  # folders that no stage reads or writes
 
 def digest(root: Path) -> str:
     """Return an md5 over the path, size, inode and times of all files that decide what DVC finds at ``root``."""
-    found = hashlib.md5(usedforsecurity=False)
+    md5 = hashlib.md5(usedforsecurity=False)
     for path, status in sorted(_files(root)):
         times = status.st_mtime_ns, status.st_ctime_ns
-        found.update(f"{path}\0{status.st_size}\0{status.st_ino}\0{times}\n".encode())
-    return found.hexdigest()
+        md5.update(f"{path}\0{status.st_size}\0{status.st_ino}\0{times}\n".encode())
+    return md5.hexdigest()
 
 
 def remembered(root: Path, now: str) -> bool:

@@ -63,8 +63,8 @@ def width(text: str, size: float, bold: bool) -> float | None:
 
 def _numbered(svg: str) -> str:
     """Return ``svg`` with its gradients and clips counted from 0: the renderer counts all that it has drawn so far."""
-    found = dict.fromkeys(re.findall(r'id="((?:gradient|clip)_?)([0-9]+)"', svg))
-    renamed = {f"{kind}{number}": f"{kind}{i}" for i, (kind, number) in enumerate(found)}
+    ids = dict.fromkeys(re.findall(r'id="((?:gradient|clip)_?)([0-9]+)"', svg))
+    renamed = {f"{kind}{number}": f"{kind}{i}" for i, (kind, number) in enumerate(ids)}
     return re.sub(r"\b(?:gradient|clip)_?[0-9]+\b", lambda hit: renamed.get(hit[0], hit[0]), svg)
 
 
@@ -73,10 +73,10 @@ def _slim(svg: str) -> str:
     a hundredth of a pixel, colours without words, and the font named once."""
     svg = _TAG.sub(lambda tag: _DEFAULT.sub("", _SPOKEN.sub("", tag[0])), svg)
     svg = _RGB.sub(lambda rgb: "#{:02x}{:02x}{:02x}".format(*map(int, rgb.groups())), svg)
-    svg = re.sub(rf' (?:{_GEOMETRY})="[^"]*"', lambda found: _rounded(found[0]), svg)
-    found = 1
-    while found:  # groups that hold nothing but such groups
-        svg, found = _NOT_DRAWN.subn("", svg)
+    svg = re.sub(rf' (?:{_GEOMETRY})="[^"]*"', lambda attribute: _rounded(attribute[0]), svg)
+    count = 1
+    while count:  # groups that hold nothing but such groups
+        svg, count = _NOT_DRAWN.subn("", svg)
     if font := re.search(r' font-family="[^"]*"', svg):
         svg = svg.replace(font[0], "").replace("<svg", f"<svg{font[0]}", 1)
     return svg
@@ -94,11 +94,11 @@ def _fitted(svg: str) -> str:
     So where that font is missing, and one that runs wider takes its place, nothing overlaps and nothing is cut off.
     """
 
-    def fit(found: re.Match[str]) -> str:
-        opening, line, rest = found.groups()
+    def fit(match: re.Match[str]) -> str:
+        opening, line, rest = match.groups()
         size, bold = _SIZE.search(opening), 'font-weight="bold"' in opening
         if not size:
-            return found[0]
+            return match[0]
 
         def length(text: str) -> str:
             pixels = width(unescape(text), float(size[1]), bold) if text.strip() else None

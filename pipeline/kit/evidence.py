@@ -39,11 +39,11 @@ def one_row(table: pl.DataFrame, missing: str, /, value: str = "value", **where:
     ), ""
 
 
-def enough(found: Measured | None, missing: str, fewest: int) -> Evidence:
+def enough(measured: Measured | None, missing: str, fewest: int) -> Evidence:
     """Return the same evidence; of fewer than ``fewest`` models none, and their value as the reason."""
-    if found is None or not defined(found.value) or (found.n or 0) >= fewest:
-        return found, missing
-    return None, f"pilot: {found.value:.3g} of {found.n} models; a verdict needs {fewest}"
+    if measured is None or not defined(measured.value) or (measured.n or 0) >= fewest:
+        return measured, missing
+    return None, f"pilot: {measured.value:.3g} of {measured.n} models; a verdict needs {fewest}"
 
 
 # Theory checks

@@ -25,12 +25,12 @@ class Inputs(Context):
     @cached_property
     def _checkpoints(self) -> dict[str, Path]:
         """The checkpoints by member, in the order of the experiment's runs and of their variants."""
-        found = []
+        files = []
         for place, entry in enumerate(self.entry.runs):
             for path in paths.run_folder(self.study, entry).glob("*.safetensors"):
                 self._headers[path.stem] = checkpoints.read(path)[1]
-                found.append((place, self._headers[path.stem]["position"], path))
-        return {path.stem: path for _, _, path in sorted(found)}
+                files.append((place, self._headers[path.stem]["position"], path))
+        return {path.stem: path for _, _, path in sorted(files)}
 
     @cached_property
     def _datasets(self) -> dict[str, Path]:

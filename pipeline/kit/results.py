@@ -46,12 +46,12 @@ class Results(Context):
         """
         schema = importlib.import_module(f"schemas.{self.study}.tables").SCHEMAS[name]
         files = [paths.table_path(self.study, experiment, name) for experiment in self.experiments]
-        there = [path for path in files if path.is_file()]
-        if not there:
+        parts = [path for path in files if path.is_file()]
+        if not parts:
             raise SandglassError(
                 f"{self.experiment}: no experiment among {', '.join(self.experiments)} has a table {name!r}"
             )
-        return pl.concat([self._tables.read(path, schema) for path in there])
+        return pl.concat([self._tables.read(path, schema) for path in parts])
 
     def has_rows(self, names: Sequence[str]) -> bool:
         """Return whether any of these tables of the experiment itself has a row."""

@@ -195,8 +195,8 @@ class Gate:
             return FAILS, "value not defined"  # also where the conditions look at the interval alone
         by_condition = {condition: condition.verdict(self.measured) for condition in self.conditions}
         verdict = next((v for v in (FAILS, UNDECIDED) if v in by_condition.values()), HOLDS)
-        told = [each.describe(self.measured) for each, found in by_condition.items() if found == verdict]
-        return verdict, "; ".join(dict.fromkeys(told))
+        reasons = [each.describe(self.measured) for each, result in by_condition.items() if result == verdict]
+        return verdict, "; ".join(dict.fromkeys(reasons))
 
     def replicas(self, scale: str) -> int | None:
         """Return how many replicas would decide the gate, judged by the spread of those there are.
@@ -276,22 +276,22 @@ def whole(verdicts: Iterable[str]) -> str:
     Gates that were not tested say nothing. Where some of the others hold and some do not, the claim holds partly; where
     none holds and one fails, it fails.
     """
-    found = {verdict for verdict in verdicts if verdict != NOT_TESTED}
-    if not found:
+    outcomes = {verdict for verdict in verdicts if verdict != NOT_TESTED}
+    if not outcomes:
         return NOT_TESTED
-    if len(found) == 1:
-        return found.pop()
-    return PARTLY if HOLDS in found else FAILS
+    if len(outcomes) == 1:
+        return outcomes.pop()
+    return PARTLY if HOLDS in outcomes else FAILS
 
 
 def summary(claims: pl.DataFrame) -> pl.DataFrame:
     """Return one row per study and claim, in order: its verdict, and how many of its gates have each verdict."""
     rows = []
     for (study, claim), gates in claims.group_by("study", "claim", maintain_order=True):
-        found = gates["verdict"].to_list()
-        counts = {name: found.count(verdict) for verdict, name in COUNTED.items()}
+        outcomes = gates["verdict"].to_list()
+        counts = {name: outcomes.count(verdict) for verdict, name in COUNTED.items()}
         rows.append(
-            {"study": study, "claim": claim, "statement": gates["statement"][0], "verdict": whole(found)}
+            {"study": study, "claim": claim, "statement": gates["statement"][0], "verdict": whole(outcomes)}
             | counts
         )
     texts = dict.fromkeys(("study", "claim", "statement", "verdict"), pl.String)

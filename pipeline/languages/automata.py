@@ -86,17 +86,17 @@ def simulate(automaton: Automaton, tokens_NxT: Ints, q0: int | Ints | None = Non
         wrong = tokens_NxT[(tokens_NxT < 0) | (tokens_NxT >= n_symbols)][0]
         raise SandglassError(f"{automaton.name}: symbol {wrong} is not in the alphabet 0..{n_symbols - 1}")
     state = np.full(len(tokens_NxT), automaton.q0 if q0 is None else q0, np.int64)
-    found = np.empty(tokens_NxT.shape, np.int64)
+    states = np.empty(tokens_NxT.shape, np.int64)
     for t in range(tokens_NxT.shape[1]):
         state = automaton.next[state, tokens_NxT[:, t]]
-        found[:, t] = state
-    if (found < 0).any():
-        n, t = np.argwhere(found < 0)[0]
+        states[:, t] = state
+    if (states < 0).any():
+        n, t = np.argwhere(states < 0)[0]
         move = automaton.symbols[tokens_NxT[n, t]]
         raise SandglassError(
             f"{automaton.name}: symbol {move} is not allowed at position {t} of sequence {n}"
         )
-    return found
+    return states
 
 
 # --- the automata (section 3.4.5.1.1; Examples 1 to 6) ---------------------------------------------
@@ -135,12 +135,12 @@ def generators(kind: str, n: int) -> list[Map]:
     Footnote 28 leaves the six open: here the first others in lexicographic order, without the identity.
     """
     if kind == "a":
-        found = []
+        cycles = []
         for i in range(2, n):
             g = list(range(n))
             g[0], g[1], g[i] = 1, i, 0
-            found.append(tuple(g))
-        return found
+            cycles.append(tuple(g))
+        return cycles
     cycle, swap = (*range(1, n), 0), (1, 0, *range(2, n))
     if (
         n == 3
@@ -353,13 +353,13 @@ def _chain(of: Task, length: int) -> NDArray[np.float64]:
     allowed = table >= 0
     weight = allowed / allowed.sum(1, keepdims=True)
     law: NDArray[np.float64] = np.zeros(len(table))
-    found = []
+    laws = []
     law[of.automaton.q0] = 1
     for _ in range(length):
         flow = (law[:, None] * weight)[allowed]
         law = np.bincount(table[allowed], flow, minlength=len(table)).astype(np.float64)
-        found.append(law)
-    return np.stack(found)
+        laws.append(law)
+    return np.stack(laws)
 
 
 def _deterministic(of: Task, length: int) -> NDArray[np.float64]:
@@ -368,8 +368,8 @@ def _deterministic(of: Task, length: int) -> NDArray[np.float64]:
 
 
 def _labels_of(of: Task, law_TxQ: NDArray[np.float64]) -> NDArray[np.float64]:
-    found: NDArray[np.float64] = law_TxQ @ np.eye(of.labels)[of.observe]
-    return found
+    shares: NDArray[np.float64] = law_TxQ @ np.eye(of.labels)[of.observe]
+    return shares
 
 
 # --- algebra ---------------------------------------------------------------------------------------
@@ -383,17 +383,17 @@ def compose(after: Map, first: Map) -> Map:
 def semigroup(maps: Sequence[Map], most: int = MOST_ELEMENTS) -> list[Map] | None:
     """Return all maps that words of symbols make (the transformation semigroup); None if there are more than
     ``most``."""
-    found = dict.fromkeys(maps)
-    queue = list(found)
+    elements = dict.fromkeys(maps)
+    queue = list(elements)
     for element in queue:
         for generator in maps:
             new = compose(generator, element)
-            if new not in found:
-                if len(found) >= most:
+            if new not in elements:
+                if len(elements) >= most:
                     return None
-                found[new] = None
+                elements[new] = None
                 queue.append(new)
-    return list(found)
+    return list(elements)
 
 
 def is_aperiodic(elements: Iterable[Map]) -> bool:
@@ -410,14 +410,14 @@ def is_aperiodic(elements: Iterable[Map]) -> bool:
 
 def period(known: Automaton) -> int:
     """Return the greatest common divisor of the lengths of all closed walks from the states that q0 reaches."""
-    distance, queue, found = {known.q0: 0}, [known.q0], 0
+    distance, queue, divisor = {known.q0: 0}, [known.q0], 0
     for q in queue:
         for new in known.next[q][known.next[q] >= 0].tolist():
             if new not in distance:
                 distance[new] = distance[q] + 1
                 queue.append(new)
-            found = math.gcd(found, distance[q] + 1 - distance[new])
-    return found
+            divisor = math.gcd(divisor, distance[q] + 1 - distance[new])
+    return divisor
 
 
 @dataclass(frozen=True)
@@ -446,35 +446,35 @@ class Group:
         conjugates = {
             int(x) for m in members for x in self.mul[self.mul[everyone, m], self.inverse[everyone]]
         }
-        found, queue = {0}, [0]
+        closure, queue = {0}, [0]
         for x in queue:
             for y in self.mul[x, sorted(conjugates)].tolist():
-                if y not in found:
-                    found.add(y)
+                if y not in closure:
+                    closure.add(y)
                     queue.append(y)
-        return frozenset(found)
+        return frozenset(closure)
 
     def maximal_normal(self) -> frozenset[int]:
         """Return a maximal normal subgroup other than the group itself: one element added at a time."""
-        found = frozenset([0])
+        subgroup = frozenset([0])
         grown = True
         while grown:
             grown = False
             for x in range(len(self)):
-                if x not in found and len(larger := self.normal_closure({*found, x})) < len(self):
-                    found, grown = larger, True
+                if x not in subgroup and len(larger := self.normal_closure({*subgroup, x})) < len(self):
+                    subgroup, grown = larger, True
                     break
-        return found
+        return subgroup
 
     def orders(self) -> dict[int, int]:
         """Return how many elements there are of each order."""
-        found: dict[int, int] = {}
+        counts: dict[int, int] = {}
         for x in range(len(self)):
             power, order = x, 1
             while power:
                 power, order = int(self.mul[power, x]), order + 1
-            found[order] = found.get(order, 0) + 1
-        return dict(sorted(found.items()))
+            counts[order] = counts.get(order, 0) + 1
+        return dict(sorted(counts.items()))
 
 
 def group_of(members: Iterable[Map]) -> Group:
@@ -493,10 +493,10 @@ def generated(maps: Sequence[Map]) -> Group:
         if sorted(each) != list(range(len(each))):
             raise SandglassError(f"{each} is not a permutation of 0..{len(each) - 1}")
     identity = tuple(range(len(maps[0])))
-    found = semigroup([identity, *maps])
-    if found is None:
+    elements = semigroup([identity, *maps])
+    if elements is None:
         raise SandglassError(f"the group has more than {MOST_ELEMENTS} elements")
-    return group_of(found)
+    return group_of(elements)
 
 
 def is_group(known: Automaton) -> bool:
@@ -535,8 +535,8 @@ class Level:
     @property
     def permutations(self) -> list[Map]:
         """The bijections among the moves, each once; the identity if there is no other."""
-        found = {m for m in self.moves.values() if len(set(m)) == self.size}
-        return sorted(found) or [tuple(range(self.size))]
+        bijections = {m for m in self.moves.values() if len(set(m)) == self.size}
+        return sorted(bijections) or [tuple(range(self.size))]
 
     @property
     def resets(self) -> int:
@@ -554,13 +554,13 @@ class Cascade:
     def simulate(self, tokens_NxT: Ints, same_position: bool = False) -> Ints:
         """Return states (N, T). With ``same_position`` a level sees the others' states behind the symbol, not before
         it: the wiring that Lemma 21 prints; -1 where a level then has no move, or the tuple stands for no state."""
-        found = np.empty(tokens_NxT.shape, np.int64)
+        states = np.empty(tokens_NxT.shape, np.int64)
         for n, word in enumerate(tokens_NxT.tolist()):
             state: tuple[int, ...] | None = tuple(level.start for level in self.levels)
             for t, symbol in enumerate(word):
                 state = None if state is None else self._step(state, symbol, same_position)
-                found[n, t] = -1 if state is None else self.readout.get(state, -1)
-        return found
+                states[n, t] = -1 if state is None else self.readout.get(state, -1)
+        return states
 
     def _step(self, state: tuple[int, ...], symbol: int, same_position: bool) -> tuple[int, ...] | None:
         new: tuple[int, ...] = ()
@@ -645,7 +645,7 @@ def grid_algorithm(S: int, moves_T: Ints) -> GridTrace:
 
 def grid_states(S: int, moves_NxT: Ints, q0: int = 0) -> Ints:
     """Return the states (N, T) of the gridworld 0..S for moves -1, 0, +1."""
-    q, found = np.full(len(moves_NxT), q0), np.empty(moves_NxT.shape, np.int64)
+    q, states = np.full(len(moves_NxT), q0), np.empty(moves_NxT.shape, np.int64)
     for t in range(moves_NxT.shape[1]):
-        q = found[:, t] = np.clip(q + moves_NxT[:, t], 0, S)
-    return found
+        q = states[:, t] = np.clip(q + moves_NxT[:, t], 0, S)
+    return states

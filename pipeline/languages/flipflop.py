@@ -254,11 +254,11 @@ def casts(rng: np.random.Generator, n: int) -> Ints:
 
     Stories are drawn at every step of a training, so casts are drawn together, and those that are refused again.
     """
-    found = np.empty((0, len(Cast._fields)), np.int64)
+    rows = np.empty((0, len(Cast._fields)), np.int64)
     people, things, actions, objects, forms = LISTS
     rest = len(people) - 1, len(objects) - 1  # whom the second person and object are drawn from
     ends = [len(people), rest[0], len(things), len(forms), len(actions), len(objects), rest[1]]
-    while len(found) < n:
+    while len(rows) < n:
         writer, other, thing, verb, action, first, second = rng.integers(ends, size=(2 * n, len(ends))).T
         other, second = (writer + 1 + other) % len(people), (first + 1 + second) % len(objects)
         drawn = np.stack(
@@ -267,8 +267,8 @@ def casts(rng: np.random.Generator, n: int) -> Ints:
                 objects[first], objects[second],
             ], 1,
         )  # fmt: skip
-        found = np.concatenate([found, drawn[IS_HELD_OUT[drawn].sum(1) <= 1]])
-    return found[:n]
+        rows = np.concatenate([rows, drawn[IS_HELD_OUT[drawn].sum(1) <= 1]])
+    return rows[:n]
 
 
 def stories(
@@ -297,12 +297,12 @@ def stories(
     return filled
 
 
-def told(tokens_T: Sequence[int] | NDArray[np.integer], who: Cast, asks: bool = False) -> str:
+def story_text(tokens_T: Sequence[int] | NDArray[np.integer], who: Cast, asks: bool = False) -> str:
     """Return a string as a story; one that ``asks`` ends where the last state would stand.
 
-    >>> told(from_text("w1i0r1"), PUBLISHED)
+    >>> story_text(from_text("w1i0r1"), PUBLISHED)
     'Alice turns the light on. Bob eats a banana. The light is turned on.'
-    >>> told(from_text("w1i1r1"), PUBLISHED, asks=True)
+    >>> story_text(from_text("w1i1r1"), PUBLISHED, asks=True)
     'Alice turns the light on. Bob eats an apple. The light is turned'
     """
     (story,) = stories(np.asarray(tokens_T)[None], _numbers(who)[None])

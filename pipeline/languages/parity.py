@@ -45,8 +45,8 @@ def node_products(bits: NDArray[np.uint8], k: int, depth: int) -> NDArray[np.uin
     """Return (..., nodes), 0 where the product of a node's signs is +1 and 1 where it is -1."""
     nodes = 2**depth - 1
     own = bits[..., : k * nodes].reshape(*bits.shape[:-1], nodes, k)
-    found: NDArray[np.uint8] = np.bitwise_xor.reduce(own, -1)
-    return found
+    products: NDArray[np.uint8] = np.bitwise_xor.reduce(own, -1)
+    return products
 
 
 def labels(bits: NDArray[np.uint8], k: int, depth: int) -> NDArray[np.int64]:
@@ -103,12 +103,12 @@ def other_monomials(
     outside = sorted(set(range(d)) - set(places))
     if degree == 1 or not outside:
         return [(place,) for place in outside]
-    found: dict[tuple[int, ...], None] = {}
-    while len(found) < count:
+    monomials: dict[tuple[int, ...], None] = {}
+    while len(monomials) < count:
         chosen = tuple(sorted(int(place) for place in rng.choice(d, degree, replace=False)))
         if not set(chosen) <= set(places):
-            found[chosen] = None
-    return list(found)
+            monomials[chosen] = None
+    return list(monomials)
 
 
 def characters(bits: NDArray[np.uint8], monomials: list[tuple[int, ...]]) -> NDArray[np.float64]:
@@ -124,14 +124,14 @@ def correlations(p: NDArray[np.float64], chi: NDArray[np.float64]) -> NDArray[np
     The thesis does not centre p (section 4.2.2.1); without it the estimate carries noise of 0.5/sqrt(n) more.
     """
     centred = p - p.mean(-1, keepdims=True)
-    found: NDArray[np.float64] = np.abs(centred @ chi) / len(chi)
-    return found
+    magnitudes: NDArray[np.float64] = np.abs(centred @ chi) / len(chi)
+    return magnitudes
 
 
 def separation(inside: NDArray[np.float64], outside: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return SEP (...,): the median of correlations (..., in) over the 95 % quantile of others (..., out)."""
-    found: NDArray[np.float64] = np.median(inside, -1) / np.quantile(outside, 0.95, axis=-1)
-    return found
+    ratios: NDArray[np.float64] = np.median(inside, -1) / np.quantile(outside, 0.95, axis=-1)
+    return ratios
 
 
 def outputs(task: Mapping[str, Any]) -> int:

@@ -158,7 +158,7 @@ def parsed(text: str) -> Rules:
             sides[-1].append(int(word))
         else:
             raise SandglassError(f"a listing of rules begins with {word!r}, expected a symbol such as '22:'")
-    return {symbol: tuple(map(tuple, found)) for symbol, found in rules.items()}
+    return {symbol: tuple(map(tuple, productions)) for symbol, productions in rules.items()}
 
 
 @cache
@@ -170,33 +170,33 @@ def grammar(name: str) -> Grammar:
     rules = parsed(LISTING[base])
     if dropped:
         rules[lhs] = tuple(side for side in rules[lhs] if side != dropped)
-    found = Grammar(name, rules)
-    if broken := broken_facts(found):
+    cfg = Grammar(name, rules)
+    if broken := broken_facts(cfg):
         raise SandglassError(f"grammar {name}: {broken[0]}")
-    return found
+    return cfg
 
 
-def broken_facts(found: Grammar) -> list[str]:
+def broken_facts(cfg: Grammar) -> list[str]:
     """Return what a grammar has that section 4.2.8.3 does not say of it, in words; nothing if all is as said.
 
     Each symbol above the terminals has rules; their right-hand sides are two or three symbols of the next depth, none
     twice; a symbol has as many rules as ``DEGREES`` says; in cfg3b neighbours within a rule differ.
     """
     wrong = []
-    if set(found.rules) != set(itertools.chain(*SYMBOLS[:-1])):
+    if set(cfg.rules) != set(itertools.chain(*SYMBOLS[:-1])):
         wrong.append(
-            f"has rules of {sorted(found.rules)}, expected one entry for each symbol above the terminals"
+            f"has rules of {sorted(cfg.rules)}, expected one entry for each symbol above the terminals"
         )
         return wrong
-    least, most = DEGREES.get(found.name, (1, 4))
-    for symbol, sides in found.rules.items():
+    least, most = DEGREES.get(cfg.name, (1, 4))
+    for symbol, sides in cfg.rules.items():
         below = SYMBOLS[depth(symbol) + 1]
         if not least <= len(sides) <= most or len(set(sides)) < len(sides):
             wrong.append(f"{symbol} has the rules {sides}, expected {least} to {most} different ones")
         for side in sides:
             if len(side) not in (2, 3) or not set(side) <= set(below):
                 wrong.append(f"{symbol} becomes {side}, expected two or three of {below}")
-            if found.name == "cfg3b" and any(a == b for a, b in itertools.pairwise(side)):
+            if cfg.name == "cfg3b" and any(a == b for a, b in itertools.pairwise(side)):
                 wrong.append(f"{symbol} becomes {side}, expected neighbours that differ")
     return wrong
 
@@ -253,8 +253,8 @@ def token_law(name: str, root: int = ROOT) -> NDArray[np.float64]:
         for symbol in symbols:
             sides = known.rules[symbol]
             counts[symbol] = sum(counts[child] for side in sides for child in side) / len(sides)
-    found: NDArray[np.float64] = counts[root] / counts[root].sum()
-    return found
+    law: NDArray[np.float64] = counts[root] / counts[root].sum()
+    return law
 
 
 def derivations(name: str, root: int) -> tuple[list[tuple[int, ...]], NDArray[np.float64]]:
@@ -272,12 +272,12 @@ def derivations(name: str, root: int) -> tuple[list[tuple[int, ...]], NDArray[np
     def below(symbol: int) -> list[tuple[tuple[int, ...], float]]:
         if symbol <= TERMINALS:
             return [((symbol,), 1.0)]
-        found = []
+        pairs = []
         for side in known.rules[symbol]:
             for parts in itertools.product(*map(below, side)):
                 string = tuple(itertools.chain(*(part for part, _ in parts)))
-                found.append((string, known.probability(symbol) * float(np.prod([p for _, p in parts]))))
-        return found
+                pairs.append((string, known.probability(symbol) * float(np.prod([p for _, p in parts]))))
+        return pairs
 
     strings, chances = zip(*below(root), strict=True)
     return list(strings), np.array(chances)
@@ -329,11 +329,11 @@ class Derivations:
     @cached_property
     def leaves(self) -> list[NDArray[np.int64]]:
         """Number of tokens below each node, by depth as ``symbols`` has them."""
-        found = [np.ones(len(self.symbols[-1]), np.int64)]
+        counts = [np.ones(len(self.symbols[-1]), np.int64)]
         for arity in reversed(self.arity):
             starts = np.cumsum(arity, dtype=np.int64) - arity
-            found.append(np.add.reduceat(found[-1], starts))
-        return found[::-1]
+            counts.append(np.add.reduceat(counts[-1], starts))
+        return counts[::-1]
 
     @property
     def lengths(self) -> NDArray[np.int64]:
@@ -348,18 +348,18 @@ class Derivations:
     @cached_property
     def boundary_levels(self) -> NDArray[np.uint8]:
         """Of each token, flat, the largest level of a symbol whose span ends with it; 1 at least."""
-        found = np.ones(len(self.tokens), np.uint8)
+        levels = np.ones(len(self.tokens), np.uint8)
         for place in range(len(self.symbols) - 2, -1, -1):
-            found[np.cumsum(self.leaves[place]) - 1] = DEPTH + 1 - depth(self.root) - place
-        return found
+            levels[np.cumsum(self.leaves[place]) - 1] = DEPTH + 1 - depth(self.root) - place
+        return levels
 
     @cached_property
     def boundary_symbols(self) -> NDArray[np.uint8]:
         """Of each token, flat, the symbol of that level whose span ends with it."""
-        found = self.symbols[-1].copy()
+        symbols = self.symbols[-1].copy()
         for place in range(len(self.symbols) - 2, -1, -1):
-            found[np.cumsum(self.leaves[place]) - 1] = self.symbols[place]
-        return found
+            symbols[np.cumsum(self.leaves[place]) - 1] = self.symbols[place]
+        return symbols
 
     def tree(self, sentence: int) -> list[tuple[int, int, int, int, int]]:
         """Return the nodes of one sentence: depth below the root, symbol, parent's number at the depth above (-1 for
@@ -476,10 +476,10 @@ def padded(
     width = longest if width is None else width
     if longest > width:
         raise SandglassError(f"a sentence has {longest} tokens, expected at most {width}")
-    found = np.full((len(lengths), 1 + width), fill, np.uint8)
-    found[:, 0] = first
-    found[:, 1:][np.arange(width) < lengths[:, None]] = flat
-    return found
+    ids = np.full((len(lengths), 1 + width), fill, np.uint8)
+    ids[:, 0] = first
+    ids[:, 1:][np.arange(width) < lengths[:, None]] = flat
+    return ids
 
 
 # --- masked prediction -------------------------------------------------------------------------------------------
@@ -504,8 +504,8 @@ def mask(
     )  # 0: MASK; 1 to 3: that terminal; 4: as it is, selected; 5: not selected
     for bound in np.minimum(np.round(rate * cut * 2**32), 2**32 - 1).astype(np.uint32):
         branch += u >= bound
-    found = _SHOWN.ravel().take(branch * np.uint8(TERMINALS) + tokens)
-    return found, _KIND.take(branch)
+    shown = _SHOWN.ravel().take(branch * np.uint8(TERMINALS) + tokens)
+    return shown, _KIND.take(branch)
 
 
 _KIND = np.array([MASKED, *[RANDOM] * TERMINALS, KEPT, NONE], np.uint8)
@@ -532,8 +532,8 @@ def masked(
 def visible(ids: NDArray[np.uint8], kind: NDArray[np.uint8], hide_masked: bool) -> NDArray[np.bool_]:
     """Return which positions may be attended to: all but PAD, and with ``hide_masked``, as the published code has it
     but the text does not, all that were not selected. ``ids`` and ``kind`` have the same shape."""
-    there: NDArray[np.bool_] = ids != PAD
-    return there & (kind == NONE) if hide_masked else there
+    present: NDArray[np.bool_] = ids != PAD
+    return present & (kind == NONE) if hide_masked else present
 
 
 # --- next tokens -------------------------------------------------------------------------------------------------
@@ -544,8 +544,8 @@ def ends(boundary_levels: NDArray[np.uint8], at: int) -> NDArray[np.bool_]:
     all are. Raises SandglassError if there is no such level."""
     if not 1 <= at <= DEPTH + 1:
         raise SandglassError(f"no level {at}; levels are 1 (terminals) to {DEPTH + 1} (root)")
-    found: NDArray[np.bool_] = boundary_levels >= at
-    return found
+    endings: NDArray[np.bool_] = boundary_levels >= at
+    return endings
 
 
 def nodes_of(name: str) -> Iterator[tuple[int, int, tuple[int, ...], float]]:
@@ -569,14 +569,14 @@ def window(place_N: NDArray[np.int64], n: int, lengths_N: NDArray[np.int64], wid
         raise SandglassError("an n-gram window lies around a position outside its sentence")
     at = np.arange(width)
     left, right = place_N - -(-(n - 1) // 2), place_N + (n - 1) // 2
-    found: NDArray[np.bool_] = (at >= left[:, None]) & (at <= right[:, None]) & (at < lengths_N[:, None])
-    return found
+    positions: NDArray[np.bool_] = (at >= left[:, None]) & (at <= right[:, None]) & (at < lengths_N[:, None])
+    return positions
 
 
 def total_variation(p: NDArray[np.floating[Any]], q: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
     """Return half of the sum of absolute differences along the last axis."""
-    found: NDArray[np.float64] = np.abs(p - q).sum(-1) / 2
-    return found
+    distances: NDArray[np.float64] = np.abs(p - q).sum(-1) / 2
+    return distances
 
 
 # --- what models are asked ---------------------------------------------------------------------------------------

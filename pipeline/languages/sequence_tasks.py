@@ -58,9 +58,9 @@ def templates(length: int) -> Ints:
     rows = [[0]]
     for _ in range(length - 1):
         rows = [[*row, entry] for row in rows for entry in range(max(row) + 2)]
-    found = np.array(rows)
-    found.setflags(write=False)
-    return found
+    strings = np.array(rows)
+    strings.setflags(write=False)
+    return strings
 
 
 def template_of(tokens_NxL: Ints) -> Ints:
@@ -189,10 +189,10 @@ def contextual(rng: np.random.Generator, n: int, k: int, l: int, d1: int, d2: in
     sign = np.full((n, 1), d1)
     fresh = functools.partial(_substitutions, rng, tokens=(0, d1), l=l)
     examples = [np.take_along_axis(fresh(n), known[template_NxK[:, i]], 1) for i in range(k)]
-    asked = known[template_NxK[np.arange(n), c_N]]
-    query, example = np.take_along_axis(fresh(n), asked, 1), np.stack(examples, 1)[np.arange(n), c_N]
+    patterns = known[template_NxK[np.arange(n), c_N]]
+    query, example = np.take_along_axis(fresh(n), patterns, 1), np.stack(examples, 1)[np.arange(n), c_N]
     while len(same := np.flatnonzero((query == example).all(1))):
-        query[same] = np.take_along_axis(fresh(len(same)), asked[same], 1)
+        query[same] = np.take_along_axis(fresh(len(same)), patterns[same], 1)
     parts = [part for i in range(k) for part in (examples[i], sign, answer_NxK[:, i : i + 1])]
     return Sample(np.concatenate([*parts, query, sign], 1), answer_NxK[np.arange(n), c_N], answer_NxK, c_N)
 
@@ -239,14 +239,14 @@ def _distinct(rng: np.random.Generator, n: int, of: int, count: int) -> Ints:
     """
     if count > of:
         raise SandglassError(f"expected at least {count} different tokens or templates, there are {of}")
-    found = rng.integers(of, size=(n, 1))
+    numbers = rng.integers(of, size=(n, 1))
     for i in range(1, count):
         # The i-th of those that are left: step over the chosen ones, smallest first.
         more = rng.integers(of - i, size=n)
-        for taken in np.sort(found, 1).T:
+        for taken in np.sort(numbers, 1).T:
             more += more >= taken
-        found = np.concatenate([found, more[:, None]], 1)
-    return found
+        numbers = np.concatenate([numbers, more[:, None]], 1)
+    return numbers
 
 
 # Attention of the constructions, (key, query): for initial weights and for comparison with trained maps
@@ -300,6 +300,6 @@ def _walls(task: str, k: int, l: int) -> NDArray[np.float64]:  # noqa: E741
 
 
 def _placed(pattern: NDArray[np.float64], rows: tuple[int, int], width: int) -> NDArray[np.float64]:
-    found = np.zeros((width, width))
-    found[slice(*rows), slice(*rows)] = pattern
-    return found
+    matrix = np.zeros((width, width))
+    matrix[slice(*rows), slice(*rows)] = pattern
+    return matrix

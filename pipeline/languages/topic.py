@@ -188,10 +188,10 @@ def keys(
     owner = np.repeat(np.arange(len(lengths)), lengths)
     if released and hidden is not None:
         owner, tokens = owner[~hidden], tokens[~hidden]
-    found = np.bincount(owner * symbols + tokens, minlength=len(lengths) * symbols).reshape(-1, symbols)
+    counts = np.bincount(owner * symbols + tokens, minlength=len(lengths) * symbols).reshape(-1, symbols)
     if released:
-        found[:, [start(topics, words), end(topics, words)]] += 1
-    return found
+        counts[:, [start(topics, words), end(topics, words)]] += 1
+    return counts
 
 
 def questions(
@@ -209,12 +209,12 @@ def questions(
     return Questions(counts, pairs // symbols, pairs % symbols, labels.reshape(-1, symbols))
 
 
-def by_document(found: Questions) -> Questions:
+def by_document(sample: Questions) -> Questions:
     """Return the same with one question for each document: to a model of uniform attention all of it are the same."""
-    labels = np.zeros((len(found.counts), found.labels.shape[1]), np.int64)
-    np.add.at(labels, found.document, found.labels)
-    each = np.arange(len(found.counts))
-    return Questions(found.counts, each, np.full(len(each), MASK), labels)
+    labels = np.zeros((len(sample.counts), sample.labels.shape[1]), np.int64)
+    np.add.at(labels, sample.document, sample.labels)
+    each = np.arange(len(sample.counts))
+    return Questions(sample.counts, each, np.full(len(each), MASK), labels)
 
 
 def constants(topics: int, words: int, masking: Masking) -> Constants:
@@ -235,19 +235,19 @@ def block_values(topics: int, words: int, masking: Masking) -> Floats:
     c1, c2, c3, u = constants(topics, words, masking)
     size = topics * words
     topic = topics_of(np.arange(1, size + 1), topics, words)
-    found = np.zeros((size + 1, size + 1))
-    found[1:, 1:] = u + (topic[:, None] == topic) * c3 / words
-    found[1:, MASK] = (c2 * c3 - c1 * size) / (c2**2 + size)
-    return found
+    values = np.zeros((size + 1, size + 1))
+    values[1:, 1:] = u + (topic[:, None] == topic) * c3 / words
+    values[1:, MASK] = (c2 * c3 - c1 * size) / (c2**2 + size)
+    return values
 
 
 def diagonal_values(topics: int, words: int, masking: Masking) -> Floats:
     """Return the diagonal value matrix (V, V) of definition 2.1.2: c_3 on words, -c_1 in the column of the mask."""
     c1, _, c3, _ = constants(topics, words, masking)
-    found = np.diag(np.full(topics * words + 1, c3))
-    found[:, MASK] = -c1
-    found[MASK] = 0.0
-    return found
+    values = np.diag(np.full(topics * words + 1, c3))
+    values[:, MASK] = -c1
+    values[MASK] = 0.0
+    return values
 
 
 def prediction_bias(topics: int, words: int, masking: Masking) -> Floats:
@@ -323,5 +323,5 @@ class Population:
 
     def block_sums(self, matrix_RxV: Floats) -> Floats:
         """Return (R, T): the sum of each row over the words of each topic."""
-        found: Floats = matrix_RxV[:, 1:].reshape(len(matrix_RxV), self.topics, self.v).sum(-1)
-        return found
+        sums: Floats = matrix_RxV[:, 1:].reshape(len(matrix_RxV), self.topics, self.v).sum(-1)
+        return sums

@@ -74,8 +74,8 @@ def topics(rng: np.random.Generator, many: int, words: int, shape: float, expone
     """Return (T, words), p(word | topic) of topics that share words; ``shape`` is that of the gamma law."""
     weight = rng.gamma(shape, size=(many, words))
     ranks = rng.permuted(np.tile(np.arange(1.0, words + 1), (many, 1)), axis=1)
-    found = weight * ranks**-exponent + LEAST
-    return found / found.sum(1, keepdims=True)
+    masses = weight * ranks**-exponent + LEAST
+    return masses / masses.sum(1, keepdims=True)
 
 
 def zipf(words: int) -> Floats:
@@ -84,8 +84,8 @@ def zipf(words: int) -> Floats:
     >>> zipf(3).round(4).tolist()
     [0.5455, 0.2727, 0.1818]
     """
-    found = 1 / np.arange(1.0, words + 1)
-    return found / found.sum()
+    weights = 1 / np.arange(1.0, words + 1)
+    return weights / weights.sum()
 
 
 def dirichlet(rng: np.random.Generator, alpha: Floats, many: int) -> Floats:
@@ -123,14 +123,14 @@ def overlapping(
     ends = np.repeat(theta.cumsum(1)[:, :-1], words, axis=0)
     topic = (rng.random(len(ends))[:, None] > ends).sum(1)
     place = rng.random(len(topic))
-    found = np.empty(len(topic), np.int64)
+    tokens = np.empty(len(topic), np.int64)
     for own, law in enumerate(laws):
         here = topic == own
-        found[here] = np.minimum(np.searchsorted(law.cumsum(), place[here]), len(law) - 1)
-    found += SPECIALS + stop_words
+        tokens[here] = np.minimum(np.searchsorted(law.cumsum(), place[here]), len(law) - 1)
+    tokens += SPECIALS + stop_words
     common = np.searchsorted(zipf(stop_words).cumsum()[:-1], rng.random(len(topic)))
-    found = np.where(rng.random(len(topic)) < stop_share, SPECIALS + common, found)
-    return framed(found, words, theta)
+    tokens = np.where(rng.random(len(topic)) < stop_share, SPECIALS + common, tokens)
+    return framed(tokens, words, theta)
 
 
 def framed(tokens: Ints, lengths: Ints, theta: Floats) -> Documents:
@@ -140,8 +140,8 @@ def framed(tokens: Ints, lengths: Ints, theta: Floats) -> Documents:
     [2, 7, 8, 3, 2, 9, 3]
     """
     ends = lengths.cumsum()
-    found = np.insert(tokens, np.repeat(ends, 2), np.tile([SEP, CLS], len(ends)))
-    return Documents(np.concatenate([[CLS], found[:-1]]), lengths + 2, theta)
+    ids = np.insert(tokens, np.repeat(ends, 2), np.tile([SEP, CLS], len(ends)))
+    return Documents(np.concatenate([[CLS], ids[:-1]]), lengths + 2, theta)
 
 
 # --- masks ---------------------------------------------------------------------------------------------
@@ -192,9 +192,9 @@ def reference(sha256: str) -> dict[str, str]:
     Raises SandglassError if the copy that lies here has another.
     """
     content = lzma.decompress(REFERENCE.read_bytes())
-    if (found := hashlib.sha256(content).hexdigest()) != sha256:
+    if (digest := hashlib.sha256(content).hexdigest()) != sha256:
         raise SandglassError(
-            f"{REFERENCE.name}: its text has the SHA-256 {found}, expected {sha256}: restore it with git checkout"
+            f"{REFERENCE.name}: its text has the SHA-256 {digest}, expected {sha256}: restore it with git checkout"
         )
     return dict(json.loads(content))
 
@@ -209,13 +209,13 @@ def paragraphs(entries: dict[str, str], shortest: int, fewest: int, stop_words: 
     >>> found.vocabulary, found.words
     (['[PAD]', '[MASK]', '[CLS]', '[SEP]', 'be', 'to', 'not', 'or'], [[5, 4, 7, 6, 5, 4]])
     """
-    found: dict[str, tuple[str, list[str]]] = {}
+    passages: dict[str, tuple[str, list[str]]] = {}
     for entry, text in entries.items():
         for paragraph in re.split(r"\n\s*\n", text):
             words = re.findall(r"[a-z]+", paragraph.lower())
             if len(words) >= shortest:
-                found.setdefault(" ".join(paragraph.split()), (entry, words))
-    frequency = Counter(word for _, words in found.values() for word in words)
+                passages.setdefault(" ".join(paragraph.split()), (entry, words))
+    frequency = Counter(word for _, words in passages.values() for word in words)
     ordered = sorted((word for word, n in frequency.items() if n >= fewest), key=lambda w: (-frequency[w], w))
     if len(ordered) <= stop_words:
         raise SandglassError(
@@ -223,5 +223,5 @@ def paragraphs(entries: dict[str, str], shortest: int, fewest: int, stop_words: 
         )
     vocabulary = ["[PAD]", "[MASK]", "[CLS]", "[SEP]", *ordered]
     number = {word: place for place, word in enumerate(vocabulary)}
-    ids = [[number[word] for word in words if word in number] for _, words in found.values()]
-    return Paragraphs(list(found), [entry for entry, _ in found.values()], ids, vocabulary)
+    ids = [[number[word] for word in words if word in number] for _, words in passages.values()]
+    return Paragraphs(list(passages), [entry for entry, _ in passages.values()], ids, vocabulary)

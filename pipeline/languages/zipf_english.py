@@ -141,11 +141,11 @@ def _drawn(
     rng: np.random.Generator, steps: NDArray[np.float64], which: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Return a place in ``steps`` for each of ``which``, drawn from the law of that number."""
-    found = np.searchsorted(steps, which + rng.random(len(which)), side="right")
+    places = np.searchsorted(steps, which + rng.random(len(which)), side="right")
     ends = np.searchsorted(
         steps, which + 1.0
     )  # the last place of each law, where rounding may lead beyond it
-    return np.minimum(found, ends)
+    return np.minimum(places, ends)
 
 
 @cache
@@ -200,8 +200,8 @@ def sentences(rng: np.random.Generator, n: int) -> tuple[NDArray[np.int16], NDAr
         below = np.full((len(nodes), 3), -1)
         below[:, 0] = nodes
         below[phrase] = sides[_drawn(rng, steps, nodes[phrase] - words)]
-        there = below >= 0
-        owner, nodes = np.repeat(owner, there.sum(1)), below[there]
+        present = below >= 0
+        owner, nodes = np.repeat(owner, present.sum(1)), below[present]
     steps, forms = lexicon().law
     return forms[_drawn(rng, steps, nodes)].astype(np.int16), np.bincount(owner, minlength=n)
 
@@ -254,14 +254,14 @@ def _files(files: tuple[tuple[str, str], ...], length: int, most: int) -> tuple[
     """
     for name, md5 in files:
         path = Path(name)
-        there = hashlib.md5(path.read_bytes()).hexdigest() if path.is_file() else None
-        if there != md5:
-            shown = "is not there" if there is None else f"has md5 {there}"
+        digest = hashlib.md5(path.read_bytes()).hexdigest() if path.is_file() else None
+        if digest != md5:
+            shown = "is not there" if digest is None else f"has md5 {digest}"
             raise SandglassError(f"the corpus {name} {shown}; params say {md5}")
-    found, words = read([Path(name) for name, _ in files], length, most)
-    if len(found) < HELD:
-        raise SandglassError(f"the corpus has {len(found)} blocks of {length} words; expected {HELD} or more")
-    return found, len(words)
+    text, words = read([Path(name) for name, _ in files], length, most)
+    if len(text) < HELD:
+        raise SandglassError(f"the corpus has {len(text)} blocks of {length} words; expected {HELD} or more")
+    return text, len(words)
 
 
 def _of(task: Mapping[str, Any]) -> tuple[NDArray[np.int16], int] | None:
@@ -276,8 +276,8 @@ def _of(task: Mapping[str, Any]) -> tuple[NDArray[np.int16], int] | None:
 
 def outputs(task: Mapping[str, Any]) -> int:
     """Return the number of ids of a task's vocabulary."""
-    found = _of(task)
-    return len(lexicon().vocabulary) if found is None else found[1]
+    corpus = _of(task)
+    return len(lexicon().vocabulary) if corpus is None else corpus[1]
 
 
 def examples(
@@ -311,5 +311,5 @@ def examples(
 
 def visible(ids: NDArray[np.uint16], kind: NDArray[np.uint16], hide_masked: bool) -> NDArray[np.bool_]:
     """Return which positions may be attended to: all, or with ``hide_masked`` those that were not selected."""
-    found: NDArray[np.bool_] = (kind == NONE) if hide_masked else np.ones(ids.shape, bool)
-    return found
+    positions: NDArray[np.bool_] = (kind == NONE) if hide_masked else np.ones(ids.shape, bool)
+    return positions

@@ -149,8 +149,8 @@ class Params:
         key = f"owner of {section}"
         if key not in self.memo:
             self.memo[key] = {m: group for group in getattr(self, section).values() for m in group.members}
-        found: Group = self.memo[key][member]
-        return found
+        entry: Group = self.memo[key][member]
+        return entry
 
     def of_study(self, section: str, study: str) -> dict[str, Any]:
         """Return the entries of a section that belong to ``study``."""

@@ -70,8 +70,8 @@ def _parsed(root: Path, name: str, digest: str) -> dict[str, Any] | None:
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         kept: dict[str, Any] = json.loads((root / PARSED / f"{name}.json").read_text(encoding="utf-8"))
         if kept["digest"] == digest:
-            found: dict[str, Any] = kept["values"]
-            return found
+            values: dict[str, Any] = kept["values"]
+            return values
     return None
 
 

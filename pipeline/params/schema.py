@@ -84,9 +84,9 @@ class _Parts:
         schema = TypeAdapter(kind).json_schema(ref_template=f"{REFERENCE}{{model}}")
         for name, part in schema.pop("$defs", {}).items():
             self.definitions[name] = _plain(part, ())
-        found = _plain(schema, names)
-        fields = {name: self._shared(kind, name, field) for name, field in found["properties"].items()}
-        return found | {"properties": fields}
+        plain_schema = _plain(schema, names)
+        fields = {name: self._shared(kind, name, field) for name, field in plain_schema["properties"].items()}
+        return plain_schema | {"properties": fields}
 
     def _shared(self, kind: type[BaseModel], name: str, field: Schema) -> Schema:
         """Return a reference to the definition of a field, which other types and variants have as well."""
@@ -134,16 +134,16 @@ def _by_scale(field: Schema) -> Schema:
 
 
 def _mapping(properties: Schema, required: list[str]) -> Schema:
-    found: Schema = {"type": "object", "properties": properties, "additionalProperties": False}
-    return found | ({"required": required} if required else {})
+    schema: Schema = {"type": "object", "properties": properties, "additionalProperties": False}
+    return schema | ({"required": required} if required else {})
 
 
 def _merged(models: list[Schema]) -> Schema:
     """Return the fields of all ``models``; where they differ in one, it may be as in any of them."""
-    found: Schema = {}
+    fields: Schema = {}
     for name in dict.fromkeys(name for model in models for name in model):
         kinds: list[Schema] = []
         for schema in (model[name] for model in models if name in model):
             kinds += [schema] if schema not in kinds else []
-        found[name] = kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
-    return found
+        fields[name] = kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
+    return fields

@@ -101,8 +101,10 @@ def _refuse_stale(clone: Path, jobs: list[graph.Job]) -> None:
     done = subprocess.run(["dvc", "status", "--json"], cwd=clone, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SandglassError(f"dvc status in {clone}: {' '.join(done.stderr.split())}")
-    found = json.loads(done.stdout)
-    changed = sorted(stage for stage in {job.stage for job in jobs} & set(found) if _is_changed(found[stage]))
+    status = json.loads(done.stdout)
+    changed = sorted(
+        stage for stage in {job.stage for job in jobs} & set(status) if _is_changed(status[stage])
+    )
     if changed:
         raise SandglassError(
             f"{clone}: not up to date, so nothing was copied: {', '.join(changed)}; "

@@ -52,15 +52,15 @@ class Reference:
 
     def verified(self, files: Files) -> dict[Path, bool]:
         """Return which files of the set the record names, alone or by their folder, and whether their md5 is that."""
-        found: dict[Path, bool] = {}
+        matches: dict[Path, bool] = {}
         for job in self.record.get("jobs", {}).values():
             for output, md5 in job["outputs"].items():
                 copy = kept_path(self.name, Path(output))
                 inside = [path for path in self.files if path == copy or copy in path.parents]
                 folder = md5.endswith(".dir")
                 now = _folder_md5(copy, inside, files) if folder else "".join(map(files.md5, inside))
-                found |= dict.fromkeys(inside, now == md5)
-        return found
+                matches |= dict.fromkeys(inside, now == md5)
+        return matches
 
 
 def load(study: str) -> list[Reference]:
@@ -96,7 +96,7 @@ def beside(references: list[Reference], claim: str, gate: str) -> list[tuple[Ref
         for reference in references
         if (claim, gate) in reference.claims
     ]
-    return [found for found in known if found[1]["verdict"] != NOT_TESTED] or known[:1]
+    return [pair for pair in known if pair[1]["verdict"] != NOT_TESTED] or known[:1]
 
 
 def table_files(name: str, paths: list[Path], root: Path = Path()) -> list[Path]:

@@ -51,11 +51,11 @@ def rows(study: str, references: list[Reference] | None = None, partial: bool = 
 
 def beside_sets(claims: pl.DataFrame, sets: list[Reference]) -> list[Row]:
     """Return the rows of a claims table as `rows` does."""
-    found = [
+    gates = [
         row | {"row": number, "references": reading.beside(sets, row["claim"], row["gate"])}
         for number, row in enumerate(claims.iter_rows(named=True))
     ]
-    return sorted(found, key=lambda row: _by_number(row["claim"]))
+    return sorted(gates, key=lambda row: _by_number(row["claim"]))
 
 
 def _by_number(claim: str) -> tuple[int, str]:
@@ -80,21 +80,23 @@ def best(row: Row) -> str:
 def _at_scale(row: Row, scale: str) -> str:
     """Return the verdict on a gate by the evidence of a scale: what few models leave undecided, more may decide."""
     evidence = [
-        found for found in (row, *(found for _, found in row["references"])) if found["scale"] == scale
+        result for result in (row, *(result for _, result in row["references"])) if result["scale"] == scale
     ]
-    decided = [found.get("n") or 0 for found in evidence if found["verdict"] not in (UNDECIDED, NOT_TESTED)]
+    decided = [
+        result.get("n") or 0 for result in evidence if result["verdict"] not in (UNDECIDED, NOT_TESTED)
+    ]
     return whole(
-        found["verdict"]
-        for found in evidence
-        if found["verdict"] != UNDECIDED or (found.get("n") or 0) >= max(decided, default=0)
+        result["verdict"]
+        for result in evidence
+        if result["verdict"] != UNDECIDED or (result.get("n") or 0) >= max(decided, default=0)
     )
 
 
 def counts(rows: list[Row]) -> list[tuple[str, list[tuple[str, int]]]]:
     """Return, of each kind of statement, how many gates have each verdict by the strongest evidence."""
-    found = Counter((row["kind"], best(row)) for row in rows)
+    totals = Counter((row["kind"], best(row)) for row in rows)
     by_kind = [
-        (kind, [(verdict, found[kind, verdict]) for verdict in VERDICTS if found[kind, verdict]])
+        (kind, [(verdict, totals[kind, verdict]) for verdict in VERDICTS if totals[kind, verdict]])
         for kind in KINDS
     ]
     return [(kind, each) for kind, each in by_kind if each]
@@ -122,11 +124,13 @@ def _at(scale: str, verdicts: list[str]) -> str:
     tested = [verdict for verdict in verdicts if verdict != NOT_TESTED]
     if not tested:
         return ""
-    told = Counter(tested)
-    if len(told) == 1:
+    totals = Counter(tested)
+    if len(totals) == 1:
         return f"{scale}: {short(tested[0])} ({_gates(len(tested))})"
     words = ", ".join(
-        f"{told[each]} {short(each) if told[each] == 1 else PLURAL[each]}" for each in VERDICTS if told[each]
+        f"{totals[each]} {short(each) if totals[each] == 1 else PLURAL[each]}"
+        for each in VERDICTS
+        if totals[each]
     )
     return f"{scale}: {short(whole(tested))} ({words})"
 

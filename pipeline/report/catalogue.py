@@ -86,13 +86,13 @@ class Artifact:
 
 def artifacts(params: Params) -> list[Artifact]:
     """Return all artifacts in the order of the jobs; the report itself is none."""
-    found: dict[tuple[graph.Job, str], list[Path]] = {}
+    outputs: dict[tuple[graph.Job, str], list[Path]] = {}
     for job in graph.jobs(params):
         if job.step in KINDS:
             for path in graph.outputs(job, params):
                 name = path.name.split(".")[0] if job.step in SEVERAL else job.id
-                found.setdefault((job, name), []).append(path)
-    return [Artifact(job, name, tuple(paths)) for (job, name), paths in found.items()]
+                outputs.setdefault((job, name), []).append(path)
+    return [Artifact(job, name, tuple(paths)) for (job, name), paths in outputs.items()]
 
 
 def by_path(known: list[Artifact]) -> dict[Path, Artifact]:

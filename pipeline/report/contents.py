@@ -25,7 +25,7 @@ class Heading(NamedTuple):
 def headings(html: str) -> list[Heading]:
     """Return the headings of the second and third level of a page that have an id, without badges and permalinks."""
     reader = _Reader()
-    reader.feed("".join(found.group() for found in HEADING.finditer(html)))
+    reader.feed("".join(match.group() for match in HEADING.finditer(html)))
     return reader.found
 
 

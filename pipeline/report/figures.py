@@ -35,8 +35,8 @@ class Figure:
 
     def alt(self, claims: list[str]) -> str:
         """Return what the image shows, and the verdicts of the claims that the text around it speaks of."""
-        told = [f"claim {claim} {self.study.lines[claim].verdict}" for claim in claims]
-        return f"{self.description} Verdicts: {'; '.join(told)}." if told else self.description
+        verdicts = [f"claim {claim} {self.study.lines[claim].verdict}" for claim in claims]
+        return f"{self.description} Verdicts: {'; '.join(verdicts)}." if verdicts else self.description
 
 
 def load(study: Study, name: str, source: sources.Source | None) -> Figure:
@@ -56,13 +56,13 @@ def load(study: Study, name: str, source: sources.Source | None) -> Figure:
 def files(study: Study, name: str) -> dict[str, bytes]:
     """Return, by name on the site, the figure's own files, the image that pages show, and the chart as a script."""
     base = f"figures/{study.id}/{name}"
-    found = {f"{base}.{suffix}": _path(study, name, suffix).read_bytes() for suffix in FIGURE_SUFFIXES}
+    contents = {f"{base}.{suffix}": _path(study, name, suffix).read_bytes() for suffix in FIGURE_SUFFIXES}
     chart = {key: value for key, value in _chart(study, name).items() if key != "$schema"}
     text = json.dumps(chart, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     # Read from disk, a page may load scripts but no JSON.
-    found[f"{base}.js"] = f"sandglass.chart({json.dumps(base)},{text});\n".encode()
-    found[f"{base}.view.svg"] = _light(_image(study, name)).encode()
-    return found
+    contents[f"{base}.js"] = f"sandglass.chart({json.dumps(base)},{text});\n".encode()
+    contents[f"{base}.view.svg"] = _light(_image(study, name)).encode()
+    return contents
 
 
 def picture(specification: Path, file: Path) -> None:

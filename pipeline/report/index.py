@@ -58,7 +58,7 @@ def _artifact(name: str, known: dict[Path, Artifact], where: str) -> tuple[Artif
 def _source(name: str, where: str) -> sources.Source:
     module, _, function = name.partition(":")
     path = Path("pipeline") / f"{module}.py"
-    found = sources.defined(path, function) if path.is_file() else None
-    if found is None:
+    source = sources.defined(path, function) if path.is_file() else None
+    if source is None:
         raise SandglassError(f"{where}: {path} has no {function}")
-    return found
+    return source

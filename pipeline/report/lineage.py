@@ -80,12 +80,12 @@ class Lineage:
 
 
 def _closure(job: graph.Job, step: dict[graph.Job, list[graph.Job]]) -> set[graph.Job]:
-    found: set[graph.Job] = set()
+    jobs: set[graph.Job] = set()
     new = set(step[job])
     while new:
-        found |= new
-        new = {far for near in new for far in step[near]} - found
-    return found
+        jobs |= new
+        new = {far for near in new for far in step[near]} - jobs
+    return jobs
 
 
 def _label(job: graph.Job) -> str:

@@ -100,13 +100,13 @@ class Text:
 
     def _claims_by_section(self, tokens: list[Token]) -> list[list[str]]:
         """Return, for the text before the first heading and after each, the claims it speaks of."""
-        found: list[dict[str, None]] = [{}]
+        sections: list[dict[str, None]] = [{}]
         for token in tokens:
             if token.type == "heading_open":
-                found.append({})
+                sections.append({})
             for number in _MARK.findall(token.content) if token.type == "inline" else ():
-                found[-1] |= dict.fromkeys(self.marks[int(number)].claims)
-        return [list(each) for each in found]
+                sections[-1] |= dict.fromkeys(self.marks[int(number)].claims)
+        return [list(each) for each in sections]
 
 
 def _name_headings(tokens: list[Token], taken: set[str]) -> None:

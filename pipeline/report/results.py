@@ -83,7 +83,7 @@ def load(params: Params, partial: bool = False) -> dict[str, Study]:
 
 
 def _study(params: Params, key: str, partial: bool) -> Study:
-    about = params.studies[key]
+    header = params.studies[key]
     figures: dict[str, str] = {}
     made: dict[str, list[str]] = {}
     for experiment, entry in params.of_study("experiments", key).items():
@@ -97,9 +97,9 @@ def _study(params: Params, key: str, partial: bool) -> Study:
         check: _read(paths.theory_path(key, check), Theory, partial)
         for check in params.of_study("theory", key)
     }
-    theory = {check: [] if found is None else found.to_dicts() for check, found in checks.items()}
+    theory = {check: [] if frame is None else frame.to_dicts() for check, frame in checks.items()}
     errata = _errata(key, theory)
-    return Study(key, about.title, about.source, figures, made, rows, ordered, theory, errata, references)
+    return Study(key, header.title, header.source, figures, made, rows, ordered, theory, errata, references)
 
 
 def _read(path: Path, schema: tables.Schema, partial: bool) -> pl.DataFrame | None:
@@ -141,7 +141,7 @@ def _errata(study: str, theory: dict[str, list[Row]]) -> list[Erratum]:
     path = Path("pipeline/studies") / study / ERRATA
     try:
         words = YAML(typ="safe").load(path.read_text(encoding="utf-8")) if path.is_file() else {}
-        said = {name: (entry["title"], entry["follows"]) for name, entry in words.items()}
+        texts = {name: (entry["title"], entry["follows"]) for name, entry in words.items()}
     except (YAMLError, AttributeError, KeyError, TypeError) as error:
         raise SandglassError(f"{path}: no errata: {' '.join(str(error).split())}") from None
     return [
@@ -154,5 +154,5 @@ def _errata(study: str, theory: dict[str, list[Row]]) -> list[Erratum]:
             [row for row in rows if row["erratum"] == name and row["form"] == "corrected"],
         )
         for name in dict.fromkeys(row["erratum"] for row in rows)
-        for title, follows in [said.get(name, (name, ""))]
+        for title, follows in [texts.get(name, (name, ""))]
     ]

@@ -97,14 +97,14 @@ def _pages(site: Site) -> dict[str, str]:
 
 
 def _assets(site: Site) -> dict[str, bytes]:
-    found = {name: (TEMPLATES / name).read_bytes() for name in COPIED}
-    found[VEGA] = charts.script_bundle().encode()
-    found[search.SCRIPT] = search.script(site).encode()
+    files = {name: (TEMPLATES / name).read_bytes() for name in COPIED}
+    files[VEGA] = charts.script_bundle().encode()
+    files[search.SCRIPT] = search.script(site).encode()
     for artifact in site.artifacts:
         if artifact.download and not site.lacks(artifact):
             content = artifact.paths[0].read_bytes()
-            found[f"{artifact.download}.parquet"] = content
-            found[f"{artifact.download}.csv"] = access.to_csv(pl.read_parquet(io.BytesIO(content))).encode()
+            files[f"{artifact.download}.parquet"] = content
+            files[f"{artifact.download}.csv"] = access.to_csv(pl.read_parquet(io.BytesIO(content))).encode()
         if artifact.kind == "figure" and not site.lacks(artifact):
-            found |= figures.files(site.studies[artifact.job.study], artifact.name)
-    return found
+            files |= figures.files(site.studies[artifact.job.study], artifact.name)
+    return files

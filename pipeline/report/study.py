@@ -72,8 +72,8 @@ class StudyText:
             template = environment.from_string(self.path.read_text(encoding="utf-8"))
             if block is None:
                 return template.render()
-            found = template.blocks.get(block)
-            return "" if found is None else "".join(found(template.new_context()))
+            renderer = template.blocks.get(block)
+            return "" if renderer is None else "".join(renderer(template.new_context()))
         except (jinja2.TemplateError, TypeError) as error:
             line = f" line {error.lineno}" if isinstance(error, jinja2.TemplateSyntaxError) else ""
             raise SandglassError(f"{self.text.where}:{line} {error}") from None
@@ -191,7 +191,7 @@ class StudyText:
 
         Raises SandglassError for an unknown claim.
         """
-        row = self._found(claim, gate)
+        row = self._gate_row(claim, gate)
         if self._lacks_claims():
             return self.value(claim, gate)
         if row is None or row["value"] is None:
@@ -207,12 +207,12 @@ class StudyText:
         Where the scale cannot test the gate, or has no such gate, it says so instead. Raises SandglassError for an
         unknown claim.
         """
-        row = self._found(claim, gate)
+        row = self._gate_row(claim, gate)
         if row is None or row["verdict"] == NOT_TESTED:
             return NOT_TOLD
         return {HOLDS: holds, FAILS: fails}.get(row["verdict"], open)
 
-    def _found(self, claim: str, gate: str) -> Row | None:
+    def _gate_row(self, claim: str, gate: str) -> Row | None:
         """Return the row of a gate, None where this scale has none of that name, or where claims are not here."""
         return None if self._lacks_claims() else self.study.gates(claim).get(gate)
 
@@ -280,12 +280,12 @@ class StudyText:
 
     def _with_variants(self, section: str) -> dict[str, Any]:
         """Return the entries of a section and all their variants by id, each with what it takes from its entry."""
-        found: dict[str, Any] = {}
+        entries: dict[str, Any] = {}
         for key, entry in self.site.params.raw[study_file(self.study.id)][section].items():
             base = {name: value for name, value in entry.items() if name != "variants"}
-            found[key] = base
-            found |= {member: base | own for member, own in entry.get("variants", {}).items()}
-        return found
+            entries[key] = base
+            entries |= {member: base | own for member, own in entry.get("variants", {}).items()}
+        return entries
 
     def artifact(self, path: str, text: str) -> str:
         """Show a link to the page of the file at ``path``."""

@@ -66,13 +66,13 @@ def files(name: str) -> dict[Path, str]:
         block_start_string="@%", block_end_string="%@", comment_start_string="@#", comment_end_string="#@",
         keep_trailing_newline=True, autoescape=False,
     )  # fmt: skip
-    found = {}
+    texts = {}
     for folder, target in TARGETS.items():
         for template in sorted((TEMPLATES / folder).rglob("*.j2")):
             path = Path(target) / template.relative_to(TEMPLATES / folder).with_suffix("")
             text = environment.from_string(template.read_text(encoding="utf-8"))
-            found[Path(str(path).replace("NAME", name))] = text.render(name=name, title=f"The study {name}")
-    return found
+            texts[Path(str(path).replace("NAME", name))] = text.render(name=name, title=f"The study {name}")
+    return texts
 
 
 def _check_name(name: str) -> None:

@@ -29,29 +29,29 @@ def run(job: Job) -> None:
     context = Inputs(job.study, job.id, job.entry, job.settings, job.scale, job.seed, job.params_hash)
     if job.entry.runs and not context.runs():
         job.say("none of its runs has a model at this scale")
-        found: Mapping[str, Made] = dict.fromkeys(job.entry.tables)
+        results: Mapping[str, Made] = dict.fromkeys(job.entry.tables)
     else:
-        found = module.analyse(context)
+        results = module.analyse(context)
     for name in job.entry.tables:
-        if name not in found or name not in schemas:
-            known = ", ".join(sorted(set(found) & set(schemas)))
+        if name not in results or name not in schemas:
+            known = ", ".join(sorted(set(results) & set(schemas)))
             raise SandglassError(
                 f"params/{job.study}.yaml: experiments.{job.id}.tables: no table {name!r}; known: {known}"
             )
-    for name, frame in finished({name: found[name] for name in job.entry.tables}, schemas, context).items():
+    for name, frame in finished({name: results[name] for name in job.entry.tables}, schemas, context).items():
         path = job.out(paths.table_path(job.study, job.id, name))
         tables.write(frame, path, schemas[name], {"params_hash": job.params_hash})
         job.say(f"{name}: {frame.height} rows")
 
 
 def finished(
-    found: Mapping[str, Made], schemas: Mapping[str, tables.Schema], context: Inputs
+    results: Mapping[str, Made], schemas: Mapping[str, tables.Schema], context: Inputs
 ) -> dict[str, pl.DataFrame]:
     """Return what an analysis found as tables with the columns, their order and the types of their ``schemas``, and
     with the constant columns ``scale`` and ``params_hash`` where a schema has them."""
     stamps = {"scale": context.scale, "params_hash": context.params_hash}
     made = {}
-    for name, parts in found.items():
+    for name, parts in results.items():
         columns = schemas[name].to_schema().columns
         frames = [parts] if isinstance(parts, pl.DataFrame) else parts or []
         stamp = {key: value for key, value in stamps.items() if key in columns}

@@ -70,13 +70,13 @@ def _prepared(job: Job, members: dict[str, Any], work: Path) -> dict[str, tuple[
     def read(dataset: str) -> pl.DataFrame:
         return tables.read(next(path for path in job.inputs if path.stem == dataset), module.DATASET_SCHEMA)
 
-    found = {}
+    jobs = {}
     for member, entry in members.items():
         header, data, table = module.prepare(entry, read(entry.dataset), job.seed)
         path = work / member / "job.safetensors"
         ensemble.write_job(path, header, data, table)
-        found[member] = path, {"spec": header.spec, "lr": header.lr, "streams": header.streams}
-    return found
+        jobs[member] = path, {"spec": header.spec, "lr": header.lr, "streams": header.streams}
+    return jobs
 
 
 def _train(job: Job, work: Path, files: list[Path]) -> list[ensemble.Trained]:
@@ -95,8 +95,8 @@ def _train(job: Job, work: Path, files: list[Path]) -> list[ensemble.Trained]:
 
 
 def _write(job: Job, member: str, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:
-    about = {"study": job.study, "scale": job.scale, "params_hash": job.params_hash}
-    checkpoints.write(job.out(paths.checkpoint_path(job.study, job.id, member)), arrays, about | header)
+    metadata = {"study": job.study, "scale": job.scale, "params_hash": job.params_hash}
+    checkpoints.write(job.out(paths.checkpoint_path(job.study, job.id, member)), arrays, metadata | header)
 
 
 def _curve_table(run: str, replicas: Any, steps: np.ndarray, curves: dict[str, np.ndarray]) -> pl.DataFrame:
@@ -117,7 +117,7 @@ def _curve_table(run: str, replicas: Any, steps: np.ndarray, curves: dict[str, n
 
 def _curves_so_far(training: core.TrainingJob) -> pl.DataFrame:
     """Return the curves that the checkpoints of a job's chunks hold; empty before the first."""
-    steps, found, run = ensemble.logged_steps(training.header), [], training.path.parent.name
+    steps, frames, run = ensemble.logged_steps(training.header), [], training.path.parent.name
     for path in sorted(training.folder.glob("*.safetensors")):
         state = core.read_state(path, training.digest)
         if state is None or any(f"curves.{metric}" not in state for metric in training.metrics):
@@ -125,8 +125,8 @@ def _curves_so_far(training: core.TrainingJob) -> pl.DataFrame:
         curves = {metric: state[f"curves.{metric}"].numpy().T for metric in training.metrics}
         points = next(iter(curves.values())).shape[1]
         replicas = core.chunk_replicas(path.name.split(".")[0])
-        found.append(_curve_table(run, replicas, steps[:points], curves))
-    if not found:
+        frames.append(_curve_table(run, replicas, steps[:points], curves))
+    if not frames:
         return pl.DataFrame()
     # A replica may be in several: in those of another device, or from before memory ran out.
-    return pl.concat(found).unique(["replica", "step"], keep="last").sort("replica", "step")
+    return pl.concat(frames).unique(["replica", "step"], keep="last").sort("replica", "step")

@@ -103,8 +103,10 @@ def check_shapes(path: Path, arrays: Mapping[str, np.ndarray], shapes: Mapping[s
     """
     for name, shape in shapes.items():
         if name not in arrays or arrays[name].shape[1:] != shape:
-            found = arrays[name].shape[1:] if name in arrays else "nothing"
-            raise SandglassError(f"checkpoint {path}: {name} has shape {found}, its header says {shape}")
+            stored_shape = arrays[name].shape[1:] if name in arrays else "nothing"
+            raise SandglassError(
+                f"checkpoint {path}: {name} has shape {stored_shape}, its header says {shape}"
+            )
 
 
 def _open(content: bytes) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

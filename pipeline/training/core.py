@@ -281,9 +281,9 @@ def train_chunk(
             name: torch.from_numpy(array).to(device, non_blocking=True) for name, array in arrays.items()
         }
         batch["step"] = torch.tensor(state.step)
-        found = _step(job, state, table, batch, lr_Rx1)
+        metrics = _step(job, state, table, batch, lr_Rx1)
         for name in job.averaged:
-            sums[name] += found[name]
+            sums[name] += metrics[name]
         since += 1
         state.step += 1
         if state.step in header.snapshots:
@@ -292,9 +292,9 @@ def train_chunk(
             point = {name: total / since for name, total in sums.items()}
             if job.objective.evaluated:
                 with torch.no_grad():
-                    found = job.objective.evaluate(_forward(job, job.unflatten(state.flat), table), held)
+                    metrics = job.objective.evaluate(_forward(job, job.unflatten(state.flat), table), held)
                 gone = state.diverged_at >= 0
-                point |= {name: value.masked_fill(gone, math.nan) for name, value in found.items()}
+                point |= {name: value.masked_fill(gone, math.nan) for name, value in metrics.items()}
             for name in job.metrics:
                 state.curves[name].append(point[name].cpu())
             sums, since = _zeros(job.averaged, len(replicas), device), 0
@@ -326,15 +326,15 @@ def _step(
         else contextlib.nullcontext()
     )
     with mixed:
-        found = job.objective.loss(forward, batch)
+        metrics = job.objective.loss(forward, batch)
         if job.objective.l2:
-            found["regulariser"] = weights.square().sum(-1) / 2
-            found["loss"] = found["loss"] + job.objective.l2 * found["regulariser"]
-    (gradient,) = torch.autograd.grad(found["loss"].sum(), weights)
+            metrics["regulariser"] = weights.square().sum(-1) / 2
+            metrics["loss"] = metrics["loss"] + job.objective.l2 * metrics["regulariser"]
+    (gradient,) = torch.autograd.grad(metrics["loss"].sum(), weights)
     with torch.no_grad():
         state.flat = weights.detach()
         norm_R = gradient.norm(dim=-1)
-        finite = torch.isfinite(found["loss"]) & torch.isfinite(norm_R)
+        finite = torch.isfinite(metrics["loss"]) & torch.isfinite(norm_R)
         newly = ~finite & (state.diverged_at < 0)
         state.diverged_at = torch.where(
             newly, torch.full_like(state.diverged_at, state.step), state.diverged_at
@@ -349,8 +349,8 @@ def _step(
         for decay in header.averages:
             state.averages[average_name(decay)].lerp_(state.flat, 1 - decay)
     if header.optimizer in optimisers.METRICS:
-        found |= {"gradient_norm": norm_R, "skipped": (norm_R == 0).to(norm_R.dtype)}
-    return {name: found[name].detach() for name in job.averaged}
+        metrics |= {"gradient_norm": norm_R, "skipped": (norm_R == 0).to(norm_R.dtype)}
+    return {name: metrics[name].detach() for name in job.averaged}
 
 
 def save(path: Path, job: TrainingJob, state: State) -> None:
@@ -416,7 +416,7 @@ def train_to_file(job: TrainingJob, replicas: list[int], device: torch.device) -
     folder, tell = job.folder, functools.partial(_tell, job=str(job.path))
     done = folder / f"{chunk_name(replicas)}.safetensors"
     partial = folder / f"{chunk_name(replicas)}.partial.safetensors"
-    if (found := read_state(done, job.digest)) is not None and found["step"] == job.header.steps:
+    if (checkpoint := read_state(done, job.digest)) is not None and checkpoint["step"] == job.header.steps:
         tell(replicas=replicas, step=job.header.steps)
         partial.unlink(missing_ok=True)  # killed between the two
         return

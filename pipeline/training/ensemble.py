@@ -45,23 +45,23 @@ class Trained:
     diverged: dict[int, int]
 
 
-def pick_device(wanted: str) -> str:
+def pick_device(device: str) -> str:
     """Return the device to train on: for ``auto``, cuda where a driver and a device answer, else cpu.
 
     Raises SandglassError if cuda is asked for and not there.
     """
-    if wanted == "cpu":
+    if device == "cpu":
         return "cpu"
     try:
         ctypes.CDLL("libcuda.so.1")  # spares torch's start-up on machines without a driver
         import torch
 
-        found = torch.cuda.is_available()
+        available = torch.cuda.is_available()
     except OSError:
-        found = False
-    if wanted == "cuda" and not found:
+        available = False
+    if device == "cuda" and not available:
         raise SandglassError("params.yaml: device: cuda is not available here; use 'auto' or 'cpu'")
-    return "cuda" if found else "cpu"
+    return "cuda" if available else "cpu"
 
 
 def cores() -> int:

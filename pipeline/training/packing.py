@@ -92,8 +92,8 @@ class Batches:
         used = np.arange(ids.shape[1]) < lengths[:, None]
         packed = pack(lengths, ids.shape[1])
         # Outputs are needed where the loss looks, and nowhere else.
-        wanted = targets >= 0
-        return rows(packed, ids[used]) | {"select": packed.where[wanted], "targets": targets[wanted]}
+        mask = targets >= 0
+        return rows(packed, ids[used]) | {"select": packed.where[mask], "targets": targets[mask]}
 
     def examples(self, corpus: int, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return inputs (n, T), lengths (n,) and targets (tokens,), one after another, of the chosen sequences."""

@@ -41,7 +41,7 @@ def masked(name: str, root: int, n: int, rate: float) -> tuple[NDArray[Any], ...
 @pytest.mark.parametrize("hide", [False, True])
 def test_posteriors_are_those_of_all_derivations(name: str, root: int, hide: bool) -> None:
     _, seen, kind, lengths = masked(name, root, 6, 0.4)
-    evidence, own = inside.evidence(seen, 0.4, kind, hide), inside.asked(seen)
+    evidence, own = inside.evidence(seen, 0.4, kind, hide), inside.selected_evidence(seen)
     slopes, totals = inside.enumerated(name, root, evidence, lengths)
     there = seen != pcfg.PAD
     assert inside.likelihood(name, root, evidence, lengths) == pytest.approx(totals, rel=1e-12)

@@ -84,10 +84,10 @@ def embedding(spec: Spec) -> np.ndarray:
 def shapes(spec: Spec) -> dict[str, tuple[int, ...]]:
     """Return name and shape of every trained parameter of one model, in the order they are initialised."""
     d = spec.width
-    found: dict[str, tuple[int, ...]] = {}
+    parameters: dict[str, tuple[int, ...]] = {}
     for layer, heads in enumerate(spec.heads):
-        found |= {f"blocks.{layer}.W": (heads, d, d), f"blocks.{layer}.V": (heads, d, d)}
-    return found | {"head.W": (d, spec.outputs)}
+        parameters |= {f"blocks.{layer}.W": (heads, d, d), f"blocks.{layer}.V": (heads, d, d)}
+    return parameters | {"head.W": (d, spec.outputs)}
 
 
 def initial(spec: Spec, rng: np.random.Generator) -> dict[str, np.ndarray]:
@@ -135,8 +135,8 @@ def forward(
     recorded: dict[str, Tensor] = {}
     for layer in range(spec.layers):
         at = f"blocks.{layer}"
-        asked = {f"{at}.{name}" for name in RECORDED} & {*record}
-        queries = slice(T - 1, T) if layer == spec.layers - 1 and not asked else slice(0, T)
+        names = {f"{at}.{name}" for name in RECORDED} & {*record}
+        queries = slice(T - 1, T) if layer == spec.layers - 1 and not names else slice(0, T)
         W, V = (params[f"{at}.{name}"].detach() if spec.frozen else params[f"{at}.{name}"] for name in "WV")
         x_RxBxTxD, pattern_RxBxHxTxQ = _layer(spec.attention, W, V, x_RxBxTxD, queries)
         for name, value in zip(RECORDED, (pattern_RxBxHxTxQ, x_RxBxTxD), strict=True):
@@ -156,9 +156,9 @@ def _layer(
     Q = q_RxBxQxD.shape[2]
     # (W_i q) of all heads in one product, and a row of scores for each query and head: few products, none small.
     stacked = W_RxHxDxD.reshape(R, H * D, D).transpose(1, 2)
-    asked = torch.bmm(q_RxBxQxD.reshape(R, B * Q, D), stacked).view(R * B, Q * H, D)
+    projections = torch.bmm(q_RxBxQxD.reshape(R, B * Q, D), stacked).view(R * B, Q * H, D)
     keys = x_RxBxTxD.reshape(R * B, T, D)
-    scores = torch.bmm(asked, keys.transpose(1, 2))
+    scores = torch.bmm(projections, keys.transpose(1, 2))
     pattern = scores.softmax(-1) if attention == "softmax" else scores.relu()
     flat = torch.bmm(pattern, keys).view(R, B * Q, H * D)
     values = V_RxHxDxD.transpose(2, 3).reshape(R, H * D, D)

@@ -97,15 +97,15 @@ class Network:
 def _attention(layer: Layer, x: NDArray, dtype: type) -> NDArray:
     if not layer.heads:
         return x
-    found = x * layer.kept_attention.astype(dtype)
+    output = x * layer.kept_attention.astype(dtype)
     mask: NDArray = np.triu(np.full((x.shape[1],) * 2, -np.inf, dtype), 1)
     for head in layer.heads:
         Q, K, V, C = (getattr(head, name).astype(dtype) for name in "QKVC")
         scores = (x @ Q) @ (x @ K).swapaxes(-1, -2) + mask
         weights = np.exp(scores - scores.max(-1, keepdims=True))
         weights /= weights.sum(-1, keepdims=True)
-        found = found + (weights @ (x @ V)) @ C
-    return found
+        output = output + (weights @ (x @ V)) @ C
+    return output
 
 
 def _mlp(layer: Layer, x: NDArray, dtype: type) -> NDArray:
@@ -153,9 +153,9 @@ def rounded(outputs: NDArray) -> tuple[Ints, float]:
 
 def unit(dim: int, *at: int) -> Array:
     """Return columns (dim, len(at)) of unit vectors."""
-    found = np.zeros((dim, len(at)))
-    found[list(at), range(len(at))] = 1
-    return found
+    columns = np.zeros((dim, len(at)))
+    columns[list(at), range(len(at))] = 1
+    return columns
 
 
 def indicators(dim: int, at: int, values: Sequence[float], spacing: float) -> tuple[Array, Array, Array]:
@@ -209,7 +209,7 @@ def beside(dim: int, mlps: Sequence[Mlp]) -> Mlp:
     for mlp in mlps:
         units = len(mlp[-2][1])
         even.append([*mlp[:-1], *[(np.eye(units), np.zeros(units))] * (depth - len(mlp)), mlp[-1]])
-    found: Mlp = [(np.concatenate([m[0][0] for m in even], 1), np.concatenate([m[0][1] for m in even]))]
+    layers: Mlp = [(np.concatenate([m[0][0] for m in even], 1), np.concatenate([m[0][1] for m in even]))]
     for i in range(1, depth - 1):
         blocks = [m[i][0] for m in even]
         W = np.zeros((sum(b.shape[0] for b in blocks), sum(b.shape[1] for b in blocks)))
@@ -217,9 +217,9 @@ def beside(dim: int, mlps: Sequence[Mlp]) -> Mlp:
         for block in blocks:
             W[row : row + block.shape[0], column : column + block.shape[1]] = block
             row, column = row + block.shape[0], column + block.shape[1]
-        found.append((W, np.concatenate([m[i][1] for m in even])))
-    found.append((np.concatenate([m[-1][0] for m in even]), np.zeros(dim)))
-    return found
+        layers.append((W, np.concatenate([m[i][1] for m in even])))
+    layers.append((np.concatenate([m[-1][0] for m in even]), np.zeros(dim)))
+    return layers
 
 
 def composition(states: int, left: Sequence[int], right: Sequence[int], dim: int) -> Mlp:
@@ -307,8 +307,8 @@ def prefix_composition(
     assert start is not None
 
     def decode(y: NDArray) -> tuple[Ints, float]:
-        found, off = rounded(y[:, padded : padded + length, n + start])
-        return found - 1, off
+        values, off = rounded(y[:, padded : padded + length, n + start])
+        return values - 1, off
 
     bounds = {
         "depth": max(levels, 1),
@@ -398,8 +398,8 @@ def memory(states: int, q0: int, length: int, printed_score: bool = False) -> Bu
         return x
 
     def decode(y: NDArray) -> tuple[Ints, float]:
-        found, off = rounded(y[..., 0])
-        return found - 1, off
+        values, off = rounded(y[..., 0])
+        return values - 1, off
 
     bounds = {
         "depth": 1,
@@ -519,11 +519,11 @@ def semidirect(
     codes = np.array([[*normal.codes[g], *acting.codes[h]] for g, h in of])
 
     def table(inverted: bool) -> Stage:
-        found = {}
+        images = {}
         for g, h in pairs:
             image = phi(int(acting.group.inverse[h]) if inverted else h, g)
-            found[*normal.codes[g].tolist(), *acting.codes[h].tolist()] = tuple(normal.codes[image].tolist())
-        return Stage(tables=((tuple(range(a + b)), found, tuple(range(a))),))
+            images[*normal.codes[g].tolist(), *acting.codes[h].tolist()] = tuple(normal.codes[image].tolist())
+        return Stage(tables=((tuple(range(a + b)), images, tuple(range(a))),))
 
     inner = (third or normal).stages
     stages = (*(s.shifted(a) for s in acting.stages), table(True), *inner, table(False))
@@ -673,8 +673,8 @@ def of_states(built: Built, simulator: Simulator, q0: int) -> Built:
     image = np.array([element[q0] for element in simulator.group.elements])
 
     def decode(y: NDArray) -> tuple[Ints, float]:
-        found, off = built.decode(y)
-        return np.where(found < 0, -1, image[found]), off
+        elements, off = built.decode(y)
+        return np.where(elements < 0, -1, image[elements]), off
 
     return replace(built, decode=decode)
 

@@ -62,15 +62,15 @@ Cache = list[tuple[Tensor, Tensor]]  # keys and values of each layer, (R, B, H, 
 def shapes(spec: Spec) -> dict[str, tuple[int, ...]]:
     """Return the name and shape of every trained parameter of one model, in the order they are initialised."""
     d, f = spec.width, spec.ffn
-    found: dict[str, tuple[int, ...]] = {"embed.W": (spec.inputs, d)}
+    parameters: dict[str, tuple[int, ...]] = {"embed.W": (spec.inputs, d)}
     for layer in range(spec.layers):
         at = f"blocks.{layer}"
-        found |= {f"{at}.ln1.w": (d,), f"{at}.ln1.b": (d,), f"{at}.ln2.w": (d,), f"{at}.ln2.b": (d,)}
-        found |= {f"{at}.attn.W_QKV": (d, 3 * d), f"{at}.attn.b_QKV": (3 * d,)}
-        found |= {f"{at}.attn.W_O": (d, d), f"{at}.attn.b_O": (d,)}
-        found |= {f"{at}.mlp.W_in": (d, f), f"{at}.mlp.b_in": (f,)}
-        found |= {f"{at}.mlp.W_out": (f, d), f"{at}.mlp.b_out": (d,)}
-    return found | {"ln.w": (d,), "ln.b": (d,), "head.W": (d, spec.outputs), "head.b": (spec.outputs,)}
+        parameters |= {f"{at}.ln1.w": (d,), f"{at}.ln1.b": (d,), f"{at}.ln2.w": (d,), f"{at}.ln2.b": (d,)}
+        parameters |= {f"{at}.attn.W_QKV": (d, 3 * d), f"{at}.attn.b_QKV": (3 * d,)}
+        parameters |= {f"{at}.attn.W_O": (d, d), f"{at}.attn.b_O": (d,)}
+        parameters |= {f"{at}.mlp.W_in": (d, f), f"{at}.mlp.b_in": (f,)}
+        parameters |= {f"{at}.mlp.W_out": (f, d), f"{at}.mlp.b_out": (d,)}
+    return parameters | {"ln.w": (d,), "ln.b": (d,), "head.W": (d, spec.outputs), "head.b": (spec.outputs,)}
 
 
 def initial(spec: Spec, rng: np.random.Generator) -> dict[str, np.ndarray]:
@@ -141,13 +141,13 @@ def forward(
         p = {
             name.removeprefix(f"{at}."): value for name, value in params.items() if name.startswith(f"{at}.")
         }
-        asked = known[layer] if known[layer] in record else ""
-        mixed, pattern = _attention(spec, p, _norm(p, "ln1", x), bias, B, T, cache, layer, bool(asked))
+        key = known[layer] if known[layer] in record else ""
+        mixed, pattern = _attention(spec, p, _norm(p, "ln1", x), bias, B, T, cache, layer, bool(key))
         x = x + _dropped(_affine(mixed, p["attn.W_O"], p["attn.b_O"]), dropout)
         inner = F.gelu(_affine(_norm(p, "ln2", x), p["mlp.W_in"], p["mlp.b_in"]), approximate="tanh")
         x = x + _dropped(_affine(inner, p["mlp.W_out"], p["mlp.b_out"]), dropout)
-        if asked:
-            recorded[asked] = pattern
+        if key:
+            recorded[key] = pattern
     logits = _affine(_norm(params, "ln", x), params["head.W"], params["head.b"])
     return logits.view(R, B, T, spec.outputs), recorded
 
@@ -156,11 +156,11 @@ def _bias(spec: Spec, before: int, T: int, like: Tensor) -> Tensor:
     """Return what is added to scores, (H or 1, T, before + T): -inf on later keys, and the recency bias."""
     query = torch.arange(before, before + T, device=like.device)[:, None]
     ahead = torch.arange(before + T, device=like.device)[None] - query
-    found = torch.zeros(1, *ahead.shape, dtype=like.dtype, device=like.device)
+    bias = torch.zeros(1, *ahead.shape, dtype=like.dtype, device=like.device)
     if spec.position == "recency":
         m = torch.tensor(slopes(spec.heads), dtype=like.dtype, device=like.device)
-        found = m[:, None, None] * ahead
-    return found.masked_fill(ahead > 0, -math.inf)
+        bias = m[:, None, None] * ahead
+    return bias.masked_fill(ahead > 0, -math.inf)
 
 
 def _attention(
@@ -214,14 +214,14 @@ def decode(ensemble: Ensemble, tokens: Int[Tensor, "R B T"], n_symbols: int) -> 
     R = ensemble.params["head.W"].shape[0]
     tokens = tokens.expand(R, *tokens.shape[1:])
     cache: Cache = []
-    found: list[Tensor] = []
+    states: list[Tensor] = []
     for t in range(tokens.shape[2]):
         new = tokens[:, :, t : t + 1]
-        if found:
-            new = torch.cat([found[-1][..., None] + n_symbols, new], 2)
+        if states:
+            new = torch.cat([states[-1][..., None] + n_symbols, new], 2)
         logits, _ = forward(ensemble.spec, ensemble.params, ensemble.table, new, cache=cache)
-        found.append(logits[:, :, -1].argmax(-1))
-    return torch.stack(found, 2)
+        states.append(logits[:, :, -1].argmax(-1))
+    return torch.stack(states, 2)
 
 
 def load(path: Path) -> Ensemble:

@@ -50,10 +50,10 @@ def initial(spec: Spec, rng: np.random.Generator) -> dict[str, np.ndarray]:
     drawn = rng.uniform(-1, 1, (S, sum(sizes)))
     bounds = [math.sqrt(d), math.sqrt(d), math.sqrt(m), math.sqrt(m)]
     ends = [sum(sizes[: i + 1]) for i in range(4)]
-    found = {}
+    weights = {}
     for (name, shape), size, end, bound in zip(shapes(spec).items(), sizes, ends, bounds, strict=True):
-        found[name] = (drawn[:, end - size : end] / bound).reshape(shape)
-    return found
+        weights[name] = (drawn[:, end - size : end] / bound).reshape(shape)
+    return weights
 
 
 def forward(

@@ -79,20 +79,20 @@ def shapes(spec: Spec) -> dict[str, tuple[int, ...]]:
     """Return the name and shape of every trained parameter."""
     D, c = spec.width, spec.heads * spec.head_width
     mixed = spec.head_width if spec.average else c
-    found: dict[str, tuple[int, ...]] = {"embed.W": (spec.inputs, D), "embed.P": (spec.t_max, D)}
+    parameters: dict[str, tuple[int, ...]] = {"embed.W": (spec.inputs, D), "embed.P": (spec.t_max, D)}
     for layer in range(spec.layers):
         at = f"blocks.{layer}"
-        found |= {f"{at}.ln1.w": (D,), f"{at}.ln1.b": (D,), f"{at}.ln2.w": (D,), f"{at}.ln2.b": (D,)}
-        found |= {f"{at}.attn.W_QKV": (D, 3 * c), f"{at}.attn.b_QKV": (3 * c,)}
-        found |= {f"{at}.attn.W_O": (mixed, D), f"{at}.attn.b_O": (D,)}
-        found |= {f"{at}.mlp.W_in": (D, 4 * D), f"{at}.mlp.b_in": (4 * D,)}
-        found |= {f"{at}.mlp.W_out": (4 * D, D), f"{at}.mlp.b_out": (D,)}
+        parameters |= {f"{at}.ln1.w": (D,), f"{at}.ln1.b": (D,), f"{at}.ln2.w": (D,), f"{at}.ln2.b": (D,)}
+        parameters |= {f"{at}.attn.W_QKV": (D, 3 * c), f"{at}.attn.b_QKV": (3 * c,)}
+        parameters |= {f"{at}.attn.W_O": (mixed, D), f"{at}.attn.b_O": (D,)}
+        parameters |= {f"{at}.mlp.W_in": (D, 4 * D), f"{at}.mlp.b_in": (4 * D,)}
+        parameters |= {f"{at}.mlp.W_out": (4 * D, D), f"{at}.mlp.b_out": (D,)}
     if spec.form == BERT:
-        found |= {"embed.W_type": (1, D), "embed.ln.w": (D,), "embed.ln.b": (D,), "head.W_in": (D, D)}
-        found |= {"head.b_in": (D,), "head.ln.w": (D,), "head.ln.b": (D,), "head.b_out": (spec.inputs,)}
+        parameters |= {"embed.W_type": (1, D), "embed.ln.w": (D,), "embed.ln.b": (D,), "head.W_in": (D, D)}
+        parameters |= {"head.b_in": (D,), "head.ln.w": (D,), "head.ln.b": (D,), "head.b_out": (spec.inputs,)}
     else:
-        found |= {"ln.w": (D,), "ln.b": (D,), "head.W": (D, spec.outputs)}
-    return {name: (spec.side, *shape) for name, shape in found.items()}
+        parameters |= {"ln.w": (D,), "ln.b": (D,), "head.W": (D, spec.outputs)}
+    return {name: (spec.side, *shape) for name, shape in parameters.items()}
 
 
 def initial(spec: Spec, rng: np.random.Generator) -> dict[str, np.ndarray]:
@@ -102,15 +102,15 @@ def initial(spec: Spec, rng: np.random.Generator) -> dict[str, np.ndarray]:
 
 
 def _one(spec: Spec, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    found = {}
+    weights = {}
     for name, (_, *shape) in shapes(spec).items():
         kind = name.rsplit(".", 1)[1]
         if kind.startswith("W") or kind == "P":
             ends = kind in ("W_O", "W_out") and spec.form == GPT2
-            found[name] = rng.normal(0.0, spec.start / (math.sqrt(2 * spec.layers) if ends else 1), shape)
+            weights[name] = rng.normal(0.0, spec.start / (math.sqrt(2 * spec.layers) if ends else 1), shape)
         else:
-            found[name] = np.full(shape, float(kind == "w"))
-    return found
+            weights[name] = np.full(shape, float(kind == "w"))
+    return weights
 
 
 def forward(
@@ -157,7 +157,7 @@ def forward(
     allowed = torch.ones(T, T, dtype=torch.bool, device=x.device) if seen is None else seen
     allowed = allowed if bert or seen is not None else allowed.tril()
     low = _low(spec, allowed, x) if T <= SHORT and x.requires_grad else None
-    asked = None if places is None else _rows(places.expand(R, S, -1).reshape(N, -1), B * T)
+    rows = None if places is None else _rows(places.expand(R, S, -1).reshape(N, -1), B * T)
     recorded: dict[str, Tensor] = {}
     for layer in range(spec.layers):
         at = f"blocks.{layer}"
@@ -180,13 +180,13 @@ def forward(
             mixed = F.scaled_dot_product_attention(*inputs, attn_mask=shown, is_causal=causal)  # type: ignore[misc, arg-type]
         mixed = mixed.view(q.shape)
         mixed = (mixed.mean(2) if spec.average else mixed.transpose(2, 3)).reshape(N, x.shape[1], -1)
-        if asked is not None and layer == spec.layers - 1 and "last" not in record:
+        if rows is not None and layer == spec.layers - 1 and "last" not in record:
             # What follows the last attention mixes no tokens, so it is computed where it is asked for alone.
-            x, mixed = _at(x, asked), _at(mixed, asked)
+            x, mixed = _at(x, rows), _at(mixed, rows)
         x = _onward(spec, own, at, x, mixed)
     if "last" in record:
         recorded["last"] = x.view(R, S, B, T, D)
-        x = x if asked is None else _at(x, asked)
+        x = x if rows is None else _at(x, rows)
     if bert:
         x = _norm(spec, own, "head.ln", F.gelu(_affine(x, own, "head", "in")))
         logits = torch.baddbmm(own["head.b_out"][:, None], x, own["embed.W"].transpose(1, 2))
@@ -214,7 +214,7 @@ def answers(
     needed = chosen if visible is None else chosen | visible
     lengths = needed.shape[1] - needed[:, ::-1].argmax(1)
     order = (np.cumsum(chosen) - 1).reshape(chosen.shape)
-    found, places = [], []
+    outputs, places = [], []
     for length in np.unique(lengths).tolist():
         rows = np.flatnonzero(lengths == length)
         size = max(
@@ -222,7 +222,7 @@ def answers(
         )  # inputs and outputs of a GELU are the widest
         for start in range(0, len(rows), size):
             some = rows[start : start + size]
-            asked = chosen[some, :length]
+            targets = chosen[some, :length]
             seen = None if visible is None or visible[some, :length].all() else visible[some, :length]
             logits, _ = forward(
                 spec,
@@ -230,11 +230,11 @@ def answers(
                 torch.zeros(1, 1),
                 torch.from_numpy(ids[some, :length].astype(np.int64))[None, None],
                 None if seen is None else torch.from_numpy(seen)[None, None],
-                torch.from_numpy(np.flatnonzero(asked))[None, None],
+                torch.from_numpy(np.flatnonzero(targets))[None, None],
             )
-            found.append(logits.flatten(0, 1))
-            places.append(order[some, :length][asked])
-    both = torch.cat(found, 1)
+            outputs.append(logits.flatten(0, 1))
+            places.append(order[some, :length][targets])
+    both = torch.cat(outputs, 1)
     return torch.empty_like(both).index_copy_(1, torch.from_numpy(np.concatenate(places)), both)
 
 
@@ -247,12 +247,12 @@ def behind(
     ``numbers`` of hidden values are held at once, and keys and values of the beginnings.
     """
     strings, place = np.unique(ids, axis=0, return_inverse=True)
-    found = []
+    logits = []
     for weights in zip(*(value.flatten(0, 1).split(1) for value in params.values()), strict=True):
         own = dict(zip(params, weights, strict=True))
         (x,) = _read(spec, own, strings, numbers, ending=True)
-        found.append(_norm(spec, own, "ln", x) @ own["head.W"])
-    return torch.cat(found)[:, torch.from_numpy(place.reshape(-1))]
+        logits.append(_norm(spec, own, "ln", x) @ own["head.W"])
+    return torch.cat(logits)[:, torch.from_numpy(place.reshape(-1))]
 
 
 def _read(
@@ -270,7 +270,7 @@ def _read(
         past = _read(spec, own, beginnings, numbers, ending=False)
         parents = torch.from_numpy(place.reshape(-1)).split(size)
     allowed = torch.ones(len(tokens), T, dtype=torch.bool).tril(start)
-    found: list[list[Tensor]] = []
+    states: list[list[Tensor]] = []
     for ids, of in zip(tokens.split(size, 1), parents, strict=False):
         s, n = ids.shape
         x = own["embed.W"][:, ids.flatten()] + own["embed.P"][:, start:T].repeat_interleave(n, 1)
@@ -289,8 +289,8 @@ def _read(
             mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=allowed_here).permute(2, 0, 1, 3)
             mixed = (mixed.mean(2) if spec.average else mixed.flatten(2)).reshape(1, x.shape[1], -1)
             x = _onward(spec, own, at, x, mixed)
-        found.append([x] if ending else kept)
-    return [torch.cat(parts, 1) for parts in zip(*found, strict=True)]
+        states.append([x] if ending else kept)
+    return [torch.cat(parts, 1) for parts in zip(*states, strict=True)]
 
 
 def _shared(strings: NDArray[np.integer[Any]]) -> int:

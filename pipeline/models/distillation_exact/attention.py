@@ -34,8 +34,8 @@ class Mlp:
         *hidden, (W, b) = self.layers
         for W_1, b_1 in hidden:
             x_NxI = np.maximum(x_NxI @ W_1 + b_1, 0)
-        found: Array = x_NxI @ W + b
-        return found
+        outputs: Array = x_NxI @ W + b
+        return outputs
 
     @property
     def hidden(self) -> list[int]:
@@ -109,16 +109,16 @@ class Transformer:
     def embedded(self, bits_Nxd: NDArray[np.integer]) -> Array:
         """Return (N, d, D)."""
         words = self.tokens[bits_Nxd]
-        found: Array = words * self.positions if self.products else words + self.positions
-        return found
+        embeddings: Array = words * self.positions if self.products else words + self.positions
+        return embeddings
 
     def attention(self, bits_Nxd: NDArray[np.integer]) -> Array:
         """Return (N, d): the weights of the last query."""
         x = self.embedded(bits_Nxd)
         scores = (x @ self.W_K @ (x[:, -1] @ self.W_Q)[:, :, None])[..., 0]
         weights = np.exp(scores - scores.max(1, keepdims=True))
-        found: Array = weights / weights.sum(1, keepdims=True)
-        return found
+        pattern: Array = weights / weights.sum(1, keepdims=True)
+        return pattern
 
     def __call__(self, bits_Nxd: NDArray[np.integer]) -> Array:
         """Return (N,): the output at the last position."""
@@ -202,6 +202,6 @@ def measured(built: Transformer, d: int, k: int) -> tuple[float, float, float]:
     kinds of places: exactly, from `cases`. NaN if an output is NaN."""
     parts = list(cases(d, k))
     bits, signs, chances = (np.array([part[i] for part in parts]) for i in range(3))
-    said = built(bits)
-    right = math.nan if np.isnan(said).any() else float(chances[said * signs > 0].sum())
-    return right, float(np.abs(said - signs).max()), float(built.attention(bits)[:, k:].sum(1).max())
+    outputs = built(bits)
+    right = math.nan if np.isnan(outputs).any() else float(chances[outputs * signs > 0].sum())
+    return right, float(np.abs(outputs - signs).max()), float(built.attention(bits)[:, k:].sum(1).max())

@@ -55,12 +55,12 @@ def channel(rate: float) -> Array:
     A token is selected with probability ``rate`` and then replaced as in `pcfg.mask`; the rows of BOS, EOS and PAD
     are 0.
     """
-    found = np.zeros((pcfg.MASK + 1, pcfg.TERMINALS))
+    likelihoods = np.zeros((pcfg.MASK + 1, pcfg.TERMINALS))
     kept = 1 - pcfg.SHOWN_MASK - pcfg.SHOWN_RANDOM
-    found[: pcfg.TERMINALS] = (1 - rate + rate * kept) * np.eye(pcfg.TERMINALS)
-    found[: pcfg.TERMINALS] += rate * pcfg.SHOWN_RANDOM / pcfg.TERMINALS
-    found[pcfg.MASK] = rate * pcfg.SHOWN_MASK
-    return found
+    likelihoods[: pcfg.TERMINALS] = (1 - rate + rate * kept) * np.eye(pcfg.TERMINALS)
+    likelihoods[: pcfg.TERMINALS] += rate * pcfg.SHOWN_RANDOM / pcfg.TERMINALS
+    likelihoods[pcfg.MASK] = rate * pcfg.SHOWN_MASK
+    return likelihoods
 
 
 def evidence(
@@ -78,9 +78,9 @@ def evidence(
         return channel(rate)[shown_NxT]
     if kind_NxT is None:
         raise SandglassError("evidence with hide_masked needs what became of each token")
-    found = channel(0.0)[shown_NxT]
-    found[(kind_NxT != pcfg.NONE) & (shown_NxT != pcfg.PAD)] = 1
-    return found
+    likelihoods = channel(0.0)[shown_NxT]
+    likelihoods[(kind_NxT != pcfg.NONE) & (shown_NxT != pcfg.PAD)] = 1
+    return likelihoods
 
 
 def posterior(
@@ -89,20 +89,20 @@ def posterior(
     """Return (N, T, A) the posterior of each token given all evidence; NaN where nothing fits, and behind the end.
 
     ``own_NxTxA`` takes the place of the evidence of the token that is asked for, and of no other: that of a position
-    which is known to be selected (`asked`).
+    which is known to be selected (`selected_evidence`).
     """
-    found = np.full(evidence_NxTxA.shape, np.nan)
+    probabilities = np.full(evidence_NxTxA.shape, np.nan)
     size = max(1, CELLS // evidence_NxTxA.shape[1])
     for start in range(0, len(lengths_N), size):
         part = slice(start, start + size)
         others = _others(name, root, evidence_NxTxA[part], lengths_N[part])
         own = evidence_NxTxA[part] if own_NxTxA is None else own_NxTxA[part]
         with np.errstate(invalid="ignore", divide="ignore"):
-            found[part] = others * own / (others * own).sum(-1, keepdims=True)
-    return found
+            probabilities[part] = others * own / (others * own).sum(-1, keepdims=True)
+    return probabilities
 
 
-def asked(shown_NxT: NDArray[np.uint8]) -> Array:
+def selected_evidence(shown_NxT: NDArray[np.uint8]) -> Array:
     """Return (N, T, A) the evidence of what is shown at a position that is known to be selected (`channel` of rate
     1)."""
     return channel(1.0)[shown_NxT]
@@ -115,7 +115,7 @@ def best(
     """Return (N, T, A) the distribution that the best predictor gives to each token, were it a selected one
     (A-ORACLE)."""
     seen = evidence(shown_NxT, rate, kind_NxT, hide_masked)
-    return posterior(name, root, seen, lengths_N, asked(shown_NxT))
+    return posterior(name, root, seen, lengths_N, selected_evidence(shown_NxT))
 
 
 def _others(name: str, root: int, evidence_NxTxA: Array, lengths_N: NDArray[np.int64]) -> Array:
@@ -156,9 +156,9 @@ class Chart:
 
     def start(self) -> Tensor:
         """Return (N, T + 1): 1 before the first token."""
-        found = self.leaf.new_zeros(self.leaf.shape[0], self.leaf.shape[1] + 1)
-        found[:, 0] = 1
-        return found
+        weights = self.leaf.new_zeros(self.leaf.shape[0], self.leaf.shape[1] + 1)
+        weights[:, 0] = 1
+        return weights
 
     def through(self, reached: Tensor, symbol: int) -> Tensor:
         """Return (N, T + 1): what is reached behind ``symbol`` from the positions reached before it."""
@@ -178,8 +178,8 @@ class Chart:
             for child in rest[:-1]:
                 part = self.through(part, child)
             lasts.setdefault(rest[-1], []).append(part)
-        found = [self.through(torch.stack(parts).sum(0), last) for last, parts in lasts.items()]
-        return torch.stack(found).sum(0) * self.grammar.probability(symbol)
+        terms = [self.through(torch.stack(parts).sum(0), last) for last, parts in lasts.items()]
+        return torch.stack(terms).sum(0) * self.grammar.probability(symbol)
 
     def ends(self, root: int, level: int) -> Tensor:
         """Return (N, T, A): the weight of all derivations from ``root``, whatever comes behind, in which the span of a
@@ -216,9 +216,9 @@ def following(name: str, root: int, tokens_NxT: NDArray[np.uint8], level: int) -
     )
     with torch.no_grad():
         chart = Chart(name, torch.from_numpy(seen * pcfg.TERMINALS), pcfg.depth(root))  # mean 1, see above
-        found = chart.ends(root, level).numpy()
+        weights = chart.ends(root, level).numpy()
     with np.errstate(invalid="ignore", divide="ignore"):
-        return found / found.sum(-1, keepdims=True)
+        return weights / weights.sum(-1, keepdims=True)
 
 
 def _band(known: pcfg.Grammar, symbol: int, made: dict[tuple[int, ...], Band]) -> Band:
@@ -256,10 +256,10 @@ class _Product(torch.autograd.Function):
     def forward(ctx: Any, left: Tensor, right: Tensor, least: int) -> Tensor:
         ctx.save_for_backward(left, right)
         ctx.least = least
-        found = left.new_zeros(len(left) + len(right) - 1, *left.shape[1:])
+        product = left.new_zeros(len(left) + len(right) - 1, *left.shape[1:])
         for i, first, behind in _steps(left, least):
-            found[i : i + len(right), :, first].addcmul_(left[i, :, first], right[..., behind])
-        return found
+            product[i : i + len(right), :, first].addcmul_(left[i, :, first], right[..., behind])
+        return product
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
@@ -281,10 +281,10 @@ class _Shifted(torch.autograd.Function):
     def forward(ctx: Any, reached: Tensor, band: Tensor, least: int) -> Tensor:
         ctx.save_for_backward(reached, band)
         ctx.least = least
-        found = torch.zeros_like(reached)
+        output = torch.zeros_like(reached)
         for i, first, behind in _steps(band, least):
-            found[:, behind].addcmul_(reached[:, first], band[i, :, first])
-        return found
+            output[:, behind].addcmul_(reached[:, first], band[i, :, first])
+        return output
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
@@ -341,16 +341,16 @@ def distances(
     alone = np.arange(T) == place_N[:, None]
     within = np.arange(T) < lengths_N[:, None]
 
-    def said(hidden_NxT: NDArray[np.bool_]) -> Array:
+    def predictions(hidden_NxT: NDArray[np.bool_]) -> Array:
         shown = np.where(hidden_NxT & within, pcfg.MASK, tokens_NxT).astype(np.uint8)
         kind = np.where(hidden_NxT & within, pcfg.MASKED, pcfg.NONE)
-        found: Array = best(name, root, shown, lengths_N, rate, kind, hide_masked)[np.arange(N), place_N]
-        return found
+        laws: Array = best(name, root, shown, lengths_N, rate, kind, hide_masked)[np.arange(N), place_N]
+        return laws
 
-    whole = said(alone)
+    whole = predictions(alone)
     near = [pcfg.window(place_N, n, lengths_N, T) for n in widths]
-    robust = [pcfg.total_variation(whole, said(each)) for each in near]
-    close = [pcfg.total_variation(whole, said(~each | alone)) for each in near]
+    robust = [pcfg.total_variation(whole, predictions(each)) for each in near]
+    close = [pcfg.total_variation(whole, predictions(~each | alone)) for each in near]
     return np.array(robust), np.array(close)
 
 

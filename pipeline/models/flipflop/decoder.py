@@ -67,16 +67,16 @@ def shapes(spec: Spec) -> dict[str, tuple[int, ...]]:
     """Return the name and shape of every trained parameter of one model, in the order they are initialised."""
     d, inner = spec.width, 4 * spec.width
     outer = 2 * inner if spec.activation in GATED else inner
-    found: dict[str, tuple[int, ...]] = {"embed.W": (spec.inputs, d)}
+    sizes: dict[str, tuple[int, ...]] = {"embed.W": (spec.inputs, d)}
     if spec.position == "learned":
-        found["embed.P"] = (spec.t_max, d)
+        sizes["embed.P"] = (spec.t_max, d)
     for layer in range(spec.layers):
         at = f"blocks.{layer}"
-        found |= {f"{at}.ln1.w": (d,), f"{at}.ln1.b": (d,), f"{at}.ln2.w": (d,), f"{at}.ln2.b": (d,)}
-        found |= {f"{at}.attn.W_QKV": (d, 3 * d), f"{at}.attn.W_O": (d, d)}
-        found |= {f"{at}.mlp.W_in": (d, outer), f"{at}.mlp.b_in": (outer,)}
-        found |= {f"{at}.mlp.W_out": (inner, d), f"{at}.mlp.b_out": (d,)}
-    return found | {"ln.w": (d,), "ln.b": (d,), "head.W": (d, spec.outputs), "head.b": (spec.outputs,)}
+        sizes |= {f"{at}.ln1.w": (d,), f"{at}.ln1.b": (d,), f"{at}.ln2.w": (d,), f"{at}.ln2.b": (d,)}
+        sizes |= {f"{at}.attn.W_QKV": (d, 3 * d), f"{at}.attn.W_O": (d, d)}
+        sizes |= {f"{at}.mlp.W_in": (d, outer), f"{at}.mlp.b_in": (outer,)}
+        sizes |= {f"{at}.mlp.W_out": (inner, d), f"{at}.mlp.b_out": (d,)}
+    return sizes | {"ln.w": (d,), "ln.b": (d,), "head.W": (d, spec.outputs), "head.b": (spec.outputs,)}
 
 
 def parameters(spec: Spec) -> int:
@@ -195,10 +195,10 @@ def _bias(spec: Spec, T: int) -> Tensor:
     """Return what is added to scores, (H or 1, T, T): -inf on later keys, and the bias of alibi."""
     at = torch.arange(T)
     ahead = at[None] - at[:, None]
-    found = torch.zeros(1, T, T)
+    bias = torch.zeros(1, T, T)
     if spec.position == "alibi":
-        found = torch.tensor(slopes(spec.heads))[:, None, None] * ahead
-    return found.masked_fill(ahead > 0, -math.inf)
+        bias = torch.tensor(slopes(spec.heads))[:, None, None] * ahead
+    return bias.masked_fill(ahead > 0, -math.inf)
 
 
 def _rotation(T: int, head_width: int) -> tuple[Tensor, Tensor]:

@@ -38,17 +38,17 @@ def recogniser() -> tuple[NDArray[np.int64], tuple[str, ...]]:
     moves = np.empty((4, 5), np.int64)
     for i, (bit, pending) in enumerate(states):
         for token in range(5):
-            found = (bit, token == WRITE) if token < DATA else (token - DATA if pending else bit, False)
-            moves[i, token] = states.index(found)
+            successor = (bit, token == WRITE) if token < DATA else (token - DATA if pending else bit, False)
+            moves[i, token] = states.index(successor)
     return moves, tuple(f"{bit}, w" if pending else str(bit) for bit, pending in states)
 
 
 def scanned(moves_QxS: Ints, symbols_NxT: Ints, start: int = 0) -> NDArray[np.int64]:
     """Return the states (N, T) of a machine behind each symbol."""
-    state, found = np.full(len(symbols_NxT), start), np.empty(symbols_NxT.shape, np.int64)
+    state, states = np.full(len(symbols_NxT), start), np.empty(symbols_NxT.shape, np.int64)
     for t, symbol in enumerate(symbols_NxT.T):
-        state = found[:, t] = moves_QxS[state, symbol]
-    return found
+        state = states[:, t] = moves_QxS[state, symbol]
+    return states
 
 
 def carries(digits_A: Ints, digits_B: Ints) -> NDArray[np.int64]:
@@ -99,8 +99,8 @@ class Block:
             scores += np.triu(np.full((scores.shape[-1],) * 2, -np.inf, scores.dtype), 1)
         if hard:
             best = scores.argmax(-1)[..., None]
-            found: NDArray = np.take_along_axis(x_NxTxD @ V @ C, best, 1)
-            return found
+            values: NDArray = np.take_along_axis(x_NxTxD @ V @ C, best, 1)
+            return values
         weights = np.exp(scores - scores.max(-1, keepdims=True))
         made: NDArray = (weights / weights.sum(-1, keepdims=True)) @ (x_NxTxD @ V) @ C
         return made
@@ -108,8 +108,8 @@ class Block:
     def rounded(self, h_NxTxD: NDArray) -> NDArray:
         """Return what the MLP makes of the rows."""
         W_1, b_1, W_2 = (each.astype(h_NxTxD.dtype) for each in (self.W_1, self.b_1, self.W_2))
-        found: NDArray = np.maximum(h_NxTxD @ W_1 + b_1, 0) @ W_2
-        return found
+        outputs: NDArray = np.maximum(h_NxTxD @ W_1 + b_1, 0) @ W_2
+        return outputs
 
 
 def threshold(dim: int, at: int, printed: bool = False) -> tuple[Array, Array, Array]:
@@ -135,11 +135,11 @@ class Parser:
     def embed(self, tokens_NxT: Ints, dtype: type = np.float64) -> NDArray:
         """Return E(x) (N, T, 7): write, read or ignore, '0', '1', one, t/C, and a place for the flag."""
         at = np.arange(1, tokens_NxT.shape[1] + 1) / self.horizon
-        found = np.zeros((*tokens_NxT.shape, 7))
-        found[..., 0], found[..., 1] = tokens_NxT == WRITE, np.isin(tokens_NxT, (READ, IGNORE))
-        found[..., 2], found[..., 3] = tokens_NxT == DATA, tokens_NxT == DATA + 1
-        found[..., 4], found[..., 5] = 1, at
-        return found.astype(dtype)
+        embeddings = np.zeros((*tokens_NxT.shape, 7))
+        embeddings[..., 0], embeddings[..., 1] = tokens_NxT == WRITE, np.isin(tokens_NxT, (READ, IGNORE))
+        embeddings[..., 2], embeddings[..., 3] = tokens_NxT == DATA, tokens_NxT == DATA + 1
+        embeddings[..., 4], embeddings[..., 5] = 1, at
+        return embeddings.astype(dtype)
 
     def flags(
         self, tokens_NxT: Ints, dtype: type = np.float64, hard: bool = False, causal: bool = True
@@ -244,8 +244,8 @@ class Linear:
     def score(self, i: Ints | int, j: Ints | int, symbol: Ints | int) -> Array:
         """Return s(i, j), positions counted from 1."""
         at, key = np.asarray(i) / self.C, np.asarray(j) / self.C
-        found: Array = self.A[symbol] + self.b * key + self.g[symbol] * at + self.a * at * key
-        return found
+        scores: Array = self.A[symbol] + self.b * key + self.g[symbol] * at + self.a * at * key
+        return scores
 
     def margins(self, T: Ints | float) -> tuple[Array, Array]:
         """Return D_1 and D_2 at length T: by how much the right write leads.
@@ -284,12 +284,12 @@ class Linear:
     def attended(self, symbols_T: Ints) -> NDArray[np.int64]:
         """Return (T,) the position, from 1, with the largest score for each query, as if all queries were no-ops."""
         at = np.arange(1, len(symbols_T) + 1)
-        found = np.empty(len(symbols_T), np.int64)
+        positions = np.empty(len(symbols_T), np.int64)
         for start in range(0, len(at), 512):  # whole rows, a block at a time
             rows = at[start : start + 512]
             scores = self.score(rows[:, None], at, np.asarray(symbols_T))
-            found[start : start + 512] = np.where(at <= rows[:, None], scores, -np.inf).argmax(-1) + 1
-        return found
+            positions[start : start + 512] = np.where(at <= rows[:, None], scores, -np.inf).argmax(-1) + 1
+        return positions
 
 
 def recency(C: float, lead: float = 2.0, a: float = 0.0) -> Linear:
@@ -330,15 +330,15 @@ def ngram_guess(tokens_NxT: Ints, n: int) -> NDArray[np.int64]:
     """
     N, T = tokens_NxT.shape
     m, edge = pairs_seen(n), n % 2 == 0
-    found = np.zeros((N, T), np.int64)
+    guesses = np.zeros((N, T), np.int64)
     for t in range(0, T, 2):  # instructions
         answered = np.zeros(N, bool)
         for back in range(1, min(m, t // 2) + 1):
             instruction, bit = tokens_NxT[:, t - 2 * back], tokens_NxT[:, t - 2 * back + 1] - DATA
-            told = (instruction != IGNORE) | (edge and back == m)
-            found[:, t] = np.where(told & ~answered, bit, found[:, t])
-            answered |= told
-    return found
+            evidence = (instruction != IGNORE) | (edge and back == m)
+            guesses[:, t] = np.where(evidence & ~answered, bit, guesses[:, t])
+            answered |= evidence
+    return guesses
 
 
 def generative_floor(length: int, p_write: float, p_read: float) -> float:

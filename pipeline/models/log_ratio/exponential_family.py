@@ -63,9 +63,9 @@ class Points:
         """Return the sum of w T T^T over points, (P, K, D, D)."""
         d = self.statistics_PxDxN.shape[1]
         i, j = np.tril_indices(d)
-        found = np.empty((*weights_PxKxN.shape[:2], d, d))
-        found[:, :, i, j] = found[:, :, j, i] = _product(weights_PxKxN, self._pairs_PxMxN.swapaxes(1, 2))
-        return found
+        moments = np.empty((*weights_PxKxN.shape[:2], d, d))
+        moments[:, :, i, j] = moments[:, :, j, i] = _product(weights_PxKxN, self._pairs_PxMxN.swapaxes(1, 2))
+        return moments
 
     @cached_property
     def _pairs_PxMxN(self) -> Array:

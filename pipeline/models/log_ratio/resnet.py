@@ -74,14 +74,14 @@ def _blocks(spec: Spec) -> Iterator[tuple[str, int, int, int]]:
 def shapes(spec: Spec) -> dict[str, tuple[int, ...]]:
     """Return name and shape of every trained parameter of one model, in the order they are initialised."""
     first, last, features = spec.widths[0], spec.widths[-1], spec.features
-    found: dict[str, tuple[int, ...]] = {"stem.W": (first, 1, 3, 3), "stem.b": (first,)}
+    parameters: dict[str, tuple[int, ...]] = {"stem.W": (first, 1, 3, 3), "stem.b": (first,)}
     for at, i, o, stride in _blocks(spec):
-        found |= {f"{at}.conv1.W": (o, i, 3, 3), f"{at}.norm1.w": (o,), f"{at}.norm1.b": (o,)}
-        found |= {f"{at}.conv2.W": (o, o, 3, 3), f"{at}.norm2.w": (o,), f"{at}.norm2.b": (o,)}
+        parameters |= {f"{at}.conv1.W": (o, i, 3, 3), f"{at}.norm1.w": (o,), f"{at}.norm1.b": (o,)}
+        parameters |= {f"{at}.conv2.W": (o, o, 3, 3), f"{at}.norm2.w": (o,), f"{at}.norm2.b": (o,)}
         if _reshapes(i, o, stride):
-            found[f"{at}.shortcut.W"] = (o, i, 1, 1)
-    found |= {"linear.W": (last, features), "linear.b": (features,)}
-    return found | {"head.A": (features, features), "head.b": (features,), "head.c": ()}
+            parameters[f"{at}.shortcut.W"] = (o, i, 1, 1)
+    parameters |= {"linear.W": (last, features), "linear.b": (features,)}
+    return parameters | {"head.A": (features, features), "head.b": (features,), "head.c": ()}
 
 
 def _reshapes(i: int, o: int, stride: int) -> bool:

@@ -72,39 +72,39 @@ def shapes(spec: Spec) -> dict[str, tuple[int, ...]]:
 def trunk(spec: Spec) -> dict[str, tuple[int, ...]]:
     """Return the same without the head."""
     D, ffn = spec.width, spec.ffn
-    found: dict[str, tuple[int, ...]] = {
+    parameters: dict[str, tuple[int, ...]] = {
         "embed.W": (spec.symbols, D), "embed.P": (spec.positions, D), "embed.W_type": (spec.types, D),
         "embed.ln.w": (D,), "embed.ln.b": (D,),
     }  # fmt: skip
     for layer in range(spec.layers):
         at = f"blocks.{layer}"
         for which in "QKVO":
-            found |= {f"{at}.attn.W_{which}": (D, D), f"{at}.attn.b_{which}": (D,)}
-        found |= {
+            parameters |= {f"{at}.attn.W_{which}": (D, D), f"{at}.attn.b_{which}": (D,)}
+        parameters |= {
             f"{at}.ln1.w": (D,),
             f"{at}.ln1.b": (D,),
             f"{at}.mlp.W_in": (D, ffn),
             f"{at}.mlp.b_in": (ffn,),
         }
-        found |= {
+        parameters |= {
             f"{at}.mlp.W_out": (ffn, D),
             f"{at}.mlp.b_out": (D,),
             f"{at}.ln2.w": (D,),
             f"{at}.ln2.b": (D,),
         }
-    return found
+    return parameters
 
 
 def initial(spec: Spec, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """Return the weights of one model before training: normal matrices, normalisations 1, biases 0."""
-    found = {}
+    weights = {}
     for name, shape in shapes(spec).items():
         kind = name.rsplit(".", 1)[1]
         if kind.startswith("W") or kind == "P":
-            found[name] = rng.normal(0.0, spec.std_attention if kind in ATTENTION else spec.std, shape)
+            weights[name] = rng.normal(0.0, spec.std_attention if kind in ATTENTION else spec.std, shape)
         else:
-            found[name] = np.full(shape, float(kind == "w"))
-    return found
+            weights[name] = np.full(shape, float(kind == "w"))
+    return weights
 
 
 def forward(

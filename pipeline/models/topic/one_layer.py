@@ -69,16 +69,16 @@ Ensemble = checkpoints.Ensemble[Spec]
 def shapes(spec: Spec) -> dict[str, tuple[int, ...]]:
     """Return the name and shape of every trained parameter of one model, in the order they are initialised."""
     d = spec.width
-    found: dict[str, tuple[int, ...]] = {}
+    parameters: dict[str, tuple[int, ...]] = {}
     if spec.values == "trained":
-        found |= {"attn.W_V": (d, d), "attn.b_V": (d,)}
+        parameters |= {"attn.W_V": (d, d), "attn.b_V": (d,)}
     if spec.attention == "trained":
-        found |= {"attn.W_K": (d, d), "attn.W_Q": (d, d), "attn.b_K": (d,), "attn.b_Q": (d,)}
+        parameters |= {"attn.W_K": (d, d), "attn.W_Q": (d, d), "attn.b_K": (d,), "attn.b_Q": (d,)}
     if spec.embedding == "trained":
-        found["embed.W"] = (d, spec.symbols)
+        parameters["embed.W"] = (d, spec.symbols)
     if spec.bias == "trained":
-        found["head.b"] = (spec.symbols,)
-    return found
+        parameters["head.b"] = (spec.symbols,)
+    return parameters
 
 
 def initial(spec: Spec, rng: np.random.Generator) -> dict[str, np.ndarray]:
@@ -86,11 +86,11 @@ def initial(spec: Spec, rng: np.random.Generator) -> dict[str, np.ndarray]:
 
     Models that share a stream share W_V, whether or not attention is trained.
     """
-    found = {}
+    weights = {}
     for name, shape in shapes(spec).items():
         scale = spec.std_embedding if name == "embed.W" else spec.std
-        found[name] = rng.normal(0.0, 1.0, shape) * (scale if ".W" in name else 0.0)
-    return found
+        weights[name] = rng.normal(0.0, 1.0, shape) * (scale if ".W" in name else 0.0)
+    return weights
 
 
 def forward(
@@ -177,15 +177,15 @@ def value_map(spec: Spec, params: dict[str, Tensor], table: Tensor) -> Float[Ten
 
 def output_bias(spec: Spec, params: dict[str, Tensor], table: Tensor) -> Float[Tensor, "R V"]:
     """Return what is added to the outputs of every query: b_V, or E' b_V with trained embeddings, plus b_pred."""
-    found = table.new_zeros(1, spec.symbols)
+    bias = table.new_zeros(1, spec.symbols)
     if spec.values == "trained":
         own = params["attn.b_V"]
-        found = found + (
+        bias = bias + (
             own if spec.embedding == "one_hot" else (params["embed.W"].mT @ own[..., None])[..., 0]
         )
     if spec.bias == "trained":
-        found = found + params["head.b"]
-    return found + table if spec.bias == "frozen" else found
+        bias = bias + params["head.b"]
+    return bias + table if spec.bias == "frozen" else bias
 
 
 def load(path: Path) -> Ensemble:

@@ -157,11 +157,11 @@ def family_minimum(population: Population, W_VxV: Floats, free_mask: bool) -> tu
     def at(point: Floats) -> float:
         return enumerated(population, W_VxV, family(population, *weights(point)))
 
-    found = optimize.minimize(
+    minimum = optimize.minimize(
         at, np.zeros(3 if free_mask else 2) + 1.0, method="Nelder-Mead",
         options={"xatol": 1e-8, "fatol": 1e-15, "maxiter": 5000, "maxfev": 5000},
     )  # fmt: skip
-    return float(found.fun), weights(found.x)
+    return float(minimum.fun), weights(minimum.x)
 
 
 def free_minimum(
@@ -185,18 +185,18 @@ def free_minimum(
 
     def at(flat: Floats) -> tuple[float, Floats]:
         logits = torch.from_numpy(flat.reshape(start_VxQ.shape)).requires_grad_()
-        found = loss(logits)
-        (gradient,) = torch.autograd.grad(found, logits)
-        return found.item(), gradient.numpy().ravel()
+        value = loss(logits)
+        (gradient,) = torch.autograd.grad(value, logits)
+        return value.item(), gradient.numpy().ravel()
 
-    found = optimize.minimize(
+    minimum = optimize.minimize(
         at, start_VxQ.ravel(), jac=True, method="L-BFGS-B",
         options={"maxiter": steps, "maxfun": 2 * steps, "ftol": 0.0, "gtol": 1e-9, "maxcor": 20},
     )  # fmt: skip
-    weights = np.exp(found.x.reshape(start_VxQ.shape))
+    weights = np.exp(minimum.x.reshape(start_VxQ.shape))
     topic = population.topic_V
     other = (topic[:, None] != topic[1:]) & (topic[:, None] >= 0)
-    return float(found.fun), weights / (np.where(other, weights, 0).sum(0) / other.sum(0))
+    return float(minimum.fun), weights / (np.where(other, weights, 0).sum(0) / other.sum(0))
 
 
 # Optima, each by two ways that share no step but the formulas of losses
@@ -207,22 +207,22 @@ def numeric_optimum(population: Population, kind: str, variant: str) -> Optimum:
     scale = population.tau / float(population.masking.a)  # what gamma / tau tends to is 1 / a
     loss = LOSSES[kind]
     if kind == "block":
-        found = optimize.minimize_scalar(
+        minimum = optimize.minimize_scalar(
             lambda t: float(loss(population, math.exp(t), math.exp(t), variant)),
             bounds=(math.log(scale) - 7, math.log(scale) + 7), method="bounded", options={"xatol": 1e-10},
         )  # fmt: skip
-        g = math.exp(found.x)
-        return Optimum(g, g, g, float(found.fun))
+        g = math.exp(minimum.x)
+        return Optimum(g, g, g, float(minimum.fun))
 
     def at(point: Floats) -> float:
         return float(loss(population, math.exp(point[0]), math.exp(point[1]), variant))
 
     start = np.log([0.1, scale * population.v])
-    found = optimize.minimize(
+    minimum = optimize.minimize(
         at, start, method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 0.0, "maxiter": 2000}
     )
-    alpha, beta = np.exp(found.x)
-    return Optimum(alpha, beta, gamma(population, alpha, beta), float(found.fun))
+    alpha, beta = np.exp(minimum.x)
+    return Optimum(alpha, beta, gamma(population, alpha, beta), float(minimum.fun))
 
 
 def exact_optimum(population: Population, kind: str, variant: str) -> Optimum:

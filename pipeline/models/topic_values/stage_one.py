@@ -116,10 +116,10 @@ def fit_embeddings(
         gradient = W @ (towards_VxV + towards_VxV.T)
         return float((missed_DxV**2).sum(1).mean()), gradient.ravel()
 
-    found = optimize.minimize(
+    minimum = optimize.minimize(
         at, start_dxV.ravel(), jac=True, method="L-BFGS-B",
         callback=lambda flat: curve.append(at(flat)[0]),
         options={"maxiter": steps, "maxfun": 2 * steps, "ftol": 0.0, "gtol": 1e-13, "maxcor": 30},
     )  # fmt: skip
-    W = found.x.reshape(start_dxV.shape)
+    W = minimum.x.reshape(start_dxV.shape)
     return W.T @ W, np.array(curve)

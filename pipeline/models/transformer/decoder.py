@@ -77,17 +77,17 @@ Ensemble = checkpoints.Ensemble[Spec]
 def shapes(spec: Spec) -> dict[str, tuple[int, ...]]:
     """Return the name and shape of every trained parameter of one model, in the order they are initialised."""
     d, f = spec.width, spec.ffn
-    found: dict[str, tuple[int, ...]] = {}
+    parameters: dict[str, tuple[int, ...]] = {}
     for layer in range(spec.layers):
         at = f"blocks.{layer}"
-        found |= {f"{at}.attn.W_QKV": (d, 3 * d), f"{at}.attn.b_QKV": (3 * d,)}
+        parameters |= {f"{at}.attn.W_QKV": (d, 3 * d), f"{at}.attn.b_QKV": (3 * d,)}
         if spec.block != "stripped":
-            found |= {f"{at}.attn.W_O": (d, d), f"{at}.attn.b_O": (d,)}
-        found |= {f"{at}.ln.w": (d,), f"{at}.ln.b": (d,)}
+            parameters |= {f"{at}.attn.W_O": (d, d), f"{at}.attn.b_O": (d,)}
+        parameters |= {f"{at}.ln.w": (d,), f"{at}.ln.b": (d,)}
         if spec.block != "stripped":
-            found |= {f"{at}.mlp.W_in": (d, f), f"{at}.mlp.b_in": (f,)}
-            found |= {f"{at}.mlp.W_out": (f, d), f"{at}.mlp.b_out": (d,)}
-    return found | {"head.W": (d, spec.outputs)}
+            parameters |= {f"{at}.mlp.W_in": (d, f), f"{at}.mlp.b_in": (f,)}
+            parameters |= {f"{at}.mlp.W_out": (f, d), f"{at}.mlp.b_out": (d,)}
+    return parameters | {"head.W": (d, spec.outputs)}
 
 
 def initial(spec: Spec, rng: np.random.Generator) -> dict[str, np.ndarray]:

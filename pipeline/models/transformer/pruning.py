@@ -56,8 +56,8 @@ def subset_sums(values: Array, targets: Array) -> tuple[NDArray[np.bool_], Array
     size = min(BLOCK, max(1, -(-len(targets) // cores())))
     blocks = [slice(start, start + size) for start in range(0, len(targets), size)]
     with ThreadPoolExecutor(cores()) as pool:  # numpy sorts and searches without the interpreter's lock
-        found = list(pool.map(lambda rows: _block(values[rows], targets[rows]), blocks))
-    subsets, errors = zip(*found, strict=True)
+        solutions = list(pool.map(lambda rows: _block(values[rows], targets[rows]), blocks))
+    subsets, errors = zip(*solutions, strict=True)
     return np.concatenate(subsets), np.concatenate(errors)
 
 
@@ -73,10 +73,10 @@ def _block(values: Array, targets: Array) -> tuple[NDArray[np.bool_], Array]:
     left_sorted, right_sorted = np.sort(left, axis=1), np.sort(right, axis=1)
     chosen, errors = np.zeros((len(targets), 2), np.int64), np.zeros(len(targets))
     for row, target in enumerate(targets):
-        sums, wanted = left_sorted[row], (target - right_sorted[row])[::-1]  # both ascend: a fast search
-        above = np.searchsorted(sums, wanted).clip(1, max(len(sums) - 1, 1))
+        sums, remainders = left_sorted[row], (target - right_sorted[row])[::-1]  # both ascend: a fast search
+        above = np.searchsorted(sums, remainders).clip(1, max(len(sums) - 1, 1))
         near = np.stack([above - 1, above.clip(max=len(sums) - 1)])
-        distance = np.abs(sums[near] - wanted)
+        distance = np.abs(sums[near] - remainders)
         side, at = np.unravel_index(distance.argmin(), distance.shape)
         errors[row] = distance[side, at]
         # The sums themselves say where they stood before sorting; among equal ones the first.
@@ -186,8 +186,8 @@ def prune_product(
     unused = np.ones(len(first), bool)
     worst = 0.0
     for column, i in zip(target.T, inputs, strict=True):
-        wanted = np.flatnonzero(column)
-        for sign in signs if len(wanted) else ():
+        rows = np.flatnonzero(column)
+        for sign in signs if len(rows) else ():
             weights = first[:, i] * sign if sign else np.abs(first[:, i])
             eligible = np.flatnonzero(unused & (weights >= SMALLEST))
             if len(eligible) < n:
@@ -195,14 +195,14 @@ def prune_product(
                     f"pruning: {len(eligible)} hidden units are left for the {n} candidates of a weight"
                 )
             pools_PxN = np.stack([rng.choice(eligible, n, replace=False) for _ in range(POOLS)])
-            values_PxOxN = second[outputs[wanted]][:, pools_PxN].swapaxes(0, 1) * first[pools_PxN, i][:, None]
-            subsets, errors = subset_sums(values_PxOxN.reshape(-1, n), np.tile(column[wanted], POOLS))
+            values_PxOxN = second[outputs[rows]][:, pools_PxN].swapaxes(0, 1) * first[pools_PxN, i][:, None]
+            subsets, errors = subset_sums(values_PxOxN.reshape(-1, n), np.tile(column[rows], POOLS))
             errors_PxO = errors.reshape(POOLS, -1)
             best = int(errors_PxO.max(1).argmin())
             pool, subset_OxN = pools_PxN[best], subsets.reshape(POOLS, -1, n)[best]
             unused[pool] = False
             kept_first[pool, i] = True
-            kept_second[np.ix_(outputs[wanted], pool)] = subset_OxN
+            kept_second[np.ix_(outputs[rows], pool)] = subset_OxN
             worst = max(worst, float(errors_PxO[best].max()))
     return kept_first, kept_second, worst
 
@@ -275,13 +275,13 @@ class Pruned:
 
 
 def _condensed(layer: Layer) -> dict[str, Array]:
-    found = dict(layer)
+    matrices = dict(layer)
     read = np.unique(layer["W_Q"].nonzero()[0])
-    found |= {name: layer[name][read] for name in ("W_K", "W_Q")}
+    matrices |= {name: layer[name][read] for name in ("W_K", "W_Q")}
     for name, reader in itertools.pairwise(MATRICES[3:]):
         read = np.unique(layer[reader].nonzero()[1])
-        found |= {name: found[name][read], reader: found[reader][:, read]}
-    return {name: matrix.toarray() for name, matrix in found.items()}
+        matrices |= {name: matrices[name][read], reader: matrices[reader][:, read]}
+    return {name: matrix.toarray() for name, matrix in matrices.items()}
 
 
 def prune(parent: Parent, target: Sequence[Layer], hosts: Sequence[tuple[int, int]] | None = None) -> Pruned:

@@ -81,13 +81,13 @@ Ensemble = checkpoints.Ensemble[Spec]
 def shapes(spec: Spec) -> dict[str, tuple[int, ...]]:
     """Return the name and shape of every trained parameter of one model, in the order they are initialised."""
     m, a = spec.width, spec.keys or spec.width
-    found: dict[str, tuple[int, ...]] = {}
+    parameters: dict[str, tuple[int, ...]] = {}
     for layer in range(spec.layers):
         at = f"blocks.{layer}"
-        found |= {f"{at}.attn.W_Q": (m, a), f"{at}.attn.W_K": (m, a), f"{at}.attn.W_V": (m, m)}
+        parameters |= {f"{at}.attn.W_Q": (m, a), f"{at}.attn.W_K": (m, a), f"{at}.attn.W_V": (m, m)}
         for i, (before, after) in enumerate(itertools.pairwise(spec.widths)):
-            found |= {f"{at}.mlp.{i}.W": (before, after), f"{at}.mlp.{i}.b": (after,)}
-    return found | {"head.W": (m, spec.outputs)}
+            parameters |= {f"{at}.mlp.{i}.W": (before, after), f"{at}.mlp.{i}.b": (after,)}
+    return parameters | {"head.W": (m, spec.outputs)}
 
 
 def initial(spec: Spec, rng: np.random.Generator) -> dict[str, np.ndarray]:

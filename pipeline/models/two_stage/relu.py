@@ -63,17 +63,17 @@ def fourier(values: ArrayLike) -> Array:
     >>> fourier(parity(cube(3), 2)).tolist()
     [0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0]
     """
-    found = np.array(values, float)
-    size = found.shape[-1]
+    coefficients = np.array(values, float)
+    size = coefficients.shape[-1]
     d = size.bit_length() - 1
     if size != 1 << d:
         raise SandglassError(f"{size} values are not those of all inputs: expected a power of two")
     for j in range(d):
-        pairs = found.reshape(*found.shape[:-1], -1, 2, 1 << j)
-        found = np.stack(
+        pairs = coefficients.reshape(*coefficients.shape[:-1], -1, 2, 1 << j)
+        coefficients = np.stack(
             [pairs[..., 0, :] + pairs[..., 1, :], pairs[..., 0, :] - pairs[..., 1, :]], -2
-        ).reshape(found.shape)
-    return found / size
+        ).reshape(coefficients.shape)
+    return coefficients / size
 
 
 def degrees(d: int) -> NDArray[np.int64]:
@@ -141,8 +141,8 @@ class Network:
 
     def __call__(self, x_Nxd: NDArray) -> Array:
         """Return (..., N): the outputs."""
-        found: Array = np.einsum("...nm,...m->...n", self.hidden(x_Nxd), self.a)
-        return found
+        values: Array = np.einsum("...nm,...m->...n", self.hidden(x_Nxd), self.a)
+        return values
 
     def hidden(self, x_Nxd: NDArray) -> Array:
         """Return (..., N, m): relu(<w, x> + b)."""
@@ -198,8 +198,8 @@ def population_gradient(w: Array, k: int) -> Array:
     """
     d = w.shape[-1]
     sizes = np.where(np.arange(d) < k, majority_coefficient(d, k - 1), majority_coefficient(d, k + 1))
-    found: Array = 0.5 * sizes * w[..., :k].prod(-1, keepdims=True) * w
-    return found
+    expectations: Array = 0.5 * sizes * w[..., :k].prod(-1, keepdims=True) * w
+    return expectations
 
 
 def stepped(start: Network, gradient_mxd: Array, lr: float, decay: float) -> Network:
@@ -246,8 +246,8 @@ def influences(d: int, k: int) -> tuple[Array, Array]:
         u = inner * sums[0][:, None] + outer * sums[1]
         b = biases(k)[:, None, None]
         rise = np.maximum(u + step + b, 0) - np.maximum(u - step + b, 0)
-        found: Array = 0.5 * np.einsum("bio,i,o->b", rise, law_in, law_out)
-        return found
+        means: Array = 0.5 * np.einsum("bio,i,o->b", rise, law_in, law_out)
+        return means
 
     return mean(k - 1, d - k, inner), mean(k, d - k - 1, outer)
 
@@ -257,11 +257,11 @@ def correlations(taught: Network) -> Array:
     d, k = taught.d, taught.k
     inside, outside = influences(d, k)
     which = np.rint(taught.b * k).astype(int) + k - 1
-    found = np.empty((*taught.a.shape[:-1], d))
+    coefficients = np.empty((*taught.a.shape[:-1], d))
     signs = np.sign(taught.w) * taught.a[..., None]
-    found[..., :k] = (signs[..., :k] * inside[which][..., None]).sum(-2)
-    found[..., k:] = (signs[..., k:] * outside[which][..., None]).sum(-2)
-    return found
+    coefficients[..., :k] = (signs[..., :k] * inside[which][..., None]).sum(-2)
+    coefficients[..., k:] = (signs[..., k:] * outside[which][..., None]).sum(-2)
+    return coefficients
 
 
 def spread(d: int, k: int, m: int) -> tuple[float, float]:
@@ -326,13 +326,13 @@ def recovery(gradient_mxd: Array, k: int) -> Recovery:
 
     An entry outside that is as large as one inside counts as larger; a row with a NaN shows nothing.
     """
-    found = np.abs(gradient_mxd)
-    known = np.all(~np.isnan(found), axis=1, keepdims=True)
-    inside, outside = found[:, :k], found[:, k:]
+    magnitudes = np.abs(gradient_mxd)
+    known = np.all(~np.isnan(magnitudes), axis=1, keepdims=True)
+    inside, outside = magnitudes[:, :k], magnitudes[:, k:]
     # Outer entries stand first, so that of equal ones they are taken.
     order = np.argsort(-np.concatenate([outside, inside], 1), axis=1, kind="stable")[:, :k]
     right = (order >= outside.shape[1]) & known
-    total = found.sum(0)
+    total = magnitudes.sum(0)
     together = bool(total[:k].min() > total[k:].max())  # False for NaN
     return Recovery(float(right.all(1).mean()), float(right.mean()), together)
 
@@ -477,10 +477,10 @@ def predicted_share(inside: ArrayLike, outside: ArrayLike, variance: float, samp
     s = np.linspace(0.0, top, 1001)
 
     def below(means: Array) -> Array:  # P(|entry| <= s), (entries, 1001)
-        found: Array = special.ndtr((s - means[:, None]) / scale) - special.ndtr(
+        probabilities: Array = special.ndtr((s - means[:, None]) / scale) - special.ndtr(
             (-s - means[:, None]) / scale
         )
-        return found
+        return probabilities
 
     least = 1 - (1 - below(means_in)).prod(0)  # P(least inner <= s)
     middle = below(means_out).prod(0)

@@ -38,8 +38,8 @@ def wrong(built: Built, tokens_NxT: Ints, states_NxT: Ints, dtype: type = np.flo
 
     Both are NaN as soon as one output is.
     """
-    found, off = built.run(tokens_NxT, dtype)
-    return exceptions(found != states_NxT, off), off
+    outputs, off = built.run(tokens_NxT, dtype)
+    return exceptions(outputs != states_NxT, off), off
 
 
 def exceptions(bad: ArrayLike, *outputs: ArrayLike) -> float:
@@ -68,8 +68,8 @@ def verified_all(
     name: str, what: str, instances: Iterable[tuple[Built, Ints, Ints]], size: str, source: str, **more: Any
 ) -> Iterator[dict[str, Any]]:
     """Yield the same rows of several constructions: all token errors, and the largest distance."""
-    found = [wrong(*instance) for instance in instances]
-    errors, off = sum(count for count, _ in found), largest(distance for _, distance in found)
+    results = [wrong(*instance) for instance in instances]
+    errors, off = sum(count for count, _ in results), largest(distance for _, distance in results)
     yield row(f"{name}.errors", f"{what}: token errors", size, errors, "<=", 0, source=source, **more)
     yield row(
         f"{name}.deviation",
@@ -87,8 +87,8 @@ def refuted(
     name: str, what: str, built: Built, tokens_NxT: Ints, states_NxT: Ints, source: str, erratum: str
 ) -> dict[str, Any]:
     """Return the row that a printed form makes errors, with the first input on which it fails."""
-    found, off = built.run(tokens_NxT)
-    bad = found != states_NxT
+    outputs, off = built.run(tokens_NxT)
+    bad = outputs != states_NxT
     n, length = tokens_NxT.shape
     shown = ""
     if bad.any():
@@ -96,7 +96,7 @@ def refuted(
         t = int(bad[i].argmax())
         shown = (
             f"{bad.mean():.1%} of tokens wrong; input {' '.join(map(str, tokens_NxT[i, : t + 1].tolist()))} should "
-            f"lead to state {states_NxT[i, t]}, the printed form says {found[i, t]}"
+            f"lead to state {states_NxT[i, t]}, the printed form says {outputs[i, t]}"
         )
     return row(
         f"{name}.errors",
@@ -126,7 +126,7 @@ def ledger(
     """
     sizes = built.network.sizes
     for size, bound in (built.bounds if bounds is None else bounds).items():
-        about = {"erratum": larger[size], "form": "printed"} if size in larger else {}
+        metadata = {"erratum": larger[size], "form": "printed"} if size in larger else {}
         yield row(
             f"ledger.{name}.{size.replace('_', '-')}",
             f"{what}: {size.replace('_', ' ')} {'exceeds' if size in larger else 'stays within'} the claimed bound",
@@ -135,5 +135,5 @@ def ledger(
             ">=" if size in larger else "<=",
             round(bound, 6) + 1e-9 * (size in larger),
             source=source,
-            **about,
+            **metadata,
         )

@@ -41,4 +41,4 @@ def labels(entry: dict[str, Any], outputs: int) -> list[str]:
     names = [
         [of.automaton.states[q] for q in np.flatnonzero(of.observe == label)] for label in range(outputs)
     ]
-    return [found[0] if len(found) == 1 else str(label) for label, found in enumerate(names)]
+    return [states[0] if len(states) == 1 else str(label) for label, states in enumerate(names)]

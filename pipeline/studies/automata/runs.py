@@ -30,8 +30,8 @@ def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[st
     all are to be fresh.
     """
     task = automata.task(entry.task)
-    if entry.task not in (there := frame["task"].unique().sort().to_list()):
-        raise SandglassError(f"dataset {entry.dataset} has no task {entry.task}; it has: {', '.join(there)}")
+    if entry.task not in (tasks := frame["task"].unique().sort().to_list()):
+        raise SandglassError(f"dataset {entry.dataset} has no task {entry.task}; it has: {', '.join(tasks)}")
     parts = {split: frame.filter(task=entry.task, split=split) for split in ("train", "validation")}
     needed = entry.steps * entry.batch
     if parts["train"].height < needed:

@@ -95,16 +95,16 @@ def separator(columns: NDArray[np.float64], sides: NDArray) -> NDArray[np.float6
     Raises SandglassError if HiGHS finds neither weights nor that there are none.
     """
     scaled = columns / np.abs(columns).max()
-    found = linprog(
+    solution = linprog(
         np.zeros(scaled.shape[1]),
         A_ub=-sides[:, None] * scaled,
         b_ub=-np.ones(len(scaled)),
         bounds=(-LARGEST, LARGEST),
         method="highs",
     )
-    if found.status not in (0, 2):
-        raise SandglassError(f"HiGHS ended without an answer: {found.message}")
-    return found.x if found.status == 0 else None
+    if solution.status not in (0, 2):
+        raise SandglassError(f"HiGHS ended without an answer: {solution.message}")
+    return solution.x if solution.status == 0 else None
 
 
 def certificate(columns: NDArray[np.float64], sides: NDArray) -> NDArray[np.float64] | None:
@@ -115,8 +115,8 @@ def certificate(columns: NDArray[np.float64], sides: NDArray) -> NDArray[np.floa
     scaled = (sides[:, None] * columns / np.abs(columns).max()).T
     A = np.vstack([scaled, np.ones(len(columns))])
     b = np.append(np.zeros(len(scaled)), 1.0)
-    found = linprog(np.zeros(len(columns)), A_eq=A, b_eq=b, bounds=(0, None), method="highs")
-    return found.x if found.status == 0 else None
+    solution = linprog(np.zeros(len(columns)), A_eq=A, b_eq=b, bounds=(0, None), method="highs")
+    return solution.x if solution.status == 0 else None
 
 
 # The gadgets (section 10)
@@ -187,18 +187,18 @@ def memorizer(ids: NDArray, labels: NDArray, tokens: int) -> Model:
         alpha[i, n - 1] = 1
         heads.append((positions(spec, alpha), move(d, slice(0, tokens), slice(i * tokens, (i + 1) * tokens))))
     heads.append((positions(spec, np.eye(n)), -np.eye(d)))
-    found = last_columns(_model(spec, [heads], np.zeros((d, N))), ids)[0]
-    return _model(spec, [heads], nearest(found, labels))
+    columns = last_columns(_model(spec, [heads], np.zeros((d, N))), ids)[0]
+    return _model(spec, [heads], nearest(columns, labels))
 
 
-def nearest(found: NDArray[np.float64], labels: NDArray) -> NDArray[np.float64]:
+def nearest(columns: NDArray[np.float64], labels: NDArray) -> NDArray[np.float64]:
     """Return a classifier (d', N) in closed form (Lemma 3).
 
     Column y is the direction of the vector whose label is y.
 
     By Cauchy and Schwarz a vector's product with its own direction is larger than with any other one.
     """
-    directions = found / np.linalg.norm(found, axis=1, keepdims=True)
+    directions = columns / np.linalg.norm(columns, axis=1, keepdims=True)
     return directions[np.argsort(labels)].T
 
 
@@ -279,9 +279,9 @@ def generalizer(templates: NDArray, tokens: int, form: str = "corrected") -> Mod
     encode = (positions(spec, ternary(l)), identity(d, rows))
     layers = [[parse], [encode]]
     representatives = np.column_stack([templates, np.full(C, tokens)])
-    found = last_columns(_model(spec, layers, np.zeros((d, C))), representatives)[0]
+    columns = last_columns(_model(spec, layers, np.zeros((d, C))), representatives)[0]
     read = np.isin(np.arange(d), np.arange(inputs, inputs + l))
-    return _model(spec, layers, nearest(found * read, np.arange(C)))
+    return _model(spec, layers, nearest(columns * read, np.arange(C)))
 
 
 def ternary(l: int) -> NDArray[np.float64]:  # noqa: E741

@@ -93,15 +93,15 @@ def _every(
 ) -> tasks.Sample:
     """Return every sequence of a split once, or as often as its template needs to be as frequent as the others."""
     templates = tasks.templates(l)
-    found = {}
+    sequences = {}
     for label in range(*(classes or (0, len(templates)))):
         template = templates[label]
         filled = itertools.permutations(range(*tokens), int(template.max()) + 1)
         rows = np.array(list(filled), int)[:, template]
-        found[label] = rows if held_out is None else rows[tasks.is_held_out(rows) == held_out]
-    most = max(map(len, found.values()))
-    rows = np.concatenate([np.resize(part, (most, l)) for part in found.values()])
-    label_N = np.repeat(list(found), most)
+        sequences[label] = rows if held_out is None else rows[tasks.is_held_out(rows) == held_out]
+    most = max(map(len, sequences.values()))
+    rows = np.concatenate([np.resize(part, (most, l)) for part in sequences.values()])
+    label_N = np.repeat(list(sequences), most)
     ids = np.concatenate([rows, np.full((len(rows), 1), d1)], 1)
     return tasks.Sample(ids, label_N, np.zeros((len(rows), 0), int), label_N)
 

@@ -87,7 +87,7 @@ def _stacked(
     """
     frames = [parts[split, c] for c in range(corpora)]
     most = max(frame.height for frame in frames)
-    found: dict[str, list[np.ndarray]] = {"ids": [], "labels": [], "candidates": []}
+    stacks: dict[str, list[np.ndarray]] = {"ids": [], "labels": [], "candidates": []}
     for frame in frames:
         columns = {
             "ids": matrix(frame["tokens"]),
@@ -96,8 +96,8 @@ def _stacked(
         }
         for name, values in columns.items():
             filler = np.zeros((most - frame.height, *values.shape[1:]), values.dtype)
-            found[name].append(np.concatenate([values, filler]))
-    return {name: np.stack(arrays) for name, arrays in found.items() if arrays[0][0].size}
+            stacks[name].append(np.concatenate([values, filler]))
+    return {name: np.stack(arrays) for name, arrays in stacks.items() if arrays[0][0].size}
 
 
 def matrix(column: pl.Series) -> NDArray[np.int16]:
@@ -113,8 +113,8 @@ def _given(entry: Run, shape: dict[str, Any], spec: attention_only.Spec) -> dict
     15".
     """
     task, k, l = shape["task"], shape["k"], shape["l"]  # noqa: E741
-    found = {}
+    weights = {}
     for layer, kind in enumerate(entry.constructed or []):
         W = tasks.start(kind, task, k, l, shape["d1"], shape["d2"], spec.width)
-        found[f"initial.blocks.{layer}.W"] = np.repeat(W[None], spec.heads[layer], 0)
-    return found
+        weights[f"initial.blocks.{layer}.W"] = np.repeat(W[None], spec.heads[layer], 0)
+    return weights

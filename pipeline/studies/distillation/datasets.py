@@ -20,13 +20,13 @@ __all__ = ["SCHEMA", "generate"]
 def generate(entry: Strings | Sentences | Blocks, key: str, seed: int) -> tuple[pl.DataFrame, dict[str, str]]:
     """Return held-out strings with their classes, or sentences or blocks with what is shown and asked; and no
     metadata."""
-    about, columns = drawn(entry, seed)
-    return held(about, **columns), {}
+    task_fields, columns = drawn(entry, seed)
+    return held(task_fields, **columns), {}
 
 
 def drawn(entry: Strings | Sentences | Blocks, seed: int) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return what tells the task of an entry from others, and its held-out examples as its language has them."""
     language: Any = importlib.import_module(f"pipeline.languages.{entry.language}")
-    about = task(entry)
+    task_fields = task(entry)
     rng = stream(seed, entry.study, "held-out", *entry.identity)
-    return about, language.examples(rng, entry.held, about, held=True)
+    return task_fields, language.examples(rng, entry.held, task_fields, held=True)

@@ -50,25 +50,25 @@ def answers(
     alike: dict[str, dict[str, Taught]] = {}
     for key, entry in entries.items():
         alike.setdefault(entry.model_dump_json(exclude={"steps", "arms"}), {})[key] = entry
-    found = {}
+    tables = {}
     for group in alike.values():
         entry = next(iter(group.values()))
-        about, columns = datasets.drawn(entry, seed)
+        task_fields, columns = datasets.drawn(entry, seed)
         rows: list[list[dict[str, Any]]] = [[] for _ in group]
         if entry.replicas:
             with one_thread():
-                teachers = Teachers(entry, arrays, header, about, columns, seed)
+                teachers = Teachers(entry, arrays, header, task_fields, columns, seed)
                 rows = _students(list(group.values()), seed, teachers)
-        there = {name: value for name, value in about.items() if value is not None}
+        common = {name: value for name, value in task_fields.items() if value is not None}
         for key, own in zip(group, rows, strict=True):
-            frames = [held(about, **columns)]
+            frames = [held(task_fields, **columns)]
             if own:
-                listed = [there | row for row in own]
+                listed = [common | row for row in own]
                 frames.append(
                     complete(pl.DataFrame(listed, schema_overrides=_WIDE, infer_schema_length=None))
                 )
-            found[key] = pl.concat(frames)
-    return {key: found[key] for key in entries}
+            tables[key] = pl.concat(frames)
+    return {key: tables[key] for key in entries}
 
 
 _WIDE = {"hard": pl.List(pl.UInt16), "soft": pl.List(pl.Float32)}
@@ -79,7 +79,7 @@ class Teachers:
 
     def __init__(
         self, entry: Taught, arrays: dict[str, NDArray[Any]], header: dict[str, Any],
-        about: dict[str, Any], columns: dict[str, NDArray[Any]], seed: int,
+        task_fields: dict[str, Any], columns: dict[str, NDArray[Any]], seed: int,
     ) -> None:  # fmt: skip
         if "spec" not in header:
             raise SandglassError(
@@ -87,7 +87,7 @@ class Teachers:
             )
         mlp = header["entry"]["model"] == "distillation/mlp"
         self.language: Any = importlib.import_module(f"pipeline.languages.{entry.language}")
-        self.settings = about | {
+        self.settings = task_fields | {
             "language": entry.language,
             "side": entry.side,
             "batch": entry.batch,
@@ -96,7 +96,7 @@ class Teachers:
         if "bits" in columns:
             self.held = objective.Inputs(objective.encoded(columns["bits"], self.settings), columns["label"])
         else:
-            self.held = objective.asked(self.settings, columns)
+            self.held = objective.sentence_inputs(self.settings, columns)
         reads = header["spec"]["inputs" if mlp else "t_max"]
         if reads != self.held.x.shape[1]:
             raise SandglassError(
@@ -128,29 +128,29 @@ class Teachers:
             for name, array in self.weights[step].items()
         }
         if inputs.chosen is not None:
-            found: torch.Tensor = self.module.answers(
+            token_logits: torch.Tensor = self.module.answers(
                 self.spec, params, inputs.x, inputs.chosen, inputs.visible, NUMBERS
             )
-            return found[0]
+            return token_logits[0]
         if not self.reads_signs:
             strings: torch.Tensor = self.module.behind(self.spec, params, inputs.x, NUMBERS)
             return strings[0]
         size = max(1, NUMBERS // self.spec.width)
         parts = [torch.from_numpy(inputs.x[start : start + size]) for start in range(0, len(inputs.x), size)]
-        said = [
+        outputs = [
             self.module.forward(self.spec, params, torch.zeros(1, 1), x[None, None])[0][0, 0] for x in parts
         ]
-        return torch.cat(said)
+        return torch.cat(outputs)
 
     def curves(self, number: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the accuracy and the loss on the held-out inputs after each kept step."""
         if number not in self._curves:
             labels = self.held.labels if self.held.chosen is None else self.held.labels[self.held.chosen]
-            wanted = torch.from_numpy(labels.astype(np.int64))
-            said = [self.logits(number, step, self.held) for step in self.kept]
+            targets = torch.from_numpy(labels.astype(np.int64))
+            logits = [self.logits(number, step, self.held) for step in self.kept]
             self._curves[number] = (
-                np.array([float((own.argmax(-1) == wanted).double().mean()) for own in said]),
-                np.array([float(torch.nn.functional.cross_entropy(own, wanted)) for own in said]),
+                np.array([float((own.argmax(-1) == targets).double().mean()) for own in logits]),
+                np.array([float(torch.nn.functional.cross_entropy(own, targets)) for own in logits]),
             )
         return self._curves[number]
 
@@ -163,38 +163,42 @@ class Teachers:
             read = objective.Inputs(objective.encoded(sample, self.settings), np.zeros(count))
             p = [self.logits(number, step, read).softmax(-1)[:, 0].double().numpy() for step in self.kept]
             chi = self.language.characters(sample, [(place,) for place in range(d)])
-            found = self.language.correlations(np.stack(p), chi)
+            correlations = self.language.correlations(np.stack(p), chi)
             inside = self.language.need(self.entry.k, self.entry.depth)
-            self._separations[number] = self.language.separation(found[:, :inside], found[:, inside:])
+            self._separations[number] = self.language.separation(
+                correlations[:, :inside], correlations[:, inside:]
+            )
         return self._separations[number]
 
-    def step(self, number: int, wanted: Checkpoint) -> int:
+    def step(self, number: int, checkpoint: Checkpoint) -> int:
         """Return the kept step that a rule chooses, of this model; the last if no step is as the rule wants it."""
-        if wanted.rule in ("correlation", "between"):
-            found = self.separations(number)
-            return self.kept[int(np.argmax(found)) if wanted.rule == "correlation" else between(found)]
+        if checkpoint.rule in ("correlation", "between"):
+            separations = self.separations(number)
+            return self.kept[
+                int(np.argmax(separations)) if checkpoint.rule == "correlation" else between(separations)
+            ]
         accuracy, loss = self.curves(number)
-        if wanted.rule == "inflection":
+        if checkpoint.rule == "inflection":
             return self.kept[inflection(np.array(self.kept), loss)]
-        assert wanted.value is not None
-        if wanted.rule == "step":
-            if wanted.value not in self.kept:
+        assert checkpoint.value is not None
+        if checkpoint.rule == "step":
+            if checkpoint.value not in self.kept:
                 raise SandglassError(
-                    f"teacher {self.entry.teacher} kept no weights after {wanted.value:g} steps"
+                    f"teacher {self.entry.teacher} kept no weights after {checkpoint.value:g} steps"
                 )
-            return int(wanted.value)
-        if wanted.rule == "reaches":
-            return self.kept[first(accuracy >= wanted.value)]
-        assert wanted.of is not None and wanted.gap is not None
-        place = first(accuracy >= wanted.of)
-        early = [i for i in range(max(0, place - wanted.gap) + 1) if accuracy[i] < wanted.value]
+            return int(checkpoint.value)
+        if checkpoint.rule == "reaches":
+            return self.kept[first(accuracy >= checkpoint.value)]
+        assert checkpoint.of is not None and checkpoint.gap is not None
+        place = first(accuracy >= checkpoint.of)
+        early = [i for i in range(max(0, place - checkpoint.gap) + 1) if accuracy[i] < checkpoint.value]
         return self.kept[early[-1] if early else 0]
 
-    def spaced(self, number: int, wanted: str | None) -> list[int]:
+    def spaced(self, number: int, spacing: str | None) -> list[int]:
         """Return the kept steps that a schedule goes through, without the untrained one: all, or multiples of that of
         the inflection, and the last."""
         kept = [step for step in self.kept if step > 0]
-        if wanted != "inflection":
+        if spacing != "inflection":
             return kept
         unit = max(kept[0], self.kept[inflection(np.array(self.kept), self.curves(number)[1])])
         return [step for step in kept if step % unit == 0 or step == kept[-1]]
@@ -255,18 +259,18 @@ def intervals(arm: Arm, kept: list[int], chosen: list[int], steps: int) -> list[
         assert arm.each is not None
         ends = [(step, (i + 1) * arm.each) for i, step in enumerate(chosen or kept)]
         ends += [(kept[-1], steps)] if chosen else []
-    found, start = [], 0
+    plan, start = [], 0
     for place, (step, end) in enumerate(ends):
         end = steps if place == len(ends) - 1 else min(end, steps)
         if end > start:
-            found.append((step, start, end))
+            plan.append((step, start, end))
             start = end
-    return found
+    return plan
 
 
 def _students(entries: list[Taught], seed: int, teachers: Teachers) -> list[list[dict[str, Any]]]:
     """Return for each dataset a row for each student of each replica; the datasets differ in steps and arms alone."""
-    found: list[list[dict[str, Any]]] = [[] for _ in entries]
+    dataset_rows: list[list[dict[str, Any]]] = [[] for _ in entries]
     first, steps = entries[0], max(entry.steps for entry in entries)
     for replica in range(first.replicas):
         rows: list[tuple[int, dict[str, Any]]] = []  # with the number of the dataset
@@ -278,7 +282,7 @@ def _students(entries: list[Taught], seed: int, teachers: Teachers) -> list[list
                     number = (replica * entry.side + own) % teachers.number
                     plan = []
                     if arm.schedule != "labels":
-                        chosen = [teachers.step(number, wanted) for wanted in arm.checkpoints or []]
+                        chosen = [teachers.step(number, checkpoint) for checkpoint in arm.checkpoints or []]
                         plan = intervals(arm, teachers.spaced(number, arm.spaced), chosen, entry.steps)
                     plans.append(plan)
                     row = {
@@ -288,7 +292,7 @@ def _students(entries: list[Taught], seed: int, teachers: Teachers) -> list[list
                     }  # fmt: skip
                     rows.append((of, row))
                     place += 1
-        told: list[list[NDArray[Any]]] = [[] for _ in rows]  # by student, what is answered in each block
+        replies: list[list[NDArray[Any]]] = [[] for _ in rows]  # by student, what is answered in each block
         counts: list[list[NDArray[np.int64]]] = [[] for _ in range(first.side)]  # of answers of each step
         for block in _blocks(steps, first.batch * teachers.held.x.shape[1]):
             path = (seed, first.study, first.stream, "replica", replica, "objective")
@@ -300,17 +304,17 @@ def _students(entries: list[Taught], seed: int, teachers: Teachers) -> list[list
                 number = (replica * first.side + own) % teachers.number
                 logits = _answered(teachers, number, block, inputs, counts[own][-1], [plans[p] for p in mine])
                 for place, parts in zip(mine, logits, strict=True):
-                    told[place] += [_as_told(part, rows[place][1]["tau"]) for part in parts]
-        asked = [np.concatenate(each) for each in counts]
-        for place, ((of, row), own_answers) in enumerate(zip(rows, told, strict=True)):
-            mine_asked = [each[: entries[of].steps] for each in asked]
-            most = int(max(each.max() for each in mine_asked))
+                    replies[place] += [_teacher_labels(part, rows[place][1]["tau"]) for part in parts]
+        step_counts = [np.concatenate(each) for each in counts]
+        for place, ((of, row), own_answers) in enumerate(zip(rows, replies, strict=True)):
+            own_counts = [each[: entries[of].steps] for each in step_counts]
+            most = int(max(each.max() for each in own_counts))
             flat = None
             if own_answers:
-                flat = _padded(np.concatenate(own_answers), mine_asked[place % first.side], most)
+                flat = _padded(np.concatenate(own_answers), own_counts[place % first.side], most)
             kinds = {"hard": None, "soft": flat} if row["tau"] else {"hard": flat, "soft": None}
-            found[of].append(row | {"asked": most} | kinds)
-    return found
+            dataset_rows[of].append(row | {"asked": most} | kinds)
+    return dataset_rows
 
 
 def _blocks(steps: int, each: int) -> Iterator[range]:
@@ -332,15 +336,15 @@ def _answered(
 
     What several schedules want of a checkpoint is computed once.
     """
-    wanted: dict[int, NDArray[np.bool_]] = {}
+    masks: dict[int, NDArray[np.bool_]] = {}
     parts: list[list[tuple[int, int, int]]] = []
     for plan in plans:
         inside = [(c, max(a - steps.start, 0), min(b, steps.stop) - steps.start) for c, a, b in plan]
         parts.append([part for part in inside if part[1] < part[2]])
         for checkpoint, start, end in parts[-1]:
-            wanted.setdefault(checkpoint, np.zeros(len(steps), bool))[start:end] = True
+            masks.setdefault(checkpoint, np.zeros(len(steps), bool))[start:end] = True
     logits, before = {}, {}
-    for checkpoint, which in wanted.items():
+    for checkpoint, which in masks.items():
         some = objective.Inputs.joined([inputs[place] for place in np.flatnonzero(which)])
         logits[checkpoint] = teachers.logits(number, checkpoint, some)
         before[checkpoint] = np.concatenate([[0], np.cumsum(counts * which)])
@@ -349,12 +353,12 @@ def _answered(
 
 def _padded(flat: NDArray[Any], counts: NDArray[np.int64], most: int) -> NDArray[Any]:
     """Return answers of all steps with ``most`` places for each step, flat; those behind the last are 0."""
-    found = np.zeros((len(counts), most, *flat.shape[1:]), flat.dtype)
-    found[np.arange(most) < counts[:, None]] = flat
-    return found.ravel()
+    table = np.zeros((len(counts), most, *flat.shape[1:]), flat.dtype)
+    table[np.arange(most) < counts[:, None]] = flat
+    return table.ravel()
 
 
-def _as_told(logits: torch.Tensor, tau: float) -> NDArray[Any]:
+def _teacher_labels(logits: torch.Tensor, tau: float) -> NDArray[Any]:
     """Return most likely classes (n,) uint16 where ``tau`` is 0, else probabilities (n, K) float32."""
     if tau:
         return (logits / tau).softmax(-1).numpy()

@@ -94,8 +94,8 @@ ARMS = {
 def root_at(scale: str, roots: Iterable[int]) -> int | None:
     """Return the root of the sentences at a scale, of those with best predictors: the largest symbol at ``paper``, the
     whole grammar, else the smallest; none of none."""
-    found = sorted(roots)
-    return (found[-1] if scale == "paper" else found[0]) if found else None
+    symbols = sorted(roots)
+    return (symbols[-1] if scale == "paper" else symbols[0]) if symbols else None
 
 
 # Parameters that lack one of these are refused at the start.

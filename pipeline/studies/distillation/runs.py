@@ -28,27 +28,27 @@ def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[st
     Raises SandglassError if a student's dataset answers other steps, batches or students than the run has, or a model
     cannot read what its dataset holds.
     """
-    held, told = frame.filter(part="held"), frame.filter(part="student")
-    if (entry.role == "student") != bool(told.height):
+    held, students = frame.filter(part="held"), frame.filter(part="student")
+    if (entry.role == "student") != bool(students.height):
         raise SandglassError(
-            f"a {entry.role} cannot learn from dataset {entry.dataset}: it has {told.height} students"
+            f"a {entry.role} cannot learn from dataset {entry.dataset}: it has {students.height} students"
         )
-    about = held.select(ABOUT).row(0, named=True)
-    parity, mlp = about["task"] == "parity", entry.model == "distillation/mlp"
+    task_fields = held.select(ABOUT).row(0, named=True)
+    parity, mlp = task_fields["task"] == "parity", entry.model == "distillation/mlp"
     if mlp and not parity:
         raise SandglassError(f"an MLP cannot read the sentences of dataset {entry.dataset}")
     reads = "signs" if mlp else "ids"
-    settings = about | {
+    settings = task_fields | {
         "language": entry.language, "reads": reads, "side": entry.side, "batch": entry.batch
     }  # fmt: skip
     language: Any = importlib.import_module(f"pipeline.languages.{entry.language}")
     data, read = _strings(held, settings) if parity else _sentences(held, settings)
-    outputs = language.outputs(about)
+    outputs = language.outputs(task_fields)
     if entry.role == "teacher":
         names = [f"label.{own}" for own in range(entry.side)]
         rows = {"hard": [-1] * entry.side, "soft": [-1] * entry.side}
     else:
-        names, rows = _answers(entry, told, data, outputs)
+        names, rows = _answers(entry, students, data, outputs)
     settings |= {"students": names, **rows}
     spec: dict[str, Any] = {"side": len(names), "inputs": read, "width": entry.width, "outputs": outputs}
     if not mlp:
@@ -82,21 +82,23 @@ def _strings(held: pl.DataFrame, settings: dict[str, Any]) -> tuple[Data, int]:
 
 def _sentences(held: pl.DataFrame, settings: dict[str, Any]) -> tuple[Data, int]:
     """Return the held-out sentences as a model reads them, and how many positions they have."""
-    read = objective.asked(settings, {name: _array(held, name) for name in ("tokens", "shown", "kind")})
+    read = objective.sentence_inputs(
+        settings, {name: _array(held, name) for name in ("tokens", "shown", "kind")}
+    )
     return {f"held.{name}": array for name, array in read.arrays().items()}, read.x.shape[1]
 
 
 def _answers(
-    entry: Run, told: pl.DataFrame, data: Data, classes: int
+    entry: Run, students: pl.DataFrame, data: Data, classes: int
 ) -> tuple[list[str], dict[str, list[int]]]:
     """Put the answers into ``data``; return the students' names and, for each, the row of its answers or -1."""
-    first = told.filter(replica=0).sort("row")
+    first = students.filter(replica=0).sort("row")
     names = first["student"].to_list()
     expected = {"replicas": entry.replicas, "batch": entry.batch, "side": entry.side}
     arms = len({name.split(".")[0] for name in names})
-    there = {
-        "replicas": told["replica"].n_unique(),
-        "batch": int(told["batch"][0]),
+    sizes = {
+        "replicas": students["replica"].n_unique(),
+        "batch": int(students["batch"][0]),
         "side": len(names) // arms,
     }
     rows: dict[str, list[int]] = {}
@@ -106,17 +108,17 @@ def _answers(
         if not listening:
             continue
         values = [
-            np.stack([told.filter(replica=r, student=name)[kind][0].to_numpy() for name in listening])
-            for r in range(there["replicas"])
+            np.stack([students.filter(replica=r, student=name)[kind][0].to_numpy() for name in listening])
+            for r in range(sizes["replicas"])
         ]
-        asked = int(told["asked"][0])  # of a step
+        n_answers = int(students["asked"][0])  # of a step
         table = np.stack(values).reshape(  # (R, A, steps * asked), with the classes behind
-            there["replicas"], len(listening), -1, asked, *([classes] if kind == "soft" else [])
+            sizes["replicas"], len(listening), -1, n_answers, *([classes] if kind == "soft" else [])
         )
-        there["steps"] = table.shape[2]
+        sizes["steps"] = table.shape[2]
         data[kind] = table
     expected["steps"] = entry.steps
-    for name, value in there.items():
+    for name, value in sizes.items():
         if expected[name] != value:
             raise SandglassError(
                 f"dataset {entry.dataset} answers {name} {value}; the run has {expected[name]}"

@@ -58,10 +58,10 @@ class Language:
     @property
     def depths(self) -> NDArray[np.int64]:
         """(symbols,) depth of the token behind each symbol: pair depth of an open, one less of a closer."""
-        found = np.zeros(self.symbols, np.int64)
+        symbol_depths = np.zeros(self.symbols, np.int64)
         pair_depth = np.tile(np.arange(1, self.depth + 1), self.k)
-        found[self.opens], found[self.closes] = pair_depth, pair_depth - 1
-        return found
+        symbol_depths[self.opens], symbol_depths[self.closes] = pair_depth, pair_depth - 1
+        return symbol_depths
 
     def law(self, tokens: NDArray) -> NDArray[np.float64]:
         """Return the true law of the next token, (n, T + 1, 2k), after the start token and after each of (n,
@@ -119,7 +119,7 @@ def smallest_coefficient(scores: Scores, language: Language) -> NDArray[np.float
     open matters: the largest logit of every other level.
     """
     pairs, D = language.opens.reshape(language.k, language.depth), language.depth
-    found = np.full(len(scores.table), np.inf)
+    coefficients = np.full(len(scores.table), np.inf)
     for query in language.closes:
         d = language.depths[query]
         if d == 0:
@@ -128,8 +128,8 @@ def smallest_coefficient(scores: Scores, language: Language) -> NDArray[np.float
         weight_RxKxD = np.exp(2 * (logit_RxKxD - logit_RxKxD.max((1, 2), keepdims=True)))
         others_RxD = weight_RxKxD.max(1) @ (1 - np.eye(d))
         share_RxKxD = np.sqrt(weight_RxKxD / (weight_RxKxD + others_RxD[:, None]))
-        found = np.minimum(found, share_RxKxD.min((1, 2)))
-    return np.where(D > 1, found, 1.0)
+        coefficients = np.minimum(coefficients, share_RxKxD.min((1, 2)))
+    return np.where(D > 1, coefficients, 1.0)
 
 
 # Models
@@ -162,8 +162,8 @@ class Solver:
         ids_RxBxT = torch.from_numpy(ids.reshape(-1, *tokens.shape[-2:-1], ids.shape[-1])).long()
         at = self.ensemble
         with torch.no_grad():
-            found, recorded = model.forward(at.spec, at.params, at.table, ids_RxBxT, record=record)
-        return found.numpy(), {name: value.numpy() for name, value in recorded.items()}
+            predictions, recorded = model.forward(at.spec, at.params, at.table, ids_RxBxT, record=record)
+        return predictions.numpy(), {name: value.numpy() for name, value in recorded.items()}
 
 
 def exact_solvers(

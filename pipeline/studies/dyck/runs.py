@@ -117,7 +117,7 @@ def _targets(tokens_CxNxT: np.ndarray, positions: str, width: int) -> np.ndarray
 
     ``closing`` (the authors' release) keeps closing brackets only; ``all`` is the texts' reading.
     """
-    wanted = dyck.is_close(tokens_CxNxT) if positions == "closing" else tokens_CxNxT > 0
+    loss_mask = dyck.is_close(tokens_CxNxT) if positions == "closing" else tokens_CxNxT > 0
     targets = np.full((*tokens_CxNxT.shape[:2], width), -1, dtype=np.int8)
-    targets[..., : tokens_CxNxT.shape[-1]] = np.where(wanted, tokens_CxNxT - 1, -1)
+    targets[..., : tokens_CxNxT.shape[-1]] = np.where(loss_mask, tokens_CxNxT - 1, -1)
     return targets

@@ -29,11 +29,11 @@ def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[st
     if entry.task == "stories":
         return _stories(entry, frame, seed)
     own = (entry.task, entry.symbols, entry.length)
-    there = sorted(set(frame.select("task", "symbols", "length").iter_rows()))
-    if own not in there:
+    variants = sorted(set(frame.select("task", "symbols", "length").iter_rows()))
+    if own not in variants:
         raise SandglassError(
             f"dataset {entry.dataset} has no {entry.task} of {entry.symbols} symbols and {entry.length} tokens; it "
-            f"has (task, symbols, tokens): {', '.join(map(str, there))}"
+            f"has (task, symbols, tokens): {', '.join(map(str, variants))}"
         )
     frame = frame.filter(length=entry.length)
     names = frame["set"].unique(maintain_order=True).to_list()
@@ -53,7 +53,8 @@ def _stories(
 ) -> tuple[Header, dict[str, np.ndarray], np.ndarray]:
     """Return the same of models that read stories; the dataset's strings, told in the source's words, are held out."""
     held = [
-        language.words_of(language.told(tokens, language.PUBLISHED)) for tokens in frame["tokens"].to_list()
+        language.words_of(language.story_text(tokens, language.PUBLISHED))
+        for tokens in frame["tokens"].to_list()
     ]
     ids = np.full((len(held), max(map(len, held))), -1, np.int16)
     for row, story in zip(ids, held, strict=True):

@@ -65,10 +65,10 @@ def path(loss: str, mean: float, optimizer: str, eta: float, radius: float, cap:
     """
     problem, optimum = log_ratio.mean_problem(loss, mean), mean_optimum(mean)
     rule, rate = log_ratio.RULES[optimizer], np.full((1, 1, 1), eta)
-    found = [0 * optimum]
-    while len(found) <= cap and np.linalg.norm(found[-1] - optimum) > radius:
-        found.append(rule(problem, found[-1], rate))
-    return np.concatenate(found)[:, 0]
+    iterates = [0 * optimum]
+    while len(iterates) <= cap and np.linalg.norm(iterates[-1] - optimum) > radius:
+        iterates.append(rule(problem, iterates[-1], rate))
+    return np.concatenate(iterates)[:, 0]
 
 
 def count(path_Tx2: Array) -> float:

@@ -67,9 +67,9 @@ def images(entry: Images, dataset_id: str) -> pl.DataFrame:
     from pipeline.languages import digits
 
     if entry.source == "bundled":
-        found = {"any": digits.bundled()}
+        parts = {"any": digits.bundled()}
     elif entry.path is None:
-        found = {}
+        parts = {}
     else:
         folder = Path(entry.path).expanduser()
         if not folder.is_dir():
@@ -77,11 +77,11 @@ def images(entry: Images, dataset_id: str) -> pl.DataFrame:
                 f"params/nce.yaml: datasets.{dataset_id}.path: {entry.path!r} is no folder here; name the one that "
                 "holds MNIST's files, or take path out"
             )
-        found = {part: digits.mnist(folder, part) for part in digits.MNIST_FILES}
+        parts = {part: digits.mnist(folder, part) for part in digits.MNIST_FILES}
         _check_files(folder, entry.md5, dataset_id)
     frames = [
         pl.DataFrame({"label": labels, "pixels": list(pixels)}).with_columns(pl.lit(part).alias("part"))
-        for part, (pixels, labels) in found.items()
+        for part, (pixels, labels) in parts.items()
     ]
     schema: dict[str, Any] = {"label": pl.Int8, "pixels": pl.List(pl.UInt8), "part": pl.String}
     frame = pl.concat([pl.DataFrame(schema=schema), *(frame.cast(pl.Schema(schema)) for frame in frames)])

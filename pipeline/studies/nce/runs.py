@@ -36,7 +36,7 @@ def prepare(entry: Run, frame: pl.DataFrame, seed: int) -> tuple[Header, dict[st
     pixels = np.stack(frame["pixels"].to_list())
     parts = frame["part"].to_numpy()
     seeds = [_seed(entry, pixels, parts, int(frame["levels"][0]), seed, r) for r in range(entry.replicas)]
-    data = {name: np.stack([found[name] for found in seeds]).astype(np.float32) for name in seeds[0]}
+    data = {name: np.stack([arrays[name] for arrays in seeds]).astype(np.float32) for name in seeds[0]}
     spec = {
         "side": int(np.sqrt(pixels.shape[1])), "widths": entry.widths, "strides": entry.strides,
         "groups": entry.groups, "features": entry.features,

@@ -77,8 +77,8 @@ def _language(entry: Dataset) -> Any:
 def _laws(entry: Overlapping, key: str, seed: int) -> np.ndarray:
     """Return (T, words), the topics of the corpus, of which documents and words are datasets of their own."""
     rng = stream(seed, entry.study, key.removesuffix("-words"), "topics")
-    found: np.ndarray = _language(entry).topics(rng, entry.topics, entry.words, entry.shape, entry.exponent)
-    return found
+    laws: np.ndarray = _language(entry).topics(rng, entry.topics, entry.words, entry.shape, entry.exponent)
+    return laws
 
 
 def _overlapping(entry: Any, key: str, seed: int) -> pl.DataFrame:
@@ -108,23 +108,23 @@ def _reference(entry: Any, key: str, seed: int) -> pl.DataFrame:
     Of a paragraph that is longer than ``longest`` words the first are taken; those that are held out are drawn.
     """
     language = _language(entry)
-    found = language.paragraphs(
+    paragraphs = language.paragraphs(
         language.reference(entry.sha256), entry.shortest, entry.fewest, entry.stop_words
     )
     if entry.content == "words":
         special = language.SPECIALS + entry.stop_words
-        return _words(found.vocabulary, special, np.zeros((0, len(found.vocabulary))))
-    usable = [n for n, words in enumerate(found.words) if words][: entry.paragraphs]
+        return _words(paragraphs.vocabulary, special, np.zeros((0, len(paragraphs.vocabulary))))
+    usable = [n for n, words in enumerate(paragraphs.words) if words][: entry.paragraphs]
     drawn = stream(seed, entry.study, key, "split").permutation(len(usable))
     held = {usable[n] for n in drawn[: entry.dev]}
     frames = []
     for split, own in (("train", [n for n in usable if n not in held]), ("dev", sorted(held))):
-        words = [found.words[n][: entry.longest] for n in own]
+        words = [paragraphs.words[n][: entry.longest] for n in own]
         lengths = np.array([len(each) for each in words])
         tokens, lengths, _ = language.framed(np.concatenate(words), lengths, np.zeros((len(own), 0)))
         common = {
-            "symbols": len(found.vocabulary), "entry": [found.entry[n] for n in own],
-            "text": [found.text[n] for n in own], "theta": [[] for _ in own],
+            "symbols": len(paragraphs.vocabulary), "entry": [paragraphs.entry[n] for n in own],
+            "text": [paragraphs.text[n] for n in own], "theta": [[] for _ in own],
         }  # fmt: skip
         frames.append(_texts(entry, key, seed, split, common, tokens, lengths))
     return pl.concat(frames)

@@ -67,38 +67,38 @@ def _joined(data: Data, held: Data) -> Data:
 
 
 def _arrays(entry: OneLayer, frame: pl.DataFrame, uniform: bool) -> Data:
-    found = documents.questions(frame, entry.masking)
-    return _small(_language(entry).by_document(found) if uniform else found)
+    questions = documents.questions(frame, entry.masking)
+    return _small(_language(entry).by_document(questions) if uniform else questions)
 
 
-def _small(found: Any) -> Data:
+def _small(questions: Any) -> Data:
     """Return the arrays of `pipeline.languages.topic.Questions`; counts are of at most 255 tokens."""
     return {
-        "counts": found.counts.astype(np.uint8),
-        "document": found.document,
-        "shown": found.shown.astype(np.uint8 if found.counts.shape[1] <= 256 else np.int16),
-        "labels": found.labels.astype(np.uint8),
+        "counts": questions.counts.astype(np.uint8),
+        "document": questions.document,
+        "shown": questions.shown.astype(np.uint8 if questions.counts.shape[1] <= 256 else np.int16),
+        "labels": questions.labels.astype(np.uint8),
     }
 
 
 def _frozen(entry: Any, frame: pl.DataFrame) -> np.ndarray:
     """Return the frozen value matrix or the frozen bias of the head; nothing where neither is frozen."""
     language = _language(entry)
-    about = (int(frame["topics"][0]), int(frame["words"][0]), documents.masking(frame))
-    symbols = language.vocabulary(*about[:2], entry.masking == "released")
-    found = np.zeros((1, 1))
+    settings = (int(frame["topics"][0]), int(frame["words"][0]), documents.masking(frame))
+    symbols = language.vocabulary(*settings[:2], entry.masking == "released")
+    weights = np.zeros((1, 1))
     if entry.bias == "frozen":
-        found = language.prediction_bias(*about)
+        weights = language.prediction_bias(*settings)
     elif entry.frozen_values == "block":
-        found = language.block_values(*about)
+        weights = language.block_values(*settings)
     elif entry.frozen_values == "diagonal":
-        found = language.diagonal_values(*about)
+        weights = language.diagonal_values(*settings)
     elif entry.frozen_values is not None:
-        found = np.diag([0.0] + [entry.frozen_values] * (about[0] * about[1]))
-    if found.shape != (1, 1):
-        more = symbols - len(found)  # special ids of the released code
-        found = np.pad(found, [(0, more)] * found.ndim)
-    return found.astype(np.float32)
+        weights = np.diag([0.0] + [entry.frozen_values] * (settings[0] * settings[1]))
+    if weights.shape != (1, 1):
+        more = symbols - len(weights)  # special ids of the released code
+        weights = np.pad(weights, [(0, more)] * weights.ndim)
+    return weights.astype(np.float32)
 
 
 def _language(entry: Any) -> Any:
@@ -146,6 +146,6 @@ def _encoder(entry: Encoder, frame: pl.DataFrame, seed: int) -> tuple[Header, Da
 
 
 def _padded(flat: np.ndarray, lengths: np.ndarray, longest: int, pad: int) -> np.ndarray:
-    found = np.full((len(lengths), longest), pad, np.int16)
-    found[np.arange(longest) < lengths[:, None]] = flat
-    return found
+    tokens = np.full((len(lengths), longest), pad, np.int16)
+    tokens[np.arange(longest) < lengths[:, None]] = flat
+    return tokens

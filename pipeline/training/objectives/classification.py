@@ -63,7 +63,7 @@ class Objective:
     def evaluate(self, forward: Forward, held: dict[str, Tensor]) -> dict[str, Float[Tensor, " R"]]:
         """Return ``evaluated`` per replica, on the held-out sequences of its corpus."""
         corpus = held["corpus"]
-        found: dict[str, Tensor] = {}
+        metrics: dict[str, Tensor] = {}
         for split in self.splits:
             ids, labels, *candidates = (
                 held[f"{split}.{name}"][corpus].long()
@@ -72,8 +72,8 @@ class Objective:
             )
             logits_RxBxO, _ = forward(ids)
             measured = self._measure(logits_RxBxO, labels, candidates[0] if candidates else None)
-            found |= {f"{metric}_{split}": value for metric, value in measured.items()}
-        return found
+            metrics |= {f"{metric}_{split}": value for metric, value in measured.items()}
+        return metrics
 
     def _measure(
         self, logits_RxBxO: Tensor, labels_RxB: Tensor, candidates_RxBxK: Tensor | None
@@ -82,11 +82,11 @@ class Objective:
         entropy = F.cross_entropy(
             logits_RxBxO.reshape(-1, outputs), labels_RxB.reshape(-1), reduction="none"
         ).view(R, B)
-        found = {"loss": entropy.mean(-1)}
+        metrics = {"loss": entropy.mean(-1)}
         scores_RxBxO = logits_RxBxO.detach()
-        found["accuracy"] = (scores_RxBxO.argmax(-1) == labels_RxB).float().mean(-1)
+        metrics["accuracy"] = (scores_RxBxO.argmax(-1) == labels_RxB).float().mean(-1)
         if candidates_RxBxK is not None:
             best = scores_RxBxO.gather(-1, candidates_RxBxK).argmax(-1, keepdim=True)
             picked = candidates_RxBxK.gather(-1, best)[..., 0]
-            found["context"] = (picked == labels_RxB).to(torch.float32).mean(-1)
-        return found
+            metrics["context"] = (picked == labels_RxB).to(torch.float32).mean(-1)
+        return metrics

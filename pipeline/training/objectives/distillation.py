@@ -96,13 +96,13 @@ class Objective:
         """Return ``x`` (R, side, B, …), ``labels`` (R, side, P), ``corpus`` (R,), and of sentences ``visible`` (R,
         side, B, T), ``places`` of what is asked (R, side, P) and ``weight`` (R, side, P), 0 behind the last place."""
         drawn = [draw(self.settings, rng()) for rng in rngs]
-        found = {
+        batch = {
             "corpus": np.array(corpora),
             "x": np.stack([np.stack([own.x for own in row]) for row in drawn]),
         }
         if self.settings["task"] == "parity":
-            return found | {"labels": np.stack([np.stack([own.labels for own in row]) for row in drawn])}
-        flat = [[np.flatnonzero(_there(own.chosen)) for own in row] for row in drawn]
+            return batch | {"labels": np.stack([np.stack([own.labels for own in row]) for row in drawn])}
+        flat = [[np.flatnonzero(_mask(own.chosen)) for own in row] for row in drawn]
         longest = max(len(places) for row in flat for places in row)
         shape = (len(drawn), self.settings["side"], longest)
         places, labels, weight = (
@@ -115,10 +115,10 @@ class Objective:
                 places[r, own, : len(some)] = some
                 labels[r, own, : len(some)] = drawn[r][own].labels.ravel()[some]
                 weight[r, own, : len(some)] = 1
-        found |= {"labels": labels, "places": places, "weight": weight}
+        batch |= {"labels": labels, "places": places, "weight": weight}
         if drawn[0][0].visible is not None:
-            found["visible"] = np.stack([np.stack([_there(own.visible) for own in row]) for row in drawn])
-        return found
+            batch["visible"] = np.stack([np.stack([_mask(own.visible) for own in row]) for row in drawn])
+        return batch
 
     def loss(self, forward: Forward, batch: dict[str, Tensor]) -> dict[str, Float[Tensor, " R"]]:
         """Return ``metrics`` per replica."""
@@ -126,19 +126,19 @@ class Objective:
         extra = {name: batch[name][:, own] for name in ("visible", "places") if name in batch}
         logits, labels = forward(batch["x"][:, own], **extra)[0], batch["labels"][:, own]
         targets, step, corpus = labels, int(batch["step"]), batch["corpus"]
-        asked = labels.shape[-1]
+        count = labels.shape[-1]
         for name in self.answers:
             self.answers[name] = self.answers[name].to(labels.device)
         students, rows = self.listening["hard"]
         if students:
             targets = labels.clone()
-            targets[:, students] = self.answers["hard"][corpus, :, step, :asked][:, rows].long()
+            targets[:, students] = self.answers["hard"][corpus, :, step, :count][:, rows].long()
         losses = F.cross_entropy(logits.flatten(0, 2), targets.flatten(), reduction="none").view(labels.shape)
         students, rows = self.listening["soft"]
         if students:
-            told = self.answers["soft"][corpus, :, step, :asked][:, rows]
+            probabilities = self.answers["soft"][corpus, :, step, :count][:, rows]
             losses = losses.clone()
-            losses[:, students] = -(told * logits[:, students].log_softmax(-1)).sum(-1)
+            losses[:, students] = -(probabilities * logits[:, students].log_softmax(-1)).sum(-1)
         right = (logits.detach().argmax(-1) == labels).float()
         if "weight" not in batch:
             return {"loss": losses.mean(-1).sum(-1), "accuracy": right.mean((1, 2))}
@@ -150,7 +150,7 @@ class Objective:
         """Return each student's loss and accuracy on the held-out inputs."""
         size = max(1, HELD // (held["x"].shape[1] * len(self.names)))
         total: Tensor | float = 0.0
-        asked = 0
+        count = 0
         for start in range(0, len(held["x"]), size):
             part = {name: held[name][start : start + size] for name in held if name != "corpus"}
             labels, extra = part["labels"], {}
@@ -165,14 +165,14 @@ class Objective:
                 logits.flatten(0, 2), labels.expand(R, S, P).reshape(-1), reduction="none"
             ).view(R, S, P)
             total = total + torch.stack([entropy.sum(-1), (logits.argmax(-1) == labels).float().sum(-1)])
-            asked += P
+            count += P
         assert isinstance(total, Tensor)
-        losses, right = total / asked
-        found = {f"loss_{name}": losses[:, s] for s, name in enumerate(self.names)}
-        return found | {f"accuracy_{name}": right[:, s] for s, name in enumerate(self.names)}
+        losses, right = total / count
+        metrics = {f"loss_{name}": losses[:, s] for s, name in enumerate(self.names)}
+        return metrics | {f"accuracy_{name}": right[:, s] for s, name in enumerate(self.names)}
 
 
-def _there(array: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
+def _mask(array: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
     assert array is not None
     return array
 
@@ -193,7 +193,7 @@ def _parity(settings: dict[str, Any], rng: np.random.Generator) -> list[Inputs]:
 def _sentences(settings: dict[str, Any], rng: np.random.Generator) -> list[Inputs]:
     language = _language(settings)
     return [
-        asked(settings, language.examples(rng, settings["batch"], settings, held=False))
+        sentence_inputs(settings, language.examples(rng, settings["batch"], settings, held=False))
         for _ in range(settings["side"])
     ]
 
@@ -207,13 +207,13 @@ def _language(settings: dict[str, Any]) -> Any:
 
 def encoded(bits: np.ndarray, settings: dict[str, Any]) -> np.ndarray:
     """Return what a model reads for bits: signs, or the bits as token ids."""
-    found: np.ndarray = (
+    inputs: np.ndarray = (
         _language(settings).signs(bits) if settings["reads"] == "signs" else bits.astype(np.int64)
     )
-    return found
+    return inputs
 
 
-def asked(settings: dict[str, Any], columns: dict[str, NDArray[Any]]) -> Inputs:
+def sentence_inputs(settings: dict[str, Any], columns: dict[str, NDArray[Any]]) -> Inputs:
     """Return sentences (N, 1 + T) that begin with BOS as a model reads them, and which of their tokens are asked for:
     those that were selected for masking, or the last ones of spans of a level, each before it is read.
 

@@ -101,28 +101,28 @@ class Objective:
         inputs, labels = targets(self.settings["task"], self.settings["loss"], tokens)
         logits, recorded = forward(inputs, **more)
         flat = F.cross_entropy(logits.flatten(0, 2), labels.flatten(), ignore_index=-1, reduction="none")
-        asked = (labels >= 0).sum((1, 2)).clamp(min=1)
-        plain = flat.view(labels.shape).sum((1, 2)) / asked
+        counts = (labels >= 0).sum((1, 2)).clamp(min=1)
+        plain = flat.view(labels.shape).sum((1, 2)) / counts
         total = plain
         if weight:
             kind = self.settings["sharpen"]["kind"]
             values = torch.stack([penalty(kind, recorded[name]) for name in names])
             total = plain + weight * values.mean(0)
         right = (logits.detach().argmax(-1) == labels).sum((1, 2))
-        return {"loss": total, "accuracy": right / asked, "cross_entropy": plain}
+        return {"loss": total, "accuracy": right / counts, "cross_entropy": plain}
 
     def evaluate(self, forward: Forward, held: dict[str, Tensor]) -> dict[str, Float[Tensor, " R"]]:
         """Return the share of wrong answers on each held-out set per replica."""
-        found = {}
+        errors = {}
         for name in self.settings["held"]:
-            wrong, asked = torch.zeros(1), 0
+            wrong, count = torch.zeros(1), 0
             for part in held[name].split(HELD):
                 inputs, labels = targets(self.settings["task"], "clean", part[None].long())
-                said = forward(inputs)[0].argmax(-1)
-                wrong = wrong.to(said.device) + ((said != labels) & (labels >= 0)).sum((1, 2))
-                asked += int((labels >= 0).sum())
-            found[f"error_{name}"] = wrong.float() / asked
-        return found
+                answers = forward(inputs)[0].argmax(-1)
+                wrong = wrong.to(answers.device) + ((answers != labels) & (labels >= 0)).sum((1, 2))
+                count += int((labels >= 0).sum())
+            errors[f"error_{name}"] = wrong.float() / count
+        return errors
 
 
 def targets(task: str, loss: str, tokens: Tensor) -> tuple[Tensor, Tensor]:

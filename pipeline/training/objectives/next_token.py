@@ -73,13 +73,13 @@ class Objective(Batches):
         entropy = F.cross_entropy(
             logits_RxKxO.reshape(-1, outputs), targets_RxK.reshape(-1), ignore_index=-1, reduction="none"
         ).view(R, -1)
-        found = {"loss": entropy.sum(-1) / n}
-        found["accuracy"] = (logits_RxKxO.detach().argmax(-1) == targets_RxK).sum(-1) / n
-        found["regulariser"] = torch.zeros_like(found["loss"])
+        metrics = {"loss": entropy.sum(-1) / n}
+        metrics["accuracy"] = (logits_RxKxO.detach().argmax(-1) == targets_RxK).sum(-1) / n
+        metrics["regulariser"] = torch.zeros_like(metrics["loss"])
         if self.weight:
             moved_RxKxO = self.outputs(forward, batch, "extended.")
             used = (batch["select"] >= 0).to(moved_RxKxO.dtype)
             squared = ((moved_RxKxO - logits_RxKxO) ** 2).mean(-1) * used
-            found["regulariser"] = squared.sum(-1) / used.sum(-1)
-            found["loss"] = found["loss"] + self.weight * found["regulariser"]
-        return found
+            metrics["regulariser"] = squared.sum(-1) / used.sum(-1)
+            metrics["loss"] = metrics["loss"] + self.weight * metrics["regulariser"]
+        return metrics

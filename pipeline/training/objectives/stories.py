@@ -61,19 +61,19 @@ class Objective:
         inputs, labels = ids[..., :-1].clamp(min=0), ids[..., 1:]
         logits, _ = forward(inputs)
         entropy = F.cross_entropy(logits.flatten(0, 2), labels.flatten(), ignore_index=-1, reduction="none")
-        asked = torch.isin(inputs, torch.tensor(PARTICIPLES, device=ids.device)) & (labels >= 0)
-        right = (logits.detach().argmax(-1) == labels) & asked
+        mask = torch.isin(inputs, torch.tensor(PARTICIPLES, device=ids.device)) & (labels >= 0)
+        right = (logits.detach().argmax(-1) == labels) & mask
         total = (labels >= 0).sum((1, 2))
         return {
             "loss": entropy.view(labels.shape).sum((1, 2)) / total,
-            "accuracy": right.sum((1, 2)) / asked.sum((1, 2)),
+            "accuracy": right.sum((1, 2)) / mask.sum((1, 2)),
         }
 
     def evaluate(self, forward: Forward, held: dict[str, Tensor]) -> dict[str, Float[Tensor, " R"]]:
         """Return ``accuracy_held`` per replica."""
         ids = held["ids"].long()
-        asked = torch.isin(ids, torch.tensor(PARTICIPLES, device=ids.device)).long()
-        last = ids.shape[1] - 1 - asked.flip(1).argmax(1)  # the place of the last participle
+        mask = torch.isin(ids, torch.tensor(PARTICIPLES, device=ids.device)).long()
+        last = ids.shape[1] - 1 - mask.flip(1).argmax(1)  # the place of the last participle
         logits, _ = forward(ids[None].clamp(min=0))
         rows = torch.arange(len(ids), device=ids.device)
         return {"accuracy_held": (logits[:, rows, last].argmax(-1) == ids[rows, last + 1]).float().mean(-1)}

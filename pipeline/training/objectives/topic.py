@@ -75,10 +75,10 @@ class Objective:
         """Return ``metrics`` per replica."""
         penalties = [float(self.cells[c]["l2"]) for c in batch["cell"].tolist()]
         outputs, recorded = self._answers(forward, batch, ["squares"] if any(penalties) else [])
-        found = self._mean(outputs, batch["labels"].to(outputs.dtype), batch["cell"], reduced=True)
+        losses = self._mean(outputs, batch["labels"].to(outputs.dtype), batch["cell"], reduced=True)
         if any(penalties):
-            found = found + outputs.new_tensor(penalties) * recorded["squares"]
-        return {"loss": found}
+            losses = losses + outputs.new_tensor(penalties) * recorded["squares"]
+        return {"loss": losses}
 
     def evaluate(self, forward: Forward, held: dict[str, Tensor]) -> dict[str, Float[Tensor, " R"]]:
         """Return what is measured on held-out documents, and the norms of weights, per replica."""
@@ -86,29 +86,29 @@ class Objective:
         outputs, recorded = self._answers(forward, arrays, ["norms"])
         labels = arrays["labels"].to(outputs.dtype)
         right = labels.expand_as(outputs).gather(-1, outputs.argmax(-1, keepdim=True)).sum((1, 2))
-        found = {
+        metrics = {
             "accuracy": right / labels.sum((1, 2)),
             "held_loss": self._mean(outputs, labels, held["corpus"], reduced=False),
         }
-        return found | dict(zip(("norm_k", "norm_q", "norm_v"), recorded["norms"].unbind(1), strict=True))
+        return metrics | dict(zip(("norm_k", "norm_q", "norm_v"), recorded["norms"].unbind(1), strict=True))
 
     def _answers(
         self, forward: Forward, batch: dict[str, Tensor], record: list[str]
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        asked = (None, None) if self.uniform else (batch["document"].long(), batch["shown"].long())
-        return forward(batch["counts"].float(), *asked, record=record)
+        queries = (None, None) if self.uniform else (batch["document"].long(), batch["shown"].long())
+        return forward(batch["counts"].float(), *queries, record=record)
 
     def _mean(self, outputs: Tensor, labels: Tensor, cell: Tensor, reduced: bool) -> Tensor:
         """Return (R,) the mean loss of a masked position; averaged over outputs only if it is to be ``reduced``."""
         kinds = [self.cells[c]["loss"] for c in cell.tolist()]
-        asked = labels.sum(-1)
-        told = (labels * outputs).sum(-1)
-        total = asked.sum(-1)
+        counts = labels.sum(-1)
+        scores = (labels * outputs).sum(-1)
+        total = counts.sum(-1)
         parts = []
         if "ce" in kinds:
-            parts.append((asked * outputs.logsumexp(-1) - told).sum(-1) / total)
+            parts.append((counts * outputs.logsumexp(-1) - scores).sum(-1) / total)
         if {*kinds} != {"ce"}:
-            squared = (asked * (outputs.square().sum(-1) + 1) - 2 * told).sum(-1) / total
+            squared = (counts * (outputs.square().sum(-1) + 1) - 2 * scores).sum(-1) / total
             shares = [1 / outputs.shape[-1] if reduced and kind == "sq_mean" else 1.0 for kind in kinds]
             parts.append(squared * outputs.new_tensor(shares))
         if len(parts) == 1:

@@ -30,10 +30,10 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
     Models that were never trained are the control: what their heads show, training has not made.
     """
     with one_thread():
-        found = arms(context, [ATTENTION])
-        if not found:
+        models = arms(context, [ATTENTION])
+        if not models:
             return {"attn_metrics": None, "attn_maps": None}
-        arm = found[ATTENTION]
+        arm = models[ATTENTION]
         rng = stream(context.seed, context.study, context.experiment, "sequences")
         tokens, states = automata.sample("grid9", context.entry.length, context.entry.sequences, rng)
         accuracy = (arm.answers(tokens) == states).mean((1, 2))
@@ -92,10 +92,10 @@ def _metrics(arm: Arm, patterns: list[Floats], states: NDArray[np.int64], S: int
             hit = np.where(valid[:, None], largest == last[name][:, None], np.nan)
             measured[f"argmax_last{name}"] = _mean(hit)
         before = np.arange(T)[None, None] < reset[..., None]  # (N, T, T)
-        there = (reset >= 0) & (np.arange(T) >= first)
-        mass = np.where(there[:, None], (P * before[:, None]).sum(-1), np.nan)
+        present = (reset >= 0) & (np.arange(T) >= first)
+        mass = np.where(present[:, None], (P * before[:, None]).sum(-1), np.nan)
         measured["pre_reset_mass"] = np.clip(_mean(mass), 0, 1)
-        uniform = float(np.nanmean(np.where(there, np.maximum(reset, 0) / seen, np.nan)))
+        uniform = float(np.nanmean(np.where(present, np.maximum(reset, 0) / seen, np.nan)))
         for r, replica in enumerate(arm.replicas):
             for head in range(P.shape[2]):
                 yield {

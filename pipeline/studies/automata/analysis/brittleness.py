@@ -33,10 +33,10 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
                 ("length_gen", "length", "length"),
             ):
                 rows[table] += _probed(context, arm, split, by)
-    frames = {name: contrasts.table(found) for name, found in rows.items()}
+    frames = {name: contrasts.table(records) for name, records in rows.items()}
     learned = {name: _learned(context, known, frame) for name, frame in frames.items()}
     coverage = _coverage(context, known)
-    found = [
+    comparisons = [
         *_probability(context, learned["ood_p"]),
         *_counts(context, learned["ood_count"]),
         *_lengths(context, learned["length_gen"]),
@@ -44,7 +44,9 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
     ]
     return frames | {
         "coverage": contrasts.table(coverage),
-        "contrasts": contrasts.compared(row | _left_out(context, known, row["contrast"]) for row in found),
+        "contrasts": contrasts.compared(
+            row | _left_out(context, known, row["contrast"]) for row in comparisons
+        ),
     }
 
 
@@ -86,7 +88,7 @@ def _probed(context: Inputs, arm: Arm, split: str, by: str) -> Iterator[dict[str
         accuracy, _ = arm.accuracy(part)
         for replica, each in zip(arm.replicas, accuracy, strict=True):
             yield (
-                arm.about()
+                arm.row_keys()
                 | trained
                 | {"replica": replica, by: value, "accuracy": each, "sequences": part.height}
             )
@@ -133,30 +135,30 @@ def _by(frame: pl.DataFrame | None, column: str, **where: Any) -> dict[Any, Floa
 
 def _probability(context: Inputs, frame: pl.DataFrame | None) -> Iterator[dict[str, Any]]:
     for arm in C2:
-        found = _by(frame, "p1", arm=arm)
-        if found:
-            yield contrast(context, f"c2 {arm} p=0.5", stats.mean, found[0.5])
-            yield difference(context, f"c2 {arm} p=0.5 - p=0.95", found[0.5], found[0.95])
-            yield difference(context, f"c2 {arm} p=0.05 - p=0.95", found[0.05], found[0.95])
-            means = {p: each.mean() for p, each in found.items()}
+        accuracies = _by(frame, "p1", arm=arm)
+        if accuracies:
+            yield contrast(context, f"c2 {arm} p=0.5", stats.mean, accuracies[0.5])
+            yield difference(context, f"c2 {arm} p=0.5 - p=0.95", accuracies[0.5], accuracies[0.95])
+            yield difference(context, f"c2 {arm} p=0.05 - p=0.95", accuracies[0.05], accuracies[0.95])
+            means = {p: each.mean() for p, each in accuracies.items()}
             worst = min(means, key=means.__getitem__)
             yield {
                 "contrast": f"c2 {arm} worst p",
                 "value": worst,
                 "lo": None,
                 "hi": None,
-                "n": len(found[0.5]),
+                "n": len(accuracies[0.5]),
             }
 
 
 def _counts(context: Inputs, frame: pl.DataFrame | None) -> Iterator[dict[str, Any]]:
     for arm in C2:
-        found = _by(frame, "ones", arm=arm)
-        if found:
-            T = max(found)
-            low = np.mean([found[c] for c in found if c < T / 4], axis=0)
-            high = np.mean([found[c] for c in found if c > 3 * T / 4], axis=0)
-            middle = np.mean([found[c] for c in found if T / 4 <= c <= 3 * T / 4], axis=0)
+        accuracies = _by(frame, "ones", arm=arm)
+        if accuracies:
+            T = max(accuracies)
+            low = np.mean([accuracies[c] for c in accuracies if c < T / 4], axis=0)
+            high = np.mean([accuracies[c] for c in accuracies if c > 3 * T / 4], axis=0)
+            middle = np.mean([accuracies[c] for c in accuracies if T / 4 <= c <= 3 * T / 4], axis=0)
             yield difference(context, f"c2 {arm} low - high counts", low, high)
             yield difference(context, f"c2 {arm} middle - outer counts", middle, (low + high) / 2)
 
@@ -168,30 +170,30 @@ def _lengths(context: Inputs, frame: pl.DataFrame | None) -> Iterator[dict[str, 
     for task, names in (("c2", C2), ("dyck42", DYCK)):
         plain = _by(frame, "length", task=task, arm="gpt")
         for arm in names:
-            found = _by(frame, "length", task=task, arm=arm)
-            if not {T, 2 * T} <= found.keys():
+            accuracies = _by(frame, "length", task=task, arm=arm)
+            if not {T, 2 * T} <= accuracies.keys():
                 continue
-            yield contrast(context, f"{task} {arm} T", stats.mean, found[T])
-            yield contrast(context, f"{task} {arm} 2T", stats.mean, found[2 * T])
-            yield difference(context, f"{task} {arm} T - 2T", found[T], found[2 * T])
-            beyond = [found[length].mean() for length in sorted(found) if length >= T]
+            yield contrast(context, f"{task} {arm} T", stats.mean, accuracies[T])
+            yield contrast(context, f"{task} {arm} 2T", stats.mean, accuracies[2 * T])
+            yield difference(context, f"{task} {arm} T - 2T", accuracies[T], accuracies[2 * T])
+            beyond = [accuracies[length].mean() for length in sorted(accuracies) if length >= T]
             falls = float(np.max(np.diff(beyond))) if len(beyond) > 1 else np.nan
             yield {
                 "contrast": f"{task} {arm} largest rise beyond T",
                 "value": falls,
                 "lo": None,
                 "hi": None,
-                "n": len(found[T]),
+                "n": len(accuracies[T]),
             }
             if arm != "gpt" and plain:
-                yield difference(context, f"{task} {arm} - gpt at 2T", found[2 * T], plain[2 * T])
+                yield difference(context, f"{task} {arm} - gpt at 2T", accuracies[2 * T], plain[2 * T])
 
 
 def _covered(
     context: Inputs, frame: pl.DataFrame | None, coverage: list[dict[str, Any]]
 ) -> Iterator[dict[str, Any]]:
     """Yield how well each variant of the predictor goes with the learned curve (Pearson's correlation over p)."""
-    found = _by(frame, "p1", arm="gpt")
+    accuracies = _by(frame, "p1", arm="gpt")
     for variant in (BOTH, ALONE):
         for seen in SEEN:
             rows = {
@@ -199,10 +201,10 @@ def _covered(
                 for row in coverage
                 if (row["variant"], row["seen"]) == (variant, seen)
             }
-            if not rows or not found:
+            if not rows or not accuracies:
                 continue
-            predicted = np.array([rows[p] for p in found])
-            models = np.array(list(found.values()))  # (p, R)
+            predicted = np.array([rows[p] for p in accuracies])
+            models = np.array(list(accuracies.values()))  # (p, R)
 
             def correlation(
                 sample: Floats, axis: int = -1, predicted: Floats = predicted, models: Floats = models

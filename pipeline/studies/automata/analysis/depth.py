@@ -62,16 +62,16 @@ def _grid(context: Inputs, cells: Cells, lengths: dict[str, int]) -> pl.DataFram
         {
             "task": task,
             "depth": depth,
-            "n": len(found),
-            "acc_max": found.max(),
-            "acc_median": float(np.median(found)),
-            "acc_iqr": float(np.subtract(*np.quantile(found, [0.75, 0.25]))),
-            "solved": float((found >= context.settings.solved).mean()),
+            "n": len(accuracies),
+            "acc_max": accuracies.max(),
+            "acc_median": float(np.median(accuracies)),
+            "acc_iqr": float(np.subtract(*np.quantile(accuracies, [0.75, 0.25]))),
+            "solved": float((accuracies >= context.settings.solved).mean()),
             "constant": automata.constant_accuracy(task, lengths[task]),
             "published_max": printed.get((MAXIMUM, task, depth)),
             "published_median": printed.get((MEDIAN, task, depth)),
         }
-        for (task, depth), found in cells.items()
+        for (task, depth), accuracies in cells.items()
     ]
     return contrasts.table(rows)
 
@@ -100,11 +100,11 @@ def _min_depth(context: Inputs, cells: Cells) -> pl.DataFrame | None:
 def _curve(context: Inputs, arm: Arm) -> pl.DataFrame:
     header = context.run_header(arm.run)
     models = [m for m, lr in enumerate(header["lr"]) if lr == arm.lr]
-    about = [pl.lit(value).alias(name) for name, value in arm.about().items()]
+    columns = [pl.lit(value).alias(name) for name, value in arm.row_keys().items()]
     frame = context.curves(arm.run).filter(pl.col("replica").is_in(models)).drop("accuracy")
     streams = pl.col("replica").replace_strict({m: header["streams"][m] for m in models}).alias("replica")
     return frame.rename({"loss": "train_loss", "accuracy_held": "accuracy"}).select(
-        *about, streams, "step", "train_loss", "accuracy"
+        *columns, streams, "step", "train_loss", "accuracy"
     )
 
 

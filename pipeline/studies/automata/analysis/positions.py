@@ -30,7 +30,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
                 accuracy, _ = arm.accuracy(part)
                 cells[task, position, factor] = accuracy
                 rows += [
-                    arm.about()
+                    arm.row_keys()
                     | {
                         "position": position,
                         "length": factor * T,
@@ -49,11 +49,11 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
 
 def _contrasts(context: Inputs, cells: dict[tuple[str, str, int], Floats]) -> Iterator[dict[str, Any]]:
     for task in ("grid9", "abab2"):
-        found = {key[1:]: value for key, value in cells.items() if key[0] == task}
-        if len(found) < 4:
+        accuracies = {key[1:]: value for key, value in cells.items() if key[0] == task}
+        if len(accuracies) < 4:
             continue
-        n = min(map(len, found.values()))
-        cut = {key: value[:n] for key, value in found.items()}
+        n = min(map(len, accuracies.values()))
+        cut = {key: value[:n] for key, value in accuracies.items()}
         for factor in (1, 2):
             name = f"{task} sinusoidal - linear at {'T' if factor == 1 else '2T'}"
             yield difference(context, name, cut["sin", factor], cut["linear", factor])

@@ -29,7 +29,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
                 accuracy = (arm.averaged(decay) if decay else arm).accuracy(tested)[0]
                 cells[arm.task.name, arm.entry["dropout"], decay] = accuracy
                 rows += _rows(arm, decay, accuracy)
-    found = [
+    differences = [
         difference(context, f"{task} dropout {rate:g} - none", cells[task, rate, 0.0], cells[task, 0.0, 0.0])
         for task, rate, decay in sorted(cells)
         if rate and not decay and (task, 0.0, 0.0) in cells
@@ -42,7 +42,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
     ]
     for task in sorted({task for task, rate, decay in cells if decay and not rate}):
         decays = sorted(decay for name, rate, decay in cells if name == task and decay and not rate)
-        found.append(
+        differences.append(
             difference(
                 context,
                 f"{task} average {decays[-1]:g} - average {decays[0]:g}",
@@ -50,7 +50,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
                 cells[task, 0.0, decays[0]],
             )
         )
-    return {"stabilisers": contrasts.table(rows), "contrasts": contrasts.compared(found)}
+    return {"stabilisers": contrasts.table(rows), "contrasts": contrasts.compared(differences)}
 
 
 def _rows(arm: Arm, decay: float, accuracy: Floats) -> list[dict[str, Any]]:

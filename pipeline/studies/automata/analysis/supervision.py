@@ -35,7 +35,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
     incomplete = [row for name, arm in hidden.items() for row in _incomplete(arm, tested[name][0])]
     cells = {(arm.task.name, arm.arm, arm.entry["revealed"]): tested[name][0] for name, arm in hidden.items()}
     indirect = {(arm.task.name, arm.arm): tested[name][0] for name, arm in seen.items()}
-    found = [
+    comparisons = [
         *_hidden(context, cells),
         *_seen(context, indirect, {arm.task.name: lengths[name] for name, arm in seen.items()}),
     ]
@@ -43,7 +43,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
         "runs": runs,
         "indirect": contrasts.table(rows),
         "incomplete": contrasts.table(incomplete),
-        "contrasts": contrasts.compared(found),
+        "contrasts": contrasts.compared(comparisons),
     }
 
 

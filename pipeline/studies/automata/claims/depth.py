@@ -36,10 +36,10 @@ def contrast(context: Results, name: str) -> Evidence:
     return _enough(*single(context, name))
 
 
-def _enough(found: Measured | None, missing: str) -> Evidence:
-    if found is None or not defined(found.value) or (found.n or 0) >= FEWEST:
-        return found, missing
-    return None, f"pilot: {found.value:.3f} of {found.n} models; an interval needs {FEWEST}"
+def _enough(estimate: Measured | None, missing: str) -> Evidence:
+    if estimate is None or not defined(estimate.value) or (estimate.n or 0) >= FEWEST:
+        return estimate, missing
+    return None, f"pilot: {estimate.value:.3f} of {estimate.n} models; an interval needs {FEWEST}"
 
 
 def single(context: Results, name: str) -> Evidence:
@@ -79,8 +79,10 @@ def gates(context: Results) -> Iterator[Gate]:
     pairs = {"Dyck over D8": "dyck42 - d8", "Grid 9 over D8": "grid9 - d8", "D8 over Q8": "d8 - q8"}
     for depth in (2, 4):
         for label, name in pairs.items():
-            found = contrast(context, f"{name} L={depth}")
-            yield Gate("10", f"{label}, L={depth}", "mean accuracy is higher", FIGURE, above(0.0), *found)
+            difference = contrast(context, f"{name} L={depth}")
+            yield Gate(
+                "10", f"{label}, L={depth}", "mean accuracy is higher", FIGURE, above(0.0), *difference
+            )
     best = context.table("depth_grid").group_by("task").agg(column_max("acc_max"))
     yield Gate(
         "11",
@@ -104,9 +106,9 @@ def gates(context: Results) -> Iterator[Gate]:
 
 def _trend(context: Results, task: str) -> Evidence:
     """Return the correlation of depth and accuracy, counting the models of the depth that has fewest, not all pairs."""
-    found, missing = single(context, f"{task} spearman")
+    correlation, missing = single(context, f"{task} spearman")
     models = context.table("depth_grid").filter(task=task)["n"].min()
-    return _enough(found and replace(found, n=models), missing)  # type: ignore[arg-type]
+    return _enough(correlation and replace(correlation, n=models), missing)  # type: ignore[arg-type]
 
 
 def _best(context: Results, task: str, depth: int) -> Evidence:

@@ -50,8 +50,8 @@ def gates(context: Results) -> Iterator[Gate]:
 
 def smallest(rows: pl.DataFrame, column: str, missing: str) -> Evidence:
     """Return the smallest value over all rows, of every model: those that learned little are not left out."""
-    found, why = evidence.reduced(rows, column_min(column), missing)
-    return (found and replace(found, n=rows["replica"].n_unique())), why
+    minimum, why = evidence.reduced(rows, column_min(column), missing)
+    return (minimum and replace(minimum, n=rows["replica"].n_unique())), why
 
 
 def _counting(context: Results) -> Iterator[Gate]:
@@ -270,8 +270,8 @@ def _attention(context: Results) -> Iterator[Gate]:
     def each(rows: pl.DataFrame, column: str) -> Evidence:
         """Return the largest value of a model's heads, of the model where it is smallest."""
         best = rows.group_by("replica").agg(column_max(column))
-        found, why = evidence.reduced(best, column_min(column), missing)
-        return (found and replace(found, n=count)), why
+        minimum, why = evidence.reduced(best, column_min(column), missing)
+        return (minimum and replace(minimum, n=count)), why
 
     yield Gate(
         "26",
@@ -321,14 +321,14 @@ def _attention(context: Results) -> Iterator[Gate]:
     share = (pl.col("pre_reset_mass") / pl.col("pre_reset_uniform")).fill_null(math.nan)
     share = pl.when(pl.col("lift").is_nan()).then(math.nan).when(pl.col("lift") > 1.5).then(share)
     per_model = last.group_by("replica").agg(share.nan_min().alias("share"))
-    found, why = evidence.reduced(per_model, column_max("share"), missing)
+    maximum, why = evidence.reduced(per_model, column_max("share"), missing)
     yield Gate(
         "26",
         "before the boundary",
         "in every model some boundary head's weight before the last visit is below half that of uniform attention",
         HEADS,
         below(0.5),
-        found and replace(found, n=count),
+        maximum and replace(maximum, n=count),
         why,
         scale_needed="paper",
     )

@@ -85,7 +85,7 @@ def gates(context: Results) -> Iterator[Gate]:
         if size:
             ledger = ledger.filter(~pl.col("check").str.contains(rf"\.({size})$"))
         ratio = ledger.with_columns(measured=pl.col("measured") / pl.col("bound"))
-        found = evidence.checks(ratio, "", LARGEST)
+        maximum = evidence.checks(ratio, "", LARGEST)
         what = f" but {but}, whose bound is an erratum" if but else ""
         yield Gate(
             "4",
@@ -93,7 +93,7 @@ def gates(context: Results) -> Iterator[Gate]:
             f"sizes over their claimed bounds, all{what}: largest ratio",
             SOURCE.format(f"{section}, {name}"),
             at_most(1.0 + 1e-9),
-            *found,
+            *maximum,
         )
     for name, (erratum, section) in PRINTED.items():
         printed = rows.filter(pl.col("form") == "printed", pl.col("erratum") == erratum)
@@ -154,15 +154,15 @@ def _depths(rows: pl.DataFrame) -> Iterator[Gate]:
 
 
 def _solvable(rows: pl.DataFrame) -> Iterator[Gate]:
-    wanted = [f"thm-16.{name}.errors" for name in SOLVABLE]
-    built = rows.filter(pl.col("check").is_in(wanted))
+    checks = [f"thm-16.{name}.errors" for name in SOLVABLE]
+    built = rows.filter(pl.col("check").is_in(checks))
     yield Gate(
         "3",
         "built",
         "token errors on the 14 solvable groups of the tasks: largest number",
         SOURCE.format(".3.3, Theorem 16"),
         NONE,
-        *evidence.reduced(built, LARGEST, "not every solvable group was tried", len(wanted)),
+        *evidence.reduced(built, LARGEST, "not every solvable group was tried", len(checks)),
     )
     for name in ("a5", "s5"):
         yield Gate(

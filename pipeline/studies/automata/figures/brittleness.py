@@ -8,7 +8,14 @@ import polars as pl
 from pipeline.kit import charts
 from pipeline.kit.charts import Figure, empty
 from pipeline.kit.results import Results
-from pipeline.studies.automata.figures.common import ACCURACY, accuracy, lines, models, summary, told
+from pipeline.studies.automata.figures.common import (
+    ACCURACY,
+    accuracies_text,
+    accuracy,
+    lines,
+    models,
+    summary,
+)
 from pipeline.studies.automata.names import shown
 
 
@@ -22,7 +29,7 @@ def probability(context: Results) -> Figure:
     title = alt.TitleParams("Other probabilities of a one, C2", subtitle=models(data))
     chart = lines(data, "p1", "probability of a one", 0.5)
     return chart.properties(
-        title=title, description=f"Mean accuracy at 0.95: {told(data, 'p1', 0.95)}."
+        title=title, description=f"Mean accuracy at 0.95: {accuracies_text(data, 'p1', 0.95)}."
     ), data
 
 
@@ -37,7 +44,7 @@ def counts(context: Results) -> Figure:
     title = alt.TitleParams("Exact numbers of ones, C2", subtitle=models(data))
     chart = lines(data, "ones", "ones in the input", last / 2)
     return chart.properties(
-        title=title, description=f"Mean accuracy with ones alone: {told(data, 'ones', last)}."
+        title=title, description=f"Mean accuracy with ones alone: {accuracies_text(data, 'ones', last)}."
     ), data
 
 
@@ -56,7 +63,7 @@ def lengths(context: Results) -> Figure:
     ]
     chart = alt.vconcat(*panels, spacing=20).resolve_scale(color="shared", strokeDash="shared")
     words = "; ".join(
-        f"{shown(str(task))}: {told(rows, 'length', 2 * trained)}"
+        f"{shown(str(task))}: {accuracies_text(rows, 'length', 2 * trained)}"
         for (task,), rows in data.group_by("task", maintain_order=True)
     )
     title = alt.TitleParams("Other lengths", subtitle=models(data))

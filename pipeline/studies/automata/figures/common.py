@@ -33,20 +33,20 @@ def named(frame: pl.DataFrame) -> pl.DataFrame:
 def summary(frame: pl.DataFrame, by: str) -> pl.DataFrame:
     """Return mean, least and most accuracy over models by task, arm and the column ``by``."""
     value = pl.col("accuracy")
-    found = frame.group_by("task", "arm", by).agg(
+    accuracies = frame.group_by("task", "arm", by).agg(
         value.mean(), value.min().alias("least"), value.max().alias("most"), value.len().alias("models")
     )
-    return named(found).sort("panel", "label", by)
+    return named(accuracies).sort("panel", "label", by)
 
 
 def looks(labels: list[str]) -> tuple[Any, Any]:
     """Return colour and dash of arms, with one legend on top."""
-    there = [label for label in LOOKS if label in labels]
+    domain = [label for label in LOOKS if label in labels]
     legend = alt.Legend(
         orient="top", columns=3, symbolType="stroke", symbolSize=500, symbolStrokeWidth=2, symbolOpacity=1
     )
-    colours = alt.Scale(domain=there, range=[LOOKS[label][0] for label in there])
-    dashes = alt.Scale(domain=there, range=[LOOKS[label][1] for label in there])
+    colours = alt.Scale(domain=domain, range=[LOOKS[label][0] for label in domain])
+    dashes = alt.Scale(domain=domain, range=[LOOKS[label][1] for label in domain])
     return (
         alt.Color("label:N", title=None, scale=colours, legend=legend),
         alt.StrokeDash("label:N", title=None, scale=dashes, legend=legend),
@@ -97,7 +97,7 @@ def models(data: pl.DataFrame) -> str:
     return f"{number} model{'' if counts[-1] == 1 else 's'} of each arm"
 
 
-def told(data: pl.DataFrame, by: str, at: float) -> str:
+def accuracies_text(data: pl.DataFrame, by: str, at: float) -> str:
     """Return the mean accuracies at one value of ``by``, in words."""
     rows = data.filter((pl.col(by) - at).abs() < 1e-9)
     return ", ".join(f"{row['label']} {charts.number(row['accuracy'])}" for row in rows.iter_rows(named=True))

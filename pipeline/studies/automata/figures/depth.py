@@ -67,8 +67,8 @@ def _figure(context: Results, column: str, figure: str, what: str) -> Figure:
 
 
 def _panel(data: pl.DataFrame, title: str) -> Any:
-    there = data["task"].to_list()
-    order = [shown(task) for task in TASKS if task in there]
+    tasks = data["task"].to_list()
+    order = [shown(task) for task in TASKS if task in tasks]
     depths = sorted(set(data["depth"].to_list()))
     base = alt.Chart(data).encode(
         x=alt.X("depth:O", title="layers", axis=alt.Axis(labelAngle=0)),

@@ -21,19 +21,20 @@ def diagrams(context: Results) -> Figure:
     """State diagrams of all automata: states on a circle, one colour for each input symbol, a filled initial state; a
     ring is a symbol that keeps its state."""
     moves = context.table("transitions").sort("automaton", "state", "symbol")
-    about = {row["automaton"]: row for row in context.table("automata").iter_rows(named=True)}
+    automata = {row["automaton"]: row for row in context.table("automata").iter_rows(named=True)}
     data = pl.DataFrame(
-        [row for name, row in about.items() for row in _edges(moves.filter(automaton=name), row)]
+        [row for name, row in automata.items() for row in _edges(moves.filter(automaton=name), row)]
     )
     nodes = pl.DataFrame(
-        [row for name, row in about.items() for row in _nodes(moves.filter(automaton=name), row)]
+        [row for name, row in automata.items() for row in _nodes(moves.filter(automaton=name), row)]
     )
     panels = [
-        _panel(data.filter(automaton=name), nodes.filter(automaton=name), row) for name, row in about.items()
+        _panel(data.filter(automaton=name), nodes.filter(automaton=name), row)
+        for name, row in automata.items()
     ]
     chart = alt.concat(*panels, columns=3, spacing=18).resolve_scale(color="shared")
     words = "; ".join(
-        f"{row['shown']}: {row['n_states']} states, {row['n_symbols']} symbols" for row in about.values()
+        f"{row['shown']}: {row['n_states']} states, {row['n_symbols']} symbols" for row in automata.values()
     )
     title = alt.TitleParams("The automata", subtitle="Colour: input symbol, in the order of the alphabet")
     return chart.properties(title=title, description=f"State diagrams. {words}."), data
@@ -44,8 +45,8 @@ def _place(state: int, count: int, radius: float = RADIUS) -> tuple[float, float
     return radius * math.cos(angle), radius * math.sin(angle)
 
 
-def _edges(moves: pl.DataFrame, about: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    count = about["n_states"]
+def _edges(moves: pl.DataFrame, automaton: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    count = automaton["n_states"]
     for row in moves.iter_rows(named=True):
         (x, y), (x2, y2) = _place(row["state"], count), _place(row["next_state"], count)
         loop = row["state"] == row["next_state"]
@@ -65,23 +66,23 @@ def _edges(moves: pl.DataFrame, about: dict[str, Any]) -> Iterator[dict[str, Any
         }
 
 
-def _nodes(moves: pl.DataFrame, about: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _nodes(moves: pl.DataFrame, automaton: dict[str, Any]) -> Iterator[dict[str, Any]]:
     names = dict(moves.select("state", "state_shown").unique().iter_rows())
-    for state in range(about["n_states"]):
-        (x, y), (lx, ly) = _place(state, about["n_states"]), _place(state, about["n_states"], 1.25)
+    for state in range(automaton["n_states"]):
+        (x, y), (lx, ly) = _place(state, automaton["n_states"]), _place(state, automaton["n_states"], 1.25)
         yield {
-            "automaton": about["automaton"],
+            "automaton": automaton["automaton"],
             "x": x,
             "y": y,
             "lx": lx,
             "ly": ly,
             "name": names.get(state, ""),
-            "start": state == about["q0"],
+            "start": state == automaton["q0"],
         }
 
 
-def _panel(edges: pl.DataFrame, nodes: pl.DataFrame, about: dict[str, Any]) -> Any:
-    few = about["n_states"] <= MANY
+def _panel(edges: pl.DataFrame, nodes: pl.DataFrame, automaton: dict[str, Any]) -> Any:
+    few = automaton["n_states"] <= MANY
     scale = alt.Scale(domain=[-1.5, 1.5], nice=False)
     symbols = alt.Color(
         "symbol:O",
@@ -125,9 +126,9 @@ def _panel(edges: pl.DataFrame, nodes: pl.DataFrame, about: dict[str, Any]) -> A
     )
     fill = alt.condition("datum.start", alt.value(charts.INK), alt.value("#FFFFFF"))
     drawn.append(dots.encode(**at, fill=fill))
-    size = f"{about['n_states']} states, {about['n_symbols']} symbols"
+    size = f"{automaton['n_states']} states, {automaton['n_symbols']} symbols"
     title = alt.TitleParams(
-        about["shown"], subtitle=size, fontSize=13, subtitleFontSize=11, offset=2, subtitlePadding=2
+        automaton["shown"], subtitle=size, fontSize=13, subtitleFontSize=11, offset=2, subtitlePadding=2
     )
     return alt.layer(*drawn).properties(width=SIDE, height=SIDE, title=title)
 
@@ -203,11 +204,13 @@ def grid_algorithm(context: Results) -> Figure:
         .mark_text(align="left", dx=4, color=charts.INK)
         .encode(x=x, y=alt.value(8), text="mark:N")
     )
-    told = ", ".join(f"{row['mark']} at position {row['position']}" for row in marks.iter_rows(named=True))
+    positions = ", ".join(
+        f"{row['mark']} at position {row['position']}" for row in marks.iter_rows(named=True)
+    )
     chart = alt.layer(rules, lines, words).properties(
         width=560,
         height=220,
         title="Algorithm 1 on the gridworld",
-        description=f"Prefix sums and states; {told}.",
+        description=f"Prefix sums and states; {positions}.",
     )
     return chart, data

@@ -27,11 +27,11 @@ def indirect(context: Results) -> Figure:
         return empty("Indirect supervision", "nothing was trained")
     data = named(table).with_columns((pl.col("published") / 100).alias("printed"))
     order = data["panel"].unique(maintain_order=True).to_list()
-    there = [label for label in LOOKS if label in data["label"].to_list()]
+    domain = [label for label in LOOKS if label in data["label"].to_list()]
     colour = alt.Color(
         "label:N",
         title=None,
-        scale=alt.Scale(domain=there, range=[LOOKS[x][0] for x in there]),
+        scale=alt.Scale(domain=domain, range=[LOOKS[x][0] for x in domain]),
         legend=alt.Legend(orient="top"),
     )
     y = alt.Y("panel:N", title=None, sort=order)

@@ -49,16 +49,16 @@ class Arm:
 
     def answers(self, tokens_NxT: NDArray[np.integer]) -> NDArray[np.int64]:
         """Return the label that each model says at each position, (R, N, T); scratchpads read what they wrote."""
-        found = []
+        batches = []
         with torch.inference_mode():
             for start in range(0, len(tokens_NxT), ROWS):
                 ids = torch.from_numpy(tokens_NxT[None, start : start + ROWS].astype(np.int64))
                 if self.arm in SCRATCHPAD:
-                    said = gpt.decode(self.ensemble, ids, self.task.automaton.next.shape[1])
+                    labels = gpt.decode(self.ensemble, ids, self.task.automaton.next.shape[1])
                 else:
-                    said = self.forward(ids).argmax(-1)
-                found.append(said.numpy())
-        return np.concatenate(found, 1)
+                    labels = self.forward(ids).argmax(-1)
+                batches.append(labels.numpy())
+        return np.concatenate(batches, 1)
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         """Return logits (R, B, T, O)."""
@@ -82,7 +82,7 @@ class Arm:
         right = self.answers(matrix(frame["tokens"])) == self.task.observe[matrix(frame["states"])]
         return right.mean((1, 2)), right.all(2).mean(1)
 
-    def about(self) -> dict[str, Any]:
+    def row_keys(self) -> dict[str, Any]:
         """Return the columns that say what a row is about."""
         return {"run": self.run, "task": self.task.name, "arm": self.arm, "depth": self.depth}
 
@@ -119,8 +119,8 @@ def read(context: Inputs, run: str) -> Arm:
 
 def arms(context: Inputs, runs: list[str] | None = None) -> dict[str, Arm]:
     """Return the runs of the experiment (or those of ``runs`` that it has) that have models which did not diverge."""
-    there = [run for run in context.runs() if runs is None or run in runs]
-    return {run: arm for run in there if (arm := read(context, run)).replicas}
+    names = [run for run in context.runs() if runs is None or run in runs]
+    return {run: arm for run in names if (arm := read(context, run)).replicas}
 
 
 def sequences(context: Inputs, arm: Arm, split: str = "test") -> pl.DataFrame:
@@ -150,7 +150,7 @@ def _rows(
     shape = {name: arm.entry[name] for name in same}
     for i, replica in enumerate(arm.replicas):
         yield (
-            arm.about()
+            arm.row_keys()
             | shape
             | {
                 "replica": replica,

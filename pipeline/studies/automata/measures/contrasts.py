@@ -35,7 +35,7 @@ def contrast(
         value = float(statistic(sample, axis=-1))
         each = np.array([float(statistic(sample[i : i + 1], axis=-1)) for i in range(n)])
         return _row(name, value, np.minimum(value + _half(context, each.var(ddof=1) / n, n - 1), 1), n)
-    found = stats.bootstrap(
+    estimate = stats.bootstrap(
         statistic,
         *samples,
         rng=stream(context.seed, context.study, "contrast", name),
@@ -43,7 +43,7 @@ def contrast(
         confidence=context.settings.confidence,
         paired=paired,
     )
-    return _row(name, found.value, np.array([found.lo, found.hi]), n)
+    return _row(name, estimate.value, np.array([estimate.lo, estimate.hi]), n)
 
 
 def difference(context: Inputs, name: str, first: Floats, second: Floats) -> dict[str, Any]:

@@ -74,16 +74,16 @@ def cells() -> pl.DataFrame:
             for depth, value in enumerate(values, 1):
                 known = value != "-"
                 rows.append((figure, task, depth, float(value) if known else None, known))
-    found = pl.DataFrame(rows, schema=["figure", "task", "depth", "value", "legible"], orient="row")
-    assert found.height == 2 * 16 * len(TASKS)
-    return found
+    table = pl.DataFrame(rows, schema=["figure", "task", "depth", "value", "legible"], orient="row")
+    assert table.height == 2 * 16 * len(TASKS)
+    return table
 
 
 def minimum_depths() -> dict[str, tuple[int, bool]]:
     """Return for each task the first depth whose published maximum is at least 99 %, and whether a shallower cell is
     not legible, so that it is an upper bound."""
-    found = {}
+    depths = {}
     for (task,), rows in cells().filter(figure=MAXIMUM).group_by("task", maintain_order=True):
         depth = int(rows.filter(pl.col("value") >= THRESHOLD)["depth"].to_list()[0])
-        found[str(task)] = depth, not rows.filter(pl.col("depth") < depth)["legible"].all()
-    return found
+        depths[str(task)] = depth, not rows.filter(pl.col("depth") < depth)["legible"].all()
+    return depths

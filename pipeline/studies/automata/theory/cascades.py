@@ -69,7 +69,7 @@ def _permutation_reset(rng: np.random.Generator, entry: Any) -> Iterator[dict[st
     larger = {size: f"automata-lemma-20-{size.replace('_', '-')}" for size in ("dim", "head_dim")}
     yield from ledger("lem-20.s4", "Lemma 20 on S4 on 4 points", built, LEMMA_20, bounds, **larger)
     reads = 2 * simulator.codes.shape[1] + 1
-    about = {"erratum": "automata-lemma-20-inverse", "source": LEMMA_20}
+    metadata = {"erratum": "automata-lemma-20-inverse", "source": LEMMA_20}
     yield row(
         "lem-20.inverse.printed",
         "The last MLP does not read 2 repSize + 1 coordinates: coordinates over that",
@@ -78,7 +78,7 @@ def _permutation_reset(rng: np.random.Generator, entry: Any) -> Iterator[dict[st
         ">=",
         1.001,
         form="printed",
-        **about,
+        **metadata,
     )
     read = built.network.layers[-1].mlp[0][0]
     yield row(
@@ -90,10 +90,10 @@ def _permutation_reset(rng: np.random.Generator, entry: Any) -> Iterator[dict[st
         reads,
         tolerance=0.0,
         form="corrected",
-        **about,
+        **metadata,
     )
     for size, bound in (("dim", order + 4 + 4), ("head_dim", 4 + 3)):
-        about = {"erratum": f"automata-lemma-20-{size.replace('_', '-')}", "source": LEMMA_20}
+        metadata = {"erratum": f"automata-lemma-20-{size.replace('_', '-')}", "source": LEMMA_20}
         yield row(
             f"lem-20.{size.replace('_', '-')}.printed",
             f"The claimed bound on {size.replace('_', ' ')} does not follow from Theorem 16",
@@ -102,7 +102,7 @@ def _permutation_reset(rng: np.random.Generator, entry: Any) -> Iterator[dict[st
             ">=",
             bound + 1,
             form="printed",
-            **about,
+            **metadata,
         )
         yield row(
             f"lem-20.{size.replace('_', '-')}.corrected",
@@ -112,9 +112,9 @@ def _permutation_reset(rng: np.random.Generator, entry: Any) -> Iterator[dict[st
             "<=",
             1,
             form="corrected",
-            **about,
+            **metadata,
         )
-    about = {"erratum": "automata-lemma-20-start"}
+    metadata = {"erratum": "automata-lemma-20-start"}
     flip = exact.one_level([(1, 0), (1, 1)], 1)
     known = Automaton("flip and reset", np.array([(1, 0), (1, 1)]).T, 1, (), ())
     words = every_input(2, entry.short)
@@ -126,11 +126,19 @@ def _permutation_reset(rng: np.random.Generator, entry: Any) -> Iterator[dict[st
         words,
         states,
         LEMMA_20,
-        about["erratum"],
+        metadata["erratum"],
     )
     right = exact.cascade_network(flip, 2, entry.short)
     yield from verified(
-        "lem-20.start", "Lemma 20 with one", right, words, states, LEMMA_20, True, form="corrected", **about
+        "lem-20.start",
+        "Lemma 20 with one",
+        right,
+        words,
+        states,
+        LEMMA_20,
+        True,
+        form="corrected",
+        **metadata,
     )
 
 
@@ -160,12 +168,12 @@ def _three_states(entry: Any) -> Iterator[dict[str, Any]]:
         0,
         source=THEOREM_15,
     )
-    found, bad, tokens, depth, failing = [], 0, 0, 0, ""
+    cases, bad, tokens, depth, failing = [], 0, 0, 0, ""
     known = list(_tables(step))
     for each in known:
         states, built = simulate(each, words), automata.cascade(each)
         network = exact.cascade_network(built, 2, words.shape[1])
-        found.append((network, words, states))
+        cases.append((network, words, states))
         depth = max(depth, len(network.network.layers))
         same = built.simulate(words, same_position=True) != states
         bad, tokens = bad + bool(same.any()), tokens + int(same.sum())
@@ -177,14 +185,14 @@ def _three_states(entry: Any) -> Iterator[dict[str, Any]]:
         *verified_all(
             "thm-11.three-states",
             "Theorem 11 by cascades",
-            found,
+            cases,
             size,
             THEOREM_11,
             detail=f"depth at most {depth}",
         )
     ]
     yield from rows
-    about = {"erratum": "automata-lemma-21", "source": LEMMA_21}
+    metadata = {"erratum": "automata-lemma-21", "source": LEMMA_21}
     yield row(
         "lem-21.printed",
         "A level that sees the others' states behind the current symbol: automata with errors",
@@ -194,7 +202,7 @@ def _three_states(entry: Any) -> Iterator[dict[str, Any]]:
         1,
         form="printed",
         detail=f"{tokens} wrong tokens; first: {failing}",
-        **about,
+        **metadata,
     )
     yield row(
         "lem-21.corrected",
@@ -204,7 +212,7 @@ def _three_states(entry: Any) -> Iterator[dict[str, Any]]:
         "<=",
         0,
         form="corrected",
-        **about,
+        **metadata,
     )
 
 
@@ -322,17 +330,17 @@ def _random(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any]]:
     points = [tuple(np.argsort(g).tolist()) for g in automata.generators("a", 5)]
     try:
         exact.cascade_network(exact.one_level(points, 0), 3, 4)
-        said = ""
+        message = ""
     except SandglassError as error:
-        said = str(error)
+        message = str(error)
     yield row(
         "thm-11.refused",
         "A component whose group is A5 is refused",
         "A5 on 5 points",
-        float("not solvable" in said),
+        float("not solvable" in message),
         "within",
         1,
         tolerance=0.0,
         source=THEOREM_11,
-        detail=said,
+        detail=message,
     )

@@ -74,11 +74,11 @@ def _lemma_11(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     table = {key: [float(1 + rng.integers(5))] for key in keys}
     x = np.concatenate([np.array(keys, float), np.zeros((len(keys), 1))], 1)
     x[:, :3] += rng.uniform(-NOISE, NOISE, (len(keys), 3))
-    wanted = np.array([table[key][0] for key in keys])
-    about = {"source": SOURCE.format(".1, Lemma 11"), "erratum": "automata-lemma-11"}
+    targets = np.array([table[key][0] for key in keys])
+    metadata = {"source": SOURCE.format(".1, Lemma 11"), "erratum": "automata-lemma-11"}
     for form, bias in (("corrected", 2), ("printed", 3)):
-        found = through(exact.lookup(4, [0, 1, 2], table, [3], 1.0, bias), x)[:, 3]
-        errors = exceptions(np.abs(found - wanted) > 1e-9, found)
+        outputs = through(exact.lookup(4, [0, 1, 2], table, [3], 1.0, bias), x)[:, 3]
+        errors = exceptions(np.abs(outputs - targets) > 1e-9, outputs)
         name, comparison = (
             ("-(d_in - 1)", "<=") if form == "corrected" else ("-d_in, so that every output is 0", ">=")
         )
@@ -90,14 +90,14 @@ def _lemma_11(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
             comparison,
             0 if form == "corrected" else len(keys),
             form=form,
-            **about,
+            **metadata,
         )
 
 
 def _lemma_12() -> Iterator[dict[str, Any]]:
     x = np.concatenate([[-3.0, -1.0, -1 + NOISE], [1 - NOISE, 1.0, 3.0]])  # in units of Delta
-    wanted = np.array([0, 0, 0, 1, 1, 1.0])
-    about = {
+    targets = np.array([0, 0, 0, 1, 1, 1.0])
+    metadata = {
         "source": SOURCE.format(".1, Lemma 12"),
         "erratum": "automata-lemma-12",
         "size": "",
@@ -105,10 +105,10 @@ def _lemma_12() -> Iterator[dict[str, Any]]:
     }
     forms = {"corrected": (0.5, 1.0, "(x ± Δ/2)/Δ"), "printed": (1.0, 2.0, "(x ± Δ)/2Δ")}
     for form, (shift, scale, shown) in forms.items():
-        found = np.maximum((x + shift) / scale, 0) - np.maximum((x - shift) / scale, 0)
-        error = float(np.abs(found - wanted).max())
+        outputs = np.maximum((x + shift) / scale, 0) - np.maximum((x - shift) / scale, 0)
+        error = float(np.abs(outputs - targets).max())
         detail = f"{(0.75 + shift) / scale - max((0.75 - shift) / scale, 0):.3g} at x = 0.75 Δ"
-        yield about | row(
+        yield metadata | row(
             f"lem-12.{form}",
             f"Lemma 12 as {shown}, at |x| >= Δ with deviations of Δ/4: largest error",
             "6 points",
@@ -142,7 +142,7 @@ def _lemma_13(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any]]:
 
 
 def _proposition_2(entry: Any) -> Iterator[dict[str, Any]]:
-    about = {"source": SOURCE.format(".1, Proposition 2"), "erratum": "automata-proposition-2"}
+    metadata = {"source": SOURCE.format(".1, Proposition 2"), "erratum": "automata-proposition-2"}
     excess, ratio = [], []
     for T in range(2, entry.length + 1):
         angle = 2 * np.pi * np.arange(T) / T
@@ -160,7 +160,7 @@ def _proposition_2(entry: Any) -> Iterator[dict[str, Any]]:
         ">=",
         1e-9,
         form="printed",
-        **about,
+        **metadata,
     )
     yield row(
         "prop-2.corrected",
@@ -170,7 +170,7 @@ def _proposition_2(entry: Any) -> Iterator[dict[str, Any]]:
         "<=",
         1e-12,
         form="corrected",
-        **about,
+        **metadata,
     )
 
 
@@ -180,21 +180,21 @@ def _lemma_14(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
         maps = np.array(list(itertools.product(range(1, n + 1), repeat=n)), float)
         g, f = np.repeat(maps, len(maps), 0), np.tile(maps, (len(maps), 1))
         mlp = exact.composition(n, range(n), range(n, 2 * n), 2 * n)
-        wanted = np.take_along_axis(f, g.astype(int) - 1, 1)
+        targets = np.take_along_axis(f, g.astype(int) - 1, 1)
         for noise in (0.0, NOISE):
             noisy = np.concatenate([g + rng.choice([-noise, noise], g.shape), f], 1)
-            found = through(mlp, noisy)[:, n:]
+            outputs = through(mlp, noisy)[:, n:]
             yield row(
                 f"lem-14.q{n}{'.noise' if noise else ''}",
                 f"Lemma 14 composes all pairs of maps{', 0.24 off on the left' if noise else ''}: largest error",
                 f"|Q| = {n}, all {len(g)} pairs",
-                np.abs(found - wanted).max(),
+                np.abs(outputs - targets).max(),
                 "<=",
                 1e-9,
                 source=source,
             )
-    about = {"source": source, "erratum": "automata-lemma-14"}
-    printed = int((np.take_along_axis(g, g.astype(int) - 1, 1) != wanted).any(1).sum())
+    metadata = {"source": source, "erratum": "automata-lemma-14"}
+    printed = int((np.take_along_axis(g, g.astype(int) - 1, 1) != targets).any(1).sum())
     yield row(
         "lem-14.display",
         "The display sums g(q') 1[g(q) = q'], which is g after g: pairs that are wrong",
@@ -203,24 +203,24 @@ def _lemma_14(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
         ">=",
         1,
         form="printed",
-        **about,
+        **metadata,
     )
     yield row(
         "lem-14.sum",
         "The sum of f(q') 1[g(q) = q'] is f after g: pairs that are wrong",
         f"|Q| = {n}",
-        exceptions((np.abs(found - wanted) > 1e-9).any(1), found),
+        exceptions((np.abs(outputs - targets) > 1e-9).any(1), outputs),
         "<=",
         0,
         form="corrected",
-        **about,
+        **metadata,
     )
     leak = through(mlp, np.concatenate([g, f + 0.01], 1))[:, n:]
     yield row(
         "lem-14.leak",
         "A deviation ε on the right is not removed, as 'perturbation robust' says, but grows: largest error over ε",
         f"|Q| = {n}, ε = 0.01",
-        np.abs(leak - wanted).max() / 0.01,
+        np.abs(leak - targets).max() / 0.01,
         ">=",
         1.0,
         source=source,
@@ -232,7 +232,7 @@ def _lemma_14(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
         "lem-14.left",
         "It is robust to deviations on the left: largest error",
         f"|Q| = {n}, deviations of {NOISE}",
-        np.abs(through(mlp, noisy)[:, n:] - wanted).max(),
+        np.abs(through(mlp, noisy)[:, n:] - targets).max(),
         "<=",
         1e-9,
         source=source,

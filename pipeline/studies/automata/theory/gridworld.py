@@ -70,9 +70,9 @@ def _algorithm(entry: Any) -> Iterator[dict[str, Any]]:
                 max_first += trace.last_max < trace.last_min
                 count += 1
     size = f"S = 1..4, all {count} inputs of lengths up to {entry.short}, with and without moves that stay"
-    about = {"source": ALGORITHM}
+    metadata = {"source": ALGORITHM}
     yield row(
-        "alg-1.state", "Algorithm 1 finds the last state: exceptions", size, wrong_state, "<=", 0, **about
+        "alg-1.state", "Algorithm 1 finds the last state: exceptions", size, wrong_state, "<=", 0, **metadata
     )
     yield row(
         "alg-1.simpler",
@@ -81,7 +81,7 @@ def _algorithm(entry: Any) -> Iterator[dict[str, Any]]:
         wrong_min,
         "<=",
         0,
-        **about,
+        **metadata,
     )
     yield row(
         "lem-22",
@@ -90,7 +90,7 @@ def _algorithm(entry: Any) -> Iterator[dict[str, Any]]:
         wrong_end,
         "<=",
         0,
-        **about,
+        **metadata,
     )
     yield row(
         "alg-1.difference.printed",
@@ -101,7 +101,7 @@ def _algorithm(entry: Any) -> Iterator[dict[str, Any]]:
         0,
         erratum="automata-algorithm-1-difference",
         form="printed",
-        **about,
+        **metadata,
     )
     yield row(
         "alg-1.difference.corrected",
@@ -112,7 +112,7 @@ def _algorithm(entry: Any) -> Iterator[dict[str, Any]]:
         0,
         erratum="automata-algorithm-1-difference",
         form="corrected",
-        **about,
+        **metadata,
     )
     yield row(
         "alg-1.first",
@@ -123,7 +123,7 @@ def _algorithm(entry: Any) -> Iterator[dict[str, Any]]:
         0,
         erratum="automata-lemma-22",
         form="corrected",
-        **about,
+        **metadata,
     )
     yield row(
         "alg-1.first.printed",
@@ -134,7 +134,7 @@ def _algorithm(entry: Any) -> Iterator[dict[str, Any]]:
         1,
         erratum="automata-lemma-22",
         form="printed",
-        **about,
+        **metadata,
     )
 
 
@@ -219,7 +219,7 @@ def _improved(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any]]:
 
 def _improved_sizes() -> Iterator[dict[str, Any]]:
     """Yield the rows on depth and width of these forms."""
-    states, about = (2, 4, 8, 16, 32), {"erratum": "automata-theorem-12-pooling", "source": IMPROVED}
+    states, metadata = (2, 4, 8, 16, 32), {"erratum": "automata-theorem-12-pooling", "source": IMPROVED}
     shown = f"S = {', '.join(map(str, states))}"
 
     def layers(least: str) -> list[int]:
@@ -236,7 +236,7 @@ def _improved_sizes() -> Iterator[dict[str, Any]]:
         ">=",
         1.001,
         form="printed",
-        **about,
+        **metadata,
     )
     yield row(
         "thm-12.pool.depth.corrected",
@@ -248,7 +248,7 @@ def _improved_sizes() -> Iterator[dict[str, Any]]:
         tolerance=0.0,
         form="corrected",
         detail=f"{pooled[0]} hidden layers",
-        **about,
+        **metadata,
     )
     yield row(
         "thm-12.pairs.depth",
@@ -295,7 +295,10 @@ def _improved_sizes() -> Iterator[dict[str, Any]]:
         2,
         source=THEOREM,
     )
-    circle, about = np.pi * np.arange(-16, 17) / 32, {"erratum": "automata-footnote-23", "source": IMPROVED}
+    circle, metadata = (
+        np.pi * np.arange(-16, 17) / 32,
+        {"erratum": "automata-footnote-23", "source": IMPROVED},
+    )
     points = np.stack([np.cos(circle), np.sin(circle)], 1)
     off = np.linalg.svd(points - points.mean(0), compute_uv=False)[1] / math.sqrt(len(points))
     yield row(
@@ -307,7 +310,7 @@ def _improved_sizes() -> Iterator[dict[str, Any]]:
         ">=",
         0.01,
         form="printed",
-        **about,
+        **metadata,
     )
     yield row(
         "thm-12.sines.corrected",
@@ -318,7 +321,7 @@ def _improved_sizes() -> Iterator[dict[str, Any]]:
         2,
         tolerance=0.0,
         form="corrected",
-        **about,
+        **metadata,
     )
 
 
@@ -362,17 +365,17 @@ def _heads(entry: Any) -> Iterator[dict[str, Any]]:
         )
         for t in range(S + 1, n + 1):
             for s in range(2 * S + 1):
-                there = z[:, : t + 1] == (z[:, t] + s - S)[:, None]
-                last = t - there[:, ::-1].argmax(1)
-                found = outputs[:, t, s]
-                has = there.any(1)
-                matched_wrong += int((np.abs(found - gamma[last])[has] > 1e-6).sum())
+                visits = z[:, : t + 1] == (z[:, t] + s - S)[:, None]
+                last = t - visits[:, ::-1].argmax(1)
+                values = outputs[:, t, s]
+                has = visits.any(1)
+                matched_wrong += int((np.abs(values - gamma[last])[has] > 1e-6).sum())
                 unmatched += int((~has).sum())
-                at_t += int((np.abs(found - gamma[t])[~has] < 1e-6).sum())
+                at_t += int((np.abs(values - gamma[t])[~has] < 1e-6).sum())
                 inner = s + 1 if s < S else s - 1
-                off_center += int((np.abs(found - outputs[:, t, inner])[~has] > 1e-6).sum()) if s != S else 0
+                off_center += int((np.abs(values - outputs[:, t, inner])[~has] > 1e-6).sum()) if s != S else 0
                 if s != S:
-                    increasing += int((found < outputs[:, t, inner] - 1e-6).sum())
+                    increasing += int((values < outputs[:, t, inner] - 1e-6).sum())
     size = f"S = 2, 4, all inputs of length {entry.short}"
     yield row(
         "thm-12.heads.matched",
@@ -391,7 +394,7 @@ def _heads(entry: Any) -> Iterator[dict[str, Any]]:
         0,
         source=ALGORITHM,
     )
-    about = {"erratum": "automata-theorem-12-unmatched"}
+    metadata = {"erratum": "automata-theorem-12-unmatched"}
     yield row(
         "thm-12.heads.printed",
         "A head whose value was not reached does not always select t: how often not",
@@ -401,7 +404,7 @@ def _heads(entry: Any) -> Iterator[dict[str, Any]]:
         1,
         form="printed",
         detail=f"{unmatched} such heads",
-        **about,
+        **metadata,
     )
     yield row(
         "thm-12.heads.corrected",
@@ -411,7 +414,7 @@ def _heads(entry: Any) -> Iterator[dict[str, Any]]:
         "<=",
         0,
         form="corrected",
-        **about,
+        **metadata,
     )
 
 
@@ -422,7 +425,7 @@ def _printed(entry: Any) -> Iterator[dict[str, Any]]:
         states = grid_states(S, inputs)
         built, bad = exact.grid_network(S, length), exact.grid_network(S, length, padded_position=False)
         errors, _ = wrong(bad, inputs + 1, states)
-        about = {"erratum": "automata-theorem-12-pad"}
+        metadata = {"erratum": "automata-theorem-12-pad"}
         yield row(
             f"thm-12.pad.printed.s{S}",
             "With position 0 for the pad it outscores every key with z = 0: share of wrong tokens",
@@ -431,7 +434,7 @@ def _printed(entry: Any) -> Iterator[dict[str, Any]]:
             ">=",
             0.01,
             form="printed",
-            **about,
+            **metadata,
         )
         yield row(
             f"thm-12.pad.corrected.s{S}",
@@ -441,15 +444,15 @@ def _printed(entry: Any) -> Iterator[dict[str, Any]]:
             "<=",
             0,
             form="corrected",
-            **about,
+            **metadata,
         )
         rows = built.network(built.embed(inputs + 1))[:, -length:]
-        found, _ = exact.rounded(rows[..., -1])
+        outputs, _ = exact.rounded(rows[..., -1])
         heads = exact.head_outputs(built, S, rows)
-        s = np.clip(S - found, 0, S)
+        s = np.clip(S - outputs, 0, S)
         low, high = (np.take_along_axis(heads, (s + k)[..., None], -1)[..., 0] for k in (0, S))
         printed = np.where(low < high, S - s, 2 * S + 1 - s)  # B: the lower end was visited last
-        about = {"erratum": "automata-theorem-12-output"}
+        metadata = {"erratum": "automata-theorem-12-output"}
         share = exceptions(False, rows) + min(
             float((printed != states).mean()),
             float((np.where(low > high, S - s, 2 * S + 1 - s) != states).mean()),
@@ -462,20 +465,20 @@ def _printed(entry: Any) -> Iterator[dict[str, Any]]:
             ">=",
             0.01,
             form="printed",
-            **about,
+            **metadata,
         )
         yield row(
             f"thm-12.output.corrected.s{S}",
             "With S - s for both: share of wrong tokens",
             f"S = {S}, all inputs of length {length}",
-            exceptions(found != states, rows) / inputs.size,
+            exceptions(outputs != states, rows) / inputs.size,
             "<=",
             0,
             form="corrected",
-            **about,
+            **metadata,
         )
     gap = {T: 1 - math.cos(math.pi / (2 * T)) for T in (8, 100)}
-    about = {"erratum": "automata-theorem-12-gap"}
+    metadata = {"erratum": "automata-theorem-12-gap"}
     yield row(
         "thm-12.gap.printed",
         "Keys that do not match lose π²/8T² at least, as printed, and do not: largest share",
@@ -484,7 +487,7 @@ def _printed(entry: Any) -> Iterator[dict[str, Any]]:
         "<=",
         1 - 1e-9,
         form="printed",
-        **about,
+        **metadata,
     )
     yield row(
         "thm-12.gap.corrected",
@@ -494,7 +497,7 @@ def _printed(entry: Any) -> Iterator[dict[str, Any]]:
         ">=",
         1,
         form="corrected",
-        **about,
+        **metadata,
     )
 
 
@@ -510,7 +513,7 @@ def _sizes() -> Iterator[dict[str, Any]]:
     )
     for S in (2, 8):
         sizes = exact.grid_network(S, 16).network.sizes
-        about = {"erratum": "automata-theorem-12-heads"}
+        metadata = {"erratum": "automata-theorem-12-heads"}
         yield row(
             f"thm-12.heads.s{S}",
             "There is a head for each of 2S + 1 shifts, not for 2S",
@@ -520,7 +523,7 @@ def _sizes() -> Iterator[dict[str, Any]]:
             2 * S + 1,
             tolerance=0.0,
             form="corrected",
-            **about,
+            **metadata,
         )
     yield row(
         "thm-12.heads.bound",

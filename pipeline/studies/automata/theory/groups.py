@@ -80,8 +80,8 @@ def _direct_bounds(parts: Sequence[Simulator], length: int) -> dict[str, float]:
     """Return what Lemma 17 claims of the product."""
     every = [_sizes(part, length) for part in parts]
     sums, most = ("dim", "heads", "mlp_width"), ("depth", "head_dim", "norm")
-    found = {size: sum(each[size] for each in every) for size in sums}
-    return found | {size: max(each[size] for each in every) for size in most}
+    bounds = {size: sum(each[size] for each in every) for size in sums}
+    return bounds | {size: max(each[size] for each in every) for size in most}
 
 
 def _semidirect_bounds(normal: Simulator, acting: Simulator, length: int) -> dict[str, float]:
@@ -142,10 +142,10 @@ def _flipped(group: Group) -> Callable[[int, int], int]:
 
 def semidirect_groups() -> dict[str, tuple[Simulator, int, tuple[Simulator, Simulator]]]:
     """Return the examples of Lemma 18, their depths and their two parts: D6, D8, A4 and S4."""
-    found: dict[str, tuple[Simulator, int, tuple[Simulator, Simulator]]] = {}
+    examples: dict[str, tuple[Simulator, int, tuple[Simulator, Simulator]]] = {}
     for name, n in (("d6", 3), ("d8", 4)):
         turn, flip = _turning(n)
-        found[name] = exact.semidirect(turn, flip, _flipped(turn.group)), 4, (turn, flip)
+        examples[name] = exact.semidirect(turn, flip, _flipped(turn.group)), 4, (turn, flip)
     klein = exact.direct(*(exact.cyclic(generated([(1, 0)])) for _ in range(2)))
     spin = exact.cyclic(generated([(1, 2, 0)]))
     place = {tuple(code): i for i, code in enumerate(klein.codes.tolist())}
@@ -155,8 +155,8 @@ def semidirect_groups() -> dict[str, tuple[Simulator, int, tuple[Simulator, Simu
         return g if g not in ring else ring[(ring.index(g) + power) % 3]
 
     alternating = exact.semidirect(klein, spin, lambda h, g: cycled(int(spin.codes[h, 0]), g))
-    found["a4"] = alternating, 4, (klein, spin)
-    dihedral = found["d6"][0]
+    examples["a4"] = alternating, 4, (klein, spin)
+    dihedral = examples["d6"][0]
 
     def moved(h: int, g: int) -> int:
         """D6 as all permutations of the three involutions of the Klein group."""
@@ -166,8 +166,8 @@ def semidirect_groups() -> dict[str, tuple[Simulator, int, tuple[Simulator, Simu
         at = ring.index(g)
         return ring[((-at if flipped else at) + rotation) % 3]
 
-    found["s4"] = exact.semidirect(klein, dihedral, moved), 7, (klein, dihedral)
-    return found
+    examples["s4"] = exact.semidirect(klein, dihedral, moved), 7, (klein, dihedral)
+    return examples
 
 
 def _semidirect(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any]]:
@@ -198,18 +198,18 @@ def _semidirect(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any]
 
     turn, flip = _turning(3)
     words = every_input(6, min(entry.short, 4))
-    about, size = {"erratum": "automata-lemma-18"}, words.shape[1]
+    metadata, size = {"erratum": "automata-lemma-18"}, words.shape[1]
     for third in (flip, turn):
         simulator = exact.semidirect(turn, flip, _flipped(turn.group), third=third)
         built = exact.group_network(simulator, range(6), size, 1, "D6")
         states = _products(simulator.group, words)
         if third is flip:
             what = "Lemma 18 on D6 with a copy of sim_H in the third part of the cascade"
-            yield refuted("lem-18.printed", what, built, words, states, LEMMA_18, **about)
+            yield refuted("lem-18.printed", what, built, words, states, LEMMA_18, **metadata)
         else:
             what, form = "Lemma 18 on D6 with a copy of sim_N there", "corrected"
             yield from verified(
-                "lem-18.third", what, built, words, states, LEMMA_18, True, form=form, **about
+                "lem-18.third", what, built, words, states, LEMMA_18, True, form=form, **metadata
             )
 
 
@@ -307,7 +307,7 @@ def _solvable(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any]]:
             yield from verified(
                 f"thm-16.sines.{name}", what, sines, words, simulate(known, words), FOOTNOTE_14
             )
-    about = {"erratum": "automata-theorem-16", "source": THEOREM_16}
+    metadata = {"erratum": "automata-theorem-16", "source": THEOREM_16}
     depth = len(exact.solvable(generated(automaton("s4").maps)).stages)
     yield row(
         "thm-16.printed",
@@ -317,7 +317,7 @@ def _solvable(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any]]:
         ">=",
         1.001,
         form="printed",
-        **about,
+        **metadata,
     )
     yield row(
         "thm-16.corrected",
@@ -327,7 +327,7 @@ def _solvable(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any]]:
         "<=",
         1,
         form="corrected",
-        **about,
+        **metadata,
     )
     wreath = {"erratum": "automata-lemma-19", "source": LEMMA_19}
     simulator = exact.solvable(generated(automaton("s4").maps))
@@ -393,18 +393,18 @@ def _refused() -> Iterator[dict[str, Any]]:
     for name in UNSOLVABLE:
         try:
             exact.solvable(generated(automaton(name).maps))
-            said = ""
+            message = ""
         except SandglassError as error:
-            said = str(error)
+            message = str(error)
         yield row(
             f"thm-16.refused.{name}",
             f"{automata.shown(name)} is refused, as it is not solvable",
             "",
-            float("not solvable" in said),
+            float("not solvable" in message),
             "within",
             1,
             tolerance=0.0,
-            detail=said,
+            detail=message,
         )
 
 
@@ -412,21 +412,21 @@ def _factors() -> Iterator[dict[str, Any]]:
     """Yield the classification that Theorem 13 needs: which tasks are solvable, by factors and by derived series."""
     for name in GROUPS:
         maps = automaton(name).maps
-        found = automata.factors(generated(maps))
-        cyclic = all(factor.startswith("C") for factor in found)
+        factors = automata.factors(generated(maps))
+        cyclic = all(factor.startswith("C") for factor in factors)
         agree = cyclic == automata.is_solvable(maps)
         yield row(
             f"thm-13.{name}",
             f"{automata.shown(name)} is {'' if cyclic else 'not '}solvable: its factors agree with its "
             "derived series",
-            f"factors {', '.join(found)}",
+            f"factors {', '.join(factors)}",
             float(agree),
             "within",
             1,
             tolerance=0.0,
             source=BARRIER,
         )
-    about = {"erratum": "automata-footnote-17", "source": "Liu 2024, section 3.4.1.2, footnote 17"}
+    metadata = {"erratum": "automata-footnote-17", "source": "Liu 2024, section 3.4.1.2, footnote 17"}
     points = [tuple(np.argsort(g).tolist()) for g in automata.generators("a", 5)]
     yield row(
         "fn-17.printed",
@@ -436,7 +436,7 @@ def _factors() -> Iterator[dict[str, Any]]:
         "<=",
         59,
         form="printed",
-        **about,
+        **metadata,
     )
     yield row(
         "fn-17.corrected",
@@ -447,14 +447,14 @@ def _factors() -> Iterator[dict[str, Any]]:
         60,
         tolerance=0.0,
         form="corrected",
-        **about,
+        **metadata,
     )
 
 
 def _counted() -> Iterator[dict[str, Any]]:
     """Yield the order of the group of Rubik's cube (Example 7)."""
     rubik = 3**8 * math.factorial(8) * 2**12 * math.factorial(12) // 12
-    about = {"erratum": "automata-example-7", "source": "Liu 2024, Example 7"}
+    metadata = {"erratum": "automata-example-7", "source": "Liu 2024, Example 7"}
     yield row(
         "ex-7.corrected",
         "Permutational wreath products, C3 on 8 corners and C2 on 12 edges, by 12: order over "
@@ -465,7 +465,7 @@ def _counted() -> Iterator[dict[str, Any]]:
         1,
         tolerance=0.0,
         form="corrected",
-        **about,
+        **metadata,
     )
     regular = 3 ** math.factorial(8)  # C3 wr S8 over the regular action: 8! copies, not 8
     yield row(
@@ -476,5 +476,5 @@ def _counted() -> Iterator[dict[str, Any]]:
         ">=",
         9,
         form="printed",
-        **about,
+        **metadata,
     )

@@ -123,10 +123,10 @@ def _five_points(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any
     errors, off = 0.0, []
     for point in range(5):
         built = exact.prefix_composition(inverse.T, None, entry.length, readout=point)
-        found, distance = built.run(words)
+        outputs, distance = built.run(words)
         off.append(distance)
         errors += exceptions(
-            np.take_along_axis(decks, np.clip(found, 0, 4)[..., None], 2)[..., 0] != point, distance
+            np.take_along_axis(decks, np.clip(outputs, 0, 4)[..., None], 2)[..., 0] != point, distance
         )
     yield row(
         "thm-10.s5.errors",
@@ -189,7 +189,7 @@ def _printed(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     for name, (task, printed, right, changed) in forms.items():
         known = automaton(task)
         words = rng.integers(0, known.next.shape[1], (64, 16))
-        states, about = simulate(known, words), {"erratum": f"automata-theorem-10-{name}"}
+        states, metadata = simulate(known, words), {"erratum": f"automata-theorem-10-{name}"}
         shown = automata.shown(task)
         built = exact.prefix_composition(known.next, 0, 16, **changed)
         yield refuted(
@@ -199,7 +199,7 @@ def _printed(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
             words,
             states,
             THEOREM,
-            **about,
+            **metadata,
         )
         errors, _ = wrong(exact.prefix_composition(known.next, 0, 16), words, states)
         yield row(
@@ -210,7 +210,7 @@ def _printed(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
             "<=",
             0,
             form="corrected",
-            **about,
+            **metadata,
         )
 
 

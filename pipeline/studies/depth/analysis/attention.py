@@ -23,10 +23,10 @@ def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
     Letters become questions and digits answers, as many as the run knows; a probe that its run cannot read is left
     out.
     """
-    there = [run for run in context.runs() if run in PROBES.values()]
+    names = [run for run in context.runs() if run in PROBES.values()]
     with one_thread():
-        found = list(_maps(context, runs.read(context, there)))
-    return {"attention": found}
+        maps = list(_maps(context, runs.read(context, names)))
+    return {"attention": maps}
 
 
 def _maps(context: Inputs, known: dict[str, runs.Run]) -> Iterator[pl.DataFrame]:

@@ -23,14 +23,14 @@ def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
     own = [run for run in runs.values() if run.entry["experiment"] == "exp-3"]
     every = {name: training.endings(context, run) for name, run in runs.items()}
     parts = {name: endings.filter("chosen") for name, endings in every.items()}
-    ratios = [found for name, pair in RATIOS.items() for found in _ratio(context, parts, name, *pair)]
+    ratios = [contrast for name, pair in RATIOS.items() for contrast in _ratio(context, parts, name, *pair)]
     if not ratios:
         return training.tables(context, own) | {"contrasts": [], "findings": []}
     contrasts = pl.DataFrame(ratios, infer_schema_length=None)
-    told = findings.of_context(
+    statements = findings.of_context(
         {name: _ended(context, run, every[name]) for name, run in runs.items()}, contrasts
     )
-    return training.tables(context, own) | {"contrasts": [contrasts], "findings": findings.table(told)}
+    return training.tables(context, own) | {"contrasts": [contrasts], "findings": findings.table(statements)}
 
 
 def _ended(context: Inputs, run: Run, every: pl.DataFrame) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def _ratio(context: Inputs, known: Parts, name: str, first: str, second: str) ->
     parts = [known[first], known[second]]
     steps, censored = zip(*map(steps_to, parts), strict=True)
     if any(2 * count >= len(sample) for count, sample in zip(censored, steps, strict=True)):
-        found = stats.Interval(np.nan, np.nan, np.nan)
+        ratio = stats.Interval(np.nan, np.nan, np.nan)
     else:
-        found = interval(context, stats.median_ratio, *steps, names=("contrast", name))
-    yield row(context, name, STEPS, "median ratio", parts, found, censored=sum(censored))
+        ratio = interval(context, stats.median_ratio, *steps, names=("contrast", name))
+    yield row(context, name, STEPS, "median ratio", parts, ratio, censored=sum(censored))

@@ -14,8 +14,8 @@ from pipeline.studies.depth.names import JUDGED, SHOWN
 
 def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
     """Return the first sequences of one dataset of every task, with their labels and why these are the labels."""
-    found = [_shown(key, context.dataset(key), task, context.entry.shown) for task, key in SHOWN.items()]
-    return {"examples": found}
+    examples = [_shown(key, context.dataset(key), task, context.entry.shown) for task, key in SHOWN.items()]
+    return {"examples": examples}
 
 
 def _shown(key: str, frame: pl.DataFrame, task: str, count: int) -> pl.DataFrame:

@@ -24,16 +24,16 @@ def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
     varied = [run for run in context.runs() if context.run_header(run)["entry"]["experiment"] == "exp-2"]
     runs = read(context, [run for run in context.runs() if run in (*first.values(), *varied)])
     parts = {name: training.endings(context, run).filter("chosen") for name, run in runs.items()}
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     for task, reference in first.items():
         of = [reference, *(run for run in varied if runs[run].task == task)]
         if task == "sc":
-            found += _rank(context, parts, "heads of one layer", of)
+            rows += _rank(context, parts, "heads of one layer", of)
         else:
-            found += _spread(context, parts, "heads of two layers", of)
-    if not found:
+            rows += _spread(context, parts, "heads of two layers", of)
+    if not rows:
         return {"contrasts": [], "findings": []}
-    contrasts = pl.DataFrame(found, infer_schema_length=None)
+    contrasts = pl.DataFrame(rows, infer_schema_length=None)
     rates = pl.concat([run.rates for run in runs.values()])
     return {"contrasts": [contrasts], "findings": findings.table(findings.of_heads(rates, contrasts))}
 
@@ -46,9 +46,9 @@ def _rank(context: Inputs, known: Parts, name: str, of: list[str]) -> Iterator[d
     heads = np.concatenate([np.full(part.height, int(part["heads"][0])) for part in parts])
     steps, censored = zip(*map(steps_to, parts), strict=True)
     every = np.concatenate(steps)
-    found = interval(context, stats.spearman, heads, every, names=("contrast", name), paired=True)
+    correlation = interval(context, stats.spearman, heads, every, names=("contrast", name), paired=True)
     p = scipy_stats.spearmanr(heads, every).pvalue if len(set(every)) > 1 else np.nan
-    yield row(context, name, STEPS, "spearman", parts, found, p=p, censored=sum(censored))
+    yield row(context, name, STEPS, "spearman", parts, correlation, p=p, censored=sum(censored))
 
 
 def _spread(context: Inputs, known: Parts, name: str, of: list[str]) -> Iterator[dict[str, Any]]:
@@ -57,8 +57,8 @@ def _spread(context: Inputs, known: Parts, name: str, of: list[str]) -> Iterator
     if of[0] not in known or len(parts) < 2:
         return
     samples = [part["accuracy"].drop_nulls().to_numpy() for part in parts]
-    found = interval(context, _largest_difference, *samples, names=("contrast", name, parts[0]["task"][0]))
-    yield row(context, f"{name}, {parts[0]['task'][0]}", FINAL, "largest difference of medians", parts, found)
+    gap = interval(context, _largest_difference, *samples, names=("contrast", name, parts[0]["task"][0]))
+    yield row(context, f"{name}, {parts[0]['task'][0]}", FINAL, "largest difference of medians", parts, gap)
 
 
 def _largest_difference(*samples: NDArray, axis: int = -1) -> NDArray[np.float64]:

@@ -23,20 +23,20 @@ def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
     the construction.
     """
     runs = list(read(context, context.runs()).values())
-    found = training.tables(context, runs)
+    tables = training.tables(context, runs)
     if not runs:
-        return found | {"contrasts": [], "findings": []}
-    summary, accuracy, rates, about = (
-        pl.concat(found[name], how="diagonal_relaxed")
+        return tables | {"contrasts": [], "findings": []}
+    summary, accuracy, rates, metadata = (
+        pl.concat(tables[name], how="diagonal_relaxed")
         for name in ("summary", "accuracy", "learning_rates", "runs")
     )
     agreement = (
-        pl.concat(found["agreement"], how="diagonal_relaxed") if found["agreement"] else pl.DataFrame()
+        pl.concat(tables["agreement"], how="diagonal_relaxed") if tables["agreement"] else pl.DataFrame()
     )
     rows = [*_frozen(context, summary), *(_likeness(context, summary, agreement) if agreement.height else ())]
     contrasts = pl.DataFrame(rows, infer_schema_length=None) if rows else pl.DataFrame({"contrast": []})
-    told = [*findings.of_layers(accuracy, about, contrasts, rates), *findings.start_scores(runs)]
-    return found | {"contrasts": [contrasts] if rows else [], "findings": findings.table(iter(told))}
+    statements = [*findings.of_layers(accuracy, metadata, contrasts, rates), *findings.start_scores(runs)]
+    return tables | {"contrasts": [contrasts] if rows else [], "findings": findings.table(iter(statements))}
 
 
 def _frozen(context: Inputs, summary: pl.DataFrame) -> Iterator[dict[str, Any]]:
@@ -49,10 +49,10 @@ def _frozen(context: Inputs, summary: pl.DataFrame) -> Iterator[dict[str, Any]]:
             steps, censored = zip(*map(steps_to, parts), strict=True)
             name = f"attention that learns, N={n}"
             if any(2 * count >= len(sample) for count, sample in zip(censored, steps, strict=True)):
-                found = stats.Interval(np.nan, np.nan, np.nan)
+                ratio = stats.Interval(np.nan, np.nan, np.nan)
             else:
-                found = interval(context, stats.median_ratio, *steps, names=("contrast", name))
-            yield row(context, name, STEPS, "median ratio", parts, found, censored=sum(censored))
+                ratio = interval(context, stats.median_ratio, *steps, names=("contrast", name))
+            yield row(context, name, STEPS, "median ratio", parts, ratio, censored=sum(censored))
 
 
 def _likeness(context: Inputs, summary: pl.DataFrame, agreement: pl.DataFrame) -> Iterator[dict[str, Any]]:
@@ -64,6 +64,6 @@ def _likeness(context: Inputs, summary: pl.DataFrame, agreement: pl.DataFrame) -
         cosines = joined.filter(layer=layer).drop_nulls("cosine")
         if cosines.height:
             change = (cosines["cosine"] - cosines["cosine_start"]).to_numpy()
-            found = interval(context, stats.median, change, names=("contrast", name))
+            median = interval(context, stats.median, change, names=("contrast", name))
             start = float(np.median(cosines["cosine_start"].to_numpy()))
-            yield row(context, name, "cosine", "median change", [ours], found, start=start)
+            yield row(context, name, "cosine", "median change", [ours], median, start=start)

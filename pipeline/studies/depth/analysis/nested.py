@@ -10,11 +10,11 @@ from pipeline.studies.depth.measures import findings, training
 
 def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
     """Return the tables of all runs of the experiment."""
-    found = training.tables(context)
-    if not found["accuracy"]:
-        return found | {"findings": []}
-    told = [
-        *findings.of_chains(pl.concat(found["accuracy"]), pl.concat(found["summary"])),
-        *findings.of_rates(pl.concat(found["learning_rates"])),
+    tables = training.tables(context)
+    if not tables["accuracy"]:
+        return tables | {"findings": []}
+    statements = [
+        *findings.of_chains(pl.concat(tables["accuracy"]), pl.concat(tables["summary"])),
+        *findings.of_rates(pl.concat(tables["learning_rates"])),
     ]
-    return found | {"findings": findings.table(iter(told))}
+    return tables | {"findings": findings.table(iter(statements))}

@@ -10,6 +10,6 @@ from pipeline.studies.depth.measures import findings, training
 
 def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
     """Return the tables of all runs of the experiment."""
-    found = training.tables(context)
-    rates = found["learning_rates"]
-    return found | {"findings": findings.table(findings.of_rates(pl.concat(rates))) if rates else []}
+    tables = training.tables(context)
+    rates = tables["learning_rates"]
+    return tables | {"findings": findings.table(findings.of_rates(pl.concat(rates))) if rates else []}

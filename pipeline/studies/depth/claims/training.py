@@ -245,8 +245,8 @@ def likeness(contrasts: pl.DataFrame) -> Iterator[Gate]:
 
 def _final(accuracy: pl.DataFrame, run: str, split: str, among: str) -> Final:
     rows = accuracy.filter(run=run, split=split, among=among)
-    found = evidence.one_row(rows, _not_trained(run))
-    return Final(found, *rows.select("chance", "l", "k", "distinct").row(0)) if rows.height else Final(found)
+    score = evidence.one_row(rows, _not_trained(run))
+    return Final(score, *rows.select("chance", "l", "k", "distinct").row(0)) if rows.height else Final(score)
 
 
 def _most_starts(

@@ -58,7 +58,7 @@ def _maps(context: Results, probes: list[str], name: str) -> Figure:
         if drawn:
             title = alt.TitleParams(probe, fontSize=14, offset=4)
             rows.append(alt.hconcat(*drawn, spacing=22, title=title))
-            words += _told(part, probe)
+            words += _sentences(part, probe)
     title = alt.TitleParams(
         name, subtitle=[SCALED, "Last layer: its last query alone, which is all that is read"]
     )
@@ -84,17 +84,17 @@ def _map(frame: pl.DataFrame, probe: str, layer: int, source: str) -> Any:
     return drawn.properties(title=title)
 
 
-def _told(part: pl.DataFrame, probe: str) -> list[str]:
+def _sentences(part: pl.DataFrame, probe: str) -> list[str]:
     """Return, in words, which key the last query reads most in the last layer."""
     last = part.filter(pl.col("layer") == pl.col("layer").max(), pl.col("query") == pl.col("query").max())
-    found = []
+    sentences = []
     for source in (TRAINED, CONSTRUCTED):
         best = last.filter(source=source).sort("share", descending=True).head(1)
-        found += [
+        sentences += [
             f"{probe}, {source}: the last query reads {row['key_token']} at position {row['key']} most"
             for row in best.iter_rows(named=True)
         ]
-    return found
+    return sentences
 
 
 def agreement(context: Results) -> Figure:
@@ -138,7 +138,7 @@ def agreement(context: Results) -> Figure:
         )
     )
     medians = data.group_by("where", "when", maintain_order=True).agg(pl.col("cosine").median())
-    told = "; ".join(f"{where}, {when}: {number(value)}" for where, when, value in medians.iter_rows())
+    summary = "; ".join(f"{where}, {when}: {number(value)}" for where, when, value in medians.iter_rows())
     title = alt.TitleParams(
         name,
         subtitle=[
@@ -146,5 +146,5 @@ def agreement(context: Results) -> Figure:
             "First layers start from their construction (R1), unless the run is one of random starts",
         ],
     )
-    chart = points.properties(width=290, height=alt.Step(22), title=title, description=f"{name}. {told}.")
+    chart = points.properties(width=290, height=alt.Step(22), title=title, description=f"{name}. {summary}.")
     return chart, data

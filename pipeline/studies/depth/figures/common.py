@@ -46,14 +46,14 @@ def layers(number: int) -> str:
     return f"{number} layer{'' if number == 1 else 's'}"
 
 
-def shape_name(about: dict[str, Any]) -> str:
+def shape_name(metadata: dict[str, Any]) -> str:
     """Return a run's task and heads, as in ``reasoning [1, 1]``, and what else is particular to it.
 
     That is its start and optimizer, where they are not its construction and SGD.
     """
-    start = ", random start" if about["init"] == "random" else ""
-    optimizer = "" if about["optimizer"] == "sgd" else ", Adam"
-    return f"{TASKS[about['task']]} [{about['heads']}]{start}{optimizer}"
+    start = ", random start" if metadata["init"] == "random" else ""
+    optimizer = "" if metadata["optimizer"] == "sgd" else ", Adam"
+    return f"{TASKS[metadata['task']]} [{metadata['heads']}]{start}{optimizer}"
 
 
 def scales(labels: dict[str, int]) -> tuple[alt.Scale, alt.Scale]:
@@ -78,7 +78,7 @@ def shared(chart: Any, title: alt.TitleParams, description: str) -> alt.TopLevel
 
 def medians(curves: pl.DataFrame, names: dict[str, str]) -> pl.DataFrame:
     """Return median, least and most of accuracy and loss over models at the chosen rates, on the judged split."""
-    found = curves.filter(pl.col("chosen") & JUDGED_SPLIT & pl.col("run").is_in(list(names)))
+    rows = curves.filter(pl.col("chosen") & JUDGED_SPLIT & pl.col("run").is_in(list(names)))
     statistics = [
         getattr(pl.col(column), statistic)().alias(f"{column}{suffix}")
         for column in (ACCURACY, LOSS)
@@ -86,7 +86,7 @@ def medians(curves: pl.DataFrame, names: dict[str, str]) -> pl.DataFrame:
     ]
     models = pl.col(ACCURACY).is_not_null().sum().alias("models")
     by_step = (
-        found.group_by("run", "split", "lr", "step").agg(*statistics, models).filter(pl.col("models") > 0)
+        rows.group_by("run", "split", "lr", "step").agg(*statistics, models).filter(pl.col("models") > 0)
     )
     label = pl.col("run").replace_strict(names, return_dtype=pl.String).alias("label")
     return by_step.with_columns(label).sort("label", "step")
@@ -126,8 +126,8 @@ def sizes(summary: pl.DataFrame, runs: list[str]) -> list[str]:
 def ends(data: pl.DataFrame, labels: dict[str, int]) -> str:
     """Return, in words, the accuracy at which each curve ends."""
     last = data.filter(pl.col("step") == pl.col("step").max().over("run"))
-    found = {row["label"]: row[ACCURACY] for row in last.iter_rows(named=True)}
-    return ", ".join(f"{label} {number(found[label])}" for label in labels if label in found)
+    accuracies = {row["label"]: row[ACCURACY] for row in last.iter_rows(named=True)}
+    return ", ".join(f"{label} {number(accuracies[label])}" for label in labels if label in accuracies)
 
 
 def pair(data: pl.DataFrame, labels: dict[str, int], guesses: list[tuple[str, float]]) -> Any:

@@ -16,8 +16,8 @@ def fig7(context: Results) -> Figure:
     """Figure 7: heads, layers and examples on contextual generalization."""
     name = "Heads, layers and examples on contextual generalization (Figure 7)"
     curves, summary = context.table("curves"), context.table("summary")
-    wanted = (pl.col("experiment") == "exp-3") | pl.col("run").is_in([CONTEXTUAL[3], CONTEXTUAL[4]])
-    shapes = curves.filter(wanted).select("run", "k", "heads", "layers").unique().sort("k", "layers", "heads")
+    mask = (pl.col("experiment") == "exp-3") | pl.col("run").is_in([CONTEXTUAL[3], CONTEXTUAL[4]])
+    shapes = curves.filter(mask).select("run", "k", "heads", "layers").unique().sort("k", "layers", "heads")
     if not shapes.height:
         return charts.empty(name, "no run of this figure was trained")
     kinds = shapes.select("layers", "heads").unique().sort("layers", "heads")["heads"].to_list()

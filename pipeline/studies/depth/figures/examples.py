@@ -42,13 +42,13 @@ def fig1(context: Results) -> Figure:
 
 def _tiles(rows: pl.DataFrame) -> pl.DataFrame:
     """Return a row per token: where its tile stands, in tiles and lines."""
-    found = []
+    tiles = []
     for line, row in enumerate(rows.iter_rows(named=True)):
         for position, token in enumerate(row["text"]):
             kind = SIGN if token == "=" else ANSWER if token.isdigit() else TOKEN
-            found.append({"line": line, "position": position, "token": token, "kind": kind})
+            tiles.append({"line": line, "position": position, "token": token, "kind": kind})
     return pl.DataFrame(
-        found, schema={"line": pl.Int32, "position": pl.Int32, "token": pl.String, "kind": pl.String}
+        tiles, schema={"line": pl.Int32, "position": pl.Int32, "token": pl.String, "kind": pl.String}
     )
 
 
@@ -56,7 +56,7 @@ def _panel(frame: pl.DataFrame, rows: pl.DataFrame, name: str) -> Any:
     """Draw one task: a line of tiles for each sequence, the label behind it, the explanation below."""
     longest = max(len(text) for text in rows["text"])
     size = min(float(TILE), WIDEST * TILE / longest)
-    about = pl.DataFrame(
+    labels = pl.DataFrame(
         [
             {"line": line, "end": len(row["text"]), "label": f"→ {row['answer']}", "why": row["explanation"]}
             for line, row in enumerate(rows.iter_rows(named=True))
@@ -66,7 +66,7 @@ def _panel(frame: pl.DataFrame, rows: pl.DataFrame, name: str) -> Any:
     places = alt.Chart(frame).transform_calculate(x=x, y=y, x2=f"{x} + {size - 2}", y2=f"{y} + {TILE}")
     places = places.transform_calculate(middle=f"{x} + {(size - 2) / 2}", center=f"{y} + {TILE / 2}")
     axis: dict[str, Any] = {"axis": None, "scale": alt.Scale(domain=[0, 640], nice=False)}
-    height = ROW * len(about)
+    height = ROW * len(labels)
     across = alt.X("x:Q", **axis)
     down: dict[str, Any] = {"axis": None, "scale": alt.Scale(domain=[height, 0], nice=False)}
     colours = alt.Scale(domain=[TOKEN, SIGN, ANSWER], range=["#D6EAF8", "#E5E5E5", "#FBE3C0"])
@@ -78,7 +78,7 @@ def _panel(frame: pl.DataFrame, rows: pl.DataFrame, name: str) -> Any:
     letters = places.mark_text(color=charts.INK, fontSize=min(charts.SIZE, size - 4)).encode(
         x=alt.X("middle:Q", **axis), y=alt.Y("center:Q", **down), text="token:N"
     )
-    ends = alt.Chart(about).transform_calculate(
+    ends = alt.Chart(labels).transform_calculate(
         x=f"datum.end * {size} + 8",
         y=f"datum.line * {ROW} + {TILE / 2}",
         below=f"datum.line * {ROW} + {TILE + 11}",

@@ -30,8 +30,8 @@ def fig6(context: Results) -> Figure:
 def _heads(context: Results, task: str, reference: str, name: str, depth: str) -> Figure:
     """Draw the reference run and those of EXP-2 on the same task, a colour for each setting of heads."""
     curves, summary = context.table("curves"), context.table("summary")
-    wanted = (pl.col("task") == task) & ((pl.col("run") == reference) | (pl.col("experiment") == "exp-2"))
-    shapes = curves.filter(wanted).select("run", "heads").unique().sort("heads")
+    mask = (pl.col("task") == task) & ((pl.col("run") == reference) | (pl.col("experiment") == "exp-2"))
+    shapes = curves.filter(mask).select("run", "heads").unique().sort("heads")
     if not shapes.height:
         return charts.empty(name, "no run of this figure was trained")
     runs = dict(shapes.iter_rows())

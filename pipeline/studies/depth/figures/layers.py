@@ -115,7 +115,7 @@ def final_accuracy(context: Results) -> Figure:
             f"Medians over models, with {data['confidence'][0]:.0%} bootstrap intervals",
         ],
     )
-    told = "; ".join(
+    summary = "; ".join(
         f"{row['task']}, {row['row']}, {row['among']}: {charts.number(row['value'])} "
         f"(chance {charts.number(row['chance'])})"
         for row in data.iter_rows(named=True)
@@ -127,14 +127,14 @@ def final_accuracy(context: Results) -> Figure:
         if task in data["task"]
     ]
     chart = alt.vconcat(*panels, spacing=14)
-    return chart.properties(title=title, description=f"{name}. {told}."), data
+    return chart.properties(title=title, description=f"{name}. {summary}."), data
 
 
 def _by_depth(data: pl.DataFrame) -> Any:
     colours = alt.Scale(domain=list(LOOKS), range=[colour for colour, _ in LOOKS.values()])
     shapes = alt.Scale(domain=list(LOOKS), range=[shape for _, shape in LOOKS.values()])
-    axis, told = "accuracy", "largest score among"
-    colour = alt.Color("among:N", title=told, scale=colours, legend=alt.Legend(orient="top", columns=2))
+    axis, heading = "accuracy", "largest score among"
+    colour = alt.Color("among:N", title=heading, scale=colours, legend=alt.Legend(orient="top", columns=2))
     x = alt.X("value:Q", title=axis, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(values=charts.UNIT))
     base = alt.Chart(data).encode(
         y=alt.Y("row:N", title=None, sort=data["row"].to_list(), axis=alt.Axis(ticks=False, domain=False)),
@@ -147,7 +147,7 @@ def _by_depth(data: pl.DataFrame) -> Any:
         base.mark_tick(color=charts.GREY, thickness=2, size=12).encode(x=alt.X("chance:Q", title=axis)),
         base.mark_rule(strokeWidth=1.5).encode(x=alt.X("lo:Q", title=axis), x2="hi:Q", color=colour),
         base.mark_point(filled=True, size=60, opacity=1).encode(
-            x=x, color=colour, shape=alt.Shape("among:N", title=told, scale=shapes)
+            x=x, color=colour, shape=alt.Shape("among:N", title=heading, scale=shapes)
         ),
     ).properties(width=400, height=alt.Step(34, **{"for": "position"}))
 
@@ -174,11 +174,11 @@ def learning_rates(context: Results) -> Figure:
             else "No model diverged",
         ],
     )
-    told = "; ".join(
+    summary = "; ".join(
         f"{row['task']}, {row['depth']}: {row['lr']:g} (loss {charts.number(row['training_loss'])})"
         for row in data.filter("chosen").iter_rows(named=True)
     )
-    return panels.properties(title=title, description=f"{name}. Chosen: {told}."), data
+    return panels.properties(title=title, description=f"{name}. Chosen: {summary}."), data
 
 
 def _by_rate(data: pl.DataFrame) -> Any:
@@ -236,8 +236,8 @@ def contextual_settings(context: Results) -> Figure:
     others = (number for number in common.DEPTHS if number not in looks.values())
     labels = {label: looks[run] if run in looks else next(others) for run, label in reversed(runs.items())}
     rows = summary.filter(pl.col("run").is_in(list(runs)))
-    told = "classifier: upper end of its initial weights, 1 as published"
-    title = alt.TitleParams(name, subtitle=[*common.BANDS, told, *common.sizes(summary, list(runs))])
+    note = "classifier: upper end of its initial weights, 1 as published"
+    title = alt.TitleParams(name, subtitle=[*common.BANDS, note, *common.sizes(summary, list(runs))])
     description = f"{name}: accuracy and loss of two and three layers. {common.ends(data, labels)}."
     return common.shared(common.pair(data, labels, common.chances(rows)), title, description), data
 

@@ -41,9 +41,9 @@ def nested(context: Results) -> Figure:
             "The construction takes two layers per hop (section 7), or one more than hops (ours)",
         ],
     )
-    told = "; ".join(
+    summary = "; ".join(
         f"{row['layers']} layers, {row['hops']} hop{'' if row['hops'] == 1 else 's'}: {number(row['value'])}"
         for row in data.iter_rows(named=True)
     )
     chart = alt.layer(cells, texts).properties(width=90 * data["hops"].n_unique(), height=alt.Step(40))
-    return chart.properties(title=title, description=f"{name}. {told}."), data
+    return chart.properties(title=title, description=f"{name}. {summary}."), data

@@ -55,6 +55,6 @@ def random_start(context: Results) -> Figure:
             "Numbers: models with at least 99% accuracy, and the median accuracy",
         ],
     )
-    told = "; ".join(f"{where}: {text}" for where, text in data.select("where", "text").iter_rows())
+    summary = "; ".join(f"{where}: {text}" for where, text in data.select("where", "text").iter_rows())
     chart = alt.layer(bars, texts).properties(width=290, height=alt.Step(30))
-    return chart.properties(title=title, description=f"{name}. {told}."), data
+    return chart.properties(title=title, description=f"{name}. {summary}."), data

@@ -27,8 +27,8 @@ def models(context: Inputs, run: runs.Run) -> tuple[list[dict[str, Any]], list[d
             silent.append(_silence(maps))
             if run.chosen[model] and model not in run.diverged and run.task != "sc":
                 start = runs.patterns(run, runs.initial(context, run, model), ensemble.table, corpus.ids_BxT)
-                about = run.about(corpus) | {"lr": run.lr[model], "replica": run.replica[model]}
-                rows += [about | row for row in _agreement(run, corpus, maps, start)]
+                metadata = run.row_keys(corpus) | {"lr": run.lr[model], "replica": run.replica[model]}
+                rows += [metadata | row for row in _agreement(run, corpus, maps, start)]
     return silent, rows
 
 
@@ -105,20 +105,20 @@ def constructed(
     same_block = block[:, None] == block
     question = ids_BxT != ids_BxT[:, -1:]
     equal = (ids_BxT[:, :, None] == ids_BxT[:, None]) & question[:, :, None] & same_block
-    found: list[Floats | None] = [None] * layers
+    maps: list[Floats | None] = [None] * layers
     if task == "ic_qa":
-        found[0] = np.broadcast_to(tasks.copying(task, k, l)[:T, :T], (B, T, T))
+        maps[0] = np.broadcast_to(tasks.copying(task, k, l)[:T, :T], (B, T, T))
         if layers == 2:
-            asked = ids_BxT[:, 3 * block] == ids_BxT[:, -2:-1]
-            found[1] = np.repeat(asked[:, :, None], T, 2) * 1.0
+            matches = ids_BxT[:, 3 * block] == ids_BxT[:, -2:-1]
+            maps[1] = np.repeat(matches[:, :, None], T, 2) * 1.0
     if task in ("tm", "ic_tm"):
-        found[0] = _no_answers(equal, task, l, block) * 1.0
+        maps[0] = _no_answers(equal, task, l, block) * 1.0
     if task == "tm" and layers == 2:
         weights = np.append(3.0 ** np.arange(l - 1, -1, -1), 0.0)
-        found[1] = np.repeat((equal @ weights + weights)[:, :, None], T, 2)
+        maps[1] = np.repeat((equal @ weights + weights)[:, :, None], T, 2)
     if task == "ic_tm" and layers >= 3:
-        found[1] = np.broadcast_to(_exchange(k, l), (B, T, T))
-    return found
+        maps[1] = np.broadcast_to(_exchange(k, l), (B, T, T))
+    return maps
 
 
 def _no_answers(equal_BxTxT: NDArray[np.bool_], task: str, l: int, block_T: NDArray[np.int64]) -> Any:  # noqa: E741
@@ -134,10 +134,10 @@ def _exchange(k: int, l: int) -> Floats:  # noqa: E741
     column r of every example.
     """
     n, size = tasks.length("ic_tm", k, l), l + 2
-    found = np.zeros((n, n))
+    weights = np.zeros((n, n))
     for example in range(k):
         columns, answer = example * size + np.arange(l + 1), example * size + l + 1
-        found[answer, columns] = 1
-        found[k * size + np.arange(l + 1), columns] = 1
-        found[answer, n - 1] = 1
-    return found
+        weights[answer, columns] = 1
+        weights[k * size + np.arange(l + 1), columns] = 1
+        weights[answer, n - 1] = 1
+    return weights

@@ -37,8 +37,8 @@ def interval(
 
 
 def row(
-    context: Inputs, name: str, quantity: str, statistic: str, parts: list[pl.DataFrame], found: stats.Interval,
-    p: float = np.nan, censored: int = 0, start: float = np.nan,
+    context: Inputs, name: str, quantity: str, statistic: str, parts: list[pl.DataFrame],
+    estimate: stats.Interval, p: float = np.nan, censored: int = 0, start: float = np.nan,
 ) -> dict[str, Any]:  # fmt: skip
     """Return a row of the table of contrasts about the runs ``parts``."""
     return {
@@ -47,9 +47,9 @@ def row(
         "quantity": quantity,
         "statistic": statistic,
         "runs": ", ".join(part["run"][0] for part in parts),
-        "value": found.value,
-        "lo": found.lo,
-        "hi": found.hi,
+        "value": estimate.value,
+        "lo": estimate.lo,
+        "hi": estimate.hi,
         "start": float(start),
         "p": float(p),
         "confidence": context.settings.confidence,

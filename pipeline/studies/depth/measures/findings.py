@@ -115,13 +115,13 @@ def of_context(ended: dict[str, Row], contrasts: pl.DataFrame) -> Found:
     """Yield what was found on contextual generalization, from how the models of each run ended."""
     here = [ended[run] for run in (CONTEXTUAL_PUBLISHED[3], CONTEXTUAL[3]) if run in ended]
     if len(here) > 1:
-        told = "; ".join(
+        ends = "; ".join(
             f"from a classifier in [0, {row['readout']:g}) they solve it in {_share(row)} at the best rate, "
             f"{row['lr']:g} (median {_number(row['value'])}), and the best model of all rates reaches "
             f"{_number(row['best'])} (rate {row['best_lr']:g})"
             for row in here
         )
-        yield "published start", f"Three layers on contextual generalization (published start first): {told}."
+        yield "published start", f"Three layers on contextual generalization (published start first): {ends}."
     for words, run in {"one head": CONTEXTUAL[2], "2 l heads": TWO_LAYERS_HEADS}.items():
         if run in ended:
             row = ended[run]
@@ -148,11 +148,11 @@ def of_context(ended: dict[str, Row], contrasts: pl.DataFrame) -> Found:
 
 def of_heads(rates: pl.DataFrame, contrasts: pl.DataFrame) -> Found:
     """Yield how the number of heads and the learning rate go together on memorization."""
-    found = contrasts.filter(contrast="heads of one layer")
+    correlations = contrasts.filter(contrast="heads of one layer")
     chosen = rates.filter(pl.col("chosen"), task="sc", layers=1)
-    if found.height and _known(found["value"][0]):
-        row = found.row(0, named=True)
-        told = ", ".join(f"{r['heads']}: {r['lr']:g}" for r in chosen.sort("lr").iter_rows(named=True))
+    if correlations.height and _known(correlations["value"][0]):
+        row = correlations.row(0, named=True)
+        best_rates = ", ".join(f"{r['heads']}: {r['lr']:g}" for r in chosen.sort("lr").iter_rows(named=True))
         direction = (
             "fewer"
             if row["hi"] < 0
@@ -163,7 +163,7 @@ def of_heads(rates: pl.DataFrame, contrasts: pl.DataFrame) -> Found:
         yield (
             "heads",
             (
-                f"At the best rate of each number of heads (heads: rate; {told}), more heads take "
+                f"At the best rate of each number of heads (heads: rate; {best_rates}), more heads take "
                 f"{direction} steps to 95%: "
                 f"rank correlation {_number(row['value'])} ({_number(row['lo'])} to {_number(row['hi'])})."
             ),
@@ -183,7 +183,7 @@ def of_chains(accuracy: pl.DataFrame, summary: pl.DataFrame) -> Found:
     )
     none = sorted({*rows["hops"].to_list()} - {*solved["hops"].to_list()})
     steps, most = summary["steps"][0], max(rows["n"].to_list())
-    told = "; ".join(
+    depths = "; ".join(
         f"{_hops(hops)} at {', '.join(map(str, layers))} layers" for hops, layers in solved.iter_rows()
     )
     lost = f"{' and '.join(map(_hops, none))} at no depth" if none else ""
@@ -192,7 +192,7 @@ def of_chains(accuracy: pl.DataFrame, summary: pl.DataFrame) -> Found:
         (
             f"With {steps} steps and {most} model{'s' if most != 1 else ''} for each depth and number of "
             f"hops, chains are "
-            f"learned for {'; '.join(part for part in (told, lost) if part)}."
+            f"learned for {'; '.join(part for part in (depths, lost) if part)}."
         ),
     )
     dead = (
@@ -248,12 +248,12 @@ def start_scores(runs: list[Run]) -> Found:
 
 
 def _likeness(contrasts: pl.DataFrame) -> Found:
-    found = {
+    rows = {
         row["contrast"]: row
         for row in contrasts.iter_rows(named=True)
         if row["contrast"] in LIKENESS.values()
     }
-    changes = [found.get(LIKENESS[layer]) for layer in (1, 2)]
+    changes = [rows.get(LIKENESS[layer]) for layer in (1, 2)]
     if all(row is not None and _known(row["value"]) for row in changes):
         first, second = changes
         assert first is not None and second is not None

@@ -70,7 +70,7 @@ class Run:
             return 1 / (self.classes[split] if self.classes[split] > 1 else self.spec.outputs)
         return 1 / {"sc": corpus.sequences, "nested": self.shape["d1"]}.get(self.task, self.shape["d2"])
 
-    def about(self, corpus: Corpus) -> dict[str, Any]:
+    def row_keys(self, corpus: Corpus) -> dict[str, Any]:
         """Return the columns that say what a row is about."""
         return {
             "run": self.name,
@@ -173,7 +173,7 @@ def _choose(run: Run) -> tuple[NDArray[np.bool_], pl.DataFrame]:
         for lr, models in of.items():
             finite = accuracy[models][~np.isnan(accuracy[models])]
             rows.append(
-                run.about(corpus)
+                run.row_keys(corpus)
                 | {
                     "lr": lr,
                     "n": len(models),
@@ -189,9 +189,9 @@ def _choose(run: Run) -> tuple[NDArray[np.bool_], pl.DataFrame]:
 
 def curves(run: Run) -> Iterator[pl.DataFrame]:
     """Yield every model's curves, a frame per split."""
-    about = pl.DataFrame(
+    metadata = pl.DataFrame(
         [
-            run.about(run.corpus(model))
+            run.row_keys(run.corpus(model))
             | {"model": model, "lr": run.lr[model], "seed": run.replica[model], "chosen": bool(chosen)}
             for model, chosen in enumerate(run.chosen)
         ]
@@ -207,7 +207,7 @@ def curves(run: Run) -> Iterator[pl.DataFrame]:
             *(pl.col(f"{metric}{ending}").alias(metric) for metric in ("loss", "accuracy")),
             (pl.col(f"context{ending}") if present else pl.lit(None, pl.Float64)).alias("context"),
         )
-        yield part.join(about, on="model").with_columns(
+        yield part.join(metadata, on="model").with_columns(
             pl.lit(split).alias("split"), pl.col("seed").alias("replica")
         )
 

@@ -25,23 +25,23 @@ def tables(context: Inputs, runs: Iterable[trained.Run] | None = None) -> dict[s
     They hold what was trained, curves, how it ended, which rates are chosen, agreement with the
     constructions, and final accuracy.
     """
-    found: dict[str, list[pl.DataFrame]] = {
+    frames: dict[str, list[pl.DataFrame]] = {
         name: [] for name in ("runs", "learning_rates", "curves", "summary", "agreement", "accuracy")
     }
     with one_thread():
         for run in trained.read(context, context.runs()).values() if runs is None else runs:
-            found["runs"].append(_runs(run))
-            found["learning_rates"].append(run.rates)
-            found["curves"] += trained.curves(run)
+            frames["runs"].append(_runs(run))
+            frames["learning_rates"].append(run.rates)
+            frames["curves"] += trained.curves(run)
             silent, agreement = attention.models(context, run)
-            found["summary"].append(pl.concat([endings(context, run), _frame(silent)], how="horizontal"))
-            found["agreement"] += [_frame(agreement)] if agreement else []
-            found["accuracy"].append(_frame(list(accuracy(context, run))))
-    return found
+            frames["summary"].append(pl.concat([endings(context, run), _frame(silent)], how="horizontal"))
+            frames["agreement"] += [_frame(agreement)] if agreement else []
+            frames["accuracy"].append(_frame(list(accuracy(context, run))))
+    return frames
 
 
-def _frame(found: list[dict[str, Any]]) -> pl.DataFrame:
-    return pl.DataFrame(found, infer_schema_length=None)
+def _frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
+    return pl.DataFrame(rows, infer_schema_length=None)
 
 
 def _runs(run: trained.Run) -> pl.DataFrame:
@@ -61,7 +61,7 @@ def _runs(run: trained.Run) -> pl.DataFrame:
         "batch",
         "width",
     )
-    about = {name: entry[name] for name in same} | {
+    metadata = {name: entry[name] for name in same} | {
         "d1": run.shape["d1"],
         "d2": run.shape["d2"],
         "length": spec.length,
@@ -73,7 +73,7 @@ def _runs(run: trained.Run) -> pl.DataFrame:
     counts = [sum(run.corpus(m) is corpus for m in run.models) // len(entry["lr"]) for corpus in run.corpora]
     return _frame(
         [
-            run.about(corpus) | about | {"replicas": count}
+            run.row_keys(corpus) | metadata | {"replicas": count}
             for corpus, count in zip(run.corpora, counts, strict=True)
         ]
     )
@@ -93,11 +93,11 @@ def endings(context: Inputs, run: trained.Run) -> pl.DataFrame:
         "accuracy_unseen_token": run.last("accuracy", "unseen_token"),
     }
     reached = _first_step(run.curves, judged, context.settings.threshold)
-    found = []
+    rows = []
     for model in run.models:
         corpus = run.corpus(model)
-        found.append(
-            run.about(corpus)
+        rows.append(
+            run.row_keys(corpus)
             | {name: float(values[model]) for name, values in final.items()}
             | {
                 "lr": run.lr[model],
@@ -111,7 +111,7 @@ def endings(context: Inputs, run: trained.Run) -> pl.DataFrame:
             }
         )
     types = dict.fromkeys(("steps", "steps_to_95", "diverged_at"), pl.Int32)
-    frame = pl.DataFrame(found, schema_overrides=types, infer_schema_length=None)
+    frame = pl.DataFrame(rows, schema_overrides=types, infer_schema_length=None)
     return frame.with_columns(pl.selectors.float().fill_nan(None))
 
 
@@ -121,8 +121,8 @@ def _first_step(curves: pl.DataFrame, split: str, threshold: float) -> dict[int,
     Models that never get there are left out.
     """
     column = "accuracy" if split == "train" else f"accuracy_{split}"
-    there = curves.filter(pl.col(column) >= threshold)
-    return dict(there.group_by("replica").agg(pl.col("step").min()).iter_rows())
+    rows = curves.filter(pl.col(column) >= threshold)
+    return dict(rows.group_by("replica").agg(pl.col("step").min()).iter_rows())
 
 
 def accuracy(context: Inputs, run: trained.Run) -> Iterator[dict[str, Any]]:
@@ -137,17 +137,17 @@ def accuracy(context: Inputs, run: trained.Run) -> Iterator[dict[str, Any]]:
             chances |= {"context": 1 / run.offered} if run.offered else {}
             for metric, chance in chances.items():
                 values = run.last(metric, split)[kept]
-                found = interval(context, stats.median, values, names=(run.name, split, metric))
+                median = interval(context, stats.median, values, names=(run.name, split, metric))
                 learned = np.zeros(len(models), bool)  # a model that diverged has not solved anything
                 learned[: len(kept)] = values >= solved
                 share = share_interval(learned, settings.confidence)
-                yield run.about(corpus) | {
+                yield run.row_keys(corpus) | {
                     "lr": run.lr[models[0]],
                     "split": split,
                     "among": "outputs" if metric == "accuracy" else metric,
-                    "value": found.value,
-                    "lo": found.lo,
-                    "hi": found.hi,
+                    "value": median.value,
+                    "lo": median.lo,
+                    "hi": median.hi,
                     "confidence": settings.confidence,
                     "least": values.min() if kept else None,
                     "most": values.max() if kept else None,

@@ -65,11 +65,11 @@ def _programs(columns_RxNxD: NDArray[np.float64]) -> dict[str, Any]:
     shares = [certificate(each, TOY_SIDES) for each in columns_RxNxD]
     proofs = [(y, each) for y, each in zip(shares, columns_RxNxD, strict=True) if y is not None]
     left = [residual((y * TOY_SIDES)[None], each[None]) for y, each in proofs]
-    told = f"shares {_listed(proofs[0][0])} in the first, " if proofs else ""
+    note = f"shares {_listed(proofs[0][0])} in the first, " if proofs else ""
     return {
         "measured": float(max(feasible, R - sum(each <= EXACT for each in left))),
         "detail": f"HiGHS: infeasible for {R - feasible} of {R}, with columns up to 1 and weights up to {LARGEST:.0e}; "
-        f"{len(proofs)} certificates by which the four margins sum to 0, not to 1: {told}largest relative residual "
+        f"{len(proofs)} certificates by which the four margins sum to 0, not to 1: {note}largest relative residual "
         f"{largest(left) if left else np.inf:.2g}",
     }
 
@@ -148,13 +148,13 @@ def _averages(outputs: NDArray[np.float64], sets: list[NDArray]) -> NDArray[np.f
 def _pairs_separated(columns: NDArray[np.float64], sets: list[NDArray]) -> tuple[int, int]:
     """Return how many of all pairs of templates and models a classifier tells apart, and their number."""
     ends = np.cumsum([len(each) for each in sets])[:-1]
-    found = []
+    outcomes = []
     for each in columns:
         parts = np.split(each, ends)
         for first, second in itertools.combinations(parts, 2):
             sides = np.repeat([1, -1], [len(first), len(second)])
-            found.append(separator(np.concatenate([first, second]), sides) is not None)
-    return sum(found), len(found)
+            outcomes.append(separator(np.concatenate([first, second]), sides) is not None)
+    return sum(outcomes), len(outcomes)
 
 
 def _templates(entry: Any, heads: int, theory_id: str, seed: int) -> Iterator[dict[str, Any]]:
@@ -351,11 +351,11 @@ def _solves(models: Model, r: int, columns: NDArray[np.float64]) -> bool:
 
     Its classifier is w for one answer and -w for the other.
     """
-    found = separator(columns, TOY_SIDES)
-    if found is None:
+    normal = separator(columns, TOY_SIDES)
+    if normal is None:
         return False
     head = np.zeros((models.spec.width, models.spec.outputs))
-    head[:, ANSWERS[0]], head[:, ANSWERS[1]] = found, -found
+    head[:, ANSWERS[0]], head[:, ANSWERS[1]] = normal, -normal
     weights = {name: value[r : r + 1] for name, value in models.weights.items()} | {"head.W": head[None]}
     labels = np.where(TOY_SIDES > 0, *ANSWERS)
     return constructions.accuracy(Model(models.spec, weights).run(TOY)[0], labels) == 1

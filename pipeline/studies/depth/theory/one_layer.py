@@ -51,13 +51,13 @@ def _gadgets(inputs: int, theory_id: str, seed: int) -> Iterator[dict[str, Any]]
     ids = rng.integers(TOKENS, size=(inputs, LENGTH))
     alpha = rng.uniform(0, 10, (LENGTH, LENGTH))
     size = f"{TOKENS} tokens, {LENGTH} positions, {inputs} inputs"
-    found = _attention(tasks.reading(alpha, TOKENS, TOKENS + LENGTH), ids)
+    attention = _attention(tasks.reading(alpha, TOKENS, TOKENS + LENGTH), ids)
     yield {
         "check": "instructive",
         "statement": "With W = A on the position rows attention is A for every input: largest difference",
         "source": f"{SECTION_10}, Lemma 1",
         "size": size,
-        "measured": np.abs(found - alpha).max(),
+        "measured": np.abs(attention - alpha).max(),
         "comparison": "<=",
         "bound": 0.0,
     }

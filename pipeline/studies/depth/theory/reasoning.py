@@ -36,12 +36,12 @@ def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
 def every_question(k: int, questions: int, answers: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return all contexts of k pairs with every question of theirs, and the answers (section 4.2)."""
     ids, labels = [], []
-    for asked in itertools.permutations(range(questions), k):
+    for keys in itertools.permutations(range(questions), k):
         for given in itertools.permutations(range(questions + 1, questions + 1 + answers), k):
             context = [
-                token for pair in zip(asked, given, strict=True) for token in (pair[0], questions, pair[1])
+                token for pair in zip(keys, given, strict=True) for token in (pair[0], questions, pair[1])
             ]
-            for question, answer in zip(asked, given, strict=True):
+            for question, answer in zip(keys, given, strict=True):
                 ids.append([*context, question, questions])
                 labels.append(answer)
     return np.array(ids), np.array(labels)
@@ -107,7 +107,7 @@ def _one_hop(entry: Any, theory_id: str, seed: int) -> Iterator[dict[str, Any]]:
 def _several_hops(entry: Any, theory_id: str, seed: int) -> Iterator[dict[str, Any]]:
     ids, labels = every_chain(CHAIN, ENTITIES)
     for merged in (False, True):
-        told, suffix = (
+        description, suffix = (
             (
                 "One layer that copies, then one that matches and copies at once for each hop, follow",
                 "-merged",
@@ -115,14 +115,14 @@ def _several_hops(entry: Any, theory_id: str, seed: int) -> Iterator[dict[str, A
             if merged
             else ("Copying and matching once for each hop, two layers each, follow", "")
         )
-        statement, about = f"{told} a chain to its end", {"source": SECTION_7}
+        statement, metadata = f"{description} a chain to its end", {"source": SECTION_7}
         small = constructions.chain_reasoner(CHAIN, CHAIN, ENTITIES, merged)
         size = f"{CHAIN} hops, {ENTITIES} entities, every chain in every order"
-        yield solved(f"nested-all{suffix}", statement, size, small, ids, labels) | about
+        yield solved(f"nested-all{suffix}", statement, size, small, ids, labels) | metadata
         for hops in entry.hops:
             rng = stream(seed, "depth", theory_id, "chains", hops)
             sample = tasks.nested(rng, entry.inputs, hops, max(entry.hops), 2, entry.tokens)
             built = constructions.chain_reasoner(2 * max(entry.hops), hops, entry.tokens, merged)
             size = f"{hops} hop{'s' if hops > 1 else ''} among 2 chains of {max(entry.hops)} links"
             name = f"nested-{hops}{suffix}"
-            yield solved(name, statement, size, built, sample.ids_NxT, sample.label_N) | about
+            yield solved(name, statement, size, built, sample.ids_NxT, sample.label_N) | metadata

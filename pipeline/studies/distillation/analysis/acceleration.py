@@ -49,8 +49,10 @@ def _compared(
     context: Inputs, name: str, course: pl.DataFrame, own: pl.DataFrame, models: pl.DataFrame, done: dict[int, int]
 ) -> list[dict[str, object]]:  # fmt: skip
     steps = course["step"].unique().sort().to_list()
-    there = {model: min((s for s in steps if s >= step), default=steps[-1]) for model, step in done.items()}
-    values = {arm: lessons.at(course, there, arm) for arm in course["arm"].unique(maintain_order=True)}
+    end_steps = {
+        model: min((s for s in steps if s >= step), default=steps[-1]) for model, step in done.items()
+    }
+    values = {arm: lessons.at(course, end_steps, arm) for arm in course["arm"].unique(maintain_order=True)}
     rows = []
     for arm, accuracies in values.items():
         rows += lessons.contrast(context, f"{name} {arm}", stats.mean, accuracies)

@@ -86,7 +86,7 @@ def _curriculum(context: Inputs, teachers: pl.DataFrame, summary: pl.DataFrame) 
     """Return how far correlations separate in the transition and at the end, and where their peak is."""
     rows: list[dict[str, Any]] = []
     for run in teachers["run"].unique(maintain_order=True):
-        found: dict[str, list[float]] = {"peak": [], "final": [], "inside": [], "degree": [], "first": []}
+        samples: dict[str, list[float]] = {"peak": [], "final": [], "inside": [], "degree": [], "first": []}
         own = teachers.filter(run=run)
         for (model,), course in own.group_by("model", maintain_order=True):
             if course["accuracy"][-1] < CONVERGED:
@@ -98,13 +98,13 @@ def _curriculum(context: Inputs, teachers: pl.DataFrame, summary: pl.DataFrame) 
             top = best.group_by("step").agg(pl.col("separation").max()).sort("step")
             inside = top.filter(pl.col("step").is_in(steps))["separation"].to_list()
             peak = best.filter(pl.col("separation") == pl.col("separation").max()).row(0, named=True)
-            found["peak"].append(max(inside, default=np.nan))
-            found["final"].append(top["separation"][-1])
-            found["inside"].append(float(peak["step"] in steps))
-            found["degree"].append(float(peak["degree"] in (2, 3)))
-            found["first"].append(float(best.filter(degree=1)["separation"].max()))  # type: ignore[arg-type]
+            samples["peak"].append(max(inside, default=np.nan))
+            samples["final"].append(top["separation"][-1])
+            samples["inside"].append(float(peak["step"] in steps))
+            samples["degree"].append(float(peak["degree"] in (2, 3)))
+            samples["first"].append(float(best.filter(degree=1)["separation"].max()))  # type: ignore[arg-type]
         name = "teacher" if run == TEACHER else run
-        for what, values in found.items():
+        for what, values in samples.items():
             statistic = stats.mean if what in ("inside", "degree") else stats.median
             rows += lessons.contrast(context, f"{name} {what}", statistic, np.array(values))
     return rows

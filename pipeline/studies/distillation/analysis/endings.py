@@ -27,23 +27,23 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
             for run, dataset in zip(GPT, ENDINGS, strict=True)
             if run in known
         ]  # fmt: skip
-        found = phases.phases(pl.concat([courses[run] for run in teachers]))
+        stages = phases.phases(pl.concat([courses[run] for run in teachers]))
         summary = pl.concat(near)
         rows: list[dict[str, Any]] = []
         for heads, size in (("", ENDINGS_PUPILS), ("wider, ", ENDINGS_WIDER)):
             gains = {}
             for spans, runs in size.items():
-                there = {run: courses[run] for run in runs if run in courses}
-                told, gains[spans] = horizons(context, heads + SPANS[spans], there)
-                rows += told
+                students = {run: courses[run] for run in runs if run in courses}
+                contrasts, gains[spans] = horizons(context, heads + SPANS[spans], students)
+                rows += contrasts
             rows += lessons.contrast(
                 context, f"{heads}gain, level 4 - level 2", stats.mean_difference, gains["4"], gains["2"]
             )
         for run in teachers:
             rows += lessons.contrast(context, f"{run}, checkpoints between inflection and peak", stats.median,
-                                     _distances(found.filter(run=run), summary.filter(run=run)))  # fmt: skip
+                                     _distances(stages.filter(run=run), summary.filter(run=run)))  # fmt: skip
     return {
-        "phases": found,
+        "phases": stages,
         "ngram_summary": summary,
         "arms": lessons.averages(context, everything),
         "models": lessons.models(context, everything),
@@ -73,10 +73,10 @@ def horizons(
     return rows, mean
 
 
-def _distances(found: pl.DataFrame, summary: pl.DataFrame) -> np.ndarray:
+def _distances(stages: pl.DataFrame, summary: pl.DataFrame) -> np.ndarray:
     """Return for each teacher how many kept checkpoints lie between its inflection and the peak of L_robust(3)."""
     values = []
-    for model, c1 in found.select("model", "c1").iter_rows():
+    for model, c1 in stages.select("model", "c1").iter_rows():
         own = summary.filter(model=model, measure="robust", ngram=3).sort("step")
         steps = own["step"].to_list()
         values.append(abs(int(own["q50"].arg_max()) - steps.index(c1)))  # type: ignore[arg-type]

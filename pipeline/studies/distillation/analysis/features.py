@@ -21,10 +21,10 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
     """Return phases, distances by windows, probes, checkpoints that were chosen, courses, and comparisons."""
     known, entry = context.runs(), context.entry
     sentences = context.dataset(SENTENCES)
-    about = lessons.about(sentences)
+    task_fields = lessons.task_fields(sentences)
     with one_thread():
         teachers = lessons.courses(context, BERT)
-        found = phases.phases(teachers)
+        stages = phases.phases(teachers)
         pupils = PUPILS[1]
         near = [
             windows.summary(context, BERT, sentences, entry.sentences, entry.ngrams),
@@ -34,21 +34,21 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
                 )
             ),
         ]
-        steps = sorted({*_last(context, BERT), *_every(teachers, entry.probed), *_middles(found, teachers)})
+        steps = sorted({*_last(context, BERT), *_every(teachers, entry.probed), *_middles(stages, teachers)})
         read = [
-            probe.table(context, BERT, about, entry.probe, steps),
-            _of_arms(probe.table(context, pupils, about, entry.probe, _last(context, pupils))),
+            probe.table(context, BERT, task_fields, entry.probe, steps),
+            _of_arms(probe.table(context, pupils, task_fields, entry.probe, _last(context, pupils))),
         ]
         students = [lessons.courses(context, run) for run in (*CHOOSERS, *LONERS) if run in known]
         chosen = [lessons.checkpoints(context, name, teachers) for name in (*CHOICES, ALONE)
                   if context.dataset(name).filter(part="student").height]  # fmt: skip
         summary, probed, everything = pl.concat(near), pl.concat(read), pl.concat([teachers, *students])
         rows = [
-            *_teachers(context, found, summary, probed), *_choices(context, found, students, chosen),
+            *_teachers(context, stages, summary, probed), *_choices(context, stages, students, chosen),
             *_students(context, pupils, summary, probed),
         ]  # fmt: skip
     return {
-        "phases": found,
+        "phases": stages,
         "ngram_summary": summary,
         "nt_probe": probed,
         "chosen": pl.concat(chosen),
@@ -66,10 +66,10 @@ def _every(course: pl.DataFrame, each: int) -> list[int]:
     return sorted(course["step"].unique())[each - 1 :: each]
 
 
-def _middles(found: pl.DataFrame, course: pl.DataFrame) -> list[int]:
+def _middles(stages: pl.DataFrame, course: pl.DataFrame) -> list[int]:
     """Return the kept steps in the middle of each teacher's fast phase."""
     steps = sorted(course["step"].unique())
-    middles = ((found["p2_start"] + found["p2_end"]) / 2).drop_nulls()
+    middles = ((stages["p2_start"] + stages["p2_end"]) / 2).drop_nulls()
     return [min(steps, key=lambda step: abs(step - middle)) for middle in middles]
 
 
@@ -78,13 +78,13 @@ def _of_arms(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _teachers(
-    context: Inputs, found: pl.DataFrame, summary: pl.DataFrame, probed: pl.DataFrame
+    context: Inputs, stages: pl.DataFrame, summary: pl.DataFrame, probed: pl.DataFrame
 ) -> list[dict[str, Any]]:
     """Return where the inflection lies beside the peak of L_robust, and how both distances end."""
     rows: list[dict[str, Any]] = []
     values: dict[str, list[float]] = {"distance": [], "robust": [], "close": [], "probe": []}
     wide = int(summary["ngram"].max())  # type: ignore[arg-type]
-    for model, c1, start, end in found.select("model", "c1", "p2_start", "p2_end").iter_rows():
+    for model, c1, start, end in stages.select("model", "c1", "p2_start", "p2_end").iter_rows():
         own = summary.filter(run=BERT, model=model)
         robust = own.filter(measure="robust", ngram=NARROW).sort("step")
         close = own.filter(measure="close", ngram=wide).sort("step")
@@ -100,21 +100,21 @@ def _teachers(
             by_step = dict(own_probe.iter_rows())
             middle = min(by_step, key=lambda step: abs(step - (start + end) / 2))
             values["probe"].append(by_step[middle] / by_step[max(by_step)])
-    told = {
+    names = {
         "distance": "checkpoints between inflection and peak", "robust": "L_robust(3), last over largest",
         "close": "L_close, last over inflection", "probe": "probe, middle over last",
     }  # fmt: skip
     for name, each in values.items():
-        rows += lessons.contrast(context, told[name], stats.median, np.array(each, float))
+        rows += lessons.contrast(context, names[name], stats.median, np.array(each, float))
     return rows
 
 
 def _choices(
-    context: Inputs, found: pl.DataFrame, students: list[pl.DataFrame], chosen: list[pl.DataFrame]
+    context: Inputs, stages: pl.DataFrame, students: list[pl.DataFrame], chosen: list[pl.DataFrame]
 ) -> list[dict[str, Any]]:
     """Return final accuracies by checkpoint, and how that nearest the inflection compares."""
     rows: list[dict[str, Any]] = []
-    inflection = dict(found.select("model", "c1").iter_rows())
+    inflection = dict(stages.select("model", "c1").iter_rows())
     every = pl.concat(chosen).filter(order=0)
     for course in students:
         run = course["run"][0]

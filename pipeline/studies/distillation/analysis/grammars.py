@@ -75,9 +75,9 @@ def _stats(name: str, drawn: NDArray[np.int64]) -> Iterator[Row]:
         "min": (least, drawn.min()), "max": (most, drawn.max()),
     }  # fmt: skip
     published = dict(zip(exact, pcfg.PERCENTILES.get(name, ()), strict=False))
-    for quantity, (value, found) in exact.items():
+    for quantity, (value, estimate) in exact.items():
         yield {
-            "grammar": name, "quantity": quantity, "exact": float(value), "sampled": float(found),
+            "grammar": name, "quantity": quantity, "exact": float(value), "sampled": float(estimate),
             "n_sampled": len(drawn), "published": None if quantity not in published else float(published[quantity]),
         }  # fmt: skip
 
@@ -109,7 +109,7 @@ def _tree(context: Inputs) -> Iterator[Row]:
 
 
 def _scores(
-    about: Row, p_NxTxA: NDArray[Any], words_NxT: NDArray[Any], chosen_NxT: NDArray[Any]
+    keys: Row, p_NxTxA: NDArray[Any], words_NxT: NDArray[Any], chosen_NxT: NDArray[Any]
 ) -> Iterator[Row]:
     """Yield accuracy and loss of distributions at the chosen tokens; errors are over strings, in which tokens depend on
     each other."""
@@ -117,15 +117,15 @@ def _scores(
     with np.errstate(divide="ignore", invalid="ignore"):
         entropy = -np.where(p > 0, p * np.log(p), 0).sum(-1)
         losses = -np.log(p[np.arange(len(x)), x])
-    found = {"acc": (p.max(-1), p.argmax(-1) == x), "loss": (entropy, losses)}
-    published = about.pop("published", None)
+    scores = {"acc": (p.max(-1), p.argmax(-1) == x), "loss": (entropy, losses)}
+    published = keys.pop("published", None)
     counts = chosen_NxT.sum(1)
-    for quantity, (expected, realised) in found.items():
+    for quantity, (expected, realised) in scores.items():
         value = float(expected.mean())
         by_string = np.zeros(chosen_NxT.shape)
         by_string[chosen_NxT] = expected
         spread = by_string.sum(1) - value * counts
-        yield about | {
+        yield keys | {
             "quantity": quantity, "value": value, "realised": float(realised.mean()), "n": len(x),
             "se": float(np.sqrt((spread**2).sum()) / counts.sum()),
             "published": published[0] if published and quantity == "acc" else None,
@@ -136,17 +136,17 @@ def _scores(
 def _masked(context: Inputs, name: str, root: int, n: int, rate: float) -> Iterator[Row]:
     """Yield what can be done at best with masked tokens, without and with selected positions hidden, and without
     context."""
-    about: Row = {"grammar": name, "root": root, "mask_rate": rate}
+    keys: Row = {"grammar": name, "root": root, "mask_rate": rate}
     rng = stream(context.seed, context.study, context.experiment, "masked", name, root, str(rate))
     words, seen, kind, lengths = pcfg.masked(rng, name, root, n, rate)
     for task, hide in (("masked", False), ("hidden", True)):
-        found = inside.best(name, root, seen, lengths, rate, kind, hide)
+        posterior = inside.best(name, root, seen, lengths, rate, kind, hide)
         published = MASKED.get(name) if root == pcfg.ROOT and rate == MAIN else None
-        yield from _scores(about | {"task": task, "published": published}, found, words, kind != pcfg.NONE)
+        yield from _scores(keys | {"task": task, "published": published}, posterior, words, kind != pcfg.NONE)
     for quantity, value in zip(
         ("plateau_loss", "plateau_acc"), inside.plateau(pcfg.token_law(name, root)), strict=True
     ):
-        yield about | {"task": "masked", "quantity": quantity, "value": value, "n": 0}
+        yield keys | {"task": "masked", "quantity": quantity, "value": value, "n": 0}
 
 
 def _truncated(context: Inputs) -> Iterator[Row]:
@@ -193,8 +193,8 @@ def _following(context: Inputs) -> Iterator[Row]:
         words = pcfg.padded(drawn.tokens, drawn.lengths)[:, 1:]
         levels = pcfg.padded(drawn.boundary_levels, drawn.lengths, 0, 0)[:, 1:]
         for level in context.entry.levels:
-            found = inside.following(name, pcfg.ROOT, words, level)
-            about: Row = {
+            posterior = inside.following(name, pcfg.ROOT, words, level)
+            keys: Row = {
                 "grammar": name,
                 "root": pcfg.ROOT,
                 "task": "next",
@@ -202,7 +202,7 @@ def _following(context: Inputs) -> Iterator[Row]:
                 "mask_rate": None,
             }
             yield from _scores(
-                about | {"published": NEXT.get((name, level))}, found, words, pcfg.ends(levels, level)
+                keys | {"published": NEXT.get((name, level))}, posterior, words, pcfg.ends(levels, level)
             )
 
 
@@ -232,12 +232,12 @@ def _construction(
     d: int,
     k: int,
     built: attention.Transformer,
-    found: tuple[float, float, float],
+    stats: tuple[float, float, float],
     c: float | None = None,
 ) -> Row:
     hidden, norms = built.mlp.hidden, built.mlp.norms()
     return {
-        "prop": prop, "d": d, "k": k, "c": c, "accuracy": found[0], "max_err": found[1], "off_mass": min(1.0, found[2]),
+        "prop": prop, "d": d, "k": k, "c": c, "accuracy": stats[0], "max_err": stats[1], "off_mass": min(1.0, stats[2]),
         "threshold_c": None if c is None else attention.threshold(d, k), "hidden1": hidden[0],
         "hidden2": hidden[1] if len(hidden) > 1 else None, "w1_max": norms[0][0], "b1_max": norms[0][1],
     }  # fmt: skip

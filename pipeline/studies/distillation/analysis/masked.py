@@ -29,8 +29,8 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
         for group, runs in (("", PUPILS), ("wider ", WIDER)):
             for place, run in enumerate(runs, 1):
                 if run in courses:
-                    found, own = _horizon(context, f"{group}horizon {place}", courses[run])
-                    rows += found
+                    contrasts, own = _horizon(context, f"{group}horizon {place}", courses[run])
+                    rows += contrasts
                     for name, values in own.items():
                         gaps.setdefault(group + name, []).append(values)
         for name, gap in gaps.items():
@@ -39,8 +39,8 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
             )
         rows += _plateau(context, courses)
         held = context.dataset(SENTENCES)
-        asked = np.array([(np.array(kind) > 0).sum() for kind in held["kind"].to_list()], float)
-        rows += lessons.contrast(context, "held-out tokens of a sentence", stats.mean, asked)
+        counts = np.array([(np.array(kind) > 0).sum() for kind in held["kind"].to_list()], float)
+        rows += lessons.contrast(context, "held-out tokens of a sentence", stats.mean, counts)
     return {
         "arms": lessons.averages(context, everything),
         "models": lessons.models(context, everything),
@@ -66,10 +66,10 @@ def _horizon(
     for arm in ("half", "prog", "even"):
         if arm not in final:
             continue
-        for other, told in ((once, "one-shot"), ("ce", "labels")):
+        for other, reference in ((once, "one-shot"), ("ce", "labels")):
             rows += lessons.contrast(
                 context,
-                f"{name}, {arm} - {told}",
+                f"{name}, {arm} - {reference}",
                 stats.mean_difference,
                 final[arm],
                 final[other],

@@ -74,8 +74,8 @@ def _attention(context: Inputs, task: curriculum.Task) -> pl.DataFrame:
     names = [f"blocks.{layer}.attn.pattern" for layer in range(2)]
     rows = []
     for step in kept.steps:
-        _, found = transformer.forward(kept.spec, kept.weights(step), torch.zeros(1, 1), ids, record=names)
-        mass = along_paths(*(found[name].flatten(0, 1) for name in names))
+        _, patterns = transformer.forward(kept.spec, kept.weights(step), torch.zeros(1, 1), ids, record=names)
+        mass = along_paths(*(patterns[name].flatten(0, 1) for name in names))
         medians = mass.median(1).values
         for model, own in enumerate(medians.tolist()):
             rows += [

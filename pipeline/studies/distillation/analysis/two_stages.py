@@ -117,11 +117,11 @@ def _weights(context: Inputs) -> Iterator[dict[str, Any]]:
         start = relu.initial(rng, d, k, m, "iid")
         goal, rate = relu.first_stage(start).w, relu.first_rate(d, k, m)
         population = relu.population_gradient(start.w, k)
-        for batch, found in zip(
+        for batch, gradient in zip(
             known.batches, relu.batch_gradients(rng, start.w, start.b, known.batches, k, None), strict=True
         ):
-            w = relu.stepped(start, found, rate, 1 / (2 * rate)).w
-            error = float(np.abs(found - population).max())
+            w = relu.stepped(start, gradient, rate, 1 / (2 * rate)).w
+            error = float(np.abs(gradient - population).max())
             yield {
                 "d": d, "k": k, "m": m, "batch": batch, "seed": seed, "gradient_error": error,
                 "hoeffding": relu.hoeffding(m, d, batch, context.entry.delta), "weight_error": np.abs(w - goal).max(),
@@ -134,8 +134,8 @@ def _weights(context: Inputs) -> Iterator[dict[str, Any]]:
 
 
 def _sizes(context: Inputs, mode: str) -> list[int]:
-    found: list[int] = getattr(context.entry.recovery, mode).coordinates
-    return found
+    sizes: list[int] = getattr(context.entry.recovery, mode).coordinates
+    return sizes
 
 
 def _batches(context: Inputs, mode: str, d: int) -> list[int]:
@@ -167,8 +167,8 @@ def _recovery(context: Inputs) -> Iterator[dict[str, Any]]:
                 start = relu.initial(rng, d, k, 2 * m, "iid")
                 teacher = _teacher(rng, context, mode, d)
                 batches = _batches(context, mode, d)
-                found = relu.batch_gradients(rng, start.w[:m], start.b[:m], batches, k, teacher)
-                for batch, gradient in zip(batches, found, strict=True):
+                gradients = relu.batch_gradients(rng, start.w[:m], start.b[:m], batches, k, teacher)
+                for batch, gradient in zip(batches, gradients, strict=True):
                     shown = relu.recovery(gradient, k)
                     yield {
                         "mode": mode, "d": d, "k": k, "m_student": m, "batch": batch, "seed": seed,
@@ -209,7 +209,7 @@ def _recovered(context: Inputs, samples: pl.DataFrame) -> list[dict[str, Any]]:
     for mode in MODES:
         for d in _sizes(context, mode):
             shares, batches = _shares(samples, mode, d), _batches(context, mode, d)
-            found = _resampled(
+            bounds = _resampled(
                 context,
                 len(shares),
                 lambda chosen, s=shares, b=batches: reached(b, s[chosen].mean(0), known.share),
@@ -224,7 +224,7 @@ def _recovered(context: Inputs, samples: pl.DataFrame) -> list[dict[str, Any]]:
                 "mode": mode, "d": d, "k": known.k, "seeds": len(shares),
                 "ever": int((shares.max(1) >= known.share).sum()),
                 "largest": batches[-1], "b90": int(batches[enough[0]]) if len(enough) else None,
-                "value": found.value, "lo": found.lo, "hi": found.hi, "predicted": _predicted(context, mode, d),
+                "value": bounds.value, "lo": bounds.lo, "hi": bounds.hi, "predicted": _predicted(context, mode, d),
                 "formula": formula, "forbidden": _forbidden(context, d),
             })  # fmt: skip
     return [{name: _null(value) for name, value in row.items()} for row in rows]
@@ -241,15 +241,15 @@ def _predicted(context: Inputs, mode: str, d: int) -> float | None:
         return relu.predicted_samples([inner] * k, [outer] * (d - k), 0.5, known.share)
     if mode == "iid":
         return None  # some c_j are as good as 0, so that it hangs on the teacher
-    found = []
+    samples = []
     for seed in range(known.replicas):
         rng = _rng(context, "predicted", mode, d, seed)
         teacher = _teacher(rng, context, mode, d)
         assert teacher is not None
         c = relu.correlations(teacher)
         variance = float((teacher(relu.drawn(rng, SPREAD, d)) ** 2).mean()) / 2
-        found.append(relu.predicted_samples(c[:k] / 2, c[k:] / 2, variance, known.share))
-    return float(np.median(found))
+        samples.append(relu.predicted_samples(c[:k] / 2, c[k:] / 2, variance, known.share))
+    return float(np.median(samples))
 
 
 def _forbidden(context: Inputs, d: int) -> float:
@@ -290,8 +290,8 @@ def _recovery_contrasts(
     if enough is not None and batches[-1] >= TENFOLD * enough:
         at = int(np.flatnonzero(batches >= TENFOLD * enough)[0])
         shown = _shares(samples, "iid", last)[:, at] >= known.share
-        found = share_interval(shown, context.settings.confidence)
-        yield _row(f"iid recovers with tenfold samples, d={last}", found, len(shown))
+        interval = share_interval(shown, context.settings.confidence)
+        yield _row(f"iid recovers with tenfold samples, d={last}", interval, len(shown))
     ratios = [
         row["value"] / row["predicted"] if row["value"] is not None else math.nan
         for row in recovered if row["predicted"] is not None
@@ -393,8 +393,8 @@ def _end_to_end(context: Inputs) -> Iterator[dict[str, Any]]:
             }  # fmt: skip
             for target, teacher in teachers.items():
                 inputs = _rng(context, "end to end", k, target, seed)
-                found = relu.batch_gradients(inputs, start.w, start.b, known.batches, k, teacher)
-                for batch, gradient in zip(known.batches, found, strict=True):
+                gradients = relu.batch_gradients(inputs, start.w, start.b, known.batches, k, teacher)
+                for batch, gradient in zip(known.batches, gradients, strict=True):
                     shown = relu.recovery(gradient, k)
                     students.append(relu.from_gradient(start, gradient))
                     rows.append({
@@ -419,9 +419,9 @@ def _end_contrasts(ends: pl.DataFrame) -> Iterator[dict[str, Any]]:
         if target == "final" and not (rows["teacher_accuracy"] >= CONVERGED).all():
             continue  # a teacher that did not learn says nothing of final teachers
         for name, value in (("least", rows["accuracy"].min()), ("most", rows["accuracy"].max())):
-            found = float(value) if isinstance(value, float) else math.nan
+            accuracy = float(value) if isinstance(value, float) else math.nan
             yield _row(
-                f"end to end {target}, k={k}, {name}", Interval(found, math.nan, math.nan), rows.height
+                f"end to end {target}, k={k}, {name}", Interval(accuracy, math.nan, math.nan), rows.height
             )
 
 
@@ -453,12 +453,12 @@ def _resampled(context: Inputs, n: int, statistic: Any) -> Interval:
     return Interval(float(statistic(np.arange(n))), *ends)
 
 
-def _row(name: str, found: Interval, n: int) -> dict[str, Any]:
+def _row(name: str, interval: Interval, n: int) -> dict[str, Any]:
     return {
         "contrast": name,
-        "value": _null(found.value),
-        "lo": _null(found.lo),
-        "hi": _null(found.hi),
+        "value": _null(interval.value),
+        "lo": _null(interval.lo),
+        "hi": _null(interval.hi),
         "n": n,
     }
 

@@ -36,12 +36,12 @@ def _lengths(context: Results) -> Iterator[Gate]:
     stats = context.table("pcfg_length_stats")
     off = (pl.col("exact") - pl.col("published")).abs()
     named = stats.drop_nulls("published")
-    found = evidence.reduced(
+    measurement = evidence.reduced(
         named.select(off.alias("off")), column_max("off"), "no table of lengths", least=20
     )
     yield Gate(
         "1", "percentiles", "largest distance of 20 exact percentiles from the published ones, in tokens, is at most 3",
-        LENGTHS_OF, at_most(3.0), *found,
+        LENGTHS_OF, at_most(3.0), *measurement,
     )  # fmt: skip
     other = stats.filter(grammar="cfg3b_pdcode").select("quantity", "exact")
     published = named.filter(grammar="cfg3b").select("quantity", "published")
@@ -95,7 +95,7 @@ def _propositions(context: Results) -> Iterator[Gate]:
 def _best(context: Results) -> Iterator[Gate]:
     source = SECTION.format("4.2.3.1, Figures 4.4 and 4.7")
     theory = context.theory().filter(theory=ORACLE)
-    for what, said in (
+    for what, statement in (
         (
             "accuracy",
             "published accuracy, less the error of reading it, exceeds the best possible on cfg3b: by",
@@ -103,7 +103,7 @@ def _best(context: Results) -> Iterator[Gate]:
         ("loss", "published loss, with the error of reading it, is below the least possible on cfg3b: by"),
     ):
         yield Gate(
-            "33", what, f"{said} more than 0", source, above(0.0),
+            "33", what, f"{statement} more than 0", source, above(0.0),
             *evidence.checks(theory, rf"^{what}\.printed$", column_min("measured")), kind=OWN,
         )  # fmt: skip
     failed, missing = evidence.failures(context.theory(), ORACLE)

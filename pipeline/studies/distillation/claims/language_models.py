@@ -63,11 +63,11 @@ def gates(context: Results) -> Iterator[Gate]:
 
 def _teachers(context: Results) -> Iterator[Gate]:
     # At quick a single run is kept on the plateau, so fewer models than elsewhere are enough.
-    found = evidence.one_row(
+    measurement = evidence.one_row(
         context.table("contrasts"), "not trained at this scale", contrast="loss on the plateau"
     )
     yield Gate(
-        "20", "cfg3b", f"loss on the plateau is within 0.03 of {PLATEAU}", FASTEST, within(PLATEAU, 0.03), *found,
+        "20", "cfg3b", f"loss on the plateau is within 0.03 of {PLATEAU}", FASTEST, within(PLATEAU, 0.03), *measurement,
         Published(1.04),
     )  # fmt: skip
     yield Gate(
@@ -103,20 +103,20 @@ def _excess(context: Results) -> Evidence:
     if not models.height or not best.height or not held.height:
         return None, "not trained at this scale"
     top, bound = float(models["final"].max()), float(best["value"][0])  # type: ignore[arg-type]
-    asked = held["value"][0] * held["n"][0]
-    error = math.hypot(float(best["se"][0]), math.sqrt(bound * (1 - bound) / asked))
+    count = held["value"][0] * held["n"][0]
+    error = math.hypot(float(best["se"][0]), math.sqrt(bound * (1 - bound) / count))
     return Measured((top - bound) / error, None, None, models.height), ""
 
 
 def _students(context: Results) -> Iterator[Gate]:
     paper = context.scale == NEEDS
     arm = "prog" if paper else "half"  # the schedule of the figure; at quick that of the appendix
-    for other, told in (
+    for other, base in (
         ("one-shot", "one-shot ones at the better temperature"),
         ("labels", "those of labels"),
     ):
         yield Gate(
-            "22", f"shortest horizon, {other}", f"accuracy of progressive students minus that of {told} is above 0",
+            "22", f"shortest horizon, {other}", f"accuracy of progressive students minus that of {base} is above 0",
             START, above(0.0), *contrast(context, f"horizon 1, {arm} - {other}"),
             Published(0.035, derivation="0.803 - 0.768") if other == "one-shot" else
             Published(0.058, derivation="0.803 - 0.745"),
@@ -163,12 +163,12 @@ def _checkpoints(context: Results) -> Iterator[Gate]:
 
 
 def _features(context: Results) -> Iterator[Gate]:
-    for name, said, bar in (
+    for name, measure, bar in (
         ("L_robust", "median L_robust(3)", below(0.0)), ("L_close", "median L_close of the widest window", below(0.0)),
         ("probe", "mean accuracy of the probe on the highest levels", above(0.0)),
     ):  # fmt: skip
         yield Gate(
-            "27", name, f"{said} of progressive students minus that of one-shot ones is "
+            "27", name, f"{measure} of progressive students minus that of one-shot ones is "
             + ("above" if name == "probe" else "below") + " 0", FEATURES, bar,
             *contrast(context, f"students' {name}, progressive - one-shot"), scale_needed=NEEDS,
         )  # fmt: skip
@@ -185,11 +185,11 @@ def _text(context: Results) -> Iterator[Gate]:
         if low is not None and len(common) and low > common[0]
     ]  # fmt: skip
     missing: Evidence = (None, "no student of labels does better than the most frequent word at this scale")
-    for first, second, said, told in (
+    for first, second, name, base in (
         ("prog", "os", "progressive", "one-shot"), ("os", "ce", "one-shot", "labels")
     ):  # fmt: skip
         yield Gate(
-            "31", f"{said} and {told}", f"accuracy of {said} students minus that of those of {told} at the shortest "
+            "31", f"{name} and {base}", f"accuracy of {name} students minus that of those of {base} at the shortest "
             "horizon at which students of labels do better than the most frequent word is at least 0, on generated "
             "text", SECTION.format("4.2.3.2, Figure 4.9"), at_least(0.0),
             *(contrast(context, f"{learned[0]}, {first} - {second}") if learned else missing),

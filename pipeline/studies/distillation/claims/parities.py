@@ -27,15 +27,15 @@ def gates(context: Results) -> Iterator[Gate]:
             + ("0.9 to 1.2" if paper else "at most 1.6"),
             START, near, *contrast(context, f"{size} delay"), Published(1.0) if size == "narrow" else None,
         )  # fmt: skip
-        for other, told in (("ce", "labels"), ("os", "the last checkpoint")):
+        for other, base in (("ce", "labels"), ("os", "the last checkpoint")):
             yield Gate(
-                "9", f"{size} students, against {told}",
-                f"accuracy of progressive students minus that of students of {told} when the teacher has 0.99: above 0",
+                "9", f"{size} students, against {base}",
+                f"accuracy of progressive students minus that of students of {base} when the teacher has 0.99: above 0",
                 START, above(0.0), *contrast(context, f"{size} prog - {other}"),
             )  # fmt: skip
-    for arm, told in (("ce", "labels"), ("os", "the last checkpoint")):
+    for arm, base in (("ce", "labels"), ("os", "the last checkpoint")):
         yield Gate(
-            "9", f"narrow students of {told}", "mean accuracy when the teacher has 0.99 is at most 0.6", START,
+            "9", f"narrow students of {base}", "mean accuracy when the teacher has 0.99 is at most 0.6", START,
             at_most(0.6), *contrast(context, f"narrow {arm}"), Published(0.5),
         )  # fmt: skip
     for size in ("narrow", "wide"):

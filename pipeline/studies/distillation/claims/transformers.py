@@ -13,9 +13,9 @@ START, APPENDIX = SECTION.format("4.2.2, Figure 4.4"), SECTION.format("4.2.7.2, 
 
 def gates(context: Results) -> Iterator[Gate]:
     """Yield the gates."""
-    for arm, told in (("ce", "labels"), ("os", "the last checkpoint")):
+    for arm, targets in (("ce", "labels"), ("os", "the last checkpoint")):
         yield Gate(
-            "16", f"students of {told}", "median final accuracy is at most 0.55", START, at_most(0.55),
+            "16", f"students of {targets}", "median final accuracy is at most 0.55", START, at_most(0.55),
             *contrast(context, f"attending {arm}"), Published(0.5),
         )  # fmt: skip
     yield Gate(

@@ -16,10 +16,10 @@ SOURCE = SECTION.format("4.2.7.3, Figures 4.18 to 4.22")
 
 def gates(context: Results) -> Iterator[Gate]:
     """Yield the gates."""
-    found = evidence.checks(context.theory(), r"^tree\.corrected", column_max("measured"))
+    measurement = evidence.checks(context.theory(), r"^tree\.corrected", column_max("measured"))
     yield Gate(
         "19", "classes", "inputs that belong to no class of the tree, or to several: signs of nodes", SOURCE,
-        at_most(0.0), *found, kind=CORRECTED,
+        at_most(0.0), *measurement, kind=CORRECTED,
     )  # fmt: skip
     yield Gate(
         "19", "two checkpoints", "mean final accuracy of students of the best pair is at least 0.95", SOURCE,

@@ -79,7 +79,7 @@ def _identities(rows: pl.DataFrame) -> Iterator[Gate]:
         )  # fmt: skip
 
 
-def _found(known: pl.DataFrame, pattern: str) -> Iterator[tuple[re.Match[str], Evidence]]:
+def _measurements(known: pl.DataFrame, pattern: str) -> Iterator[tuple[re.Match[str], Evidence]]:
     """Yield what each comparison whose name matches measured; where none does, one without a measurement."""
     names = [match for name in known["contrast"] if (match := re.fullmatch(pattern, name))]
     for match in names:
@@ -91,76 +91,76 @@ def _found(known: pl.DataFrame, pattern: str) -> Iterator[tuple[re.Match[str], E
         yield empty, (None, f"there is no comparison {plain!r}")
 
 
-def _gate(claim: str, gate: str, predicate: str, section: str, conditions: tuple[Condition, ...], found: Evidence,
+def _gate(claim: str, gate: str, predicate: str, section: str, conditions: tuple[Condition, ...], value: Evidence,
           kind: str, published: Published | None = None) -> Gate:  # fmt: skip
     return Gate(
-        claim, gate, predicate, LIU.format(section), conditions, *found, published=published, kind=kind
+        claim, gate, predicate, LIU.format(section), conditions, *value, published=published, kind=kind
     )
 
 
 def _correlations(known: pl.DataFrame) -> Iterator[Gate]:
     section = "6.1, Lemma 64"
-    for match, found in _found(known, r"aligned least, m=(\d+)"):
+    for match, value in _measurements(known, r"aligned least, m=(\d+)"):
         yield _gate(
             "4", f"aligned start, m = {match[1]}", "least correlation inside the support, in units of the printed "
-            "1/8k: mean over replicas", section, at_least(1.0), found, CORRECTED,
+            "1/8k: mean over replicas", section, at_least(1.0), value, CORRECTED,
         )  # fmt: skip
-    for match, found in _found(known, r"aligned outside over inside, m=(\d+)"):
+    for match, value in _measurements(known, r"aligned outside over inside, m=(\d+)"):
         yield _gate(
             "4", f"aligned start, outside, m = {match[1]}", "largest correlation outside the support over the least "
-            "inside: mean over replicas", section, at_most(0.25), found, OWN,
+            "inside: mean over replicas", section, at_most(0.25), value, OWN,
         )  # fmt: skip
-    for _, found in _found(known, "iid slope"):
+    for _, value in _measurements(known, "iid slope"):
         yield _gate(
             "4", "printed start, exponent", "mean correlation inside the support as a power of m", section,
-            within(-0.5, 0.15), found, OWN,
+            within(-0.5, 0.15), value, OWN,
         )  # fmt: skip
-    for match, found in _found(known, r"iid mean, m=(\d+)"):
+    for match, value in _measurements(known, r"iid mean, m=(\d+)"):
         yield _gate(
             "4", f"printed start, m = {match[1]}", "mean absolute correlation inside the support, in units of the "
-            "printed 1/8k", section, at_least(1.0), found, STATED,
+            "printed 1/8k", section, at_least(1.0), value, STATED,
         )  # fmt: skip
 
 
 def _samples(known: pl.DataFrame) -> Iterator[Gate]:
     section = "6, Theorem 23"
-    for _, found in _found(known, "slope aligned"):
+    for _, value in _measurements(known, "slope aligned"):
         yield _gate(
             "5", "stage-one teacher", "samples at which nine of ten neurons show the support, as a power of d", section,
-            at_most(0.5), found, CORRECTED,
+            at_most(0.5), value, CORRECTED,
         )  # fmt: skip
-    for _, found in _found(known, "slope labels"):
+    for _, value in _measurements(known, "slope labels"):
         yield _gate(
             "5", "labels", "samples at which nine of ten neurons show the support, as a power of d", section,
-            (*at_least(2.0), *at_most(4.0)), found, STATED,
+            (*at_least(2.0), *at_most(4.0)), value, STATED,
             Published(3.0, derivation="k - 1 for k = 4, for large d"),
         )  # fmt: skip
-    for match, found in _found(known, r"labels over aligned, d=(\d+)"):
+    for match, value in _measurements(known, r"labels over aligned, d=(\d+)"):
         small = bool(match[1]) and int(match[1]) < LEAST_COMMON
         yield _gate(
             "5", "ratio" if not match[1] else f"ratio, d = {match[1]}", "samples from labels over samples from the "
             "stage-one teacher", section, at_least(1000.0),
-            (None, f"d = {match[1]}: a verdict needs d of at least {LEAST_COMMON}") if small else found, OWN,
+            (None, f"d = {match[1]}: a verdict needs d of at least {LEAST_COMMON}") if small else value, OWN,
         )  # fmt: skip
-    for match, found in _found(known, r"iid recovers with tenfold samples, d=(\d+)"):
+    for match, value in _measurements(known, r"iid recovers with tenfold samples, d=(\d+)"):
         yield _gate(
             "5", f"printed start, d = {match[1]}", "share of stage-one teachers from the printed start whose student "
             "sees the support with ten times the samples that suffice from the aligned start", section, at_least(0.9),
-            found,
+            value,
             STATED,
         )  # fmt: skip
     for name, conditions in (("least", at_least(0.5)), ("most", at_most(2.0))):
-        for _, found in _found(known, f"measured over predicted, {name}"):
+        for _, value in _measurements(known, f"measured over predicted, {name}"):
             yield _gate(
                 "5", f"prediction, {name}", "samples over those at which normal noise on the whole population's "
-                f"gradient leaves nine of ten neurons right: {name} over all d and targets", section, conditions, found,
+                f"gradient leaves nine of ten neurons right: {name} over all d and targets", section, conditions, value,
                 OWN,
             )  # fmt: skip
-    for _, found in _found(known, "labels over Lemma 66, least"):
+    for _, value in _measurements(known, "labels over Lemma 66, least"):
         yield _gate(
             "5", "Lemma 66",
             "samples from labels over those that Lemma 66 says are not enough for one step: least over all d",
-            "6.2, Lemma 66", at_least(1.0), found, STATED,
+            "6.2, Lemma 66", at_least(1.0), value, STATED,
         )  # fmt: skip
 
 
@@ -172,18 +172,18 @@ def _students(known: pl.DataFrame) -> Iterator[Gate]:
         ("final", "most", "raw outputs of a trained final teacher", at_most(0.55), STATED),
         ("iid", "least", "stage-one teacher from the printed start", at_least(0.99), STATED),
     ):
-        for match, found in _found(known, rf"end to end {target}, k=(\d+), {end}"):
+        for match, value in _measurements(known, rf"end to end {target}, k=(\d+), {end}"):
             yield _gate(
                 "6", f"{what}, k = {match[1]}", f"accuracy of a student behind both stages: {end} over replicas",
                 section,
-                conditions, found, kind,
+                conditions, value, kind,
             )  # fmt: skip
     for column, conditions in (("hinge", at_most(0.01)), ("accuracy", at_least(1.0))):
-        for match, found in _found(known, rf"stage two ours, d=(\d+), k=(\d+), m=(\d+), {column}"):
-            told = "largest hinge loss" if column == "hinge" else "least accuracy"
+        for match, value in _measurements(known, rf"stage two ours, d=(\d+), k=(\d+), m=(\d+), {column}"):
+            name = "largest hinge loss" if column == "hinge" else "least accuracy"
             yield _gate(
                 "6", f"stage two, {column}, d = {match[1]}, m = {match[3]}",
-                f"{told} over replicas, each at its best step of stage two", "6.1, Lemma 65", conditions, found, OWN,
+                f"{name} over replicas, each at its best step of stage two", "6.1, Lemma 65", conditions, value, OWN,
             )  # fmt: skip
 
 

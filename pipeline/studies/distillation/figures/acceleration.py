@@ -28,10 +28,10 @@ def acceleration(context: Results) -> Figure:
         return empty(title, "no student was trained at this scale")
     teacher = table.filter(run=TEACHER)["width"]
     best = table.filter(pl.col("run") == NARROW, pl.col("step") == pl.col("step").max())
-    said = "; ".join(f"{row['arm']} {row['value']:.2f}" for row in best.iter_rows(named=True))
+    accuracies = "; ".join(f"{row['arm']} {row['value']:.2f}" for row in best.iter_rows(named=True))
     chart = alt.hconcat(*panels).properties(
         title=f"Students of a teacher of width {teacher[0]} on sparse parity",
-        description=f"Accuracy over steps. The narrowest students end at: {said}.",
+        description=f"Accuracy over steps. The narrowest students end at: {accuracies}.",
     )
     return chart, table.filter(pl.col("run").is_in([TEACHER, NARROW, WIDE]))
 
@@ -59,5 +59,5 @@ def widths(context: Results) -> Figure:
         tooltip=["width:Q", "model:Q", "t90:Q", alt.Tooltip("final:Q", format=".3f")],
     )
     low, high = data.select(low=pl.col("shown").min(), high=pl.col("shown").max()).row(0)
-    said = f"Steps to an accuracy of 0.9, {low} to {high}."
-    return chart.properties(width=420, height=240, title=title, description=said), data
+    description = f"Steps to an accuracy of 0.9, {low} to {high}."
+    return chart.properties(width=420, height=240, title=title, description=description), data

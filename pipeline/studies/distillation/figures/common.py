@@ -36,10 +36,10 @@ def named(frame: pl.DataFrame) -> pl.DataFrame:
 
 def coloured(arms: list[str], columns: int = 2) -> alt.Color:
     """Return the colours of arms, in the order of `names.ARMS`."""
-    there = [arm for arm in ARMS if arm in arms]
+    order = [arm for arm in ARMS if arm in arms]
     return alt.Color(
         "label:N", title=None,
-        scale=alt.Scale(domain=[ARMS[arm] for arm in there], range=[COLOURS[arm] for arm in there]),
+        scale=alt.Scale(domain=[ARMS[arm] for arm in order], range=[COLOURS[arm] for arm in order]),
         legend=_legend(columns),
     )  # fmt: skip
 
@@ -52,11 +52,11 @@ def _legend(columns: int) -> alt.Legend:
 
 def dashed(arms: list[str], columns: int) -> alt.StrokeDash:
     """Return the dashes of arms, so that lines that lie on each other can be told apart."""
-    there = [arm for arm in ARMS if arm in arms]
+    order = [arm for arm in ARMS if arm in arms]
     solid: list[int] = [1, 0]
     return alt.StrokeDash(
         "label:N", title=None, legend=_legend(columns),
-        scale=alt.Scale(domain=[ARMS[arm] for arm in there], range=[DASHES.get(arm, solid) for arm in there]),
+        scale=alt.Scale(domain=[ARMS[arm] for arm in order], range=[DASHES.get(arm, solid) for arm in order]),
     )  # fmt: skip
 
 
@@ -109,9 +109,9 @@ def by_arms(
         for name, arms in parts.items()
     ]
     ends = table.filter(pl.col("step") == pl.col("step").max().over("run"))
-    said = "; ".join(f"{row['arm']} {row['value']:.2f}" for row in ends.iter_rows(named=True))
+    accuracies = "; ".join(f"{row['arm']} {row['value']:.2f}" for row in ends.iter_rows(named=True))
     chart = alt.hconcat(*panels).resolve_scale(color="independent", strokeDash="independent")
-    return chart.properties(title=title, description=f"Accuracy at the end: {said}."), table
+    return chart.properties(title=title, description=f"Accuracy at the end: {accuracies}."), table
 
 
 def dots(
@@ -128,7 +128,7 @@ def dots(
     low, high = data.select(low=pl.col("final").min(), high=pl.col("final").max()).row(0)
     step = 0.05 if high - low > 0.1 else 0.02
     ticks = [round(i * step, 2) for i in range(int(low / step), int(high / step) + 2)]
-    about: dict[str, Any] = {
+    encoding: dict[str, Any] = {
         "title": "accuracy at the end", "scale": alt.Scale(domain=[ticks[0], ticks[-1]], nice=False),
         "axis": alt.Axis(values=ticks[:: max(1, -(-len(ticks) // 4))], format=".2f"),
     }  # fmt: skip
@@ -143,20 +143,20 @@ def dots(
         y = alt.Y("label:N", title=None, sort=here, axis=alt.Axis(labelLimit=200))
         base = alt.Chart(own)
         rings = base.mark_point(size=55, strokeWidth=1.6).encode(
-            x=alt.X("final:Q", **about), y=y, color=colour,
+            x=alt.X("final:Q", **encoding), y=y, color=colour,
             tooltip=["label:N", "model:Q", alt.Tooltip("final:Q", format=".3f")],
         )  # fmt: skip
         means = base.mark_tick(thickness=3, size=17).encode(
-            x=alt.X("mean(final):Q", **about), y=y, color=colour
+            x=alt.X("mean(final):Q", **encoding), y=y, color=colour
         )
         drawn.append(alt.layer(means, rings).properties(
             width=width, height=alt.Step(24), title=alt.TitleParams(name, fontSize=13)))  # fmt: skip
     mean = data.group_by("panel", "arm", maintain_order=True).agg(pl.col("final").mean())
-    said = "; ".join(
+    accuracies = "; ".join(
         f"{row['panel']}, {row['arm']}: {row['final']:.3f}" for row in mean.iter_rows(named=True)
     )
     chart = alt.concat(*drawn, columns=columns).properties(
-        title=title, description=f"Mean accuracies. {said}."
+        title=title, description=f"Mean accuracies. {accuracies}."
     )
     return chart, data
 
@@ -244,7 +244,7 @@ def lesson(
     rule = alt.Chart(pl.DataFrame({"zero": [0]})).transform_calculate(now="at").mark_rule(
         color=charts.GREY, strokeWidth=2).encode(x=alt.X("now:Q", scale=span))  # fmt: skip
 
-    def told(
+    def caption(
         data: pl.DataFrame, line: str, place: int, where: str = "abs(datum.step - at) < 0.5"
     ) -> alt.Chart:
         return (
@@ -256,10 +256,10 @@ def lesson(
     top = alt.Chart(course).mark_line(color=charts.BLACK, strokeWidth=2).encode(
         x=x, y=alt.Y("value:Q", **percent("accuracy"))
     )  # fmt: skip
-    first = alt.layer(rule, top, told(course, "'accuracy ' + format(datum.value, '.2f')", 1))
+    first = alt.layer(rule, top, caption(course, "'accuracy ' + format(datum.value, '.2f')", 1))
     lines = quantity(known, x, "value", axis, "label", labels)
     second = alt.layer(rule, lines, *(
-        told(known.filter(label=label), f"'{label}: ' + format(datum.value, '.2f')", place + 1)
+        caption(known.filter(label=label), f"'{label}: ' + format(datum.value, '.2f')", place + 1)
         for place, label in enumerate(labels)
     ))  # fmt: skip
     near = f"abs(datum.teacher_step - at) <= {each / 2:g}"
@@ -276,7 +276,7 @@ def lesson(
         size=alt.condition(near, alt.value(200), alt.value(60)),
         tooltip=["teacher_step:Q", alt.Tooltip("value:Q", format=".3f"), "n:Q"],
     )  # fmt: skip
-    third = alt.layer(rule, *([bars] if spread.height else []), points, told(
+    third = alt.layer(rule, *([bars] if spread.height else []), points, caption(
         students, "'a student of this one alone: ' + format(datum.value, '.2f')", 1, near))  # fmt: skip
     parts = [part.properties(width=400, height=110) for part in (first, second, third)]
     best = students.sort("value", descending=True).row(0, named=True)

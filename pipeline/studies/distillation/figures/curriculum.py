@@ -127,7 +127,9 @@ def _courses(context: Results, arms: list[str], title: str) -> Figure:
         own = table.filter(run=run)
         panels.append(courses(own, f"students of width {own['width'][0]}", 0.5, columns=1))
     ends = table.filter(pl.col("step") == pl.col("step").max().over("run"))
-    said = "; ".join(
+    accuracies = "; ".join(
         f"width {row['width']}, {row['arm']}: {row['value']:.2f}" for row in ends.iter_rows(named=True)
     )
-    return alt.hconcat(*panels).properties(title=title, description=f"Accuracy at the end: {said}."), table
+    return alt.hconcat(*panels).properties(
+        title=title, description=f"Accuracy at the end: {accuracies}."
+    ), table

@@ -40,11 +40,13 @@ def levels(context: Results) -> Figure:
         for panel in dict.fromkeys(panels.values())
         if panel in data["panel"].to_list()
     ]
-    said = "; ".join(
+    accuracies = "; ".join(
         f"{row['panel']}, {row['arm']} {row['step']}: {row['value']:.3f}"
         for row in data.iter_rows(named=True)
     )
-    chart = alt.concat(*drawn, columns=2).properties(title=title, description=f"Accuracy at the end. {said}.")
+    chart = alt.concat(*drawn, columns=2).properties(
+        title=title, description=f"Accuracy at the end. {accuracies}."
+    )
     return chart, data
 
 
@@ -57,8 +59,8 @@ def lookback(context: Results) -> Figure:
     if not loss.height:
         return empty(title, "no teacher was trained at this scale")
     loss = loss.with_columns(label=pl.col("run").replace_strict(names, return_dtype=pl.String))
-    found = context.table("ngram_summary").filter(measure="robust", ngram=3)
-    data = found.group_by("run", "step", maintain_order=True).agg(value=pl.col("q50").mean())
+    summary = context.table("ngram_summary").filter(measure="robust", ngram=3)
+    data = summary.group_by("run", "step", maintain_order=True).agg(value=pl.col("q50").mean())
     data = data.with_columns(label=pl.col("run").replace_strict(names, return_dtype=pl.String))
     labels = data["label"].unique(maintain_order=True).to_list()
     axis = alt.Axis(tickCount=6, format="~s")
@@ -69,8 +71,8 @@ def lookback(context: Results) -> Figure:
     ]  # fmt: skip
     chart = alt.vconcat(*(panel.properties(width=520, height=150) for panel in panels))
     top = data.sort("value", descending=True).row(0, named=True)
-    said = f"L_robust(3) is largest, {top['value']:.2f}, at step {top['step']}."
-    return chart.properties(title=title, description=said), _beside(loss, data)
+    description = f"L_robust(3) is largest, {top['value']:.2f}, at step {top['step']}."
+    return chart.properties(title=title, description=description), _beside(loss, data)
 
 
 def _beside(loss: pl.DataFrame, data: pl.DataFrame) -> pl.DataFrame:

@@ -136,10 +136,10 @@ def features(context: Results) -> Figure:
         color=alt.Color("label:N", title=None, scale=colour), tooltip=["label:N", "level:O", "value:Q"],
     )  # fmt: skip
     panels.append(levels.properties(width=150, height=170))
-    said = "; ".join(
+    accuracies = "; ".join(
         f"{row['arm']}, level {row['level']}: {row['value']:.2f}" for row in probed.iter_rows(named=True)
     )
-    chart = alt.hconcat(*panels).properties(title=title, description=f"Accuracy of the probe, {said}.")
+    chart = alt.hconcat(*panels).properties(title=title, description=f"Accuracy of the probe, {accuracies}.")
     return chart, data
 
 
@@ -163,9 +163,9 @@ def probes(context: Results) -> Figure:
         y="majority:Q", color=alt.Color("label:N", title=None, scale=several(labels))
     )  # fmt: skip
     ends = data.filter(pl.col("step") == pl.col("step").max())
-    said = "; ".join(f"{row['label']} {row['value']:.2f}" for row in ends.iter_rows(named=True))
+    accuracies = "; ".join(f"{row['label']} {row['value']:.2f}" for row in ends.iter_rows(named=True))
     chart = alt.layer(rule, floor, lines).properties(
-        width=520, height=220, description=f"Accuracy at the end: {said}.",
+        width=520, height=220, description=f"Accuracy at the end: {accuracies}.",
         title=alt.TitleParams(title, subtitle="dotted: the most frequent symbol"),
     )  # fmt: skip
     return chart, data

@@ -50,8 +50,8 @@ def grammars(context: Results) -> Figure:
         columns=2,
     )  # fmt: skip
     counts = data.group_by("label", maintain_order=True).agg(pl.len()).iter_rows()
-    told = ", ".join(f"{label}: {n} symbols" for label, n in counts)
-    return panels.properties(title="Six grammars", description=f"Listing of rules. {told}."), data
+    sizes = ", ".join(f"{label}: {n} symbols" for label, n in counts)
+    return panels.properties(title="Six grammars", description=f"Listing of rules. {sizes}."), data
 
 
 def lengths(context: Results) -> Figure:
@@ -127,11 +127,11 @@ def parse_tree(context: Results) -> Figure:
     backs = alt.Chart(leaves).mark_point(shape="circle", size=260, filled=True, opacity=1, fill="white").encode(
         **at("x", "level")
     )  # fmt: skip
-    told = " ".join(leaves.sort("first")["name"].to_list())
+    string = " ".join(leaves.sort("first")["name"].to_list())
     title = alt.TitleParams("A string and its derivation", subtitle="cfg3b below 15; bars: ends of spans")
     chart = alt.layer(edges, ends, dots, names, backs, words).properties(
         width=640, height=260, title=title,
-        description=f"The string {told}.",
+        description=f"The string {string}.",
     )  # fmt: skip
     return chart, data
 
@@ -140,9 +140,9 @@ def ceilings(context: Results) -> Figure:
     """What the best possible predictor reaches on each full grammar, on masked tokens and on the last tokens of spans
     of three levels (bars), beside accuracies of trained models in the source (diamonds). A model to the right of its
     bar cannot have been trained on that grammar."""
-    found = _labelled(context.table("oracle").filter(root=FULL, quantity="acc"))
-    masked = found.filter(mask_rate=MAIN, task="masked").with_columns(panel=pl.lit("masked tokens"))
-    after = found.filter(task="next").with_columns(panel=pl.format("next token, ends of level {}", "level"))
+    scores = _labelled(context.table("oracle").filter(root=FULL, quantity="acc"))
+    masked = scores.filter(mask_rate=MAIN, task="masked").with_columns(panel=pl.lit("masked tokens"))
+    after = scores.filter(task="next").with_columns(panel=pl.format("next token, ends of level {}", "level"))
     data = pl.concat([masked, after]).select("panel", "label", "value", "se", "published", "where", "n")
     order = [*masked["panel"].unique(), *after.sort("level")["panel"].unique(maintain_order=True)]
     y = alt.Y("label:N", title=None, sort=list(GRAMMARS.values()))
@@ -167,25 +167,25 @@ def ceilings(context: Results) -> Figure:
 
     panels = alt.concat(*(panel(name) for name in order), columns=2)
     above = data.filter(pl.col("published") > pl.col("value") + 2 * pl.col("se"))
-    told = "; ".join(
+    excesses = "; ".join(
         f"{row['label']}: best {row['value']:.3f}, published {row['published']:.2f}"
         for row in above.iter_rows(named=True)
     )
     subtitle = "Bars: best possible, two standard errors. Diamonds: published models"
     title = alt.TitleParams("How well anything can predict", subtitle=subtitle)
     return panels.properties(
-        title=title, description=f"Published above the best possible: {told or 'none'}."
+        title=title, description=f"Published above the best possible: {excesses or 'none'}."
     ), data
 
 
 def windows(context: Results) -> Figure:
     """Medians of L_robust and L_close of the best predictor over the width of the window, on three truncated grammars:
     what a model has that has learned all there is (equations 4.94 and 4.95). It trusts every token that it sees."""
-    found = context.table("oracle").filter(
+    distances = context.table("oracle").filter(
         pl.col("quantity").is_in(["robust", "close"]), pl.col("task") == "hidden"
     )
     what = {"robust": "without the window: L_robust", "close": "nothing but the window: L_close"}
-    data = found.select(
+    data = distances.select(
         pl.col("quantity").replace_strict(what, return_dtype=pl.String).alias("panel"),
         pl.format("root {}", "root").alias("grammar"), "ngram", "value", "n",
     ).sort("panel", "grammar", "ngram")  # fmt: skip
@@ -205,11 +205,11 @@ def windows(context: Results) -> Figure:
     panels = layers.properties(width=250, height=210).facet(
         facet=alt.Facet("panel:N", title=None, sort=list(what.values())), columns=2
     )  # fmt: skip
-    told = "; ".join(
+    medians = "; ".join(
         f"{row['panel']}, {row['grammar']}: {row['value']:.3f}"
         for row in data.filter(ngram=3).iter_rows(named=True)
     )
-    return panels.properties(title="Where n-gram measures end", description=f"At n = 3: {told}."), data
+    return panels.properties(title="Where n-gram measures end", description=f"At n = 3: {medians}."), data
 
 
 def constructions(context: Results) -> Figure:
@@ -231,8 +231,11 @@ def constructions(context: Results) -> Figure:
     )
     limits = data.group_by("size", maintain_order=True).agg(pl.col("threshold_c").first().alias("c"))
     rules = alt.Chart(limits).mark_rule(strokeDash=[4, 3]).encode(x=x, color=colour)
-    told = ", ".join(f"{c:.2f} for {size}" for size, c in limits.iter_rows())
+    thresholds = ", ".join(f"{c:.2f} for {size}" for size, c in limits.iter_rows())
     chart = (rules + lines).properties(
-        width=480, height=240, title="How sharp attention has to be", description=f"Exact from c = {told} on."
+        width=480,
+        height=240,
+        title="How sharp attention has to be",
+        description=f"Exact from c = {thresholds} on.",
     )
     return chart, data

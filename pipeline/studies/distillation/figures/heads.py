@@ -49,8 +49,8 @@ def heads(context: Results) -> Figure:
         for group in GROUPS.values()
     ]  # fmt: skip
     late = data.group_by("group", "heads", maintain_order=True).agg(pl.col("shown").median())
-    said = "; ".join(
+    medians = "; ".join(
         f"{row['group']}, {row['heads']}: {row['shown']:.0f}" for row in late.iter_rows(named=True)
     )
     chart = alt.hconcat(*panels).resolve_scale(y="shared")
-    return chart.properties(title=title, description=f"Median steps. {said}."), data
+    return chart.properties(title=title, description=f"Median steps. {medians}."), data

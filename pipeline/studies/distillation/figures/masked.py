@@ -41,9 +41,11 @@ def masked(context: Results) -> Figure:
     texts = marked.mark_text(align="left", dx=4, dy=-7, color=charts.INK).encode(
         text="name:N", x=alt.value(0)
     )
-    said = "; ".join(f"{row['arm']} {row['step']}: {row['value']:.3f}" for row in data.iter_rows(named=True))
+    accuracies = "; ".join(
+        f"{row['arm']} {row['step']}: {row['value']:.3f}" for row in data.iter_rows(named=True)
+    )
     chart = alt.layer(rules, texts, *by_horizon(data, scale)).properties(
-        width=460, height=260, title=TITLE, description=f"Accuracy at the end, {said}."
+        width=460, height=260, title=TITLE, description=f"Accuracy at the end, {accuracies}."
     )
     return chart, data
 
@@ -97,8 +99,8 @@ def sizes(context: Results) -> Figure:
     first = data.filter("reached").sort("step").unique("run", keep="first", maintain_order=True)
     rings = alt.Chart(first).mark_point(size=90, filled=False, fill="white", strokeWidth=2, opacity=1)
     marks = rings.encode(x=x, y="value:Q", color=colour)
-    said = "; ".join(f"{row['size']}: step {row['step']}" for row in first.iter_rows(named=True))
+    steps = "; ".join(f"{row['size']}: step {row['step']}" for row in first.iter_rows(named=True))
     chart = alt.layer(*([band] if spread.height else []), line, marks).properties(
-        width=460, height=240, title=title, description=f"80 % of the last accuracy is reached, {said}."
+        width=460, height=240, title=title, description=f"80 % of the last accuracy is reached, {steps}."
     )
     return chart, data

@@ -21,8 +21,8 @@ def text(context: Results) -> Figure:
     loss = context.table("arms").filter(run=READER)
     if not loss.height:
         return empty(TITLE, "no teacher was trained at this scale")
-    found = context.table("ngram_summary").filter(run=READER, measure="robust")
-    near = found.group_by("ngram", "step", maintain_order=True).agg(value=pl.col("q50").mean())
+    summary = context.table("ngram_summary").filter(run=READER, measure="robust")
+    near = summary.group_by("ngram", "step", maintain_order=True).agg(value=pl.col("q50").mean())
     widths = sorted(near["ngram"].unique())[:3]
     near = near.filter(pl.col("ngram").is_in(widths)).with_columns(label=pl.format("n = {}", "ngram"))
     loss = loss.with_columns(label=pl.lit("loss"))
@@ -46,10 +46,10 @@ def text(context: Results) -> Figure:
     parts = alt.vconcat(*top, students).resolve_scale(color="independent", strokeDash="independent")
     common = context.table("contrasts").filter(contrast="most frequent word")["value"].item()
     ends = models.group_by("run", "arm", maintain_order=True).agg(pl.col("final").mean()).sort("run", "arm")
-    said = "; ".join(f"{run[-1]}, {arm}: {value:.3f}" for run, arm, value in ends.iter_rows())
-    told = f"Always naming the most frequent word is right in {common:.3f} of the cases."
+    accuracies = "; ".join(f"{run[-1]}, {arm}: {value:.3f}" for run, arm, value in ends.iter_rows())
+    baseline = f"Always naming the most frequent word is right in {common:.3f} of the cases."
     chart = parts.properties(
-        title=alt.TitleParams(TITLE, subtitle=told),
-        description=f"Accuracy at the end by horizon, {said}. {told}",
+        title=alt.TitleParams(TITLE, subtitle=baseline),
+        description=f"Accuracy at the end by horizon, {accuracies}. {baseline}",
     )
     return chart, models

@@ -54,5 +54,5 @@ def attention(context: Results) -> Figure:
     top = looks.properties(width=140, height=130)
     chart = alt.vconcat(top, knows.properties(width=140, height=130)).resolve_scale(color="independent")
     ends = total.filter(pl.col("step") == pl.col("step").max())["value"].sort().to_list()
-    said = f"Weight on signs that matter at the end: {ends[0]:.2f} to {ends[-1]:.2f}."
-    return chart.properties(title=title, description=said), data
+    description = f"Weight on signs that matter at the end: {ends[0]:.2f} to {ends[-1]:.2f}."
+    return chart.properties(title=title, description=description), data

@@ -72,13 +72,13 @@ def majority_sizes(context: Results) -> Figure:
             )
         )
     third = data.filter(i=3)
-    told = "; ".join(
+    coefficients = "; ".join(
         f"{row['panel']}, i = 3: exact {row['exact']:.3g}, printed {row['printed']:.3g}, "
         f"corrected {row['corrected']:.3g}"
         for row in third.iter_rows(named=True)
     )
     title = alt.TitleParams("Fourier coefficients of the majority", subtitle="Dots: exact")
-    return alt.hconcat(*panels, spacing=30).properties(title=title, description=f"{told}."), data
+    return alt.hconcat(*panels, spacing=30).properties(title=title, description=f"{coefficients}."), data
 
 
 def stage_correlations(context: Results) -> Figure:
@@ -120,14 +120,16 @@ def stage_correlations(context: Results) -> Figure:
         )
     d, k = data["d"][0], data["k"][0]
     means = data.group_by("start", "m", maintain_order=True).agg(pl.col("in_mean").mean())
-    told = ", ".join(
+    correlations = ", ".join(
         f"{row['start']}, m = {row['m']}: {row['in_mean']:.4f}" for row in means.iter_rows(named=True)
     )
     title_ = alt.TitleParams(
         f"What the stage-one teacher tells of single coordinates (d = {d}, k = {k})",
         subtitle="Blue: inside the support; grey: outside. Dashed: 1/8k, as printed; red: closed form",
     )
-    return alt.hconcat(*panels, spacing=30).properties(title=title_, description=f"Inside: {told}."), data
+    return alt.hconcat(*panels, spacing=30).properties(
+        title=title_, description=f"Inside: {correlations}."
+    ), data
 
 
 def support_recovery(context: Results) -> Figure:
@@ -170,7 +172,7 @@ def support_recovery(context: Results) -> Figure:
             x=x, y=y("largest"), color=colour, tooltip=["target", "d", "largest", "ever", "seeds"]
         ),
     ]  # fmt: skip
-    told = "; ".join(
+    samples = "; ".join(
         f"{row['target']}, d = {row['d']}: "
         + (f"{row['value']:.0f}" if row["value"] is not None else f"not with {row['largest']}")
         for row in data.iter_rows(named=True)
@@ -180,7 +182,7 @@ def support_recovery(context: Results) -> Figure:
         subtitle=["Lines: predicted from the population's gradient; dashed: formulas, moved to the first dot;",
                   "triangles: not enough at so many, with how many of the teachers are good enough for it"],
     )  # fmt: skip
-    return alt.layer(*layers).properties(width=480, height=320, title=title, description=f"{told}."), data
+    return alt.layer(*layers).properties(width=480, height=320, title=title, description=f"{samples}."), data
 
 
 def stage_two(context: Results) -> Figure:
@@ -214,12 +216,12 @@ def stage_two(context: Results) -> Figure:
         )
         panels.append(lines.properties(width=240, height=220, title=alt.TitleParams(panel, fontSize=13)))
     best = data.filter("is_best").group_by("panel", "name", maintain_order=True).agg(pl.col("hinge").max())
-    told = "; ".join(
+    losses = "; ".join(
         f"{row['panel']}, {row['name']}: {row['hinge']:.4f}" for row in best.iter_rows(named=True)
     )
     title = alt.TitleParams("Stage two", subtitle=f"A loss below {LEAST_LOSS:g} is drawn there")
     chart = alt.hconcat(*panels, spacing=30).properties(
-        title=title, description=f"Largest of the best losses: {told}."
+        title=title, description=f"Largest of the best losses: {losses}."
     )
     return chart, data
 
@@ -249,11 +251,11 @@ def end_to_end(context: Results) -> Figure:
         )  # fmt: skip
         panels.append(dots.properties(width=200, height=200, title=alt.TitleParams(panel, fontSize=13)))
     means = data.group_by("panel", "name", "samples", maintain_order=True).agg(pl.col("accuracy").mean())
-    told = "; ".join(
+    accuracies = "; ".join(
         f"{row['panel']}, {row['name']}, {row['samples']}: {row['accuracy']:.3f}"
         for row in means.iter_rows(named=True)
     )
     title = alt.TitleParams("Students after both stages")
     return alt.hconcat(*panels, spacing=20).properties(
-        title=title, description=f"Mean accuracy: {told}."
+        title=title, description=f"Mean accuracy: {accuracies}."
     ), data

@@ -27,12 +27,12 @@ def probabilities(kept: Kept, step: int, bits: NDArray[np.uint8]) -> NDArray[np.
     if kept.module is transformer:
         return transformer.behind(kept.spec, weights, bits, NUMBERS).softmax(-1).double().numpy()
     size = max(1, NUMBERS // (kept.spec.width * kept.spec.side * kept.entry["replicas"]))
-    found = []
+    parts = []
     for start in range(0, len(bits), size):
         x = torch.from_numpy(parity.signs(bits[start : start + size]))
         logits = mlp.forward(kept.spec, weights, torch.zeros(1, 1), x[None, None])[0]
-        found.append(logits.softmax(-1).flatten(0, 1))
-    return torch.cat(found, 1).double().numpy()
+        parts.append(logits.softmax(-1).flatten(0, 1))
+    return torch.cat(parts, 1).double().numpy()
 
 
 def features(task: Task) -> dict[str, list[int]]:

@@ -51,12 +51,12 @@ def averages(context: Inputs, frame: pl.DataFrame) -> pl.DataFrame:
     rows: list[dict[str, Any]] = []
     for group, own in frame.group_by(keys, maintain_order=True):
         values = own["accuracy"].to_numpy()
-        found = stats.bootstrap(
+        interval = stats.bootstrap(
             stats.mean, values, rng=stream(context.seed, context.study, "average", *map(str, group)),
             resamples=context.settings.resamples, confidence=context.settings.confidence,
         )  # fmt: skip
         more = {"loss": own["loss"].mean(), "n": len(values)}
-        rows.append(dict(zip(keys, group, strict=True)) | _interval(found) | more)
+        rows.append(dict(zip(keys, group, strict=True)) | _interval(interval) | more)
     return pl.DataFrame(rows, infer_schema_length=None, schema_overrides={"heads": pl.Int16})
 
 
@@ -89,10 +89,12 @@ def checkpoints(context: Inputs, dataset: str, teachers: pl.DataFrame) -> pl.Dat
     """Return which checkpoint each student learned from before the last: ``dataset``, ``arm``, ``model``, ``teacher``,
     ``order``, ``teacher_step`` and its ``accuracy`` there (null: before the first point of its curve), ``until``, the
     student's step at which it ends."""
-    told = context.dataset(dataset).filter(pl.col("part") == "student", pl.col("teacher").is_not_null())
-    side = told.group_by("replica").agg(pl.col("student").str.split(".").list.last().cast(pl.Int32).max() + 1)
+    students = context.dataset(dataset).filter(pl.col("part") == "student", pl.col("teacher").is_not_null())
+    side = students.group_by("replica").agg(
+        pl.col("student").str.split(".").list.last().cast(pl.Int32).max() + 1
+    )
     return (
-        told.join(side.rename({"student": "side"}), on="replica")
+        students.join(side.rename({"student": "side"}), on="replica")
         .with_columns(
             arm=pl.col("student").str.split(".").list.first(),
             model=pl.col("replica") * pl.col("side")
@@ -134,7 +136,7 @@ def ends(
     return rows
 
 
-def about(dataset: pl.DataFrame) -> dict[str, Any]:
+def task_fields(dataset: pl.DataFrame) -> dict[str, Any]:
     """Return what tells the task of a dataset from others, such as its grammar."""
     return dataset.filter(part="held").select(ABOUT).row(0, named=True)
 
@@ -152,14 +154,14 @@ def contrast(
     sample is empty."""
     if not samples or min(map(len, samples)) == 0:
         return []
-    found = stats.bootstrap(
+    interval = stats.bootstrap(
         statistic, *samples, rng=stream(context.seed, context.study, "contrast", name),
         resamples=context.settings.resamples, confidence=context.settings.confidence, paired=paired,
     )  # fmt: skip
-    return [{"contrast": name, **_interval(found), "n": min(map(len, samples))}]
+    return [{"contrast": name, **_interval(interval), "n": min(map(len, samples))}]
 
 
-def _interval(found: stats.Interval) -> dict[str, float | None]:
-    lo, hi = (None if np.isnan(end) else float(end) for end in (found.lo, found.hi))
-    value = None if np.isnan(found.value) else float(found.value)
+def _interval(interval: stats.Interval) -> dict[str, float | None]:
+    lo, hi = (None if np.isnan(end) else float(end) for end in (interval.lo, interval.hi))
+    value = None if np.isnan(interval.value) else float(interval.value)
     return {"value": value, "lo": lo, "hi": hi}

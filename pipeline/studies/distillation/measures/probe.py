@@ -53,27 +53,31 @@ def levels(root: int) -> list[int]:
 
 def drawn(rng: np.random.Generator, grammar: str, root: int, n: int) -> Probed:
     """Return ``n`` sentences with what stands above their tokens."""
-    found = pcfg.sample(rng, grammar, n, root)
+    sample = pcfg.sample(rng, grammar, n, root)
     width = pcfg.extent(grammar, root)[1]
-    words = pcfg.padded(found.tokens, found.lengths, width=width)
+    words = pcfg.padded(sample.tokens, sample.lengths, width=width)
     above, ends = [], []
     for level in levels(root):
         depth = pcfg.DEPTH + 1 - level
         first = min(pcfg.SYMBOLS[depth])
-        symbols = (found.ancestors(depth) - first).astype(np.uint8)
-        above.append(pcfg.padded(symbols, found.lengths, 255, 255, width).astype(np.int64))
+        symbols = (sample.ancestors(depth) - first).astype(np.uint8)
+        above.append(pcfg.padded(symbols, sample.lengths, 255, 255, width).astype(np.int64))
         ends.append(
-            pcfg.padded(pcfg.ends(found.boundary_levels, level).astype(np.uint8), found.lengths, 0, 0, width)
+            pcfg.padded(
+                pcfg.ends(sample.boundary_levels, level).astype(np.uint8), sample.lengths, 0, 0, width
+            )
         )
     ancestors = np.stack(above)
     ancestors[ancestors == 255] = NONE
     return Probed(words, ancestors, np.stack(ends) > 0)
 
 
-def table(context: Inputs, run: str, about: dict[str, Any], settings: Any, steps: list[int]) -> pl.DataFrame:
+def table(
+    context: Inputs, run: str, task_fields: dict[str, Any], settings: Any, steps: list[int]
+) -> pl.DataFrame:
     """Return how well each level can be read from each model of a run after some kept steps
     (`schemas.distillation.tables.NtProbe`)."""
-    kept, grammar, root = Kept(context, run), about["grammar"], about["root"]
+    kept, grammar, root = Kept(context, run), task_fields["grammar"], task_fields["root"]
     path = (context.seed, context.study, "probe", grammar, root)
     train = drawn(stream(*path, "train"), grammar, root, settings.train)
     test = drawn(stream(*path, "test"), grammar, root, settings.test)
@@ -81,10 +85,10 @@ def table(context: Inputs, run: str, about: dict[str, Any], settings: Any, steps
     counts = [np.bincount(own[own >= 0], minlength=CLASSES) for own in test.ancestors]
     for step in steps:
         weights = kept.weights(step)
-        found = accuracies(kept, weights, train, test, settings, stream(*path, "weights"))
+        scores = accuracies(kept, weights, train, test, settings, stream(*path, "weights"))
         for place, level in enumerate(levels(root)):
             for model, (arm, number) in enumerate(names):
-                at_ends, everywhere = found[model, place].tolist()
+                at_ends, everywhere = scores[model, place].tolist()
                 rows.append(
                     {
                         "run": run, "arm": arm, "model": number, "step": step, "level": level, "acc_boundary": at_ends,
@@ -101,15 +105,15 @@ def states(kept: Kept, weights: dict[str, Tensor], words: NDArray[np.uint8]) -> 
     words, same = np.unique(words, axis=0, return_inverse=True)
     models = weights["embed.W"].shape[0] * kept.spec.side
     size = max(1, AT_ONCE // (models * words.shape[1] * kept.spec.width * 4))
-    found = []
+    outputs = []
     for start in range(0, len(words), size):
         part = words[start : start + size]
         _, recorded = kept.module.forward(
             kept.spec, weights, torch.zeros(1, 1), torch.from_numpy(part.astype(np.int64))[None, None],
             torch.from_numpy(part != pcfg.PAD)[None, None], record=["last"],
         )  # fmt: skip
-        found.append(recorded["last"].flatten(0, 1))
-    return torch.cat(found, 1)[:, torch.from_numpy(same.ravel())]
+        outputs.append(recorded["last"].flatten(0, 1))
+    return torch.cat(outputs, 1)[:, torch.from_numpy(same.ravel())]
 
 
 def accuracies(
@@ -150,9 +154,9 @@ def accuracies(
                 order[epoch * N + begin : min(epoch * N + begin + BATCH, (epoch + 1) * N)]
             )
             logits = _read(params, e[:, batch], visible[batch])
-            wanted = targets[:, batch].expand(S, -1, -1, -1)
+            labels = targets[:, batch].expand(S, -1, -1, -1)
             # A mean for each model and level, summed: each has the gradient that it would have alone.
-            loss = F.cross_entropy(logits.flatten(0, 3), wanted.flatten(), ignore_index=NONE) * S * L
+            loss = F.cross_entropy(logits.flatten(0, 3), labels.flatten(), ignore_index=NONE) * S * L
             for group in optimiser.param_groups:
                 group["lr"] = RATE * rates[step]
             optimiser.zero_grad()
@@ -164,14 +168,14 @@ def accuracies(
         held = states(kept, weights, test.words)
         for begin in range(0, len(test.words), BATCH):
             part = slice(begin, begin + BATCH)
-            said = (
+            predictions = (
                 _read(params, held[:, part], torch.from_numpy(test.words[part] != pcfg.PAD))
                 .argmax(-1)
                 .numpy()
             )
-            there = test.ancestors[:, part] >= 0
-            for place, counted in enumerate((test.ends[:, part] & there, there)):
-                right[..., place] += ((said == test.ancestors[:, part]) & counted).sum((2, 3))
+            labelled = test.ancestors[:, part] >= 0
+            for place, counted in enumerate((test.ends[:, part] & labelled, labelled)):
+                right[..., place] += ((predictions == test.ancestors[:, part]) & counted).sum((2, 3))
                 total[..., place] += counted.sum((1, 2))
     return right / total
 
@@ -189,8 +193,8 @@ def _read(params: dict[str, Tensor], e: Tensor, visible: Tensor) -> Tensor:
     back = torch.ones(T, T, dtype=torch.bool).tril()
     top = scores.detach().masked_fill(~back, -math.inf).amax(-1, keepdim=True)
     shares = (scores - top).clamp(max=60).exp()  # (S, L, H, T, T)
-    there = visible.float().T  # (T, B)
+    mask = visible.float().T  # (T, B)
     values = torch.einsum("sbkd,slhdc->slhkbc", e, params["W"]) + params["b"][:, :, :, None, None]
-    sums = shares @ (values * there[..., None]).flatten(-2)
-    read = sums.unflatten(-1, (B, CLASSES)) / (shares @ there)[..., None]  # (S, L, H, T, B, classes)
+    sums = shares @ (values * mask[..., None]).flatten(-2)
+    read = sums.unflatten(-1, (B, CLASSES)) / (shares @ mask)[..., None]  # (S, L, H, T, B, classes)
     return read.sum(2).transpose(2, 3)

@@ -31,14 +31,14 @@ def table(context: Inputs, run: str) -> pl.DataFrame:
     models = lessons.models(context, lessons.courses(context, run)).with_columns(
         pl.col("model").cast(pl.Int64)
     )
-    found = (
+    means = (
         models.join(rates, on="model")
         .group_by("run", "arm", "lr")
         .agg(n=pl.len(), accuracy=pl.col("final").mean(), t80=pl.col("t80").mean())
         .sort("run", "arm", "lr")
     )
     rows: list[dict[str, Any]] = []
-    for _, own in found.group_by("arm", maintain_order=True):
+    for _, own in means.group_by("arm", maintain_order=True):
         tried = list(own.iter_rows(named=True))
         best = min(tried, key=_order)
         for row in tried:

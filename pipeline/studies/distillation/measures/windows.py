@@ -44,13 +44,15 @@ def places(longest: int) -> list[int]:
 def sentences(context: Inputs, dataset: pl.DataFrame, n: int) -> tuple[Ids, NDArray[np.int64]]:
     """Return ``n`` sentences of a dataset's grammar behind BOS, (n, 1 + longest), and their lengths; of a text, the
     first ``n`` held-out blocks."""
-    about = lessons.about(dataset)
-    if about["grammar"] is None:
+    task_fields = lessons.task_fields(dataset)
+    if task_fields["grammar"] is None:
         blocks = np.array(dataset.filter(part="held")["tokens"].head(n).to_list())
         return blocks, np.full(len(blocks), blocks.shape[1] - 1)
-    rng = stream(context.seed, context.study, "windows", about["grammar"], about["root"])
-    tokens, lengths = pcfg.strings(rng, about["grammar"], n, about["root"])
-    return pcfg.padded(tokens, lengths, width=pcfg.extent(about["grammar"], about["root"])[1]), lengths
+    rng = stream(context.seed, context.study, "windows", task_fields["grammar"], task_fields["root"])
+    tokens, lengths = pcfg.strings(rng, task_fields["grammar"], n, task_fields["root"])
+    return pcfg.padded(
+        tokens, lengths, width=pcfg.extent(task_fields["grammar"], task_fields["root"])[1]
+    ), lengths
 
 
 def summary(
@@ -60,13 +62,13 @@ def summary(
     (`schemas.distillation.tables.NgramSummary`); all kept steps but the untrained one if none are given."""
     kept = Kept(context, run)
     words, lengths = sentences(context, dataset, n)
-    task = lessons.about(dataset)["task"]
+    task = lessons.task_fields(dataset)["task"]
     names = context_names(context, run)
     rows: list[dict[str, Any]] = []
     for step in [step for step in kept.steps if step > 0] if steps is None else steps:
         weights = kept.weights(step)
-        found = distances(kept, weights, task, words, lengths, widths)
-        for measure, values in zip(MEASURES, found, strict=True):
+        variations = distances(kept, weights, task, words, lengths, widths)
+        for measure, values in zip(MEASURES, variations, strict=True):
             for width, of_models in zip(widths, values, strict=True):
                 for (arm, model), own in zip(names, of_models, strict=True):
                     q25, q50, q75, q90 = np.quantile(own, [0.25, 0.5, 0.75, 0.9]).tolist()
@@ -152,11 +154,11 @@ def _predicted(
     column = at + 1 if task == "masked" else at
     last = words.shape[1] if task == "masked" else column + 1
     words, hidden = words[:, :last], hidden[..., :last]
-    there = words != pcfg.PAD
+    present = words != pcfg.PAD
     if task == "masked":
-        ids, seen = np.where(hidden & there, pcfg.MASK, words), np.broadcast_to(there, hidden.shape)
+        ids, seen = np.where(hidden & present, pcfg.MASK, words), np.broadcast_to(present, hidden.shape)
     else:
-        seen = there & ~hidden
+        seen = present & ~hidden
         ids = np.where(seen | (np.arange(last) == column), words, pcfg.MASK)
     ids, seen = ids.reshape(W * n, last), seen.reshape(W * n, last)
     _, first, same = np.unique(
@@ -165,5 +167,5 @@ def _predicted(
     ids, seen = ids[first], seen[first]
     chosen = np.broadcast_to(np.arange(last) == column, ids.shape)
     logits = kept.module.answers(kept.spec, weights, ids, chosen, seen, AT_ONCE)
-    found: NDArray[np.float64] = logits.double().softmax(-1).numpy()
-    return found[:, same.ravel()].reshape(len(found), W, n, -1)
+    distributions: NDArray[np.float64] = logits.double().softmax(-1).numpy()
+    return distributions[:, same.ravel()].reshape(len(distributions), W, n, -1)

@@ -54,7 +54,7 @@ def _line(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
         )  # fmt: skip
         (first, bias), (second, last) = built.norms()
         bounds = 4 / spacing, 4 * float(np.abs(points).max()) / spacing + 2, float(np.abs(values).max()), 0.0
-        over = [found - bound for found, bound in zip((first, bias, second, last), bounds, strict=True)]
+        over = [norm - bound for norm, bound in zip((first, bias, second, last), bounds, strict=True)]
         yield row(
             f"lemma-10.{spacing:g}.norms", "with 4 |X| hidden units, and weights and biases within the printed bounds: "
             "largest excess",
@@ -67,22 +67,22 @@ def _tables(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     points = np.array(list(itertools.product((-1.0, 0.0, 2.0), (0.0, 1.0), (0.5, 1.5))))
     values = rng.uniform(-2, 2, (len(points), 2))
     shifts = np.array(list(itertools.product((-0.25, 0.0, 0.25), repeat=3)))
-    about = {"source": LEMMAS.format(11), "erratum": ERRATUM.format("lemma-11")}
+    sources = {"source": LEMMAS.format(11), "erratum": ERRATUM.format("lemma-11")}
     size = f"{len(points)} points of 3 coordinates, {len(shifts)} deviations each"
     for form, bias, comparison, bound in (("printed", 3, ">=", 0.1), ("corrected", 2, "<=", ROUNDING)):
         built = exact.table(points, values, 1.0, bias)
         off = largest(*(np.abs(built(points + shift) - values) for shift in shifts))
-        said = largest(np.abs(built(points)))
+        peak = largest(np.abs(built(points)))
         yield row(
             f"lemma-11.{form}",
             f"Indicators of {3} coordinates added up, less {bias}, make a table: largest error", size,
-            off, comparison, bound, form=form, detail=f"largest output {said:.3g}", **about,
+            off, comparison, bound, form=form, detail=f"largest output {peak:.3g}", **sources,
         )  # fmt: skip
     built = exact.table(points, values, 1.0)
     norms = built.norms()
     bounds = ((4.0, 4 * 2 + 2.0), (1.0, 3.0), (float(np.abs(values).max()), 0.0))
     over = [
-        a - b for found, bound in zip(norms, bounds, strict=True) for a, b in zip(found, bound, strict=True)
+        a - b for layer, bound in zip(norms, bounds, strict=True) for a, b in zip(layer, bound, strict=True)
     ]
     wrong = [abs(a - b) for a, b in zip(built.hidden, (4 * 7, len(points)), strict=True)]
     yield row(
@@ -135,35 +135,35 @@ def _strings(d: int, count: int, rng: np.random.Generator) -> tuple[np.ndarray, 
 
 def _signs(bits: np.ndarray, k: int) -> np.ndarray:
     """Return (N,) the parities of the first k bits as signs."""
-    found: np.ndarray = 1 - 2 * parity.labels(bits.astype(np.uint8), k, 1)
-    return found
+    signs: np.ndarray = 1 - 2 * parity.labels(bits.astype(np.uint8), k, 1)
+    return signs
 
 
 def _example(d: int, k: int, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     """Yield the printed example: where the last position is outside the support, and where it is inside."""
-    about = {"source": HERE.format("9, example"), "erratum": ERRATUM.format("proposition-9-example")}
+    sources = {"source": HERE.format("9, example"), "erratum": ERRATUM.format("proposition-9-example")}
     bits, count = _strings(d, 2000, rng)
     signs, c = _signs(bits, k), 2 * exact.threshold(d, k)
     size = f"d = {d}, k = {k}, c = {c:.2f}, {count} strings, last position outside the support"
     for form, printed, comparison, bound in (("printed", True, "<=", 0.9), ("corrected", False, ">=", 1)):
         built = exact.selecting(d, range(k), c, printed)
-        said = built(bits)
-        right = math.nan if np.isnan(said).any() else float((said * signs > 0).mean())
+        outputs = built(bits)
+        right = math.nan if np.isnan(outputs).any() else float((outputs * signs > 0).mean())
         how = (
             "p_n = e_3 and W_Q = W_K, as the example has it" if printed
             else "a query that does not depend on the position"
         )  # fmt: skip
         yield row(
             f"prop-9.{d}-{k}.example-{form}", f"With {how}: accuracy", size, right, comparison, bound, form=form,
-            detail=f"attention of the last position to itself {built.attention(bits)[:, -1].max():.3f}", **about,
+            detail=f"attention of the last position to itself {built.attention(bits)[:, -1].max():.3f}", **sources,
         )  # fmt: skip
     support = [*range(k - 1), d - 1]
     moved = np.concatenate([bits[:, : k - 1], bits[:, k:], bits[:, k - 1 : k]], 1)  # the k-th bit comes last
-    said = exact.selecting(d, support, c, True)(moved)
+    outputs = exact.selecting(d, support, c, True)(moved)
     yield row(
         f"prop-9.{d}-{k}.example-inside",
         "With the last position in the support the example holds as it stands: largest "
-        "error", f"d = {d}, k = {k}, {count} strings", largest(np.abs(said - signs)), "<=", ROUNDING,
+        "error", f"d = {d}, k = {k}, {count} strings", largest(np.abs(outputs - signs)), "<=", ROUNDING,
         source=HERE.format("9, example"),
     )  # fmt: skip
 
@@ -203,17 +203,17 @@ def _norms(d: int, k: int, built: exact.Transformer) -> Iterator[dict[str, Any]]
     """Yield the printed bound on norms; and, where it matters, that it needs values which are 0 and 1."""
     source, bound, size = HERE.format(10), 2 ** (k + 2), f"d = {d}, k = {k}"
     matters = 4 * d > bound
-    about = {"erratum": ERRATUM.format("proposition-10-scale"), "form": "corrected"} if matters else {}
+    sources = {"erratum": ERRATUM.format("proposition-10-scale"), "form": "corrected"} if matters else {}
     yield row(
         f"prop-10.{d}-{k}.norm", "Where W_V multiplies by d, values are 0 and 1, and norms of the MLP are at most "
-        "2^(k + 2): largest", size, largest(built.mlp.norms()), "<=", bound, source=source, **about,
+        "2^(k + 2): largest", size, largest(built.mlp.norms()), "<=", bound, source=source, **sources,
     )  # fmt: skip
     if matters:
         plain = exact.spreading(d, range(k), scaled=False)
         yield row(
             f"prop-10.{d}-{k}.norm-printed", "Without that factor values are 0 and 1/d, and norms exceed 2^(k + 2): "
             "largest less that", size, largest(plain.mlp.norms()) - bound, ">=", 1, source=source,
-            erratum=about["erratum"], form="printed",
+            erratum=sources["erratum"], form="printed",
         )  # fmt: skip
 
 
@@ -238,17 +238,17 @@ def _sums(d: int, k: int) -> dict[str, Any]:
 
 def _widths() -> Iterator[dict[str, Any]]:
     """Yield from which k on 2^k units are enough for both layers."""
-    about = {"source": HERE.format(10), "erratum": ERRATUM.format("proposition-10-width")}
+    sources = {"source": HERE.format(10), "erratum": ERRATUM.format("proposition-10-width")}
     least = next(k for k in range(2, 20) if 8 * k <= 2**k)
     widths = {k: exact.spreading(k + 1, range(k)).mlp.hidden for k in range(1, 8)}
-    over = [k for k, found in widths.items() if max(found) > 2**k]
-    told = ", ".join(f"k = {k}: {found[0]} and {found[1]}" for k, found in widths.items())
+    over = [k for k, hidden in widths.items() if max(hidden) > 2**k]
+    sizes = ", ".join(f"k = {k}: {hidden[0]} and {hidden[1]}" for k, hidden in widths.items())
     yield row(
         "prop-10.width-printed", "By Lemma 11 the hidden layers are wider than the printed 2^k for some k: how many of "
-        "k = 1 to 7", "the first layer has 8k units", len(over), ">=", 1, form="printed", detail=told, **about,
+        "k = 1 to 7", "the first layer has 8k units", len(over), ">=", 1, form="printed", detail=sizes, **sources,
     )  # fmt: skip
     yield row(
         "prop-10.width-corrected", "Widths are at most max(8k, 2^k), which is 2^k from this k on: difference from 6",
-        "k = 1 to 7", abs(least - 6) + sum(max(found) > max(8 * k, 2**k) for k, found in widths.items()), "<=", 0,
-        form="corrected", detail=told, **about,
+        "k = 1 to 7", abs(least - 6) + sum(max(hidden) > max(8 * k, 2**k) for k, hidden in widths.items()), "<=", 0,
+        form="corrected", detail=sizes, **sources,
     )  # fmt: skip

@@ -69,15 +69,17 @@ def _signals(entry: Complexity, rng: np.random.Generator) -> Iterator[dict[str, 
     start = relu.initial(rng, d, k, 2 * m, "iid")
     w, b = start.w[:m], start.b[:m]
     teacher = relu.first_stage(relu.initial(rng, d, k, entry.m_teacher, "aligned"))
-    found = {name: relu.gradient(w, b, x, t) for name, t in (("aligned", teacher(x)), ("labels", y))}
-    for name, gradient in found.items():
+    gradients = {name: relu.gradient(w, b, x, t) for name, t in (("aligned", teacher(x)), ("labels", y))}
+    for name, gradient in gradients.items():
         shown = relu.recovery(gradient, k)
         yield row(
             f"theorem-23.population-{name}", f"In the gradient of the whole population on {name} every neuron's k "
             "largest entries are the support: share of neurons", f"d = {d}, k = {k}, m = {m}, all inputs",
             math.nan if np.isnan(gradient).any() else shown.neurons, ">=", 1.0, source=CHAPTER,
         )  # fmt: skip
-    gaps = {name: smallest(np.abs(g[:, :k]).min(1) - np.abs(g[:, k:]).max(1)) for name, g in found.items()}
+    gaps = {
+        name: smallest(np.abs(g[:, :k]).min(1) - np.abs(g[:, k:]).max(1)) for name, g in gradients.items()
+    }
     noise = {"aligned": (teacher(x) ** 2).mean() / 2, "labels": 0.5}
     clearer = (gaps["aligned"] ** 2 / noise["aligned"]) / (gaps["labels"] ** 2 / noise["labels"])
     yield row(
@@ -96,8 +98,8 @@ def _predictions(entry: Complexity, rng: np.random.Generator) -> Iterator[dict[s
     shares = []
     for _ in range(entry.replicas):
         start = relu.initial(rng, d, k, 2 * m, "iid")
-        (found,) = relu.batch_gradients(rng, start.w[:m], start.b[:m], [round(batch)], k, None)
-        shares.append(math.nan if np.isnan(found).any() else relu.recovery(found, k).neurons)
+        (gradient,) = relu.batch_gradients(rng, start.w[:m], start.b[:m], [round(batch)], k, None)
+        shares.append(math.nan if np.isnan(gradient).any() else relu.recovery(gradient, k).neurons)
     yield row(
         "theorem-23.predicted", "At the batch at which normal noise leaves a share of neurons right on labels, that "
         "share is right: mean share", f"d = {d}, k = {k}, m = {m}, B = {batch:.0f}, {entry.replicas} draws",

@@ -42,15 +42,15 @@ def check(entry: Definitions, key: str, seed: int) -> pl.DataFrame:
 
 
 def _counted(
-    form: str, erratum: str, source: str, check: str, statement: str, size: str, found: float, detail: str = "",
+    form: str, erratum: str, source: str, check: str, statement: str, size: str, count: float, detail: str = "",
     least: float = 1.0,
 ) -> dict[str, Any]:  # fmt: skip
     """Return a row on exceptions: the printed form has at least ``least``, the corrected one none."""
     if form == "printed":
         return row(
-            check, statement, size, found, ">=", least, source=source, detail=detail, **printed(erratum)
+            check, statement, size, count, ">=", least, source=source, detail=detail, **printed(erratum)
         )
-    return row(check, statement, size, found, "<=", 0, source=source, detail=detail, **corrected(erratum))
+    return row(check, statement, size, count, "<=", 0, source=source, detail=detail, **corrected(erratum))
 
 
 def sign(i: int, j: int, depth: int, form: str) -> int:
@@ -166,7 +166,7 @@ def _causal(entry: Definitions) -> Iterator[dict[str, Any]]:
             kept = {*range(1, i - n + 1), i - 1}  # shifted by one: all up to i - n, and i - 1
             shifted += set(range(1, i)) - kept != window - {i - 1} or i in kept
     size = f"n from 3 and i to {entry.longest}"
-    for check, statement, found, form, erratum in (
+    for check, statement, count, form, erratum in (
         ("causal.window.printed", "The window of n tokens is i - n + 2, ..., i - 1, as the parenthesis before equation "
          "4.100 says: windows for which not", words, "printed", "causal-window"),
         ("causal.window.corrected", "It is i - n + 1, ..., i - 1, as equation 4.100 itself has it: windows for "
@@ -178,7 +178,7 @@ def _causal(entry: Definitions) -> Iterator[dict[str, Any]]:
         ("causal.skip.corrected", "With indices one less it does, and hides the window but for token i - 1: windows "
          "for which not", shifted, "corrected", "equation-4.101"),
     ):  # fmt: skip
-        yield _counted(form, erratum, CAUSAL, check, statement, size, found)
+        yield _counted(form, erratum, CAUSAL, check, statement, size, count)
 
 
 def _grid() -> Iterator[dict[str, Any]]:

@@ -156,13 +156,13 @@ def _halves(entry: Majority, rng: np.random.Generator) -> Iterator[dict[str, Any
         for b in (-bound, -0.5, 0.0, 0.5, bound):
             w = 1.0 - 2.0 * rng.integers(2, size=(entry.draws, size))
             active = x @ w.T + b >= 0
-            said = 0.5 + 0.5 * np.sign(x @ w.T)
-            missed += exceptions(active != said, said)
+            formula = 0.5 + 0.5 * np.sign(x @ w.T)
+            missed += exceptions(active != formula, formula)
             seen += active.size
         holds = name == "odd"
-        told = {"odd": "d odd, |b| < 1", "even": "d even (control)", "bias": "d odd, b = 1 (control)"}[name]
+        case = {"odd": "d odd, |b| < 1", "even": "d even (control)", "bias": "d odd, b = 1 (control)"}[name]
         yield row(
             f"majority.active-{name}", "A neuron is active on half of 1 + Maj of its signed inputs: exceptions, "
-            + told, f"d = {size}, all inputs, {5 * entry.draws} neurons", missed, *(("<=", 0) if holds else (">=", 1)),
+            + case, f"d = {size}, all inputs, {5 * entry.draws} neurons", missed, *(("<=", 0) if holds else (">=", 1)),
             source=LIU.format("6.2"), detail=f"of {seen}",
         )  # fmt: skip

@@ -48,18 +48,18 @@ def check(entry: Oracle, key: str, seed: int) -> pl.DataFrame:
 def _enumerated(entry: Oracle, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     for name, root in ENUMERATED:
         _, seen, _, lengths = pcfg.masked(rng, name, root, entry.strings, entry.rate)
-        evidence, own = inside.evidence(seen, entry.rate), inside.asked(seen)
+        evidence, own = inside.evidence(seen, entry.rate), inside.selected_evidence(seen)
         slopes, totals = inside.enumerated(name, root, evidence, lengths)
-        there = seen != pcfg.PAD
-        wanted = (slopes * own)[there]
-        wanted /= wanted.sum(-1, keepdims=True)
-        found = inside.posterior(name, root, evidence, lengths, own)[there]
+        present = seen != pcfg.PAD
+        reference = (slopes * own)[present]
+        reference /= reference.sum(-1, keepdims=True)
+        posterior = inside.posterior(name, root, evidence, lengths, own)[present]
         count = pcfg.number_of_derivations(name, root)
         size = f"{name} below {root}: {count} derivations, {entry.strings} masked strings"
         yield row(
             f"inside.{name}-{root}", "Inside probabilities and their derivatives give the posterior of each token that "
             "going through all derivations gives: largest difference",
-            size, largest(np.abs(found - wanted)), "<=", 1e-12,
+            size, largest(np.abs(posterior - reference)), "<=", 1e-12,
         )  # fmt: skip
         sums = inside.likelihood(name, root, evidence, lengths)
         yield row(
@@ -82,17 +82,17 @@ class Scores:
     def mean(self, values: NDArray[np.float64]) -> tuple[float, float]:
         """Return the mean of ``values`` over tokens, and its standard error over strings, whose tokens depend on each
         other."""
-        found = float(values.mean())
-        spread = np.bincount(self.string, values - found)
-        return found, float(np.sqrt((spread**2).sum()) / len(values))
+        mean = float(values.mean())
+        spread = np.bincount(self.string, values - mean)
+        return mean, float(np.sqrt((spread**2).sum()) / len(values))
 
 
 def _scores(rng: np.random.Generator, name: str, root: int, n: int, rate: float, hide_masked: bool) -> Scores:
     """Return how the best predictor does on ``n`` strings."""
     words, seen, kind, lengths = pcfg.masked(rng, name, root, n, rate)
-    found = inside.best(name, root, seen, lengths, rate, kind, hide_masked)
+    posterior = inside.best(name, root, seen, lengths, rate, kind, hide_masked)
     chosen = kind != pcfg.NONE
-    p, x = found[chosen], words[chosen]
+    p, x = posterior[chosen], words[chosen]
     entropy = -(p * np.log(np.maximum(p, np.finfo(float).tiny))).sum(-1)
     loss = -np.log(p[np.arange(len(x)), x])
     return Scores((p.argmax(-1) == x).astype(float), p.max(-1), loss, entropy, np.nonzero(chosen)[0])
@@ -103,7 +103,7 @@ def _calibrated(entry: Oracle, rng: np.random.Generator) -> Iterator[dict[str, A
         n = entry.full if root == pcfg.ROOT else entry.sentences
         scores = _scores(rng, name, root, n, entry.rate, False)
         size = f"{name} below {root}, {len(scores.right)} selected tokens of {n} strings"
-        for what, gap, told in (
+        for what, gap, detail in (
             ("right", scores.right - scores.expected, f"accuracy {scores.expected.mean():.4f}"),
             ("loss", scores.loss - scores.entropy, f"loss {scores.entropy.mean():.4f} nats"),
         ):
@@ -111,7 +111,7 @@ def _calibrated(entry: Oracle, rng: np.random.Generator) -> Iterator[dict[str, A
             says = "is right as often as it says" if what == "right" else "has the loss that its entropy says"
             yield row(
                 f"calibrated.{name}-{root}.{what}", f"The best predictor {says}: difference in standard errors", size,
-                abs(mean) / error, "<=", ERRORS, source=CHAPTER, detail=told,
+                abs(mean) / error, "<=", ERRORS, source=CHAPTER, detail=detail,
             )  # fmt: skip
 
 
@@ -139,15 +139,15 @@ def _windows(entry: Oracle, rng: np.random.Generator) -> Iterator[dict[str, Any]
             )
             for i in range(2)
         )
-        told = ", ".join(f"n = {n}: {value:.3f}" for n, value in medians.items())
+        listing = ", ".join(f"n = {n}: {value:.3f}" for n, value in medians.items())
         yield row(
             f"robust.{root}", "Without the 3-gram around it the best predictor says the same of a token: median of "
-            "L_robust(3)", size, medians[3], "<=", 1e-9, source=CHAPTER, detail=f"medians {told}",
+            "L_robust(3)", size, medians[3], "<=", 1e-9, source=CHAPTER, detail=f"medians {listing}",
         )  # fmt: skip
-        told = ", ".join(f"n = {n}: {value:.3f}" for n, value in near.items())
+        listing = ", ".join(f"n = {n}: {value:.3f}" for n, value in near.items())
         yield row(
             f"close.{root}", "A 3-gram alone is not enough for it: median of L_close(3)", size, near[3], ">=", 0.1,
-            source=CHAPTER, detail=f"medians {told}",
+            source=CHAPTER, detail=f"medians {listing}",
         )  # fmt: skip
 
 
@@ -175,7 +175,10 @@ def _following(entry: Oracle, rng: np.random.Generator) -> Iterator[dict[str, An
 
 def _published(entry: Oracle, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     """Yield which of the two grammars can have the accuracy and the loss that Figures 4.4 and 4.7 show."""
-    about = {"source": "Liu 2024, Figures 4.4 and 4.7; section 4.2.8.4.1", "erratum": ERRATUM.format("cfg3b")}
+    sources = {
+        "source": "Liu 2024, Figures 4.4 and 4.7; section 4.2.8.4.1",
+        "erratum": ERRATUM.format("cfg3b"),
+    }
     size = f"{entry.full} strings of each grammar, mask rate {entry.rate}"
     accuracy: dict[str, list[tuple[float, float]]] = {}
     loss: dict[str, list[tuple[float, float]]] = {}
@@ -184,10 +187,10 @@ def _published(entry: Oracle, rng: np.random.Generator) -> Iterator[dict[str, An
         accuracy[name] = [scores.mean(scores.expected) for scores in both]
         loss[name] = [scores.mean(scores.entropy) for scores in both]
 
-    def told(found: dict[str, list[tuple[float, float]]]) -> str:
+    def detail(estimates: dict[str, list[tuple[float, float]]]) -> str:
         return "; ".join(
             f"{name} {plain[0]:.4f}, with selected positions hidden {hidden[0]:.4f}"
-            for name, (plain, hidden) in found.items()
+            for name, (plain, hidden) in estimates.items()
         )
 
     most = largest(value + SURE * error for value, error in accuracy["cfg3b"])
@@ -195,21 +198,21 @@ def _published(entry: Oracle, rng: np.random.Generator) -> Iterator[dict[str, An
         "accuracy.printed",
         f"The accuracy {PUBLISHED} of Figure 4.4, less {READING} for reading it from the graphic, is "
         "more than any predictor can reach on cfg3b as Figure 4.23 has it: by", size, PUBLISHED - READING - most, ">=",
-        1e-3, form="printed", detail=told(accuracy), **about,
+        1e-3, form="printed", detail=detail(accuracy), **sources,
     )  # fmt: skip
     least = smallest(value - SURE * error for value, error in loss["cfg3b"])
     yield row(
         "loss.printed", f"The loss {LOSS} of Figure 4.7, with {READING} for reading it, is less than any predictor can "
-        "reach on cfg3b: by", size, least - LOSS - READING, ">=", 1e-3, form="printed", detail=told(loss), **about,
+        "reach on cfg3b: by", size, least - LOSS - READING, ">=", 1e-3, form="printed", detail=detail(loss), **sources,
     )  # fmt: skip
     best = largest(value for value, _ in accuracy["cfg3b_pdcode"])
     yield row(
         "accuracy.corrected", "On the grammar of the published code, which lacks a rule, it can be reached: published "
-        "accuracy less the best", size, PUBLISHED - READING - best, "<=", 0, form="corrected", detail=told(accuracy),
-        **about,
+        "accuracy less the best", size, PUBLISHED - READING - best, "<=", 0, form="corrected", detail=detail(accuracy),
+        **sources,
     )  # fmt: skip
     lowest = smallest(value for value, _ in loss["cfg3b_pdcode"])
     yield row(
         "loss.corrected", "and so can the loss: least possible less published", size, lowest - LOSS - READING, "<=", 0,
-        form="corrected", detail=told(loss), **about,
+        form="corrected", detail=detail(loss), **sources,
     )  # fmt: skip

@@ -54,7 +54,7 @@ def _inputs(entry: Stages) -> str:
 
 def _gradients(entry: Stages, rng: np.random.Generator, x: np.ndarray) -> Iterator[dict[str, Any]]:
     start = relu.initial(rng, entry.d, entry.k, entry.m, "iid")
-    found = start.a[:, None] * relu.gradient(start.w, start.b, x, relu.parity(x, entry.k))
+    gradient = start.a[:, None] * relu.gradient(start.w, start.b, x, relu.parity(x, entry.k))
     known = start.a[:, None] * relu.population_gradient(start.w, entry.k)
     scale = np.abs(known).max()
     yield row(
@@ -64,11 +64,11 @@ def _gradients(entry: Stages, rng: np.random.Generator, x: np.ndarray) -> Iterat
     yield row(
         "claim-7.corrected", "The gradient of f y over w_ij is a_i/2 times zeta_(k-1) chi_([k] less j)(w_i) inside the "
         "support and zeta_(k+1) chi_([k] and j)(w_i) outside: largest error", _inputs(entry),
-        largest(np.abs(found - known)), "<=", EXACT, source=CLAIM_7, **corrected("claim-7-sign"),
+        largest(np.abs(gradient - known)), "<=", EXACT, source=CLAIM_7, **corrected("claim-7-sign"),
     )  # fmt: skip
     yield row(
         "claim-7.printed", "As printed, with a minus sign: largest error against the largest gradient", _inputs(entry),
-        largest(np.abs(found + known)) / scale, ">=", 1.0, source=CLAIM_7, **printed("claim-7-sign"),
+        largest(np.abs(gradient + known)) / scale, ">=", 1.0, source=CLAIM_7, **printed("claim-7-sign"),
     )  # fmt: skip
 
 
@@ -95,9 +95,9 @@ def _step(entry: Stages, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
         largest(np.abs(np.abs(right) - sizes)), "<=", EXACT, detail=f"{sizes[0]:.6g} and {sizes[-1]:.6g}",
     )  # fmt: skip
     for batch in (min(entry.batches), max(entry.batches)):
-        (found,) = relu.batch_gradients(rng, start.w, start.b, [batch], k, None)
-        error = np.abs(found - gradient).max()
-        off = np.abs(relu.stepped(start, found, rate, 1 / (2 * rate)).w - known).max()
+        (estimate,) = relu.batch_gradients(rng, start.w, start.b, [batch], k, None)
+        error = np.abs(estimate - gradient).max()
+        off = np.abs(relu.stepped(start, estimate, rate, 1 / (2 * rate)).w - known).max()
         yield row(
             f"lemma-63.batch-{batch}", "After a step on a batch no weight is further off than the error of the "
             "gradient (without a) over k |zeta_(k-1)|: largest ratio", f"d = {d}, k = {k}, m = {entry.m}, B = {batch}",
@@ -113,8 +113,10 @@ def _batches(entry: Stages, rng: np.random.Generator) -> Iterator[dict[str, Any]
     for r in range(entry.replicas):
         start = relu.initial(rng, entry.d, entry.k, m, "iid")
         known = relu.population_gradient(start.w, entry.k)
-        for n, found in enumerate(relu.batch_gradients(rng, start.w, start.b, entry.batches, entry.k, None)):
-            errors[r, n] = np.abs(found - known).max()
+        for n, gradient in enumerate(
+            relu.batch_gradients(rng, start.w, start.b, entry.batches, entry.k, None)
+        ):
+            errors[r, n] = np.abs(gradient - known).max()
     slope = np.polyfit(np.log(entry.batches), np.log(errors).mean(0), 1)[0]
     few, many = entry.batches[0], entry.batches[-1]
     size = f"d = {entry.d}, k = {entry.k}, m = {m}, B = {few} to {many}, {entry.replicas} draws"
@@ -186,12 +188,12 @@ def _correlations(entry: Stages, rng: np.random.Generator, x: np.ndarray) -> Ite
 def _aligned(entry: Stages, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     d, k = entry.d, entry.k
     for m in entry.widths:
-        found = relu.correlations(relu.first_stage(relu.initial(rng, d, k, m, "aligned", (entry.replicas,))))
+        c = relu.correlations(relu.first_stage(relu.initial(rng, d, k, m, "aligned", (entry.replicas,))))
         yield row(
             f"lemma-64.aligned-{m}", "From the aligned start that the proof takes, correlations inside the support are "
             "at least 1/8k: least over replicas, times 8k", f"d = {d}, k = {k}, m = {m}, {entry.replicas} replicas",
-            smallest(found[:, :k]) * 8 * k, ">=", 1.0, source=LEMMA_64,
-            detail=f"mean {found[:, :k].mean():.4f}, largest outside {np.abs(found[:, k:]).max():.4f}",
+            smallest(c[:, :k]) * 8 * k, ">=", 1.0, source=LEMMA_64,
+            detail=f"mean {c[:, :k].mean():.4f}, largest outside {np.abs(c[:, k:]).max():.4f}",
             **corrected("lemma-64-start"),
         )  # fmt: skip
 
@@ -201,9 +203,9 @@ def _printed_start(entry: Stages, rng: np.random.Generator) -> Iterator[dict[str
     d, k, m = entry.d, entry.k, entry.wide
     inside, outside, replicas = [], [], 16 * entry.replicas
     for _ in range(replicas):
-        found = np.abs(relu.correlations(relu.first_stage(relu.initial(rng, d, k, m, "iid"))))
-        inside.append(found[:k].mean())
-        outside.append(found[k:].mean())
+        correlations = np.abs(relu.correlations(relu.first_stage(relu.initial(rng, d, k, m, "iid"))))
+        inside.append(correlations[:k].mean())
+        outside.append(correlations[k:].mean())
     known = relu.spread(d, k, m)
     size = f"d = {d}, k = {k}, m = {m}, {replicas} replicas"
     yield row(
@@ -236,9 +238,9 @@ def _student(entry: Stages, rng: np.random.Generator, x: np.ndarray) -> Iterator
         zero.append(np.abs(with_majority))
         wrong.append(np.abs(with_majority - c / 2).max() / np.abs(c / 2).max())
         student = relu.initial(rng, d, k, entry.m, "iid")
-        found = relu.gradient(student.w, student.b, x, f)
-        off.append(np.abs(found - c / 2))
-        apart.append(np.ptp(found, axis=0))
+        gradient = relu.gradient(student.w, student.b, x, f)
+        off.append(np.abs(gradient - c / 2))
+        apart.append(np.ptp(gradient, axis=0))
     yield row(
         "corollary-3.printed", "E f(x) Maj(x) x_i is c_i/2: largest difference against the largest c_i/2",
         _inputs(entry),
@@ -278,16 +280,16 @@ def _second(entry: Stages, rng: np.random.Generator, x: np.ndarray) -> Iterator[
     wrong = (f * y <= 0).mean(1)
 
     def most(values: np.ndarray) -> np.ndarray:
-        found: np.ndarray = np.abs(values @ x / len(x)).max(1)
-        return found
+        correlations: np.ndarray = np.abs(values @ x / len(x)).max(1)
+        return correlations
 
     size = f"d = {entry.d}, k = {entry.k}, m = {entry.wide_second}, {entry.steps} steps, {entry.replicas} replicas"
     raw = most(f)
-    told = f"hinge loss {hinge.min():.3f} to {hinge.max():.3f}, raw correlations {raw.min():.3f} to {raw.max():.3f}"
+    detail = f"hinge loss {hinge.min():.3f} to {hinge.max():.3f}, raw correlations {raw.min():.3f} to {raw.max():.3f}"
     yield row(
         "corollary-4.clipped", "Outputs cut off at -1 and 1 have correlations with single coordinates of at most the "
         "hinge loss: largest excess", size, largest(most(np.clip(f, -1, 1)) - hinge), "<=", EXACT, source=COROLLARY_4,
-        detail=told, **corrected("corollary-4-output"),
+        detail=detail, **corrected("corollary-4-output"),
     )  # fmt: skip
     yield row(
         "corollary-4.hard",

@@ -39,5 +39,5 @@ def _over_random(context: Inputs, model: Model) -> Iterator[pl.DataFrame]:
             baseline = stats.causal_distance(maps.n_rows)
             lo, hi = stats.percentiles(draws_SxB[0], context.settings.confidence)
             interval = stats.Interval(mean_S[0] / baseline, lo / baseline, hi / baseline)
-            about = ("variation_over_random", "ratio to closed form", convention(start))
-            yield contrast(context, about, interval, [model])
+            quantity = ("variation_over_random", "ratio to closed form", convention(start))
+            yield contrast(context, quantity, interval, [model])

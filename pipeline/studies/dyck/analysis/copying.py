@@ -84,8 +84,8 @@ def _of_run(context: Inputs, model: Model, datasets: dict[str, pl.DataFrame]) ->
     accuracy = (
         ablation.filter(mode=UNIFORM_MODE).group_by("replica", maintain_order=True).first()["acc_before"]
     )
-    about = ("copying", "median", "accuracy")
-    median = bootstrapped(context, about, stats.median, [model], [accuracy.to_numpy()])
+    quantity = ("copying", "median", "accuracy")
+    median = bootstrapped(context, quantity, stats.median, [model], [accuracy.to_numpy()])
     return {"class_lift": [lifts], "ablation": [ablation], "copy_maps": maps, "contrasts": [median]}
 
 
@@ -142,9 +142,9 @@ def _lifts(
     tokens = dyck.vocabulary(model.k)
     queries, keys = np.array([ALL_QUERIES, *tokens]), np.array([*tokens, CURRENT, SAME])
     rows = []
-    for layer, found in enumerate((reduce(ClassMass.add, part) for part in parts), start=1):
-        counts = found.n_queries[:, None]
-        mass, uniform = (found.mass / counts).numpy(), (found.uniform / counts).numpy()
+    for layer, total in enumerate((reduce(ClassMass.add, part) for part in parts), start=1):
+        counts = total.n_queries[:, None]
+        mass, uniform = (total.mass / counts).numpy(), (total.uniform / counts).numpy()
         # Classes that never meet have no lift: the first position looks at the start token alone.
         replica, head, query, key = np.nonzero(np.broadcast_to(np.nan_to_num(uniform) > 0, mass.shape))
         rows.append(
@@ -158,7 +158,7 @@ def _lifts(
                     "key_class": keys[key],
                     "mass": mass[replica, head, query, key],
                     "mass_uniform": uniform[query, key],
-                    "n_queries": found.n_queries.numpy()[query],
+                    "n_queries": total.n_queries.numpy()[query],
                 }
             )
         )
@@ -191,8 +191,10 @@ def _ablation(
         for head in range(ensemble.spec.heads):
             for mode in MODES:
                 after, _ = copy_accuracy(ensemble, model, frame, {name: replaced(mode, head)})
-                about = {"run": model.run, "replica": kept, "layer": layer + 1, "head": head, "mode": mode}
-                rows.append(pl.DataFrame(about | {"acc_before": before.numpy(), "acc_after": after.numpy()}))
+                metadata = {"run": model.run, "replica": kept, "layer": layer + 1, "head": head, "mode": mode}
+                rows.append(
+                    pl.DataFrame(metadata | {"acc_before": before.numpy(), "acc_after": after.numpy()})
+                )
     table = pl.concat(rows).with_columns(n_positions=positions)
     little = (pl.col("acc_after") - pl.col("acc_before")).abs() < MISLEADING_BELOW
     return table.join(

@@ -143,10 +143,10 @@ def finetuned(
     trained = replace(heads, params=weights)
     for _ in range(steps):
         tokens = tokens_NxT[rng.choice(len(tokens_NxT), min(entry["batch"], len(tokens_NxT)), replace=False)]
-        wanted = dyck.is_close(tokens) if entry["loss_positions"] == "closing" else tokens > 0
+        loss_mask = dyck.is_close(tokens) if entry["loss_positions"] == "closing" else tokens > 0
         logits = trained.logits(inputs(tokens, entry, entry["depth"], start=True))[:, :, :-1]
-        chosen = logits[:, torch.from_numpy(wanted)]  # (R, positions, O)
-        targets = torch.from_numpy(tokens[wanted] - 1).long().expand(len(chosen), -1)
+        chosen = logits[:, torch.from_numpy(loss_mask)]  # (R, positions, O)
+        targets = torch.from_numpy(tokens[loss_mask] - 1).long().expand(len(chosen), -1)
         loss = F.cross_entropy(chosen.flatten(0, 1), targets.flatten(), reduction="none")
         optimiser.zero_grad()
         loss.view(len(chosen), -1).mean(1).sum().backward()  # a mean for each model: none sees another
@@ -175,5 +175,5 @@ def _ranks(context: Inputs, model: Model, table: pl.DataFrame) -> Iterator[pl.Da
     what replicas would give."""
     score = table["stack_argmax"].to_numpy()
     for name in IMPORTANCES:
-        about = ("rank", "spearman over heads", f"{name}, stack_argmax")
-        yield bootstrapped(context, about, stats.spearman, [model], [table[name].to_numpy(), score])
+        quantity = ("rank", "spearman over heads", f"{name}, stack_argmax")
+        yield bootstrapped(context, quantity, stats.spearman, [model], [table[name].to_numpy(), score])

@@ -55,14 +55,14 @@ def demonstration(context: Inputs, datasets: dict[str, pl.DataFrame]) -> rows.Ro
     strings = [padded(part) for _, part in held_out.group_by("length", maintain_order=True)]
     probe = padded(own[PROBE].sort("seq_id").head(1))
     target = as_target(ensemble)
-    wanted = _measure(target, target.layers, strings, probe)
-    demo = [_row(TARGET, None, wanted, wanted) | _size(target.layers)]
-    maps = _maps(TARGET, None, wanted.patterns, range(len(target.layers)))
+    reference = _measure(target, target.layers, strings, probe)
+    demo = [_row(TARGET, None, reference, reference) | _size(target.layers)]
+    maps = _maps(TARGET, None, reference.patterns, range(len(target.layers)))
     for n in knobs.candidates:
         shape = target.shape(n)
         parent = pruning.Parent(shape, context.seed, ("dyck", "pruning-demo", n))
         pruned = pruning.prune(parent, target.layers)
-        found = {
+        networks = {
             PARENT: _measure(target, [parent.layer(index) for index in range(len(parent))], strings, probe),
             PRUNED: _measure(target, pruned.condensed(), strings, probe),
         }
@@ -71,11 +71,11 @@ def demonstration(context: Inputs, datasets: dict[str, pl.DataFrame]) -> rows.Ro
             PARENT: size | {"kept": shape.weights, "illegal": 0},
             PRUNED: size | {"kept": pruned.kept, "illegal": pruning.illegal(parent, pruned)},
         }
-        demo += [_row(name, n, measured, wanted) | own_size[name] for name, measured in found.items()]
+        demo += [_row(name, n, measured, reference) | own_size[name] for name, measured in networks.items()]
         demo[-1]["weight_error"] = pruned.worst
         if n == max(knobs.candidates):
             hosts = range(1, 2 * len(target.layers), 2)
-            maps += [row for name in found for row in _maps(name, n, found[name].patterns, hosts)]
+            maps += [row for name in networks for row in _maps(name, n, networks[name].patterns, hosts)]
     return {"pruning_demo": [pl.DataFrame(demo, infer_schema_length=None)], "pruning_maps": maps}
 
 
@@ -158,24 +158,24 @@ def _embedded(target: Target, tokens: NDArray, layers: list[dict[str, Array]]) -
 
 def _size(layers: list[dict[str, Array]]) -> dict[str, Any]:
     weights = sum(matrix.size for layer in layers for matrix in layer.values())
-    about = {"n_layers": len(layers), "width": len(layers[0]["W_1"]), "weights": weights}
-    return about | {"kept": weights, "illegal": 0}
+    size = {"n_layers": len(layers), "width": len(layers[0]["W_1"]), "weights": weights}
+    return size | {"kept": weights, "illegal": 0}
 
 
-def _row(network: str, n: int | None, found: _Measured, wanted: _Measured) -> dict[str, Any]:
-    layers = len(wanted.patterns)
-    hosts = found.patterns if len(found.patterns) == layers else found.patterns[1 : 2 * layers : 2]
-    pairs = zip(hosts, wanted.patterns, strict=True)
-    shares = {name: getattr(found.accuracy, name).item() for name in ("acc_close", "acc_all", "acc_thr80")}
+def _row(network: str, n: int | None, measured: _Measured, reference: _Measured) -> dict[str, Any]:
+    layers = len(reference.patterns)
+    hosts = measured.patterns if len(measured.patterns) == layers else measured.patterns[1 : 2 * layers : 2]
+    pairs = zip(hosts, reference.patterns, strict=True)
+    shares = {name: getattr(measured.accuracy, name).item() for name in ("acc_close", "acc_all", "acc_thr80")}
     return shares | {
         "run": PRUNING_TARGET,
         "network": network,
         "candidates": n,
         "weight_error": None,
-        "logit_error": largest(*(abs(a - b) for a, b in zip(found.logits, wanted.logits, strict=True))),
+        "logit_error": largest(*(abs(a - b) for a, b in zip(measured.logits, reference.logits, strict=True))),
         "map_distance": float(np.mean([((a - b) ** 2).sum() for a, b in pairs])),
-        "n_sequences": sum(map(len, found.logits)),
-        "n_close": found.accuracy.n_close,
+        "n_sequences": sum(map(len, measured.logits)),
+        "n_close": measured.accuracy.n_close,
     }
 
 

@@ -32,17 +32,17 @@ def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
 
 def _readings(context: Inputs, models: dict[str, Model]) -> list[pl.DataFrame]:
     """Return, for every choice that has two readings among ``models``, the quantities that each reading gives."""
-    found = []
+    quantities = []
     for choice, runs in READINGS.items():
-        there = {reading: models[run] for reading, run in runs.items() if run in models}
-        if len(there) < 2:
+        readings = {reading: models[run] for reading, run in runs.items() if run in models}
+        if len(readings) < 2:
             continue
         recommended = next(iter(runs))
-        for reading, model in there.items():
-            about = {"choice": choice, "reading": reading, "recommended": reading == recommended}
-            about |= {"run": model.run, "steps": model.entry["steps"]}
-            found += [about | row for row in _quantities(context, model, runs[recommended])]
-    return [pl.DataFrame(found, infer_schema_length=None)] if found else []
+        for reading, model in readings.items():
+            metadata = {"choice": choice, "reading": reading, "recommended": reading == recommended}
+            metadata |= {"run": model.run, "steps": model.entry["steps"]}
+            quantities += [metadata | row for row in _quantities(context, model, runs[recommended])]
+    return [pl.DataFrame(quantities, infer_schema_length=None)] if quantities else []
 
 
 def _quantities(context: Inputs, model: Model, recommended: str) -> Iterator[dict[str, Any]]:

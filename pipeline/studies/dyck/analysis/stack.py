@@ -68,8 +68,10 @@ def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
         cells = {cell: models[run] for cell, run in CELLS.items() if run in models and models[run].stack}
         scores = {cell: _scores(model, accurate=False) for cell, model in cells.items()}
         alike = {cell: _on_sentences(context, model, datasets) for cell, model in cells.items()}
-        found = {"stack_cells": [_row(context, cell, model, scores[cell]) for cell, model in cells.items()]}
-        parts += [found, {"contrasts": [_mean(context, cells[cell], alike[cell]) for cell in cells]}]
+        cell_rows = {
+            "stack_cells": [_row(context, cell, model, scores[cell]) for cell, model in cells.items()]
+        }
+        parts += [cell_rows, {"contrasts": [_mean(context, cells[cell], alike[cell]) for cell in cells]}]
         parts.append({"stack_effects": _effects(context, cells, alike, "")})
         parts.append({"stack_effects": _effects(context, cells, scores, OWN_KIND)})
         return rows.tables_of(context, parts)
@@ -78,11 +80,11 @@ def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
 def _needed(run: str, datasets: dict[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
     """Return the data to measure a run on: held-out strings and, of what other figures show, probes."""
     probes = run in {*TABLE_1_COMPLETE.values(), *TRAINING_LENGTHS}
-    wanted = {"train": True, "dev": True, "probe": probes}
+    kinds = {"train": True, "dev": True, "probe": probes}
     return {
         key: frame
         for key, frame in datasets.items()
-        if any(keep and frame["split"][0].startswith(kind) for kind, keep in wanted.items())
+        if any(keep and frame["split"][0].startswith(kind) for kind, keep in kinds.items())
     }
 
 
@@ -169,8 +171,8 @@ def _effects(
         for first, second in longer
         if {first, second} <= cells.keys() and cells[first].entry["steps"] < cells[second].entry["steps"]
     ]
-    about = (LENGTH, str(lengths[-1]), "longer", f"cells that other runs train longer{kind}")
-    yield from _effect(context, about, longer, scores, draws)
+    comparison = (LENGTH, str(lengths[-1]), "longer", f"cells that other runs train longer{kind}")
+    yield from _effect(context, comparison, longer, scores, draws)
 
 
 def _drawn(context: Inputs, run: str, scores: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -185,7 +187,7 @@ def _drawn(context: Inputs, run: str, scores: NDArray[np.float64]) -> NDArray[np
 
 def _effect(
     context: Inputs,
-    about: tuple[str, str, str, str],
+    comparison: tuple[str, str, str, str],
     pairs: list[tuple[Cell, Cell]],
     scores: dict[Cell, NDArray[np.float64]],
     draws: dict[Cell, NDArray[np.float64]],
@@ -196,7 +198,7 @@ def _effect(
     means = [float(np.mean([scores[pair[side]].mean() for pair in pairs])) for side in (0, 1)]
     drawn = np.mean([draws[second] - draws[first] for first, second in pairs], 0)
     lo, hi = stats.percentiles(drawn, context.settings.confidence)
-    factor, low, high, scope = about
+    factor, low, high, scope = comparison
     yield pl.DataFrame(
         {
             "factor": factor,

@@ -39,8 +39,8 @@ def _layer_ratio(context: Inputs, model: Model) -> Iterator[pl.DataFrame]:
     parts = [pair_means(context, model, maps) for maps in layers if maps]
     if len(parts) == len(layers):
         interval = ratio(context, [mean.mean() for mean, _ in parts], [draws.mean(0) for _, draws in parts])
-        about = ("layer_ratio", "ratio of means over sentences", "layer 3 over layer 2")
-        yield contrast(context, about, interval, [model])
+        quantity = ("layer_ratio", "ratio of means over sentences", "layer 3 over layer 2")
+        yield contrast(context, quantity, interval, [model])
 
 
 def _uniform(context: Inputs, model: Model) -> Iterator[pl.DataFrame]:
@@ -48,5 +48,5 @@ def _uniform(context: Inputs, model: Model) -> Iterator[pl.DataFrame]:
     if model.stack:
         kept, _ = model.kept(accurate=True)
         values = model.stack[0].filter(head=0)["kl_uniform"].to_numpy()[kept]
-        about = ("uniform", "mean", "kl_uniform of layer 1")
-        yield bootstrapped(context, about, stats.mean, [model], [values], accurate=True)
+        quantity = ("uniform", "mean", "kl_uniform of layer 1")
+        yield bootstrapped(context, quantity, stats.mean, [model], [values], accurate=True)

@@ -63,13 +63,15 @@ def in_distribution(contrasts: pl.DataFrame) -> Iterator[Gate]:
     for run, name in models.items():
         yield _accurate("3", name, run, contrasts, ACCURATE, SECTION_4_1)
     for run, name in models.items():
-        found, missing = measured(contrasts, contrast="in_distribution", first=run, metric="acc_close_unseen")
+        measurement, missing = measured(
+            contrasts, contrast="in_distribution", first=run, metric="acc_close_unseen"
+        )
         predicate = (
             f"median acc_close of {name} on strings like its training data that are not among it "
             f"is at least {ACCURATE}"
         )
         conditions = (Condition("value", ">=", ACCURATE),)
-        yield Gate("3", f"{name}, unseen", predicate, SECTION_4_1, conditions, found, missing, kind=OWN)
+        yield Gate("3", f"{name}, unseen", predicate, SECTION_4_1, conditions, measurement, missing, kind=OWN)
 
 
 def unseen(accuracy: pl.DataFrame) -> Iterator[Gate]:
@@ -77,13 +79,13 @@ def unseen(accuracy: pl.DataFrame) -> Iterator[Gate]:
     for data, run in ((COMPLETE, STANDARD), (PREFIX, TABLE_1[2, 4, 2])):
         name = f"{data} data, share of unseen strings"
         rows = accuracy.filter(pl.col("in_distribution"), run=run, replica=0)
-        found, missing = evidence.one_row(rows, f"{run}: no models at this scale", value="unseen_share")
+        measurement, missing = evidence.one_row(rows, f"{run}: no models at this scale", value="unseen_share")
         predicate = (
             f"of the held-out strings for models trained on {data} strings (k=2, D=4) a share of at least "
             f"{UNSEEN_AT_LEAST} is not in the training corpus, so that accuracy on them can be told"
         )
         enough = (Condition("value", ">=", UNSEEN_AT_LEAST),)
-        yield Gate("3", name, predicate, SECTION_4_1, enough, found, missing, kind=OWN)
+        yield Gate("3", name, predicate, SECTION_4_1, enough, measurement, missing, kind=OWN)
 
 
 def uniform(contrasts: pl.DataFrame) -> Iterator[Gate]:
@@ -94,10 +96,12 @@ def uniform(contrasts: pl.DataFrame) -> Iterator[Gate]:
 
 
 def _accurate(claim: str, name: str, run: str, contrasts: pl.DataFrame, bound: float, source: str) -> Gate:
-    found, missing = measured(contrasts, contrast="in_distribution", first=run, metric="acc_close")
+    measurement, missing = measured(contrasts, contrast="in_distribution", first=run, metric="acc_close")
     predicate = f"median acc_close of {name} on data like its training data is at least {bound}"
     conditions = (Condition("value", ">=", bound),)
-    return Gate(claim, name, predicate, source, conditions, found, missing, Published(bound, form=FLOOR))
+    return Gate(
+        claim, name, predicate, source, conditions, measurement, missing, Published(bound, form=FLOOR)
+    )
 
 
 def stack_like(contrasts: pl.DataFrame) -> Iterator[Gate]:
@@ -109,20 +113,20 @@ def stack_like(contrasts: pl.DataFrame) -> Iterator[Gate]:
 
 
 def _stack_like_share(claim: str, name: str, run: str, contrasts: pl.DataFrame, source: str) -> Gate:
-    found, missing = measured(contrasts, contrast="stack", statistic="stack-like share", first=run)
+    measurement, missing = measured(contrasts, contrast="stack", statistic="stack-like share", first=run)
     predicate = (
         f"share of {name} replicas whose last-layer stack_argmax is at least {STACK_LIKE} "
         f"is below {STACK_LIKE_SHARE_BELOW}"
     )
     below = (Condition("value", "<", STACK_LIKE_SHARE_BELOW),)
-    return Gate(claim, f"{name}, stack-like share", predicate, source, below, found, missing)
+    return Gate(claim, f"{name}, stack-like share", predicate, source, below, measurement, missing)
 
 
 def _stack_mean(claim: str, name: str, run: str, contrasts: pl.DataFrame, source: str) -> Gate:
-    found, missing = measured(contrasts, contrast="stack", statistic="mean", first=run)
+    measurement, missing = measured(contrasts, contrast="stack", statistic="mean", first=run)
     predicate = f"mean last-layer stack_argmax of {name} has an interval below {STACK_LIKE}"
     below = (Condition("hi", "<", STACK_LIKE),)
-    return Gate(claim, f"{name}, mean", predicate, source, below, found, missing)
+    return Gate(claim, f"{name}, mean", predicate, source, below, measurement, missing)
 
 
 def cells(contrasts: pl.DataFrame) -> Iterator[Gate]:
@@ -132,23 +136,23 @@ def cells(contrasts: pl.DataFrame) -> Iterator[Gate]:
         if length == "short":
             continue
         name = f"{block}, {data}, k={k}, D={depth}" + (", trained longer" if length == "longer" else "")
-        found, missing = measured(contrasts, contrast="stack", statistic="mean on D5", first=run)
+        measurement, missing = measured(contrasts, contrast="stack", statistic="mean on D5", first=run)
         predicate = (
             f"mean last-layer stack_argmax on D5, models of cell {name}, has an interval below {STACK_LIKE}"
         )
         below = (Condition("hi", "<", STACK_LIKE),)
-        yield Gate("23", name, predicate, SECTION_4_1, below, found, missing, kind=OWN)
+        yield Gate("23", name, predicate, SECTION_4_1, below, measurement, missing, kind=OWN)
 
 
 def effects(table: pl.DataFrame) -> Iterator[Gate]:
     """Yield the gates of claim 24: what makes attention more stack-like, over all cells of the factorial."""
     for factor, (low, high) in FACTORS.items():
         why = "no models at this scale in some cell of the factorial"
-        found, missing = evidence.one_row(table, why, factor=factor, scope=ALL_CELLS)
+        measurement, missing = evidence.one_row(table, why, factor=factor, scope=ALL_CELLS)
         over = f"over all cells with {factor} {high}, minus {low}"
         predicate = f"mean stack_argmax on D5 {over}, is positive, its interval too"
         positive = (Condition("value", ">", 0), Condition("lo", ">", 0))
-        yield Gate("24", factor, predicate, SECTION_4_1, positive, found, missing, kind=OWN)
+        yield Gate("24", factor, predicate, SECTION_4_1, positive, measurement, missing, kind=OWN)
 
 
 def theory_layer(contrasts: pl.DataFrame) -> Iterator[Gate]:
@@ -170,14 +174,14 @@ def variation(variation: pl.DataFrame, tolerance: float) -> Iterator[Gate]:
         predicate = (
             f"variation of {MODELS[run]} on D4 (last layer, no start token) is {published} ± {tolerance}"
         )
-        found, missing = measured(variation, run=run, start_included=False)
+        measurement, missing = measured(variation, run=run, start_included=False)
         yield Gate(
             "5",
             MODELS[run],
             predicate,
             SECTION_4_1,
             within(published, tolerance),
-            found,
+            measurement,
             missing,
             published,
         )
@@ -189,7 +193,7 @@ def over_random(contrasts: pl.DataFrame, theory: dict[str, Any]) -> Iterator[Gat
     lowest, highest = OVER_RANDOM
     conditions = (Condition("value", ">=", lowest), Condition("value", "<=", highest))
     for run in (STANDARD, LINEAR):
-        found, missing = measured(
+        measurement, missing = measured(
             contrasts, contrast="variation_over_random", first=run, metric=convention(start=False)
         )
         yield Gate(
@@ -198,7 +202,7 @@ def over_random(contrasts: pl.DataFrame, theory: dict[str, Any]) -> Iterator[Gat
             f"variation of {MODELS[run]} over that of random causal maps is in [{lowest}, {highest}]",
             SECTION_4_1,
             conditions,
-            found,
+            measurement,
             missing,
             published=_ratio(PUBLISHED_VARIATION[run], random["bound"]) if random else None,
         )
@@ -208,29 +212,29 @@ def minimal(variation: pl.DataFrame, contrasts: pl.DataFrame) -> Iterator[Gate]:
     """Yield the gates of claim 7: a minimal first layer makes maps agree."""
     name, other = MODELS[MINIMAL], MODELS[STANDARD]
     for start in (False, True):
-        told = f"start token {'included' if start else 'omitted'}"
-        found, missing = measured(variation, run=MINIMAL, start_included=start)
+        variant = f"start token {'included' if start else 'omitted'}"
+        measurement, missing = measured(variation, run=MINIMAL, start_included=start)
         yield Gate(
             "7",
-            f"{name}, {told}",
-            f"variation of {name} on D4 ({told}) is below {MINIMAL_BELOW}",
+            f"{name}, {variant}",
+            f"variation of {name} on D4 ({variant}) is below {MINIMAL_BELOW}",
             SECTION_4_1,
             (Condition("value", "<", MINIMAL_BELOW),),
-            found,
+            measurement,
             missing,
             published=PUBLISHED_VARIATION[MINIMAL],
         )
-        found, missing = measured(
+        measurement, missing = measured(
             contrasts, contrast="variation_ratio", first=MINIMAL, second=STANDARD, metric=convention(start)
         )
         yield Gate(
             "7",
-            f"{name} over {other}, {told}",
-            f"variation of {name} over that of {other} ({told}) is below {RATIO_BELOW}, "
+            f"{name} over {other}, {variant}",
+            f"variation of {name} over that of {other} ({variant}) is below {RATIO_BELOW}, "
             f"its interval below {RATIO_INTERVAL_BELOW}",
             SECTION_4_1,
             (Condition("value", "<", RATIO_BELOW), Condition("hi", "<", RATIO_INTERVAL_BELOW)),
-            found,
+            measurement,
             missing,
             published=_ratio(PUBLISHED_VARIATION[MINIMAL], PUBLISHED_VARIATION[STANDARD]),
         )
@@ -241,22 +245,22 @@ def prefix_ratio(contrasts: pl.DataFrame) -> Iterator[Gate]:
     with a minimal first layer."""
     for run in (PREFIX_STANDARD, PREFIX_STANDARD_ALL):
         for start in (False, True):
-            found, missing = measured(
+            measurement, missing = measured(
                 contrasts,
                 contrast="variation_ratio",
                 first=run,
                 second=PREFIX_MINIMAL,
                 metric=convention(start),
             )
-            told = f"start token {'included' if start else 'omitted'}"
+            variant = f"start token {'included' if start else 'omitted'}"
             yield Gate(
                 "22",
-                f"{PREFIX_MODELS[run]}, {told}",
-                f"variation on D4 ({told}) of {PREFIX_MODELS[run]}, over that of M4, both trained on prefixes, "
+                f"{PREFIX_MODELS[run]}, {variant}",
+                f"variation on D4 ({variant}) of {PREFIX_MODELS[run]}, over that of M4, both trained on prefixes, "
                 f"is at least {PREFIX_RATIO:g}",
                 APPENDIX_D_2,
                 (Condition("value", ">=", PREFIX_RATIO),),
-                found,
+                measurement,
                 missing,
                 published=_ratio(PUBLISHED_PREFIX_VARIATION["M1"], PUBLISHED_PREFIX_VARIATION["M4"]),
                 scale_needed="paper",

@@ -26,21 +26,21 @@ def balance(contrasts: pl.DataFrame, claim: str = "8", data: str = COMPLETE) -> 
             Condition("hi", "<", 0),
         ),
     ):
-        found, missing = measured(contrasts, contrast="beta", statistic=statistic, **_compared(data))
+        measurement, missing = measured(contrasts, contrast="beta", statistic=statistic, **_compared(data))
         predicate = f"median balance violation, {predicate}{_ON[data]}"
         gate = statistic if data == COMPLETE else f"balance, {statistic}"
-        yield Gate(claim, gate, predicate, SOURCES[data], (condition,), found, missing)
+        yield Gate(claim, gate, predicate, SOURCES[data], (condition,), measurement, missing)
 
 
 def accuracy(contrasts: pl.DataFrame, claim: str = "9", data: str = COMPLETE) -> Iterator[Gate]:
     """Yield the gates of claim 9: the contrastive term improves accuracy at length."""
     for name in ("acc_close", "acc_thr80"):
-        found, missing = measured(
+        measurement, missing = measured(
             contrasts, contrast="accuracy", statistic="difference of means", metric=name, **_compared(data)
         )
         predicate = f"mean {name} at length, contrastive minus standard, is positive, its interval too"
         conditions = (Condition("value", ">", 0), Condition("lo", ">", 0))
-        yield Gate(claim, name, f"{predicate}{_ON[data]}", SOURCES[data], conditions, found, missing)
+        yield Gate(claim, name, f"{predicate}{_ON[data]}", SOURCES[data], conditions, measurement, missing)
 
 
 def on_prefixes(contrasts: pl.DataFrame) -> Iterator[Gate]:
@@ -57,13 +57,13 @@ def _compared(data: str) -> dict[str, str]:
 def rank(contrasts: pl.DataFrame) -> Iterator[Gate]:
     """Yield the gates of claim 10: balance violation and accuracy at length are anticorrelated."""
     metric = "beta, acc_thr80"
-    found, missing = measured(
+    measurement, missing = measured(
         contrasts, contrast="rank", statistic="spearman", first=ARMS[COMPLETE]["standard"], metric=metric
     )
     predicate = "Spearman(beta, acc_thr80 at length) over standard replicas is negative, its interval too"
     negative = (Condition("value", "<", 0), Condition("hi", "<", 0))
-    yield Gate("10", "standard", predicate, SECTION_4_2, negative, found, missing, scale_needed="paper")
-    found, missing = measured(
+    yield Gate("10", "standard", predicate, SECTION_4_2, negative, measurement, missing, scale_needed="paper")
+    measurement, missing = measured(
         contrasts,
         contrast="rank",
         statistic="spearman within arms",
@@ -71,4 +71,4 @@ def rank(contrasts: pl.DataFrame) -> Iterator[Gate]:
         **_compared(COMPLETE),
     )
     predicate = "Spearman(beta, acc_thr80 at length) within both arms together is negative, its interval too"
-    yield Gate("10", "within both arms", predicate, SECTION_4_2, negative, found, missing)
+    yield Gate("10", "within both arms", predicate, SECTION_4_2, negative, measurement, missing)

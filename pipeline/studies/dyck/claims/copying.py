@@ -67,11 +67,11 @@ def misleading(ablation: pl.DataFrame) -> Iterator[Gate]:
     count = pl.when(undefined).then(float("nan")).otherwise(pl.col("misleading").sum())
     for run, name in DEEP.items():
         maps = ablation.filter(run=run, mode=UNIFORM_MODE)
-        found, missing = evidence.reduced(maps, count, common.missing(run))
+        measurement, missing = evidence.reduced(maps, count, common.missing(run))
         predicate = (
             f"maps ({name}, all replicas) where the lift of some bracket is at most {low} or at least {high:g}, and "
             f"where uniform attention in their place changes accuracy by less than {MISLEADING_BELOW}: at least 1"
         )
         some = (Condition("value", ">=", 1),)
-        measured = replace(found, n=maps["replica"].n_unique()) if found else None
+        measured = replace(measurement, n=maps["replica"].n_unique()) if measurement else None
         yield Gate("21", f"misleading maps, {name}", predicate, FIGURES_4_6, some, measured, missing)

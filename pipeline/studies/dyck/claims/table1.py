@@ -22,7 +22,7 @@ def table_1(table: pl.DataFrame, contrasts: pl.DataFrame) -> Iterator[Gate]:
     """Yield the gates of claim 13: every cell of Table 1 against random maps and the published value."""
     for cell, published in PUBLISHED_TABLE_1.items():
         for layer, (mean, _) in enumerate(published, start=1):
-            found, missing = measured(table, run=TABLE_1[cell], layer=layer)
+            measurement, missing = measured(table, run=TABLE_1[cell], layer=layer)
             for suffix, rule, scale, conditions in _layer_rules(layer, mean):
                 gate = f"{cell_name(*cell)}: layer {layer}{suffix}"
                 predicate = f"variation of layer {layer} on D5 ({cell_name(*cell)}) is {rule}"
@@ -32,7 +32,7 @@ def table_1(table: pl.DataFrame, contrasts: pl.DataFrame) -> Iterator[Gate]:
                     predicate,
                     TABLE_1_SOURCE,
                     conditions,
-                    found,
+                    measurement,
                     missing,
                     mean,
                     scale_needed=scale,
@@ -77,7 +77,7 @@ def _layer_ratio(
     bound: float,
     scale: str,
 ) -> Gate:
-    found, missing = measured(contrasts, contrast="layer_ratio", first=TABLE_1[cell])
+    measurement, missing = measured(contrasts, contrast="layer_ratio", first=TABLE_1[cell])
     _, (middle, _), (last, _) = PUBLISHED_TABLE_1[cell]
     above = (Condition("value", ">", bound),)
     return Gate(
@@ -86,7 +86,7 @@ def _layer_ratio(
         predicate,
         TABLE_1_SOURCE,
         above,
-        found,
+        measurement,
         missing,
         Published(last / middle, derivation=f"{last:g} / {middle:g}"),
         scale_needed=scale,

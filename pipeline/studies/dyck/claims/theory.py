@@ -76,7 +76,7 @@ def constructions(theory: dict[str, Any]) -> Iterator[Gate]:
 def pruning(theory: dict[str, Any], rows: pl.DataFrame) -> Iterator[Gate]:
     """Yield the gates of claim 18: pruning a random parent to a target; ``rows`` are all theory checks."""
     layers = sorted(
-        {found[1] for check in theory if (found := re.match(r"pruning-(?:legal|slope)-l(\d+)$", check))}
+        {match[1] for check in theory if (match := re.match(r"pruning-(?:legal|slope)-l(\d+)$", check))}
     )
     for L in layers or ["1"]:
         yield check_gate(theory, "18", f"masks, L={L}", f"pruning-legal-l{L}", THEOREM_2, kind=OWN)

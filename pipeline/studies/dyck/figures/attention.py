@@ -125,15 +125,15 @@ def _variation_data(table: pl.DataFrame, published_random: float | None) -> pl.D
     """Return one row per panel, model and source (ours, closed form, published)."""
     rows: list[dict[str, Any]] = []
     for row in table.sort("run", "start_included").iter_rows(named=True):
-        about = {"panel": _panel(row), "model": MODEL_LABELS[row["run"]]}
+        labels = {"panel": _panel(row), "model": MODEL_LABELS[row["run"]]}
         numbers = {
             "value": row["variation_mean"],
             "lo": row["ci_lo"],
             "hi": row["ci_hi"],
             "n": row["n_models"],
         }
-        rows.append(about | numbers | {"source": OURS})
-        rows.append(about | {"value": PUBLISHED_VARIATION[row["run"]], "source": PUBLISHED})
+        rows.append(labels | numbers | {"source": OURS})
+        rows.append(labels | {"value": PUBLISHED_VARIATION[row["run"]], "source": PUBLISHED})
     for panel, baseline in {
         _panel(row): row["random_baseline"] for row in table.iter_rows(named=True)
     }.items():
@@ -149,14 +149,14 @@ def _variation_data(table: pl.DataFrame, published_random: float | None) -> pl.D
 
 def _variation_words(data: pl.DataFrame) -> str:
     """Describe the figure in words, for those who cannot see it."""
-    told = [
+    summaries = [
         f"{panel[0]}: "
         + ", ".join(f"{row['model']} {number(row['value'])}" for row in rows.iter_rows(named=True))
         for panel, rows in data.filter(pl.col("source") != PUBLISHED).group_by("panel", maintain_order=True)
     ]
     return (
         "Attention variation, the mean squared distance between the last-layer maps of two models trained "
-        f"from different initialisations. {'; '.join(told)}."
+        f"from different initialisations. {'; '.join(summaries)}."
     )
 
 
@@ -220,9 +220,9 @@ def exact_solvers(context: Results) -> Figure:
             "For comparison: trained models, with bootstrap intervals over models, and random causal maps",
         ],
     )
-    told = ", ".join(f"{row['what']} {number(row['value'])}" for row in data.iter_rows(named=True))
+    summary = ", ".join(f"{row['what']} {number(row['value'])}" for row in data.iter_rows(named=True))
     words = (
-        f"Attention variation of exact solvers, trained models and random maps: {told or 'none measured'}."
+        f"Attention variation of exact solvers, trained models and random maps: {summary or 'none measured'}."
     )
     chart = alt.layer(bars, intervals, numbers).properties(width=400, height=alt.Step(28))
     return chart.properties(title=title, description=words), data
@@ -248,7 +248,7 @@ def random_law(context: Results) -> Figure:
     ).sort("n", "maps")
     half = DEVIATIONS * pl.col("deviation")
     data = data.with_columns((pl.col("mean") - half).alias("lo"), (pl.col("mean") + half).alias("hi"))
-    panels, told = [], []
+    panels, intervals = [], []
     for (n,), part in data.group_by("n", maintain_order=True):
         published = known[f"published-{n}"]["bound"]
         x = alt.X(
@@ -267,7 +267,7 @@ def random_law(context: Results) -> Figure:
             .encode(y=alt.Y("at:Q", title="attention variation")),
         ]
         panels.append(alt.layer(*layers).properties(width=240, height=190, title=f"N = {n}"))
-        told += [
+        intervals += [
             f"N={n}, {row['maps']} maps: {number(row['lo'])} to {number(row['hi'])} (published {number(published)})"
             for row in part.iter_rows(named=True)
         ]
@@ -276,6 +276,6 @@ def random_law(context: Results) -> Figure:
         "Rows uniform on the simplex of the keys that a query sees; line: closed form, band: 95 % of averages",
         "Dashed: published; the paper does not say how many maps its averages are over",
     ]
-    words = f"Interval of the variation of random causal maps against their number. {'; '.join(told)}."
+    words = f"Interval of the variation of random causal maps against their number. {'; '.join(intervals)}."
     figure = alt.hconcat(*panels, spacing=40)
     return figure.properties(title=alt.TitleParams(title, subtitle=subtitle), description=words), data

@@ -36,9 +36,9 @@ def log_domain(
 
 def theory_points(context: Results, pattern: str) -> pl.DataFrame:
     """Return the theory rows whose check matches ``pattern``, its group ``x`` as a number and other groups as text."""
-    found = context.theory().select("check", "measured")
-    found = found.with_columns(pl.col("check").str.extract_groups(f"^{pattern}$")).unnest("check")
-    return found.drop_nulls("x").with_columns(pl.col("x").cast(pl.Float64))
+    points = context.theory().select("check", "measured")
+    points = points.with_columns(pl.col("check").str.extract_groups(f"^{pattern}$")).unnest("check")
+    return points.drop_nulls("x").with_columns(pl.col("x").cast(pl.Float64))
 
 
 # Attention maps
@@ -72,7 +72,7 @@ def maps(
         boxed = frame.filter("box").select(pl.col("weight").mean()).item()
         words.append(f"{frame['panel'][0]}: {', '.join(scores)}, mean weight in the boxes {boxed:.2f}")
     convention = f"start token, drawn as {START_SIGN}" if start else "without start token"
-    told = (
+    description = (
         f"{title}, on {text}, {convention}: weight of every query (row) on every key (column). "
         f"Boxes mark the last unmatched open bracket of each query. {'. '.join(words) or 'No model to show'}."
     )
@@ -85,9 +85,9 @@ def maps(
     ]
     rows = [alt.hconcat(*charts_[i : i + 2], spacing=40) for i in range(0, len(charts_), 2)]
     figure = alt.vconcat(*rows, spacing=26).resolve_scale(color="shared")
-    return figure.properties(title=alt.TitleParams(title, subtitle=subtitle), description=told), pl.concat(
-        frames
-    )
+    return figure.properties(
+        title=alt.TitleParams(title, subtitle=subtitle), description=description
+    ), pl.concat(frames)
 
 
 def map_data(weights: pl.DataFrame, panel: str, text: str = PROBE_TEXT) -> pl.DataFrame:
@@ -109,22 +109,22 @@ def map_data(weights: pl.DataFrame, panel: str, text: str = PROBE_TEXT) -> pl.Da
 def last_unmatched(text: str) -> list[int]:
     """Return the position of the last unmatched open bracket after each character, -1 where there is none."""
     stack: list[int] = []
-    found = []
+    positions = []
     for i, char in enumerate(text):
         stack = [*stack, i] if char in "[({<" else stack[:-1]
-        found.append(stack[-1] if stack else -1)
-    return found
+        positions.append(stack[-1] if stack else -1)
+    return positions
 
 
 def _map_scores(accuracy: pl.DataFrame, stack: pl.DataFrame, run: str, replica: int) -> list[str]:
     where = {"run": run, "replica": replica}
-    found = []
+    scores = []
     for row in accuracy.filter(**where).filter("in_distribution").iter_rows(named=True):
-        found.append(f"accuracy {row['acc_close']:.3f}")
+        scores.append(f"accuracy {row['acc_close']:.3f}")
     last = stack.filter(**where).filter(pl.col("layer") == pl.col("layer").max(), head=0)
     for row in last.iter_rows(named=True):
-        found.append(f"stack score {row['stack_argmax']:.2f}")
-    return found
+        scores.append(f"stack score {row['stack_argmax']:.2f}")
+    return scores
 
 
 def map_panel(frame: pl.DataFrame, scores: list[str], cell: int = CELL, text: str = PROBE_TEXT) -> Any:
@@ -136,7 +136,7 @@ def map_panel(frame: pl.DataFrame, scores: list[str], cell: int = CELL, text: st
 # Balance against accuracy at length
 
 
-def scatter(context: Results, trained: str, told: str) -> Figure:
+def scatter(context: Results, trained: str, corpus: str) -> Figure:
     """Return balance violation against accuracy at length, one point per model, for both arms of one kind of data."""
     runs = ARMS[trained]
     data = context.table("fig3").filter(~pl.col("diverged"), data=trained).sort("arm", "replica")
@@ -149,12 +149,12 @@ def scatter(context: Results, trained: str, told: str) -> Figure:
     title = alt.TitleParams(
         f"Balance violation against accuracy{span}",
         subtitle=[
-            f"One point per model, {told}; lines by least squares",
+            f"One point per model, {corpus}; lines by least squares",
             f"ρ: Spearman's rank correlation{confidence}",
         ],
     )
     words = (
-        f"Length generalisation against balance violation, one point per model, {told}, for standard and contrastive "
+        f"Length generalisation against balance violation, one point per model, {corpus}, for standard and contrastive "
         f"training. {'. '.join(f'{name}: ' + '; '.join(_rank_lines(contrasts, name, runs)) for name in ACCURACIES)}."
     )
     return alt.hconcat(*panels, spacing=30).properties(title=title, description=words), data

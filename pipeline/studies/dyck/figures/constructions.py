@@ -120,19 +120,19 @@ def pruning_error(context: Results) -> Figure:
         line.encode(x=x, y=alt.Y("fitted:Q", title=ERROR_TITLE), color=colour),
         dots.encode(x=x, y=y, color=colour, shape=shape),
     )
-    told = [_slope_told(int(label.split()[-1]), numbers) for label in shown]
+    slopes = [_slope_told(int(label.split()[-1]), numbers) for label in shown]
     seeds = points["seed"].n_unique()
     title = alt.TitleParams(
         "A random Transformer, pruned: each candidate per weight halves the error",
         subtitle=[
             f"{seeds} random parents of 4L layers for each n, their widths linear in n",
             f"Slope of log10 of the error, shaded: {CONFIDENCE:.0%} interval; halving is {number(-0.30103, 3)}",
-            "; ".join(told),
+            "; ".join(slopes),
         ],
     )
     words = (
         "Approximation error of pruned random Transformers on a log scale against the number of candidates per "
-        f"weight, {', '.join(map(str, ticks))}. Slopes: {'; '.join(told)}."
+        f"weight, {', '.join(map(str, ticks))}. Slopes: {'; '.join(slopes)}."
     )
     return layers.properties(width=480, height=320, title=title, description=words), data
 

@@ -55,8 +55,8 @@ def fig4(context: Results) -> Figure:
     )
     chosen: list[Chosen] = []
     if ranked.height:
-        about = {"run": COPY_DEEP, "replica": ranked["replica"][0], "head": 0}
-        chosen = [(f"layer {layer}", about | {"layer": layer}) for layer in (2, 3, 4)]
+        head = {"run": COPY_DEEP, "replica": ranked["replica"][0], "head": 0}
+        chosen = [(f"layer {layer}", head | {"layer": layer}) for layer in (2, 3, 4)]
     return _figure(context, "Attention of a four-layer model that copies", rule, chosen, CELL)
 
 
@@ -113,11 +113,11 @@ def _figure(context: Results, title: str, rule: str, chosen: list[Chosen], cell:
             continue
         frame = _map_data(weights, f"({letter}) {name}")
         text = "".join(frame.filter(pl.col("query") == pl.col("key"))["query_token"])
-        told = _told(context, head)
-        shown = alt.TitleParams(frame["panel"][0], subtitle=told, fontSize=charts.SIZE, offset=6)
+        lines = _subtitle_lines(context, head)
+        shown = alt.TitleParams(frame["panel"][0], subtitle=lines, fontSize=charts.SIZE, offset=6)
         panels.append(map_panel(frame, [], cell, text).properties(title=shown))
         frames.append(frame)
-        words.append(f"{frame['panel'][0]}: {', '.join(told)}")
+        words.append(f"{frame['panel'][0]}: {', '.join(lines)}")
     convention = f"start token, drawn as {START_SIGN}"
     description = (
         f"{title}, on [[[[]]]](((()))) with {convention}: weight of every query (row) on every key (column). "
@@ -159,23 +159,23 @@ def _map_data(weights: pl.DataFrame, panel: str) -> pl.DataFrame:
     )
 
 
-def _told(context: Results, head: dict[str, Any]) -> list[str]:
+def _subtitle_lines(context: Results, head: dict[str, Any]) -> list[str]:
     """Return what stands above a map: its largest and smallest lift, the change of accuracy, and what follows."""
     lifts = _lifts(context).filter(pl.col("key_class").is_in(BRACKETS), **head).sort("lift", "key_class")
-    told = [
+    extremes = [
         f"{name} lift: {row['key_class']} {number(row['lift'])}"
         for name, row in (("largest", lifts.row(-1, named=True)), ("smallest", lifts.row(0, named=True)))
     ]
     row = _uniform(context).filter(**head).row(0, named=True)
     points = 100 * (row["acc_after"] - row["acc_before"])
-    found = (
+    verdict = (
         "can be read, and misleads"
         if row["misleading"]
         else "can be read"
         if row["interpretable"]
         else "cannot be read"
     )
-    return [*told, f"accuracy {row['acc_before']:.3f}", f"ablated: {number(points, 1)} points", found]
+    return [*extremes, f"accuracy {row['acc_before']:.3f}", f"ablated: {number(points, 1)} points", verdict]
 
 
 def _lifts(context: Results) -> pl.DataFrame:

@@ -33,12 +33,13 @@ def head_importance(context: Results) -> Figure:
             (100 * pl.col(column)).alias("points"),
         )
         parts.append(part)
-        found = ranks.filter(metric=f"{column}, stack_argmax").rows(named=True)
-        told = [
-            f"Spearman {number(row['value'])} ({number(row['lo'])} to {number(row['hi'])})" for row in found
+        correlations = ranks.filter(metric=f"{column}, stack_argmax").rows(named=True)
+        captions = [
+            f"Spearman {number(row['value'])} ({number(row['lo'])} to {number(row['hi'])})"
+            for row in correlations
         ]
-        words.append(f"{sense}: {', '.join(told) or 'no correlation'}")
-        panels.append(_panel(part, sense, told))
+        words.append(f"{sense}: {', '.join(captions) or 'no correlation'}")
+        panels.append(_panel(part, sense, captions))
     data = pl.concat(parts)
     subtitle = ["One mark per head of M1 with four heads; interval: heads resampled"]
     if table.height:
@@ -54,7 +55,7 @@ def head_importance(context: Results) -> Figure:
     ), data
 
 
-def _panel(data: pl.DataFrame, sense: str, told: list[str]) -> alt.Chart:
+def _panel(data: pl.DataFrame, sense: str, captions: list[str]) -> alt.Chart:
     colours = alt.Scale(domain=LAYERS, range=[charts.SKY, charts.VERMILLION])
     shapes = alt.Scale(domain=LAYERS, range=["circle", "triangle-up"])
     legend = alt.Legend(orient="bottom")
@@ -69,5 +70,5 @@ def _panel(data: pl.DataFrame, sense: str, told: list[str]) -> alt.Chart:
             tooltip=["replica:O", "layer:N", "head:O", "stack_argmax:Q", "points:Q"],
         )
     )
-    title = alt.TitleParams(sense, subtitle=told, fontSize=charts.SIZE, offset=6)
+    title = alt.TitleParams(sense, subtitle=captions, fontSize=charts.SIZE, offset=6)
     return points.properties(width=250, height=220, title=title)

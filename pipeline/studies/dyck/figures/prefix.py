@@ -145,12 +145,12 @@ def prefix_variation(context: Results) -> Figure:
             f"Models per point: {', '.join(f'{model} {n}' for model, n in counted.iter_rows())}",
         ],
     )
-    told = "; ".join(
+    summary = "; ".join(
         f"{row['model']}, loss at {row['loss']}, {row['where']}: {number(row['value'])}"
         for row in data.iter_rows(named=True)
     )
     return panels.properties(
-        title=title, description=f"Attention variation of prefix-trained models. {told}."
+        title=title, description=f"Attention variation of prefix-trained models. {summary}."
     ), data
 
 
@@ -178,7 +178,7 @@ def families(context: Results) -> Figure:
         scale=alt.Scale(domain=names, range=[charts.BLUE, charts.VERMILLION, charts.SKY, charts.ORANGE]),
         legend=alt.Legend(orient="bottom", columns=2, labelLimit=300),
     )
-    panels, told = [], []
+    panels, summaries = [], []
     for start, convention in conventions.items():
         title = []
         for row in distances.filter(start_included=start).iter_rows(named=True):
@@ -186,7 +186,7 @@ def families(context: Results) -> Figure:
                 f"variation within a family {number(row['within'])}, between {number(row['between'])}",
                 f"{row['n_first']} of {row['n_models']} at the first position; bimodality {number(row['bimodality'])}",
             ]
-            told.append(f"{convention}: {', '.join(title)}")
+            summaries.append(f"{convention}: {', '.join(title)}")
         rows = data.filter(convention=convention)
         axis = alt.Axis(values=charts.UNIT)
         unit = alt.Scale(domain=[0, 1])
@@ -200,15 +200,17 @@ def families(context: Results) -> Figure:
         equal = alt.Chart(ends).mark_line(color=charts.GREY, strokeDash=[5, 3]).encode(x="at:Q", y="at:Q")
         head = alt.TitleParams(convention, subtitle=title, fontSize=charts.SIZE, offset=8)
         panels.append(alt.layer(equal, points).properties(width=235, height=235, title=head))
-    about = alt.TitleParams(
+    heading = alt.TitleParams(
         "Do maps of models trained on prefixes fall into two families?",
         subtitle=[
             "Last layer, D4, queries behind the first position; one point per model; dashed: equal weights",
             "Bimodality of the difference of both: 1 for two points, 0.56 for a uniform law, 0.33 for a normal one",
         ],
     )
-    words = f"Weight on the current against weight on the first position. {'; '.join(told) or 'No model'}."
-    return alt.hconcat(*panels, spacing=40).properties(title=about, description=words), data
+    words = (
+        f"Weight on the current against weight on the first position. {'; '.join(summaries) or 'No model'}."
+    )
+    return alt.hconcat(*panels, spacing=40).properties(title=heading, description=words), data
 
 
 def beta_length(context: Results) -> Figure:
@@ -233,13 +235,13 @@ def beta_length(context: Results) -> Figure:
         scale=alt.Scale(type="log", nice=False, padding=20),
         axis=alt.Axis(values=data["length"].to_list(), grid=False),
     )
-    told = "balance violation β, mean |S| / P"
+    y_title = "balance violation β, mean |S| / P"
     base = alt.Chart(data).encode(x=x)
     layers = [
-        base.mark_line(color=charts.GREY, strokeDash=[5, 3]).encode(y=alt.Y("law:Q", title=told)),
-        base.mark_line(color=charts.BLUE).encode(y=alt.Y("value:Q", title=told)),
+        base.mark_line(color=charts.GREY, strokeDash=[5, 3]).encode(y=alt.Y("law:Q", title=y_title)),
+        base.mark_line(color=charts.BLUE).encode(y=alt.Y("value:Q", title=y_title)),
         base.mark_point(filled=True, opacity=1, size=60, color=charts.BLUE).encode(y="value:Q"),
-        base.mark_rule(color=charts.BLUE, strokeWidth=1.5).encode(y=alt.Y("lo:Q", title=told), y2="hi:Q"),
+        base.mark_rule(color=charts.BLUE, strokeWidth=1.5).encode(y=alt.Y("lo:Q", title=y_title), y2="hi:Q"),
     ]
     models = ", ".join(map(str, data["n"]))
     subtitle = [

@@ -68,12 +68,12 @@ def stack_score(context: Results) -> Figure:
         legend=alt.Legend(orient="bottom"),
     )
     panels = []
-    for column, told in (
+    for column, x_title in (
         ("stack_argmax", "share of queries with most weight there"),
         ("stack_mass", "mean weight there"),
     ):
         ticks = alt.Axis(values=charts.UNIT)
-        x = alt.X(f"{column}:Q", title=told, scale=alt.Scale(domain=[0, 1]), axis=ticks)
+        x = alt.X(f"{column}:Q", title=x_title, scale=alt.Scale(domain=[0, 1]), axis=ticks)
         names = alt.Axis(
             ticks=False, domain=False, grid=True, labelLimit=220, labels=column == "stack_argmax"
         )
@@ -87,15 +87,15 @@ def stack_score(context: Results) -> Figure:
             like = alt.Chart(pl.DataFrame({"at": [STACK_LIKE], "what": [LIKE]}))
             layers.append(
                 like.mark_rule(strokeDash=[5, 3], strokeWidth=1.5).encode(
-                    x=alt.X("at:Q", title=told), color=colour
+                    x=alt.X("at:Q", title=x_title), color=colour
                 )
             )
             most = base.transform_filter(alt.FieldOneOfPredicate("model", TIED))
             ceiling = most.transform_calculate(what=f"'{CEILING}'").mark_tick(thickness=2.5, size=14)
-            layers.append(ceiling.encode(x=alt.X("mean(stack_ceiling):Q", title=told), color=colour))
+            layers.append(ceiling.encode(x=alt.X("mean(stack_ceiling):Q", title=x_title), color=colour))
         else:
             even = base.transform_calculate(what=f"'{EVEN}'").mark_tick(thickness=2.5, size=14)
-            layers.append(even.encode(x=alt.X("mean(stack_mass_uniform):Q", title=told), color=colour))
+            layers.append(even.encode(x=alt.X("mean(stack_mass_uniform):Q", title=x_title), color=colour))
         panels.append(alt.layer(*layers).properties(width=210, height=alt.Step(22)))
     title = alt.TitleParams(
         "How much attention looks like the top of a stack",
@@ -103,16 +103,16 @@ def stack_score(context: Results) -> Figure:
     )
     columns = ("stack_argmax", "stack_argmax_tied", "stack_ceiling")
     means = data.group_by("model", maintain_order=True).agg(pl.col(columns).mean())
-    found = {label: shares for label, *shares in means.iter_rows()}
+    rates = {label: shares for label, *shares in means.iter_rows()}
     tied = "; ".join(
-        f"{label} {found[label][1]:.2f}, at most {found[label][2]:.2f} without ties"
+        f"{label} {rates[label][1]:.2f}, at most {rates[label][2]:.2f} without ties"
         for label in TIED
-        if label in found
+        if label in rates
     )
     words = (
         "Stack score of the last layer, one point per model: share of queries whose largest weight lies on the "
         f"last unmatched open bracket, and mean weight on it. Mean shares: "
-        f"{', '.join(f'{label} {found[label][0]:.2f}' for label in shown) or 'none'}. Where keys of one type and depth "
+        f"{', '.join(f'{label} {rates[label][0]:.2f}' for label in shown) or 'none'}. Where keys of one type and depth "
         f"are equal, ties counted as hits: {tied or 'no such model'}."
     )
     return alt.hconcat(*panels, spacing=16).properties(title=title, description=words), data
@@ -188,12 +188,12 @@ def stack_cells(context: Results) -> Figure:
             f"Each point is a training of its own, its learning rate falling to 0; dashed: {STACK_LIKE}, stack-like",
         ],
     )
-    told = "; ".join(
+    summary = "; ".join(
         f"{row['language']}, {row['cell']}, {row['steps']} steps: {number(row['mean'])}, {row['n_stack_like']} of "
         f"{row['n_accurate']} accurate models stack-like"
         for row in data.iter_rows(named=True)
     )
-    words = f"Mean stack score on D5 of the last layer of two-layer models against the length of training. {told}."
+    words = f"Mean stack score on D5 of the last layer of two-layer models against the length of training. {summary}."
     rows_ = [alt.hconcat(*panels[i : i + 2], spacing=30) for i in range(0, len(panels), 2)]
     figure = alt.vconcat(*rows_, spacing=20).resolve_scale(color="shared")
     return figure.properties(title=title, description=words), data
@@ -227,11 +227,11 @@ def stack_effects(context: Results) -> Figure:
         yOffset=alt.YOffset("scope:N", sort=scopes),
         color=colour,
     )
-    told = "difference of mean stack scores"
+    x_title = "difference of mean stack scores"
     layers = [
         alt.Chart(pl.DataFrame({"at": [0.0]})).mark_rule(color=charts.GREY).encode(x="at:Q"),
-        base.mark_rule(strokeWidth=2).encode(x=alt.X("lo:Q", title=told), x2="hi:Q"),
-        base.mark_point(filled=True, size=55, opacity=1).encode(x=alt.X("value:Q", title=told)),
+        base.mark_rule(strokeWidth=2).encode(x=alt.X("lo:Q", title=x_title), x2="hi:Q"),
+        base.mark_point(filled=True, size=55, opacity=1).encode(x=alt.X("value:Q", title=x_title)),
     ]
     confidence = f", {table['confidence'][0]:.0%} bootstrap interval over models" if table.height else ""
     title = alt.TitleParams(
@@ -294,11 +294,13 @@ def training_length(context: Results) -> Figure:
             "Dashed: published variation; the paper does not say how long its models were trained",
         ],
     )
-    told = "; ".join(
+    summary = "; ".join(
         f"{row['steps']} steps: variation {number(row['value'])}"
         for row in data.filter(quantity=VARIATION).iter_rows(named=True)
     )
-    words = f"Variation of attention of M1 on D4, and its accuracy, against the length of training. {told}."
+    words = (
+        f"Variation of attention of M1 on D4, and its accuracy, against the length of training. {summary}."
+    )
     return alt.hconcat(*panels, spacing=40).properties(title=title, description=words), data
 
 

@@ -88,7 +88,7 @@ def _table1_data(table: pl.DataFrame) -> pl.DataFrame:
     """Return one row per cell, layer and source (published, ours)."""
     rows: list[dict[str, Any]] = []
     for row in table.iter_rows(named=True):
-        about = {
+        metadata = {
             "cell": f"k={row['lang_k']}, D={row['lang_D']}, {row['n_layers']} layers",
             "layer": f"layer {row['layer']}",
             "random": row["random_baseline"],
@@ -106,7 +106,10 @@ def _table1_data(table: pl.DataFrame) -> pl.DataFrame:
             spread = "" if sd is None else f" ({sd:.{digits}f})"
             ends = {"low": max(mean - (sd or 0), 1e-4), "high": mean + (sd or 0)}
             rows.append(
-                about | {"source": source, "value": mean, "sd": sd, "text": text + spread} | ends | interval
+                metadata
+                | {"source": source, "value": mean, "sd": sd, "text": text + spread}
+                | ends
+                | interval
             )
     numbers = dict.fromkeys(("value", "sd", "low", "high", "ci_lo", "ci_hi", "random"), pl.Float64)
     schema: dict[str, Any] = dict.fromkeys(("cell", "layer", "source", "text"), pl.String)
@@ -139,12 +142,14 @@ def _counted(rows: pl.DataFrame, data: str) -> str:
 
 
 def _table1_words(data: pl.DataFrame) -> str:
-    told = [
+    summaries = [
         f"{cell}: "
         + ", ".join(f"{row['layer']} {row['text']}" for row in rows.filter(source=OURS).iter_rows(named=True))
         for (cell,), rows in data.group_by("cell", maintain_order=True)
     ]
-    return f"Attention variation by layer, this reproduction beside the published table. {'; '.join(told)}."
+    return (
+        f"Attention variation by layer, this reproduction beside the published table. {'; '.join(summaries)}."
+    )
 
 
 def fig13(context: Results) -> Figure:

@@ -33,8 +33,8 @@ def variation_ratios(
         parts = [pair_means(context, model, each) for model, each in zip(pair, maps, strict=True) if each]
         if len(parts) == len(pair):
             interval = ratio(context, [mean[0] for mean, _ in parts], [draws[0] for _, draws in parts])
-            about = ("variation_ratio", "ratio of means over pairs", convention(start))
-            yield contrast(context, about, interval, pair)
+            quantity = ("variation_ratio", "ratio of means over pairs", convention(start))
+            yield contrast(context, quantity, interval, pair)
 
 
 # Balance violation against length generalisation (Figures 3 and 10)
@@ -46,11 +46,11 @@ def arms(context: Inputs, models: dict[str, Model]) -> dict[str, list[pl.DataFra
     points = [frame for model in models.values() for frame in _points(model)]
     rows: list[pl.DataFrame] = []
     for runs in ARMS.values():
-        there = {arm: models[run] for arm, run in runs.items() if run in models and models[run].balance}
-        for model in there.values():
+        arm_models = {arm: models[run] for arm, run in runs.items() if run in models and models[run].balance}
+        for model in arm_models.values():
             rows += _alone(context, model)
-        if len(there) == len(runs):
-            rows += _compared(context, there["contrastive"], there["standard"])
+        if len(arm_models) == len(runs):
+            rows += _compared(context, arm_models["contrastive"], arm_models["standard"])
     return {"fig3": points, "contrasts": rows}
 
 
@@ -59,12 +59,12 @@ def _points(model: Model) -> list[pl.DataFrame]:
     if model.run not in ARM_OF or not model.balance or lengen["acc_close"] is None:
         return []
     data, arm = ARM_OF[model.run]
-    about = {
+    metadata = {
         "arm": arm,
         "data": data,
         "diverged": [replica in model.diverged for replica in range(model.replicas)],
     }
-    return [pl.DataFrame({**model.balance[0].to_dict(), **lengen, **about})]
+    return [pl.DataFrame({**model.balance[0].to_dict(), **lengen, **metadata})]
 
 
 def _alone(context: Inputs, model: Model) -> Iterator[pl.DataFrame]:
@@ -73,8 +73,8 @@ def _alone(context: Inputs, model: Model) -> Iterator[pl.DataFrame]:
     yield bootstrapped(context, ("beta", "median", "beta"), stats.median, [model], [data["beta"]])
     for name in _accuracies(data):
         yield bootstrapped(context, ("accuracy", "mean", name), stats.mean, [model], [data[name]])
-        about, pair = ("rank", "spearman", f"beta, {name}"), [data["beta"], data[name]]
-        yield bootstrapped(context, about, stats.spearman, [model], pair)
+        quantity, pair = ("rank", "spearman", f"beta, {name}"), [data["beta"], data[name]]
+        yield bootstrapped(context, quantity, stats.spearman, [model], pair)
 
 
 def _compared(context: Inputs, first: Model, second: Model) -> Iterator[pl.DataFrame]:
@@ -93,8 +93,8 @@ def _compared(context: Inputs, first: Model, second: Model) -> Iterator[pl.DataF
     for name in _accuracies(*both):
         yield compare("accuracy", "difference of means", stats.mean_difference, name)
         pooled = [np.concatenate([arm[column] for arm in both]) for column in ("beta", name)]
-        about = ("rank", "spearman of both arms pooled", f"beta, {name}")
-        row = bootstrapped(context, about, stats.spearman, models, pooled)
+        quantity = ("rank", "spearman of both arms pooled", f"beta, {name}")
+        row = bootstrapped(context, quantity, stats.spearman, models, pooled)
         yield row.with_columns(paired=pl.lit(False))
         yield _within_arms(context, models, [(arm["beta"], arm[name]) for arm in both], name, paired)
 
@@ -118,9 +118,9 @@ def _within_arms(
         scale = np.sqrt(beta_squares * accuracy_squares)
         return products / np.where(scale > 0, scale, np.nan)
 
-    about = ("rank", "spearman within arms", f"beta, {name}")
+    quantity = ("rank", "spearman within arms", f"beta, {name}")
     replicas = [np.arange(len(beta), dtype=float) for beta, _ in arms]
-    return bootstrapped(context, about, correlation, models, replicas, paired=paired)
+    return bootstrapped(context, quantity, correlation, models, replicas, paired=paired)
 
 
 def _columns(model: Model, together: list[Model] | None = None) -> dict[str, NDArray[np.float64]]:

@@ -16,7 +16,7 @@ from pipeline.studies.dyck.measures.model import Maps, Model
 if TYPE_CHECKING:
     from pipeline.kit.inputs import Inputs
 
-About = tuple[str, str, str]  # what a row is about: contrast, statistic, metric
+Quantity = tuple[str, str, str]  # what a row is about: contrast, statistic, metric
 
 
 def bootstrap_stream(context: Inputs, *names: str | int) -> np.random.Generator:
@@ -50,7 +50,7 @@ def ratio(
 
 def bootstrapped(
     context: Inputs,
-    about: About,
+    quantity: Quantity,
     how: stats.Statistic,
     models: list[Model],
     values: list[NDArray[np.float64]],
@@ -59,27 +59,27 @@ def bootstrapped(
 ) -> pl.DataFrame:
     """Return a contrast by resampling the replicas behind ``values``: together where they are ``paired``."""
     settings = context.settings
-    rng = bootstrap_stream(context, *about[:2], *(model.run for model in models), about[2])
+    rng = bootstrap_stream(context, *quantity[:2], *(model.run for model in models), quantity[2])
     interval = stats.bootstrap(
         how, *values, rng=rng, resamples=settings.resamples, confidence=settings.confidence, paired=paired
     )
-    row = contrast(context, about, interval, models, accurate)
+    row = contrast(context, quantity, interval, models, accurate)
     return row.with_columns(n=pl.lit(len(values[0])), paired=pl.lit(paired and len(models) > 1))
 
 
 def contrast(
-    context: Inputs, about: About, interval: stats.Interval, models: list[Model], accurate: bool = True
+    context: Inputs, quantity: Quantity, interval: stats.Interval, models: list[Model], accurate: bool = True
 ) -> pl.DataFrame:
     """Return one row of ``contrasts``. Replicas that are not ``accurate`` count as left out where that is asked, else
     only diverged ones."""
     kept = [model.kept(accurate) for model in models]
     reasons = [f"{model.run}: {reason}" for model, (_, reason) in zip(models, kept, strict=True) if reason]
     row: dict[str, Any] = {
-        "contrast": about[0],
-        "statistic": about[1],
+        "contrast": quantity[0],
+        "statistic": quantity[1],
         "first": models[0].run,
         "second": models[1].run if len(models) > 1 else None,
-        "metric": about[2],
+        "metric": quantity[2],
         **interval._asdict(),
         "confidence": context.settings.confidence,
         "n": len(kept[0][0]),

@@ -75,8 +75,8 @@ class Model:
 
     def column(self, split: str, name: str) -> NDArray[np.float64] | None:
         """Return the accuracy, (R,), on an evaluation set, or None if it was not measured there."""
-        found = [frame for frame in self.accuracy if frame["eval_split"][0] == split]
-        return found[0][name].to_numpy() if found else None
+        frames = [frame for frame in self.accuracy if frame["eval_split"][0] == split]
+        return frames[0][name].to_numpy() if frames else None
 
     @property
     def data(self) -> str:
@@ -85,18 +85,16 @@ class Model:
 
     def layer(self, probe: str, start: bool, layer: int, causal: bool = True) -> Maps | None:
         """Return the maps of the first head of ``layer`` on a probe, or None if they were not recorded."""
-        wanted = (probe, start, causal, layer, 0)
-        found = [
-            maps
-            for maps in self.maps
-            if (maps.probe, maps.start, maps.causal, maps.layer, maps.head) == wanted
+        key = (probe, start, causal, layer, 0)
+        matches = [
+            maps for maps in self.maps if (maps.probe, maps.start, maps.causal, maps.layer, maps.head) == key
         ]
-        return found[0] if found else None
+        return matches[0] if matches else None
 
     def last_stack(self, name: str) -> NDArray[np.float64] | None:
         """Return a stack score of the first head of the last layer, (R,), or None if it was not measured."""
-        found = [frame for frame in self.stack if frame["layer"][0] == self.entry["layers"]]
-        return found[0].filter(head=0)[name].to_numpy() if found else None
+        frames = [frame for frame in self.stack if frame["layer"][0] == self.entry["layers"]]
+        return frames[0].filter(head=0)[name].to_numpy() if frames else None
 
     def kept(self, accurate: bool) -> tuple[NDArray[np.int64], str]:
         """Return the replicas that did not diverge and, with ``accurate``, are accurate; and why others are
@@ -125,9 +123,9 @@ def measure(context: Inputs, run: str, datasets: dict[str, pl.DataFrame]) -> Mod
     k, depth, split = entry["k"], entry["depth"], trained_on["split"][0]
     splits = of_language(datasets, k, depth)
     diverged = {int(replica): step for replica, step in header["diverged"].items()}
-    about = (run, entry, split, k, depth, context.settings.min_accuracy, diverged)
+    metadata = (run, entry, split, k, depth, context.settings.min_accuracy, diverged)
     if split == COPY:
-        return Model(*about, maps=[], accuracy=[], stack=[], balance=[], balance_detail=[])
+        return Model(*metadata, maps=[], accuracy=[], stack=[], balance=[], balance_detail=[])
     accuracy, stack = [], []
     with torch.inference_mode():
         maps = [
@@ -137,21 +135,21 @@ def measure(context: Inputs, run: str, datasets: dict[str, pl.DataFrame]) -> Mod
             if name in splits:
                 in_distribution = name == IN_DISTRIBUTION[split] and _alike(splits[name], trained_on)
                 unseen = _unseen(splits[name], trained_on, entry)
-                found = {
+                evaluations = {
                     new: _evaluate(ensemble, entry, rows, in_distribution)
                     for new, rows in ((new, splits[name].filter(unseen == new)) for new in (False, True))
                     if rows.height
                 }
                 accuracy.append(
-                    _accuracy(run, splits[name], unseen, in_distribution, found, entry["replicas"])
+                    _accuracy(run, splits[name], unseen, in_distribution, evaluations, entry["replicas"])
                 )
-                layers = zip(*(scores for _, scores in found.values()), strict=True)
+                layers = zip(*(scores for _, scores in evaluations.values()), strict=True)
                 stack += [
-                    _stack(run, entry, name, layer, dict(zip(found, scores, strict=True)))
+                    _stack(run, entry, name, layer, dict(zip(evaluations, scores, strict=True)))
                     for layer, scores in enumerate(layers, start=1)
                 ]
         balance, detail = _balance(ensemble, entry, run, k, depth)
-    return Model(*about, maps, accuracy, stack, balance, detail)
+    return Model(*metadata, maps, accuracy, stack, balance, detail)
 
 
 def of_language(datasets: dict[str, pl.DataFrame], k: int, depth: int) -> dict[str, pl.DataFrame]:
@@ -228,8 +226,8 @@ def _evaluate(
         if entry["objective"] == "squared_error":  # outputs estimate probabilities
             logits = logits.clamp(min=LEAST).log()
         before = logits[:, :, :-1]  # position i has read what is before target i
-        found = metrics.accuracy(before, torch.from_numpy(tokens).long(), top)
-        return found, [metrics.stack_score(recorded[name], tokens) for name in names]
+        accuracy = metrics.accuracy(before, torch.from_numpy(tokens).long(), top)
+        return accuracy, [metrics.stack_score(recorded[name], tokens) for name in names]
 
     accuracies, scores = zip(*map(batch, _batches(frame, entry["replicas"])), strict=True)
     layers = [reduce(metrics.StackScore.add, parts) for parts in zip(*scores, strict=True)]
@@ -241,13 +239,13 @@ def _accuracy(
     frame: pl.DataFrame,
     new: pl.Series,
     in_distribution: bool,
-    found: dict[bool, tuple[metrics.Accuracy, list[metrics.StackScore]]],
+    evaluations: dict[bool, tuple[metrics.Accuracy, list[metrics.StackScore]]],
     replicas: int,
 ) -> pl.DataFrame:
     """Return accuracies on all strings of ``frame``, and on the ``new`` ones, that no replica was trained on
-    (``found[True]``)."""
-    whole = reduce(metrics.Accuracy.add, (part for part, _ in found.values()))
-    unseen = found[True][0] if True in found else None
+    (``evaluations[True]``)."""
+    whole = reduce(metrics.Accuracy.add, (part for part, _ in evaluations.values()))
+    unseen = evaluations[True][0] if True in evaluations else None
     return pl.DataFrame(
         {
             "run": run,
@@ -268,10 +266,10 @@ def _accuracy(
 
 
 def _stack(
-    run: str, entry: dict[str, Any], split: str, layer: int, found: dict[bool, metrics.StackScore]
+    run: str, entry: dict[str, Any], split: str, layer: int, scores: dict[bool, metrics.StackScore]
 ) -> pl.DataFrame:
     """Return the stack scores of a layer on all strings, and on those that no replica was trained on."""
-    score = reduce(metrics.StackScore.add, found.values())
+    score = reduce(metrics.StackScore.add, scores.values())
     replica, head = (index.ravel() for index in np.indices(score.hits.shape))
     names = [
         "stack_argmax",
@@ -282,15 +280,15 @@ def _stack(
         "kl_uniform",
     ]
     shares = {name: getattr(score, name).numpy().ravel() for name in names}
-    shares["stack_argmax_unseen"] = found[True].stack_argmax.numpy().ravel() if True in found else None
+    shares["stack_argmax_unseen"] = scores[True].stack_argmax.numpy().ravel() if True in scores else None
     if entry["block"] != "stripped":
         shares["same_depth_mass"] = None  # other models do not read depths
-    about = {"run": run, "replica": replica, "layer": layer, "head": head, "eval_split": split}
+    metadata = {"run": run, "replica": replica, "layer": layer, "head": head, "eval_split": split}
     same = {
         name: getattr(score, name)
         for name in ("stack_ceiling", "stack_mass_uniform", "n_queries", "n_closers")
     }
-    return pl.DataFrame(about | shares | same)
+    return pl.DataFrame(metadata | shares | same)
 
 
 def _maps(ensemble: Ensemble, entry: dict[str, Any], run: str, frame: pl.DataFrame) -> Iterator[Maps]:
@@ -340,10 +338,10 @@ def _balance(
         return [], []
     W_Q, W_K, W_V = ensemble.params["blocks.0.attn.W_QKV"].chunk(3, -1)
     b_Q, b_K, b_V = ensemble.params["blocks.0.attn.b_QKV"].chunk(3, -1)
-    found = metrics.balance(ensemble.table, W_Q, b_Q, W_K, b_K, W_V, b_V, k, depth)
-    summary = {name: getattr(found, name).numpy() for name in ("beta", "beta_max", "qk_residual")}
-    replica, d, j, dprime, i = (index.ravel() for index in np.indices(found.s_norm.shape))
+    balance = metrics.balance(ensemble.table, W_Q, b_Q, W_K, b_K, W_V, b_V, k, depth)
+    summary = {name: getattr(balance, name).numpy() for name in ("beta", "beta_max", "qk_residual")}
+    replica, d, j, dprime, i = (index.ravel() for index in np.indices(balance.s_norm.shape))
     detail = {"run": run, "replica": replica, "d": d + 2, "dprime": dprime + 1, "i": i + 1, "j": j + 1}
-    norms = {"s_norm": found.s_norm.numpy().ravel(), "p_dj": found.p.numpy()[replica, d, j]}
+    norms = {"s_norm": balance.s_norm.numpy().ravel(), "p_dj": balance.p.numpy()[replica, d, j]}
     replicas = {"run": run, "replica": range(entry["replicas"])}
     return [pl.DataFrame(replicas | summary)], [pl.DataFrame(detail | norms)]

@@ -158,8 +158,8 @@ def _in_distribution(context: Inputs, model: Model) -> Iterator[pl.DataFrame]:
         values = model.column(IN_DISTRIBUTION.get(model.split, ""), name)
         if values is not None and not np.isnan(values).all():
             kept, _ = model.kept(accurate=False)
-            about = ("in_distribution", "median", name)
-            yield bootstrapped(context, about, stats.median, [model], [values[kept]])
+            quantity = ("in_distribution", "median", name)
+            yield bootstrapped(context, quantity, stats.median, [model], [values[kept]])
 
 
 def _stack_like(context: Inputs, model: Model) -> Iterator[pl.DataFrame]:
@@ -168,8 +168,8 @@ def _stack_like(context: Inputs, model: Model) -> Iterator[pl.DataFrame]:
     if scores is None:
         return
     values = scores[model.kept(accurate=True)[0]]
-    about = ("stack", "mean", "stack_argmax")
-    yield bootstrapped(context, about, stats.mean, [model], [values], accurate=True)
+    quantity = ("stack", "mean", "stack_argmax")
+    yield bootstrapped(context, quantity, stats.mean, [model], [values], accurate=True)
     share = share_interval(values >= STACK_LIKE, context.settings.confidence)
     yield contrast(context, ("stack", "stack-like share", "stack_argmax"), share, [model])
 

@@ -65,14 +65,14 @@ def _lemma_1(triples: int, rng: np.random.Generator) -> Iterator[dict[str, Any]]
         for form, constant in CONSTANTS.items():
             long = r * (constant(r0, epsilon) * r0 / np.linalg.norm(r, axis=1))[:, None]
             ratios[form].append(np.linalg.norm(_unit(a + long) - _unit(b + long), axis=1) / epsilon)
-    for form, found in ratios.items():
+    for form, distances in ratios.items():
         yield {
             "check": f"lemma-1-{form}",
             "statement": "Vectors r + a and r + b with |r| = R max(|a|, |b|) have directions at most epsilon apart, "
             f"for R = {'4 max(|a|, |b|)' if form == 'printed' else '4'} / epsilon + 1: largest distance / epsilon",
             "source": LEMMA_1,
-            "size": f"{sum(map(len, found))} triples in dimensions {', '.join(map(str, DIMENSIONS))}",
-            "measured": float(np.concatenate(found).max()),
+            "size": f"{sum(map(len, distances))} triples in dimensions {', '.join(map(str, DIMENSIONS))}",
+            "measured": float(np.concatenate(distances).max()),
             "comparison": ">=" if form == "printed" else "<=",
             "bound": 1.0,
             "erratum": CONSTANT,
@@ -160,13 +160,13 @@ def _prefixes(models: int, lengths: list[int], rng: np.random.Generator) -> Iter
     for length, d, around, i, j in itertools.product(
         lengths, range(2, LANGUAGE.depth + 1), range(1, LANGUAGE.depth), types, types
     ):
-        found = pair(solver, length, d, around, i, j)
-        _, recorded = solver.run(found.tokens, [NORMAL])
+        prefixes = pair(solver, length, d, around, i, j)
+        _, recorded = solver.run(prefixes.tokens, [NORMAL])
         normal = recorded[NORMAL][:, :, -1]  # (R, 2, m)
-        for form, common in (("printed", found.printed), ("corrected", found.common)):
-            built = _unit(common[:, None] + found.own)
+        for form, common in (("printed", prefixes.printed), ("corrected", prefixes.common)):
+            built = _unit(common[:, None] + prefixes.own)
             apart[form].append(largest(abs(built - normal)))
-        ratio = np.linalg.norm(found.common, axis=-1) / np.linalg.norm(found.own, axis=-1).max(1)
+        ratio = np.linalg.norm(prefixes.common, axis=-1) / np.linalg.norm(prefixes.own, axis=-1).max(1)
         h = np.linalg.norm(normal[:, 0] - normal[:, 1], axis=-1)
         ratios.append(
             (h * (ratio - 1) / 4)[~(ratio <= 1)]

@@ -73,9 +73,9 @@ def _lemma_5(draws: int, rng: np.random.Generator) -> list[dict[str, Any]]:
         for scale, g, e, d in ((l1, g1, e1, d1), (l2, g2, e2, d2))
     )
     random = np.linalg.norm(f2 @ f1 - (l1 * l2)[:, None, None] * (g2 @ g1), 2, axis=(1, 2))
-    about = {"erratum": "dyck-lemma-5"}
+    metadata = {"erratum": "dyck-lemma-5"}
     return [
-        about
+        metadata
         | {
             "check": "lemma-5-printed",
             "statement": "The bound (l2 + e1)(l1 + e2) - l1 l2 as printed is exceeded, in either order of "
@@ -87,7 +87,7 @@ def _lemma_5(draws: int, rng: np.random.Generator) -> list[dict[str, Any]]:
             "detail": "the proof arrives at l1 e2 + l2 e1 + e1 e2, which is the other form",
             "form": "printed",
         },
-        about
+        metadata
         | {
             "check": "lemma-5-corrected",
             "statement": "If f1, f2 approximate g1, g2, |g1(x)| <= l1 |x| and g2 is l2-Lipschitz, the error of "
@@ -124,11 +124,11 @@ def _lemma_6(draws: int, rng: np.random.Generator) -> list[dict[str, Any]]:
     target = {"W_1": _unit(rng.normal(size=(W, M))), "W_2": _unit(rng.normal(size=(M, W)))}
     mask.network(target["W_1"], target["W_2"], np.arange(M))
     x = pruning.random_inputs(M, draws, 1, rng)
-    found = pruning.network(mask.pruned(), pruning.padded(x, M_LARGE))
-    error = found - pruning.padded(pruning.network(target, x), M_LARGE)
-    about = {"erratum": "dyck-lemma-6"}
+    outputs = pruning.network(mask.pruned(), pruning.padded(x, M_LARGE))
+    error = outputs - pruning.padded(pruning.network(target, x), M_LARGE)
+    metadata = {"erratum": "dyck-lemma-6"}
     return [
-        about
+        metadata
         | {
             "check": "lemma-6-printed",
             "statement": "W_1 as printed, of size 4m x w, multiplies neither m nor 4m entries: products that exist",
@@ -138,7 +138,7 @@ def _lemma_6(draws: int, rng: np.random.Generator) -> list[dict[str, Any]]:
             "bound": 0.0,
             "form": "printed",
         },
-        about
+        metadata
         | {
             "check": "lemma-6-corrected",
             "statement": "With W_1 of size w x m, a pruned 4-layer network approximates g (printed: itself, f): "
@@ -157,16 +157,16 @@ def _lemma_7(draws: int, rng: np.random.Generator) -> list[dict[str, Any]]:
     form = _unit(rng.normal(size=(M, M)))
     mask.bilinear(form)
     left = mask.pruned()
-    found = (left["W_K"].T @ left["W_Q"]).toarray()
+    product = (left["W_K"].T @ left["W_Q"]).toarray()
     x, y = (pruning.random_inputs(M, draws, 1, rng)[..., 0] for _ in range(2))
-    wanted = np.pad(form, (0, M_LARGE - M))
+    target = np.pad(form, (0, M_LARGE - M))
     error = np.abs(
-        np.einsum("id,ij,jd->d", *(pruning.padded(x, M_LARGE), found - wanted, pruning.padded(y, M_LARGE)))
+        np.einsum("id,ij,jd->d", *(pruning.padded(x, M_LARGE), product - target, pruning.padded(y, M_LARGE)))
     )
     norm = np.sqrt(np.maximum((x**2).sum(0), (y**2).sum(0)))
-    about = {"erratum": "dyck-lemma-7"}
+    metadata = {"erratum": "dyck-lemma-7"}
     return [
-        about
+        metadata
         | {
             "check": "lemma-7-printed",
             "statement": "W as printed, in R^m, leaves X'WX without a meaning: products that exist",
@@ -176,7 +176,7 @@ def _lemma_7(draws: int, rng: np.random.Generator) -> list[dict[str, Any]]:
             "bound": 0.0,
             "form": "printed",
         },
-        about
+        metadata
         | {
             "check": "lemma-7-corrected",
             "statement": "For W of size m x m two pruned matrices give X'WX: largest error of an entry over |X|^2",
@@ -313,7 +313,7 @@ def _lemma_13(draws: int, rng: np.random.Generator) -> list[dict[str, Any]]:
         y *= np.minimum(1, 4 * LAYERS / np.sqrt((y**2).sum(0)))
         moved = pruning.attend(layer, x, FLOOR) - pruning.attend(layer, y, FLOOR)
         ratios.append(largest(pruning.largest_column(moved) / pruning.largest_column(x - y)))
-    about = {"erratum": "dyck-lemma-13", "size": f"{ALGEBRA}: the steps of the proof with L={LAYERS}"}
+    metadata = {"erratum": "dyck-lemma-13", "size": f"{ALGEBRA}: the steps of the proof with L={LAYERS}"}
     return [
         {
             "check": "lemma-13",
@@ -324,7 +324,7 @@ def _lemma_13(draws: int, rng: np.random.Generator) -> list[dict[str, Any]]:
             "bound": 200 * LAYERS**2 / FLOOR,
             "detail": "a bound that is far from what random modules do",
         },
-        about
+        metadata
         | {
             "check": "lemma-13-proof-printed",
             "statement": "The steps of the proof do not reach the constant 200: logits that differ by 16 L e give, "
@@ -334,7 +334,7 @@ def _lemma_13(draws: int, rng: np.random.Generator) -> list[dict[str, Any]]:
             "bound": 200.0,
             "form": "printed",
         },
-        about
+        metadata
         | {
             "check": "lemma-13-proof-corrected",
             "statement": "As e goes to 0 logits differ by 8 L e and exp(16 L e) - 1 is 16 L e, which proves the "

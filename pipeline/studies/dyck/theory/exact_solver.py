@@ -49,19 +49,19 @@ def check(entry: ExactSolverCheck, theory_id: str, seed: int) -> pl.DataFrame:
     return theory.rows("dyck", theory_id, SOURCE, checks)
 
 
-def error(found: NDArray[np.float64], law: NDArray[np.float64]) -> float:
+def error(predictions: NDArray[np.float64], law: NDArray[np.float64]) -> float:
     """Return the largest difference between a predicted and the true probability of a next token."""
-    return float(np.abs(found - law).max())
+    return float(np.abs(predictions - law).max())
 
 
-def closer_accuracy(found: NDArray[np.float64], tokens: NDArray) -> float:
+def closer_accuracy(predictions: NDArray[np.float64], tokens: NDArray) -> float:
     """Return the share of the closers in (..., T) that have the largest prediction (..., T + 1, 2k) among closers; NaN
     if a prediction is."""
-    if np.isnan(found).any():
+    if np.isnan(predictions).any():
         return float("nan")
-    best = found[..., :-1, 1::2].argmax(-1)
-    asked = np.broadcast_to(dyck.is_close(tokens), best.shape)
-    return float((best == tokens // 2 - 1)[asked].mean())
+    best = predictions[..., :-1, 1::2].argmax(-1)
+    closers = np.broadcast_to(dyck.is_close(tokens), best.shape)
+    return float((best == tokens // 2 - 1)[closers].mean())
 
 
 def _solvers(
@@ -91,15 +91,15 @@ def _exact(entry: ExactSolverCheck, theory_id: str, seed: int) -> Iterator[dict[
         law = _law(language, tokens)
         for sigma, bound in SIGMAS.items():
             solver = _solvers(language, sigma, entry.solvers, theory_id, seed)
-            found, _ = solver.run(tokens)
-            accuracies.append(closer_accuracy(found, tokens))
+            predictions, _ = solver.run(tokens)
+            accuracies.append(closer_accuracy(predictions, tokens))
             yield {
                 "check": f"exact-k{language.k}-d{language.depth}-sigma{sigma:g}",
                 "statement": "Balanced attention, else random with logits of spread sigma, predicts the law of the "
                 "next token after every prefix: largest |p - p*|",
                 "size": f"k={language.k}, D={language.depth}, sigma={sigma:g}, "
                 f"{entry.solvers} solvers, length {entry.length}",
-                "measured": error(found, law),
+                "measured": error(predictions, law),
                 "comparison": "<=",
                 "bound": bound,
                 "detail": f"g has {len(solver.ensemble.spec.widths) - 1} layers of width at most "
@@ -127,8 +127,8 @@ def _variation(maps: int, theory_id: str, seed: int) -> Iterator[dict[str, Any]]
     errors = []
     for sigma, (comparison, bound) in rules.items():
         solver = _solvers(PROBED, sigma, maps, theory_id, seed, "maps")
-        found, recorded = solver.run(PROBE, ["blocks.0.attn.pattern"])
-        errors.append(error(found, PROBED.law(PROBE)))
+        predictions, recorded = solver.run(PROBE, ["blocks.0.attn.pattern"])
+        errors.append(error(predictions, PROBED.law(PROBE)))
         flat = recorded["blocks.0.attn.pattern"][:, 0, 0, 1:, 1:].reshape(maps, -1)
         distances = np.stack([((flat - row) ** 2).sum(1) for row in flat])
         rng = stream(seed, "dyck", theory_id, "resamples", str(sigma))
@@ -238,7 +238,7 @@ def _overlap(entry: ExactSolverCheck, theory_id: str, seed: int) -> Iterator[dic
     basis = printed_basis(PROBED, stream(seed, "dyck", theory_id, "basis"))
     tokens = _strings(PROBED, (1, entry.length), theory_id, seed)
     for form, solver in (("printed", exact_solvers(PROBED, scores, basis=basis)), ("corrected", right)):
-        found, recorded = solver.run(tokens, ["blocks.0.ln"])
+        predictions, recorded = solver.run(tokens, ["blocks.0.ln"])
         ids = dyck.with_start(dyck.symbols(tokens[:, 0], PROBED.depth))
         at_zero = PROBED.depths[ids[0]] == 0
         stream_NxM = (recorded["blocks.0.ln"][0, 0] + solver.ensemble.table.numpy()[ids[0]])[at_zero]
@@ -254,7 +254,7 @@ def _overlap(entry: ExactSolverCheck, theory_id: str, seed: int) -> Iterator[dic
             "comparison": "beyond" if form == "printed" else "within",
             "bound": 0.0,
             "tolerance": SIGMAS[0.0],
-            "detail": f"the largest |p - p*| is then {error(found, _law(PROBED, tokens)):.3g}",
+            "detail": f"the largest |p - p*| is then {error(predictions, _law(PROBED, tokens)):.3g}",
             "erratum": OVERLAP,
             "form": form,
         }
@@ -277,7 +277,7 @@ def _independent_of_attention(entry: ExactSolverCheck, theory_id: str, seed: int
         "bound": 0.0,
     }
     deeper = replace(solver, ensemble=_with_identity(solver))
-    found, recorded = deeper.run(tokens, ["blocks.0.out", "blocks.1.out"])
+    predictions, recorded = deeper.run(tokens, ["blocks.0.out", "blocks.1.out"])
     yield {
         "check": "identity-layer",
         "statement": "A further layer with values 0 and an identity as g passes every bit on: "
@@ -287,7 +287,7 @@ def _independent_of_attention(entry: ExactSolverCheck, theory_id: str, seed: int
         "measured": float((recorded["blocks.0.out"] != recorded["blocks.1.out"]).mean()),
         "comparison": "<=",
         "bound": 0.0,
-        "detail": f"the deeper model predicts the law: largest |p - p*| {error(found, _law(PROBED, tokens)):.3g}",
+        "detail": f"the deeper model predicts the law: largest |p - p*| {error(predictions, _law(PROBED, tokens)):.3g}",
     }
 
 

@@ -142,18 +142,18 @@ def _lemma_17(draws: int, rng: np.random.Generator) -> list[dict[str, Any]]:
     step = y[:, None] - i
     cases = np.where(step > 0, CEILING, np.where(step == 0, x, 0))
     on, off = relu(x + CEILING * step), relu(x + CEILING * (step - 1))
-    about = {"size": f"{draws} inputs, n={ENTRIES}", "erratum": "dyck-lemma-17"}
+    metadata = {"size": f"{draws} inputs, n={ENTRIES}", "erratum": "dyck-lemma-17"}
     return [
         {
             "check": "lemma-17",
             "statement": "The network looks up x_y: largest error",
-            "size": about["size"],
+            "size": metadata["size"],
             "measured": float(np.abs(indexed(x, y, CEILING) - x[np.arange(draws), y - 1]).max()),
             "comparison": "<=",
             "bound": ROUNDING,
             "detail": "the term -M(y - 1) takes a unit of its own: width 2n + 1, the lemma says 2n",
         },
-        about
+        metadata
         | {
             "check": "lemma-17-cases-printed",
             "statement": "The case analysis as printed, with a sum over i in its second term only, "
@@ -163,7 +163,7 @@ def _lemma_17(draws: int, rng: np.random.Generator) -> list[dict[str, Any]]:
             "bound": WRONG,
             "form": "printed",
         },
-        about
+        metadata
         | {
             "check": "lemma-17-cases-corrected",
             "statement": "Without that sum it holds: largest difference of its two sides",
@@ -193,9 +193,9 @@ def active_index(x: Array, ceiling: float) -> Array:
 def _lemma_18(draws: int, rng: np.random.Generator) -> list[dict[str, Any]]:
     i = rng.integers(1, ENTRIES + 1, draws)
     x = np.where(np.arange(1, ENTRIES + 1) == i[:, None], CEILING + rng.exponential(size=(draws, 1)), 0.0)
-    about = {"size": f"{draws} inputs, n={ENTRIES}", "erratum": "dyck-lemma-18"}
+    metadata = {"size": f"{draws} inputs, n={ENTRIES}", "erratum": "dyck-lemma-18"}
     return [
-        about
+        metadata
         | {
             "check": "lemma-18-printed",
             "statement": "The network as printed, with + M in every term, never gives the index i of the active "
@@ -206,7 +206,7 @@ def _lemma_18(draws: int, rng: np.random.Generator) -> list[dict[str, Any]]:
             "detail": f"it adds n(n + 1)/2 = {ENTRIES * (ENTRIES + 1) // 2}",
             "form": "printed",
         },
-        about
+        metadata
         | {
             "check": "lemma-18-corrected",
             "statement": "Without + M it gives i: largest error",
@@ -250,15 +250,15 @@ def _lemma_19(draws: int, rng: np.random.Generator) -> list[dict[str, Any]]:
     pre = np.einsum("kmi,di->dkm", w, x) + shift
     ceiling = float(np.abs(pre).max())  # the printed M bounds x, but what it has to exceed are these
     rows = np.arange(draws)
-    wanted = (a[y - 1] * relu(pre[rows, y - 1])).sum(-1)
-    about = {"size": f"{draws} inputs, {NETWORKS} networks of width {UNITS}", "erratum": "dyck-lemma-19"}
+    targets = (a[y - 1] * relu(pre[rows, y - 1])).sum(-1)
+    metadata = {"size": f"{draws} inputs, {NETWORKS} networks of width {UNITS}", "erratum": "dyck-lemma-19"}
     without = np.zeros_like(b)
 
     def error(network: Any, constants: Array) -> float:
-        return float(np.abs(network(y, pre, a, constants, ceiling) - wanted - constants[y - 1]).max())
+        return float(np.abs(network(y, pre, a, constants, ceiling) - targets - constants[y - 1]).max())
 
     return [
-        about
+        metadata
         | {
             "check": "lemma-19-printed",
             "statement": "The network as printed does not select f_k: its gate stays open where a pre-activation "
@@ -269,7 +269,7 @@ def _lemma_19(draws: int, rng: np.random.Generator) -> list[dict[str, Any]]:
             "detail": f"with M = {ceiling:.2f}, above every pre-activation",
             "form": "printed",
         },
-        about
+        metadata
         | {
             "check": "lemma-19-constants-printed",
             "statement": "As printed it also adds the constants b_k of all networks: largest error",
@@ -279,7 +279,7 @@ def _lemma_19(draws: int, rng: np.random.Generator) -> list[dict[str, Any]]:
             "detail": f"of the whole network {error(selected_printed, b):.2f}",
             "form": "printed",
         },
-        about
+        metadata
         | {
             "check": "lemma-19-corrected",
             "statement": "With the gate ReLU(p + Bz) - ReLU(p + 2Bz - B) + B ReLU(z - 1), z = y - k, and a hat for "
@@ -302,9 +302,9 @@ def _lemma_20(draws: int, rng: np.random.Generator) -> list[dict[str, Any]]:
     x = rng.normal(size=(ENTRIES, draws))
     eye = np.eye(ENTRIES)
     first, second = np.concatenate([matrix, -matrix]), np.concatenate([eye, -eye], axis=1)
-    about = {"size": f"{draws} inputs, n={ENTRIES}", "erratum": "dyck-lemma-20"}
+    metadata = {"size": f"{draws} inputs, n={ENTRIES}", "erratum": "dyck-lemma-20"}
     return [
-        about
+        metadata
         | {
             "check": "lemma-20-printed",
             "statement": "The output matrix as printed, [I, -I] transposed, has n columns, but multiplies a vector "
@@ -315,7 +315,7 @@ def _lemma_20(draws: int, rng: np.random.Generator) -> list[dict[str, Any]]:
             "size": f"algebra, not an experiment: shapes with n={ENTRIES}",
             "form": "printed",
         },
-        about
+        metadata
         | {
             "check": "lemma-20-corrected",
             "statement": "[I, -I] ReLU([W; -W] x) = W x: largest error",

@@ -71,7 +71,7 @@ def _errors(
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of one pruned parent: its largest and its median error, and the largest error of a weight."""
     bar = f"at most {LARGEST_AT_16:g} with 16 candidates and half as much with each further one"
-    about = {
+    metadata = {
         "size": f"L={shape.layers}, n={shape.n}, width {shape.w_large}, {INPUTS} inputs of {LENGTH} columns",
         "comparison": "<=",
         "bound": LARGEST_AT_16 * 2.0 ** (16 - shape.n),
@@ -90,7 +90,7 @@ def _errors(
             pruned.worst,
         ),
     ):
-        yield about | {
+        yield metadata | {
             "check": error_check(shape.layers, shape.n, replica, what),
             "statement": f"{statement}, {bar}",
             "measured": float(measured),
@@ -161,10 +161,10 @@ def _preparation_norm(parent: pruning.Parent, target: list[dict[str, Any]]) -> f
 
 def _lemma_4(norms: list[float]) -> list[dict[str, Any]]:
     """Return rows on Lemma 4, which Lemma 14 applies to [I; W^-1 P W_V], a map with a norm above 1."""
-    about = {"source": "Wen et al. 2023, Lemmas 4 and 14", "size": f"{len(norms)} parents and targets"}
-    about |= {"erratum": ERRATUM}
+    metadata = {"source": "Wen et al. 2023, Lemmas 4 and 14", "size": f"{len(norms)} parents and targets"}
+    metadata |= {"erratum": ERRATUM}
     return [
-        about
+        metadata
         | {
             "check": "lemma-4-printed",
             "statement": "Lemma 4 asks for |W| <= 1, but Lemma 14 applies it to [I; W^-1 P W_V]: "
@@ -174,7 +174,7 @@ def _lemma_4(norms: list[float]) -> list[dict[str, Any]]:
             "bound": 1.01,
             "form": "printed",
         },
-        about
+        metadata
         | {
             "check": "lemma-4-corrected",
             "statement": "With W = diag(w_i), |w_i| >= 1/2, and |W_V| <= 1 the map has a norm of at most "

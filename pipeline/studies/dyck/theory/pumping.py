@@ -73,13 +73,13 @@ def pumped(pairs: int) -> NDArray[np.int8]:
 
 def separation(scores: Scores, pairs: int) -> NDArray[np.float64]:
     """Return h, (R,): how far apart the two prefixes are in the normalised attention output at their last token."""
-    found = []
+    distances = []
     for replica in range(len(scores.table)):  # one at a time: a map has 4 million entries
         one = Scores(scores.table[[replica]], scores.a[[replica]])
         _, recorded = exact_solvers(LANGUAGE, one).run(pumped(pairs), [NORMAL])
         first, second = recorded[NORMAL][0, :, -1]
-        found.append(np.linalg.norm(first - second))
-    return np.array(found)
+        distances.append(np.linalg.norm(first - second))
+    return np.array(distances)
 
 
 def ceiling(scores: Scores, pairs: int) -> NDArray[np.float64]:
@@ -199,11 +199,11 @@ def _accuracy(scores: Scores, tokens: NDArray[np.int8], lengths: list[int]) -> d
     solver = exact_solvers(LANGUAGE, scores)
     hits = []
     for batch in np.array_split(tokens, max(1, len(tokens) // BATCH)):
-        found, _ = solver.run(batch)
-        best = found[..., :-1, 1::2]
+        predictions, _ = solver.run(batch)
+        best = predictions[..., :-1, 1::2]
         hits.append(np.where(np.isnan(best).any(-1), np.nan, best.argmax(-1) == batch // 2 - 1))
-    right, asked = np.concatenate(hits, 1), dyck.is_close(tokens)
-    return {n: float(right[:, :, :n][:, asked[:, :n]].mean()) for n in lengths}
+    right, closers = np.concatenate(hits, 1), dyck.is_close(tokens)
+    return {n: float(right[:, :, :n][:, closers[:, :n]].mean()) for n in lengths}
 
 
 # The end of the proof
@@ -237,12 +237,12 @@ def _log_ratio(count: int, tokens: NDArray[np.int8], theory_id: str, seed: int) 
             "erratum": QUERY,
             "form": form,
         }
-    found, _ = solver.run(tokens[:1])
+    predictions, _ = solver.run(tokens[:1])
     yield {
         "check": "log-ratio-solvers",
         "statement": "And the solvers that differ there predict the law of the language: largest |p - p*|",
         "size": f"{size}, length {tokens.shape[1]}",
-        "measured": float(np.abs(found - LANGUAGE.law(tokens[:1])).max()),
+        "measured": float(np.abs(predictions - LANGUAGE.law(tokens[:1])).max()),
         "comparison": "<=",
         "bound": 1e-9,
         "erratum": QUERY,

@@ -119,14 +119,14 @@ def _solves(solver: Solver, tokens: NDArray[np.int8], gap: float) -> Iterator[di
     symbol_errors, law_errors, least = [], [], []
     deepest = dyck.nested_probe(k, D)  # random strings need not close a bracket at depth D
     for batch in [deepest, *np.array_split(tokens, max(1, len(tokens) // BATCH))]:
-        found, recorded = solver.run(batch, [SYMBOLS, NORMAL])
+        predictions, recorded = solver.run(batch, [SYMBOLS, NORMAL])
         ids = dyck.with_start(dyck.symbols(batch, D))
         onehot = np.eye(language.symbols, recorded[SYMBOLS].shape[-1])[ids]
         symbol_errors.append(largest(abs(recorded[SYMBOLS][0] - onehot)))
-        law_errors.append(largest(abs(found[0] - language.law(batch))))
-        asked = dyck.is_close(batch) & (dyck.depths(batch) > 0)
-        coefficients = recorded[NORMAL][0][:, 1:][asked] @ solver.basis.T
-        stacks = unmatched(batch, language)[asked]
+        law_errors.append(largest(abs(predictions[0] - language.law(batch))))
+        queries = dyck.is_close(batch) & (dyck.depths(batch) > 0)
+        coefficients = recorded[NORMAL][0][:, 1:][queries] @ solver.basis.T
+        stacks = unmatched(batch, language)[queries]
         named = np.where(np.isnan(coefficients), ~stacks, coefficients > 0.5 / np.sqrt(D))
         wrong += int((named != stacks).any(1).sum())
         closers += len(stacks)
@@ -233,9 +233,9 @@ def _start_token(solver: Solver) -> Iterator[dict[str, Any]]:
     }
     for start, bound in ((False, 0.0), (True, 2 / 15)):
         runs = [solver.run(tokens, [FEATURES], start=start) for tokens in (once, twice)]
-        (found, one), (found_twice, two) = runs
+        (predictions, one), (predictions_twice, two) = runs
         apart = np.abs(one[FEATURES][0, 0, -1] - two[FEATURES][0, 0, -1]).max()
-        predicted = np.abs(found[0, 0, -1] - found_twice[0, 0, -1]).max()
+        predicted = np.abs(predictions[0, 0, -1] - predictions_twice[0, 0, -1]).max()
         yield {
             "check": f"repeated-{'with' if start else 'without'}-start",
             "statement": "Uniform attention "

@@ -36,9 +36,9 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
 def _row(
     table: str, a: str, b: str, answer: str, first: tuple[str, bool], second: tuple[str, bool], number: int
 ) -> dict[str, Any]:
-    said, marked = (first, second)[number]
+    total, marked = (first, second)[number]
     truth = str(int(a) + int(b))
     return {
-        "printed_in": table, "a": a, "b": b, "model": MODELS[number], "answer": said, "marked_right": marked,
-        "right": said == truth, "truth": truth, "printed_truth": answer, "carried": exact.added(a, b),
+        "printed_in": table, "a": a, "b": b, "model": MODELS[number], "answer": total, "marked_right": marked,
+        "right": total == truth, "truth": truth, "printed_truth": answer, "carried": exact.added(a, b),
     }  # fmt: skip

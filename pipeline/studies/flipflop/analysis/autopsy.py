@@ -20,18 +20,18 @@ MOST = {"sparse": 1000, "dense": 400}  # sequences of each set that are searched
 
 def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
     """Return the worst glitch of each model on each set, and what its heads look at."""
-    found: list[Row] = []
+    glitches: list[Row] = []
     heads: list[Row] = []
     with one_thread():
         for config in reading.configs(context).values():
             if config.entry["symbols"] != 2:
                 continue
             for row, own in _worst(context, config):
-                found.append(row)
+                glitches.append(row)
                 heads += own
-    if not found:
+    if not glitches:
         return {"autopsy": None, "autopsy_heads": None, "contrasts": None}
-    table = pl.DataFrame(found, infer_schema_length=None)
+    table = pl.DataFrame(glitches, infer_schema_length=None)
     return {
         "autopsy": table,
         "autopsy_heads": pl.DataFrame(heads),
@@ -65,8 +65,8 @@ def _worst(context: Inputs, config: Config) -> Iterator[tuple[Row, list[Row]]]:
             alone = Config(config.name, config.entry, config.ensemble, [r])
 
             def answer(inputs: autopsies.Tokens, alone: Config = alone) -> np.ndarray:
-                said: np.ndarray = alone.forward(inputs)[0][0, :, -1, language.DATA :].argmax(-1).numpy()
-                return said
+                answers: np.ndarray = alone.forward(inputs)[0][0, :, -1, language.DATA :].argmax(-1).numpy()
+                return answers
 
             ignored, every = (autopsies.mend(cut, target, answer, only) for only in (True, False))
             own, summary = _heads(alone, cut, target)
@@ -105,8 +105,8 @@ def _heads(alone: Config, cut: autopsies.Tokens, target: int) -> tuple[list[Row]
             }
         )  # fmt: skip
     top = max((row for row in rows if row["layer"] == layers), key=lambda row: row["heavy"])
-    told = {f"top_{name}": top[name] for name in ("head", "on_last_write", "weight", "looks_at")}
-    return rows, told | {"best_on_last_write": max(row["on_last_write"] for row in rows)}
+    columns = {f"top_{name}": top[name] for name in ("head", "on_last_write", "weight", "looks_at")}
+    return rows, columns | {"best_on_last_write": max(row["on_last_write"] for row in rows)}
 
 
 def _contrasts(context: Inputs, table: pl.DataFrame) -> Iterator[Row]:

@@ -158,7 +158,7 @@ class Known:
         """Return the errors of all models of a run on a set, in the order of their numbers; empty if there are none."""
         return self.errors.filter(run=run, set=name).sort("replica")["error"].to_numpy()
 
-    def asked(self, run: str, name: str) -> int:
+    def read_count(self, run: str, name: str) -> int:
         """Return the reads of the set."""
         return int(self.errors.filter(run=run, set=name)["n_reads"][0])
 
@@ -179,9 +179,9 @@ class Known:
         """Return the changes of log errors from the baseline's model of equal number, which shares initial weights and
         data, where both learned the training language, and how many pairs did not."""
         own, base = self.configs[run].replicas, self.configs[BASE].replicas
-        _, here, there = np.intersect1d(own, base, return_indices=True)
-        both = self.learned(run)[here] & self.learned(BASE)[there]
-        changes = self.decades(run, name)[here] - self.decades(BASE, name)[there]
+        _, here, partners = np.intersect1d(own, base, return_indices=True)
+        both = self.learned(run)[here] & self.learned(BASE)[partners]
+        changes = self.decades(run, name)[here] - self.decades(BASE, name)[partners]
         return changes[both], int((~both).sum())
 
     def risen(self, run: str) -> Floats:
@@ -197,8 +197,8 @@ class Known:
 
     def decades(self, run: str, name: str) -> Floats:
         """Return log10 of the errors."""
-        found = self.of(run, name)
-        return decades(found, self.asked(run, name)) if len(found) else found
+        errors = self.of(run, name)
+        return decades(errors, self.read_count(run, name)) if len(errors) else errors
 
     @cached_property
     def beside_mixture(self) -> str:
@@ -248,7 +248,7 @@ def _glitches(known: Known) -> Iterator[Row]:
 def _unsteady(known: Known) -> list[bool]:
     """Return for each trained model whether its error rose by more than two standard errors between checkpoints, on
     one of the sets and after it had learned the training language."""
-    found = []
+    rises = []
     for at in np.flatnonzero(known.learned(BASE)):
         curves = known.curves.filter(run=BASE, replica=known.configs[BASE].replicas[at]).sort("step")
         val = curves.filter(set="val")["error"].to_numpy()
@@ -263,14 +263,14 @@ def _unsteady(known: Known) -> list[bool]:
             online = known.configs[BASE].entry["online"]
             reads = (
                 online
-                * known.asked(BASE, name)
+                * known.read_count(BASE, name)
                 / len(known.context.dataset("flipflop-strings").filter(set=name))
             )
             best = np.minimum.accumulate(errors)
             deviation = np.sqrt((errors * (1 - errors) + best * (1 - best)) / reads)
             rose |= bool((errors - best > 2 * deviation + 1e-12).any())
-        found.append(rose)
-    return found
+        rises.append(rose)
+    return rises
 
 
 def _coverage(known: Known) -> Iterator[Row]:
@@ -300,7 +300,7 @@ def _coverage(known: Known) -> Iterator[Row]:
             "seeds",
         ):  # the factorial repeats seeds of the baseline's kind
             rivals.setdefault(config.entry["family"], []).append(known.without_error(run).astype(float))
-    shares = [found for parts in rivals.values() if len(found := np.concatenate(parts)) >= ENOUGH]
+    shares = [flags for parts in rivals.values() if len(flags := np.concatenate(parts)) >= ENOUGH]
 
     def lead(mixture: Floats, *others: Floats, axis: int = -1) -> Floats:
         return np.mean(mixture, axis=axis) - np.max([np.mean(each, axis=axis) for each in others], axis=0)
@@ -394,9 +394,9 @@ def _excess(known: Known) -> tuple[Floats, Floats]:
     floor = exact.generative_floor(config.entry["length"], p_write, p_read)
     above = []
     for part in np.array_split(tokens, -(-tokens.size // reading.CHUNK)):
-        found = log_softmax(config.forward(part[:, :-1])[0].double().numpy(), axis=-1)
-        said = np.take_along_axis(found, part[None, :, 1:, None].astype(np.int64), -1)[..., 0].sum(-1)
-        above.append((language.log_probability(part, p_write, p_read) - said) / (part.shape[1] - 1) / floor)
+        log_p = log_softmax(config.forward(part[:, :-1])[0].double().numpy(), axis=-1)
+        total = np.take_along_axis(log_p, part[None, :, 1:, None].astype(np.int64), -1)[..., 0].sum(-1)
+        above.append((language.log_probability(part, p_write, p_read) - total) / (part.shape[1] - 1) / floor)
     excess = np.concatenate(above, 1)
     return excess.mean(1), excess.std(1, ddof=1) / np.sqrt(excess.shape[1])
 
@@ -405,24 +405,24 @@ def _factorial(known: Known) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return errors by data seed and model seed, and what each adds to the variance of log errors."""
     rows = known.errors.filter(pl.col("set").is_in(OUT), run=FACTORIAL)
     table = rows.select("data_seed", "model_seed", "set", "error", "n_err", "n_reads")
-    found = []
+    variances = []
     for name in OUT:
         values = _square(known, name)
         parts = contrasts.components(values, known.context.settings.confidence)
         named = zip(("data seed", "model seed", "rest"), contrasts.two_way(values), parts, strict=True)
         for source, part, (component, ratio, lo, hi) in named:
-            found.append(
+            variances.append(
                 {
                     "set": name, "part": source, "share": part, "component": component, "ratio": ratio, "lo": lo,
                     "hi": hi, "n": len(values),
                 }
             )  # fmt: skip
-    return table, pl.DataFrame(found).fill_nan(None)
+    return table, pl.DataFrame(variances).fill_nan(None)
 
 
 def _square(known: Known, name: str) -> Floats:
     rows = known.errors.filter(run=FACTORIAL, set=name).sort("data_seed", "model_seed")
-    values = decades(rows["error"].to_numpy(), known.asked(FACTORIAL, name))
+    values = decades(rows["error"].to_numpy(), known.read_count(FACTORIAL, name))
     k = known.configs[FACTORIAL].entry["data_seeds"]
     return values.reshape(k, k)
 

@@ -80,30 +80,30 @@ def _strings(context: Inputs) -> tuple[dict[int, list[list[int]]], list[list[int
     return strings, context.dataset(SWITCH_CONTEXT)["tokens"].to_list()
 
 
-def prompt(told: Sequence[int], asked: Sequence[int]) -> str:
+def prompt(context: Sequence[int], query: Sequence[int]) -> str:
     """Return a string as a story and, behind it, another one that asks for its last state.
 
     >>> prompt(language.from_text("w1r1"), language.from_text("w0r0"))
     'Alice turns the light on. The light is turned on. Alice turns the light off. The light is turned'
     """
     who = language.PUBLISHED
-    return f"{language.told(told, who)} {language.told(asked, who, asks=True)}"
+    return f"{language.story_text(context, who)} {language.story_text(query, who, asks=True)}"
 
 
 def answers(
     predictor: Predictor, strings: dict[int, list[list[int]]], contexts: list[list[int]]
 ) -> Iterator[dict[str, Any]]:
     """Yield a row for each length and model of a predictor: how many strings it completes as they should be."""
-    for length, asked in strings.items():
-        prompts = [prompt(contexts[n % len(contexts)], string) for n, string in enumerate(asked)]
-        truth = np.array([string[-1] - language.DATA for string in asked])
+    for length, queries in strings.items():
+        prompts = [prompt(contexts[n % len(contexts)], string) for n, string in enumerate(queries)]
+        truth = np.array([string[-1] - language.DATA for string in queries])
         scores, first = predictor.score(prompts, language.STATES)
         right = np.asarray(scores.argmax(-1) == truth)
         broken = np.asarray(np.isnan(scores).any((1, 2)))
         for r in range(len(scores)):
             yield {
                 "model": predictor.name, "kind": predictor.kind, "replica": r, "n_params": predictor.n_params,
-                "length": length, "n": len(asked), "n_correct": None if broken[r] else int(right[r].sum()),
+                "length": length, "n": len(queries), "n_correct": None if broken[r] else int(right[r].sum()),
                 "accuracy": None if broken[r] else float(right[r].mean()),
                 "strict": None if first is None or broken[r] else float((first[r] == truth).mean()),
                 "expected": expected(predictor, length),
@@ -154,7 +154,7 @@ class Window:
 
     def score(self, prompts: Sequence[str], candidates: Sequence[str]) -> tuple[Scores, First]:
         """Return 1 for the state that it says, else 0."""
-        found = np.zeros((1, len(prompts), len(candidates)))
+        scores = np.zeros((1, len(prompts), len(candidates)))
         for n, text in enumerate(prompts):
             state = candidates[0]
             for sentence in reversed(sentences(text)[-self.pairs :] if self.pairs else []):
@@ -164,8 +164,8 @@ class Window:
                     break
                 if self.copies:
                     state = language.STATES[language.PUBLISHED[-2:].index(last)]
-            found[0, n, list(candidates).index(state)] = 1
-        return found, None
+            scores[0, n, list(candidates).index(state)] = 1
+        return scores, None
 
 
 def sentences(text: str) -> list[str]:
@@ -244,7 +244,7 @@ class Pretrained:
         numbers = [
             self.tokenizer(f" {each}", add_special_tokens=False)["input_ids"][0] for each in candidates
         ]
-        found = np.full((1, len(prompts), len(candidates)), np.nan)
+        scores = np.full((1, len(prompts), len(candidates)), np.nan)
         place = np.full((1, len(prompts)), -1)
         for n, text in enumerate(prompts):
             ids = torch.tensor([self.tokenizer(text)["input_ids"]])
@@ -252,10 +252,10 @@ class Pretrained:
                 continue
             with torch.no_grad():
                 logits = self.model(ids).logits[0, -1].double()
-            found[0, n] = logits[numbers].numpy()
+            scores[0, n] = logits[numbers].numpy()
             best = int(logits.argmax())
             place[0, n] = numbers.index(best) if best in numbers else -1
-        return found, place
+        return scores, place
 
 
 def _pretrained(folder: str | None) -> Iterator[Predictor]:
@@ -266,8 +266,8 @@ def _pretrained(folder: str | None) -> Iterator[Predictor]:
     if folder is None:
         return
     where = f"params/flipflop.yaml: experiments.flipflop-language-models.pretrained: {folder}"
-    there = sorted(path.parent for path in Path(folder).glob("*/config.json"))
-    if not there:
+    folders = sorted(path.parent for path in Path(folder).glob("*/config.json"))
+    if not folders:
         raise SandglassError(f"{where}: no folder in it holds a config.json")
     try:
         transformers = importlib.import_module("transformers")
@@ -275,7 +275,7 @@ def _pretrained(folder: str | None) -> Iterator[Predictor]:
         raise SandglassError(
             f"{where}: to read these models the package transformers is needed: pip install transformers"
         ) from None
-    for path in there:
+    for path in folders:
         yield Pretrained(path, transformers)
 
 

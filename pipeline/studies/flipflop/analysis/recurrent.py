@@ -20,8 +20,8 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
         configs = reading.configs(context)
         for config in configs.values():
             for dataset in ("", LONG) if config.name == LSTM else ("",):
-                found, bins = reading.final(context, config, dataset)
-                rows += found
+                errors, bins = reading.final(context, config, dataset)
+                rows += errors
                 binned += [] if dataset else bins
         curves = pl.concat(reading.curves(context, config) for config in configs.values())
     final = pl.DataFrame(rows)

@@ -90,25 +90,25 @@ def _measured(context: Inputs, config: Config) -> Iterator[Row]:
         if not own and (learned or length != FAR * trained):
             continue
         symbols = reading.matrix(part["tokens"])
-        said = np.concatenate(
+        answers = np.concatenate(
             [
                 config.forward(chunk)[0].argmax(-1).numpy()
                 for chunk in np.array_split(symbols, 1 + symbols.size // 16384)
             ],
             1,
         )
-        error = (said != language.states(symbols)).mean((1, 2))
-        found = {}
+        error = (answers != language.states(symbols)).mean((1, 2))
+        scores = {}
         if own:
             some = symbols[:MAPPED]
             _, recorded = config.forward(some, maps.names(layers, maps.PATTERN, maps.NORMS))
             pattern, lengths = (maps.stacked(recorded, what, layers) for what in (maps.PATTERN, maps.NORMS))
-            found = maps.sharpness(pattern, lengths, some, said[:, :MAPPED])
+            scores = maps.sharpness(pattern, lengths, some, answers[:, :MAPPED])
         for i, r in enumerate(config.replicas):
             yield {
                 "run": config.name, "family": config.entry["family"], "replica": r, "set": name, "length": length,
                 "n": symbols.size, "error": float(error[i]),
-            } | {key: None if np.isnan(values[i]) else float(values[i]) for key, values in found.items()}  # fmt: skip
+            } | {key: None if np.isnan(values[i]) else float(values[i]) for key, values in scores.items()}  # fmt: skip
 
 
 def _maps(config: Config) -> Iterator[Row]:
@@ -132,14 +132,15 @@ def _heads(context: Inputs, config: Config) -> Iterator[Row]:
         set=ON[f"{config.entry['train'][0]:g}"], length=trained
     )
     symbols = reading.matrix(frame["tokens"])[:MAPPED]
-    found = {}
+    patterns = {}
     for name, inputs in (("set", symbols), ("probe", PROBE)):
         _, recorded = config.forward(inputs, maps.names(layers, maps.PATTERN))
-        found[name] = maps.stacked(recorded, maps.PATTERN, layers)  # (R, L, N, H, T, T)
+        patterns[name] = maps.stacked(recorded, maps.PATTERN, layers)  # (R, L, N, H, T, T)
     on = {
-        name: maps.on_last_write(found[name], inputs) for name, inputs in (("set", symbols), ("probe", PROBE))
+        name: maps.on_last_write(patterns[name], inputs)
+        for name, inputs in (("set", symbols), ("probe", PROBE))
     }
-    largest = found["set"].max(-1).mean((2, 4))
+    largest = patterns["set"].max(-1).mean((2, 4))
     for (i, layer, head), share_on_write in np.ndenumerate(on["set"]):
         yield {
             "run": config.name, "replica": config.replicas[i], "layer": layer + 1, "head": head + 1,
@@ -202,16 +203,16 @@ def _drifts(config: Config) -> Iterator[tuple[list[Row], Row]]:
         "two_writes": np.array([[1, *[0] * BEFORE, 2, *[0] * SILENT]]),
         "swapped": np.array([[2, *[0] * BEFORE, 1, *[0] * SILENT]]),
     }
-    found = {}
+    outputs = {}
     for name, symbols in probes.items():
         logits, recorded = config.forward(symbols, maps.names(1, maps.PATTERN, maps.NORMS))
-        found[name] = logits.argmax(-1).numpy()[:, 0], maps.stacked(recorded, maps.PATTERN, 1)[:, 0, 0, 0]
+        outputs[name] = logits.argmax(-1).numpy()[:, 0], maps.stacked(recorded, maps.PATTERN, 1)[:, 0, 0, 0]
     for i, r in enumerate(config.replicas):
         rows = []
         for name in ("one_write", "two_writes"):
             symbols = probes[name]
             last, truth = language.last_symbol(symbols)[0], language.states(symbols)[0]
-            said, pattern = (part[i] for part in found[name])
+            answers, pattern = (part[i] for part in outputs[name])
             largest = pattern.argmax(-1)
             for t in range(0, symbols.shape[1], EVERY):
                 rows.append(
@@ -220,15 +221,15 @@ def _drifts(config: Config) -> Iterator[tuple[list[Row], Row]]:
                         "argmax_key": int(largest[t]) + 1, "on_last_write": float(pattern[t, last[t]]),
                         "on_itself": float(pattern[t, t]),
                         "on_recent": min(1.0, float(pattern[t, max(0, t - RECENT) : t + 1].sum())),
-                        "correct": bool(said[t] == truth[t]),
+                        "correct": bool(answers[t] == truth[t]),
                     }
                 )  # fmt: skip
         symbols = probes["two_writes"][0]
-        pattern = found["two_writes"][1][i]
+        pattern = outputs["two_writes"][1][i]
         of = maps.coefficients(config.ensemble.params, r, config.entry["length"])
         expected, seen = maps.predicted_switch(of, symbols), maps.observed_switch(pattern, symbols)
         both = [
-            found[name][0][i][-1] == language.states(probes[name])[0][-1]
+            outputs[name][0][i][-1] == language.states(probes[name])[0][-1]
             for name in ("two_writes", "swapped")
         ]
         yield rows, {

@@ -32,8 +32,8 @@ def gates(context: Results) -> Iterator[Gate]:
     for name in ("dense", "sparse"):
         predicate = f"median error of trained models on the {name} set is above 0"
         scale = "quick" if name == "dense" else "paper"
-        found = contrast(context, f"{name} median base")
-        yield Gate("4", name, predicate, SECTION.format("3.5.3"), above(0.0), *found, scale_needed=scale)
+        median = contrast(context, f"{name} median base")
+        yield Gate("4", name, predicate, SECTION.format("3.5.3"), above(0.0), *median, scale_needed=scale)
     yield Gate(
         "5", "dense", "median error of trained Transformers minus the largest of LSTMs is above 0", R2, above(0.0),
         *_gap(context),
@@ -66,11 +66,11 @@ def _recurrent(context: Results) -> Iterator[Gate]:
         for name in ("val", "sparse", "dense"):
             own = rows.filter(set=name)
             reads = int(own["n_reads"].sum())
-            found, missing = evidence.enough(
+            errors, missing = evidence.enough(
                 Measured(float(own["n_err"].sum()), n=own.height), "", context.settings.fewest
             )
             predicate = f"wrong answers of all models, of {reads} reads"
-            yield Gate("1", f"{name} set", predicate, R2, at_most(0.0), found, missing)
+            yield Gate("1", f"{name} set", predicate, R2, at_most(0.0), errors, missing)
     yield Gate(
         "1", "models without error", "share of models that make no error on any set is above one half", R2,
         above(0.5), *contrast(context, "lstm without error"), Published(1.0, derivation="100 of 100 models"),
@@ -83,28 +83,28 @@ def _recurrent(context: Results) -> Iterator[Gate]:
     yield Gate("1", "published length and rate", predicate, R2, at_most(0.0), *_wrong(context, rows))
     for length in lengths[1:]:
         rows = final.filter(length=length)
-        found, missing = _wrong(context, rows)
+        errors, missing = _wrong(context, rows)
         predicate = f"wrong answers of all models on all sets at {length} tokens, of {int(rows['n_reads'].sum())} reads"
-        yield Gate("1", "longer strings", predicate, "our extension", at_most(0.0), found, missing, kind=OWN)
+        yield Gate("1", "longer strings", predicate, "our extension", at_most(0.0), errors, missing, kind=OWN)
 
 
 def _wrong(context: Results, rows: pl.DataFrame) -> Evidence:
     """Return the number of wrong answers in rows of ``final``."""
     if not rows.height:
         return None, "not trained at this scale"
-    found = Measured(float(rows["n_err"].sum()), n=rows["replica"].n_unique())
-    return evidence.enough(found, "", context.settings.fewest)
+    errors = Measured(float(rows["n_err"].sum()), n=rows["replica"].n_unique())
+    return evidence.enough(errors, "", context.settings.fewest)
 
 
 def _gap(context: Results) -> Evidence:
-    found, missing = contrast(context, "dense median base")
+    median, missing = contrast(context, "dense median base")
     rows = context.table("final").filter(run=LSTM, set="dense")
     rows = rows.filter(pl.col("length") == pl.col("length").min())
-    if found is None or not rows.height or found.value is None:
+    if median is None or not rows.height or median.value is None:
         return None, missing or "no LSTM is trained at this scale"
     most = float(rows.select(column_max("error")).item())
-    lo, hi = (None if end is None else end - most for end in (found.lo, found.hi))
-    return Measured(found.value - most, lo, hi, found.n, found.excluded, found.excluded_reason), ""
+    lo, hi = (None if end is None else end - most for end in (median.lo, median.hi))
+    return Measured(median.value - most, lo, hi, median.n, median.excluded, median.excluded_reason), ""
 
 
 def _seeds(context: Results) -> Iterator[Gate]:
@@ -115,11 +115,11 @@ def _seeds(context: Results) -> Iterator[Gate]:
             source, at_least(0.2), *contrast(context, f"dense {seed} seeds, decades"), kind=OWN,
         )  # fmt: skip
         rows = context.table("seed_variance").filter(set="dense", part=f"{seed} seed")
-        found = evidence.one_row(rows, "the factorial is not trained at this scale", value="ratio")
+        ratio = evidence.one_row(rows, "the factorial is not trained at this scale", value="ratio")
         yield Gate(
             "15", f"{seed} seeds, variance",
             f"unbiased variance component of {seed} seeds over that of the rest is above 0", source,
-            above(0.0), *found, scale_needed="paper",
+            above(0.0), *ratio, scale_needed="paper",
         )  # fmt: skip
 
 
@@ -128,8 +128,8 @@ def _generative(context: Results) -> Iterator[Gate]:
     predicate = (
         "cross-entropy on held-out strings less its least value, in standard errors: least of all models"
     )
-    found = contrast(context, "generative, errors above the floor")
-    yield Gate("16", "not below the floor", predicate, source, at_least(-3.0), *found, kind=OWN)
+    excess = contrast(context, "generative, errors above the floor")
+    yield Gate("16", "not below the floor", predicate, source, at_least(-3.0), *excess, kind=OWN)
     predicate = "cross-entropy on held-out strings exceeds its least possible value by at most 1 %"
     yield Gate(
         "16",
@@ -152,8 +152,8 @@ def _ngrams(context: Results) -> Iterator[Gate]:
     table = context.table("ngram")
     for name, n, sign in (("dense", 11, 1), ("sparse", 21, -1)):
         error = float(table.filter(set=name, n=n)["error"].item())
-        found, missing = contrast(context, f"{name} median base")
+        median, missing = contrast(context, f"{name} median base")
         side = "above" if sign > 0 else "below"
         predicate = f"median error of trained models is {side} that of an {n}-gram, {error:.4g}"
         condition = Condition("value", ">" if sign > 0 else "<", error)
-        yield Gate("24", name, predicate, SECTION.format("3.5.3"), (condition,), found, missing)
+        yield Gate("24", name, predicate, SECTION.format("3.5.3"), (condition,), median, missing)

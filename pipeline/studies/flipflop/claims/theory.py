@@ -66,21 +66,21 @@ def gates(context: Results) -> Iterator[Gate]:
     rows = context.theory()
     held = rows.filter(pl.col("form") != "printed")
     for name, (pattern, count, what, section, kind) in PARTS.items():
-        found = held.filter(pl.col("check").str.contains(pattern))
+        group = held.filter(pl.col("check").str.contains(pattern))
         yield Gate(
             "22",
             name,
             f"{what}: checks that do not hold, or are not there",
             SOURCE.format(section),
             NONE,
-            *failing(found, name, expected(context, count)),
+            *failing(group, name, expected(context, count)),
             kind=kind,
         )
     for name, (erratum, count, section) in PRINTED.items():
-        found = rows.filter(form="printed", erratum=f"flipflop-{erratum}")
+        group = rows.filter(form="printed", erratum=f"flipflop-{erratum}")
         yield Gate(
             "22", f"{name}, as printed", "checks that show the slip and do not hold, or are not there",
-            SOURCE.format(section), NONE, *failing(found, name, expected(context, count)), kind=OWN,
+            SOURCE.format(section), NONE, *failing(group, name, expected(context, count)), kind=OWN,
         )  # fmt: skip
     yield Gate(
         "22", "every check is judged", "checks of forms that hold that belong to no gate, or to several",
@@ -142,9 +142,9 @@ def _additions(context: Results) -> Iterator[Gate]:
         same = pl.col(left).is_not_null() & (pl.col(left) == pl.col(right)).fill_null(False)
         # What is missing counts as wrong, and so does what is there twice.
         off = table.filter(~same).height + abs(ANSWERS - table.height)
-        found = (
+        count = (
             (Measured(float(off), n=table.height), "")
             if table.height
             else (None, "no additions are recorded")
         )
-        yield Gate("22", f"additions, {name}", f"{what}, or are not there", where, NONE, *found)
+        yield Gate("22", f"additions, {name}", f"{what}, or are not there", where, NONE, *count)

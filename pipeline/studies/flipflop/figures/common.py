@@ -59,18 +59,18 @@ def log_axis(title: str, least: float = 1e-5) -> dict[str, Any]:
 
 def shaped(families: list[str]) -> alt.Shape:
     """Return the shapes of families, in the order of their colours, so that both have one legend."""
-    there = [family for family in FAMILIES if family in families]
+    subset = [family for family in FAMILIES if family in families]
     scale = alt.Scale(
-        domain=[FAMILIES[family] for family in there], range=[LOOKS[family][1] for family in there]
+        domain=[FAMILIES[family] for family in subset], range=[LOOKS[family][1] for family in subset]
     )
     return alt.Shape("label:N", title=None, scale=scale, legend=_legend())
 
 
 def coloured(families: list[str], **legend: Any) -> alt.Color:
     """Return the colours of families, some of which share one; beside `shaped` each has a mark of its own."""
-    there = [family for family in FAMILIES if family in families]
+    subset = [family for family in FAMILIES if family in families]
     scale = alt.Scale(
-        domain=[FAMILIES[family] for family in there], range=[LOOKS[family][0] for family in there]
+        domain=[FAMILIES[family] for family in subset], range=[LOOKS[family][0] for family in subset]
     )
     return alt.Color("label:N", title=None, scale=scale, legend=_legend(**legend))
 

@@ -57,8 +57,8 @@ def light_switch(context: Results) -> Figure:
             )
         )
     ends = data.filter(pl.col("length") == data["length"].max())
-    told = ", ".join(f"{row['label']} {row['accuracy']:.2f}" for row in ends.iter_rows(named=True))
+    accuracies = ", ".join(f"{row['label']} {row['accuracy']:.2f}" for row in ends.iter_rows(named=True))
     chart = alt.hconcat(*panels).resolve_scale(color="independent")
     return chart.properties(
-        title="The light switch", description=f"Accuracy at the longest strings: {told}."
+        title="The light switch", description=f"Accuracy at the longest strings: {accuracies}."
     ), data

@@ -26,12 +26,12 @@ def machines(context: Results) -> Figure:
     data = pl.DataFrame([row for name in TITLES for row in _arrows(moves.filter(machine=name), name)])
     nodes = pl.DataFrame([row for name in TITLES for row in _nodes(moves.filter(machine=name), name)])
     panels = [_panel(data.filter(machine=name), nodes.filter(machine=name), name) for name in TITLES]
-    told = "; ".join(
+    arrows = "; ".join(
         f"{row['machine']}: from {row['state_shown']} to {row['goal_shown']} by {row['symbols']}"
         for row in data.iter_rows(named=True)
     )
     title = alt.TitleParams("Two machines", subtitle="Beside a state: symbols that keep it")
-    chart = alt.hconcat(*panels, spacing=30).properties(title=title, description=f"State diagrams. {told}.")
+    chart = alt.hconcat(*panels, spacing=30).properties(title=title, description=f"State diagrams. {arrows}.")
     return chart, data
 
 
@@ -118,9 +118,9 @@ def dilution(context: Results) -> Figure:
         x=alt.X("half:Q", title="length T"), y=y, color=colour, tooltip=["norm:N", "half:Q"]
     )  # fmt: skip
     lines = alt.Chart(data).mark_line(strokeWidth=2).encode(x=x, y=y, color=colour)
-    told = ", ".join(f"{row['half']:.1f} for {row['norm']}" for row in halves.iter_rows(named=True))
+    lengths = ", ".join(f"{row['half']:.1f} for {row['norm']}" for row in halves.iter_rows(named=True))
     chart = (lines + dots).properties(
-        width=440, height=240, title="Soft attention spreads", description=f"One half at lengths {told}."
+        width=440, height=240, title="Soft attention spreads", description=f"One half at lengths {lengths}."
     )
     return chart, data
 
@@ -146,9 +146,9 @@ def ngrams(context: Results) -> Figure:
         tooltip=["language:N", "n:Q", "error:Q", "sampled:Q"],
     )  # fmt: skip
     eleven = data.filter(n=11).select("language", "error").iter_rows()
-    told = ", ".join(f"{error:.4f} in {name}" for name, error in eleven)
+    errors = ", ".join(f"{error:.4f} in {name}" for name, error in eleven)
     chart = (lines + dots).properties(
-        width=440, height=240, title="What n tokens can tell", description=f"At n = 11: {told}."
+        width=440, height=240, title="What n tokens can tell", description=f"At n = 11: {errors}."
     )
     return chart, data
 
@@ -173,10 +173,10 @@ def probe_scores(context: Results) -> Figure:
         .group_by("model", "key", maintain_order=True)
         .agg(pl.col("position").min())
     )
-    told = "; ".join(
+    crossings = "; ".join(
         f"{row['model']}: the {row['key'].replace('itself', 'query itself')} leads from {row['position']} on"
         for row in above.iter_rows(named=True)
     )
     return chart.properties(
-        title="Hard attention drifts", description=f"Scores along the probe. {told or 'Nothing leads'}."
+        title="Hard attention drifts", description=f"Scores along the probe. {crossings or 'Nothing leads'}."
     ), data

@@ -29,11 +29,11 @@ def resampled(
     """
     if not samples or min(map(len, samples)) == 0:
         return []
-    found = stats.bootstrap(
+    interval = stats.bootstrap(
         statistic, *samples, rng=stream(context.seed, context.study, "contrast", name),
         resamples=context.settings.resamples, confidence=context.settings.confidence, paired=paired,
     )  # fmt: skip
-    return [_row(name, found, min(map(len, samples)), excluded)]
+    return [_row(name, interval, min(map(len, samples)), excluded)]
 
 
 def share(context: Inputs, name: str, hits: ArrayLike, excluded: int = 0) -> list[Row]:
@@ -64,10 +64,10 @@ def single(name: str, value: float, n: int, excluded: int = 0) -> list[Row]:
     return [_row(name, stats.Interval(value, np.nan, np.nan), n, excluded)]
 
 
-def _row(name: str, found: stats.Interval, n: int, excluded: int) -> Row:
-    lo, hi = (None if np.isnan(end) else float(end) for end in (found.lo, found.hi))
+def _row(name: str, interval: stats.Interval, n: int, excluded: int) -> Row:
+    lo, hi = (None if np.isnan(end) else float(end) for end in (interval.lo, interval.hi))
     return {
-        "contrast": name, "value": float(found.value), "lo": lo, "hi": hi, "n": n, "n_excluded": excluded,
+        "contrast": name, "value": float(interval.value), "lo": lo, "hi": hi, "n": n, "n_excluded": excluded,
         "excluded_reason": UNTRAINED if excluded else "",
     }  # fmt: skip
 
@@ -78,9 +78,9 @@ def table(rows: Iterable[Row]) -> pl.DataFrame | None:
     return pl.DataFrame(listed, infer_schema_length=None) if listed else None
 
 
-def decades(errors: ArrayLike, asked: int) -> Floats:
-    """Return log10 of shares of errors among ``asked`` answers, half an error more: finite also for none."""
-    return np.log10(np.asarray(errors, float) + 0.5 / asked)
+def decades(errors: ArrayLike, count: int) -> Floats:
+    """Return log10 of shares of errors among ``count`` answers, half an error more: finite also for none."""
+    return np.log10(np.asarray(errors, float) + 0.5 / count)
 
 
 def spread(values: Floats) -> float:
@@ -123,16 +123,16 @@ def components(values_KxK: Floats, confidence: float) -> tuple[Component, Compon
     mean = values_KxK.mean()
     rows, columns = values_KxK.mean(1, keepdims=True) - mean, values_KxK.mean(0, keepdims=True) - mean
     noise = float(np.square(values_KxK - mean - rows - columns).sum()) / (k - 1) ** 2
-    found = []
+    estimates = []
     for part in (rows, columns):
         square = k * float(np.square(part).sum()) / (k - 1)
         if noise > 0:
             at = scipy_stats.f.ppf([(1 + confidence) / 2, (1 - confidence) / 2], k - 1, (k - 1) ** 2)
             lo, hi = (float((square / noise / quantile - 1) / k) for quantile in at)
-            found.append(Component((square - noise) / k, (square / noise - 1) / k, lo, hi))
+            estimates.append(Component((square - noise) / k, (square / noise - 1) / k, lo, hi))
         else:
-            found.append(Component((square - noise) / k, np.nan, np.nan, np.nan))
-    return found[0], found[1], Component(noise, np.nan, np.nan, np.nan)
+            estimates.append(Component((square - noise) / k, np.nan, np.nan, np.nan))
+    return estimates[0], estimates[1], Component(noise, np.nan, np.nan, np.nan)
 
 
 def holm(p_values: Sequence[float]) -> float:

@@ -21,9 +21,9 @@ def names(layers: int, *what: str) -> tuple[str, ...]:
     return tuple(name.format(layer) for layer in range(layers) for name in what)
 
 
-def stacked(found: dict[str, Tensor], what: str, layers: int) -> Floats:
+def stacked(tensors: dict[str, Tensor], what: str, layers: int) -> Floats:
     """Return patterns (R, L, N, H, T, T), lengths of values (R, L, N, H, T) or inputs (R, L, N, T, d)."""
-    return np.stack([found[what.format(layer)].double().numpy() for layer in range(layers)], 1)
+    return np.stack([tensors[what.format(layer)].double().numpy() for layer in range(layers)], 1)
 
 
 def sharpness(
@@ -46,8 +46,8 @@ def sharpness(
         symbols_NxT[:, None, :] == truth[..., None] + 1
     )  # (N, T, T'): whether key t' writes the right value
     rows = np.arange(len(symbols_NxT))[:, None, None], np.arange(symbols_NxT.shape[1])
-    asked = noop[None] & (answers_RxNxT == truth)  # (R, N, T)
-    weight = np.broadcast_to(asked[:, None, :, None], largest.shape)
+    right_noops = noop[None] & (answers_RxNxT == truth)  # (R, N, T)
+    weight = np.broadcast_to(right_noops[:, None, :, None], largest.shape)
 
     def mean(values: Floats, where: NDArray[np.bool_]) -> Floats:
         counted = where.sum((1, 2, 3, 4))
@@ -70,8 +70,8 @@ def on_last_write(patterns: Floats, symbols_NxT: Tokens) -> Floats:
     write, in ``patterns`` (R, L, N, H, T, T)."""
     hit = patterns.argmax(-1) == language.last_symbol(symbols_NxT)[:, None]  # (R, L, N, H, T)
     noop = np.broadcast_to((symbols_NxT == language.NOOP)[:, None], hit.shape)
-    found: Floats = (hit & noop).sum((2, 4)) / noop.sum((2, 4))
-    return found
+    shares: Floats = (hit & noop).sum((2, 4)) / noop.sum((2, 4))
+    return shares
 
 
 def coefficients(params: dict[str, Tensor], replica: int, C: int) -> exact.Linear:

@@ -54,10 +54,10 @@ class Config:
         ids = torch.from_numpy(tokens.astype(np.int64))[None]
         more = {"record": record} if record else {}
         with torch.inference_mode():
-            found: tuple[torch.Tensor, Any] = self._module.forward(
+            outputs: tuple[torch.Tensor, Any] = self._module.forward(
                 self.ensemble.spec, params, self.ensemble.table, ids, **more
             )
-        return found
+        return outputs
 
     @property
     def seeds(self) -> Iterator[tuple[int, int, int]]:
@@ -70,8 +70,8 @@ class Config:
         """Return (R, reads) what models answer at each read of strings (N, T): of all tokens, of data symbols alone."""
         every, data = [], []
         for part in np.array_split(tokens, -(-tokens.size // CHUNK)):
-            found = language.reads(part)
-            logits = self.forward(part[:, :-1])[0][:, found.row, 2 * found.pair]
+            reads = language.reads(part)
+            logits = self.forward(part[:, :-1])[0][:, reads.row, 2 * reads.pair]
             every.append(logits.argmax(-1).numpy() - language.DATA)
             data.append(logits[..., language.DATA :].argmax(-1).numpy())
         return np.concatenate(every, 1), np.concatenate(data, 1)

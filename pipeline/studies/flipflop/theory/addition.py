@@ -35,11 +35,11 @@ def _random(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]]
     carry = exact.carries(*digits)
     size = f"{count} random pairs of up to {PLACES} digits"
     before = np.concatenate([np.zeros((count, 1), int), carry[:, :-1]], 1)
-    said = (digits.sum(0) + before) % 10
+    sums = (digits.sum(0) + before) % 10
     place = [10**i for i in range(PLACES + 1)]
     numbers = [
         [sum(d * p for d, p in zip(row, place, strict=True)) for row in part.tolist()]
-        for part in (*digits, said)
+        for part in (*digits, sums)
     ]
     wrong = [a + b != total for a, b, total in zip(*numbers, strict=True)]
     yield row(
@@ -54,7 +54,7 @@ def _random(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]]
     plain = np.concatenate([np.zeros((count, 1), int), (total[:, :-1] >= 10).astype(int)], 1)
     yield row(
         "carries.memory", "Without memory, carrying where the place before reaches 10 by itself: share of wrong sums",
-        size, float(((total + plain) % 10 != said).any(1).mean()), ">=", 0.05, source="chapter 5.8, control",
+        size, float(((total + plain) % 10 != sums).any(1).mean()), ">=", 0.05, source="chapter 5.8, control",
     )  # fmt: skip
 
 
@@ -63,7 +63,7 @@ def _long() -> Iterator[dict[str, Any]]:
     runs = [(exact.added("5" + "9" * n, "0" + "0" * (n - 1) + "1"), str(6 * 10**n)) for n in range(1, 201)]
     yield row(
         "carries.long", "A carry that is kept through a run of nines changes the first digit: wrong sums",
-        "runs of 1 to 200 nines", sum(found != wanted for found, wanted in runs), "<=", 0,
+        "runs of 1 to 200 nines", sum(result != truth for result, truth in runs), "<=", 0,
     )  # fmt: skip
 
 

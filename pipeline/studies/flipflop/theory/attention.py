@@ -95,8 +95,8 @@ def drawn(rng: np.random.Generator, dim: int = 5, width: int = 4, C: float = 64)
 def direct(Q: np.ndarray, K: np.ndarray, e: np.ndarray, symbols_T: np.ndarray, C: float) -> np.ndarray:
     """Return (T,) the scores of the last query, (W_Q v_T)'(W_K v_j), as equation 3.7 defines them."""
     v = np.concatenate([e[symbols_T], np.arange(1, len(symbols_T) + 1)[:, None] / C], 1)
-    found: np.ndarray = (v @ K.T) @ (Q @ v[-1])
-    return found
+    scores: np.ndarray = (v @ K.T) @ (Q @ v[-1])
+    return scores
 
 
 def _scores(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
@@ -149,19 +149,19 @@ def _scores(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
 
 def _lengths(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     draws = 2000 if entry.draws > 8 else 100
-    found: dict[int, list[float]] = {1: [], 2: []}
+    failures: dict[int, list[float]] = {1: [], 2: []}
     confirmed = []
     for _ in range(draws):
         Q, K, e = drawn(rng)
         known = exact.Linear.of(Q, K, e, 64.0)
         case = 1 if known.a > 0 else 2
         T = known.first_failure(case)
-        found[case].append(T)
+        failures[case].append(T)
         if np.isfinite(T):
             margins = known.margins(np.array([T - 1, T, FAR]))[case - 1]
             confirmed.append(margins[1] < 0 and margins[2] < 0 and (T <= 4 or margins[0] >= 0))
     for case, sign, what in ((1, "above", "itself"), (2, "below", "the old write")):
-        firsts = np.array(found[case])
+        firsts = np.array(failures[case])
         yield row(
             f"prop-5.case-{case}", f"With W_Qp'W_Kp {sign} 0 the last query looks at {what} from some length on: "
             "draws for which it does not", f"{len(firsts)} of {draws} draws", exceptions(~np.isfinite(firsts), firsts),
@@ -186,13 +186,13 @@ def _enough(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]]
         last = language.last_symbol(symbols) + 1
         for lead, comparison, bound in ((2.0, "<=", 0), (1.0, "<=", 0), (0.9, ">=", 1)):
             known = exact.recency(64.0, lead)
-            found = np.stack([known.attended(row) for row in symbols])
+            keys = np.stack([known.attended(row) for row in symbols])
             noop = symbols == language.NOOP
-            told = "is enough" if lead >= 1 else "is not enough"
+            predicate = "is enough" if lead >= 1 else "is not enough"
             yield row(
                 f"prop-5.enough.{name}-{lead:g}", f"With W_Qp'W_Kp = 0 a lead of {lead:g} of writes over no-ops, where "
-                f"positions weigh 1, {told}: no-ops that look elsewhere than at the last write",
-                f"{len(symbols)} inputs of length {length}", exceptions((found != last)[noop], known.g), comparison,
+                f"positions weigh 1, {predicate}: no-ops that look elsewhere than at the last write",
+                f"{len(symbols)} inputs of length {length}", exceptions((keys != last)[noop], known.g), comparison,
                 bound, source=CHAPTER_5 + ("" if lead >= 1 else ", control"),
             )  # fmt: skip
     for a in (0.05, -0.05):

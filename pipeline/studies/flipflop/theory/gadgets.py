@@ -48,11 +48,11 @@ def _memories(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any
         cases += [("all", every_input(states + 1, short))]
         for name, words in cases:
             built = exact.memory(states, states - 1, words.shape[1])
-            found, off = built.run(words)
+            outputs, off = built.run(words)
             yield row(
                 f"lem-16.q{states}.{name}-{words.shape[1]}", f"Lemma 16 remembers one of {states} states, also before "
                 "the first write: errors", f"{len(words)} inputs of length {words.shape[1]}",
-                exceptions(found != simulate(known, words), off), "<=", 0,
+                exceptions(outputs != simulate(known, words), off), "<=", 0,
             )  # fmt: skip
 
 
@@ -92,9 +92,9 @@ def _rounding(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
         points = np.arange(-5, 6)
         table = {(int(k),): [float(rng.normal())] for k in points}
         mlp = exact.lookup(2, [0], table, [1], spacing)
-        wanted = np.array([table[int(k),][0] for k in points])
+        targets = np.array([table[int(k),][0] for k in points])
         off = [
-            np.abs(_through(mlp, np.stack([(points + shift) * spacing, np.zeros(11)], 1))[:, 1] - wanted)
+            np.abs(_through(mlp, np.stack([(points + shift) * spacing, np.zeros(11)], 1))[:, 1] - targets)
             for shift in (-0.25, -0.1, 0.0, 0.1, 0.25)
         ]
         yield row(
@@ -106,15 +106,15 @@ def _rounding(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
 
 def _threshold() -> Iterator[dict[str, Any]]:
     x = np.concatenate([[-2.0, -1.0, -0.75], [0.75, 1.0, 2.0]])  # in units of the margin
-    about = {"source": LEMMA.format(".1, Lemma 12"), "erratum": ERRATUM.format("lemma-12")}
+    metadata = {"source": LEMMA.format(".1, Lemma 12"), "erratum": ERRATUM.format("lemma-12")}
     forms = {"printed": (1.0, 2.0, ">=", 0.1), "corrected": (0.5, 1.0, "<=", 1e-12)}
     for form, (shift, width, comparison, bound) in forms.items():
-        found = np.maximum((x + shift) / width, 0) - np.maximum((x - shift) / width, 0)
+        outputs = np.maximum((x + shift) / width, 0) - np.maximum((x - shift) / width, 0)
         yield row(
             f"lem-12.{form}", f"The threshold of Lemma 12, with (x ± {'Δ' if form == 'printed' else 'Δ/2'}) over "
             f"{'2Δ' if form == 'printed' else 'Δ'}, under deviations of Δ/4: largest error", "6 points",
-            largest(np.abs(found - (x > 0))), comparison, bound, form=form,
-            detail=f"{found[3]:.3g} at x = 0.75 Δ", **about,
+            largest(np.abs(outputs - (x > 0))), comparison, bound, form=form,
+            detail=f"{outputs[3]:.3g} at x = 0.75 Δ", **metadata,
         )  # fmt: skip
 
 

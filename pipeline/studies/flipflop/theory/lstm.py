@@ -61,7 +61,7 @@ def _rows(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
         drawn = [language.sample(rng, entry.draws, length, *law) for law in LAWS.values()]
         cases.append((tuple(f"ffl-{name}.{length}" for name in LAWS), np.concatenate(drawn)))
     for names, tokens in cases:
-        memory = said(tokens, *weights())
+        memory = memory_values(tokens, *weights())
         read = tokens[:, :-1] == language.READ
         wrong = (memory[:, :-1] > 0) != (tokens[:, 1:] == language.DATA + 1)
         margins.append(np.abs(memory[:, :-1][read]).min())
@@ -76,7 +76,7 @@ def _rows(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
         smallest(margins), ">=", 0.7615,
     )  # fmt: skip
     tokens = language.sample(rng, 8 * entry.draws, entry.lengths[0], *LAWS["0.8"])
-    blunt = said(tokens, *weights(1.0))
+    blunt = memory_values(tokens, *weights(1.0))
     read = tokens[:, :-1] == language.READ
     yield row(
         "lstm.blunt", "With gates that hardly saturate (K = 1) it forgets: errors",
@@ -86,7 +86,7 @@ def _rows(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     )  # fmt: skip
 
 
-def said(tokens_NxT: np.ndarray, spec: lstm.Spec, params: dict[str, Tensor]) -> np.ndarray:
+def memory_values(tokens_NxT: np.ndarray, spec: lstm.Spec, params: dict[str, Tensor]) -> np.ndarray:
     """Return (N, T): the memory unit behind each token; its sign is the bit."""
     ids = torch.from_numpy(tokens_NxT.astype(np.int64))[None]
     with torch.no_grad():

@@ -40,14 +40,14 @@ def broken(table: Table) -> int:
 
 def monoids(order: int) -> list[Table]:
     """Return all products on 0..order-1 that are associative, with the last element as identity."""
-    free, found = range(order - 1), []
+    free, tables = range(order - 1), []
     for products in itertools.product(range(order), repeat=len(free) ** 2):
         table = np.empty((order, order), np.int64)
         table[-1], table[:, -1] = range(order), range(order)
         table[: order - 1, : order - 1] = np.reshape(products, (order - 1, order - 1))
         if not broken(table):
-            found.append(table)
-    return found
+            tables.append(table)
+    return tables
 
 
 def _monoid() -> Iterator[dict[str, Any]]:

@@ -47,8 +47,8 @@ def read(
     out, raw = known(tokens_NxT, **how)
     at = tokens_NxT[:, :-1] == language.READ
     bits = tokens_NxT[:, 1:].astype(int)[at] - language.DATA
-    said = out[:, :-1][at]
-    return (said > 0.5) != bits, np.abs(said - bits), np.abs(raw[:, :-1][at] - bits)
+    answers = out[:, :-1][at]
+    return (answers > 0.5) != bits, np.abs(answers - bits), np.abs(raw[:, :-1][at] - bits)
 
 
 def _size(tokens: np.ndarray, every: bool = False) -> str:
@@ -147,14 +147,14 @@ def _longer(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]]
 
 def _attends_write(known: exact.Parser, tokens: np.ndarray, target: np.ndarray) -> np.ndarray:
     """Return (N, T): whether the second layer's largest score is at ``target`` (places from 1)."""
-    found = []
+    positions = []
     second = known.blocks[1]
     for start in range(0, len(tokens), exact.ROWS):
         f_1 = known.flags(tokens[start : start + exact.ROWS], hard=True)
         scores = (f_1 @ second.Q) @ (f_1 @ second.K).swapaxes(-1, -2)
         scores += np.triu(np.full(scores.shape[-2:], -np.inf), 1)
-        found.append(scores.argmax(-1) + 1)
-    hits: np.ndarray = np.concatenate(found) == target
+        positions.append(scores.argmax(-1) + 1)
+    hits: np.ndarray = np.concatenate(positions) == target
     return hits
 
 
@@ -168,7 +168,7 @@ def _printed(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]
     def both(erratum: str, printed: str, corrected: str, **form: Any) -> Iterator[dict[str, Any]]:
         how = form.pop("how", {})
         bad, output, _ = read(exact.parser(length, **form), tokens, **how)
-        about = {"erratum": ERRATUM.format(erratum)}
+        metadata = {"erratum": ERRATUM.format(erratum)}
         first = int(np.flatnonzero(bad)[0]) if bad.any() else -1
         where = np.argwhere(tokens[:, :-1] == language.READ)[first] if first >= 0 else None
         shown = ""
@@ -179,11 +179,11 @@ def _printed(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]
             shown = f"the first wrong answer is behind '{string}', at token {where[1] + 1} of its string"
         yield row(
             f"{erratum}.printed", f"{printed}: share of reads that are wrong", size, share(bad, output), ">=", 0.01,
-            form="printed", detail=shown, **about,
+            form="printed", detail=shown, **metadata,
         )  # fmt: skip
         yield row(
             f"{erratum}.corrected", f"{corrected}: errors", size, exceptions(right, off), "<=", 0, form="corrected",
-            **about,
+            **metadata,
         )  # fmt: skip
 
     yield from both(
@@ -196,15 +196,15 @@ def _printed(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]
     )  # fmt: skip
     yield _shapes()
     mended, output, _ = read(exact.parser(length, horizon=4 * length, sharpness=1.0), tokens)
-    about = {"erratum": ERRATUM.format("proposition-3-constant")}
+    metadata = {"erratum": ERRATUM.format("proposition-3-constant")}
     printed, bad_output, _ = read(exact.parser(length, horizon=4 * length, printed_key=True), tokens)
     yield row(
         "proposition-3-constant.printed", "A constant C = 4T, with the key 3c/2T: share of reads that are wrong", size,
-        share(printed, bad_output), ">=", 0.01, form="printed", **about,
+        share(printed, bad_output), ">=", 0.01, form="printed", **metadata,
     )  # fmt: skip
     yield row(
         "proposition-3-constant.corrected", "A constant C = 4T, with the key 3c/2C: errors", size,
-        exceptions(mended, output), "<=", 0, form="corrected", **about,
+        exceptions(mended, output), "<=", 0, form="corrected", **metadata,
     )  # fmt: skip
     for form, comparison, bound in (("printed", ">=", 1e-5), ("corrected", "<=", 1e-12)):
         known = exact.parser(length, printed_threshold=form == "printed")

@@ -55,10 +55,10 @@ def _exactly(entry: Theory) -> Iterator[dict[str, Any]]:
         for n in range(1, entry.short):
             least = bayes_error(tokens, weight, n)
             off.append(abs(least - exact.ngram_error(n, entry.short, *law)))
-            said = exact.ngram_guess(tokens, n)[:, :-1] != tokens[:, 1:].astype(int) - language.DATA
+            errors = exact.ngram_guess(tokens, n)[:, :-1] != tokens[:, 1:].astype(int) - language.DATA
             read = tokens[:, :-1] == language.READ
             guess.append(
-                abs((weight[:, None] * (said & read)).sum() / (weight[:, None] * read).sum() - least)
+                abs((weight[:, None] * (errors & read)).sum() / (weight[:, None] * read).sum() - least)
             )
         size = f"n = 1 to {entry.short - 1}, all {len(tokens)} strings of {entry.short} tokens"
         yield row(
@@ -77,11 +77,11 @@ def _sampled(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]
     bit = tokens[:, -1].astype(int) - language.DATA
     for n in range(1, 8):
         error = (exact.ngram_guess(tokens, n)[:, -2] != bit).mean()
-        wanted = 0.5 * 0.8 ** exact.pairs_seen(n)
-        spread = math.sqrt(wanted * (1 - wanted) / len(tokens))
+        rate = 0.5 * 0.8 ** exact.pairs_seen(n)
+        spread = math.sqrt(rate * (1 - rate) / len(tokens))
         yield row(
             f"ngram.sampled.{n}", f"A predictor of {n} tokens errs at the last read of FFL(0.8) as often as the closed "
-            "form says", f"{len(tokens)} strings of 24 tokens", float(error), "within", wanted,
+            "form says", f"{len(tokens)} strings of 24 tokens", float(error), "within", rate,
             tolerance=SIGMAS * spread, source=CHAPTER,
         )  # fmt: skip
 
@@ -98,7 +98,7 @@ def _trends() -> Iterator[dict[str, Any]]:
 
 
 def _floors(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
-    about = {"source": "chapter 5.9"}
+    metadata = {"source": "chapter 5.9"}
     for name, law in LAWS.items():
         off = []
         for length in range(4, entry.short + 1, 2):
@@ -108,7 +108,7 @@ def _floors(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]]
         yield row(
             f"floor.exact.{name}", f"The floor of the generative loss on FFL({name}) is the entropy of a string per "
             "predicted token: largest difference", f"all strings of up to {entry.short} tokens", largest(off), "<=",
-            1e-12, **about,
+            1e-12, **metadata,
         )  # fmt: skip
         length = entry.lengths[-1]
         tokens = language.sample(rng, 100 * entry.draws, length, *law)
@@ -117,14 +117,14 @@ def _floors(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]]
         yield row(
             f"floor.sampled.{name}", f"The mean surprise of strings of FFL({name}) is the floor, nats per token",
             f"{len(tokens)} strings of {length} tokens", float(surprise.mean()), "within", floor,
-            tolerance=SIGMAS * float(surprise.std()) / math.sqrt(len(tokens)), **about,
+            tolerance=SIGMAS * float(surprise.std()) / math.sqrt(len(tokens)), **metadata,
         )  # fmt: skip
 
 
 def _counts() -> Iterator[dict[str, Any]]:
     """Yield what the printed number of reads says of the number of sequences: A1 of chapter 3.11."""
     printed, mean, spread = 353875, 1 + 254 * 0.01, math.sqrt(254 * 0.01 * 0.99)
-    about = {"erratum": ERRATUM.format("evaluation-size")}
+    metadata = {"erratum": ERRATUM.format("evaluation-size")}
     for form, sequences, comparison, bound in (
         ("printed", 300_000, ">=", 100),
         ("corrected", 100_000, "<=", 3),
@@ -133,5 +133,5 @@ def _counts() -> Iterator[dict[str, Any]]:
         yield row(
             f"evaluation-size.{form}", f"{printed} reads in {sequences} sequences of FFL(0.98): standard deviations "
             "from what is expected", f"{sequences * mean:.0f} reads expected", off, comparison, bound, form=form,
-            source=SOURCE.format(".2 and 3.5.6.2"), **about,
+            source=SOURCE.format(".2 and 3.5.6.2"), **metadata,
         )  # fmt: skip

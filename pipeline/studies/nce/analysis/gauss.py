@@ -173,11 +173,11 @@ def _contrast(
 ) -> dict[str, Any]:
     settings = context.settings
     rng = stream(context.seed, "nce", "contrast", *map(str, key.values()), *pair, "bootstrap")
-    found = stats.bootstrap(
+    interval = stats.bootstrap(
         stats.mean_difference, *samples, rng=rng, resamples=settings.resamples, confidence=settings.confidence
     )
     means = [sum(sample) / len(sample) for sample in samples]
     return {
         "first": pair[0], "second": pair[1], "first_mean": means[0], "second_mean": means[1],
-        "value": found.value, "lo": found.lo, "hi": found.hi, "seeds": len(samples[0]),
+        "value": interval.value, "lo": interval.lo, "hi": interval.hi, "seeds": len(samples[0]),
     }  # fmt: skip

@@ -33,17 +33,17 @@ CURVES = ("train_loss", "test_loss", "train_nce_loss", "clip_fraction", "gradien
 def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
     """Return the tables of N7; without trained runs they have no rows."""
     runs, settings = context.runs(), context.entry
-    found: dict[str, pl.DataFrame | None] = dict.fromkeys(TABLES)
+    tables: dict[str, pl.DataFrame | None] = dict.fromkeys(TABLES)
     if runs:
         curves = pl.concat(_curves(context, run, settings.clipped) for run in runs).sort(*MODEL, "step")
         final = _final(curves, settings)
         selected = pl.concat(_selected(final, rule) for rule in IMAGE_SELECTIONS)
-        found |= {"digits_runs": curves, "digits_final": final, "digits_selected": selected}
+        tables |= {"digits_runs": curves, "digits_final": final, "digits_selected": selected}
         if contrasts := list(_contrasts(context, final, selected)):
-            found["digits_contrasts"] = pl.DataFrame(contrasts, infer_schema_length=None)
+            tables["digits_contrasts"] = pl.DataFrame(contrasts, infer_schema_length=None)
         if noise := list(_noise(context, runs)):
-            found["digits_noise"] = pl.DataFrame(noise).unique(["q_kind", "seed"]).sort("q_kind", "seed")
-    return found
+            tables["digits_noise"] = pl.DataFrame(noise).unique(["q_kind", "seed"]).sort("q_kind", "seed")
+    return tables
 
 
 def _curves(context: Inputs, run: str, clipped: float) -> pl.DataFrame:
@@ -148,20 +148,20 @@ def _selected(final: pl.DataFrame, rule: str) -> pl.DataFrame:
 
 def _contrasts(context: Inputs, final: pl.DataFrame, selected: pl.DataFrame) -> Iterator[dict[str, Any]]:
     """Yield rows that compare NGD with GD, at the step sizes selected for them."""
-    about = ["dataset", "q_kind", "loss", "rule"]
-    for key, group in selected.group_by(about, maintain_order=True):
+    columns = ["dataset", "q_kind", "loss", "rule"]
+    for key, group in selected.group_by(columns, maintain_order=True):
         taken = dict(group.select("optimizer", "eta").iter_rows())
         if len(taken) < 2:
             continue
-        where = dict(zip(about, key, strict=True))
-        found = {
+        where = dict(zip(columns, key, strict=True))
+        rows = {
             optimizer: final.filter(
-                pl.col("eta") == eta, optimizer=optimizer, **{name: where[name] for name in about[:-1]}
+                pl.col("eta") == eta, optimizer=optimizer, **{name: where[name] for name in columns[:-1]}
             ).sort("seed")
             for optimizer, eta in taken.items()
         }
         for quantity in IMAGE_QUANTITIES:
-            gd, ngd = (found[name][quantity].to_numpy() for name in (GD, NGD))
+            gd, ngd = (rows[name][quantity].to_numpy() for name in (GD, NGD))
             rng = stream(context.seed, context.study, "digits_contrasts", *key, quantity)
             interval = stats.bootstrap(
                 stats.mean_difference,

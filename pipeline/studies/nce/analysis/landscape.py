@@ -30,9 +30,9 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
     grid = context.entry
     means = np.array(grid.means, float)
     landscape = pl.concat(_landscape(loss, means, grid.points) for loss in (NCE, ENCE))
-    found = {"landscape": landscape, "hessian_q": _hessian_q(means, grid.points)}
+    tables = {"landscape": landscape, "hessian_q": _hessian_q(means, grid.points)}
     lines = fitted(series(landscape, grid.fitted), context.settings.confidence)
-    return {**found, **lines}
+    return {**tables, **lines}
 
 
 def series(landscape: pl.DataFrame, fitted_R: list[float]) -> Iterator[Series]:
@@ -68,9 +68,9 @@ def _landscape(loss: str, means: Array, points: int) -> pl.DataFrame:
     other = (
         log_ratio.mean_problem(loss, means, points // 2 + 1) if loss == NCE else _quadrature(means, points)
     )
-    found, again = summary(problem, means), summary(other, means)
+    values, again = summary(problem, means), summary(other, means)
     optimum = families.mean_optimum(means)
-    loss_opt, largest, smallest = found
+    loss_opt, largest, smallest = values
     asym_loss, asym_kappa = asymptotics(loss, means)
     return pl.DataFrame(
         {
@@ -86,7 +86,7 @@ def _landscape(loss: str, means: Array, points: int) -> pl.DataFrame:
             "grad_opt_norm": np.linalg.norm(problem.gradient(optimum)[:, 0], axis=-1),
             "lemma46_bound": means / np.sqrt(2 * np.pi) * families.mean_overlap(means),
             "bc": families.mean_overlap(means),
-            "quadrature_error": np.max([abs(b / a - 1) for a, b in zip(found, again, strict=True)], axis=0),
+            "quadrature_error": np.max([abs(b / a - 1) for a, b in zip(values, again, strict=True)], axis=0),
         }
     )
 

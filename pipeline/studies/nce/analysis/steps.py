@@ -66,7 +66,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
     ]
     steps = pl.concat(frames, how="diagonal")
     continued = pl.concat(_continued(optimizer, loss, grid, steps) for optimizer, loss in CONTINUED)
-    found = {
+    tables = {
         "steps": steps,
         "crossings": _crossings(grid),
         "full_newton": pl.concat(_full_newton(loss, grid) for loss in (NCE, ENCE)),
@@ -74,7 +74,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
         "growth_fits": pl.DataFrame(list(_growth(continued, grid.compared))),
     }
     lines = fitted(series(steps, grid.fitted_ngd, grid.fitted_exponential), context.settings.confidence)
-    return {**found, **lines}
+    return {**tables, **lines}
 
 
 def series(steps: pl.DataFrame, ngd: list[float], exponential: list[float]) -> Iterator[Series]:
@@ -112,7 +112,7 @@ def walk(
     r = np.array(means, float)
     eta = bound.pop("eta") if "eta" in bound else step_sizes(loss, rule, r)
     optimum = mean_optimum(r)
-    found = log_ratio.descend(
+    paths = log_ratio.descend(
         log_ratio.mean_problem(loss, r), log_ratio.RULES[optimizer], 0 * optimum, optimum, eta, radii(r, targets), cap
     )  # fmt: skip
     kappa = log_ratio.curvature(loss, r)[2]
@@ -121,8 +121,8 @@ def walk(
             {
                 "R": r,
                 "eta": eta,
-                "steps": found.steps[:, i],
-                "final_dist": found.final,
+                "steps": paths.steps[:, i],
+                "final_dist": paths.final,
                 "kappa": kappa,
                 **bound,
             }
@@ -162,7 +162,7 @@ def _crossings(grid: Steps) -> pl.DataFrame:
     problem, optimum = log_ratio.mean_problem(NCE, r), mean_optimum(r)
     eta = step_sizes(NCE, STANDARD, r)
     targets = np.stack([share * r for share in RING], axis=1)
-    found = log_ratio.descend(problem, log_ratio.gradient_step, 0 * optimum, optimum, eta, targets, grid.cap)
+    paths = log_ratio.descend(problem, log_ratio.gradient_step, 0 * optimum, optimum, eta, targets, grid.cap)
     unit = log_ratio.circle(721)
     largest = np.max(
         [
@@ -171,7 +171,7 @@ def _crossings(grid: Steps) -> pl.DataFrame:
         ],
         axis=0,
     )
-    outer, inner = found.steps.T
+    outer, inner = paths.steps.T
     crossed = np.where(inner >= 0, inner - outer, -1)
     return pl.DataFrame({"R": r, "steps": crossed, "bound": 0.05 * r / (eta * largest)})
 
@@ -180,13 +180,13 @@ def _continued(optimizer: str, loss: str, grid: Steps, walked: pl.DataFrame) -> 
     """Return rows of ``continued`` for one method, beside the steps that were walked at the same step size."""
     r = np.array(grid.continued, float)
     eta = step_sizes(loss, CONTINUED[optimizer, loss], r)
-    found = [
+    counts = [
         flow.steps(loss, optimizer, mean, rate, 0.1 * mean)
         for mean, rate in zip(r.tolist(), eta, strict=True)
     ]
     same = walked.filter(pl.col("steps") > 0, loss=loss, optimizer=optimizer, target=TENTH)
     return (
-        pl.DataFrame({"R": r, "eta": eta, "steps": found})
+        pl.DataFrame({"R": r, "eta": eta, "steps": counts})
         .with_columns(loss=pl.lit(loss), optimizer=pl.lit(optimizer))
         .join(same.select("R", walked="steps"), on="R", how="left", maintain_order="left")
     )

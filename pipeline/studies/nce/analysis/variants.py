@@ -32,8 +32,8 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
                 pairs = Pairs(part, n, context.seed)
                 runs = walk(pairs, settings.etas, settings.updates, settings.fresh, methods=methods)
                 frames.append(ends(runs))
-    found = pl.concat(frames)
-    return {"gauss_variants": found, "gauss_variants_selected": selected(context, found)}
+    results = pl.concat(frames)
+    return {"gauss_variants": results, "gauss_variants_selected": selected(context, results)}
 
 
 def _methods(settings: Variants) -> list[Method]:
@@ -43,12 +43,12 @@ def _methods(settings: Variants) -> list[Method]:
     ]
 
 
-def selected(context: Inputs, found: pl.DataFrame) -> pl.DataFrame:
+def selected(context: Inputs, results: pl.DataFrame) -> pl.DataFrame:
     """Return rows of ``gauss_variants_selected``: each method at its step size, and against another method.
 
     The step size is that with the smallest mean distance, of those at which no seed diverged.
     """
-    means = found.group_by([*KEY, "eta"], maintain_order=True).agg(
+    means = results.group_by([*KEY, "eta"], maintain_order=True).agg(
         pl.col("diverged").any(),
         pl.col("min_dist").mean().alias("mean_min_dist"),
         pl.col("min_dist").std().alias("sd_min_dist"),
@@ -63,16 +63,16 @@ def selected(context: Inputs, found: pl.DataFrame) -> pl.DataFrame:
         .sort(KEY)
         .drop("diverged")
     )
-    chosen = at_edge(chosen, found, KEY)
+    chosen = at_edge(chosen, results, KEY)
     return pl.DataFrame(
-        [row | _difference(context, found, chosen, row) for row in chosen.iter_rows(named=True)],
+        [row | _difference(context, results, chosen, row) for row in chosen.iter_rows(named=True)],
         schema_overrides={"against": pl.String}
         | dict.fromkeys(("value", "lo", "hi", "limit", "clip"), pl.Float64),
     )
 
 
 def _difference(
-    context: Inputs, found: pl.DataFrame, chosen: pl.DataFrame, row: dict[str, Any]
+    context: Inputs, results: pl.DataFrame, chosen: pl.DataFrame, row: dict[str, Any]
 ) -> dict[str, Any]:
     guarded = row["limit"] is not None or row["clip"] is not None
     against = row["optimizer"] if guarded else NGD if row["optimizer"] in FURTHER else None
@@ -81,7 +81,7 @@ def _difference(
     if other is None:
         return dict.fromkeys(("against", "value", "lo", "hi"))
     samples = [
-        _matching(found, taken, [*KEY, "eta"]).sort("seed")["min_dist"].to_list() for taken in (row, other)
+        _matching(results, taken, [*KEY, "eta"]).sort("seed")["min_dist"].to_list() for taken in (row, other)
     ]
     rng = stream(context.seed, "nce", "variants", *(str(row[name]) for name in KEY), "bootstrap")
     interval = stats.bootstrap(

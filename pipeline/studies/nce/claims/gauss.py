@@ -37,8 +37,8 @@ def matched(context: Results) -> Iterator[Gate]:
     for claim, dim in (("10", ONE), ("12", SIXTEEN)):
         for eta in MATCHED[dim]:
             for pair in ORDER:
-                told = f"smallest distance in {dim}-d at eta = {eta:g}, {pair[0]} minus {pair[1]}"
-                predicate = f"{told}, is below 0, its interval too"
+                name = f"smallest distance in {dim}-d at eta = {eta:g}, {pair[0]} minus {pair[1]}"
+                predicate = f"{name}, is below 0, its interval too"
                 yield Gate(claim, f"eta = {eta:g}: {pair[0]} against {pair[1]}", predicate, FIGURE, _SURELY_BELOW,
                            *_contrast(context, dim, "eta", pair, eta))  # fmt: skip
 
@@ -50,13 +50,13 @@ def selected(context: Results) -> Iterator[Gate]:
     the published ordering.
     """
     for pair in ORDER:
-        told = f"smallest distance in 1-d, eta by lowest fresh loss, {pair[0]} minus {pair[1]}"
-        predicate = f"{told}, is below 0, its interval too"
+        name = f"smallest distance in 1-d, eta by lowest fresh loss, {pair[0]} minus {pair[1]}"
+        predicate = f"{name}, is below 0, its interval too"
         yield Gate("11", f"{pair[0]} against {pair[1]}", predicate, FIGURE, _SURELY_BELOW,
                    *_contrast(context, ONE, S_LOSS, pair))  # fmt: skip
     for pair in ORDER:
-        told = f"smallest distance in 1-d, eta by lowest loss during the run, {pair[0]} minus {pair[1]}"
-        yield Gate("11", f"lowest during the run: {pair[0]} against {pair[1]}", f"{told}, is below 0, its interval too",
+        name = f"smallest distance in 1-d, eta by lowest loss during the run, {pair[0]} minus {pair[1]}"
+        yield Gate("11", f"lowest during the run: {pair[0]} against {pair[1]}", f"{name}, is below 0, its interval too",
                    FIGURE, _SURELY_BELOW, *_contrast(context, ONE, S_BEST, pair))  # fmt: skip
     yield Gate("11", "ratio", "smallest distance in 1-d, eta by lowest fresh loss, NCE-NGD over NCE-GD, is below 0.5",
                FIGURE, (Condition("value", "<", 0.5),), *_ratio(context))  # fmt: skip
@@ -64,8 +64,8 @@ def selected(context: Results) -> Iterator[Gate]:
         predicate = f"smallest distance in 16-d, eta by smallest distance, {first} minus NCE-GD, is below 0"
         yield Gate("12", f"smallest distances: {first} against NCE-GD", predicate, FIGURE, (_BELOW,),
                    *_contrast(context, SIXTEEN, S_DIST, (first, "NCE-GD")))  # fmt: skip
-    told = "smallest distance in 16-d, eta by smallest distance, eNCE-NGD minus NCE-NGD"
-    yield Gate("12", "smallest distances: eNCE-NGD against NCE-NGD", f"{told}, is below 0, its interval too", FIGURE,
+    name = "smallest distance in 16-d, eta by smallest distance, eNCE-NGD minus NCE-NGD"
+    yield Gate("12", "smallest distances: eNCE-NGD against NCE-NGD", f"{name}, is below 0, its interval too", FIGURE,
                _SURELY_BELOW, *_contrast(context, SIXTEEN, S_DIST, ORDER[0]))  # fmt: skip
     apart = context.settings.comparable
     predicate = (
@@ -73,8 +73,8 @@ def selected(context: Results) -> Iterator[Gate]:
     )
     yield Gate("12", "comparable", predicate, SOURCE.format("section 4.1.2"), within(0, apart),
                *_contrast(context, SIXTEEN, S_DIST, ORDER[0]))  # fmt: skip
-    told = "smallest distance in 16-d, eta by lowest fresh loss, NCE-NGD minus NCE-GD"
-    predicate = f"reported, not asked for: {told}, is below 0"
+    name = "smallest distance in 16-d, eta by lowest fresh loss, NCE-NGD minus NCE-GD"
+    predicate = f"reported, not asked for: {name}, is below 0"
     yield Gate("14", "lowest fresh loss", predicate, FIGURE, (_BELOW,),
                *_contrast(context, SIXTEEN, S_LOSS, ORDER[1]))  # fmt: skip
 
@@ -109,7 +109,7 @@ def _contrast(
 
 def _ratio(context: Results) -> Evidence:
     chosen = context.table("gauss_selected").filter(dim=ONE, n=SAMPLES, rule=S_LOSS, loss=NCE)
-    found = dict(chosen.select("optimizer", defined(pl.col("mean_min_dist"))).iter_rows())
-    if {GD, NGD} <= found.keys():
-        return Measured(found[NGD] / found[GD]), ""
+    distances = dict(chosen.select("optimizer", defined(pl.col("mean_min_dist"))).iter_rows())
+    if {GD, NGD} <= distances.keys():
+        return Measured(distances[NGD] / distances[GD]), ""
     return None, f"n = {SAMPLES} is not in params/nce.yaml"

@@ -40,7 +40,7 @@ def faster(context: Results) -> Iterator[Gate]:
             where = {"dataset": dataset, "q_kind": noise, "loss": loss}
             for name, words, quantity, column, kind in measures:
                 rows = contrasts.filter(**where, quantity=quantity)
-                told = (
+                gap = (
                     "the largest difference over seeds"
                     if column == "largest"
                     else "the mean difference, its interval"
@@ -48,7 +48,7 @@ def faster(context: Results) -> Iterator[Gate]:
                 yield Gate(
                     "15",
                     f"{IMAGE_NAMES[dataset]}, {noise} noise, {shown}: {name}",
-                    f"{words}, NGD minus GD, each at the step size with the smallest mean area: {told}, is below 0",
+                    f"{words}, NGD minus GD, each at the step size with the smallest mean area: {gap}, is below 0",
                     SOURCE.format("Figure 4.3"),
                     (Condition("value", "<", 0),),
                     *_measured(rows, column, final.filter(**where)),

@@ -47,11 +47,11 @@ def exponential(context: Results) -> Iterator[Gate]:
     table = table.filter(pl.col("R").is_between("first_R", "last_R"))
     yield from _preferred(context.table("growth_fits"))
     for name, optimizer, source in (("GD", GD, THEOREM_17), ("Newton", NEWTON, THEOREM_18)):
-        found = growth(table.filter(optimizer=optimizer))
-        told = f"R = {found['R'][0]:g} to {found['R'][-1]:g}, " if found.height else ""
-        predicate = f"steps of {name} on NCE at R + 1 over those at R are above 5: {told}smallest"
+        factors = growth(table.filter(optimizer=optimizer))
+        span = f"R = {factors['R'][0]:g} to {factors['R'][-1]:g}, " if factors.height else ""
+        predicate = f"steps of {name} on NCE at R + 1 over those at R are above 5: {span}smallest"
         yield Gate("7", f"{name}, growth", predicate, source, (Condition("value", ">", 5),),
-                   *reduced(found, column_min("growth"), FEW))  # fmt: skip
+                   *reduced(factors, column_min("growth"), FEW))  # fmt: skip
 
 
 def _preferred(fits: pl.DataFrame) -> Iterator[Gate]:
@@ -69,16 +69,16 @@ def _preferred(fits: pl.DataFrame) -> Iterator[Gate]:
         ):
             rows = fits.filter(pl.col("corrected"), last_R=last, loss=loss, optimizer=optimizer)
             both = rows.pivot("against", index="last_R", values=["aicc", "largest_residual", "slope"])
-            told = ""
+            note = ""
             if both.height:
                 row = both.row(0, named=True)
-                told = (
+                note = (
                     f" (largest residuals {row[f'largest_residual_{R_SQUARED}']:.3f} and "
                     f"{row[f'largest_residual_{PLAIN_R}']:.3f}; a = {row[f'slope_{R_SQUARED}']:.3f} and "
                     f"{row[f'slope_{PLAIN_R}']:.3f})"
                 )
             predicate = (
-                f"log steps up to R = {last:g} by a R^2 + b log R + c and by a R + b log R + c{told}: AICc of the "
+                f"log steps up to R = {last:g} by a R^2 + b log R + c and by a R + b log R + c{note}: AICc of the "
                 "first minus that of the second is below 0"
             )
             difference = pl.col(f"aicc_{R_SQUARED}") - pl.col(f"aicc_{PLAIN_R}")

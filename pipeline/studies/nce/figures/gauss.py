@@ -53,11 +53,11 @@ def fig42(context: Results) -> Figure:
             f"Strong: the selected step size, mean ± standard deviation of {seeds} seeds; faint: all other step sizes",
         ],
     )
-    told = "; ".join(
+    summary = "; ".join(
         f"{row['dim']}-d, {row['method']}, {RULES[row['rule']]}: η = {row['eta']:g}, {row['mean_min_dist']:.3g}"
         for row in chosen.sort("dim", "rule", "method").iter_rows(named=True)
     )
-    words = f"Smallest distance to the optimum against updates for four methods. {told}."
+    words = f"Smallest distance to the optimum against updates for four methods. {summary}."
     return alt.vconcat(*rows, spacing=18).properties(title=title, description=words), data
 
 
@@ -165,11 +165,11 @@ def step_sizes(context: Results) -> Figure:
             "1-d: squares without samples (population loss); × NCE-NGD with sigmoid(−ψ) as 1 − sigmoid(ψ)",
         ],
     )
-    told = "; ".join(
+    summary = "; ".join(
         f"{row['dim']}-d, {row['method']}, η = {row['eta']:g}: {row['mean']:.3g}"
         for row in data.iter_rows(named=True)
     )
     chart = alt.hconcat(*panels, spacing=24).properties(
-        title=title, description=f"Smallest distances. {told}."
+        title=title, description=f"Smallest distances. {summary}."
     )
     return chart, data

@@ -52,13 +52,13 @@ def fig43(context: Results) -> Figure:
             "Dashed: a log-ratio of 0, which tells nothing apart; ×: the last point before a seed diverges",
         ],
     )
-    told = "; ".join(
+    summary = "; ".join(
         f"{row['dataset']}, {row['q_kind']} noise, {METHODS[row['loss'], row['optimizer']]}, {row['rule']}: "
         f"η {row['eta']:g}, loss {row['early_loss']:.3g} early and {row['final_train_loss']:.3g} at the end"
         for row in selected.iter_rows(named=True)
     )
     chart = alt.vconcat(*rows, spacing=14) if rows else alt.Chart(data).mark_point()
-    return chart.properties(title=title, description=f"Training loss against updates. {told}."), data
+    return chart.properties(title=title, description=f"Training loss against updates. {summary}."), data
 
 
 def _lines(context: Results) -> pl.DataFrame:
@@ -138,5 +138,5 @@ def _panel(data: pl.DataFrame, selected: pl.DataFrame, loss: str) -> Any:
 def _ticks(low: float, high: float) -> list[float]:
     """Return round numbers as ticks of a logarithmic axis, more of them where it is short."""
     digits = (1, 2, 3, 5, 7) if high / low < 10 else (1, 2, 5) if high / low < 300 else (1,)
-    found = [round(digit * 10.0**power, 8) for power in range(-8, 7) for digit in digits]
-    return [tick for tick in found if low <= tick <= high]
+    candidates = [round(digit * 10.0**power, 8) for power in range(-8, 7) for digit in digits]
+    return [tick for tick in candidates if low <= tick <= high]

@@ -14,13 +14,13 @@ WORDS = {"loss_opt": "L*", "sig_max": "σ_max(H*)", "sig_min": "σ_min(H*)", "ka
 def residuals(context: Results) -> Figure:
     """Residuals of every fitted rate."""
     fits = context.table("rates").with_columns(loss_name())
-    told = {
+    names = {
         (row["quantity"], row["loss"]): f"{WORDS.get(row['quantity'], row['quantity'])}, {row['name']}"
         for row in fits.iter_rows(named=True)
     }
     data = context.table("rate_points").with_columns(loss_name()).sort("quantity", "loss", "R")
     panels = []
-    for (quantity, loss), name in told.items():
+    for (quantity, loss), name in names.items():
         rows = data.filter(quantity=quantity, loss=loss)
         row = fits.filter(quantity=quantity, loss=loss).row(0, named=True)
         spread = max(1.3 * row["largest_residual"], 1e-3)
@@ -41,6 +41,6 @@ def residuals(context: Results) -> Figure:
     )
     chart = alt.concat(*panels, columns=3, spacing=16) if panels else alt.Chart(data).mark_point()
     words = "; ".join(
-        f"{told[row['quantity'], row['loss']]}: slope {interval(row)}" for row in fits.iter_rows(named=True)
+        f"{names[row['quantity'], row['loss']]}: slope {interval(row)}" for row in fits.iter_rows(named=True)
     )
     return chart.properties(title=title, description=f"Residuals of fits. {words}."), data

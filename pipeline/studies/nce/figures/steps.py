@@ -75,28 +75,28 @@ def steps(context: Results) -> Figure:
         "Updates on the population loss until the distance to τ* meets a target",
         subtitle=["Dashed: lines by least squares, slope and residual range, which is bend and no noise"],
     )
-    told = [
+    summaries = [
         f"{name}: "
         + ", ".join(f"{count} at R = {mean:g}" for mean, count in rows.select("R", "steps").iter_rows())
         for name in names
         for rows in [data.filter(walk=name)]
     ]
-    words = f"Steps against R. {'. '.join(told)}"
+    words = f"Steps against R. {'. '.join(summaries)}"
     return alt.hconcat(*panels, spacing=24).properties(title=title, description=f"{words}."), data
 
 
 def _lines(context: Results) -> pl.DataFrame:
     """Return the fitted lines, over the R of their points."""
-    rates, found = context.table("rates"), []
+    rates, frames = context.table("rates"), []
     for (loss, optimizer, _), (name, _) in WALKS.items():
         for row in rates.filter(loss=loss, quantity=FITTED[optimizer]).iter_rows(named=True):
             r = np.linspace(row["first_R"], row["last_R"], 40)
             x = r**2 if row["against"] == "R^2" else np.log(r)
-            told = f"{name.rpartition(',')[0]}: {interval(row)}"
+            label = f"{name.rpartition(',')[0]}: {interval(row)}"
             value = np.exp(row["intercept"] + row["slope"] * x)
-            found.append(pl.DataFrame({"R": r, "R2": r**2, "steps": value, "walk": name, "told": told}))
+            frames.append(pl.DataFrame({"R": r, "R2": r**2, "steps": value, "walk": name, "told": label}))
     columns = {"R": pl.Float64, "R2": pl.Float64, "steps": pl.Float64, "walk": pl.String, "told": pl.String}
-    return pl.concat([pl.DataFrame(schema=columns), *found])
+    return pl.concat([pl.DataFrame(schema=columns), *frames])
 
 
 def growth(context: Results) -> Figure:
@@ -133,9 +133,9 @@ def growth(context: Results) -> Figure:
             y = alt.Y(
                 "residual:Q", title="log steps − fit" if not panels else None, axis=alt.Axis(tickCount=4)
             )
-            told = panel_title(f"{method}, R to {last:g}", [f"smaller AICc: {preferred}"])
+            heading = panel_title(f"{method}, R to {last:g}", [f"smaller AICc: {preferred}"])
             line = alt.Chart(part).mark_line(strokeWidth=1.5, point=alt.OverlayMarkDef(size=30))
-            panels.append(line.encode(axis, y, colour).properties(width=235, height=95, title=told))
+            panels.append(line.encode(axis, y, colour).properties(width=235, height=95, title=heading))
         rows.append(alt.hconcat(*panels, spacing=24))
     title = alt.TitleParams(
         "How the steps of GD and Newton's method grow with R: two laws",

@@ -25,8 +25,8 @@ def steps(loss: str, optimizer: str, mean: float, eta: float, radius: float) -> 
 
     def newton(delta: Array) -> Array:
         at = delta[None, None]
-        found: Array = -np.linalg.solve(problem.hessian(at)[0, 0], problem.gradient(at)[0, 0])
-        return found
+        step: Array = -np.linalg.solve(problem.hessian(at)[0, 0], problem.gradient(at)[0, 0])
+        return step
 
     def field(_: float, delta: Array) -> Array:
         at = delta[None, None]
@@ -42,7 +42,7 @@ def steps(loss: str, optimizer: str, mean: float, eta: float, radius: float) -> 
         return float(np.linalg.norm(delta - optimum)) - radius
 
     arrived.terminal = True  # type: ignore[attr-defined]
-    found = solve_ivp(
+    solution = solve_ivp(
         field, (0.0, FOREVER), np.zeros(2), method="LSODA", events=arrived, rtol=RELATIVE, atol=ABSOLUTE
     )
-    return float(found.t_events[0][0]) / eta if len(found.t_events[0]) else float("nan")
+    return float(solution.t_events[0][0]) / eta if len(solution.t_events[0]) else float("nan")

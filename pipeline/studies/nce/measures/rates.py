@@ -88,11 +88,11 @@ def growth(r: np.ndarray, y: np.ndarray, against: str, corrected: bool) -> dict[
     """
     x = {LOG_R: np.log(r), PLAIN_R: r, R_SQUARED: r**2}[against]
     columns = [x, *([np.log(r)] if corrected else []), np.ones_like(r)]
-    found, *_ = np.linalg.lstsq(np.stack(columns, 1), y, rcond=None)
-    residuals = y - np.stack(columns, 1) @ found
+    fit, *_ = np.linalg.lstsq(np.stack(columns, 1), y, rcond=None)
+    residuals = y - np.stack(columns, 1) @ fit
     n, k = len(y), len(columns) + 1
     aicc = n * np.log((residuals**2).mean()) + 2 * k + 2 * k * (k + 1) / (n - k - 1)
     return {
-        "slope": float(found[0]), "power": float(found[1]) if corrected else 0.0, "intercept": float(found[-1]),
+        "slope": float(fit[0]), "power": float(fit[1]) if corrected else 0.0, "intercept": float(fit[-1]),
         "largest_residual": float(np.abs(residuals).max()), "aicc": float(aicc),
     }  # fmt: skip

@@ -53,8 +53,8 @@ def minimiser(mean: float) -> Array:
     problem, delta = log_ratio.mean_problem(NCE, mean), np.zeros((1, 1, 2))
     for _ in range(CONVERGED):
         delta = log_ratio.newton_step(problem, delta, np.ones((1, 1, 1)))
-    found: Array = families.mean_point(0.0) + delta[0, 0]
-    return found
+    tau: Array = families.mean_point(0.0) + delta[0, 0]
+    return tau
 
 
 def jumps(mean: float, path_Tx2: Array) -> float:
@@ -67,38 +67,38 @@ def jumps(mean: float, path_Tx2: Array) -> float:
 
 def _annulus(entry: Any) -> Iterator[dict[str, Any]]:
     steep = {(mean, r): steepest(mean, r, entry.angles) for mean in entry.means for r in entry.radii}
-    found = {(mean, r): -8 * np.log(value) / mean**2 for (mean, r), value in steep.items()}
+    kappa = {(mean, r): -8 * np.log(value) / mean**2 for (mean, r), value in steep.items()}
     size = f"{grid(entry.means)}, r = {', '.join(map(str, entry.radii))}, {entry.angles} angles"
     far = max(entry.means)
     for r in entry.radii:
         at = 20 if 20 in entry.means else far
         yield row(f"decay-{r:g}", "Decay of the gradient on the circle of radius rR, against its limit "
-                  "4((1/2 - r)/(1 - r))^2", f"R = {at:g}, r = {r:g}", found[at, r], "within",
+                  "4((1/2 - r)/(1 - r))^2", f"R = {at:g}, r = {r:g}", kappa[at, r], "within",
                   float(log_ratio.decay_limit(r)), tolerance=0.03 if at >= 20 else 0.1)  # fmt: skip
     # Relative: the gradients themselves are of size exp(-kappa R^2/8).
     apart = [abs(value / steepest(*at, entry.angles, FINE) - 1) for at, value in steep.items()]
     yield row("circle-points", f"max |<gradient, u>| on a circle is the same with {FINE} points of quadrature: largest "
               "relative difference", size, largest(apart), "<=", 1e-9)  # fmt: skip
     outer = max(entry.radii)
-    about = {"erratum": "nce-lemma-49", "size": size}
-    yield about | row("decay-printed", "kappa in [3/4, 5/4] fails near the outer rim: smallest kappa there",
-                      f"R = {far:g}, r = {outer:g}", found[far, outer], "<=", 0.749, form="printed")  # fmt: skip
-    yield about | row("decay-corrected", "kappa >= 1/2 on the annulus: smallest", size,
-                      smallest(found.values()), ">=", 0.5, form="corrected")  # fmt: skip
+    notes = {"erratum": "nce-lemma-49", "size": size}
+    yield notes | row("decay-printed", "kappa in [3/4, 5/4] fails near the outer rim: smallest kappa there",
+                      f"R = {far:g}, r = {outer:g}", kappa[far, outer], "<=", 0.749, form="printed")  # fmt: skip
+    yield notes | row("decay-corrected", "kappa >= 1/2 on the annulus: smallest", size,
+                      smallest(kappa.values()), ">=", 0.5, form="corrected")  # fmt: skip
     near = float(min(entry.means))
     lowest, centre = minimiser(near), np.array([near, near**2 / 2])
     printed, moved = (
         float(np.linalg.norm(lowest - at)) / (INNER * near)
         for at in (centre, centre + np.array([0, families.LOG_NORMALISER]))
     )
-    about = {"erratum": "nce-annulus-centre", "source": LEMMA_49, "size": f"R = {near:g}"}
+    notes = {"erratum": "nce-annulus-centre", "source": LEMMA_49, "size": f"R = {near:g}"}
     statement = (
         "Distance of the minimiser, found by Newton's method from tau_q, from the centre of the annulus, over the "
         "radius 0.1 R that must hold it"
     )
-    yield about | row("centre-printed", f"{statement}: centre (R, R^2/2)", about["size"], printed, ">=", 1.0,
+    yield notes | row("centre-printed", f"{statement}: centre (R, R^2/2)", notes["size"], printed, ">=", 1.0,
                       form="printed", detail="above 1 for R < 9.2")  # fmt: skip
-    yield about | row("centre-corrected", f"{statement}: centre (R, R^2/2 + log sqrt(2 pi))", about["size"], moved,
+    yield notes | row("centre-corrected", f"{statement}: centre (R, R^2/2 + log sqrt(2 pi))", notes["size"], moved,
                       "<=", 1e-6, form="corrected")  # fmt: skip
 
 
@@ -125,11 +125,11 @@ def leap(mean: float, angles: int, rng: np.random.Generator) -> float:
 
 def _sizes(entry: Any, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     """Yield rows on Lemma 50 and Theorem 17 for step sizes in general: a property over a range, not at one size."""
-    found = [leap(mean, entry.angles, rng) for mean in entry.means]
+    sizes = [leap(mean, entry.angles, rng) for mean in entry.means]
     size = f"{grid(entry.means)}, {FAR_CIRCLES} circles from 0.2 R to 3 R, {FAR_DRAWS} random tau each"
     yield row("no-jump-sizes", "GD with a step size below a constant does not step from outside 0.2 R to inside 0.15 "
-              "R, whatever the size and the tau: smallest step size that does", size, smallest(found), ">=", 0.5,
-              source=LEMMA_50, detail="by R: " + ", ".join(f"{value:.3g}" for value in found))  # fmt: skip
+              "R, whatever the size and the tau: smallest step size that does", size, smallest(sizes), ">=", 0.5,
+              source=LEMMA_50, detail="by R: " + ", ".join(f"{value:.3g}" for value in sizes))  # fmt: skip
     multiples = np.array(entry.multiples, float)
     counts, bounds = [], []
     for mean in entry.multiplied:
@@ -148,23 +148,23 @@ def _sizes(entry: Any, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
         ring = (steepest(mean, share, RING_ANGLES) for share in np.linspace(INNER, LANDING, 6))
         bounds.append(0.05 * mean / (eta * largest(ring)))
     steps_RxM = np.array(counts)
-    told = "; ".join(
+    summary = "; ".join(
         f"{multiple:g}: " + ", ".join(f"{count:.0f}" for count in column)
         for multiple, column in zip(multiples, steps_RxM.T, strict=True)
     )
     size = f"{grid(entry.multiplied)}, eta = {', '.join(f'{m:g}' for m in multiples)} times 1/lambda_M"
-    about: dict[str, Any] = {"source": THEOREM_17}
-    yield about | row("sizes-bound", "At every step size GD needs at least 0.05 R/(eta max |<gradient, u>|) steps to "
+    notes: dict[str, Any] = {"source": THEOREM_17}
+    yield notes | row("sizes-bound", "At every step size GD needs at least 0.05 R/(eta max |<gradient, u>|) steps to "
                       "0.1 R: smallest ratio of steps to bound", size, float((steps_RxM / np.array(bounds)).min()),
-                      ">=", 1.0, detail=f"steps by multiple of 1/lambda_M and R: {told}")  # fmt: skip
+                      ">=", 1.0, detail=f"steps by multiple of 1/lambda_M and R: {summary}")  # fmt: skip
     arrived = ~np.isinf(steps_RxM[:-1])
     with np.errstate(invalid="ignore"):
         grown = np.where(arrived, steps_RxM[1:] / steps_RxM[:-1], np.inf)
-    yield about | row("sizes-growth", "At every step size the steps of GD grow by a factor per unit of R: smallest, "
+    yield notes | row("sizes-growth", "At every step size the steps of GD grow by a factor per unit of R: smallest, "
                       "where the shorter path arrives", size, float(grown.min()), ">=", 5.0)  # fmt: skip
     usual = multiples <= 1
     product = steps_RxM[:, usual] * multiples[usual]
-    yield about | row("sizes-inverse", "Up to 1/lambda_M the steps of GD are inverse to the step size: largest "
+    yield notes | row("sizes-inverse", "Up to 1/lambda_M the steps of GD are inverse to the step size: largest "
                       "relative difference of steps times step size from that at 1/lambda_M", size,
                       float(np.abs(product / product[:, -1:] - 1).max()), "<=", 0.05)  # fmt: skip
 
@@ -213,10 +213,10 @@ def _newton(entry: Any) -> Iterator[dict[str, Any]]:
         problem, optimum = log_ratio.mean_problem(loss, means), mean_optimum(means)
         at_noise, at_optimum, _ = log_ratio.curvature(loss, means)
         eta = at_optimum / at_noise
-        found = log_ratio.descend(
+        paths = log_ratio.descend(
             problem, log_ratio.newton_step, 0 * optimum, optimum, eta, INNER * means[:, None], CAP
         )
-        steps: Array = found.steps[:, 0].astype(float)
+        steps: Array = paths.steps[:, 0].astype(float)
         steps[steps < 0] = np.nan
         yield row(f"newton-ratio-{loss}", f"Steps of Newton's method on {NAMES[loss]} to 0.1 R grow by a factor per "
                   "unit of R: smallest", size, (steps[1:] / steps[:-1]).min(), ">=", 5.0 if loss == NCE else 4.0,

@@ -56,11 +56,11 @@ def _slopes(entry: Any) -> Iterator[dict[str, Any]]:
     margin = fit.stderr * stats.t.ppf(0.975, len(means) - 2)
     local = np.diff(np.log(smallest)) / np.diff(np.log(means))
     interval = f"residual range {fit.slope - margin:.3f} to {fit.slope + margin:.3f}"
-    about = {"erratum": "nce-lemma-47", "source": LEMMA_47}
+    notes = {"erratum": "nce-lemma-47", "source": LEMMA_47}
     statement = "Slope of log(sigma_min(H_*) exp(R^2/8)) against log R"
-    yield about | row("convexity-printed", f"{statement}: not the printed -1", grid(means), fit.slope, "beyond", -1.0,
+    yield notes | row("convexity-printed", f"{statement}: not the printed -1", grid(means), fit.slope, "beyond", -1.0,
                       tolerance=3.0, detail=interval, form="printed")  # fmt: skip
-    yield about | row("convexity-corrected", f"{statement}: on its way to -5", grid(means), fit.slope, "within", -4.7,
+    yield notes | row("convexity-corrected", f"{statement}: on its way to -5", grid(means), fit.slope, "within", -4.7,
                       tolerance=0.4, detail=interval, form="corrected")  # fmt: skip
     yield row("convexity-steeper", "The slope between neighbouring R falls towards -5: largest change", grid(means),
               np.diff(local).max(), "<=", 0.0, source=LEMMA_47,
@@ -86,10 +86,10 @@ def _noise(entry: Any) -> Iterator[dict[str, Any]]:
     yield eq | row("noise-entries", "The Hessian at tau_q is [[R^2 + 2, -R], [-R, 2]]/8: largest difference",
                    grid(means), np.abs(hessian - closed).max(), "<=", 1e-9, form="corrected")  # fmt: skip
     eight = means == 8
-    about = {"erratum": "nce-lemma-48", "source": LEMMA_48}
+    notes = {"erratum": "nce-lemma-48", "source": LEMMA_48}
     if eight.any():
-        yield about | row("noise-printed", "sigma_max(H(tau_q)) >= R^2/2 fails: sigma_max", "R = 8",
+        yield notes | row("noise-printed", "sigma_max(H(tau_q)) >= R^2/2 fails: sigma_max", "R = 8",
                           largest[eight][0], "<=", 31.9, detail="R^2/2 = 32", form="printed")  # fmt: skip
-        yield about | row("noise-corrected", "sigma_max(H(tau_q)) >= (R^2 + 2)/8: smallest ratio of the sides",
+        yield notes | row("noise-corrected", "sigma_max(H(tau_q)) >= (R^2 + 2)/8: smallest ratio of the sides",
                           grid(means), (largest / ((means**2 + 2) / 8)).min(), ">=", 1.0 - 1e-12,
                           form="corrected")  # fmt: skip

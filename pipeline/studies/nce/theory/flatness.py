@@ -41,8 +41,8 @@ def _range(entry: Any) -> Iterator[dict[str, Any]]:
         yield row(f"range-limit-{mean:g}", "|log(L_* exp(R^2/8) R/sqrt(2 pi))|", f"R = {mean:g}",
                   abs(np.log(value)), "<=", 0.05)  # fmt: skip
     inside = means[(scaled >= 0.5) & (scaled <= 2)]
-    about = {"erratum": "nce-proposition-7"}
-    yield about | row(
+    notes = {"erratum": "nce-proposition-7"}
+    yield notes | row(
         "range-printed", "L_* = c exp(-R^2/8) with c in [1/2, 2] fails: smallest c", grid(means), scaled.min(), "<=",
         0.499, detail=f"inside [1/2, 2] up to R = {inside.max():g}", form="printed",
     )  # fmt: skip
@@ -50,7 +50,7 @@ def _range(entry: Any) -> Iterator[dict[str, Any]]:
         ("range-corrected", "smallest", ratio[beyond].min(), ">=", 0.6),
         ("range-corrected-largest", "largest", ratio[beyond].max(), "<=", 1.0),
     ):
-        yield about | row(
+        yield notes | row(
             check, f"L_* lies between 0.6 and 1 times sqrt(2 pi)/R exp(-R^2/8): {which} factor", tested, value,
             comparison, bound, form="corrected",
         )  # fmt: skip
@@ -61,24 +61,24 @@ def _around(entry: Any) -> Iterator[dict[str, Any]]:
     for mean in entry.around:
         problem, optimum = log_ratio.mean_problem(NCE, mean), mean_optimum(mean)
         scale = mean * families.mean_overlap(mean)
-        found = np.array(
+        ratios = np.array(
             [
                 (problem.loss(optimum + radius * unit) - problem.loss(optimum))[0] / (scale * radius**2)
                 for radius in entry.radii
             ]
         )
-        highest.append(found.max())
-        lowest.append(found.min())
+        highest.append(ratios.max())
+        lowest.append(ratios.min())
         statement = "(L(tau) - L_*) / (R exp(-R^2/8) delta^2) is at most 1: largest over directions and delta"
         size = f"R = {mean:g}, {entry.directions} directions, delta = {', '.join(map(str, entry.radii))}"
-        yield row(f"around-{mean:g}", statement, size, found.max(), "<=", 1.0, source=PROPOSITION_8)
-    about = {"erratum": "nce-proposition-8", "source": PROPOSITION_8}
+        yield row(f"around-{mean:g}", statement, size, ratios.max(), "<=", 1.0, source=PROPOSITION_8)
+    notes = {"erratum": "nce-proposition-8", "source": PROPOSITION_8}
     size = f"{grid(entry.around)}, {entry.directions} directions"
-    yield about | row(
+    yield notes | row(
         "around-printed", "L(tau) - L_* = R exp(-R^2/8) delta^2 is no equality: smallest ratio of its sides", size,
         smallest(lowest), "<=", 0.1, form="printed",
     )  # fmt: skip
-    yield about | row(
+    yield notes | row(
         "around-corrected", "It is an upper bound: largest ratio of its sides", size, largest(highest), "<=", 1.0,
         form="corrected",
     )  # fmt: skip

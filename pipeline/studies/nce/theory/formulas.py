@@ -52,12 +52,12 @@ def differences(problem: Problem, delta_1xKxD: Array) -> tuple[float, float]:
 
 def _derivatives(entry: Any, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     for loss in LOSSES:
-        found = [
+        errors = [
             differences(log_ratio.mean_problem(loss, mean), near_segment(rng, mean, entry.points))
             for mean in entry.means
         ]
         size = f"{grid(entry.means)}, {entry.points} parameters near the segment"
-        for name, values in zip(("gradient", "hessian"), zip(*found, strict=True), strict=True):
+        for name, values in zip(("gradient", "hessian"), zip(*errors, strict=True), strict=True):
             statement = f"The {name} of {NAMES[loss]} agrees with central differences: largest relative error"
             yield row(f"{loss}-{name}", statement, size, largest(values), "<=", 1e-6)
         first, second = differences(
@@ -82,7 +82,7 @@ def _two_ways(entry: Any) -> Iterator[dict[str, Any]]:
     quadrature = log_ratio.Ence(*families.mean_points(means))
     share = np.linspace(0, 1, 11)[:, None]
     delta = mean_optimum(means) * share
-    exact, found = (
+    exact, estimates = (
         [
             getattr(problem, name)(delta).reshape(*delta.shape[:2], -1)
             for name in ("loss", "gradient", "hessian")
@@ -92,7 +92,8 @@ def _two_ways(entry: Any) -> Iterator[dict[str, Any]]:
     # The gradient vanishes at tau_*: there it is compared with the loss.
     size = [np.maximum(np.linalg.norm(one, axis=-1), exact[0][..., 0]) for one in exact]
     worst = largest(
-        (np.linalg.norm(a - b, axis=-1) / scale).max() for a, b, scale in zip(exact, found, size, strict=True)
+        (np.linalg.norm(a - b, axis=-1) / scale).max()
+        for a, b, scale in zip(exact, estimates, size, strict=True)
     )
     yield row(
         "ence-closed-form",
@@ -149,34 +150,34 @@ def _printed() -> Iterator[dict[str, Any]]:
     """Yield rows on misprints of signs and factors."""
     mean = 2.0
     printed = np.array([mean, -(mean**2) / 2 - families.LOG_NORMALISER])
-    about = {"size": "R = 2", "erratum": "nce-optimum-sign", "source": SOURCE.format("section 4.1.3")}
+    notes = {"size": "R = 2", "erratum": "nce-optimum-sign", "source": SOURCE.format("section 4.1.3")}
     for form, tau in (("printed", printed), ("corrected", families.mean_point(mean))):
         mass = tau[0] ** 2 / 2 + families.LOG_NORMALISER - tau[1]  # log of the integral of exp(tau . T) h
         signs = ("-", "-") if form == "printed" else ("", "+")
         what = f"tau_* = [R, {signs[0]}R^2/2 {signs[1]} log sqrt(2 pi)]"
         comparison = ("beyond", 1e-9) if form == "printed" else ("within", 1e-12)
-        yield about | row(
+        yield notes | row(
             f"optimum-{form}", f"{what} as a density: logarithm of its integral, 0 if normalised", "R = 2",
             mass, comparison[0], 0.0, tolerance=comparison[1], form=form,
         )  # fmt: skip
     at_noise = float(log_ratio.mean_problem(NCE, mean).loss(np.zeros((1, 1, 2)))[0, 0])
-    about = {"erratum": "nce-definition-20-sign", "source": SOURCE.format("remark after Definition 20")}
-    yield about | row(
+    notes = {"erratum": "nce-definition-20-sign", "source": SOURCE.format("remark after Definition 20")}
+    yield notes | row(
         "loss-sign-printed", "log 1/(1 + exp(-y psi)) is the NCE loss: its value at tau_q over that of the loss",
         "R = 2", -np.log(2) / at_noise, "beyond", 1.0, tolerance=0.5, form="printed",
     )  # fmt: skip
-    yield about | row(
+    yield notes | row(
         "loss-sign-corrected", "log(1 + exp(-y psi)) is the NCE loss: its value at tau_q over that of the loss",
         "R = 2", np.log(2) / at_noise, "within", 1.0, tolerance=1e-12, form="corrected",
     )  # fmt: skip
     problem, optimum = log_ratio.mean_problem(ENCE, mean), mean_optimum(mean)
     moments = families.mean_overlap(mean) * families.mean_moments(mean / 2)
     traces = float(np.trace(problem.hessian(optimum)[0, 0]) / np.trace(moments))
-    about = {"erratum": "nce-eq-4-85-factor", "source": SOURCE.format("Eq. 4.85")}
+    notes = {"erratum": "nce-eq-4-85-factor", "source": SOURCE.format("Eq. 4.85")}
     statement = (
         "The Hessian of eNCE at tau_*, over E_*[exp(-psi/2) T T^T] + E_Q[exp(psi/2) T T^T] = 2 BC E[T T^T]"
     )
-    yield about | row("hessian-factor-printed", f"{statement}: printed without a factor", "R = 2", traces / 2, "beyond",
+    yield notes | row("hessian-factor-printed", f"{statement}: printed without a factor", "R = 2", traces / 2, "beyond",
                       1.0, tolerance=0.5, form="printed")  # fmt: skip
-    yield about | row("hessian-factor-corrected", f"{statement}: 1/8 by the chain rule", "R = 2", traces / 2, "within",
+    yield notes | row("hessian-factor-corrected", f"{statement}: 1/8 by the chain rule", "R = 2", traces / 2, "within",
                       1 / 8, tolerance=1e-12, form="corrected")  # fmt: skip

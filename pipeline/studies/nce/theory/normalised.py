@@ -120,12 +120,12 @@ def _printed_lemma(settings: list[Setting], rng: np.random.Generator) -> Iterato
     gradient, loss = problem.gradient(tau), problem.loss(tau)
     unit = log_ratio.normalised(gradient)
     size = np.linalg.norm(gradient, axis=-1, keepdims=True)
-    about = {"erratum": "nce-lemma-51", "source": LEMMA_51}
+    notes = {"erratum": "nce-lemma-51", "source": LEMMA_51}
     moves = {"printed": ("gamma delta/|g|", setting.delta / size), "corrected": ("gamma g/|g|", 1.0)}
     evident = {"printed": " (an evident misprint)", "corrected": ""}
     for form, (name, length) in moves.items():
         ratio = problem.loss(mean_optimum(setting.mean) + setting.gamma * length * unit) / loss
-        yield about | row(f"lemma-51-{form}", f"L(tau_* + {name}) <= L(tau), along g{evident[form]}: largest ratio",
+        yield notes | row(f"lemma-51-{form}", f"L(tau_* + {name}) <= L(tau), along g{evident[form]}: largest ratio",
                           f"R = {setting.mean:g}, 100 parameters", float(ratio.max()),
                           ">=" if form == "printed" else "<=", 1.0, form=form)  # fmt: skip
 
@@ -135,12 +135,12 @@ def _printed_step(setting: Setting) -> Iterator[dict[str, Any]]:
 
     Any smaller step size, which is allowed as printed, takes more steps.
     """
-    about = {"erratum": "nce-theorem-19-step", "size": f"NCE, R = {setting.mean:g}, delta = 1/R"}
+    notes = {"erratum": "nce-theorem-19-step", "size": f"NCE, R = {setting.mean:g}, delta = 1/R"}
     for form, factor in (("printed", SMALLER), ("corrected", 1)):
         eta = setting.gamma / factor
         walked = path(NCE, setting.mean, "ngd", eta, setting.delta, LONGEST * int(setting.bound))
         step = f"eta = gamma/{factor}, allowed by eta <= gamma" if factor > 1 else "eta = gamma"
-        yield about | row(f"theorem-19-{form}", f"NGD with {step}: steps over T", about["size"],
+        yield notes | row(f"theorem-19-{form}", f"NGD with {step}: steps over T", notes["size"],
                           count(walked) / setting.bound, ">=" if factor > 1 else "<=", 1.0,
                           form=form)  # fmt: skip
 
@@ -170,9 +170,9 @@ def _corollary() -> Iterator[dict[str, Any]]:
     means = np.array(ASYMPTOTIC)
     squared = (mean_optimum(means)[:, 0] ** 2).sum(-1)
     exponent = slope(np.log(means), np.log(log_ratio.curvature(NCE, means)[2] * squared))
-    about = {"erratum": "nce-corollary-2", "source": COROLLARY_2, "size": grid(means)}
+    notes = {"erratum": "nce-corollary-2", "source": COROLLARY_2, "size": grid(means)}
     statement = "Exponent of R in the bound of Theorem 19 times delta^2, NCE"
-    yield about | row("corollary-2-printed", f"{statement}: not the printed 6", about["size"], exponent, "beyond", 6.0,
+    yield notes | row("corollary-2-printed", f"{statement}: not the printed 6", notes["size"], exponent, "beyond", 6.0,
                       tolerance=2.0, form="printed")  # fmt: skip
-    yield about | row("corollary-2-corrected", f"{statement}: on its way to 10 = 6 + 4", about["size"], exponent,
+    yield notes | row("corollary-2-corrected", f"{statement}: on its way to 10 = 6 + 4", notes["size"], exponent,
                       "within", 9.7, tolerance=0.4, form="corrected")  # fmt: skip

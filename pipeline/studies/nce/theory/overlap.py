@@ -71,16 +71,16 @@ def _lemma_61(means: Array) -> Iterator[dict[str, Any]]:
     yield row("lemma-61-upper", "beta_u <= 8 exp(3/2 + 1/beta_Z) (lambda_max/lambda_min) (2 lambda_max/lambda_min)/BC: "
               "largest ratio of the sides", size, (upper / allowed).max(), "<=", 1.0, source=LEMMA_61)  # fmt: skip
     demanded = bc / 16 * np.exp(-2 - 1 / means) / ratio**2
-    about = {"erratum": "nce-lemma-61", "source": LEMMA_61}
+    notes = {"erratum": "nce-lemma-61", "source": LEMMA_61}
     # Any larger constant is a Lipschitz constant, too, and at tau = tau_* the ratio of the two sides' Hessians is 1.
     mean, beta_z = 0.1, 10.0
     at = float(
         16 * families.mean_overlap(mean) * np.exp(-2 - 1 / beta_z) / families.largest_moment(mean) ** 2
     )
-    yield about | row("lemma-61-printed", "With its factor 16 the lower bound on sigma_min(H)/sigma_min(H_*) exceeds "
+    yield notes | row("lemma-61-printed", "With its factor 16 the lower bound on sigma_min(H)/sigma_min(H_*) exceeds "
                       "1 at tau = tau_*", f"R = {mean:g}, beta_Z = {beta_z:g}", at, ">=", 1.001,
                       form="printed")  # fmt: skip
-    yield about | row("lemma-61-corrected", "With 1/16, by Eq. 4.83, it holds: largest ratio of bound to value", size,
+    yield notes | row("lemma-61-corrected", "With 1/16, by Eq. 4.83, it holds: largest ratio of bound to value", size,
                       (demanded / lower).max(), "<=", 1.0, form="corrected")  # fmt: skip
 
 

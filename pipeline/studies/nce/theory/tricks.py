@@ -43,8 +43,8 @@ def sample_gradients(statistics_DxN: Array, is_data: Array, delta: Array, clip: 
     slope = np.where(is_data, -special.expit(-value), special.expit(value))
     if clip is not None:
         slope = np.where(np.abs(psi) <= clip, slope, 0.0)
-    found: Array = slope[:, None] * statistics_DxN.T
-    return found
+    gradients: Array = slope[:, None] * statistics_DxN.T
+    return gradients
 
 
 def limited(gradients_NxD: Array, largest: float) -> Array:

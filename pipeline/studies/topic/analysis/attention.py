@@ -32,24 +32,24 @@ def analyse(context: Inputs) -> dict[str, Sequence[pl.DataFrame]]:
         for scheme in ("thesis", "released")
     }
     rows: list[Row] = []
-    found = [
+    groups = [
         group
         for group in models.groups(context)
         if not group.run.startswith("topic-joint") or group.run == JOINT_LONG
     ]
     with one_thread():
-        for group in found:
+        for group in groups:
             for place, seed in enumerate(group.seeds):
                 own = {name: value[place : place + 1] for name, value in group.params.items()}
                 read = counts[group.entry["masking"]]
                 kinds = attention.averages(group.spec, own, group.table, read, topics, words)
                 rows += [group.keys | {"replica": seed} | row for row in kinds]
-        kept = {group.run: _kept(group, topics, words) for group in found if group.run == JOINT_LONG}
+        kept = {group.run: _kept(group, topics, words) for group in groups if group.run == JOINT_LONG}
         made = {
-            "configs": models.configs(context, [group for group in found if group.run != JOINT_LONG]),
+            "configs": models.configs(context, [group for group in groups if group.run != JOINT_LONG]),
             "attention": rows,
-            "averages": _averages(found, rows),
-            "contrasts": _contrasts(context, found, rows, counts, kept),
+            "averages": _averages(groups, rows),
+            "contrasts": _contrasts(context, groups, rows, counts, kept),
         }
     return {name: [pl.DataFrame(made[name], infer_schema_length=None)] if made[name] else [] for name in made}
 
@@ -71,18 +71,16 @@ def _kept(group: Group, topics: int, words: int) -> list[int]:
 def _values(
     rows: list[Row], group: Group, offset: int, norm: str, category: str, seeds: list[int]
 ) -> list[float]:
-    wanted = (group.run, group.cell, group.lr, offset, norm, category)
+    key = (group.run, group.cell, group.lr, offset, norm, category)
     names = ("run", "cell", "lr", "label_offset", "norm", "category")
-    by_seed = {
-        row["replica"]: row["mean_attn"] for row in rows if tuple(row[name] for name in names) == wanted
-    }
+    by_seed = {row["replica"]: row["mean_attn"] for row in rows if tuple(row[name] for name in names) == key}
     return [by_seed[seed] for seed in seeds]
 
 
-def _averages(found: list[Group], rows: list[Row]) -> list[Row]:
+def _averages(groups: list[Group], rows: list[Row]) -> list[Row]:
     """Return means and standard deviations over seeds as tables 2.1 and 2.2 print them, and what is printed."""
     made: list[Row] = []
-    for group, offset, norm in product(found, attention.OFFSETS, attention.NORMS):
+    for group, offset, norm in product(groups, attention.OFFSETS, attention.NORMS):
         row: Row = group.keys | {
             "label_offset": offset,
             "norm": norm,
@@ -96,10 +94,10 @@ def _averages(found: list[Group], rows: list[Row]) -> list[Row]:
                 f"{name}_sd": float(np.std(values, ddof=1)) if len(values) > 1 else None,
             }
         made.append(row)
-    for said in published.AVERAGES:
-        keys = {"run": f"{said.table}, {said.optimiser}", "cell": "ce", "lr": said.lr, "n": said.runs}
-        about = {"label_offset": None, "norm": None, "source": f"Li 2025, {said.table}"}
-        made.append(keys | about | {name: getattr(said, name) for name in said._fields[4:]})
+    for entry in published.AVERAGES:
+        keys = {"run": f"{entry.table}, {entry.optimiser}", "cell": "ce", "lr": entry.lr, "n": entry.runs}
+        source = {"label_offset": None, "norm": None, "source": f"Li 2025, {entry.table}"}
+        made.append(keys | source | {name: getattr(entry, name) for name in entry._fields[4:]})
     return made
 
 
@@ -108,10 +106,10 @@ def _mean(values: list[float]) -> float | None:
 
 
 def _contrasts(
-    context: Inputs, found: list[Group], rows: list[Row], counts: dict[str, Any], kept: dict[str, list[int]]
+    context: Inputs, groups: list[Group], rows: list[Row], counts: dict[str, Any], kept: dict[str, list[int]]
 ) -> list[Row]:
     made: list[Row] = []
-    for group in found:
+    for group in groups:
         name = f"{group.run} {group.lr:g}"
         seeds = kept.get(group.run, group.seeds)
         left = len(group.seeds) - len(seeds) + len(group.diverged)
@@ -136,8 +134,8 @@ def _contrasts(
                 made += contrasts.least(f"other above topic {name}", other - topic, left)
     for norm in attention.NORMS:
         gaps = []
-        for group, offset in product(found, attention.OFFSETS):
-            said = attention.expected(counts[group.entry["masking"]], norm)
+        for group, offset in product(groups, attention.OFFSETS):
+            expectation = attention.expected(counts[group.entry["masking"]], norm)
             for seed in group.seeds:
                 own = [
                     row for row in rows
@@ -145,6 +143,6 @@ def _contrasts(
                     and (row["replica"], row["label_offset"], row["norm"]) == (seed, offset, norm)
                 ]  # fmt: skip
                 pooled = sum(row["mean_attn"] * row["pair_share"] for row in own if row["n_pairs"])
-                gaps.append(abs(pooled - said))
+                gaps.append(abs(pooled - expectation))
         made += contrasts.most(f"pooled mean, {norm}", gaps)
     return made

@@ -17,16 +17,16 @@ from pipeline.studies.topic.names import ALL, DOCUMENTS, ONLY_CE, SHOWN, UNIT, U
 
 def analyse(context: Inputs) -> dict[str, Sequence[pl.DataFrame]]:
     """Return the tables of the experiment."""
-    about = context.dataset(DOCUMENTS)
-    topics, words = int(about["topics"][0]), int(about["words"][0])
+    documents = context.dataset(DOCUMENTS)
+    topics, words = int(documents["topics"][0]), int(documents["words"][0])
     with one_thread():
-        found = list(models.groups(context))
-        stats = [row for group in found for row in _stats(group, topics, words)]
+        groups = list(models.groups(context))
+        stats = [row for group in groups for row in _stats(group, topics, words)]
         made = {
-            "configs": models.configs(context, found),
+            "configs": models.configs(context, groups),
             "gram_stats": stats,
-            "matrices": [row for group in found for row in _matrices(group, SHOWN * words)],
-            "contrasts": _contrasts(context, found, stats),
+            "matrices": [row for group in groups for row in _matrices(group, SHOWN * words)],
+            "contrasts": _contrasts(context, groups, stats),
         }
     return {
         name: [pl.DataFrame(rows, infer_schema_length=None)] if rows else [] for name, rows in made.items()
@@ -67,8 +67,8 @@ def _matrices(group: Group, size: int) -> list[Row]:
     return rows
 
 
-def _contrasts(context: Inputs, found: list[Group], stats: list[Row]) -> list[Row]:
-    by = {(group.run, group.cell): group for group in found}
+def _contrasts(context: Inputs, groups: list[Group], stats: list[Row]) -> list[Row]:
+    by = {(group.run, group.cell): group for group in groups}
     rows: list[Row] = []
     for (run, cell), group in by.items():
         own = [row for row in stats if (row["run"], row["cell"]) == (run, cell)]

@@ -42,7 +42,7 @@ SHOWN = 3  # topics, and words of each, in Figure 2.3
 
 def analyse(context: Inputs) -> dict[str, Sequence[pl.DataFrame]]:
     """Return the tables of the experiment."""
-    found: dict[str, list[Row]] = {
+    tables: dict[str, list[Row]] = {
         name: []
         for name in ("lda_fit", "lda_topics", "kinship", "word_pairs", "word_map", "layer_norms", "turns")
     }
@@ -51,23 +51,25 @@ def analyse(context: Inputs) -> dict[str, Sequence[pl.DataFrame]]:
             corpus = _corpus(context, name)
             rng = stream(context.seed, context.study, "lda", name)
             corpus, fit, topics = kinships.fit(context, rng, corpus)
-            found["lda_fit"].append(fit)
-            found["lda_topics"] += topics
+            tables["lda_fit"].append(fit)
+            tables["lda_topics"] += topics
             held = _documents(context.dataset(name).filter(split="dev").head(context.entry.documents))
             for reading in _readings(context, name, held, corpus):
-                found["kinship"] += kinships.kinship(context, corpus, reading)
-                found["word_pairs"] += kinships.pairs(context, corpus, reading)
+                tables["kinship"] += kinships.kinship(context, corpus, reading)
+                tables["word_pairs"] += kinships.pairs(context, corpus, reading)
                 if reading.replica == 0 and reading.embeddings:
-                    found["word_map"] += _map(context, corpus, reading)
-        rows = kinships.compared(context, found["kinship"], found["word_pairs"])
+                    tables["word_map"] += _map(context, corpus, reading)
+        rows = kinships.compared(context, tables["kinship"], tables["word_pairs"])
         for run in (LAYERS, LAYERS_FAST):
             if run in context.runs():
                 norms, turns = list(_norms(context, run)), list(_turns(context, run))
-                found["layer_norms"] += norms
-                found["turns"] += turns
+                tables["layer_norms"] += norms
+                tables["turns"] += turns
                 rows += _stages(context, run, norms, turns)
-    found |= {"contrasts": rows, "published_kinship": list(published_kinship.rows())}
-    return {name: [pl.DataFrame(own, infer_schema_length=None)] if own else [] for name, own in found.items()}
+    tables |= {"contrasts": rows, "published_kinship": list(published_kinship.rows())}
+    return {
+        name: [pl.DataFrame(own, infer_schema_length=None)] if own else [] for name, own in tables.items()
+    }
 
 
 def _documents(frame: pl.DataFrame) -> list[np.ndarray]:
@@ -76,18 +78,18 @@ def _documents(frame: pl.DataFrame) -> list[np.ndarray]:
 
 def _corpus(context: Inputs, name: str) -> Corpus:
     """Return the documents to train on of a corpus, and its topics where they are known."""
-    about = context.dataset(CORPORA[name]).sort("id")
-    laws = np.array(about["law"].to_list(), float).T
-    stop = about["stop"].to_numpy()
+    words = context.dataset(CORPORA[name]).sort("id")
+    laws = np.array(words["law"].to_list(), float).T
+    stop = words["stop"].to_numpy()
     truth = {"true": laws} if len(laws) else {}
     return Corpus(
-        name, _documents(context.dataset(name).filter(split="train")), about["word"].to_list(), stop, truth
+        name, _documents(context.dataset(name).filter(split="train")), words["word"].to_list(), stop, truth
     )
 
 
-def _readings(context: Inputs, corpus: str, held: list[np.ndarray], about: Corpus) -> Iterator[Reading]:
+def _readings(context: Inputs, corpus: str, held: list[np.ndarray], training: Corpus) -> Iterator[Reading]:
     """Yield every model that was trained on the corpus, and encoders before training as well."""
-    symbols = len(about.words)
+    symbols = len(training.words)
     names = np.arange(symbols)
     names[: language.SPECIALS] = -1  # not words
     for run in context.runs():
@@ -186,18 +188,18 @@ def _stages(context: Inputs, run: str, norms: list[Row], turns: list[Row]) -> li
     for _, own in frame.group_by("replica", "layer", maintain_order=True):
         keys, values = (_growth(own[f"norm_{which}"].to_numpy()) for which in "kv")
         grown.append(float(values[np.argmax(keys >= ONSET)]))
-    found = contrasts.least(f"{run} values at the onset of keys", grown)
+    comparisons = contrasts.least(f"{run} values at the onset of keys", grown)
     moved = pl.DataFrame(turns, infer_schema_length=None)
     if {EARLY, LATE} <= {row["step"] for row in turns}:
         early, late = (
             moved.filter(step=step).sort("replica", "layer")["distance"].to_numpy() for step in (EARLY, LATE)
         )
-        found += contrasts.least(f"{run} turning early - late", early - late)
+        comparisons += contrasts.least(f"{run} turning early - late", early - late)
     models = len(_alive(context, run))
-    return [row | {"n": models} for row in found]
+    return [row | {"n": models} for row in comparisons]
 
 
 def _growth(norms: np.ndarray) -> np.ndarray:
     """Return how much of its growth a norm has behind it at each point, from the first one."""
-    found: np.ndarray = (norms - norms[0]) / (norms.max() - norms[0])
-    return found
+    growth: np.ndarray = (norms - norms[0]) / (norms.max() - norms[0])
+    return growth

@@ -31,7 +31,7 @@ WORD = re.compile("[a-z]+")
 
 def analyse(context: Inputs) -> dict[str, Sequence[pl.DataFrame]]:
     """Return the tables of the experiment; they are empty where no encoder is measured."""
-    found: dict[str, list[Row]] = {
+    tables: dict[str, list[Row]] = {
         name: [] for name in ("lda_fit", "lda_topics", "kinship", "word_pairs", "word_map")
     }
     texts = context.dataset(REFERENCE)["text"].to_list()
@@ -43,16 +43,16 @@ def analyse(context: Inputs) -> dict[str, Sequence[pl.DataFrame]]:
             corpus, ids = _corpus(context, own, f"{REFERENCE}, tokens of {name}", documents)
             rng = stream(context.seed, context.study, "lda", name)
             corpus, fit, topics = kinships.fit(context, rng, corpus)
-            found["lda_fit"].append(fit)
-            found["lda_topics"] += topics
+            tables["lda_fit"].append(fit)
+            tables["lda_topics"] += topics
             for reading in _readings(context, name, own, documents, ids):
-                found["kinship"] += kinships.kinship(context, corpus, reading)
-                found["word_pairs"] += kinships.pairs(context, corpus, reading)
+                tables["kinship"] += kinships.kinship(context, corpus, reading)
+                tables["word_pairs"] += kinships.pairs(context, corpus, reading)
                 if reading.model == TRAINED:
-                    found["word_map"] += _map(context, own, corpus.name, reading, where)
-        found["contrasts"] = kinships.compared(context, found["kinship"], found["word_pairs"])
+                    tables["word_map"] += _map(context, own, corpus.name, reading, where)
+        tables["contrasts"] = kinships.compared(context, tables["kinship"], tables["word_pairs"])
     return {
-        name: [pl.DataFrame(rows, infer_schema_length=None)] if rows else [] for name, rows in found.items()
+        name: [pl.DataFrame(rows, infer_schema_length=None)] if rows else [] for name, rows in tables.items()
     }
 
 
@@ -104,11 +104,11 @@ def _map(context: Inputs, own: Pretrained, corpus: str, reading: Reading, where:
     """
     words = [word for group in context.entry.triples for word in group]
     groups = [place for place, group in enumerate(context.entry.triples) for _ in group]
-    found: list[Any] = [own.tokenizer.token_to_id(word) for word in words]
-    if None in found:
-        cut = ", ".join(word for word, n in zip(words, found, strict=True) if n is None)
+    tokens: list[Any] = [own.tokenizer.token_to_id(word) for word in words]
+    if None in tokens:
+        cut = ", ".join(word for word, n in zip(words, tokens, strict=True) if n is None)
         raise SandglassError(f"{where}: its tokenizer has no token for {cut}: name other words in triples")
-    ids = np.array(found)
+    ids = np.array(tokens)
     params = own.model.params
     vectors = {
         "word table": params["embed.W"][0][torch.from_numpy(ids)],

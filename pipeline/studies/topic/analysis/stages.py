@@ -22,17 +22,17 @@ KEPT = 5  # one step in so many is in the table of norms; the measures read ever
 def analyse(context: Inputs) -> dict[str, Sequence[pl.DataFrame]]:
     """Return the tables of the experiment."""
     with one_thread():
-        found = list(models.groups(context))
-        courses = [_norms(context, group) for group in found]
+        groups = list(models.groups(context))
+        courses = [_norms(context, group) for group in groups]
         norms = [frame.filter(pl.col("step") % KEPT == 0) for course in courses for frame in course]
         metrics = [
-            row for group, course in zip(found, courses, strict=True) for row in _metrics(group, course)
+            row for group, course in zip(groups, courses, strict=True) for row in _metrics(group, course)
         ]
         made = {
-            "configs": models.configs(context, found),
+            "configs": models.configs(context, groups),
             "stage_metrics": metrics,
-            "value_turns": [row for group in found for row in _turns(context, group)],
-            "contrasts": _contrasts(context, found, metrics),
+            "value_turns": [row for group in groups for row in _turns(context, group)],
+            "contrasts": _contrasts(context, groups, metrics),
         }
     tables: dict[str, Sequence[pl.DataFrame]] = {
         name: [pl.DataFrame(rows, infer_schema_length=None)] if rows else [] for name, rows in made.items()
@@ -92,9 +92,9 @@ def _turns(context: Inputs, group: Group) -> list[Row]:
     return rows
 
 
-def _contrasts(context: Inputs, found: list[Group], metrics: list[Row]) -> list[Row]:
+def _contrasts(context: Inputs, groups: list[Group], metrics: list[Row]) -> list[Row]:
     rows: list[Row] = []
-    for group in found:
+    for group in groups:
         name = f"{group.run} {group.lr:g}"
         own = [row for row in metrics if (row["run"], row["lr"]) == (group.run, group.lr)]
         gone = len(group.diverged)

@@ -42,23 +42,23 @@ COMPARED = ("block_mean", "diff_mean", "diag_mean")
 
 def analyse(context: Inputs) -> dict[str, Sequence[pl.DataFrame]]:
     """Return the tables of the experiment."""
-    about = context.dataset(DOCUMENTS)
-    topics, words = int(about["topics"][0]), int(about["words"][0])
+    documents = context.dataset(DOCUMENTS)
+    topics, words = int(documents["topics"][0]), int(documents["words"][0])
     with one_thread():
-        found = list(models.groups(context))
-        stats = [row for group in found for row in _stats(group, topics, words)]
-        optima = _closed(context, found, topics, words)
+        groups = list(models.groups(context))
+        stats = [row for group in groups for row in _stats(group, topics, words)]
+        optima = _closed(context, groups, topics, words)
         moments = [
             row for dataset in (DOCUMENTS, EXACT) for row in _moments(context.dataset(dataset), dataset)
         ]
         table = {
             "doc_moments": moments,
-            "configs": models.configs(context, found),
+            "configs": models.configs(context, groups),
             "block_stats": stats,
-            "matrices": optima.matrices + [row for group in found for row in _matrix(group, SHOWN * words)],
+            "matrices": optima.matrices + [row for group in groups for row in _matrix(group, SHOWN * words)],
             "closed_form": optima.rows,
-            "pair_shares": _shares(about.filter(split="train"), topics, words),
-            "contrasts": _contrasts(context, found, stats, optima.rows),
+            "pair_shares": _shares(documents.filter(split="train"), topics, words),
+            "contrasts": _contrasts(context, groups, stats, optima.rows),
         }
     return {
         name: [pl.DataFrame(rows, infer_schema_length=None)] if rows else [] for name, rows in table.items()
@@ -100,25 +100,25 @@ class _Optima:
         self.matrices: list[Row] = []
 
 
-def _closed(context: Inputs, found: list[Group], topics: int, words: int) -> _Optima:
+def _closed(context: Inputs, groups: list[Group], topics: int, words: int) -> _Optima:
     """Solve least squares for each dataset, masking and penalty that runs with squared loss have, and without b_V."""
     made, shown = _Optima(), SHOWN * words
     frames = {name: context.dataset(name) for name in (DOCUMENTS, EXACT)}
-    wanted = {
+    cases = {
         (*CLOSED[group.run], group.settings["l2"])
-        for group in found
+        for group in groups
         if group.run in CLOSED and group.settings["loss"] == "sq_sum"
     }
-    for dataset, masking in sorted({each[:2] for each in wanted}):
-        asked, held = (
+    for dataset, masking in sorted({each[:2] for each in cases}):
+        questions, held = (
             datasets.questions(frames[dataset].filter(split=split), masking) for split in ("train", "dev")
         )
         for intercept in (True, False):
-            problem, unseen = closed.problem(asked, intercept), closed.problem(held, intercept)
-            for l2 in sorted(each[2] for each in wanted if each[:2] == (dataset, masking)):
+            problem, unseen = closed.problem(questions, intercept), closed.problem(held, intercept)
+            for l2 in sorted(each[2] for each in cases if each[:2] == (dataset, masking)):
                 weights = closed.optimum(problem, l2)
                 again = closed.descended(problem, l2, GRADIENT_STEPS)
-                matrix = closed.values(weights, asked.counts.shape[1])
+                matrix = closed.values(weights, questions.counts.shape[1])
                 inner = matrix[1 : topics * words + 1, 1 : topics * words + 1]
                 kind = {"dataset": dataset, "masking": masking, "intercept": intercept, "l2": l2}
                 made.rows.append(
@@ -178,8 +178,8 @@ def _shares(frame: pl.DataFrame, topics: int, words: int) -> list[Row]:
     return rows
 
 
-def _contrasts(context: Inputs, found: list[Group], stats: list[Row], optima: list[Row]) -> list[Row]:
-    by = {(group.run, group.cell): group for group in found}
+def _contrasts(context: Inputs, groups: list[Group], stats: list[Row], optima: list[Row]) -> list[Row]:
+    by = {(group.run, group.cell): group for group in groups}
     if not by:
         return []
 
@@ -225,7 +225,7 @@ def _contrasts(context: Inputs, found: list[Group], stats: list[Row], optima: li
         ratio = _ratio(top, np.abs(below))
         rows += contrasts.least(f"long {name}, least ratio", ratio)
         rows += contrasts.most(f"long {name}, largest ratio", ratio)
-    kept = {group.run: group.seeds for group in found if group.run in (JOINT_LONG, JOINT_LONG_RELEASED)}
+    kept = {group.run: group.seeds for group in groups if group.run in (JOINT_LONG, JOINT_LONG_RELEASED)}
     shared = sorted({*kept.get(JOINT_LONG, [])} & {*kept.get(JOINT_LONG_RELEASED, [])})
     if shared:
         own, theirs = (

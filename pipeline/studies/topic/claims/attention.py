@@ -41,11 +41,11 @@ FROZEN_RATE = "0.003"
 def gates(context: Results) -> Iterator[Gate]:
     """Yield the gates."""
     ratio = "in every seed same-topic words get at least 1.4 times the attention of words of other topics"
-    for rate, (said, _, _) in RATES.items():
+    for rate, (printed_ratio, _, _) in RATES.items():
         yield Gate(
             "19", f"Adam, rate {rate:g}", ratio, TABLE_21, at_least(1.4),
             *contrast(context, f"topic over other, least, right labels {ATTENTION_RELEASED} {rate:g}"),
-            Published(said, derivation="same topic over different topic, as printed"),
+            Published(printed_ratio, derivation="same topic over different topic, as printed"),
         )  # fmt: skip
     yield Gate(
         "19", "Adam, rate 0.01, masks are keys", ratio, TABLE_21, at_least(1.4),
@@ -87,7 +87,7 @@ def _sgd(context: Results, ratio: str) -> Iterator[Gate]:
 
 def _magnitudes(context: Results) -> Iterator[Gate]:
     for rate, (_, topic, other) in RATES.items():
-        for gate, kind, low, high, said in (
+        for gate, kind, low, high, value in (
             ("same topic", "same_topic_diff_word", 0.0090, 0.0125, topic),
             ("other topics", "diff_topic", 0.0055, 0.0078, other),
         ):
@@ -95,7 +95,7 @@ def _magnitudes(context: Results) -> Iterator[Gate]:
                 "21", f"{gate}, shifted labels, rate {rate:g}",
                 f"raw attention to {gate} with labels four ids too far, median over seeds, is from {low:g} to {high:g}",
                 AUDIT, between(low, high), *contrast(context, f"{kind} shifted labels {ATTENTION_RELEASED} {rate:g}"),
-                Published(said), kind=CORRECTED,
+                Published(value), kind=CORRECTED,
             )  # fmt: skip
         yield Gate(
             "21", f"other topics, right labels, rate {rate:g}",
@@ -109,13 +109,13 @@ def _audit(context: Results) -> Iterator[Gate]:
     for offset, shares in SHARES.items():
         labels = "right labels" if offset == 0 else "labels four ids too far"
         for category, share in shares.items():
-            found = evidence.one_row(
+            measurement = evidence.one_row(
                 table, "no documents", value="pair_share", label_offset=offset, category=category
             )
             yield Gate(
                 "22", f"{category.replace('_', ' ')}, {labels}",
                 f"share of pairs is from {share - 0.01:.3f} to {share + 0.01:.3f}", AUDIT,
-                between(share - 0.01, share + 0.01), *found, kind=OWN,
+                between(share - 0.01, share + 0.01), *measurement, kind=OWN,
             )  # fmt: skip
     printed = context.table("averages").filter(source="Li 2025, Table 2.1")
     by = {(row["label_offset"], row["category"]): row["pair_share"] for row in table.iter_rows(named=True)}
@@ -158,13 +158,13 @@ def _diagonal(context: Results) -> Iterator[Gate]:
             "24", f"{name}, own topic last", "in every seed other topics get more attention than the rest of the topic",
             TABLE_22, above(0.0), *contrast(context, f"other above topic {at}"),
         )  # fmt: skip
-        for gate, kind, low, high, said in (
+        for gate, kind, low, high, value in (
             ("same word", "same_word", 0.05, 0.14, 0.0916), ("same topic", "same_topic_diff_word", 0.0, 0.003, 0.00185),
             ("other topics", "diff_topic", 0.0, 0.005, 0.00256),
         ):  # fmt: skip
             yield Gate(
                 "24", f"{name}, size, {gate}", f"median attention over seeds is from {low:g} to {high:g}", TABLE_22,
-                between(low, high), *contrast(context, f"{kind} right labels {at}"), Published(said), kind=OWN,
+                between(low, high), *contrast(context, f"{kind} right labels {at}"), Published(value), kind=OWN,
             )  # fmt: skip
     at = f"{JOINT_LONG} {FROZEN_RATE}"
     yield Gate(

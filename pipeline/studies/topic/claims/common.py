@@ -13,8 +13,8 @@ SECTION = "Li 2025, section {}"
 def contrast(context: Results, name: str) -> Evidence:
     """Return the evidence of a comparison; of too few models there is none, and their value is the reason."""
     rows = context.table("contrasts").filter(contrast=name)
-    found = evidence.one_row(rows, f"{name}: not trained at this scale")
-    return evidence.enough(*found, context.settings.fewest)
+    measurement = evidence.one_row(rows, f"{name}: not trained at this scale")
+    return evidence.enough(*measurement, context.settings.fewest)
 
 
 def between(low: float, high: float) -> tuple[Condition, Condition]:

@@ -199,16 +199,16 @@ def _published_words(context: Results) -> Iterator[Gate]:
     table = context.table("word_map").filter(model="pretrained")
     for embedding in ("word table", "layer output"):
         rows = table.filter(pl.col("row") < pl.col("column"), embedding=embedding)
-        found: Evidence = (None, MISSING)
+        measurement: Evidence = (None, MISSING)
         if rows.height:
             gaps = []
             for _, own in rows.group_by("run", maintain_order=True):
                 values = own.with_columns(pl.col("cosine").fill_null(float("nan")))
                 within, across = (values.filter(same_topic=same)["cosine"] for same in (True, False))
                 gaps.append(extremes.smallest(within) - extremes.largest(across))
-            found = Measured(extremes.smallest(gaps)), ""
+            measurement = Measured(extremes.smallest(gaps)), ""
         yield Gate(
             "29", f"pretrained, published words, {embedding}",
             "least cosine within the three groups of words less the largest between them is above 0", FIGURE_23,
-            above(0.0), *found, kind=OWN,
+            above(0.0), *measurement, kind=OWN,
         )  # fmt: skip

@@ -93,16 +93,16 @@ def gates(context: Results) -> Iterator[Gate]:
     rows = context.theory()
     held = rows.filter(pl.col("form") != "printed")
     for name, (claim, pattern, count, what, section, kind) in PARTS.items():
-        found = held.filter(pl.col("check").str.contains(pattern))
+        checks = held.filter(pl.col("check").str.contains(pattern))
         yield Gate(
             claim, name, f"{what}: checks that do not hold, or are not there", SECTION.format(section), NONE,
-            *failing(found, name, expected(context, count)), kind=kind,
+            *failing(checks, name, expected(context, count)), kind=kind,
         )  # fmt: skip
     for name, (erratum, count, section) in PRINTED.items():
-        found = rows.filter(form="printed", erratum=f"topic-{erratum}")
+        checks = rows.filter(form="printed", erratum=f"topic-{erratum}")
         yield Gate(
             "1", f"{name}, as printed", "checks that show the slip and do not hold, or are not there",
-            SECTION.format(section), NONE, *failing(found, name, expected(context, count)), kind=OWN,
+            SECTION.format(section), NONE, *failing(checks, name, expected(context, count)), kind=OWN,
         )  # fmt: skip
     yield Gate(
         "1", "every check is judged", "checks of forms that hold that belong to no gate, or to several",
@@ -159,19 +159,19 @@ def _attention(context: Results) -> Iterator[Gate]:
     table = context.table("stage2_opt")
     theorems = {"block": "2.1.4.3, Theorem 2.1.3", "diag": "2.1.7.8, Theorem 2.1.5"}
     for kind, theorem in theorems.items():
-        found = table.filter(kind=kind)
+        landscapes = table.filter(kind=kind)
         outside = (~pl.col("inside") | broken("gamma_star")).sum().cast(pl.Float64)
         yield Gate(
             "3", f"{theorem.split(', ')[1]}, Figures 2.7 and 2.8", "landscapes whose optimum is not where the theorem "
-            "says", SECTION.format(theorem), NONE, *evidence.reduced(found, outside, "there are no landscapes"),
+            "says", SECTION.format(theorem), NONE, *evidence.reduced(landscapes, outside, "there are no landscapes"),
         )  # fmt: skip
     for variant in ("paper", "consistent"):
-        found = table.filter(kind="block", variant=variant).sort("tau")
+        landscapes = table.filter(kind="block", variant=variant).sort("tau")
         step = column_min(pl.col("gamma_star").fill_null(float("nan")).diff().slice(1))
         yield Gate(
             "4", f"γ grows, {variant}", "least increase of the optimal γ from one τ to the next",
             SECTION.format("2.1.5.5"), above(0.0),
-            *evidence.reduced(found, step, "there are too few landscapes", least=2),
+            *evidence.reduced(landscapes, step, "there are too few landscapes", least=2),
         )  # fmt: skip
 
 
@@ -247,5 +247,5 @@ def _free(rows: pl.DataFrame) -> Iterator[Gate]:
         ("gap", "gap", "largest relative gap of the family's least loss to the free one", below(5e-4)),
         ("spread", "spread", "largest relative spread of γ over query words", below(0.01)),
     ):  # fmt: skip
-        found = evidence.checks(rows, rf"^free\.{check}\.", column_max("measured"))
-        yield Gate("7", name, what, source, bar, *found, kind=OWN)
+        measurement = evidence.checks(rows, rf"^free\.{check}\.", column_max("measured"))
+        yield Gate("7", name, what, source, bar, *measurement, kind=OWN)

@@ -77,7 +77,7 @@ def gates(context: Results) -> Iterator[Gate]:
         above(0.5), *contrast(context, f"top_share {JOINT_ADAM} sq"), kind=OWN,
     )  # fmt: skip
     yield from _published(context)
-    for end, bars, said in (
+    for end, bars, value in (
         ("smallest", at_least(0.00055), 0.00060286524),
         ("largest", at_most(0.0007), 0.0006370574),
     ):
@@ -86,7 +86,7 @@ def gates(context: Results) -> Iterator[Gate]:
             f"standard deviation of means of 1000 entries outside blocks before training, {end} of all models, is "
             f"{'at least 0.00055' if end == 'smallest' else 'at most 0.0007'}",
             SECTION.format("2.1.5, captions of Figures 2.5 and 2.6"), bars,
-            *contrast(context, f"initial subset, {end}"), Published(said), kind=OWN,
+            *contrast(context, f"initial subset, {end}"), Published(value), kind=OWN,
         )  # fmt: skip
     yield from _diagonal(context)
     for cell, name, low, high in (("ce", "cross-entropy", -0.03, 0.05), ("sq", "squared", 0.0, 0.10)):
@@ -121,10 +121,10 @@ def _floors(context: Results) -> Iterator[Gate]:
 def _closed_form(context: Results) -> Iterator[Gate]:
     source = "our extension: least squares on the same documents"
     optima = context.table("closed_form")
-    found = evidence.largest(optima, "solver_gap", "no closed form at this scale")
+    measurement = evidence.largest(optima, "solver_gap", "no closed form at this scale")
     yield Gate(
         "8", "conjugate gradients", "largest distance of an entry from the closed form, over all problems, is at most "
-        "0.0001", source, at_most(1e-4), *found, kind=OWN,
+        "0.0001", source, at_most(1e-4), *measurement, kind=OWN,
     )  # fmt: skip
     for run, name in NAMES.items():
         for cell in ("sq", "sq-l2"):
@@ -139,14 +139,14 @@ def _closed_form(context: Results) -> Iterator[Gate]:
 
 
 def _published(context: Results) -> Iterator[Gate]:
-    for name, run, source, said, low, high in (
+    for name, run, source, value, low, high in (
         ("uniform attention", FROZEN_PUBLISHED, FIGURE_25, 0.00552563, 0.004, 0.0075),
         ("attention trained", JOINT_PUBLISHED, FIGURE_26, 0.006545205, 0.005, 0.009),
     ):
         yield Gate(
             "10", f"{name}, mean of blocks",
             f"mean of blocks with averaged squared loss, SGD and the published rate is from {low:g} to {high:g}",
-            source, between(low, high), *contrast(context, f"block mean {run} sq"), Published(said),
+            source, between(low, high), *contrast(context, f"block mean {run} sq"), Published(value),
             scale_needed="paper",
         )  # fmt: skip
         yield Gate(
@@ -174,13 +174,13 @@ def _diagonal(context: Results) -> Iterator[Gate]:
         ("closed form, masks are no keys", {"masking": "released", "l2": 0.0}, below(1.25), "below 1.25"),
     ):
         rows = optima.filter(dataset=DOCUMENTS, intercept=True, **where)
-        found = evidence.reduced(
+        measurement = evidence.reduced(
             rows,
             pl.col("diag_mean").first() / pl.col("same_offdiag_mean").first(),
             "not solved at this scale",
         )
         predicate = f"mean of the diagonal over that of the rest of blocks is {words}"
-        yield Gate("12", gate, predicate, "our extension", conditions, *found, kind=OWN)
+        yield Gate("12", gate, predicate, "our extension", conditions, *measurement, kind=OWN)
 
 
 def _matching(context: Results) -> Iterator[Gate]:
@@ -213,5 +213,5 @@ def _documents(context: Results) -> Iterator[Gate]:
         ("entropy", "mean_entropy", 0.8265, 0.8665),
     ):
         predicate = f"{column} of the training documents is from {low:g} to {high:g}"
-        found = evidence.reduced(rows, pl.col(column).first(), "no documents")
-        yield Gate("33", gate, predicate, source, between(low, high), *found, kind=OWN)
+        measurement = evidence.reduced(rows, pl.col(column).first(), "no documents")
+        yield Gate("33", gate, predicate, source, between(low, high), *measurement, kind=OWN)

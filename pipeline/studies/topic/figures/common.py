@@ -114,16 +114,16 @@ def means(
             own = data.filter(model=model, measure=measure)
             if not own.height:
                 continue
-            said = None if drawn else name
+            y_title = None if drawn else name
             base = alt.Chart(own.select("threshold", "pairs", "median", "least", "most")).encode(
                 x=alt.X("threshold:O", title="threshold", axis=alt.Axis(labelAngle=0)),
                 xOffset=alt.XOffset("pairs:N", sort=list(KIN.values())), color=colour,
             )  # fmt: skip
             axis = alt.Axis(format="~g", tickCount=4)
-            y = alt.Y("median:Q", title=said, scale=alt.Scale(zero=True), axis=axis)
+            y = alt.Y("median:Q", title=y_title, scale=alt.Scale(zero=True), axis=axis)
             tips = ["threshold:O", "pairs:N", alt.Tooltip("median:Q", format=".4g")]
             points = base.mark_point(filled=True, size=60, opacity=1).encode(y=y, tooltip=tips)
-            rules = base.mark_rule(strokeWidth=2).encode(y=alt.Y("least:Q", title=said), y2="most:Q")
+            rules = base.mark_rule(strokeWidth=2).encode(y=alt.Y("least:Q", title=y_title), y2="most:Q")
             head = alt.Title(label.split("|"), fontSize=charts.SIZE)
             drawn.append(alt.layer(rules, points).properties(width=110, height=120, title=head))
         if drawn:

@@ -45,10 +45,10 @@ def _landscapes(context: Results, kind: str, title: str, digits: str) -> Figure:
     cells, panels = [], []
     for row in optima.sort("tau").iter_rows(named=True):
         loss_AxB, axis = _matrix(grid.filter(tau=row["tau"]))
-        found = rectangles(loss_AxB[::COARSER, ::COARSER], axis[::COARSER])
-        cells.append(found.with_columns(tau=pl.lit(row["tau"], pl.Int32)))
+        tiles = rectangles(loss_AxB[::COARSER, ::COARSER], axis[::COARSER])
+        cells.append(tiles.with_columns(tau=pl.lit(row["tau"], pl.Int32)))
         ends = (float(axis[0]), float(axis[-1]))
-        panels.append(_panel(found, contour(loss_AxB, axis, row["level"]), row, digits, ends))
+        panels.append(_panel(tiles, contour(loss_AxB, axis, row["level"]), row, digits, ends))
     rows: list[Any] = [
         alt.hconcat(*panels[i : i + 2], spacing=16).resolve_scale(color="independent")
         for i in range(0, len(panels), 2)
@@ -105,8 +105,8 @@ def rectangles(loss_AxB: np.ndarray, axis: np.ndarray) -> pl.DataFrame:
                 now[run] = [ends[begin], ends[end], ends[j], ends[j + 1], middle]
                 made.append(now[run])
         before = now
-    found = pl.DataFrame(made, schema=["alpha", "alpha2", "beta", "beta2", "loss"], orient="row")
-    return rounded(found.drop("loss"), 4).with_columns(found["loss"].round_sig_figs(7))
+    frame = pl.DataFrame(made, schema=["alpha", "alpha2", "beta", "beta2", "loss"], orient="row")
+    return rounded(frame.drop("loss"), 4).with_columns(frame["loss"].round_sig_figs(7))
 
 
 def contour(loss_AxB: np.ndarray, axis: np.ndarray, level: float) -> pl.DataFrame:

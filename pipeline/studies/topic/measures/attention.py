@@ -30,23 +30,23 @@ NORMS = ("raw", "norm100")
 def labels(symbols: int, topics: int, words: int, offset: int) -> Ints:
     """Return (V,) the topic that each id is taken to have; ``language.NO_TOPIC`` for none."""
     ids = np.arange(symbols)
-    found = language.topics_of(ids, topics, words)
+    topic = language.topics_of(ids, topics, words)
     if offset:
-        is_word = found != language.NO_TOPIC
+        is_word = topic != language.NO_TOPIC
         shifted = (ids - 1 + offset) // words
-        found = np.where(is_word & (shifted < topics), shifted, language.NO_TOPIC)
+        topic = np.where(is_word & (shifted < topics), shifted, language.NO_TOPIC)
         if symbols > topics * words + 1:
-            found[[language.start(topics, words), language.end(topics, words)]] = 0
-    return found
+            topic[[language.start(topics, words), language.end(topics, words)]] = 0
+    return topic
 
 
 def categories(topic: Ints) -> NDArray[np.int8]:
     """Return (V, V) the number in `CATEGORIES` of each pair of ids."""
     same_topic = topic[:, None] == topic
-    found = np.where(same_topic, 1, 2)
-    np.fill_diagonal(found, 0)
+    category = np.where(same_topic, 1, 2)
+    np.fill_diagonal(category, 0)
     known = topic != language.NO_TOPIC
-    return np.where(known[:, None] & known, found, 3).astype(np.int8)
+    return np.where(known[:, None] & known, category, 3).astype(np.int8)
 
 
 def plain_counts(frame: pl.DataFrame, scheme: str, documents: int) -> Ints:

@@ -57,8 +57,8 @@ class Pretrained(NamedTuple):
 
     def ids(self, text: str, longest: int) -> np.ndarray:
         """Return the ids of a text between the special ids of its tokenizer, cut to ``longest`` of them."""
-        found = self.tokenizer.encode(text).ids
-        return np.array(found if len(found) <= longest else [*found[: longest - 1], found[-1]], np.int64)
+        ids = self.tokenizer.encode(text).ids
+        return np.array(ids if len(ids) <= longest else [*ids[: longest - 1], ids[-1]], np.int64)
 
 
 def read(entry: Any, where: str) -> Pretrained:
@@ -70,8 +70,8 @@ def read(entry: Any, where: str) -> Pretrained:
     files = _folder(entry.folder, where) if entry.folder is not None else _package(entry, where)
     config = json.loads(files(CONFIG))
     for name, value in SUPPORTED.items():
-        if (found := config.get(name, value)) != value:
-            raise SandglassError(f"{where}: {CONFIG} says {name} {found!r}; expected {value!r}")
+        if (setting := config.get(name, value)) != value:
+            raise SandglassError(f"{where}: {CONFIG} says {name} {setting!r}; expected {value!r}")
     weights, text = files(WEIGHTS), files(TOKENIZER)
     for name, content, expected in ((WEIGHTS, weights, entry.weights), (TOKENIZER, text, entry.tokenizer)):
         if (digest := hashlib.sha256(content).hexdigest()) != expected:
@@ -88,8 +88,8 @@ def read(entry: Any, where: str) -> Pretrained:
         raise SandglassError(f"{where}: the package tokenizers is not installed: {INSTALL}") from None
     tokenizer.no_padding()
     tokenizer.no_truncation()
-    about = {"weights": entry.weights, "tokenizer": entry.tokenizer}
-    return Pretrained(encoder.Ensemble(spec, params, torch.zeros(0), about), tokenizer)
+    header = {"weights": entry.weights, "tokenizer": entry.tokenizer}
+    return Pretrained(encoder.Ensemble(spec, params, torch.zeros(0), header), tokenizer)
 
 
 def specification(config: dict[str, Any]) -> encoder.Spec:
@@ -110,7 +110,7 @@ def renamed(arrays: dict[str, np.ndarray], spec: encoder.Spec, where: str) -> di
     Raises SandglassError if one is missing or has another shape than the configuration says.
     """
     theirs = {name.removeprefix("bert."): array for name, array in arrays.items()}
-    found = {}
+    params = {}
     for name, shape in encoder.trunk(spec).items():
         source, turned = _source(name)
         if source not in theirs:
@@ -120,8 +120,8 @@ def renamed(arrays: dict[str, np.ndarray], spec: encoder.Spec, where: str) -> di
         array = theirs[source].T if turned else theirs[source]
         if array.shape != shape:
             raise SandglassError(f"{where}: {source} has shape {theirs[source].shape}, {CONFIG} says {shape}")
-        found[name] = torch.from_numpy(np.ascontiguousarray(array, np.float32))[None]
-    return found
+        params[name] = torch.from_numpy(np.ascontiguousarray(array, np.float32))[None]
+    return params
 
 
 def _source(name: str) -> tuple[str, bool]:

@@ -33,15 +33,15 @@ class Problem(NamedTuple):
         return float(((weights @ self.A) * weights).sum() - 2 * (weights * self.B).sum() + 1)
 
 
-def problem(asked: language.Questions, intercept: bool) -> Problem:
+def problem(questions: language.Questions, intercept: bool) -> Problem:
     """Return the quadratic loss of masked documents, of a model with or without b_V."""
-    asked = language.by_document(asked)
-    x = asked.counts / asked.counts.sum(1, keepdims=True)
+    questions = language.by_document(questions)
+    x = questions.counts / questions.counts.sum(1, keepdims=True)
     if intercept:
         x = np.concatenate([x, np.ones((len(x), 1))], axis=1)
-    weight = asked.labels.sum(1)
+    weight = questions.labels.sum(1)
     total = weight.sum()
-    return Problem((x * weight[:, None]).T @ x / total, asked.labels.T @ x / total)
+    return Problem((x * weight[:, None]).T @ x / total, questions.labels.T @ x / total)
 
 
 def optimum(of: Problem, l2: float) -> Floats:
@@ -56,7 +56,7 @@ def optimum(of: Problem, l2: float) -> Floats:
 def descended(of: Problem, l2: float, steps: int) -> Floats:
     """Return the weights after ``steps`` conjugate gradients on the same loss from 0, one system for each row."""
     A = of.A + l2 * np.eye(len(of.A))
-    found = np.zeros_like(of.B)
+    weights = np.zeros_like(of.B)
     residual = of.B.copy()
     direction, size = residual.copy(), (residual**2).sum(1)
     first = size
@@ -65,12 +65,12 @@ def descended(of: Problem, l2: float, steps: int) -> Floats:
         curvature = (direction * moved).sum(1)
         going = (curvature > 0) & (size > ARRIVED * first)
         rate = np.divide(size, curvature, out=np.zeros_like(size), where=going)
-        found += rate[:, None] * direction
+        weights += rate[:, None] * direction
         residual -= rate[:, None] * moved
         now = (residual**2).sum(1)
         again = np.divide(now, size, out=np.zeros_like(size), where=size > 0)
         direction, size = residual + again[:, None] * direction, now
-    return found
+    return weights
 
 
 def values(weights: Floats, symbols: int) -> Floats:

@@ -21,12 +21,12 @@ def median(context: Inputs, name: str, sample: ArrayLike, excluded: int = 0) -> 
     values = np.asarray(sample, float)
     if not len(values):
         return []
-    found = stats.bootstrap(
+    estimate = stats.bootstrap(
         stats.median, values, rng=stream(context.seed, context.study, "contrast", name),
         resamples=context.settings.resamples, confidence=context.settings.confidence,
     )  # fmt: skip
-    lo, hi = (None if np.isnan(end) else float(end) for end in (found.lo, found.hi))
-    return [_row(name, float(found.value), lo, hi, len(values), excluded)]
+    lo, hi = (None if np.isnan(end) else float(end) for end in (estimate.lo, estimate.hi))
+    return [_row(name, float(estimate.value), lo, hi, len(values), excluded)]
 
 
 def least(name: str, sample: Sequence[float] | ArrayLike, excluded: int = 0) -> list[Row]:

@@ -63,12 +63,12 @@ def fit(context: Inputs, rng: np.random.Generator, corpus: Corpus) -> tuple[Corp
     lda = context.entry.lda
     special = np.array([word.startswith("[") for word in corpus.words])
     counts = corpus.counts * ~special
-    found = topic_words.fit(rng, counts, lda.topics, lda.alpha, lda.eta, lda.passes)
-    topics = topic_words.without(found.topics, np.flatnonzero(corpus.stop))
+    lda_fit = topic_words.fit(rng, counts, lda.topics, lda.alpha, lda.eta, lda.passes)
+    topics = topic_words.without(lda_fit.topics, np.flatnonzero(corpus.stop))
     truth = corpus.topics.get("true")
     row = {
         "corpus": corpus.name, "k_topics": lda.topics, "documents": len(corpus.documents),
-        "vocabulary": len(corpus.words), "elbo": found.elbo, "n_iter": found.passes,
+        "vocabulary": len(corpus.words), "elbo": lda_fit.elbo, "n_iter": lda_fit.passes,
         "matched_overlap": None if truth is None else topic_words.matched_overlap(topics, truth),
     }  # fmt: skip
     rows = [
@@ -101,14 +101,14 @@ def kinship(context: Inputs, corpus: Corpus, reading: Reading) -> Iterator[Row]:
             for assign in ("one", "multi"):
                 same, different = topic_words.kin(topic_words.members(topics, kept, assign == "one"))
                 for measure, (sums, counts) in measured.items():
-                    found = word_pairs.contrast(sums, counts, same, different)
-                    if not (found.n_same and found.n_different):
+                    contrast = word_pairs.contrast(sums, counts, same, different)
+                    if not (contrast.n_same and contrast.n_different):
                         continue  # no such pair stands together in any document
                     yield reading.keys | {
                         "corpus": corpus.name, "phi": phi, "threshold": threshold, "kept": kept, "assign": assign,
-                        "measure": measure, "same": found.same, "different": found.different,
-                        "difference": found.difference, "ratio": found.ratio(context.entry.least_denominator),
-                        "n_same": found.n_same, "n_different": found.n_different,
+                        "measure": measure, "same": contrast.same, "different": contrast.different,
+                        "difference": contrast.difference, "ratio": contrast.ratio(context.entry.least_denominator),
+                        "n_same": contrast.n_same, "n_different": contrast.n_different,
                     }  # fmt: skip
 
 
@@ -166,20 +166,20 @@ def compared(context: Inputs, rows: list[Row], pair_rows: list[Row]) -> list[Row
     Names are ``<run> <model> <corpus> <phi> <assign> <threshold> <measure> <what>``, or ``… least <measure> <what>``
     for the smallest median over thresholds, whatever the topics and the assignment.
     """
-    found: list[Row] = []
+    comparisons: list[Row] = []
     keys = ("run", "model", "corpus", "phi", "assign", "threshold", "measure")
     least: dict[tuple[Any, ...], list[tuple[float, int]]] = {}
     for key, own in _grouped(rows, keys):
         for what in LONGER[:2]:
             values = [np.nan if row[what] is None else row[what] for row in own]
-            name = " ".join([*map(_told, key), what])
+            name = " ".join([*map(_key_text, key), what])
             made = contrasts.median(context, name, values)
-            found += made
+            comparisons += made
             least.setdefault((*key[:5], key[6], what), []).append((made[0]["value"], len(values)))
     for (*who, measure, what), medians in least.items():
         smallest = extremes.smallest(np.array([value for value, _ in medians]))
-        name = " ".join([*map(_told, who), "least", measure, what])
-        found += contrasts.single(name, smallest, min(n for _, n in medians))
+        name = " ".join([*map(_key_text, who), "least", measure, what])
+        comparisons += contrasts.single(name, smallest, min(n for _, n in medians))
     pair_keys = ("run", "model", "corpus", "phi", "threshold")
     for key, own in _grouped(pair_rows, pair_keys):
         for what in ("mean_cosine", "mean_attention"):
@@ -191,21 +191,21 @@ def compared(context: Inputs, rows: list[Row], pair_rows: list[Row]) -> list[Row
                     )
                     for group in ("same_topic", other)
                 )
-                name = " ".join([*map(_told, key), f"same_topic - {other}", what])
+                name = " ".join([*map(_key_text, key), f"same_topic - {other}", what])
                 if not np.isnan(first - second).all():
-                    found += contrasts.median(context, name, first - second)
-    return found
+                    comparisons += contrasts.median(context, name, first - second)
+    return comparisons
 
 
-def _told(value: Any) -> str:
+def _key_text(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _grouped(rows: list[Row], keys: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], list[Row]]]:
-    found: dict[tuple[Any, ...], list[Row]] = {}
+    groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
-        found.setdefault(tuple(row[key] for key in keys), []).append(row)
-    yield from found.items()
+        groups.setdefault(tuple(row[key] for key in keys), []).append(row)
+    yield from groups.items()
 
 
 def embeddings(vectors: Tensor, outputs: Callable[[], Tensor] | None) -> dict[str, Tensor]:

@@ -45,8 +45,8 @@ class Group:
     @property
     def settings(self) -> dict[str, Any]:
         """Return loss and penalty of the cell."""
-        found: dict[str, Any] = self.entry["cells"][self.cell]
-        return found
+        cell: dict[str, Any] = self.entry["cells"][self.cell]
+        return cell
 
 
 def groups(context: Inputs, runs: list[str] | None = None) -> Iterator[Group]:
@@ -81,10 +81,10 @@ def last_points(context: Inputs, group: Group) -> pl.DataFrame:
     )
 
 
-def configs(context: Inputs, found: list[Group]) -> list[dict[str, Any]]:
+def configs(context: Inputs, groups: list[Group]) -> list[dict[str, Any]]:
     """Return a row of table ``configs`` for every model."""
     rows = []
-    for group in found:
+    for group in groups:
         entry = group.entry
         same = {
             "model": _model(group.spec), "loss": group.settings["loss"], "l2": group.settings["l2"],
@@ -94,8 +94,8 @@ def configs(context: Inputs, found: list[Group]) -> list[dict[str, Any]]:
         }  # fmt: skip
         ends = last_points(context, group).select("held_loss", "accuracy").to_dicts()
         for seed, end in zip(group.seeds, ends, strict=True):
-            told = {"status": "ok", "held_loss": end["held_loss"], "held_accuracy": end["accuracy"]}
-            rows.append(group.keys | {"replica": seed} | same | told)
+            outcome = {"status": "ok", "held_loss": end["held_loss"], "held_accuracy": end["accuracy"]}
+            rows.append(group.keys | {"replica": seed} | same | outcome)
         none = {"status": "diverged", "held_loss": None, "held_accuracy": None}
         rows += [group.keys | {"replica": seed} | same | none for seed in group.diverged]
     return rows

@@ -51,8 +51,8 @@ def rows() -> Iterator[dict[str, Any]]:
                         "measure": measure, "value": value,
                     }  # fmt: skip
     for (many, values), threshold in zip(PAIRS.items(), THRESHOLDS, strict=True):
-        told = zip(((group, measure) for group in GROUPS for measure in PRINTED), values, strict=True)
-        for (group, measure), value in told:
+        cells = zip(((group, measure) for group in GROUPS for measure in PRINTED), values, strict=True)
+        for (group, measure), value in cells:
             yield {
                 "item": "Table 2.5", "model": "Bert", "threshold": threshold, "n_pairs": many, "group": group,
                 "measure": measure, "value": value,

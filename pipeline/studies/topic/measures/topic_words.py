@@ -45,18 +45,18 @@ def without(topics: Floats, words: NDArray[np.integer]) -> Floats:
     >>> without(np.array([[0.5, 0.25, 0.25]]), np.array([0])).tolist()
     [[0.0, 0.5, 0.5]]
     """
-    found = topics.copy()
-    found[:, words] = 0
-    return found / found.sum(1, keepdims=True)
+    laws = topics.copy()
+    laws[:, words] = 0
+    return laws / laws.sum(1, keepdims=True)
 
 
-def matched_overlap(found: Floats, truth: Floats) -> float:
+def matched_overlap(topics: Floats, truth: Floats) -> float:
     """Return the mean over topics of sum_w min(p(w), q(w)), topics matched one to one so that it is largest.
 
     >>> matched_overlap(np.array([[1.0, 0.0], [0.5, 0.5]]), np.array([[0.5, 0.5], [0.75, 0.25]]))
     0.875
     """
-    shared = np.minimum(found[:, None], truth[None]).sum(-1)
+    shared = np.minimum(topics[:, None], truth[None]).sum(-1)
     rows, columns = linear_sum_assignment(-shared)
     return float(shared[rows, columns].mean())
 
@@ -79,13 +79,13 @@ def members(topics: Floats, many: int, one: bool) -> Bools:
     Of words with the same probability the first is more likely. With ``one``, a word belongs to one topic alone: of
     those that keep it, to the one in which it is most likely.
     """
-    found = np.zeros(topics.shape, bool)
+    membership = np.zeros(topics.shape, bool)
     best = np.argsort(-topics, axis=1, kind="stable")[:, :many]
-    np.put_along_axis(found, best, True, axis=1)
-    found &= topics > 0
+    np.put_along_axis(membership, best, True, axis=1)
+    membership &= topics > 0
     if one:
-        found &= np.where(found, topics, -1.0).argmax(0) == np.arange(len(topics))[:, None]
-    return found
+        membership &= np.where(membership, topics, -1.0).argmax(0) == np.arange(len(topics))[:, None]
+    return membership
 
 
 def kin(belongs: Bools) -> tuple[Bools, Bools]:

@@ -87,12 +87,12 @@ def attention_of_encoder(
 
 def _parts(documents: Sequence[NDArray[np.integer]]) -> list[Sequence[NDArray[np.integer]]]:
     """Return documents of rising length in parts that hold some thousand tokens, padding included."""
-    found, first = [], 0
+    parts, first = [], 0
     for place in range(1, len(documents) + 1):
         if place == len(documents) or (place + 1 - first) * len(documents[place]) > TOKENS_AT_ONCE:
-            found.append(documents[first:place])
+            parts.append(documents[first:place])
             first = place
-    return found
+    return parts
 
 
 def attention_of_reader(
@@ -102,7 +102,7 @@ def attention_of_reader(
 
     All tokens of a word are alike: a query b gives each of the n_c tokens of c the same weight.
     """
-    found = []
+    attentions = []
     with torch.no_grad():
         rows = one_layer.scores(model.spec, model.params).double()
     for own in rows:
@@ -115,8 +115,8 @@ def attention_of_reader(
             raw[at] += n[:, None] * given
             fair[at] += n[:, None] * given * len(document) / 100
             count[at] += n[:, None] * n
-        found.append(Attention(raw, fair, count))
-    return found
+        attentions.append(Attention(raw, fair, count))
+    return attentions
 
 
 def contrast(sums: Floats, counts: Floats, same: Bools, different: Bools) -> Contrast:
@@ -145,10 +145,10 @@ def layer_outputs(spec: encoder.Spec, params: dict[str, Tensor], ids: NDArray[np
 
 def cooccurrences(documents: Sequence[NDArray[np.integer]], symbols: int) -> NDArray[np.int64]:
     """Return (V, V) in how many documents two ids stand together."""
-    there = np.zeros((len(documents), symbols), np.int64)
+    present = np.zeros((len(documents), symbols), np.int64)
     for row, own in enumerate(documents):
-        there[row, own] = 1
-    return there.T @ there
+        present[row, own] = 1
+    return present.T @ present
 
 
 def top_pairs(together: NDArray[np.int64], allowed: Bools, many: int) -> Bools:
@@ -160,6 +160,6 @@ def top_pairs(together: NDArray[np.int64], allowed: Bools, many: int) -> Bools:
     fit = allowed[first] & allowed[second]
     first, second = first[fit], second[fit]
     best = np.argsort(-together[first, second], kind="stable")[:many]
-    found = np.zeros(together.shape, bool)
-    found[first[best], second[best]] = found[second[best], first[best]] = True
-    return found
+    pairs = np.zeros(together.shape, bool)
+    pairs[first[best], second[best]] = pairs[second[best], first[best]] = True
+    return pairs

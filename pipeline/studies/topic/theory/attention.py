@@ -90,7 +90,7 @@ def _enumerated(entry: Attention, masking: Masking) -> Iterator[dict[str, Any]]:
                 ]
                 for variant in VARIANTS
             }
-            off = {variant: np.abs(np.subtract(found, direct)) for variant, found in closed.items()}
+            off = {variant: np.abs(np.subtract(losses, direct)) for variant, losses in closed.items()}
             at = f"{words}, {len(direct)} pairs of α and β"
             yield row(
                 f"loss.enumerated.{kind}-{name}", f"The exact loss over {MATRIX[kind]} is that of all documents, "
@@ -123,13 +123,13 @@ def _enumerated(entry: Attention, masking: Masking) -> Iterator[dict[str, Any]]:
             ("corrected", u, "<=", entry.tolerance),
         ):
             kappa = c1 * masking.hidden
-            said = c3 * np.repeat(means, known.v, axis=1).T - kappa / z + shift * (1 - 1 / z)
-            told = (
+            proof_q = c3 * np.repeat(means, known.v, axis=1).T - kappa / z + shift * (1 - 1 / z)
+            formula = (
                 "the proof's q, without the entry u* between topics" if shift == 0 else "q with u*(1 - 1/z)"
             )
             yield row(
-                f"proof-q.{form}.{name}", f"What the matrix of Theorem 2.1.2 makes of attended shares is {told}: "
-                "largest distance", f"{words}, α = {alpha:g}, β = {beta:g}", largest(np.abs(output - said)),
+                f"proof-q.{form}.{name}", f"What the matrix of Theorem 2.1.2 makes of attended shares is {formula}: "
+                "largest distance", f"{words}, α = {alpha:g}, β = {beta:g}", largest(np.abs(output - proof_q)),
                 comparison, bound, form=form, erratum=ERRATUM.format("proof-q"), source=THEOREM["block"],
             )  # fmt: skip
 
@@ -197,11 +197,11 @@ def _normaliser(entry: Attention, masking: Masking) -> Iterator[dict[str, Any]]:
 def _figures(masking: Masking) -> Iterator[dict[str, Any]]:
     for (tau, kind), printed in VALUES.items():
         known = Population(*FIGURE, tau, masking)
-        found = [stage_two.LOSSES[kind](known, *map(float, point), "paper") for point in POINTS]
+        values = [stage_two.LOSSES[kind](known, *map(float, point), "paper") for point in POINTS]
         yield row(
             f"landscape.points.{kind}-{tau}", f"Losses over {MATRIX[kind]} at five points of Figures 2.7 and 2.8, as "
             "the chapter prints them: largest distance", named((*FIGURE, tau))[1],
-            largest(np.abs(np.subtract(found, printed))), "<=", 5.1e-9, source="chapter 4.7",
+            largest(np.abs(np.subtract(values, printed))), "<=", 5.1e-9, source="chapter 4.7",
         )  # fmt: skip
     for place, tau in enumerate((20, 40, 60, 80)):
         known = Population(*FIGURE, tau, masking)
@@ -276,14 +276,14 @@ def _intervals(entry: Attention, masking: Masking, optima: Optima) -> Iterator[d
                         if not stage_two.inside(known, kind, optimum, form):
                             outside.append(f"{topics}-{v}-{tau}")
                 what = "printed" if form == "printed" else "proof's"
-                about = "γ" if kind == "block" else "β, and α below λ₅β,"
+                weights = "γ" if kind == "block" else "β, and α below λ₅β,"
                 yield row(
-                    f"interval.{kind}-{variant}.{form}", f"The optimal {about} in the "
+                    f"interval.{kind}-{variant}.{form}", f"The optimal {weights} in the "
                     f"{what} interval over {MATRIX[kind]}: settings outside", f"{tried} settings, {variant}",
                     len(outside), "<=", 0, source=THEOREM[kind], detail=", ".join(outside),
                 )  # fmt: skip
     # Other maskings, where the printed lower end is more than the proof gives. The theorem is one of sparse documents.
-    for name, form, is_tried, comparison, said in (
+    for name, form, is_tried, comparison, claim in (
         ("printed", "printed", lambda T, tau: 3 * tau <= T, "<=", "With other p_m and p_c = p_r, too, and at most a "
          "third of the topics in a document, the optimal γ is in the printed interval: settings outside"),
         ("proof", "proof", lambda T, tau: True, "<=", "With other p_m and p_c = p_r, too, the optimal γ is in the "
@@ -299,7 +299,7 @@ def _intervals(entry: Attention, masking: Masking, optima: Optima) -> Iterator[d
                 if not stage_two.inside(known, "block", optimum, form):
                     outside.append(f"p_m = {p_m:g}, p_c = {p_c:g}, T = {topics}, τ = {tau}, {variant}")
         yield row(
-            f"interval.maskings.{name}", said, f"{tried} settings, {len(entry.maskings)} maskings", len(outside),
+            f"interval.maskings.{name}", claim, f"{tried} settings, {len(entry.maskings)} maskings", len(outside),
             comparison, 1 if name == "dense" else 0, source=CHAPTER.format(5), detail="; ".join(outside[:4]),
         )  # fmt: skip
 
@@ -310,8 +310,8 @@ def _growth(masking: Masking, optima: Optima) -> Iterator[dict[str, Any]]:
             taus = sorted(
                 tau for (T, tau, v, own, used) in optima if (T, v, own, used) == (*FIGURE, kind, variant)
             )
-            found = [optima[FIGURE[0], tau, FIGURE[1], kind, variant][1] for tau in taus]
-            values = np.array([float(each.gamma if kind == "block" else each.beta) for each in found])
+            minima = [optima[FIGURE[0], tau, FIGURE[1], kind, variant][1] for tau in taus]
+            values = np.array([float(each.gamma if kind == "block" else each.beta) for each in minima])
             yield row(
                 f"growth.{kind}-{variant}", f"The optimal {'γ' if kind == 'block' else 'β'} over {MATRIX[kind]} grows "
                 "with τ: least increase", f"T = {FIGURE[0]}, v = {FIGURE[1]}, τ = {', '.join(map(str, taus))}",
@@ -326,30 +326,30 @@ def _limits(entry: Attention, masking: Masking, optima: Optima) -> Iterator[dict
     for kind in KINDS:
         for variant in VARIANTS:
             for v in entry.v:
-                found = [optima[T, tau, v, kind, variant][1] for T, tau in long]
+                minima = [optima[T, tau, v, kind, variant][1] for T, tau in long]
                 scaled = [
                     float(each.gamma) / tau if kind == "block" else float(each.beta) / (v * tau)
-                    for each, (_, tau) in zip(found, long, strict=True)
+                    for each, (_, tau) in zip(minima, long, strict=True)
                 ]
                 off = np.abs(np.array(scaled) / limits[variant] - 1)
                 at = f"v = {v}, {variant}"
                 what = "γ/τ" if kind == "block" else "β/(vτ)"
-                told = "1/a" if variant == "consistent" else "(1 - p_M)/a"
+                limit = "1/a" if variant == "consistent" else "(1 - p_M)/a"
                 if LONG in long:
                     yield row(
-                        f"limit.{kind}-{variant}-{v}", f"The optimal {what} is near {told}, its limit as T and τ grow: "
-                        "relative distance", f"T = {LONG[0]:.0e}, τ = {LONG[1]:.0e}, {at}",
+                        f"limit.{kind}-{variant}-{v}", f"The optimal {what} is near {limit}, its limit as T and τ "
+                        "grow: relative distance", f"T = {LONG[0]:.0e}, τ = {LONG[1]:.0e}, {at}",
                         float(off[long.index(LONG)]),
                         "<=", 0.01, source=CHAPTER.format(5), detail=f"{scaled[long.index(LONG)]:.5f}",
                     )  # fmt: skip
                 yield row(
-                    f"limit.nearer.{kind}-{variant}-{v}", f"{what} comes nearer to {told} as T and τ grow: largest "
+                    f"limit.nearer.{kind}-{variant}-{v}", f"{what} comes nearer to {limit} as T and τ grow: largest "
                     "distance relative to that of the setting before", f"{len(long)} settings, {at}",
                     largest(off[1:] / off[:-1]), "<=", 0.5, source=CHAPTER.format(5),
                 )  # fmt: skip
                 if kind == "diag":
-                    ratios = np.array([float(each.alpha / each.beta) for each in found])
-                    excess = np.array([float(each.loss) for each in found]) - float(masking.random)
+                    ratios = np.array([float(each.alpha / each.beta) for each in minima])
+                    excess = np.array([float(each.loss) for each in minima]) - float(masking.random)
                     yield row(
                         f"limit.alpha.{variant}-{v}", "Over a diagonal matrix the optimal α/β tends to 0: largest "
                         "ratio to that of the setting before", f"{len(long)} settings, {at}",

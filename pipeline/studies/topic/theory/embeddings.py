@@ -24,16 +24,16 @@ HERE = SOURCE.format(".3, Theorem 2.1.1, and .7.2")
 def check(entry: Embeddings, key: str, seed: int) -> pl.DataFrame:
     """Return rows of `schemas.theory.Theory` on Gram matrices of embeddings (TH1)."""
     rng = stream(seed, entry.study, key)
-    made = [found for case in entry.cases for found in _case(entry, case, rng)]
+    made = [record for case in entry.cases for record in _case(entry, case, rng)]
     return theory.rows(entry.study, key, HERE, [*made, *_realisable(entry)])
 
 
 def bias(population: Population, everywhere: bool) -> Floats:
     """Return (V,) the bias of Theorem 2.1.1: on words alone, or ``everywhere``, as its first statement has it."""
     masking = population.masking
-    found = np.full(population.words + 1, -masking.rho / ((1 - masking.a) * population.words))
-    found[0] *= everywhere
-    return found
+    bias_V = np.full(population.words + 1, -masking.rho / ((1 - masking.a) * population.words))
+    bias_V[0] *= everywhere
+    return bias_V
 
 
 def _case(entry: Embeddings, case: Case, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
@@ -64,14 +64,14 @@ def _case(entry: Embeddings, case: Case, rng: np.random.Generator) -> Iterator[d
         detail=f"same topic off the diagonal {apart:+.3f} against other topics",
     )  # fmt: skip
     if case.scale >= 1:
-        for form, value, comparison, bound, said in (
+        for form, value, comparison, bound, remark in (
             ("printed", apart, "<=", -1.0, "different words of a topic are more similar than words of other topics, on "
              "average: difference of mean dot products"),
             ("corrected", float(smallest(lead)), ">=", 1.0, "a word is more similar to its own topic, itself counted, "
              "than to another: smallest difference of block sums"),
         ):  # fmt: skip
             yield row(
-                f"remark-2.1.2.{form}", f"At an optimum of Theorem 2.1.1, {said}", at, value, comparison, bound,
+                f"remark-2.1.2.{form}", f"At an optimum of Theorem 2.1.1, {remark}", at, value, comparison, bound,
                 form=form, erratum=ERRATUM.format("remark-2.1.2"), source=SOURCE.format(".3, Remark 2.1.2"),
             )  # fmt: skip
     for form, everywhere, comparison, bound in (

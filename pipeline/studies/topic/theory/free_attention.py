@@ -35,7 +35,7 @@ def check(entry: FreeAttention, key: str, seed: int) -> pl.DataFrame:
     rng = stream(seed, entry.study, key)
     with one_thread():
         made = [
-            found for size in entry.sizes for kind in MATRIX for found in _compared(entry, size, kind, rng)
+            record for size in entry.sizes for kind in MATRIX for record in _compared(entry, size, kind, rng)
         ]
     return theory.rows(entry.study, key, ASSUMPTION, made)
 
@@ -52,44 +52,44 @@ def _compared(
         W[1:, 0] = -known.constants.c1
     free, weights = [], []
     for _ in range(entry.starts):
-        loss, found = stage_two.free_minimum(
+        loss, pattern = stage_two.free_minimum(
             known, W, rng.normal(size=(known.words + 1, known.words)), entry.steps
         )
         free.append(loss)
-        weights.append(found)
+        weights.append(pattern)
     family, _ = stage_two.family_minimum(known, W, free_mask=False)
     wider, three = stage_two.family_minimum(known, W, free_mask=True)
     same = known.topic_V[:, None] == known.topic_V[1:]
-    gammas = np.array([np.where(same, found, 0).sum(0) / v for found in weights])
-    masks = np.array([found[0] for found in weights])
-    about = f"over {MATRIX[kind]}"
+    gammas = np.array([np.where(same, pattern, 0).sum(0) / v for pattern in weights])
+    masks = np.array([pattern[0] for pattern in weights])
+    matrix = f"over {MATRIX[kind]}"
     at = f"{words}, {len(known.masked_DxV)} documents, {len(free)} starts"
     yield row(
-        f"free.not-worse.{kind}-{name}", f"Logits without constraint reach the least loss of the family {about}: "
+        f"free.not-worse.{kind}-{name}", f"Logits without constraint reach the least loss of the family {matrix}: "
         "largest excess", at, largest(free) - family, "<=", entry.tolerance, source=CHAPTER.format(6),
     )  # fmt: skip
     yield row(
-        f"free.gap.{kind}-{name}", f"The family's least loss is within 5e-4 of the free one {about}: largest relative "
+        f"free.gap.{kind}-{name}", f"The family's least loss is within 5e-4 of the free one {matrix}: largest relative "
         "gap", at, largest(family / np.array(free) - 1), "<=", 5e-4, source=CHAPTER.format(6),
     )  # fmt: skip
     yield row(
-        f"free.spread.{kind}-{name}", f"All query words learn the same γ {about}: largest standard deviation over "
+        f"free.spread.{kind}-{name}", f"All query words learn the same γ {matrix}: largest standard deviation over "
         "mean", at, largest(gammas.std(1) / gammas.mean(1)), "<=", 0.01, source=CHAPTER.format(6),
         detail=f"γ {gammas.mean():.3f}, weight of [MASK] {masks.mean():.3f}",
     )  # fmt: skip
     erratum = ERRATUM.format("assumption-2.1.2")
     yield row(
         f"free.family.printed.{kind}-{name}", "The family with weight 1 for [MASK] is among the optimal patterns "
-        f"{about}: smallest relative gap to free logits", at, smallest(family / np.array(free) - 1), ">=", 1e-5,
+        f"{matrix}: smallest relative gap to free logits", at, smallest(family / np.array(free) - 1), ">=", 1e-5,
         form="printed", erratum=erratum,
     )  # fmt: skip
     yield row(
-        f"free.family.corrected.{kind}-{name}", f"With the weight of [MASK] free as well it is {about}: largest "
+        f"free.family.corrected.{kind}-{name}", f"With the weight of [MASK] free as well it is {matrix}: largest "
         "relative distance", at, largest(np.abs(wider / np.array(free) - 1)), "<=", entry.equal,
         form="corrected", erratum=erratum, detail=f"weight of [MASK] {three[2]:.4f}",
     )  # fmt: skip
     yield row(
-        f"free.mask.{kind}-{name}", f"Free logits give [MASK] the weight that the wider family has {about}: largest "
+        f"free.mask.{kind}-{name}", f"Free logits give [MASK] the weight that the wider family has {matrix}: largest "
         "distance", at, largest(np.abs(masks - three[2])), "<=", 1e-3, source=CHAPTER.format(6),
     )  # fmt: skip
     if (kind, tuple(size)) in PRINTED:
@@ -97,6 +97,6 @@ def _compared(
             ("free", "family"), (smallest(free), family), PRINTED[kind, tuple(size)], strict=True
         ):
             yield row(
-                f"free.value.{what}.{kind}-{name}", f"The least loss of {what} attention {about}, as the chapter "
+                f"free.value.{what}.{kind}-{name}", f"The least loss of {what} attention {matrix}, as the chapter "
                 "prints it", at, value, "within", printed, tolerance=6e-7, source=CHAPTER.format(6),
             )  # fmt: skip

@@ -82,9 +82,11 @@ def drawn(rng: np.random.Generator, entry: Gradients) -> Batch:
     at, shown = language.masked(
         rng, made.tokens, made.lengths, masking_of(entry), np.arange(1, topics * words + 1)
     )
-    asked = language.questions(made, at, shown, topics, words, released=False)
-    counts, labels = (torch.from_numpy(part.astype(float))[None] for part in (asked.counts, asked.labels))
-    return counts, torch.from_numpy(asked.document)[None], torch.from_numpy(asked.shown)[None], labels
+    questions = language.questions(made, at, shown, topics, words, released=False)
+    counts, labels = (
+        torch.from_numpy(part.astype(float))[None] for part in (questions.counts, questions.labels)
+    )
+    return counts, torch.from_numpy(questions.document)[None], torch.from_numpy(questions.shown)[None], labels
 
 
 def _loss(spec: one_layer.Spec, params: Weights, batch: Batch, loss: str) -> Tensor:
@@ -92,13 +94,13 @@ def _loss(spec: one_layer.Spec, params: Weights, batch: Batch, loss: str) -> Ten
     counts, document, token, labels = batch
     table = torch.zeros(1, 1, dtype=torch.float64)
     outputs, _ = one_layer.forward(spec, params, table, counts, document, token)
-    asked = labels.sum(-1)
-    told = (labels * outputs).sum()
+    label_counts = labels.sum(-1)
+    dot_product = (labels * outputs).sum()
     if loss == "ce":
-        total = (asked * outputs.logsumexp(-1)).sum() - told
+        total = (label_counts * outputs.logsumexp(-1)).sum() - dot_product
     else:
-        total = (asked * (outputs.square().sum(-1) + 1)).sum() - 2 * told
-    return total / asked.sum()
+        total = (label_counts * (outputs.square().sum(-1) + 1)).sum() - 2 * dot_product
+    return total / label_counts.sum()
 
 
 def norms(spec: one_layer.Spec, start: Weights, eps: float, batch: Batch, loss: str) -> dict[str, float]:
@@ -118,28 +120,28 @@ def _scaled(
     size: str,
 ) -> Iterator[dict[str, Any]]:
     """Yield slopes of norms in eps on log scales, the gradient of the key bias, and which gradient is the largest."""
-    found = [[norms(spec, start, eps, batch, loss) for eps in entry.sizes] for start in starts]
+    all_norms = [[norms(spec, start, eps, batch, loss) for eps in entry.sizes] for start in starts]
     at = f"{size}; {len(starts)} starts; eps {', '.join(f'{e:g}' for e in entry.sizes)}"
-    said = LOSSES[loss]
+    loss_name = LOSSES[loss]
     for name, what in NAMES.items():
         power = 0 if what == "values" else 2
-        slopes = [slope(entry.sizes, [each[name] for each in one]) for one in found]
+        slopes = [slope(entry.sizes, [each[name] for each in one]) for one in all_norms]
         yield row(
-            f"{loss}-{data}.{what}", f"With {said} the norm of the gradient of {what} goes as the power {power} of "
-            "eps: largest distance of the slope", at, largest(np.abs(np.array(slopes) - power)), "<=",
+            f"{loss}-{data}.{what}", f"With {loss_name} the norm of the gradient of {what} goes as the power {power} "
+            "of eps: largest distance of the slope", at, largest(np.abs(np.array(slopes) - power)), "<=",
             0.1 if power else 0.05,
-            detail="norms " + ", ".join(f"{each[name]:.3g}" for each in found[0]),
+            detail="norms " + ", ".join(f"{each[name]:.3g}" for each in all_norms[0]),
         )  # fmt: skip
     yield row(
-        f"{loss}-{data}.key-bias", f"With {said} the key bias has no gradient: its norm over that of values, at most",
-        at, largest(each["attn.b_K"] / each["attn.W_V"] for one in found for each in one), "<=", 1e-8,
+        f"{loss}-{data}.key-bias", f"With {loss_name} the key bias has no gradient: its norm over that of values, "
+        "at most", at, largest(each["attn.b_K"] / each["attn.W_V"] for one in all_norms for each in one), "<=", 1e-8,
         source=CHAPTER.format(9),
     )  # fmt: skip
     yield row(
-        f"{loss}-{data}.order", f"With {said} the gradient of values is larger than those of keys and queries: largest "
-        "ratio of theirs to it", at,
+        f"{loss}-{data}.order", f"With {loss_name} the gradient of values is larger than those of keys and queries: "
+        "largest ratio of theirs to it", at,
         largest(
-            each[other] / each["attn.W_V"] for one in found for each in one for other in ("attn.W_K", "attn.W_Q")
+            each[other] / each["attn.W_V"] for one in all_norms for each in one for other in ("attn.W_K", "attn.W_Q")
         ), "<=", 0.01,
     )  # fmt: skip
 
@@ -149,7 +151,7 @@ def _checked(
     rng: np.random.Generator,
 ) -> Iterator[dict[str, Any]]:  # fmt: skip
     """Yield the exact gradients by other ways: a closed form at zero, and differences of the loss."""
-    batch, said = endless(known), LOSSES[loss]
+    batch, loss_name = endless(known), LOSSES[loss]
     x, p = known.masked_DxV, known.law_DxV
     # With all matrices 0 every query sees x, and the output is 0.
     missed = 1 / x.shape[1] - p if loss == "ce" else -2 * p
@@ -157,7 +159,7 @@ def _checked(
     eps = min(entry.sizes)
     bare = [norms(spec, start, eps, batch, loss)["attn.W_V"] for start in starts]
     yield row(
-        f"{loss}-exact.limit", f"With {said} the gradient of values at the smallest eps is that at zero in closed "
+        f"{loss}-exact.limit", f"With {loss_name} the gradient of values at the smallest eps is that at zero in closed "
         "form: largest relative distance", f"eps {eps:g}, {len(starts)} starts",
         largest(np.abs(np.array(bare) / limit - 1)), "<=", 0.01, source=CHAPTER.format(9), detail=f"{limit:.5g}",
     )  # fmt: skip
@@ -174,6 +176,6 @@ def _checked(
         exact = float((gradient * way).sum())
         off.append(abs((values[0] - values[1]) / 2e-5 - exact) / (abs(exact) + 1e-6))
     yield row(
-        f"{loss}-exact.differences", f"With {said} gradients are those of differences of the loss along random "
+        f"{loss}-exact.differences", f"With {loss_name} gradients are those of differences of the loss along random "
         "directions: largest relative distance", "eps 0.3", largest(off), "<=", 1e-3, source=CHAPTER.format(9),
     )  # fmt: skip

@@ -54,23 +54,23 @@ def _sampled(entry: MaskedShares, rng: np.random.Generator) -> Iterator[dict[str
     document = np.repeat(np.arange(1, tau * v + 1), entry.tokens // (tau * v))
     whole, replacements = np.array([len(document)]), np.arange(1, known.words + 1)
     _, shown = language.masked(rng, document, whole, known.masking, replacements)
-    found = np.bincount(shown, minlength=known.words + 1)
+    counts = np.bincount(shown, minlength=known.words + 1)
     size = f"{named(entry.sizes[0])[1]}, {len(document)} tokens"
     chance = _chances(known, document, known.masking.a)
-    z = (found - chance.sum(1)) / np.sqrt((chance * (1 - chance)).sum(1))
+    z = (counts - chance.sum(1)) / np.sqrt((chance * (1 - chance)).sum(1))
     yield row(
         "masking.sampled", "A long document that is masked at random has these shares: largest distance in standard "
         "errors", size, largest(np.abs(z)), "<=", entry.errors,
     )  # fmt: skip
     # The same for all its words together, so that a wrong law shows.
-    for name, said, comparison, lost in (
+    for name, claim, comparison, lost in (
         ("together", "Its words together have their share", "<=", known.masking.a),
         ("control", "If selected positions never kept their word, they would not", ">=", known.masking.mask),
     ):  # fmt: skip
         own = _chances(known, document, lost)[1 : tau * v + 1].sum(0)
-        off = (found[1 : tau * v + 1].sum() - own.sum()) / np.sqrt((own * (1 - own)).sum())
+        off = (counts[1 : tau * v + 1].sum() - own.sum()) / np.sqrt((own * (1 - own)).sum())
         yield row(
-            f"masking.{name}", f"{said}: distance in standard errors", size, abs(float(off)), comparison, entry.errors,
+            f"masking.{name}", f"{claim}: distance in standard errors", size, abs(float(off)), comparison, entry.errors,
             source=HERE if name == "together" else CHAPTER.format("1, control"),
         )  # fmt: skip
 

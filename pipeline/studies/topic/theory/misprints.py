@@ -75,9 +75,9 @@ def _places(masking: Masking) -> Iterator[dict[str, Any]]:
                     abs(share[i] * len(document) * weight / weights_NxN[:, j].sum() - shown_VxN[i, j])
                 )
     for form, comparison, bound in (("printed", ">=", 0.01), ("corrected", "<=", 1e-12)):
-        said = "i = j, a word and a position," if form == "printed" else "the word at position j being i"
+        case = "i = j, a word and a position," if form == "printed" else "the word at position j being i"
         yield row(
-            f"equation-2.20.{form}", f"With {said} as the case of the same word, (2.20) gives what a position attends "
+            f"equation-2.20.{form}", f"With {case} as the case of the same word, (2.20) gives what a position attends "
             "to: largest distance", "a document of 9 positions", largest(off[form]), comparison, bound, form=form,
             erratum=ERRATUM.format("equation-2.20"), source=SOURCE.format(".7.6, equation 2.20"),
         )  # fmt: skip
@@ -166,9 +166,9 @@ def _simplified(masking: Masking, rng: np.random.Generator) -> Iterator[dict[str
             ("printed", c_4 / (1 + c_4 * rho), "<="), ("corrected", (1 + c_4 * rho) / c_5, ">=")
         ):  # fmt: skip
             lead = (1 - c_4 / (v * (1 + fraction))) ** 2 - (1 - c_4 * (2 - c_4) / v)
-            said = "c₄/(1 + c₄ρ)" if form == "printed" else "(1 + c₄ρ)/c₅, as (2.28) has it"
+            term = "c₄/(1 + c₄ρ)" if form == "printed" else "(1 + c₄ρ)/c₅, as (2.28) has it"
             yield row(
-                f"comparison.{form}.{v}", f"With the inner fraction {said}, the bound on Case 1 exceeds (2.30): lead",
+                f"comparison.{form}.{v}", f"With the inner fraction {term}, the bound on Case 1 exceeds (2.30): lead",
                 f"v = {v}", lead, comparison, 0 if form == "printed" else 1e-6, form=form,
                 erratum=ERRATUM.format("comparison"), source=SOURCE.format(".7.7, comparing the cases"),
             )  # fmt: skip
@@ -188,11 +188,11 @@ def _combination(entry: Misprints, masking: Masking) -> Iterator[dict[str, Any]]
             for form, p in (("printed", p_1), ("corrected", p_2)):
                 off[form].append(float(np.abs((p * g * v + rest) / total_DxQ - 1)[absent_DxQ].max()))
     for form, comparison, bound in (("printed", ">=", 0.05), ("corrected", "<=", 1e-12)):
-        told = "p₁γv" if form == "printed" else "p₂γv"
+        term = "p₁γv" if form == "printed" else "p₂γv"
         ends = smallest if form == "printed" else largest
         yield row(
             f"combination.{form}", f"Where the cases are combined, attention of a query of an absent topic adds up to "
-            f"{told} and more: {'smallest' if form == 'printed' else 'largest'} relative distance",
+            f"{term} and more: {'smallest' if form == 'printed' else 'largest'} relative distance",
             f"{len(off[form])} settings", ends(off[form]), comparison, bound, form=form,
             erratum=ERRATUM.format("combination"), source=SOURCE.format(".7.7, combining the cases"),
         )  # fmt: skip

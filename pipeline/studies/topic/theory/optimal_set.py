@@ -25,7 +25,7 @@ REMARK = SOURCE.format(".7.1, Remark 2.1.8")
 def check(entry: OptimalSet, key: str, seed: int) -> pl.DataFrame:
     """Return rows of `schemas.theory.Theory` on the set of optima (TH2)."""
     rng = stream(seed, entry.study, key)
-    made = [found for size in entry.sizes for found in _set(entry, size, rng)]
+    made = [record for size in entry.sizes for record in _set(entry, size, rng)]
     made += [*_one_document(entry), *_convexity(entry, rng)]
     return theory.rows(entry.study, key, HERE, made)
 
@@ -108,12 +108,12 @@ def _convexity(entry: OptimalSet, rng: np.random.Generator) -> Iterator[dict[str
     known, words = Population(topics, v, tau, masking_of(entry)), named(size)[1]
     A = stage_one.moments(known)[0]
     rank = int(np.linalg.matrix_rank(A, tol=1e-10))
-    for form, comparison, bound, said in (
+    for form, comparison, bound, number in (
         ("printed", "beyond", 1, "1"),
         ("corrected", "within", topics, "T"),
     ):
         yield row(
-            f"hessian-rank.{form}", f"The Hessian for a row of the matrix, 2 E[x̄ x̄'], has rank {said}: its rank",
+            f"hessian-rank.{form}", f"The Hessian for a row of the matrix, 2 E[x̄ x̄'], has rank {number}: its rank",
             words, rank, comparison, bound, tolerance=0.0, form=form, erratum=ERRATUM.format("hessian-rank"),
             source=REMARK,
         )  # fmt: skip

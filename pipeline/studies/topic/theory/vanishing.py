@@ -32,7 +32,7 @@ def check(entry: Vanishing, key: str, seed: int) -> pl.DataFrame:
     """Return rows of `schemas.theory.Theory` on the limit of ridge solutions (TH3)."""
     rng = stream(seed, entry.study, key)
     made = [*_printed(entry)]
-    made += [found for size in entry.sizes for found in _limit(entry, size, rng)]
+    made += [record for size in entry.sizes for record in _limit(entry, size, rng)]
     return theory.rows(entry.study, key, HERE, made)
 
 
@@ -73,11 +73,11 @@ def _limit(entry: Vanishing, size: list[int], rng: np.random.Generator) -> Itera
         "Tv): distance of u*", words, abs(vertex - known.constants.u), "<=", entry.tolerance,
     )  # fmt: skip
     distances = np.array([largest(np.abs(stage_one.ridge(known, each) - W)) for each in entry.penalties])
-    found = slope(entry.penalties, distances)
+    power = slope(entry.penalties, distances)
     shown = f"λ from {min(entry.penalties):g} to {max(entry.penalties):g}"
     yield row(
         f"vanishing.slope.{name}", "With a small penalty λ the optimum is off in proportion to λ: slope of the largest "
-        "distance in logarithms", f"{words}, {shown}", found, "within", 1, tolerance=entry.slope,
+        "distance in logarithms", f"{words}, {shown}", power, "within", 1, tolerance=entry.slope,
         source=CHAPTER.format(3),
     )  # fmt: skip
     if (topics, v, tau) in SLOPES:
