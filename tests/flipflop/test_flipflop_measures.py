@@ -128,7 +128,7 @@ def test_a_rise_before_a_model_has_learned_does_not_count() -> None:
         )
         config = SimpleNamespace(replicas=[3], entry={"online": 10})
         known: Any = SimpleNamespace(
-            curves=curves, configs={BASE: config}, learned=lambda run: np.array([True]), asked=lambda *of: 1000,
+            curves=curves, configs={BASE: config}, learned=lambda run: np.array([True]), read_count=lambda *of: 1000,
             context=SimpleNamespace(
                 settings=SimpleNamespace(learned=0.001), dataset=lambda name: pl.DataFrame({"set": ["dense", "sparse"]})
             ),
