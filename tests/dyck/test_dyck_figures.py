@@ -53,6 +53,8 @@ from pipeline.studies.dyck.names import (
     WIDE,
 )
 
+pytestmark = pytest.mark.usefixtures("fonts")
+
 COMPLETE_ARMS = ARMS["complete"]
 TEXTS = {PROBE: "[[[[]]]](((())))", LONG_PROBE: "[()]" * 7, TABLE_1_PROBE: "[[]]" * 4 + "[()"}
 
