@@ -241,11 +241,11 @@ def judged(
 
 def readers(name: str) -> list[Any]:
     """The groups of gates that read the table ``name``."""
-    tables, found = made(), []
+    tables, matches = made(), []
 
     def table(asked: str) -> pl.DataFrame:
         if asked == name:
-            found.append(group)
+            matches.append(group)
         return tables[asked]
 
     context: Any = SimpleNamespace(
@@ -253,11 +253,11 @@ def readers(name: str) -> list[Any]:
     )
     for group in GROUPS:
         list(group.gates(context))
-    return [group for group in GROUPS if group in found]
+    return [group for group in GROUPS if group in matches]
 
 
 def test_every_gate_holds_where_everything_does() -> None:
-    assert {gate: told for gate, told in judged(made()).items() if told[1] != HOLDS} == {}
+    assert {gate: outcome for gate, outcome in judged(made()).items() if outcome[1] != HOLDS} == {}
 
 
 READ = {  # the columns that gates read of each table
@@ -310,8 +310,10 @@ def test_nothing_is_tested_where_nothing_is_trained() -> None:
 def test_two_models_are_a_pilot() -> None:
     tables = made()
     few = tables["contrasts"].with_columns(n=2, lo=pl.lit(None, pl.Float64), hi=pl.lit(None, pl.Float64))
-    found = judged(tables | {"contrasts": few})
-    assert found["9, D8, four layers over one"][1] == found["25, Grid 9, boundary, LSTM"][1] == NOT_TESTED
+    outcomes = judged(tables | {"contrasts": few})
+    assert (
+        outcomes["9, D8, four layers over one"][1] == outcomes["25, Grid 9, boundary, LSTM"][1] == NOT_TESTED
+    )
     row = contrasts.contrast(
         context_of(), "two", lambda x, axis=-1: np.mean(x, axis=axis), np.array([0.0, 1.0])
     )
@@ -339,8 +341,8 @@ def test_bars_of_the_chapter() -> None:
         new = [
             pl.when(contrast=name).then(pl.lit(value)).otherwise(c).alias(c) for c in ("value", "lo", "hi")
         ]
-        found = judged(tables | {"contrasts": tables["contrasts"].with_columns(new)})
-        assert [key for key, told in found.items() if told[1] != HOLDS] == [gate]
+        outcomes = judged(tables | {"contrasts": tables["contrasts"].with_columns(new)})
+        assert [key for key, outcome in outcomes.items() if outcome[1] != HOLDS] == [gate]
 
 
 def test_gates_of_theory_fall_with_their_rows() -> None:

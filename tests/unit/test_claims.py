@@ -61,8 +61,8 @@ def gate(measured: Measured | None, *conditions: Condition, **more: Any) -> Gate
 def test_a_verdict_follows_from_the_numbers(
     measured: Measured, condition: Condition, verdict: str, reason: str | None
 ) -> None:
-    found = gate(measured, condition).verdict("quick")
-    assert found[0] == verdict and reason in (None, found[1])
+    outcome = gate(measured, condition).verdict("quick")
+    assert outcome[0] == verdict and reason in (None, outcome[1])
 
 
 def test_one_condition_that_fails_is_enough_and_one_that_is_undecided_leaves_it_open() -> None:
@@ -164,9 +164,9 @@ def test_table_summary_and_metrics() -> None:
     assert frame["statement"].unique(maintain_order=True).to_list() == list(SAID.values())
     assert frame["replicas_needed"].to_list()[:4] == [None, None, None, 64]
     assert frame.filter(gate="fails").row(0, named=True)["derivation"] == "6 / 2"
-    found = verdicts.summary(frame)
-    assert found["claim"].to_list() == ["1", "2", "3", "10"]
-    assert found["verdict"].to_list() == [PARTLY, HOLDS, FAILS, NOT_TESTED]
+    summary = verdicts.summary(frame)
+    assert summary["claim"].to_list() == ["1", "2", "3", "10"]
+    assert summary["verdict"].to_list() == [PARTLY, HOLDS, FAILS, NOT_TESTED]
     expected = {"1": "holds partly 1/3", "2": "holds 1/1", "3": "fails 0/1", "10": "not tested"}
     assert list(verdicts.as_metrics(frame).items()) == list(expected.items())
 
