@@ -330,6 +330,30 @@ def test_a_trend_resamples_models_not_layers() -> None:
     assert row["n"] == 3 and 0 < row["lo"] <= row["value"] <= row["hi"] <= 1
 
 
+@pytest.mark.parametrize(
+    ("row", "ends"),
+    [
+        ((0.9, 0.95, 0.99), (None, None)),
+        ((-0.9, -0.99, -0.95), (None, None)),
+        ((0.9, 0.8, 0.95), (0.8, 0.95)),
+        ((-0.1, 0.1, 0.2), (0.1, 0.2)),  # undecided, and to stay so
+        ((0.1, None, None), (None, None)),
+    ],
+)
+def test_an_interval_beyond_a_trend_is_left_out_where_no_verdict_changes(
+    row: tuple[Any, ...], ends: Any
+) -> None:
+    tables = made()
+    values = dict(zip(("value", "lo", "hi"), row, strict=True))
+    tables["contrasts"] = tables["contrasts"].with_columns(
+        pl.when(contrast="d8 spearman").then(pl.lit(value)).otherwise(name).alias(name)
+        for name, value in values.items()
+    )
+    context: Any = SimpleNamespace(table=tables.__getitem__)
+    measured, _ = depth._trend(context, "d8")
+    assert measured and (measured.value, measured.lo, measured.hi) == (row[0], *ends)
+
+
 def test_bars_of_the_chapter() -> None:
     tables = made()
     for name, gate, value in (

@@ -230,6 +230,19 @@ def test_what_is_missing_is_said() -> None:
     assert reasons["IC-QA, accuracy"] == "heads of two layers, ic_qa: not defined"
 
 
+def test_the_bar_of_a_guess_needs_a_chance() -> None:
+    """That of a run that trains nothing is the chance of the others with as many examples, or no bar is shown."""
+
+    def bars(accuracy: pl.DataFrame) -> dict[tuple[str, str], str]:
+        return {key: row["bound"] for key, row in by_gate(judge(accuracy=accuracy)).items()}
+
+    gate = "4", "middle setting, L=2, published start"
+    others = TABLES["accuracy"].filter(pl.col("run") != CONTEXTUAL_PUBLISHED[2])
+    assert bars(TABLES["accuracy"])[gate] == bars(others)[gate] == "value <= 0.6"
+    none = bars(TABLES["accuracy"].clear())
+    assert {none[gate], none["2", "L=1, uniform start"], none["3", "L=1, uniform start"]} == {""}
+
+
 def test_nothing_is_published_in_numbers() -> None:
     """The figures of the source show shapes; chance, our bounds and exactly 1 or 0 are no published numbers."""
     assert judge()["published"].null_count() == judge().height
