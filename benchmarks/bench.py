@@ -135,11 +135,11 @@ def sampling() -> list[Row]:
         ("prefixes of 28 (D1)", 28),
         ("prefixes of 450 (D3)", 450),
     ):
-        found = rates(
+        speeds = rates(
             {"ours": lambda _, n=length: ours(n), "plain": lambda _, n=length: plain(n)},  # type: ignore[misc]
             9,
         )
-        fast, slow = found["ours"], found["plain"]
+        fast, slow = speeds["ours"], speeds["plain"]
         rows.append(
             Row(f"sampling {name}, tokens/s", f"{fast / 1e6:.1f} M", f"{slow / 1e3:.1f} k", fast / slow, 400)
         )
@@ -178,10 +178,10 @@ def plain_gpt2(job: core.TrainingJob) -> Callable[[int], None]:
     def step(index: int) -> None:
         chosen = job._selection(0, index)
         inputs = torch.from_numpy(np.maximum(ids[chosen], 0).astype(np.int64))
-        wanted = torch.from_numpy(targets[chosen].astype(np.int64))
+        labels = torch.from_numpy(targets[chosen].astype(np.int64))
         mask = (torch.arange(length) < torch.from_numpy(lengths[chosen].astype(np.int64))[:, None]).long()
         logits = model(input_ids=inputs, attention_mask=mask, use_cache=False).logits
-        loss = torch.nn.functional.cross_entropy(logits.reshape(-1, 5), wanted.reshape(-1), ignore_index=-1)
+        loss = torch.nn.functional.cross_entropy(logits.reshape(-1, 5), labels.reshape(-1), ignore_index=-1)
         adam.zero_grad()
         loss.backward()
         adam.step()

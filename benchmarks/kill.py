@@ -50,9 +50,9 @@ def prepare(folder: Path) -> Bench:
 
 def summary(rounds: list[Round]) -> str:
     """Return one line that counts rounds, identical results and kills."""
-    kills = [kill for found in rounds for kill in found.kills]
-    mended = sum(found.mended for found in rounds)
-    text = f"{len(rounds)} rounds, {sum(found.identical for found in rounds)} identical"
+    kills = [kill for trial in rounds for kill in trial.kills]
+    mended = sum(trial.mended for trial in rounds)
+    text = f"{len(rounds)} rounds, {sum(trial.identical for trial in rounds)} identical"
     text += f" ({len(kills)} kills, {sum(kill.resumable for kill in kills)} with half-trained models"
     return text + (f"; in {mended} DVC needed one `snakemake -n` to read its own files)" if mended else ")")
 
@@ -60,8 +60,8 @@ def summary(rounds: list[Round]) -> str:
 def render(rounds: list[Round], seed: int) -> str:
     """Return the result as Markdown: counts by what was at work and by engine, then every round."""
     places: Counter[str] = Counter()
-    for found in rounds:
-        places.update(place for kill in found.kills for place in kill.at.split(", "))
+    for trial in rounds:
+        places.update(place for kill in trial.kills for place in kill.at.split(", "))
     lines = [
         "# Kills\n", "`make kill` writes this file.\n",
         f"**{summary(rounds)}**, seed {seed}, on {platform.machine()}, {os.cpu_count()} cores, "
@@ -78,9 +78,9 @@ def render(rounds: list[Round], seed: int) -> str:
         "", "| round | start | killed | after | at work | half-trained | continued by | result |",
         "|---:|---|---|---|---|---|---|---|",
     ]  # fmt: skip
-    for found in rounds:
-        plan, kills = found.plan, found.kills
-        result = "; ".join(found.complaints) or ("identical, mended" if found.mended else "identical")
+    for trial in rounds:
+        plan, kills = trial.plan, trial.kills
+        result = "; ".join(trial.complaints) or ("identical, mended" if trial.mended else "identical")
         cells = [str(plan.number), plan.start, ", ".join(plan.engines[: len(kills)])]
         cells += [" + ".join(f"{kill.seconds:.1f} s" for kill in kills), " + ".join(k.at for k in kills)]
         cells += [" + ".join("yes" if kill.resumable else "no" for kill in kills), plan.then, result]
@@ -112,12 +112,12 @@ def main(
             bench = prepare(folder)
             for plan in plans(rounds, seed):
                 bar.update(task, description=f"{plan.engine} from {plan.start}, then {plan.then}")
-                done.append(found := bench.run(plan))
-                result = "identical" if found.identical else "; ".join(found.complaints)
-                at = " + ".join(f"{kill.seconds:.1f} s ({kill.at})" for kill in found.kills)
-                place = "" if found.identical else f", kept in {folder / f'round-{plan.number}'}"
+                done.append(trial := bench.run(plan))
+                result = "identical" if trial.identical else "; ".join(trial.complaints)
+                at = " + ".join(f"{kill.seconds:.1f} s ({kill.at})" for kill in trial.kills)
+                place = "" if trial.identical else f", kept in {folder / f'round-{plan.number}'}"
                 console.print(f"{plan.number}: {plan.engine} killed at {at}, {plan.then}: {result}{place}")
-                if found.identical and not keep:
+                if trial.identical and not keep:
                     shutil.rmtree(folder / f"round-{plan.number}")
                 bar.update(task, advance=1)
         except KeyboardInterrupt:
@@ -125,11 +125,11 @@ def main(
     print(summary(done) + (", stopped before the end" if stopped else ""))
     if not stopped:
         output.write_text(render(done, seed), encoding="utf-8")
-    if keep or not all(found.identical for found in done):
+    if keep or not all(trial.identical for trial in done):
         print(f"work trees: {folder}")
     else:
         shutil.rmtree(folder)
-    raise typer.Exit(int(stopped or not all(found.identical for found in done)))
+    raise typer.Exit(int(stopped or not all(trial.identical for trial in done)))
 
 
 if __name__ == "__main__":

@@ -46,12 +46,12 @@ def main(
         status = subprocess.run([sys.executable, "-m", "pipeline", "build"], cwd=tree, check=False).returncode
         if status:
             raise SandglassError(f"the build in {tree} ended with status {status}")
-        found = measure(tree)
+        yardstick = measure(tree)
     scale = params.load().scale
     file = elsewhere.YARDSTICK
     kept: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-    file.write_text(json.dumps(kept | {scale: found}, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    print(json.dumps(found, indent=1))
+    file.write_text(json.dumps(kept | {scale: yardstick}, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    print(json.dumps(yardstick, indent=1))
 
 
 def perturb(tree: Path) -> None:

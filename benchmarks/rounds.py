@@ -155,23 +155,23 @@ class Bench:
     def run(self, plan: Plan) -> Round:
         """Carry out a plan and return its round; the work tree stays in ``folder`` if something is wrong."""
         while True:
-            found, tree = Round(plan), self._copy(plan.start, f"round-{plan.number}")
+            trial, tree = Round(plan), self._copy(plan.start, f"round-{plan.number}")
             for index, (engine, moment) in enumerate(zip(plan.engines, plan.moments, strict=True)):
                 whole = self.duration(plan.start, engine)
-                remaining = whole if index == 0 else max(whole - found.kills[0].seconds, 1.0)
+                remaining = whole if index == 0 else max(whole - trial.kills[0].seconds, 1.0)
                 kill = interrupt(tree, engine, moment * remaining)
                 if isinstance(kill, float):  # it was done already
                     if index == 0:
                         self.durations[plan.start, engine] = kill
                     break
-                found.kills.append(kill)
-                found.complaints += _outliving(tree.path)
-            if found.kills:
+                trial.kills.append(kill)
+                trial.complaints += _outliving(tree.path)
+            if trial.kills:
                 break
-        found.mended = self._finish(tree, plan.then, found.complaints)
-        if found.identical:
-            found.complaints += self.compare(tree)
-        return found
+        trial.mended = self._finish(tree, plan.then, trial.complaints)
+        if trial.identical:
+            trial.complaints += self.compare(tree)
+        return trial
 
     def duration(self, start: str, engine: str) -> float:
         """Return the seconds of a run that is left alone.
@@ -190,11 +190,11 @@ class Bench:
 
     def compare(self, tree: Workspace) -> list[str]:
         """Return what distinguishes ``tree`` from the reference; nothing, if all is well."""
-        found = tree.artifacts()
-        complaints = [f"data/{name} is missing" for name in sorted(self.artifacts.keys() - found.keys())]
-        complaints += [f"data/{name} is left over" for name in sorted(found.keys() - self.artifacts.keys())]
-        shared = sorted(found.keys() & self.artifacts.keys())
-        complaints += [f"data/{name} differs" for name in shared if found[name] != self.artifacts[name]]
+        files = tree.artifacts()
+        complaints = [f"data/{name} is missing" for name in sorted(self.artifacts.keys() - files.keys())]
+        complaints += [f"data/{name} is left over" for name in sorted(files.keys() - self.artifacts.keys())]
+        shared = sorted(files.keys() & self.artifacts.keys())
+        complaints += [f"data/{name} differs" for name in shared if files[name] != self.artifacts[name]]
         left = [*(tree.path / "data/.tmp").glob("*"), *(tree.path / ".work").glob("*/*")]
         complaints += [f"{path.relative_to(tree.path)} is left over" for path in left]
         if _lock(tree) != self.lock:
@@ -295,13 +295,13 @@ def _cache_complaints(tree: Workspace) -> list[str]:
 
     def content(md5: str) -> bytes | None:
         file = tree.path / ".dvc/cache/files/md5" / md5[:2] / md5[2:]
-        found = file.read_bytes() if file.is_file() else b""
-        return found if hashlib.md5(found).hexdigest() == md5.removesuffix(".dir") else None
+        data = file.read_bytes() if file.is_file() else b""
+        return data if hashlib.md5(data).hexdigest() == md5.removesuffix(".dir") else None
 
     outputs = [out for stage in _lock(tree)["stages"].values() for out in stage["outs"]]
-    wanted = {out["md5"]: out["path"] for out in outputs}
-    for md5, path in list(wanted.items()):
+    paths = {out["md5"]: out["path"] for out in outputs}
+    for md5, path in list(paths.items()):
         if md5.endswith(".dir"):
             entries = json.loads(content(md5) or b"[]")
-            wanted |= {entry["md5"]: f"{path}/{entry['relpath']}" for entry in entries}
-    return [f"DVC's cache has lost {path}" for md5, path in wanted.items() if content(md5) is None]
+            paths |= {entry["md5"]: f"{path}/{entry['relpath']}" for entry in entries}
+    return [f"DVC's cache has lost {path}" for md5, path in paths.items() if content(md5) is None]

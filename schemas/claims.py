@@ -21,8 +21,8 @@ NO_INTERVAL = "no interval to compare with"
 NONE_PUBLISHED = "none published"
 SIZES = [INSIDE, OUTSIDE, NO_INTERVAL, NONE_PUBLISHED, NOT_TESTED]
 
-# What a gate tests: what the source says, our form of a statement that is misprinted, or our own check that
-# measurements and formulas agree.
+# What a gate tests: what the source says, our form of a statement that is misprinted, or a statement that no source
+# makes.
 STATED = "published statement"
 CORRECTED = "corrected form"
 OWN = "own check"

@@ -109,6 +109,17 @@ def one_thread() -> None:
 
 
 @pytest.fixture(scope="session")
+def fonts() -> None:
+    """The renderer draws with its own fonts, though a test asks it for a picture itself, not through `kit.charts`.
+
+    It looks for fonts once: a test that came first would have it draw with the machine's for all that follow.
+    """
+    from pipeline.kit import charts
+
+    charts._set_up_fonts()
+
+
+@pytest.fixture(scope="session")
 def template(tmp_path_factory: pytest.TempPathFactory, fork_server: dict[str, str]) -> Path:
     """The toy study, built by Snakemake and committed."""
 

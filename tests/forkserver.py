@@ -131,24 +131,24 @@ def serve(path: str) -> list[str]:
     # Who is told sees by their end that the server is gone.
     for each in (client, ended, end, *waiting.values()):
         each.close()
-    asked = json.loads(text)
+    request = json.loads(text)
     for number, file in enumerate(files):
         os.dup2(file, number)
         os.close(file)
-    os.chdir(asked["folder"])
+    os.chdir(request["folder"])
     os.environ.clear()
-    os.environ.update(asked["env"])
-    module, *arguments = asked["command"]
+    os.environ.update(request["env"])
+    module, *arguments = request["command"]
     # A module is run in its folder; an engine does not see that, and finds the pipeline by its Snakefile or by steps.
-    sys.path[0] = str(Path(module).parent) if Path(module).is_absolute() else asked["folder"]
+    sys.path[0] = str(Path(module).parent) if Path(module).is_absolute() else request["folder"]
     return [module, *arguments]
 
 
 def tell(waiting: dict[int, socket.socket]) -> None:
     """Send the status of every child that has ended to who asked for it."""
     with contextlib.suppress(ChildProcessError):  # there are none
-        while (found := os.waitpid(-1, os.WNOHANG))[0]:
-            process, status = found
+        while (child := os.waitpid(-1, os.WNOHANG))[0]:
+            process, status = child
             with waiting.pop(process) as client, contextlib.suppress(OSError):  # it may have been killed
                 client.sendall(bytes([os.waitstatus_to_exitcode(status) % 256]))
 
@@ -229,13 +229,13 @@ def spare_yaml(notes: Path) -> None:
         file = notes / hashlib.sha256(f"{kind}\0{asked}".encode()).hexdigest()
         if file.exists():
             return json.loads(file.read_text(encoding="utf-8"))
-        found = make()
+        content = make()
         with contextlib.suppress(TypeError):  # a date
-            if json.loads(text := json.dumps(found)) == found:  # no numbers as keys
+            if json.loads(text := json.dumps(content)) == content:  # no numbers as keys
                 temporary = file.with_name(f"{file.name}.{os.getpid()}")
                 temporary.write_text(text, encoding="utf-8")
                 temporary.replace(file)
-        return found
+        return content
 
     def parse_yaml(text: str, path: Any, typ: str = "safe") -> Any:
         # An anchor makes one object of two places, which JSON does not.

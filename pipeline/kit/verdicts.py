@@ -273,15 +273,15 @@ def table(
 def whole(verdicts: Iterable[str]) -> str:
     """Return the verdict on a claim whose gates have these verdicts.
 
-    Gates that were not tested say nothing. Where some of the others hold and some do not, the claim holds partly; where
-    none holds and one fails, it fails.
+    Gates that were not tested say nothing. Where all others have one verdict, it is the claim's. Else the claim
+    holds partly if one of them holds, be it partly; if none does, one of them fails, and so does the claim.
     """
     outcomes = {verdict for verdict in verdicts if verdict != NOT_TESTED}
     if not outcomes:
         return NOT_TESTED
     if len(outcomes) == 1:
         return outcomes.pop()
-    return PARTLY if HOLDS in outcomes else FAILS
+    return PARTLY if outcomes & {HOLDS, PARTLY} else FAILS
 
 
 def summary(claims: pl.DataFrame) -> pl.DataFrame:

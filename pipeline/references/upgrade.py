@@ -1,7 +1,8 @@
 """Claims tables of reference sets that were frozen by older code, as today's schema has them.
 
 Their verdicts were given by the value alone. The reason of each names the conditions that decided it, so the verdict is
-given again by the interval (`pipeline.kit.verdicts`).
+given again by the interval (`pipeline.kit.verdicts`). They do not say either whether the source prints a number or
+a lower bound: it is a bound where the gate asks for at least that number.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from typing import Any
 import polars as pl
 
 from pipeline.kit.verdicts import Condition, Gate, Measured, Published
-from schemas.claims import NUMBER, STATED, Claims
+from schemas.claims import FLOOR, NUMBER, STATED, Claims
 
 _CONDITION = re.compile(r"(value|lower end|upper end) \S+?(?:, not)? (<=|>=|<|>) (\S+?)(?=;|$)")
+_AT_LEAST = re.compile(r" at least ([0-9.]+)$")  # the end of a predicate
 _WHAT = {"value": "value", "lower end": "lo", "upper end": "hi"}
 
 
@@ -35,7 +37,7 @@ def _upgraded(row: dict[str, Any]) -> dict[str, Any]:
         "statement": row["predicate"],
         "kind": STATED,
         "published_high": row.get("published_high"),
-        "published_form": "" if published is None else NUMBER,
+        "published_form": "" if published is None else _form(published, row["predicate"]),
         "derivation": "",
         "bound": row.get("bound") or "",
     }
@@ -48,7 +50,9 @@ def _upgraded(row: dict[str, Any]) -> dict[str, Any]:
     measured = Measured(row["value"], row["lo"], row["hi"], row["n"]) if conditions or failed else None
     gate = Gate(
         row["claim"], row["gate"], row["predicate"], row["source"], conditions, measured, row["reason"],
-        published=None if published is None else Published(published, row["published_high"]),
+        published=None
+        if published is None
+        else Published(published, row["published_high"], row["published_form"]),
     )  # fmt: skip
     verdict, reason = gate.verdict(row["scale"])
     return row | {
@@ -57,3 +61,9 @@ def _upgraded(row: dict[str, Any]) -> dict[str, Any]:
         "size": gate.size(row["scale"]),
         "replicas_needed": gate.replicas(row["scale"]),
     }
+
+
+def _form(published: float, predicate: str) -> str:
+    """Return how the source says a published number, by what the gate asks for."""
+    bar = _AT_LEAST.search(predicate)
+    return FLOOR if bar and float(bar[1]) == published else NUMBER

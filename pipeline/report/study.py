@@ -275,8 +275,9 @@ class StudyText:
             _known("key", key, value)
             value = value[key]
         resolved = resolve(value, self.site.params.scale)
-        shown = resolved if isinstance(resolved, str) else wording.as_json(resolved)
-        return self._inline(f'param("{path}")', Markup(self.blocks.param(f"{file}: {path}", shown)))
+        return self._inline(
+            f'param("{path}")', Markup(self.blocks.param(f"{file}: {path}", _shown(resolved)))
+        )
 
     def _with_variants(self, section: str) -> dict[str, Any]:
         """Return the entries of a section and all their variants by id, each with what it takes from its entry."""
@@ -330,6 +331,13 @@ class StudyText:
         first = (kind, name) not in self.shown
         self.shown.add((kind, name))
         return first
+
+
+def _shown(value: Any) -> str:
+    """Return the text of a parameter as a sentence has it: of a list its values, without brackets."""
+    if isinstance(value, list) and value and not any(isinstance(each, (list, dict)) for each in value):
+        return ", ".join(map(_shown, value))
+    return value if isinstance(value, str) else wording.as_json(value)
 
 
 def _short(value: Any) -> Any:

@@ -28,9 +28,9 @@ MODULES: dict[str, Any] = {
 @pytest.mark.parametrize("module", MODULES)
 def test_every_check_holds(module: str) -> None:
     entry = SimpleNamespace(study="automata", sequences=8, length=12, short=5)
-    found = MODULES[module].check(entry, f"automata-{module}", 0)
+    checks = MODULES[module].check(entry, f"automata-{module}", 0)
     assert f"automata-{module}" in names.THEORY
-    assert found.filter(~found["passed"])["check"].to_list() == []
+    assert checks.filter(~checks["passed"])["check"].to_list() == []
 
 
 @pytest.mark.parametrize(
@@ -112,8 +112,8 @@ def test_no_row_holds_that_read_an_output_which_is_none(module: str, monkeypatch
             return right(self, x_NxTxD, dtype) + change  # type: ignore[no-any-return]
 
         monkeypatch.setattr(exact.Network, "__call__", spoilt)
-        found: pl.DataFrame = MODULES[module].check(entry, f"automata-{module}", 0)
-        return found
+        checks: pl.DataFrame = MODULES[module].check(entry, f"automata-{module}", 0)
+        return checks
 
     before, other, none = (made(change) for change in (0.0, 0.7, NAN))
     assert before["passed"].all()

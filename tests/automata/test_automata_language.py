@@ -93,11 +93,13 @@ def test_sizes_of_the_table() -> None:
     semigroups = {"grid4": 17, "grid9": 212, "c6": 6, "c2p3": 8, "d6": 6, "d8": 8, "q8": 8, "s5": 120}
     for name, size in semigroups.items():
         assert len(automata.semigroup(automaton(name).maps) or []) == size
-    found = {name: automata.factors(automata.generated(automaton(name).maps)) for name in automata.TASKS[3:]}
-    assert found["c6"] in (["C2", "C3"], ["C3", "C2"]) and found["c8"] == ["C2"] * 3
-    assert sorted(found["s4"]) == ["C2", "C2", "C2", "C3"] and sorted(found["a4"]) == ["C2", "C2", "C3"]
-    assert found["a5"] == ["A5"] and found["s5"] == ["C2", "A5"] and found["q8"] == ["C2"] * 3
-    for name, own in found.items():
+    factors = {
+        name: automata.factors(automata.generated(automaton(name).maps)) for name in automata.TASKS[3:]
+    }
+    assert factors["c6"] in (["C2", "C3"], ["C3", "C2"]) and factors["c8"] == ["C2"] * 3
+    assert sorted(factors["s4"]) == ["C2", "C2", "C2", "C3"] and sorted(factors["a4"]) == ["C2", "C2", "C3"]
+    assert factors["a5"] == ["A5"] and factors["s5"] == ["C2", "A5"] and factors["q8"] == ["C2"] * 3
+    for name, own in factors.items():
         maps = automaton(name).maps
         assert automata.is_solvable(maps) == all(f.startswith("C") for f in own) == (name not in ("a5", "s5"))
     assert {n for n in automata.TASKS if not automata.is_group(automaton(n))} == {"dyck42", "grid4", "grid9"}
@@ -149,8 +151,10 @@ def test_samples_follow_the_exact_law_of_labels(name: str) -> None:
     of = task(name)
     tokens, states = automata.sample(name, 6, 20_000, np.random.default_rng(1))
     assert (simulate(of.automaton, tokens) == states).all()
-    found = np.stack([np.bincount(of.observe[states[:, t]], minlength=of.labels) for t in range(6)]) / 20_000
-    assert np.abs(found - automata.label_law(name, 6)).max() < 0.02
+    frequencies = (
+        np.stack([np.bincount(of.observe[states[:, t]], minlength=of.labels) for t in range(6)]) / 20_000
+    )
+    assert np.abs(frequencies - automata.label_law(name, 6)).max() < 0.02
 
 
 def test_counts_and_probabilities_of_ones() -> None:

@@ -71,10 +71,10 @@ def test_decoding_reads_what_it_wrote(position: str) -> None:
     shape = spec(position, inputs=2 + 3)
     ensemble = gpt.Ensemble(shape, weights(gpt, shape), torch.zeros(1, 1), {})
     tokens = torch.randint(0, 2, (1, 4, 7), generator=torch.Generator().manual_seed(2))
-    said = gpt.decode(ensemble, tokens, 2)
-    mixed = torch.stack([tokens.expand(2, 4, 7), said + 2], -1).flatten(-2)[..., :-1]
+    answers = gpt.decode(ensemble, tokens, 2)
+    mixed = torch.stack([tokens.expand(2, 4, 7), answers + 2], -1).flatten(-2)[..., :-1]
     logits, _ = gpt.forward(shape, ensemble.params, ensemble.table, mixed)
-    assert (logits[..., ::2, :].argmax(-1) == said).all() and len(said.unique()) > 1
+    assert (logits[..., ::2, :].argmax(-1) == answers).all() and len(answers.unique()) > 1
 
 
 def test_position_codes() -> None:
@@ -91,12 +91,12 @@ def test_position_codes() -> None:
 def test_dropout_is_of_each_replica_and_keeps_the_mean() -> None:
     x = torch.ones(2, 50, 40)
     draws = [torch.Generator().manual_seed(seed) for seed in (1, 2)]
-    found = gpt._dropped(x, (0.25, draws))
-    assert not torch.equal(found[0], found[1])
-    assert found.mean().item() == pytest.approx(1.0, abs=0.05)
-    assert found.unique().tolist() == pytest.approx([0.0, 1 / 0.75])
+    activations = gpt._dropped(x, (0.25, draws))
+    assert not torch.equal(activations[0], activations[1])
+    assert activations.mean().item() == pytest.approx(1.0, abs=0.05)
+    assert activations.unique().tolist() == pytest.approx([0.0, 1 / 0.75])
     again = gpt._dropped(x[1:], (0.25, [torch.Generator().manual_seed(2)]))
-    torch.testing.assert_close(found[1:], again)
+    torch.testing.assert_close(activations[1:], again)
 
 
 def test_the_lstm_is_that_of_torch() -> None:
@@ -118,9 +118,9 @@ def test_the_lstm_is_that_of_torch() -> None:
 
 
 def objective(**changes: Any) -> states.Objective:
-    tokens, found = automata.sample("c3", 6, 20, np.random.default_rng(0))
+    tokens, labels = automata.sample("c3", 6, 20, np.random.default_rng(0))
     settings = {"revealed": 1.0, "shift": 0, "dropout": 0.0, "scratchpad": 0, "held": True} | changes
-    return states.Objective({"tokens": tokens, "labels": found}, settings)
+    return states.Objective({"tokens": tokens, "labels": labels}, settings)
 
 
 def collate(of: states.Objective) -> dict[str, torch.Tensor]:
@@ -133,11 +133,11 @@ def test_the_loss_is_that_of_shown_labels() -> None:
     batch = collate(objective(revealed=0.5))
     assert 0 < (batch["labels"] < 0).float().mean() < 1
     logits = torch.randn(2, 8, 6, 3)
-    found = objective().loss(lambda ids: (logits, {}), batch)
+    metrics = objective().loss(lambda ids: (logits, {}), batch)
     for r in range(2):
         shown = batch["labels"][r] >= 0
         chosen = logits[r][shown].log_softmax(-1).gather(-1, batch["labels"][r][shown][:, None])
-        assert found["loss"][r] == pytest.approx(-chosen.mean().item(), rel=1e-5)
+        assert metrics["loss"][r] == pytest.approx(-chosen.mean().item(), rel=1e-5)
     hidden = batch | {"labels": torch.full_like(batch["labels"], -1)}
     assert (objective().loss(lambda ids: (logits, {}), hidden)["loss"] == 0).all()
 
@@ -159,11 +159,11 @@ def test_a_scratchpad_is_asked_at_the_symbols() -> None:
 def test_shifts_and_dropout_are_drawn_by_replica() -> None:
     batch = collate(objective(shift=100, dropout=0.1))
     assert batch["shift"].shape == (2,) and batch["shift"][0] != batch["shift"][1]
-    told = {}
+    arguments = {}
 
     def forward(ids: torch.Tensor, **more: Any) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
-        told.update(more)
+        arguments.update(more)
         return torch.zeros(*ids.shape, 3), {}
 
     objective(shift=100, dropout=0.1).loss(forward, batch)
-    assert (told["positions"][:, 0, 0] == batch["shift"]).all() and told["dropout"][0] == 0.1
+    assert (arguments["positions"][:, 0, 0] == batch["shift"]).all() and arguments["dropout"][0] == 0.1

@@ -241,11 +241,11 @@ def judged(
 
 def readers(name: str) -> list[Any]:
     """The groups of gates that read the table ``name``."""
-    tables, found = made(), []
+    tables, matches = made(), []
 
     def table(asked: str) -> pl.DataFrame:
         if asked == name:
-            found.append(group)
+            matches.append(group)
         return tables[asked]
 
     context: Any = SimpleNamespace(
@@ -253,11 +253,11 @@ def readers(name: str) -> list[Any]:
     )
     for group in GROUPS:
         list(group.gates(context))
-    return [group for group in GROUPS if group in found]
+    return [group for group in GROUPS if group in matches]
 
 
 def test_every_gate_holds_where_everything_does() -> None:
-    assert {gate: told for gate, told in judged(made()).items() if told[1] != HOLDS} == {}
+    assert {gate: outcome for gate, outcome in judged(made()).items() if outcome[1] != HOLDS} == {}
 
 
 READ = {  # the columns that gates read of each table
@@ -310,8 +310,10 @@ def test_nothing_is_tested_where_nothing_is_trained() -> None:
 def test_two_models_are_a_pilot() -> None:
     tables = made()
     few = tables["contrasts"].with_columns(n=2, lo=pl.lit(None, pl.Float64), hi=pl.lit(None, pl.Float64))
-    found = judged(tables | {"contrasts": few})
-    assert found["9, D8, four layers over one"][1] == found["25, Grid 9, boundary, LSTM"][1] == NOT_TESTED
+    outcomes = judged(tables | {"contrasts": few})
+    assert (
+        outcomes["9, D8, four layers over one"][1] == outcomes["25, Grid 9, boundary, LSTM"][1] == NOT_TESTED
+    )
     row = contrasts.contrast(
         context_of(), "two", lambda x, axis=-1: np.mean(x, axis=axis), np.array([0.0, 1.0])
     )
@@ -328,6 +330,30 @@ def test_a_trend_resamples_models_not_layers() -> None:
     assert row["n"] == 3 and 0 < row["lo"] <= row["value"] <= row["hi"] <= 1
 
 
+@pytest.mark.parametrize(
+    ("row", "ends"),
+    [
+        ((0.9, 0.95, 0.99), (None, None)),
+        ((-0.9, -0.99, -0.95), (None, None)),
+        ((0.9, 0.8, 0.95), (0.8, 0.95)),
+        ((-0.1, 0.1, 0.2), (0.1, 0.2)),  # undecided, and to stay so
+        ((0.1, None, None), (None, None)),
+    ],
+)
+def test_an_interval_beyond_a_trend_is_left_out_where_no_verdict_changes(
+    row: tuple[Any, ...], ends: Any
+) -> None:
+    tables = made()
+    values = dict(zip(("value", "lo", "hi"), row, strict=True))
+    tables["contrasts"] = tables["contrasts"].with_columns(
+        pl.when(contrast="d8 spearman").then(pl.lit(value)).otherwise(name).alias(name)
+        for name, value in values.items()
+    )
+    context: Any = SimpleNamespace(table=tables.__getitem__)
+    measured, _ = depth._trend(context, "d8")
+    assert measured and (measured.value, measured.lo, measured.hi) == (row[0], *ends)
+
+
 def test_bars_of_the_chapter() -> None:
     tables = made()
     for name, gate, value in (
@@ -339,8 +365,8 @@ def test_bars_of_the_chapter() -> None:
         new = [
             pl.when(contrast=name).then(pl.lit(value)).otherwise(c).alias(c) for c in ("value", "lo", "hi")
         ]
-        found = judged(tables | {"contrasts": tables["contrasts"].with_columns(new)})
-        assert [key for key, told in found.items() if told[1] != HOLDS] == [gate]
+        outcomes = judged(tables | {"contrasts": tables["contrasts"].with_columns(new)})
+        assert [key for key, outcome in outcomes.items() if outcome[1] != HOLDS] == [gate]
 
 
 def test_gates_of_theory_fall_with_their_rows() -> None:

@@ -62,11 +62,11 @@ class Browser:
 
     def requests(self) -> tuple[set[str], list[str]]:
         """The addresses asked for since ``open``, and the failures."""
-        asked, failed = set(), []
+        urls, failed = set(), []
         for entry in self.driver.get_log("performance"):
             event = json.loads(entry["message"])["message"]
             if event["method"] == "Network.requestWillBeSent":
-                asked.add(event["params"]["request"]["url"].split("#")[0])
+                urls.add(event["params"]["request"]["url"].split("#")[0])
             elif event["method"] == "Network.loadingFailed":
                 failed.append(event["params"]["errorText"])
-        return asked, failed
+        return urls, failed

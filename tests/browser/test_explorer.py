@@ -40,13 +40,13 @@ def test_the_page_answers_what_python_answers(browser: Browser, smoke: Workspace
     rng = np.random.default_rng(0)
     for length in (1, 4, 6):
         tokens = rng.integers(0, known.next.shape[1], (1, length))
-        found = asked(browser, name, " ".join(known.symbols[symbol] for symbol in tokens[0]))["answers"]
+        answers = asked(browser, name, " ".join(known.symbols[symbol] for symbol in tokens[0]))["answers"]
         logits, _ = gpt.forward(model.spec, model.params, model.table, torch.from_numpy(tokens)[None])
-        assert found["trained"] == logits[0, 0].argmax(-1).tolist()
-        assert found["states"] == found["exact"] == simulate(known, tokens)[0].tolist()
+        assert answers["trained"] == logits[0, 0].argmax(-1).tolist()
+        assert answers["states"] == answers["exact"] == simulate(known, tokens)[0].tolist()
         built = exact.prefix_composition(known.next, known.q0, 6)
         padded = np.concatenate([tokens, np.zeros((1, 6 - length), np.int64)], 1)
-        assert found["exact"] == built.run(padded)[0][0, :length].tolist()
+        assert answers["exact"] == built.run(padded)[0][0, :length].tolist()
     assert browser.console() == []
 
 

@@ -43,8 +43,8 @@ def pages(site: Path) -> list[str]:
 
 def study(site: Path) -> str:
     """The page of a study whose figures are drawn at scale smoke as at others: depth's where it is there."""
-    there = [page for page in pages(site) if page.startswith("study/")]
-    return "study/depth.html" if "study/depth.html" in there else there[0]
+    study_pages = [page for page in pages(site) if page.startswith("study/")]
+    return "study/depth.html" if "study/depth.html" in study_pages else study_pages[0]
 
 
 def test_every_link_arrives(smoke: Workspace) -> None:
@@ -74,8 +74,8 @@ def shown(site: Path) -> list[str]:
 def searchable(site: Path) -> list[dict[str, str]]:
     """Return what the search of the overview knows."""
     text = (site / "search.js").read_text(encoding="utf-8")
-    found: list[dict[str, str]] = json.loads(text.removeprefix("sandglass.items(").removesuffix(");\n"))
-    return found
+    items: list[dict[str, str]] = json.loads(text.removeprefix("sandglass.items(").removesuffix(");\n"))
+    return items
 
 
 def test_every_claim_and_figure_has_a_permalink_that_the_search_knows(smoke: Workspace) -> None:
@@ -99,20 +99,20 @@ def test_every_claim_and_figure_has_a_permalink_that_the_search_knows(smoke: Wor
 
 
 def test_every_page_is_quiet_asks_for_nothing_elsewhere_and_is_light(browser: Browser) -> None:
-    found = shown(browser.site)
-    assert len(found) > 20
+    addresses = shown(browser.site)
+    assert len(addresses) > 20
     drawn = 0
-    for page in found:
+    for page in addresses:
         browser.open(page)
         browser.read()
-        asked, failed = browser.requests()
-        files = [Path(unquote(urlsplit(url).path)) for url in asked if not url.startswith("data:")]
+        urls, failed = browser.requests()
+        files = [Path(unquote(urlsplit(url).path)) for url in urls if not url.startswith("data:")]
         assert sum(file.stat().st_size for file in files) <= WEIGHT, page
         drawn += browser.draw()
         assert browser.console() == [], page
         more, failed_later = browser.requests()
         assert failed + failed_later == [], page
-        assert all(url.startswith(("file:///", "data:")) for url in asked | more), page
+        assert all(url.startswith(("file:///", "data:")) for url in urls | more), page
     figures = [page for page in pages(browser.site) if page.startswith("artifact/figure-")]
     assert drawn >= len(figures)  # each on the page of its study
 
@@ -170,11 +170,11 @@ def test_tables_sort(browser: Browser) -> None:
     browser.open("artifacts.html")
 
     def sizes() -> list[int]:
-        found: list[int] = browser.js(
+        row_sizes: list[int] = browser.js(
             "return [...document.querySelector('table.sortable').tBodies[0].rows]"
             ".map(r => Number(r.cells[4].dataset.sort))"
         )
-        return found
+        return row_sizes
 
     first = sizes()
     header = browser.driver.find_elements("css selector", "table.sortable th[scope=col]")[4]
@@ -189,8 +189,8 @@ def test_tables_sort(browser: Browser) -> None:
 def test_the_search_finds_claims_figures_and_artifacts(browser: Browser) -> None:
     items = searchable(browser.site)
     browser.open("index.html")
-    asked, _ = browser.requests()
-    assert not any("search.js" in url for url in asked)  # who does not search does not load it
+    urls, _ = browser.requests()
+    assert not any("search.js" in url for url in urls)  # who does not search does not load it
     query = browser.driver.find_element("id", "query")
     results = "[...document.querySelectorAll('#found a')].map(a => a.getAttribute('href'))"
     for kind in ("claim", "figure", "run", "table"):
@@ -216,8 +216,8 @@ def test_claims_are_filtered_by_verdict(browser: Browser) -> None:
         box.click()
         expected = [item for item in claims if item["verdict"] == verdict]
         more = f", the first {SHOWN} of them here" if len(expected) > SHOWN else ""
-        said = f"{len(expected) or 'nothing'} found{more}"
-        browser.wait(f"return document.querySelector('#count').textContent === {json.dumps(said)}", verdict)
+        count = f"{len(expected) or 'nothing'} found{more}"
+        browser.wait(f"return document.querySelector('#count').textContent === {json.dumps(count)}", verdict)
         shown = browser.js("return [...document.querySelectorAll('#found .badge')].map(b => b.textContent)")
         assert shown == [verdict] * len(expected[:SHOWN]) and browser.js(f"return {chips}") == len(expected)
         box.click()

@@ -86,15 +86,15 @@ def reached(about: dict[str, Any]) -> int | None:
 
 def models() -> Iterator[dict[str, Any]]:
     for given in RUNS:
-        about = shape(*given)
+        entry = shape(*given)
         for lr in (0.003, 0.01):
             for replica in range(2):  # models of a nested run take the numbers of hops in turn
-                number = 2 * replica + about["hops"] - 1 if about["hops"] else replica
-                yield about | {
+                number = 2 * replica + entry["hops"] - 1 if entry["hops"] else replica
+                yield entry | {
                     "lr": lr,
                     "replica": number,
                     "chosen": lr == 0.01,
-                    "split": JUDGED[about["task"]],
+                    "split": JUDGED[entry["task"]],
                 }
 
 
@@ -114,33 +114,33 @@ def curve(about: dict[str, Any], step: int, context: bool = False) -> float:
 
 def curves() -> pl.DataFrame:
     rows = []
-    for about in models():
-        splits = [about["split"], *(["unseen_token"] if about["task"] == "tm" else [])]
+    for model in models():
+        splits = [model["split"], *(["unseen_token"] if model["task"] == "tm" else [])]
         for split in splits:
             for step in range(50, STEPS + 1, 50):
-                accuracy = curve(about, step) * (
-                    0.99 if about["replica"] > 1 or (about["replica"] == 1 and not about["hops"]) else 1
+                accuracy = curve(model, step) * (
+                    0.99 if model["replica"] > 1 or (model["replica"] == 1 and not model["hops"]) else 1
                 )
-                context = curve(about, step, True) if about["task"] in PAIRS else None
-                rows.append(about | {"split": split, "step": step, "loss": -math.log(accuracy), "accuracy": accuracy,
+                context = curve(model, step, True) if model["task"] in PAIRS else None
+                rows.append(model | {"split": split, "step": step, "loss": -math.log(accuracy), "accuracy": accuracy,
                                      "context": context})  # fmt: skip
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
 def summary() -> pl.DataFrame:
     rows = []
-    for about in models():
-        ours = {name: value for name, value in about.items() if name != "split"}
+    for model in models():
+        ours = {name: value for name, value in model.items() if name != "split"}
         rows.append(
             ours
-            | {"diverged_at": None, "training_loss": -math.log(curve(about, STEPS)), "accuracy": curve(about, STEPS),
-               "context": curve(about, STEPS, True) if about["task"] in PAIRS else None,
-               "accuracy_unseen_repetition": curve(about, STEPS) if about["task"] == "tm" else None,
-               "accuracy_unseen_token": curve(about, STEPS) if about["task"] == "tm" else None,
-               "steps_to_95": reached(about) if about["chosen"] else None, "steps": STEPS,
-               "chance": CHANCE[about["task"]],
-               "chance_context": 1 / PAIRS[about["task"]] if about["task"] in PAIRS else None,
-               "heads_total": about["layers"], "heads_dead": 0, "zero_share": 0.1}
+            | {"diverged_at": None, "training_loss": -math.log(curve(model, STEPS)), "accuracy": curve(model, STEPS),
+               "context": curve(model, STEPS, True) if model["task"] in PAIRS else None,
+               "accuracy_unseen_repetition": curve(model, STEPS) if model["task"] == "tm" else None,
+               "accuracy_unseen_token": curve(model, STEPS) if model["task"] == "tm" else None,
+               "steps_to_95": reached(model) if model["chosen"] else None, "steps": STEPS,
+               "chance": CHANCE[model["task"]],
+               "chance_context": 1 / PAIRS[model["task"]] if model["task"] in PAIRS else None,
+               "heads_total": model["layers"], "heads_dead": 0, "zero_share": 0.1}
         )  # fmt: skip
     return pl.DataFrame(rows, infer_schema_length=None)
 
@@ -148,15 +148,15 @@ def summary() -> pl.DataFrame:
 def accuracy() -> pl.DataFrame:
     rows = []
     for given in RUNS:
-        about = shape(*given) | {"chosen": True}
+        entry = shape(*given) | {"chosen": True}
         splits = [
-            JUDGED[about["task"]], *(["unseen_token", "unseen_repetition"] if about["task"] == "tm" else []),
+            JUDGED[entry["task"]], *(["unseen_token", "unseen_repetition"] if entry["task"] == "tm" else []),
         ]  # fmt: skip
         for split in splits:
-            for among in ("outputs", *(["context"] if about["task"] in PAIRS else [])):
-                value = curve(about, STEPS, among == "context")
-                chance = level(about, True) if among == "context" else CHANCE[about["task"]]
-                row = {name: value_ for name, value_ in about.items() if name != "chosen"}
+            for among in ("outputs", *(["context"] if entry["task"] in PAIRS else [])):
+                value = curve(entry, STEPS, among == "context")
+                chance = level(entry, True) if among == "context" else CHANCE[entry["task"]]
+                row = {name: value_ for name, value_ in entry.items() if name != "chosen"}
                 rows.append(row | {"lr": 0.01, "split": split, "among": among, "value": value, "lo": value - 0.005,
                                    "hi": value, "confidence": 0.95, "least": value - 0.01, "most": value, "n": 2,
                                    "n_diverged": 0, "distinct": 50, "solved": 0.99, "n_solved": 2 * (value > 0.99),
@@ -169,10 +169,10 @@ def learning_rates() -> pl.DataFrame:
     rows = []
     for given in RUNS:
         for lr in (0.003, 0.01):
-            about = shape(*given) | {"chosen": lr == 0.01}
-            end = curve(about, STEPS)
+            entry = shape(*given) | {"chosen": lr == 0.01}
+            end = curve(entry, STEPS)
             rows.append(
-                about
+                entry
                 | {
                     "lr": lr,
                     "n": 2,
@@ -186,7 +186,7 @@ def learning_rates() -> pl.DataFrame:
 
 
 def contrasts() -> pl.DataFrame:
-    about = {
+    row = {
         "confidence": 0.95,
         "n": 8,
         "n_censored": 0,
@@ -196,18 +196,18 @@ def contrasts() -> pl.DataFrame:
     }
     rows = pl.DataFrame(
         [
-            about | {"contrast": "heads of one layer", "task": "sc", "quantity": "steps_to_95", "statistic": "spearman",
-                     "value": -0.9, "p": 0.001},
-            about | {"contrast": "heads of two layers, ic_qa", "task": "ic_qa", "quantity": "final accuracy",
-                     "statistic": "largest difference of medians", "value": 0.01, "p": None},
-            about | {"contrast": "heads of two layers, tm", "task": "tm", "quantity": "final accuracy",
-                     "statistic": "largest difference of medians", "value": 0.01, "p": None},
-            *(about | {"contrast": f"four layers against three{start}", "task": "ic_tm", "quantity": "steps_to_95",
-                       "statistic": "median ratio", "value": 0.5, "p": None} for start in ("", ", published start")),
-            *(about | {"contrast": name, "task": "tm", "quantity": "cosine", "statistic": "median change",
-                       "value": 0.1, "p": None, "start": 0.5} for name in LIKENESS.values()),
-            about | {"contrast": "attention that learns, N=100", "task": "sc", "quantity": "steps_to_95",
-                     "statistic": "median ratio", "value": 0.5, "p": None},
+            row | {"contrast": "heads of one layer", "task": "sc", "quantity": "steps_to_95", "statistic": "spearman",
+                   "value": -0.9, "p": 0.001},
+            row | {"contrast": "heads of two layers, ic_qa", "task": "ic_qa", "quantity": "final accuracy",
+                   "statistic": "largest difference of medians", "value": 0.01, "p": None},
+            row | {"contrast": "heads of two layers, tm", "task": "tm", "quantity": "final accuracy",
+                   "statistic": "largest difference of medians", "value": 0.01, "p": None},
+            *(row | {"contrast": f"four layers against three{start}", "task": "ic_tm", "quantity": "steps_to_95",
+                     "statistic": "median ratio", "value": 0.5, "p": None} for start in ("", ", published start")),
+            *(row | {"contrast": name, "task": "tm", "quantity": "cosine", "statistic": "median change",
+                     "value": 0.1, "p": None, "start": 0.5} for name in LIKENESS.values()),
+            row | {"contrast": "attention that learns, N=100", "task": "sc", "quantity": "steps_to_95",
+                   "statistic": "median ratio", "value": 0.5, "p": None},
         ], infer_schema_length=None
     )  # fmt: skip
     return rows.with_columns(lo=pl.col("value") - 0.001, hi=pl.col("value") + 0.001)
@@ -216,17 +216,17 @@ def contrasts() -> pl.DataFrame:
 def agreement() -> pl.DataFrame:
     rows = []
     for given in RUNS:
-        about = shape(*given)
-        if about["experiment"] not in ("exp-1", "exp-5") or about["task"] == "sc":
+        entry = shape(*given)
+        if entry["experiment"] not in ("exp-1", "exp-5") or entry["task"] == "sc":
             continue
         for replica in range(2):
-            for layer in range(1, about["layers"] + 1):
-                last = layer == about["layers"]
+            for layer in range(1, entry["layers"] + 1):
+                last = layer == entry["layers"]
                 cosine = None if layer == 3 or (last and layer != 2 and layer != 1) else 0.9
-                rows.append(about | {"lr": 0.01, "replica": replica, "layer": layer, "head": 0, "last_layer": last,
+                rows.append(entry | {"lr": 0.01, "replica": replica, "layer": layer, "head": 0, "last_layer": last,
                                      "cosine": cosine, "cosine_start": None if cosine is None else 0.5 / layer,
-                                     "right_example": 0.99 if last and about["task"] != "tm" else None,
-                                     "right_example_all": 0.5 if last and about["task"] != "tm" else None,
+                                     "right_example": 0.99 if last and entry["task"] != "tm" else None,
+                                     "right_example_all": 0.5 if last and entry["task"] != "tm" else None,
                                      "n_sequences": 100})  # fmt: skip
     return pl.DataFrame(rows, infer_schema_length=None)
 
@@ -269,14 +269,14 @@ def examples() -> pl.DataFrame:
 
 
 def runs() -> pl.DataFrame:
-    about = {"dataset": "depth-x", "d1": 20, "d2": 20, "length": 14, "outputs": 41, "width": 55, "weights": 5000,
-             "init": "construction", "constructed": "copying", "readout": 1.0, "later": 0.02, "optimizer": "sgd",
-             "rates": "0.003, 0.01", "trained": "all", "attention": "relu", "clip": 0.0,
-             "steps": STEPS, "batch": 64, "replicas": 2}  # fmt: skip
+    columns = {"dataset": "depth-x", "d1": 20, "d2": 20, "length": 14, "outputs": 41, "width": 55, "weights": 5000,
+               "init": "construction", "constructed": "copying", "readout": 1.0, "later": 0.02, "optimizer": "sgd",
+               "rates": "0.003, 0.01", "trained": "all", "attention": "relu", "clip": 0.0,
+               "steps": STEPS, "batch": 64, "replicas": 2}  # fmt: skip
     return pl.DataFrame(
-        shape(*given) | about | {"init": "random" if "random" in given[0] else "construction",
-                                 "optimizer": "adam" if "adam" in given[0] else "sgd",
-                                 "readout": 1.0 if "published" in given[0] else 0.01}
+        shape(*given) | columns | {"init": "random" if "random" in given[0] else "construction",
+                                   "optimizer": "adam" if "adam" in given[0] else "sgd",
+                                   "readout": 1.0 if "published" in given[0] else 0.01}
         for given in RUNS
     )  # fmt: skip
 

@@ -111,31 +111,31 @@ def constructed_by_weights(task: str, k: int, l: int, d1: int, d2: int, ids: np.
     weights |= {f"blocks.{i}.V": torch.eye(d + n).double()[None, None] for i in range(2)}
     weights["head.W"] = torch.zeros(1, d + n, d).double()
     names = [f"blocks.{i}.attn.pattern" for i in range(2)]
-    _, found = attention_only.forward(
+    _, patterns = attention_only.forward(
         spec,
         weights,
         torch.from_numpy(attention_only.embedding(spec)).double(),
         torch.from_numpy(ids)[None],
         names,
     )
-    return [found[name][0, :, 0].numpy() for name in names]
+    return [patterns[name][0, :, 0].numpy() for name in names]
 
 
 def test_constructed_reasoning_is_what_the_weights_of_theorem_3_do() -> None:
     ids = tasks.question_answering(stream(1, "qa"), 40, 3, 5, 4).ids_NxT
     first, second = constructed_by_weights("ic_qa", 3, 0, 5, 4, ids)
-    found = attention.constructed("ic_qa", 3, 0, 2, ids)
-    np.testing.assert_array_equal(found[0], first)
-    np.testing.assert_array_equal(found[1][..., -1], second[..., -1])
+    patterns = attention.constructed("ic_qa", 3, 0, 2, ids)
+    np.testing.assert_array_equal(patterns[0], first)
+    np.testing.assert_array_equal(patterns[1][..., -1], second[..., -1])
 
 
 def test_constructed_parsing_is_what_the_weights_of_theorem_5_do() -> None:
     ids = tasks.template_matching(stream(1, "tm"), 40, 3, (0, 6), 6, None).ids_NxT
     first, _ = constructed_by_weights("tm", 0, 3, 6, 0, ids)
-    found = attention.constructed("tm", 0, 3, 2, ids)
-    np.testing.assert_array_equal(found[0][:, :3, :3], first[:, :3, :3])
+    patterns = attention.constructed("tm", 0, 3, 2, ids)
+    np.testing.assert_array_equal(patterns[0][:, :3, :3], first[:, :3, :3])
     same = (ids[:, :3, None] == ids[:, None, :3]) + np.eye(3)
-    np.testing.assert_array_equal(found[1][:, :3, -1], same @ [9, 3, 1])
+    np.testing.assert_array_equal(patterns[1][:, :3, -1], same @ [9, 3, 1])
 
 
 def test_cosine_of_maps() -> None:
@@ -151,8 +151,8 @@ def test_dead_heads_are_silent_where_it_counts() -> None:
     """A head of the last layer that answers every query but the last reaches no output."""
     first, last = np.zeros((5, 2, 3, 3)), np.zeros((5, 2, 3, 3))
     first[0, 0, 1, 1] = last[:, 0, :, :2] = last[:, 1, 0, 2] = 1
-    found = attention._silence([first, last])
-    assert found == {"heads_total": 4, "heads_dead": 2, "zero_share": pytest.approx(1 - 1 / 6)}
+    measures = attention._silence([first, last])
+    assert measures == {"heads_total": 4, "heads_dead": 2, "zero_share": pytest.approx(1 - 1 / 6)}
 
 
 def summary(run: str, heads: str, steps: list[int | None], accuracy: float) -> pl.DataFrame:
@@ -168,8 +168,8 @@ def summary(run: str, heads: str, steps: list[int | None], accuracy: float) -> p
 
 
 def test_models_that_never_get_there_are_censored() -> None:
-    found, censored = contrasts.steps_to(summary("a", "1", [40, None, 60], 1.0))
-    assert found.tolist() == [40, 101, 60] and censored == 1
+    steps, censored = contrasts.steps_to(summary("a", "1", [40, None, 60], 1.0))
+    assert steps.tolist() == [40, 101, 60] and censored == 1
 
 
 def test_heads_and_steps_are_ranked_over_all_models() -> None:

@@ -54,9 +54,9 @@ def context(scale: str, checks: dict[str, float] | None = None, **replaced: pl.D
 def judge(
     scale: str = "paper", checks: dict[str, float] | None = None, **replaced: pl.DataFrame
 ) -> pl.DataFrame:
-    found = claims.judge(context(scale, checks, **replaced))
-    tables.validate(found, Claims, "claims")
-    return found
+    frame = claims.judge(context(scale, checks, **replaced))
+    tables.validate(frame, Claims, "claims")
+    return frame
 
 
 def verdicts(found: pl.DataFrame) -> dict[tuple[str, str], str]:
@@ -65,7 +65,7 @@ def verdicts(found: pl.DataFrame) -> dict[tuple[str, str], str]:
 
 def changed(name: str, run: str, column: str, value: float, **where: str) -> dict[str, pl.DataFrame]:
     """The table ``name`` with one measure of one run changed, and its interval with it."""
-    rows = pl.all_horizontal(pl.col("run") == run, *(pl.col(key) == wanted for key, wanted in where.items()))
+    rows = pl.all_horizontal(pl.col("run") == run, *(pl.col(key) == label for key, label in where.items()))
     columns = [column, *(["lo", "hi"] if column == "value" else [])]
     new = [pl.when(rows).then(pl.lit(value)).otherwise(pl.col(each)).alias(each) for each in columns]
     return {name: TABLES[name].with_columns(new)}
@@ -80,9 +80,9 @@ def test_tables_are_those_of_the_study() -> None:
 
 def test_everything_is_reproduced_where_everything_is() -> None:
     """The tables here are at the middle setting of contextual generalization, l=3 and k=2."""
-    found = judge("quick")
-    assert found["claim"].unique(maintain_order=True).to_list() == [str(n) for n in range(1, 10)]
-    untested = found.filter(pl.col("verdict") != HOLDS)
+    frame = judge("quick")
+    assert frame["claim"].unique(maintain_order=True).to_list() == [str(n) for n in range(1, 10)]
+    untested = frame.filter(pl.col("verdict") != HOLDS)
     assert set(untested["verdict"]) == {NOT_TESTED}
     assert untested["gate"].to_list() == [*AT_PAPER, "L=4 over L=3", "L=4 over L=3, published start"]
     assert set(untested["reason"]) == {"the runs at this scale have the other setting of l and k"}
@@ -91,9 +91,9 @@ def test_everything_is_reproduced_where_everything_is() -> None:
 def test_the_published_size_is_judged_at_paper_alone() -> None:
     longer = TABLES["accuracy"].with_columns(l=pl.lit(5, pl.Int8))
     for scale, verdict in (("quick", NOT_TESTED), ("paper", HOLDS)):
-        found = verdicts(judge(scale, accuracy=longer))
-        assert {found["4", gate] for gate in AT_PAPER} == {found["5", "L=4 over L=3"]} == {verdict}
-        assert found["4", "middle setting, L=3"] == NOT_TESTED
+        outcomes = verdicts(judge(scale, accuracy=longer))
+        assert {outcomes["4", gate] for gate in AT_PAPER} == {outcomes["5", "L=4 over L=3"]} == {verdict}
+        assert outcomes["4", "middle setting, L=3"] == NOT_TESTED
 
 
 @pytest.mark.parametrize(
@@ -135,13 +135,13 @@ def test_the_published_size_is_judged_at_paper_alone() -> None:
     ],
 )
 def test_a_claim_fails_where_its_run_does(gate: tuple[str, str], replaced: dict[str, pl.DataFrame]) -> None:
-    found = verdicts(judge(**replaced))
-    assert [key for key, verdict in found.items() if verdict == FAILS] == [gate]
+    outcomes = verdicts(judge(**replaced))
+    assert [key for key, verdict in outcomes.items() if verdict == FAILS] == [gate]
 
 
 def test_one_layer_below_chance_is_what_the_theorem_says() -> None:
-    found = judge(**changed("accuracy", ONE_LAYER["tm"], "value", 0.05, split="unseen_combination"))
-    assert verdicts(found)["3", "L=1, uniform start"] == HOLDS
+    frame = judge(**changed("accuracy", ONE_LAYER["tm"], "value", 0.05, split="unseen_combination"))
+    assert verdicts(frame)["3", "L=1, uniform start"] == HOLDS
 
 
 def test_a_median_hides_no_starts_that_fail() -> None:
@@ -152,8 +152,8 @@ def test_a_median_hides_no_starts_that_fail() -> None:
         pl.when(this).then(pl.lit(value)).otherwise(pl.col(name)).alias(name)
         for name, value in columns.items()
     ]
-    found = verdicts(judge(accuracy=TABLES["accuracy"].with_columns(new)))
-    assert found["2", "L=2"] == HOLDS and found["2", "L=2, share"] == UNDECIDED
+    outcomes = verdicts(judge(accuracy=TABLES["accuracy"].with_columns(new)))
+    assert outcomes["2", "L=2"] == HOLDS and outcomes["2", "L=2, share"] == UNDECIDED
 
 
 def test_what_is_ours_is_not_counted_as_published() -> None:
@@ -165,8 +165,8 @@ def test_what_is_ours_is_not_counted_as_published() -> None:
 
 def test_a_significant_correlation_of_the_wrong_sign_is_none() -> None:
     opposite = TABLES["contrasts"].with_columns(value=-pl.col("value"), lo=-pl.col("hi"), hi=-pl.col("lo"))
-    found = verdicts(judge(contrasts=opposite))
-    assert found["6", "SC, steps"] == found["6", "SC, p"] == FAILS
+    outcomes = verdicts(judge(contrasts=opposite))
+    assert outcomes["6", "SC, steps"] == outcomes["6", "SC, p"] == FAILS
 
 
 @pytest.mark.parametrize(
@@ -189,16 +189,16 @@ def test_comparisons_fail(contrast: str, column: str, value: float, gate: tuple[
     columns = [column, *(["lo", "hi"] if column == "value" else [])]
     this = pl.col("contrast") == contrast
     new = [pl.when(this).then(pl.lit(value)).otherwise(pl.col(each)).alias(each) for each in columns]
-    found = verdicts(judge(contrasts=TABLES["contrasts"].with_columns(new)))
-    assert [key for key, verdict in found.items() if verdict == FAILS] == [gate]
+    outcomes = verdicts(judge(contrasts=TABLES["contrasts"].with_columns(new)))
+    assert [key for key, verdict in outcomes.items() if verdict == FAILS] == [gate]
 
 
 @pytest.mark.parametrize(
     ("name", "theorem"), [("memorize-100", "T1"), ("copy-match-4", "T3"), ("nested-3", "T9")]
 )
 def test_one_wrong_input_is_enough(name: str, theorem: str) -> None:
-    found = verdicts(judge(checks=CHECKS | {name: 0.999}))
-    assert [key for key, verdict in found.items() if verdict == FAILS] == [("7", theorem)]
+    outcomes = verdicts(judge(checks=CHECKS | {name: 0.999}))
+    assert [key for key, verdict in outcomes.items() if verdict == FAILS] == [("7", theorem)]
 
 
 @pytest.mark.parametrize(
@@ -210,16 +210,16 @@ def test_one_wrong_input_is_enough(name: str, theorem: str) -> None:
     ],
 )
 def test_one_model_that_can_is_enough(name: str, value: float, gate: str) -> None:
-    found = verdicts(judge(checks=CHECKS | {name: value}))
-    assert [key for key, verdict in found.items() if verdict == FAILS] == [("8", gate)]
+    outcomes = verdicts(judge(checks=CHECKS | {name: value}))
+    assert [key for key, verdict in outcomes.items() if verdict == FAILS] == [("8", gate)]
 
 
 def test_what_is_missing_is_said() -> None:
     nothing = {name: TABLES[name].clear() for name in ("accuracy", "contrasts", "agreement")}
-    found = judge(checks={"other": 0.0}, **nothing)
-    assert set(found["verdict"]) == {NOT_TESTED}
-    assert found.height == judge().height == 39 + len(CONSTRUCTIONS) + 2 * len(IMPOSSIBLE)
-    reasons = dict(found.select("gate", "reason").iter_rows())
+    frame = judge(checks={"other": 0.0}, **nothing)
+    assert set(frame["verdict"]) == {NOT_TESTED}
+    assert frame.height == judge().height == 39 + len(CONSTRUCTIONS) + 2 * len(IMPOSSIBLE)
+    reasons = dict(frame.select("gate", "reason").iter_rows())
     assert reasons["L=3"] == "depth-ic-tm-l3 trains nothing at this scale"
     assert reasons["T1"] == "no theory check has a name like ^memorize-"
     undefined = TABLES["contrasts"].with_columns(value=pl.lit(None, pl.Float64), n_censored=8)
@@ -228,6 +228,19 @@ def test_what_is_missing_is_said() -> None:
     undefined = TABLES["contrasts"].with_columns(value=pl.lit(None, pl.Float64))
     reasons = dict(judge(contrasts=undefined).select("gate", "reason").iter_rows())
     assert reasons["IC-QA, accuracy"] == "heads of two layers, ic_qa: not defined"
+
+
+def test_the_bar_of_a_guess_needs_a_chance() -> None:
+    """That of a run that trains nothing is the chance of the others with as many examples, or no bar is shown."""
+
+    def bars(accuracy: pl.DataFrame) -> dict[tuple[str, str], str]:
+        return {key: row["bound"] for key, row in by_gate(judge(accuracy=accuracy)).items()}
+
+    gate = "4", "middle setting, L=2, published start"
+    others = TABLES["accuracy"].filter(pl.col("run") != CONTEXTUAL_PUBLISHED[2])
+    assert bars(TABLES["accuracy"])[gate] == bars(others)[gate] == "value <= 0.6"
+    none = bars(TABLES["accuracy"].clear())
+    assert {none[gate], none["2", "L=1, uniform start"], none["3", "L=1, uniform start"]} == {""}
 
 
 def test_nothing_is_published_in_numbers() -> None:
@@ -284,8 +297,8 @@ def test_a_model_without_a_share_fails_the_gate_on_attention() -> None:
     """On writing a table NaN becomes null, and medians pass over it."""
     ours = pl.col("last_layer") & (pl.col("run") == REASONING[2]) & (pl.col("replica") == 0)
     lost = pl.when(ours).then(None).otherwise(pl.col("right_example")).alias("right_example")
-    found = judge(agreement=TABLES["agreement"].with_columns(lost))
-    assert verdicts(found)["9", "layer 2"] == FAILS
+    frame = judge(agreement=TABLES["agreement"].with_columns(lost))
+    assert verdicts(frame)["9", "layer 2"] == FAILS
 
 
 @pytest.mark.parametrize("name", CHECKS)

@@ -118,14 +118,14 @@ def test_classifiers_are_found_where_there_are_any() -> None:
     assert shares == pytest.approx([0.25] * 4)
     assert (shares * sides) @ square == pytest.approx([0, 0, 0])
     assert constructions.certificate(square[:3], sides[:3]) is None
-    found = constructions.separator(square[:3], sides[:3])
-    assert found is not None and (sides[:3] * (square[:3] @ found) > 0).all()
+    normal = constructions.separator(square[:3], sides[:3])
+    assert normal is not None and (sides[:3] * (square[:3] @ normal) > 0).all()
 
 
 def test_substitutions_are_all_there_are() -> None:
-    found = constructions.substitutions(np.array([0, 1, 0]), 4)
-    assert len({tuple(row) for row in found.tolist()}) == len(found) == 4 * 3
-    assert (tasks.template_of(found[:, :3]) == 2).all() and (found[:, 3] == 4).all()
+    substitutions = constructions.substitutions(np.array([0, 1, 0]), 4)
+    assert len({tuple(row) for row in substitutions.tolist()}) == len(substitutions) == 4 * 3
+    assert (tasks.template_of(substitutions[:, :3]) == 2).all() and (substitutions[:, 3] == 4).all()
 
 
 @pytest.mark.parametrize("task", ["ic_qa", "tm", "ic_tm"])
@@ -150,9 +150,9 @@ def test_maps_that_trained_ones_are_compared_with_are_those_of_the_constructions
     recorded = built.run(ids, names)[1]
     expected = attention.constructed(task, k, l, built.spec.layers, ids)
     for layer, name in enumerate(names):
-        found, formula = recorded[name][0, :, 0], expected[layer]
+        pattern, formula = recorded[name][0, :, 0], expected[layer]
         assert formula is not None
         last = layer == built.spec.layers - 1  # nothing but the last query is read
         np.testing.assert_array_equal(
-            found[..., -1] if last else found, formula[..., -1] if last else formula
+            pattern[..., -1] if last else pattern, formula[..., -1] if last else formula
         )

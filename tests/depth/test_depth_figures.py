@@ -41,8 +41,8 @@ def context(**replaced: pl.DataFrame) -> Any:
 def drawn(name: str, **replaced: pl.DataFrame) -> Any:
     """The figure ``name``, from the tables that its experiment and those beside it make."""
     own = EXPERIMENTS[FIGURES[name]]
-    there = {table for each in (own, *(EXPERIMENTS[key] for key in own.beside)) for table in each.tables}
-    tables = {table: frame for table, frame in (TABLES | replaced).items() if table in there}
+    inputs = {table for each in (own, *(EXPERIMENTS[key] for key in own.beside)) for table in each.tables}
+    tables = {table: frame for table, frame in (TABLES | replaced).items() if table in inputs}
     module = importlib.import_module(f"pipeline.studies.depth.figures.{own.module}")
     return getattr(module, name)(SimpleNamespace(table=tables.__getitem__))
 
@@ -111,8 +111,8 @@ def test_maps_are_relative_to_their_largest_weight_and_end_with_the_last_query()
 
 def test_fig1_tells_tokens_signs_and_answers_apart() -> None:
     data = examples.fig1(context())[1]
-    told = dict(data.select("token", "kind").unique().iter_rows())
-    assert told["="] == "response sign" and told["1"] == "answer" and told["A"] == "question token"
+    kinds = dict(data.select("token", "kind").unique().iter_rows())
+    assert kinds["="] == "response sign" and kinds["1"] == "answer" and kinds["A"] == "question token"
     assert data.filter(task="ic_qa", line=1).sort("position")["token"].str.join("").item() == "A=1B=2C=3D=4D="
 
 

@@ -33,8 +33,8 @@ def test_template_does_not_depend_on_the_tokens(data: st.DataObject) -> None:
 
 
 def test_choices_without_replacement_are_uniform() -> None:
-    found = tasks._distinct(rng("distinct"), 24_000, 4, 3)
-    counts = np.unique(found, axis=0, return_counts=True)[1]
+    samples = tasks._distinct(rng("distinct"), 24_000, 4, 3)
+    counts = np.unique(samples, axis=0, return_counts=True)[1]
     assert len(counts) == 24 and stats.chisquare(counts).pvalue > 1e-3
 
 
@@ -43,8 +43,8 @@ def test_lookup_asks_every_pair_equally_and_is_answered_by_it() -> None:
     assert sample.ids_NxT.shape == (9000, tasks.length("ic_qa", 3, 0))
     pairs = sample.ids_NxT[:, :9].reshape(-1, 3, 3)
     assert (pairs[:, :, 1] == 5).all() and (sample.ids_NxT[:, -1] == 5).all()
-    asked = pairs[np.arange(9000), sample.right_N]
-    assert (asked[:, 0] == sample.ids_NxT[:, -2]).all() and (asked[:, 2] == sample.label_N).all()
+    targets = pairs[np.arange(9000), sample.right_N]
+    assert (targets[:, 0] == sample.ids_NxT[:, -2]).all() and (targets[:, 2] == sample.label_N).all()
     assert stats.chisquare(np.bincount(sample.right_N)).pvalue > 1e-3
     assert {len(set(row)) for row in pairs[:, :, 0].tolist()} == {3}
 
@@ -81,10 +81,10 @@ def test_context_holds_the_template_of_the_query_once() -> None:
     k, l = 3, 3  # noqa: E741
     sample = tasks.contextual(rng("ictm"), 4000, k, l, 4, 5)
     blocks = sample.ids_NxT[:, : k * (l + 2)].reshape(-1, k, l + 2)
-    found = np.stack([tasks.template_of(blocks[:, i, :l]) for i in range(k)], 1)
+    templates = np.stack([tasks.template_of(blocks[:, i, :l]) for i in range(k)], 1)
     query = sample.ids_NxT[:, k * (l + 2) : -1]
-    assert ((found == tasks.template_of(query)[:, None]).argmax(1) == sample.right_N).all()
-    assert {len(set(row)) for row in found.tolist()} == {k}
+    assert ((templates == tasks.template_of(query)[:, None]).argmax(1) == sample.right_N).all()
+    assert {len(set(row)) for row in templates.tolist()} == {k}
     assert (blocks[np.arange(4000), sample.right_N, l + 1] == sample.label_N).all()
     assert (blocks[np.arange(4000), sample.right_N, :l] != query).any(1).all()
     assert stats.chisquare(np.bincount(tasks.template_of(query))).pvalue > 1e-3

@@ -155,13 +155,13 @@ def test_what_does_not_fit_is_named(tmp_path: Path) -> None:
     ):
         attention_only.forward(spec, weights(spec), table(spec), ids(spec), record=["head"])
     arrays = {name: value.float().numpy() for name, value in weights(spec).items()}
-    about = {"spec": dataclasses.asdict(spec), "run": "depth-x"}
+    header = {"spec": dataclasses.asdict(spec), "run": "depth-x"}
     path = tmp_path / "model.safetensors"
-    checkpoints.write(path, arrays | {"table": attention_only.embedding(spec)}, about)
+    checkpoints.write(path, arrays | {"table": attention_only.embedding(spec)}, header)
     loaded = attention_only.load(path)
     assert loaded.spec == spec and loaded.header["run"] == "depth-x"
     torch.testing.assert_close(loaded.params["head.W"], weights(spec)["head.W"].float())
-    checkpoints.write(path, arrays | {"table": arrays["head.W"], "head.W": arrays["blocks.0.W"]}, about)
+    checkpoints.write(path, arrays | {"table": arrays["head.W"], "head.W": arrays["blocks.0.W"]}, header)
     with pytest.raises(SandglassError, match=r"head\.W has shape"):
         attention_only.load(path)
 
@@ -170,10 +170,10 @@ def test_a_trained_replica_is_a_module(tmp_path: Path) -> None:
     spec = SPECS["three layers"]
     arrays = {name: value.float().numpy() for name, value in weights(spec).items()}
     entry = {"model": "attention_only/network", "replicas": 3, "dataset": "depth-x-data"}
-    about = {"spec": dataclasses.asdict(spec), "run": "depth-x", "study": "depth", "scale": "smoke", "entry": entry,
+    header = {"spec": dataclasses.asdict(spec), "run": "depth-x", "study": "depth", "scale": "smoke", "entry": entry,
              "params_hash": "0", "diverged": {}, "lr": [0.01] * 3}  # fmt: skip
     path = tmp_path / "model.safetensors"
-    checkpoints.write(path, arrays | {"table": attention_only.embedding(spec)}, about)
+    checkpoints.write(path, arrays | {"table": attention_only.embedding(spec)}, header)
     model = Replica.load(path, 1)
     expected = attention_only.forward(spec, weights(spec), table(spec), ids(spec, 1))[0][1]
     torch.testing.assert_close(model(ids(spec, 1)[0]).double(), expected, rtol=1e-3, atol=1e-3)

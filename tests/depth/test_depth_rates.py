@@ -26,5 +26,5 @@ def test_a_chosen_rate_is_inside_its_grid_or_marked(path: Path) -> None:
         edge += [] if inside else [run]
     findings = path.with_name("findings.parquet")
     if edge and findings.is_file():
-        told = pl.read_parquet(findings).filter(topic="rates")["finding"].item()
-        assert all(str(run) in told for run in edge)
+        finding = pl.read_parquet(findings).filter(topic="rates")["finding"].item()
+        assert all(str(run) in finding for run in edge)

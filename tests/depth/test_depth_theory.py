@@ -69,9 +69,9 @@ def test_toy_set_is_that_of_the_proof() -> None:
     assert right == [3, 3, 4, 4]
     assert impossibility.TOY_SIDES.tolist() == [1, 1, -1, -1]
     every, answers = reasoning.every_question(2, 2, 2)
-    wanted = dict(zip(map(tuple, every.tolist()), answers.tolist(), strict=True))
-    found = dict(zip(map(tuple, impossibility.ALL_TOY.tolist()), [3, 3, 4, 4] * 2, strict=True))
-    assert found == wanted
+    labels = dict(zip(map(tuple, every.tolist()), answers.tolist(), strict=True))
+    toy_labels = dict(zip(map(tuple, impossibility.ALL_TOY.tolist()), [3, 3, 4, 4] * 2, strict=True))
+    assert toy_labels == labels
 
 
 def test_a_second_layer_breaks_the_identities(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,8 +139,8 @@ def test_no_check_passes_with_an_output_that_is_not_a_number(
         return outputs, recorded
 
     monkeypatch.setattr(constructions.Model, "run", spoilt)
-    found = rows(module)
-    assert set(found.filter("passed")["check"]) == without_outputs < set(found["check"])
+    frame = rows(module)
+    assert set(frame.filter("passed")["check"]) == without_outputs < set(frame["check"])
 
 
 @pytest.mark.parametrize("look", [constructions.separator, constructions.certificate])

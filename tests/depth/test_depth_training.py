@@ -108,11 +108,11 @@ def test_metrics_of_scores() -> None:
         "labels": torch.tensor([[1, 3]]),
         "candidates": torch.tensor([[[2, 1], [3, 0]]]),
     }
-    found = objective.loss(lambda ids: (logits, {}), batch)
+    metrics = objective.loss(lambda ids: (logits, {}), batch)
     expected = [math.log(sum(math.exp(x) for x in row)) - row[label] for row, label in
                 zip(logits[0].tolist(), (1, 3), strict=True)]  # fmt: skip
-    assert float(found["loss"]) == pytest.approx(np.mean(expected), rel=1e-6)
-    assert float(found["accuracy"]) == 0.5 and float(found["context"]) == 1.0
+    assert float(metrics["loss"]) == pytest.approx(np.mean(expected), rel=1e-6)
+    assert float(metrics["accuracy"]) == 0.5 and float(metrics["context"]) == 1.0
     held = {f"fresh.{name}": value for name, value in batch.items()} | {"corpus": torch.tensor([0])}
     evaluated = objective.evaluate(lambda ids: (logits, {}), held)
     assert set(evaluated) == set(objective.evaluated) == {"loss_fresh", "accuracy_fresh", "context_fresh"}
@@ -142,11 +142,11 @@ def test_one_layer_memorizes(tmp_path: Path) -> None:
 
 def test_two_layers_generalize_where_one_does_not(tmp_path: Path) -> None:
     changes: dict[str, Any] = {"lr": [0.01], "steps": 400, "log_every": 400, "batch": 32}
-    found = {}
+    accuracies = {}
     for run in ("depth-tm-l1", "depth-tm-l2"):
         job = opened(tmp_path, run, data={"train": 12800, "held": 500}, **changes)
-        found[run] = float(core.train_chunk(job, [0], CPU).curves["accuracy_unseen_combination"][-1])
-    assert found["depth-tm-l2"] > 0.6 > 0.35 > found["depth-tm-l1"]
+        accuracies[run] = float(core.train_chunk(job, [0], CPU).curves["accuracy_unseen_combination"][-1])
+    assert accuracies["depth-tm-l2"] > 0.6 > 0.35 > accuracies["depth-tm-l1"]
 
 
 @pytest.mark.parametrize("run", ["depth-sc-heads8", "depth-ic-tm-k4-heads1111", "depth-nested-l6"])

@@ -43,28 +43,30 @@ def test_posteriors_are_those_of_all_derivations(name: str, root: int, hide: boo
     _, seen, kind, lengths = masked(name, root, 6, 0.4)
     evidence, own = inside.evidence(seen, 0.4, kind, hide), inside.selected_evidence(seen)
     slopes, totals = inside.enumerated(name, root, evidence, lengths)
-    there = seen != pcfg.PAD
+    present = seen != pcfg.PAD
     assert inside.likelihood(name, root, evidence, lengths) == pytest.approx(totals, rel=1e-12)
-    wanted = (slopes * own)[there]
-    wanted /= wanted.sum(-1, keepdims=True)
-    found = inside.best(name, root, seen, lengths, 0.4, kind, hide)
-    assert found[there] == pytest.approx(wanted, abs=1e-12)
-    assert np.isnan(found[~there]).all()
+    expected = (slopes * own)[present]
+    expected /= expected.sum(-1, keepdims=True)
+    posteriors = inside.best(name, root, seen, lengths, 0.4, kind, hide)
+    assert posteriors[present] == pytest.approx(expected, abs=1e-12)
+    assert np.isnan(posteriors[~present]).all()
 
 
 @pytest.mark.parametrize(("name", "root"), [("cfg3b", 13), ("cfg3f", 15), ("cfg3h", 17), ("cfg3i", 20)])
 def test_without_evidence_the_likelihood_is_the_law_of_the_length(name: str, root: int) -> None:
     least, most = pcfg.extent(name, root)
     at = np.arange(least - 1, min(most, least + 30) + 1)
-    found = inside.likelihood(name, root, np.ones((len(at), int(at.max()), 3)), at)
-    assert found == pytest.approx(pcfg.length_law(name, root)[at], abs=1e-14)
+    likelihoods = inside.likelihood(name, root, np.ones((len(at), int(at.max()), 3)), at)
+    assert likelihoods == pytest.approx(pcfg.length_law(name, root)[at], abs=1e-14)
 
 
 def test_full_strings_stay_within_range() -> None:
     words, seen, _, lengths = masked("cfg3b", 22, 2, 0.3)
-    found = inside.best("cfg3b", 22, seen, lengths, 0.3)
-    assert np.isfinite(found[seen != pcfg.PAD]).all()
-    chosen = np.take_along_axis(found, np.minimum(words, 2)[..., None].astype(int), -1)[seen == pcfg.MASK]
+    posteriors = inside.best("cfg3b", 22, seen, lengths, 0.3)
+    assert np.isfinite(posteriors[seen != pcfg.PAD]).all()
+    chosen = np.take_along_axis(posteriors, np.minimum(words, 2)[..., None].astype(int), -1)[
+        seen == pcfg.MASK
+    ]
     assert chosen.mean() > 0.8
 
 
@@ -94,12 +96,12 @@ def test_hidden_positions_say_nothing() -> None:
 
 def test_windows_are_those_of_definition_25() -> None:
     place, lengths = np.array([4, 0, 7]), np.array([9, 9, 8])
-    for n, wanted in (
+    for n, positions in (
         (2, ([3, 4], [0], [6, 7])), (3, ([3, 4, 5], [0, 1], [6, 7])), (4, ([2, 3, 4, 5], [0, 1], [5, 6, 7])),
         (7, ([1, 2, 3, 4, 5, 6, 7], [0, 1, 2, 3], [4, 5, 6, 7])),
     ):  # fmt: skip
-        found = pcfg.window(place, n, lengths, 10)
-        assert [np.flatnonzero(row).tolist() for row in found] == list(wanted)
+        windows = pcfg.window(place, n, lengths, 10)
+        assert [np.flatnonzero(row).tolist() for row in windows] == list(positions)
     with pytest.raises(SandglassError, match="outside its sentence"):
         pcfg.window(np.array([8]), 3, np.array([8]), 10)
 
@@ -117,11 +119,11 @@ def test_distances_are_those_of_enumerated_posteriors(n: int) -> None:
         outside = [at for at in range(int(lengths[row])) if at not in window]
 
         def given(seen: list[int], row: int = row, own: list[Any] = own) -> NDArray[np.float64]:
-            found = np.zeros(3)
+            masses = np.zeros(3)
             for string, chance in own:
                 if (string[seen] == words[row, seen]).all():
-                    found[string[6]] += chance
-            return found / found.sum()
+                    masses[string[6]] += chance
+            return masses / masses.sum()
 
         all_others = given([at for at in range(int(lengths[row])) if at != 6])
         assert robust[row] == pytest.approx(np.abs(all_others - given(outside)).sum() / 2, abs=1e-12)
@@ -134,14 +136,14 @@ def spans(name: str, symbol: int) -> list[tuple[tuple[int, ...], tuple[int, ...]
     """Return strings, of each token the largest level that ends with it, and probabilities of all derivations."""
     if symbol <= 3:
         return [((symbol,), (1,), 1.0)]
-    found = []
+    derivations = []
     for side in pcfg.grammar(name).rules[symbol]:
         for parts in itertools.product(*(spans(name, child) for child in side)):
             levels = [*itertools.chain(*(part[1] for part in parts))]
             levels[-1] = pcfg.level(symbol)
             chance = math.prod(part[2] for part in parts) / len(pcfg.grammar(name).rules[symbol])
-            found.append((tuple(itertools.chain(*(part[0] for part in parts))), tuple(levels), chance))
-    return found
+            derivations.append((tuple(itertools.chain(*(part[0] for part in parts))), tuple(levels), chance))
+    return derivations
 
 
 @pytest.mark.parametrize(("name", "root"), [("cfg3b", 13), ("cfg3f", 11), ("cfg3h", 10)])
@@ -149,7 +151,7 @@ def test_next_tokens_are_those_of_all_derivations(name: str, root: int) -> None:
     known = spans(name, root)
     words, _, _, lengths = masked(name, root, 4, 0.3)
     for level in range(1, pcfg.level(root) + 1):
-        found = inside.following(name, root, words, level)
+        distributions = inside.following(name, root, words, level)
         for row, at in itertools.product(range(4), range(words.shape[1])):
             if at >= lengths[row]:
                 continue
@@ -159,9 +161,9 @@ def test_next_tokens_are_those_of_all_derivations(name: str, root: int) -> None:
                 if len(string) > at and levels[at] >= level and (prefix == words[row, :at]).all():
                     counts[string[at] - 1] += chance
             if counts.sum():
-                assert found[row, at] == pytest.approx(counts / counts.sum(), abs=1e-12)
+                assert distributions[row, at] == pytest.approx(counts / counts.sum(), abs=1e-12)
             else:
-                assert np.isnan(found[row, at]).all()
+                assert np.isnan(distributions[row, at]).all()
 
 
 def test_the_plateau_is_that_of_the_marginals() -> None:
@@ -184,10 +186,10 @@ def test_cases_stand_for_all_strings(c: float) -> None:
     bits = every(9)
     signs = 1 - 2 * (bits[:, :3].sum(1) % 2)
     built = attention.selecting(9, range(3), c)
-    said = built(bits)
+    outputs = built(bits)
     right, off, mass = attention.measured(built, 9, 3)
-    assert right == pytest.approx((said * signs > 0).mean(), abs=1e-12)
-    assert off == pytest.approx(np.abs(said - signs).max(), abs=1e-9)
+    assert right == pytest.approx((outputs * signs > 0).mean(), abs=1e-12)
+    assert off == pytest.approx(np.abs(outputs - signs).max(), abs=1e-9)
     assert mass == pytest.approx(attention.off_mass(9, 3, c), abs=1e-12)
 
 
@@ -230,9 +232,9 @@ SELECTION = SimpleNamespace(study="distillation", sizes=[[20, 6], [100, 6]], rep
 
 @pytest.mark.parametrize(("module", "entry"), [(lengths, LENGTHS), (oracle, ORACLE), (selection, SELECTION)])
 def test_theory_holds(module: Any, entry: Any) -> None:
-    found = module.check(entry, "distillation-theory", 1)
-    assert found.filter(~pl.col("passed"))["check"].to_list() == []
-    evidence = found.filter(pl.col("erratum") != "").group_by("erratum").agg(pl.col("form").unique().sort())
+    checks = module.check(entry, "distillation-theory", 1)
+    assert checks.filter(~pl.col("passed"))["check"].to_list() == []
+    evidence = checks.filter(pl.col("erratum") != "").group_by("erratum").agg(pl.col("form").unique().sort())
     assert all(forms == ["corrected", "printed"] for forms in evidence["form"].to_list())
 
 
@@ -241,8 +243,8 @@ def test_a_predictor_that_is_wrong_about_itself_fails(monkeypatch: pytest.Monkey
     monkeypatch.setattr(
         inside, "best", lambda *a, **k: best(*a, **k) ** 2 / (best(*a, **k) ** 2).sum(-1, keepdims=True)
     )
-    found = pl.DataFrame(list(oracle._calibrated(ORACLE, stream(1, "test", "wrong"))))  # type: ignore[arg-type]
-    assert (found["measured"] > found["bound"]).any()
+    checks = pl.DataFrame(list(oracle._calibrated(ORACLE, stream(1, "test", "wrong"))))  # type: ignore[arg-type]
+    assert (checks["measured"] > checks["bound"]).any()
 
 
 def test_the_experiment_makes_its_tables_and_figures() -> None:
@@ -251,8 +253,8 @@ def test_the_experiment_makes_its_tables_and_figures() -> None:
         sharpness=[1.0, 4.0], tables=list(SCHEMAS),
     )  # fmt: skip
     context = Inputs("distillation", "distillation-grammars", entry, None, "smoke", 1, "0" * 32)  # type: ignore[arg-type]
-    found = grammars.analyse(context)
-    made = finished(found, SCHEMAS, context)
+    tables = grammars.analyse(context)
+    made = finished(tables, SCHEMAS, context)
     for name, frame in made.items():
         SCHEMAS[name].validate(frame)
     table = made["oracle"].filter(pl.col("quantity") == "acc")

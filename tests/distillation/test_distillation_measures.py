@@ -102,18 +102,18 @@ def test_phases_of_a_curve() -> None:
 
 
 def test_labels_of_the_probe_are_ancestors() -> None:
-    found = probe.drawn(np.random.default_rng(3), "cfg3b", 15, 20)
+    sample = probe.drawn(np.random.default_rng(3), "cfg3b", 15, 20)
     again = pcfg.sample(np.random.default_rng(3), "cfg3b", 20, 15)
-    assert probe.levels(15) == [2, 3] and found.ancestors.shape[:2] == (2, 20)
+    assert probe.levels(15) == [2, 3] and sample.ancestors.shape[:2] == (2, 20)
     for sentence in range(20):
         start = int(again.lengths[:sentence].sum())
         stop = start + int(again.lengths[sentence])
         for place, depth in enumerate((5, 4)):
             symbols = again.ancestors(depth)[start:stop] - min(pcfg.SYMBOLS[depth])
-            own = found.ancestors[place, sentence]
+            own = sample.ancestors[place, sentence]
             assert own[1 : 1 + stop - start].tolist() == symbols.tolist()
             assert own[0] == probe.NONE and (own[1 + stop - start :] == probe.NONE).all()
-    assert (found.ends <= (found.ancestors >= 0)).all() and found.ends[0].sum() > found.ends[1].sum()
+    assert (sample.ends <= (sample.ancestors >= 0)).all() and sample.ends[0].sum() > sample.ends[1].sum()
 
 
 def test_the_probe_reads_what_is_there_and_nothing_else() -> None:
@@ -144,8 +144,8 @@ def test_the_probe_reads_what_is_there_and_nothing_else() -> None:
         with one_thread():
             return probe.accuracies(kept, weights, train, test, settings, np.random.default_rng(2))  # type: ignore[arg-type]
 
-    there, nothing = accuracies(True), accuracies(False)
-    assert there.shape == (1, 2, 2) and (there > 0.9).all()
+    signal, nothing = accuracies(True), accuracies(False)
+    assert signal.shape == (1, 2, 2) and (signal > 0.9).all()
     assert (nothing[..., 1] < 0.75).all()
 
 

@@ -47,12 +47,12 @@ def test_networks_side_by_side_are_what_each_is_alone() -> None:
 
 def test_networks_start_as_linear_layers_do_and_do_not_depend_on_their_number() -> None:
     spec = mlp.Spec(side=2, inputs=40, width=500, outputs=2)
-    found = mlp.initial(spec, np.random.default_rng(0))
+    weights = mlp.initial(spec, np.random.default_rng(0))
     for name, bound in (("W_1", 40**-0.5), ("b_1", 40**-0.5), ("W_2", 500**-0.5), ("b_2", 500**-0.5)):
-        assert np.abs(found[name]).max() <= bound
-    assert found["W_1"].std() == pytest.approx(40**-0.5 / math.sqrt(3), rel=0.02)
+        assert np.abs(weights[name]).max() <= bound
+    assert weights["W_1"].std() == pytest.approx(40**-0.5 / math.sqrt(3), rel=0.02)
     more = mlp.initial(mlp.Spec(3, 40, 500, 2), np.random.default_rng(0))
-    assert all((more[name][:2] == found[name]).all() for name in found)
+    assert all((more[name][:2] == weights[name]).all() for name in weights)
 
 
 @pytest.mark.parametrize("average", [False, True])
@@ -111,8 +111,8 @@ def test_strings_that_begin_alike_are_read_as_each_is_alone(strings: int, averag
     )  # of 600 some are alike
     plain, _ = transformer.forward(spec, params, EMPTY, torch.from_numpy(ids.astype(np.int64))[None, None])
     for numbers in (2**8, 2**20):
-        found = transformer.behind(spec, params, ids, numbers)
-        torch.testing.assert_close(found, plain.flatten(0, 1), atol=1e-5, rtol=1e-5)
+        logits = transformer.behind(spec, params, ids, numbers)
+        torch.testing.assert_close(logits, plain.flatten(0, 1), atol=1e-5, rtol=1e-5)
 
 
 def test_the_beginnings_that_are_read_once_are_those_that_spare_most() -> None:
@@ -126,10 +126,10 @@ def test_the_beginnings_that_are_read_once_are_those_that_spare_most() -> None:
 
 def test_transformers_start_as_gpt_2_does() -> None:
     spec = transformer.Spec("gpt2", 1, 2, 2, 20, 64, 2, 8, 8, False, 0.02, True, 0.0)
-    found = transformer.initial(spec, np.random.default_rng(0))
-    assert found["blocks.0.mlp.W_in"].std() == pytest.approx(0.02, rel=0.05)
-    assert found["blocks.0.mlp.W_out"].std() == pytest.approx(0.01, rel=0.05)
-    assert (found["ln.w"] == 1).all() and (found["blocks.1.attn.b_QKV"] == 0).all()
+    weights = transformer.initial(spec, np.random.default_rng(0))
+    assert weights["blocks.0.mlp.W_in"].std() == pytest.approx(0.02, rel=0.05)
+    assert weights["blocks.0.mlp.W_out"].std() == pytest.approx(0.01, rel=0.05)
+    assert (weights["ln.w"] == 1).all() and (weights["blocks.1.attn.b_QKV"] == 0).all()
 
 
 BERT = transformer.Spec("bert", 2, 8, 8, 6, 8, 2, 2, 4, False, 0.02, False, 0.0)
@@ -176,9 +176,9 @@ def test_logits_at_places_are_those_of_all_tokens() -> None:
         ids = torch.randint(8, (2, 2, 3, 5))
         whole = transformer.forward(spec, params, EMPTY, ids)[0].flatten(2, 3)
         places = torch.tensor([[[4, 0, 13], [1, 1, 7]]]).expand(2, 2, 3)
-        found = transformer.forward(spec, params, EMPTY, ids, places=places)[0]
+        logits = transformer.forward(spec, params, EMPTY, ids, places=places)[0]
         for s in range(2):
-            torch.testing.assert_close(found[:, s], whole[:, s, places[0, s]])
+            torch.testing.assert_close(logits[:, s], whole[:, s, places[0, s]])
 
 
 def test_tokens_that_are_not_visible_do_not_matter() -> None:
@@ -249,9 +249,9 @@ def test_the_gradient_of_each_model_is_bounded_by_itself() -> None:
 
 def test_bert_starts_as_published() -> None:
     spec = transformer.Spec("bert", 1, 8, 8, 20, 64, 4, 8, 8, False, 0.02, False, 1.0)
-    found = transformer.initial(spec, np.random.default_rng(0))
+    weights = transformer.initial(spec, np.random.default_rng(0))
     for name in ("blocks.0.mlp.W_in", "blocks.3.mlp.W_out", "blocks.1.attn.W_O", "head.W_in"):
-        assert found[name].std() == pytest.approx(0.02, rel=0.05)
-    assert (found["head.ln.w"] == 1).all() and (found["head.b_out"] == 0).all()
+        assert weights[name].std() == pytest.approx(0.02, rel=0.05)
+    assert (weights["head.ln.w"] == 1).all() and (weights["head.b_out"] == 0).all()
     count = sum(math.prod(shape) for shape in transformer.shapes(spec).values())
     assert count == 8 * 64 + 20 * 64 + 64 + 2 * 64 + 4 * (12 * 64**2 + 13 * 64) + 64**2 + 3 * 64 + 8

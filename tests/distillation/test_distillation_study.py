@@ -61,7 +61,7 @@ def judged(tables: dict[str, pl.DataFrame]) -> dict[str, tuple[float | None, str
 
 
 def test_every_gate_holds_where_everything_does() -> None:
-    assert {gate: told for gate, told in judged(made()).items() if told[1] != HOLDS} == {}
+    assert {gate: outcome for gate, outcome in judged(made()).items() if outcome[1] != HOLDS} == {}
 
 
 @pytest.mark.parametrize("name", HOLD)
@@ -72,23 +72,23 @@ def test_a_comparison_that_is_none_lets_its_gates_fall(name: str) -> None:
 def test_a_correlation_that_is_none_lets_its_gate_fall() -> None:
     tables = made()
     spoilt = tables["correlations"].with_columns(correlation=float("nan"))
-    found = judged(tables | {"correlations": spoilt})
-    assert found["13, single signs at checkpoint 2"][1] == FAILS
+    outcomes = judged(tables | {"correlations": spoilt})
+    assert outcomes["13, single signs at checkpoint 2"][1] == FAILS
 
 
 def test_too_few_models_give_no_verdict() -> None:
     tables = made()
     few = judged(tables | {"contrasts": tables["contrasts"].with_columns(n=2)})
-    told = {gate for gate, (_, verdict) in few.items() if verdict != NOT_TESTED}
-    assert told == {"13, single signs at checkpoint 2", "19, classes"}
+    gates = {gate for gate, (_, verdict) in few.items() if verdict != NOT_TESTED}
+    assert gates == {"13, single signs at checkpoint 2", "19, classes"}
 
 
 def test_attention_along_paths_sums_to_one_and_follows_both_layers() -> None:
     first = torch.rand(2, 3, 4, 5, 5).tril()
     second = torch.rand(2, 3, 4, 5, 5).tril()
     first, second = (each / each.sum(-1, keepdim=True) for each in (first, second))
-    found = along_paths(first, second)
-    torch.testing.assert_close(found.sum(-1), torch.ones(2, 3))
+    attention = along_paths(first, second)
+    torch.testing.assert_close(attention.sum(-1), torch.ones(2, 3))
     plain = [
         sum(
             second[1, 2, a, 4, i] * first[1, 2, b, i, j] / 16
@@ -98,7 +98,7 @@ def test_attention_along_paths_sums_to_one_and_follows_both_layers() -> None:
         )
         for j in range(5)
     ]
-    torch.testing.assert_close(found[1, 2], torch.stack(plain))  # type: ignore[arg-type]
+    torch.testing.assert_close(attention[1, 2], torch.stack(plain))  # type: ignore[arg-type]
 
 
 def test_models_are_late_or_never_learn() -> None:
@@ -109,8 +109,8 @@ def test_models_are_late_or_never_learn() -> None:
         }
     )  # fmt: skip
     context: Any = SimpleNamespace(settings=SimpleNamespace(risen=0.9))
-    found = lessons.models(context, course)
-    assert found["t90"].to_list() == [2, None] and found["final"].to_list() == [0.8, 0.89]
+    models = lessons.models(context, course)
+    assert models["t90"].to_list() == [2, None] and models["final"].to_list() == [0.8, 0.89]
     done = lessons.at(course, {0: 2, 1: 3}, "ce")
     assert done.tolist() == [0.95, 0.89]
 
@@ -130,11 +130,11 @@ def test_a_gain_is_the_mean_over_horizons_model_by_model() -> None:
     )
     rows, gains = endings.horizons(context, "level 2", courses)
     assert gains.tolist() == pytest.approx([0.15, 0.1])
-    found = {row["contrast"]: row["value"] for row in rows}
-    assert found["level 2, gain"] == pytest.approx(0.125)
-    assert found["level 2, gain beyond the shortest"] == pytest.approx(0.0)
-    assert found["level 2, longest, half"] == pytest.approx(0.8)
-    assert found["long, half - os"] == pytest.approx(0.0)
+    values = {row["contrast"]: row["value"] for row in rows}
+    assert values["level 2, gain"] == pytest.approx(0.125)
+    assert values["level 2, gain beyond the shortest"] == pytest.approx(0.0)
+    assert values["level 2, longest, half"] == pytest.approx(0.8)
+    assert values["long, half - os"] == pytest.approx(0.0)
     assert endings.horizons(context, "level 4", {})[1].size == 0
 
 

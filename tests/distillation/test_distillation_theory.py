@@ -44,8 +44,8 @@ SMALL: dict[str, dict[str, Any]] = {
 
 def checked(module: str) -> pl.DataFrame:
     entry = SimpleNamespace(study="distillation", **SMALL[module])
-    found: pl.DataFrame = MODULES[module].check(entry, f"distillation-{module}", 0)
-    return found
+    checks: pl.DataFrame = MODULES[module].check(entry, f"distillation-{module}", 0)
+    return checks
 
 
 @pytest.fixture(scope="module")
@@ -103,8 +103,10 @@ def test_stage_one_in_closed_form(d: int, k: int, seed: int, mode: relu.Mode) ->
 
 def test_the_printed_start_gives_the_spread_that_the_closed_form_says() -> None:
     rng = np.random.default_rng(0)
-    found = np.abs(relu.correlations(relu.first_stage(relu.initial(rng, 13, 4, 256, "iid", (1000,)))))
-    assert (found[:, :4].mean(), found[:, 4:].mean()) == pytest.approx(relu.spread(13, 4, 256), rel=0.05)
+    correlations = np.abs(relu.correlations(relu.first_stage(relu.initial(rng, 13, 4, 256, "iid", (1000,)))))
+    assert (correlations[:, :4].mean(), correlations[:, 4:].mean()) == pytest.approx(
+        relu.spread(13, 4, 256), rel=0.05
+    )
 
 
 def test_starts_that_the_theory_has_not_are_refused() -> None:
@@ -135,8 +137,8 @@ def test_recovery_counts_the_largest_entries() -> None:
     gradient = np.array(
         [[3.0, -2.0, 1.0, 0.5], [3.0, 0.1, -1.0, 0.5], [1.0, 1.0, 1.0, 0.0], [0.1, 0.2, 0.3, 0.4]]
     )
-    found = relu.recovery(gradient, 2)
-    assert (found.neurons, found.precision, found.together) == (0.25, 0.5, True)
+    recovery = relu.recovery(gradient, 2)
+    assert (recovery.neurons, recovery.precision, recovery.together) == (0.25, 0.5, True)
     each = [relu.recovery(row[None], 2) for row in gradient]
     assert [(one.neurons, one.precision) for one in each] == [(1.0, 1.0), (0.0, 0.5), (0.0, 0.5), (0.0, 0.0)]
     assert [one.together for one in each] == [True, False, False, False]

@@ -25,16 +25,16 @@ CPU = torch.device("cpu")
 
 def at_step(schedule: list[labels.Interval], step: int) -> int:
     """Return the teacher's step that answers at a step of the student."""
-    (found,) = [kept for kept, start, end in schedule if start <= step < end]
-    return found
+    (checkpoint,) = [kept for kept, start, end in schedule if start <= step < end]
+    return checkpoint
 
 
 def test_a_student_in_turn_starts_with_the_first_checkpoint_and_keeps_the_last() -> None:
     """(N, T): s_i = i T_0 / N, i(t) = min(floor(t / T) + 1, N) of definition 22, also beyond N T."""
     kept, arm = [25, 50, 75, 100], Arm(schedule="in_turn", each=5, tau=0, spaced="kept")
-    found = labels.intervals(arm, kept, [], 30)
-    assert [at_step(found, t) for t in range(30)] == [25 * min(t // 5 + 1, 4) for t in range(30)]
-    assert found[-1] == (100, 15, 30)
+    intervals = labels.intervals(arm, kept, [], 30)
+    assert [at_step(intervals, t) for t in range(30)] == [25 * min(t // 5 + 1, 4) for t in range(30)]
+    assert intervals[-1] == (100, 15, 30)
     assert labels.intervals(arm, kept, [], 12)[-1] == (75, 10, 12)  # the last one is never reached
     assert labels.intervals(arm, kept, [], 15)[-1] == (75, 10, 15)
     assert labels.intervals(Arm(schedule="one_shot", tau=0), kept, [], 9) == [(100, 0, 9)]
@@ -49,19 +49,19 @@ def test_named_checkpoints_then_the_last() -> None:
 @pytest.mark.parametrize(("count", "horizon"), [(4, 20), (4, 22), (3, 20), (8, 5)])
 def test_equal_split(count: int, horizon: int) -> None:
     kept = [(i + 1) * 10 for i in range(count)]
-    found = labels.intervals(Arm(schedule="equal_split", tau=0, spaced="kept"), kept, [], horizon)
+    intervals = labels.intervals(Arm(schedule="equal_split", tau=0, spaced="kept"), kept, [], horizon)
     expected = [10 * min(t * count // horizon + 1, count) for t in range(horizon)]
-    assert [at_step(found, t) for t in range(horizon)] == expected
+    assert [at_step(intervals, t) for t in range(horizon)] == expected
 
 
 @pytest.mark.parametrize("kappa", [1.0, 0.5, 0.3])
 @pytest.mark.parametrize("horizon", [10, 100, 130])
 def test_a_share_of_the_teachers_steps_does_not_depend_on_the_horizon(kappa: float, horizon: int) -> None:
     kept, each = [25, 50, 75, 100], round(kappa * 25, 9)
-    found = labels.intervals(
+    intervals = labels.intervals(
         Arm(schedule="share_split", kappa=kappa, tau=0, spaced="kept"), kept, [], horizon
     )
-    assert [at_step(found, t) for t in range(horizon)] == [
+    assert [at_step(intervals, t) for t in range(horizon)] == [
         25 * min(int(t / each) + 1, 4) for t in range(horizon)
     ]
 
@@ -162,19 +162,21 @@ def test_losses_are_cross_entropies_of_each_students_targets(folder: Path, membe
     for row, place, mine in zip(frame.iter_rows(named=True), own.tolist(), logits[0], strict=True):
         logp = mine.double().log_softmax(-1)
         labels_of = batch["labels"][0, place]
-        asked, count = len(labels_of), row["asked"]
+        n_labels, count = len(labels_of), row["asked"]
         if row["soft"] is not None:
-            told = torch.tensor(row["soft"], dtype=torch.float64).view(-1, count, classes)[step, :asked]
+            targets = torch.tensor(row["soft"], dtype=torch.float64).view(-1, count, classes)[step, :n_labels]
         else:
             hard = (
-                labels_of if row["hard"] is None else torch.tensor(row["hard"]).view(-1, count)[step, :asked]
+                labels_of
+                if row["hard"] is None
+                else torch.tensor(row["hard"]).view(-1, count)[step, :n_labels]
             )
-            told = torch.nn.functional.one_hot(hard.long(), classes).double()
-        losses = -(told * logp).sum(-1)
-        there = batch["weight"][0, place] > 0 if "weight" in batch else torch.ones(asked, dtype=torch.bool)
-        total += float(losses[there].mean())
-    found = job.objective.loss(lambda x, **_: (logits, {}), batch | {"step": torch.tensor(step)})
-    assert float(found["loss"].detach()) == pytest.approx(total, rel=1e-5)
+            targets = torch.nn.functional.one_hot(hard.long(), classes).double()
+        losses = -(targets * logp).sum(-1)
+        mask = batch["weight"][0, place] > 0 if "weight" in batch else torch.ones(n_labels, dtype=torch.bool)
+        total += float(losses[mask].mean())
+    metrics = job.objective.loss(lambda x, **_: (logits, {}), batch | {"step": torch.tensor(step)})
+    assert float(metrics["loss"].detach()) == pytest.approx(total, rel=1e-5)
 
 
 TAUGHT = [
@@ -234,8 +236,8 @@ def _teachers(folder: Path, member: str) -> labels.Teachers:
     arrays, header = _trained(folder, entry.teacher)
     columns = {"bits": parity.sample(np.random.default_rng(0), (50,), entry.d)}
     columns["label"] = parity.labels(columns["bits"], entry.k, 1)  # type: ignore[assignment]
-    about = task(entry)
-    return labels.Teachers(entry, arrays, header, about, columns, SEED)
+    task_fields = task(entry)
+    return labels.Teachers(entry, arrays, header, task_fields, columns, SEED)
 
 
 def test_checkpoints_are_chosen_by_accuracy_and_loss(folder: Path) -> None:
@@ -249,8 +251,8 @@ def test_checkpoints_are_chosen_by_accuracy_and_loss(folder: Path) -> None:
         "step": Checkpoint(rule="step", value=20),
         "inflection": Checkpoint(rule="inflection"),  # (1 - 0.1) / 2 is behind it
     }
-    found = {name: teachers.step(0, wanted) for name, wanted in chosen.items()}
-    assert found == {"reaches": 30, "never": 40, "before": 10, "step": 20, "inflection": 20}
+    steps = {name: teachers.step(0, checkpoint) for name, checkpoint in chosen.items()}
+    assert steps == {"reaches": 30, "never": 40, "before": 10, "step": 20, "inflection": 20}
     assert teachers.spaced(0, "inflection") == [20, 40] and teachers.spaced(0, "kept") == [10, 20, 30, 40]
     teachers._curves[0] = (np.zeros(5), np.array([9.0, 1.0, 0.9, 0.5, 0.1]))
     assert teachers.spaced(0, "inflection") == [30, 40]  # the last one is always among them
@@ -279,8 +281,8 @@ def test_what_several_schedules_ask_of_a_checkpoint_is_answered_once(
     entry = load_study("distillation").members("datasets")["distillation-candidates"]
     arrays, header = _trained(folder, entry.teacher)
     labels.answers({"x": entry}, SEED, arrays, header)
-    asked = [n for _, _, n in seen if n not in (entry.held, entry.correlated)]
-    assert sum(asked) <= entry.side * 4 * entry.steps * entry.batch  # four different checkpoints at most
+    counts = [n for _, _, n in seen if n not in (entry.held, entry.correlated)]
+    assert sum(counts) <= entry.side * 4 * entry.steps * entry.batch  # four different checkpoints at most
 
 
 def test_datasets_of_several_horizons_are_answered_together_as_they_are_alone(

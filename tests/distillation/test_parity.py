@@ -63,8 +63,10 @@ def test_monomials_on_and_off_the_support() -> None:
     assert len(parity.support_monomials([0, 1, 2, 3], 3)) == 4
     rng = np.random.default_rng(0)
     assert parity.other_monomials(rng, [0, 1], 5, 1, 3) == [(2,), (3,), (4,)]
-    found = parity.other_monomials(rng, [0, 1, 2], 12, 2, 40)
-    assert len(set(found)) == 40 and all(max(places) > 2 and len(set(places)) == 2 for places in found)
+    monomials = parity.other_monomials(rng, [0, 1, 2], 12, 2, 40)
+    assert len(set(monomials)) == 40 and all(
+        max(places) > 2 and len(set(places)) == 2 for places in monomials
+    )
 
 
 def test_correlations_are_fourier_coefficients() -> None:
@@ -72,8 +74,8 @@ def test_correlations_are_fourier_coefficients() -> None:
     signs = parity.signs(bits).astype(float)
     p = 0.5 + 0.2 * signs[:, 0] * signs[:, 2] - 0.1 * signs[:, 4]
     monomials = [(0, 2), (4,), (1,), (0, 2, 4)]
-    found = parity.correlations(np.stack([p, p + 0.1]), parity.characters(bits, monomials))
-    np.testing.assert_allclose(found, [[0.2, 0.1, 0, 0]] * 2, atol=1e-12)
+    correlations = parity.correlations(np.stack([p, p + 0.1]), parity.characters(bits, monomials))
+    np.testing.assert_allclose(correlations, [[0.2, 0.1, 0, 0]] * 2, atol=1e-12)
     inside, outside = np.array([[0.3, 0.1, 0.2]]), np.array([[0.0, 0.1]])
     assert parity.separation(inside, outside)[0] == pytest.approx(0.2 / 0.095)
 

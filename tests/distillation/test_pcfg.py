@@ -34,8 +34,8 @@ def test_the_listings_have_the_published_rules() -> None:
 def test_a_broken_grammar_is_told(symbol: int, sides: tuple[tuple[int, ...], ...], told: str) -> None:
     known = pcfg.grammar("cfg3b")
     assert pcfg.broken_facts(known) == []
-    found = pcfg.broken_facts(replace(known, rules={**known.rules, symbol: sides}))
-    assert len(found) >= 1 and told in found[-1]
+    violations = pcfg.broken_facts(replace(known, rules={**known.rules, symbol: sides}))
+    assert len(violations) >= 1 and told in violations[-1]
 
 
 def test_unknown_names_and_symbols_are_refused() -> None:
@@ -88,10 +88,10 @@ def test_strings_are_drawn_with_their_probabilities(how: str, name: str, root: i
     else:
         tokens, lengths = pcfg.strings(rng, name, n, root)
     assert len(lengths) == n and lengths.sum() == len(tokens)
-    found = Counter(tuple((part + 1).tolist()) for part in np.split(tokens, np.cumsum(lengths)[:-1]))
-    assert set(found) <= set(known)
+    counts = Counter(tuple((part + 1).tolist()) for part in np.split(tokens, np.cumsum(lengths)[:-1]))
+    assert set(counts) <= set(known)
     expected = np.array(list(known.values())) * n
-    observed = np.array([found[string] for string in known])
+    observed = np.array([counts[string] for string in known])
     assert expected.min() >= 5
     assert 1e-3 < stats.chisquare(observed, expected).pvalue < 1 - 1e-6
 

@@ -75,8 +75,8 @@ def test_blocks_are_full_and_repeat() -> None:
 
 def test_words_are_masked_by_the_law_of_definition_24() -> None:
     task = {"length": 64, "rate": 0.15, "files": None, "words": None}
-    found = language.examples(stream(2, "test", "masks"), 2000, task, held=False)
-    tokens, shown, kind = (found[name] for name in ("tokens", "shown", "kind"))
+    examples = language.examples(stream(2, "test", "masks"), 2000, task, held=False)
+    tokens, shown, kind = (examples[name] for name in ("tokens", "shown", "kind"))
     assert tokens.shape == shown.shape == kind.shape == (2000, 65)
     assert (
         (tokens[:, 0] == language.BOS).all() and (shown[:, 0] == language.BOS).all() and not kind[:, 0].any()
@@ -98,9 +98,9 @@ def test_words_are_masked_by_the_law_of_definition_24() -> None:
 
 def test_text_files_make_blocks(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("The cat ran. The cat, the dog!")
-    found, vocabulary = language.read([tmp_path / "a.txt"], 4, 12)
+    blocks, vocabulary = language.read([tmp_path / "a.txt"], 4, 12)
     assert vocabulary == (*language.SPECIAL, "the", "cat", "!", ",")
-    assert [vocabulary[word] for word in found.ravel()] == [
+    assert [vocabulary[word] for word in blocks.ravel()] == [
         "the", "cat", "<unknown>", "<unknown>", "the", "cat", ",", "the",
     ]  # fmt: skip
     with pytest.raises(SandglassError, match=r"cannot read the corpus .*b\.txt: No such file"):

@@ -26,7 +26,7 @@ def analyse(context: SimpleNamespace, **own: dict[str, Any]) -> dict[str, pl.Dat
 
     Each experiment sees those runs of ``context`` that it names; ``own`` changes its entry, by its module.
     """
-    found: dict[str, list[pl.DataFrame]] = {name: [] for name in SCHEMAS}
+    parts: dict[str, list[pl.DataFrame]] = {name: [] for name in SCHEMAS}
     for entry in EXPERIMENTS.values():
         if entry.tables:
             owner = {run: LOADED.owner("runs", run).id for run in context.runs()}
@@ -40,5 +40,5 @@ def analyse(context: SimpleNamespace, **own: dict[str, Any]) -> dict[str, pl.Dat
             made = module.analyse(SimpleNamespace(**seen))
             assert list(made) == entry.tables
             for name, frame in finished(made, SCHEMAS, context).items():
-                found[name].append(frame)
-    return {name: pl.concat(frames) for name, frames in found.items()}
+                parts[name].append(frame)
+    return {name: pl.concat(frames) for name, frames in parts.items()}

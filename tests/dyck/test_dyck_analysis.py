@@ -169,8 +169,8 @@ def test_the_same_input_gives_the_same_tables(made: dict[str, pl.DataFrame]) -> 
 def test_runs_say_what_was_trained(made: dict[str, pl.DataFrame]) -> None:
     runs = made["runs"]
     assert runs.height == 8 * REPLICAS
-    about = {row["run"]: row for row in runs.filter(replica=3).iter_rows(named=True)}
-    assert [about[run]["arch"] for run in RUNS] == [
+    rows = {row["run"]: row for row in runs.filter(replica=3).iter_rows(named=True)}
+    assert [rows[run]["arch"] for run in RUNS] == [
         "gpt",
         "gpt_pos",
         *["mfl15"] * 3,
@@ -178,8 +178,8 @@ def test_runs_say_what_was_trained(made: dict[str, pl.DataFrame]) -> None:
         "resln",
         "eq6",
     ]
-    assert about[STANDARD]["t_max"] is None and about[LINEAR]["t_max"] == 28
-    assert about[MINIMAL]["corpus"] == 0 and about[COMPLETE["standard"]]["corpus"] == 3
+    assert rows[STANDARD]["t_max"] is None and rows[LINEAR]["t_max"] == 28
+    assert rows[MINIMAL]["corpus"] == 0 and rows[COMPLETE["standard"]]["corpus"] == 3
     assert runs.filter(run=STANDARD)["final_loss"].to_list() == [1.0, 1.5, 0.5, None]
 
 
@@ -196,8 +196,8 @@ def test_accuracy_is_that_of_one_sequence_after_another(made: dict[str, pl.DataF
             module = theory_transformer if run == PRUNING_TARGET else transformer
             logits, _ = module.forward(model.spec, model.params, model.table, read)
             top = torch.from_numpy(dyck.stack_top(tokens)).long()
-            found = metrics.accuracy(logits, torch.from_numpy(tokens).long(), top)
-            total = found if total is None else total.add(found)
+            counts = metrics.accuracy(logits, torch.from_numpy(tokens).long(), top)
+            total = counts if total is None else total.add(counts)
         assert total is not None
         table = made["accuracy"].filter(run=run, eval_split=split).sort("replica")
         for name in ("acc_close", "acc_all", "acc_thr80"):
@@ -306,7 +306,7 @@ def test_an_interval_of_table_1_is_that_of_the_means_over_sentences() -> None:
 def test_stack_scores_are_those_of_one_query_after_another(made: dict[str, pl.DataFrame], run: str) -> None:
     split = "dev-prefix" if run == TABLE_1[2, 4, 3] else "dev"
     for layer in range(1, RUNS[run]["layers"] + 1):
-        found: dict[str, list[list[float]]] = {}
+        query_scores: dict[str, list[list[float]]] = {}
         for row in context().dataset(split)["tokens"].to_list():
             tokens = np.array([row], np.int8)
             text, pattern = dyck.with_start(tokens)[0], maps(run, row, True, layer)
@@ -327,14 +327,14 @@ def test_stack_scores_are_those_of_one_query_after_another(made: dict[str, pl.Da
                     if text[i] % 2 == 0:
                         scores["stack_argmax_closers"] = scores["stack_argmax"]
                     for name, values in scores.items():
-                        found.setdefault(name, []).append(values.tolist())
+                        query_scores.setdefault(name, []).append(values.tolist())
         table = made["stack_score"].filter(run=run, layer=layer).sort("replica")
-        assert (table["n_queries"] == len(found["stack_mass"])).all()
-        assert (table["n_closers"] == len(found["stack_argmax_closers"])).all()
+        assert (table["n_queries"] == len(query_scores["stack_mass"])).all()
+        assert (table["n_closers"] == len(query_scores["stack_argmax_closers"])).all()
         if run != MINIMAL:
             assert table["same_depth_mass"].is_null().all()
-            del found["same_depth_mass"]
-        for name, values in found.items():
+            del query_scores["same_depth_mass"]
+        for name, values in query_scores.items():
             assert table[name].to_list() == pytest.approx(np.mean(values, 0).tolist(), abs=1e-6), name
 
 
@@ -350,10 +350,10 @@ def test_contrasts_are_those_of_the_tables(made: dict[str, pl.DataFrame]) -> Non
     runs = {"first": COMPLETE["contrastive"], "second": COMPLETE["standard"]}
 
     def value(**where: Any) -> float:
-        found = contrasts.filter(**where)
-        assert found.height == 1, where
-        assert found["lo"][0] <= found["value"][0] <= found["hi"][0]
-        return float(found["value"][0])
+        contrast = contrasts.filter(**where)
+        assert contrast.height == 1, where
+        assert contrast["lo"][0] <= contrast["value"][0] <= contrast["hi"][0]
+        return float(contrast["value"][0])
 
     expected = first["beta"].median() / second["beta"].median()  # type: ignore[operator]
     assert value(statistic="ratio of medians", **runs) == pytest.approx(expected)
@@ -422,9 +422,9 @@ def test_the_second_arm_of_table_1_says_so(more: dict[str, pl.DataFrame]) -> Non
 
 
 def test_readings_stand_beside_the_recommended_one(more: dict[str, pl.DataFrame]) -> None:
-    found = more["readings"]
-    assert set(found["choice"]) <= set(READINGS)
-    assert set(found.select("choice", "reading", "recommended", "run", "steps").rows()) == {
+    readings = more["readings"]
+    assert set(readings["choice"]) <= set(READINGS)
+    assert set(readings.select("choice", "reading", "recommended", "run", "steps").rows()) == {
         ("length of training, M1", "recommended", True, STANDARD, 10),
         ("length of training, M1", "double", False, "dyck-standard-double", 20),
         ("objective, M9", "cross-entropy", True, THEORY_LAYERS, 10),
@@ -432,19 +432,19 @@ def test_readings_stand_beside_the_recommended_one(more: dict[str, pl.DataFrame]
     }
     variation = more["variation"].filter("last_layer", run="dyck-standard-double", probe_split="probe16")
     for start, word in ((False, "omitted"), (True, "included")):
-        row = found.filter(run="dyck-standard-double", quantity=f"variation on D4, start token {word}").row(
-            0, named=True
-        )
+        row = readings.filter(
+            run="dyck-standard-double", quantity=f"variation on D4, start token {word}"
+        ).row(0, named=True)
         assert row["value"] == variation.filter(start_included=start)["variation_mean"][0]
         assert row["published"] == (None if start else 2.27)
     accuracy = more["accuracy"].filter(run="dyck-standard-double", eval_split="dev_complete")["acc_close"]
-    row = found.filter(run="dyck-standard-double", quantity="acc_close in distribution").row(0, named=True)
+    row = readings.filter(run="dyck-standard-double", quantity="acc_close in distribution").row(0, named=True)
     assert row["value"] == pytest.approx(accuracy.mean()) and row["lo"] <= row["value"] <= row["hi"]
 
 
 def test_outputs_that_estimate_probabilities_are_read_as_such(more: dict[str, pl.DataFrame]) -> None:
     """p(right closer) / p(all closers) of the outputs themselves, not of their exponentials."""
-    model, hits, asked = ensemble("dyck-theory-squared"), np.zeros(REPLICAS), 0
+    model, hits, queries = ensemble("dyck-theory-squared"), np.zeros(REPLICAS), 0
     for row in context().dataset("dev")["tokens"].to_list():
         tokens = np.array([row], np.int8)
         read = torch.from_numpy(dyck.with_start(tokens).astype(np.int64))[None, :, :-1]
@@ -453,9 +453,9 @@ def test_outputs_that_estimate_probabilities_are_read_as_such(more: dict[str, pl
         closers = outputs[:, 0, :, 1::2].clamp(min=1e-9).numpy()
         for i in np.flatnonzero(top > 0):
             hits += closers[:, i, top[i] - 1] / closers[:, i].sum(-1) > 0.8
-            asked += 1
+            queries += 1
     table = more["accuracy"].filter(run="dyck-theory-squared", eval_split="dev_complete").sort("replica")
-    assert table["acc_thr80"].to_list() == pytest.approx((hits / asked).tolist(), abs=0.01)
+    assert table["acc_thr80"].to_list() == pytest.approx((hits / queries).tolist(), abs=0.01)
 
 
 def test_balance_detail_adds_up_to_beta(made: dict[str, pl.DataFrame]) -> None:

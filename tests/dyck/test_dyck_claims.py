@@ -75,7 +75,7 @@ def variation(**values: float) -> pl.DataFrame:
 
 def contrasts(**changed: tuple[float, float, float]) -> pl.DataFrame:
     first, second = COMPLETE["contrastive"], COMPLETE["standard"]
-    found = {
+    intervals = {
         ("beta", "ratio of medians", first, second, "beta"): (0.24, 0.2, 0.3),
         ("beta", "difference of medians", first, second, "beta"): (-0.17, -0.2, -0.15),
         ("accuracy", "difference of means", first, second, "acc_close"): (0.05, 0.03, 0.07),
@@ -86,36 +86,36 @@ def contrasts(**changed: tuple[float, float, float]) -> pl.DataFrame:
         ("rank", "spearman within arms", first, second, "beta, acc_thr80"): (-0.4, -0.6, -0.2),
     }
     arms = {first: ARMS["prefix"]["contrastive"], second: ARMS["prefix"]["standard"]}
-    found |= {
+    intervals |= {
         (what, statistic, arms[one], arms[other], metric): numbers
-        for (what, statistic, one, other, metric), numbers in found.items()
+        for (what, statistic, one, other, metric), numbers in intervals.items()
         if what in ("beta", "accuracy") and other
     }
     models = (*(run for run in MODELS if run != WIDE), *TABLE_1.values(), *UNIFORM.values())
     for run in (*models, THEORY_LAYERS):
         for metric in ("acc_close", "acc_close_unseen"):
-            found["in_distribution", "median", run, None, metric] = (0.995, 0.99, 1.0)
+            intervals["in_distribution", "median", run, None, metric] = (0.995, 0.99, 1.0)
     for run in (COPY_DEEP, COPY_HEADS, COPY_SHALLOW, COPY_NO_SKIP, COPY_STRIPPED):
-        found["copying", "median", run, None, "accuracy"] = (0.98, 0.97, 0.99)
+        intervals["copying", "median", run, None, "accuracy"] = (0.98, 0.97, 0.99)
     for run in (STACK_CELLS | LONGER_CELLS).values():
-        found["stack", "mean on D5", run, None, "stack_argmax"] = (0.45, 0.35, 0.5)
+        intervals["stack", "mean on D5", run, None, "stack_argmax"] = (0.45, 0.35, 0.5)
     for run in (STANDARD, LINEAR, *TABLE_1.values(), THEORY_LAYERS):
-        found["stack", "mean", run, None, "stack_argmax"] = (0.35, 0.3, 0.4)
-        found["stack", "stack-like share", run, None, "stack_argmax"] = (0.0, 0.0, 0.0)
+        intervals["stack", "mean", run, None, "stack_argmax"] = (0.35, 0.3, 0.4)
+        intervals["stack", "stack-like share", run, None, "stack_argmax"] = (0.0, 0.0, 0.0)
     for (_, _, layers), run in TABLE_1.items():
         if layers == 3:
-            found["layer_ratio", "of means", run, None, "layer 3 over layer 2"] = (3.5, 3.0, 4.0)
+            intervals["layer_ratio", "of means", run, None, "layer 3 over layer 2"] = (3.5, 3.0, 4.0)
     for start, convention in CONVENTIONS.items():
         for run in (STANDARD, LINEAR):
             key = ("variation_over_random", "ratio to closed form", run, None, convention)
-            found[key] = (50.0, 49, 51) if start else (0.77, 0.7, 0.9)
-        found["variation_ratio", "ratio of means over pairs", MINIMAL, STANDARD, convention] = (
+            intervals[key] = (50.0, 49, 51) if start else (0.77, 0.7, 0.9)
+        intervals["variation_ratio", "ratio of means over pairs", MINIMAL, STANDARD, convention] = (
             0.035,
             0.02,
             0.05,
         )
         for run in (PREFIX_STANDARD, PREFIX_STANDARD_ALL):
-            found["variation_ratio", "times", run, PREFIX_MINIMAL, convention] = (30.0, 20.0, 40.0)
+            intervals["variation_ratio", "times", run, PREFIX_MINIMAL, convention] = (30.0, 20.0, 40.0)
     names = ("contrast", "statistic", "first", "second", "metric")
     return pl.DataFrame(
         [
@@ -128,7 +128,7 @@ def contrasts(**changed: tuple[float, float, float]) -> pl.DataFrame:
                 )
             )
             | {"n": 10, "n_excluded": 0, "excluded_reason": ""}
-            for key, numbers in found.items()
+            for key, numbers in intervals.items()
         ]
     )
 
@@ -208,11 +208,11 @@ def theory_rows() -> pl.DataFrame:
 
 
 def judge(scale: str = "quick", theory: pl.DataFrame | None = None, **replaced: pl.DataFrame) -> pl.DataFrame:
-    found = {"variation": variation(), "contrasts": contrasts(), "variation_table1": table_1()}
-    found |= {"ablation": ablation(), "stack_effects": stack_effects(), "accuracy": accuracy()} | replaced
+    frames = {"variation": variation(), "contrasts": contrasts(), "variation_table1": table_1()}
+    frames |= {"ablation": ablation(), "stack_effects": stack_effects(), "accuracy": accuracy()} | replaced
     rows = theory_rows() if theory is None else theory
     context = SimpleNamespace(
-        study="dyck", scale=scale, seed=1, params_hash="0" * 32, table=found.__getitem__, theory=lambda: rows,
+        study="dyck", scale=scale, seed=1, params_hash="0" * 32, table=frames.__getitem__, theory=lambda: rows,
         settings=loaded(scale).studies["dyck"].claims,
     )  # fmt: skip
     frame = claims.judge(context)
@@ -502,18 +502,18 @@ def judged(found: dict[str, pl.DataFrame]) -> dict[tuple[str, str], tuple[Any, .
 
 def test_a_nan_in_any_row_fails_every_gate_that_reads_it() -> None:
     """A gate reads a row if it judges otherwise, or not at all, without it."""
-    found = {"variation": variation(), "contrasts": contrasts(), "variation_table1": table_1()}
-    found |= {"ablation": ablation(), "stack_effects": stack_effects(), "accuracy": accuracy()}
-    found |= {"theory": theory_rows()}
-    whole, seen = judged(found), set()
-    for name, frame in found.items():
+    frames = {"variation": variation(), "contrasts": contrasts(), "variation_table1": table_1()}
+    frames |= {"ablation": ablation(), "stack_effects": stack_effects(), "accuracy": accuracy()}
+    frames |= {"theory": theory_rows()}
+    whole, seen = judged(frames), set()
+    for name, frame in frames.items():
         number = pl.int_range(pl.len())
         floats = pl.col("measured") if name == "theory" else pl.selectors.float()
         for row in range(frame.height):
-            without = judged(found | {name: frame.filter(number != row)})
+            without = judged(frames | {name: frame.filter(number != row)})
             readers = {gate for gate, judgement in whole.items() if without.get(gate) != judgement}
             undefined = pl.when(number == row).then(float("nan")).otherwise(floats).name.keep()
-            verdicts = judged(found | {name: frame.with_columns(undefined)})
+            verdicts = judged(frames | {name: frame.with_columns(undefined)})
             assert {gate for gate in readers if verdicts[gate][-1] == HOLDS} == set(), (name, row)
             seen |= readers
     assert seen == set(whole)

@@ -129,8 +129,11 @@ def test_lifts_are_those_of_one_query_after_another(made: Tables, run: str) -> N
             for i, token in enumerate(ids):
                 if row["query_class"] not in ("all", names[token]):
                     continue
-                found = {"current position": [i], "same token": [j for j in range(i + 1) if ids[j] == token]}
-                keys = found.get(
+                positions = {
+                    "current position": [i],
+                    "same token": [j for j in range(i + 1) if ids[j] == token],
+                }
+                keys = positions.get(
                     row["key_class"], [j for j in range(i + 1) if names[ids[j]] == row["key_class"]]
                 )
                 mass.append(sum(maps[row["layer"] - 1][1, row["head"], i, j] for j in keys))
@@ -147,11 +150,11 @@ def test_lifts_are_those_of_one_query_after_another(made: Tables, run: str) -> N
 def test_uniform_attention_has_no_lift() -> None:
     tokens = torch.tensor(strings()[:1])
     uniform = copying.MODES["uniform"](tokens.shape[1]).expand(2, 1, 3, -1, -1)
-    found = copying.class_mass(uniform, tokens, k=2)
-    assert found.mass.shape == (2, 3, 6, 7) and found.n_queries.tolist()[0] == tokens.numel()
-    torch.testing.assert_close(found.mass, found.uniform.expand(2, 3, 6, 7))
-    twice = found.add(found)
-    assert twice.n_queries.equal(2 * found.n_queries) and twice.uniform.equal(2 * found.uniform)
+    masses = copying.class_mass(uniform, tokens, k=2)
+    assert masses.mass.shape == (2, 3, 6, 7) and masses.n_queries.tolist()[0] == tokens.numel()
+    torch.testing.assert_close(masses.mass, masses.uniform.expand(2, 3, 6, 7))
+    twice = masses.add(masses)
+    assert twice.n_queries.equal(2 * masses.n_queries) and twice.uniform.equal(2 * masses.uniform)
 
 
 def replaced_by_weights(
@@ -230,13 +233,13 @@ def test_diverged_replicas_and_missing_strings_leave_no_rows() -> None:
 def test_a_zeroed_head_is_one_without_values() -> None:
     model, ids = ensemble(HEADS), torch.tensor([[[0, 1, 3, 4, 2, 1]]])
     heads = importance.without_each_head(model, np.array([0, 2]))
-    found = heads.logits(ids).view(2, 5, 6, 4)
+    logits = heads.logits(ids).view(2, 5, 6, 4)
     for which, (layer, head) in enumerate([(0, 0), (0, 1), (1, 0), (1, 1)]):
         params = model.params | replaced_by_weights(model.spec, model.params, layer, head, "zero")
         expected, _ = transformer.forward(model.spec, params, model.table, ids)
-        torch.testing.assert_close(found[:, which], expected[[0, 2], 0], atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(logits[:, which], expected[[0, 2], 0], atol=1e-5, rtol=1e-4)
     whole, _ = transformer.forward(model.spec, model.params, model.table, ids)
-    torch.testing.assert_close(found[:, 4], whole[[0, 2], 0], atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(logits[:, 4], whole[[0, 2], 0], atol=1e-5, rtol=1e-4)
 
 
 def test_further_training_keeps_the_head_away_and_models_apart() -> None:
@@ -253,8 +256,8 @@ def test_further_training_keeps_the_head_away_and_models_apart() -> None:
     def trained(some: importance.Heads) -> importance.Heads:
         return importance.finetuned(some, RUNS[HEADS], frame, 3, 0.01, np.random.default_rng(1))
 
-    found = trained(heads)
-    first = found.params["blocks.0.attn.W_QKV"] - heads.params["blocks.0.attn.W_QKV"]
+    tuned_heads = trained(heads)
+    first = tuned_heads.params["blocks.0.attn.W_QKV"] - heads.params["blocks.0.attn.W_QKV"]
     values = first.view(2, 5, 12, 3, 2, 6)[..., 2, :, :]  # (replica, zeroed head, input, head, width)
     assert values[:, 0, :, 0].abs().max() == 0 and values[:, 1, :, 1].abs().max() == 0
     assert values[:, 0, :, 1].abs().max() > 0.001 and values[:, 4].abs().max() > 0.001
@@ -262,7 +265,7 @@ def test_further_training_keeps_the_head_away_and_models_apart() -> None:
         heads, params={name: value[3:4] for name, value in heads.params.items()}, present=heads.present[3:4]
     )
     for name, value in trained(alone).params.items():
-        torch.testing.assert_close(value[0], found.params[name][3], atol=1e-6, rtol=0)
+        torch.testing.assert_close(value[0], tuned_heads.params[name][3], atol=1e-6, rtol=0)
 
 
 def test_importance_is_the_accuracy_that_is_lost(made: Tables) -> None:

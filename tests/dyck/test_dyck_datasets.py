@@ -71,15 +71,15 @@ def test_each_corpus_has_its_own_stream() -> None:
 def test_each_grammar_has_its_own_stream_whatever_stands_beside_it() -> None:
     """D5: 40 sentences of odd length for each grammar of Table 1, which reach its depth and use its types."""
     frame, _ = datasets.generate(PROBE19, "p", 1)
-    found = dict(frame.group_by("lang_k", "lang_D", maintain_order=True))
-    assert list(found) == [(2, 4), (2, 8), (3, 4), (3, 8)]
-    for (k, depth), part in found.items():
+    frames = dict(frame.group_by("lang_k", "lang_D", maintain_order=True))
+    assert list(frames) == [(2, 4), (2, 8), (3, 4), (3, 8)]
+    for (k, depth), part in frames.items():
         assert (part["length"] == 19).all() and part.height == 40
         assert part["tokens"].explode().max() == 2 * k
         assert part["depths"].explode().max() <= depth  # type: ignore[operator]
     alone = PROBE19.model_copy(update={"grammars": PROBE19.grammars[2:3]})
-    assert datasets.generate(alone, "p", 1)[0].equals(found[3, 4])
-    shallow, deep = (found[2, depth]["tokens"].list.head(4).to_list() for depth in (4, 8))
+    assert datasets.generate(alone, "p", 1)[0].equals(frames[3, 4])
+    shallow, deep = (frames[2, depth]["tokens"].list.head(4).to_list() for depth in (4, 8))
     assert shallow != deep  # one stream would give both the same first D tokens
 
 

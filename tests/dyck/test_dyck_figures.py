@@ -53,6 +53,8 @@ from pipeline.studies.dyck.names import (
     WIDE,
 )
 
+pytestmark = pytest.mark.usefixtures("fonts")
+
 COMPLETE_ARMS = ARMS["complete"]
 TEXTS = {PROBE: "[[[[]]]](((())))", LONG_PROBE: "[()]" * 7, TABLE_1_PROBE: "[[]]" * 4 + "[()"}
 
@@ -75,9 +77,9 @@ def variation() -> pl.DataFrame:
 
 def prefix_variation() -> pl.DataFrame:
     """Of M4 on D4 and, of M1 trained on all positions, on two sentences of D5."""
-    about = variation().filter("last_layer").head(1)
+    row = variation().filter("last_layer").head(1)
     return pl.concat(
-        about.with_columns(
+        row.with_columns(
             run=pl.lit(run), probe_split=pl.lit(probe), seq_id=pl.lit(seq, pl.Int64), start_included=pl.lit(start),
             variation_mean=pl.lit(value), ci_lo=pl.lit(value * 0.8), ci_hi=pl.lit(value * 1.2),
         )
@@ -102,9 +104,9 @@ def runs() -> pl.DataFrame:
 
 def lengths() -> pl.DataFrame:
     """Variation of M1 after trainings of other lengths; after the shortest no model is accurate."""
-    about = variation().filter("last_layer", run=STANDARD).head(1)
+    row = variation().filter("last_layer", run=STANDARD).head(1)
     return pl.concat(
-        about.with_columns(
+        row.with_columns(
             run=pl.lit(run), n_models=pl.lit(0 if steps == 100 else 5, pl.Int64),
             variation_mean=pl.lit(None if steps == 100 else steps / 1000, pl.Float64),
         )
@@ -266,10 +268,10 @@ def _map(probe: str, start: bool) -> pl.DataFrame:
     last = dyck.last_unmatched_open(dyck.parse(TEXTS[probe]))[0]
     last = [-1, *(at + 1 if at >= 0 else -1 for at in last)] if start else list(last)
     query, key = np.tril_indices(len(last))
-    about = {"probe_split": probe, "start_included": start, "text": ("·" if start else "") + TEXTS[probe]}
+    columns = {"probe_split": probe, "start_included": start, "text": ("·" if start else "") + TEXTS[probe]}
     box = (np.array(last)[query] == key).astype(float)
     return pl.DataFrame({"query": query, "key": key, "box": box}).with_columns(
-        **{k: pl.lit(v) for k, v in about.items()}
+        **{k: pl.lit(v) for k, v in columns.items()}
     )
 
 
@@ -379,8 +381,8 @@ def context(theory: pl.DataFrame = THEORY, **replaced: pl.DataFrame) -> Any:
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_figure_reads_what_its_experiment_makes_or_names(name: str) -> None:
     (entry,) = (each for each in EXPERIMENTS.values() if name in each.figures)
-    there = {*entry.tables, *(table for other in entry.beside for table in EXPERIMENTS[other].tables)}
-    tables = {table: frame for table, frame in TABLES.items() if table in there}
+    inputs = {*entry.tables, *(table for other in entry.beside for table in EXPERIMENTS[other].tables)}
+    tables = {table: frame for table, frame in TABLES.items() if table in inputs}
     theory = (lambda: THEORY) if entry.theory else None
     FIGURES[name](SimpleNamespace(table=tables.__getitem__, theory=theory))
 
@@ -402,23 +404,23 @@ def test_variation_shows_ours_published_and_random(tmp_path: Path) -> None:
     assert data.height == 2 * (3 * 2 + 2) and 99.0 not in data["value"].to_list()
     first = data.filter(panel="start token omitted (16 × 16)", model="standard (M1)").sort("source")
     assert first.select("source", "value").rows() == [("published", 2.27), ("this reproduction", 2.33)]
-    found = texts(chart, tmp_path)
+    labels = texts(chart, tmp_path)
     for text in ("2.33", "2.61", "0.08", "3.00", "2.27", "2.20", "0.24", "2.85", "6.25", "3.10"):
-        assert text in found, text
-    assert {"this reproduction", "published", "closed form"} <= set(found)
-    assert any("90% bootstrap interval" in text for text in found)
-    assert "linear position code (M2): 9 models, without 1 diverged" in found
-    assert found.index("start token omitted (16 × 16)") < found.index("start token included (17 × 17)")
+        assert text in labels, text
+    assert {"this reproduction", "published", "closed form"} <= set(labels)
+    assert any("90% bootstrap interval" in text for text in labels)
+    assert "linear position code (M2): 9 models, without 1 diverged" in labels
+    assert labels.index("start token omitted (16 × 16)") < labels.index("start token included (17 × 17)")
 
 
 def test_fig3_shows_both_arms_and_their_correlations(tmp_path: Path) -> None:
     chart, data = FIGURES["fig3"](context())
     assert data.height == 10 and not data["diverged"].any()
-    found = texts(chart, tmp_path)
-    assert "Balance violation against accuracy at lengths 403 to 498" in found
-    assert found.count("standard: ρ = −0.55 [−0.80, 0.30]") == 2
-    assert found.count("contrastive: ρ = 0.12 [−0.80, 0.30]") == 2
-    assert found.count("both pooled: ρ = – [−0.80, 0.30]") == 2
+    labels = texts(chart, tmp_path)
+    assert "Balance violation against accuracy at lengths 403 to 498" in labels
+    assert labels.count("standard: ρ = −0.55 [−0.80, 0.30]") == 2
+    assert labels.count("contrastive: ρ = 0.12 [−0.80, 0.30]") == 2
+    assert labels.count("both pooled: ρ = – [−0.80, 0.30]") == 2
     svg = marks(tmp_path)
     points = svg.count('aria-roledescription="point"') + svg.count('aria-roledescription="circle"')
     assert points == 20  # ten models in each of two panels
@@ -441,13 +443,15 @@ def test_maps_show_the_last_layer_and_box_the_last_unmatched_open(
         assert weights[9, 9] == (0.7, 0.1)[which]
     tokens = data.filter(pl.col("panel").str.starts_with("(a)"), query=15).sort("key")["key_token"]
     assert "".join(tokens) == PROBE_TEXT
-    found = texts(chart, tmp_path)
-    assert {f"({letter}) {label}" for letter, (_, _, label) in zip("abcd", panels, strict=True)} <= set(found)
-    assert found.count("attention weight") == 1  # one scale for all panels
+    labels = texts(chart, tmp_path)
+    assert {f"({letter}) {label}" for letter, (_, _, label) in zip("abcd", panels, strict=True)} <= set(
+        labels
+    )
+    assert labels.count("attention weight") == 1  # one scale for all panels
     assert (
-        found.count("[") == 4 * 2 * 4 and found.count(")") == 4 * 2 * 4
+        labels.count("[") == 4 * 2 * 4 and labels.count(")") == 4 * 2 * 4
     )  # tokens on both axes of each panel
-    assert f"accuracy 0.990, stack score {0.2 + 0.01 * 3:.2f}" in found
+    assert f"accuracy 0.990, stack score {0.2 + 0.01 * 3:.2f}" in labels
     assert "mean weight in the boxes 0.70" in chart.to_dict()["description"]
 
 
@@ -480,19 +484,21 @@ def test_maps_with_the_start_token_box_the_last_unmatched_open(
 def test_training_length_shows_variation_and_accuracy(tmp_path: Path) -> None:
     chart, data = FIGURES["training_length"](context())
     assert data["quantity"].value_counts(sort=True)["count"].to_list() == [4, 4]
-    found = texts(chart, tmp_path)
-    assert {"400", "1,200", "2,400"} <= set(found) and any("90% bootstrap interval" in text for text in found)
-    told = "100 steps: variation –; 400 steps: variation 0.40; 1200 steps: variation 2.33"
-    assert told in chart.to_dict()["description"]
+    labels = texts(chart, tmp_path)
+    assert {"400", "1,200", "2,400"} <= set(labels) and any(
+        "90% bootstrap interval" in text for text in labels
+    )
+    sentence = "100 steps: variation –; 400 steps: variation 0.40; 1200 steps: variation 2.33"
+    assert sentence in chart.to_dict()["description"]
 
 
 def test_the_factorial_shows_every_cell_and_every_factor(tmp_path: Path) -> None:
     chart, data = FIGURES["stack_cells"](context())
     assert data.height == len(STACK_CELLS)
-    told = "k=3, D=8, prefixes, block of Table 1 (M8), 400 steps: 0.15, 1 of 4 accurate models stack-like"
-    assert told in chart.to_dict()["description"]
-    found = texts(chart, tmp_path)
-    assert {"k=2, D=4", "k=2, D=8", "k=3, D=4", "k=3, D=8", "prefixes, block of Table 1 (M8)"} <= set(found)
+    sentence = "k=3, D=8, prefixes, block of Table 1 (M8), 400 steps: 0.15, 1 of 4 accurate models stack-like"
+    assert sentence in chart.to_dict()["description"]
+    labels = texts(chart, tmp_path)
+    assert {"k=2, D=4", "k=2, D=8", "k=3, D=4", "k=3, D=8", "prefixes, block of Table 1 (M8)"} <= set(labels)
     chart, data = FIGURES["stack_effects"](context())
     assert data.height == 2 * len(FACTORS)
     assert "types of bracket: 3 over 2" in texts(chart, tmp_path)
@@ -523,12 +529,12 @@ def test_the_law_of_random_maps_is_drawn_from_its_deviations(tmp_path: Path) -> 
 
 
 def test_figure_1_says_that_its_last_panels_start_alike(tmp_path: Path) -> None:
-    told = "(c) and (d) start from the same weights and see the same batches."
-    assert told in texts(FIGURES["fig1"](context())[0], tmp_path)
+    note = "(c) and (d) start from the same weights and see the same batches."
+    assert note in texts(FIGURES["fig1"](context())[0], tmp_path)
     apart = runs().with_columns(
         stream=pl.when(pl.col("run") == LINEAR).then(pl.lit("own")).otherwise("stream")
     )
-    assert told not in texts(FIGURES["fig1"](context(runs=apart))[0], tmp_path)
+    assert note not in texts(FIGURES["fig1"](context(runs=apart))[0], tmp_path)
 
 
 def test_prefix_variation_shows_every_reading(tmp_path: Path) -> None:
@@ -543,7 +549,7 @@ def test_prefix_variation_shows_every_reading(tmp_path: Path) -> None:
 def test_table_1_shows_every_cell_three_times(tmp_path: Path) -> None:
     chart, data = FIGURES["table1"](context())
     assert data.height == 3 * 20 and data["cell"].n_unique() == 8
-    found = texts(chart, tmp_path)
+    labels = texts(chart, tmp_path)
     for text in (
         "0.047 (0.006)",
         "0.094 (0.012)",
@@ -552,12 +558,12 @@ def test_table_1_shows_every_cell_three_times(tmp_path: Path) -> None:
         "48.13 (2.33)",
         "k=3, D=8, 3 layers",
     ):
-        assert text in found, text
-    assert found.index("layer 1") < found.index("layer 2") < found.index("layer 3")
+        assert text in labels, text
+    assert labels.index("layer 1") < labels.index("layer 2") < labels.index("layer 3")
     assert any(
         "Models per row: 3 trained on complete strings and 3 trained on prefixes (16 of all rows excluded)"
         in t
-        for t in found
+        for t in labels
     )
     assert "k=2, D=4, 2 layers: layer 1 0.094 (0.012), layer 2 15.44 (1.82)" in chart.to_dict()["description"]
 
@@ -579,14 +585,14 @@ def test_stack_scores_are_those_of_the_last_layer(tmp_path: Path) -> None:
     shown = {run for run in MAPPED if not run.startswith("dyck-prefix")}
     assert set(data["layer"]) == {2} and data.height == 2 * len(shown)
     assert COMPLETE_ARMS["standard"] not in set(data["model"])
-    found = texts(chart, tmp_path)
+    labels = texts(chart, tmp_path)
     assert {
         "standard (M1)",
         "k=2, D=4, 3 layers (M8)",
         "stack-like from 0.9",
         "uniform attention",
         "one model",
-    } <= set(found)
+    } <= set(labels)
     assert "standard (M1) 0.24, position code (M2) 0.24" in chart.to_dict()["description"]
 
 
@@ -597,8 +603,8 @@ def test_exact_solvers_stand_beside_trained_models_and_random_maps(tmp_path: Pat
         ("standard (M1)", 2.33, "trained"), ("linear position code (M2)", 2.61, "trained"),
         ("minimal first layer (M4)", 0.08, "trained"), ("random causal maps", 3.003, "random causal maps"),
     ]  # fmt: skip
-    found = texts(chart, tmp_path)
-    assert {"0.87", "8.66", "2.33", "3.00", "exact, σ = 2"} <= set(found)
+    labels = texts(chart, tmp_path)
+    assert {"0.87", "8.66", "2.33", "3.00", "exact, σ = 2"} <= set(labels)
 
 
 def test_broken_solvers_show_every_point_once(tmp_path: Path) -> None:
@@ -621,9 +627,9 @@ def test_pruning_error_shows_every_parent_and_the_measured_slopes(tmp_path: Path
     center = 8 * 10 ** (-0.3 * 12)
     assert ends["low"] == pytest.approx(center * 10 ** (0.14 * 4))
     assert ends["high"] == pytest.approx(center * 10 ** (0.16 * 4))
-    found = texts(chart, tmp_path)
-    assert "L = 1: −0.300 [−0.320, −0.280]; L = 2: −0.150 [−0.160, −0.140]" in found
-    assert any(text.startswith("2 random parents of 4L layers") for text in found)
+    labels = texts(chart, tmp_path)
+    assert "L = 1: −0.300 [−0.320, −0.280]; L = 2: −0.150 [−0.160, −0.140]" in labels
+    assert any(text.startswith("2 random parents of 4L layers") for text in labels)
     svg = marks(tmp_path)
     assert svg.count('aria-roledescription="point"') == 12
 
@@ -631,12 +637,12 @@ def test_pruning_error_shows_every_parent_and_the_measured_slopes(tmp_path: Path
 def test_pruning_maps_stand_side_by_side(tmp_path: Path) -> None:
     chart, data = FIGURES["pruning_maps"](context())
     assert data.height == 6 * 16 * 17 // 2
-    found = texts(chart, tmp_path)
+    labels = texts(chart, tmp_path)
     panels = [f"{network}, layer {layer}" for network, layer in
               ((TARGET, 1), (PARENT, 2), (PRUNED, 2), (TARGET, 2), (PARENT, 4), (PRUNED, 4))]  # fmt: skip
-    assert [text for text in found if text in panels] == panels
+    assert [text for text in labels if text in panels] == panels
     for text in ("bracket accuracy 0.991", "bracket accuracy 0.495", "Pruned: 19,778 of these"):
-        assert any(text in told for told in found), text
+        assert any(text in label for label in labels), text
     assert "target 0.991, parent 0.495, pruned 0.991" in chart.to_dict()["description"]
 
 
@@ -648,14 +654,14 @@ def test_maps_of_models_that_copy_are_chosen_by_rule(tmp_path: Path) -> None:
     chart, data = FIGURES["fig4"](context())
     assert chosen(data) == [(COPY_DEEP, 2, layer, 0) for layer in (2, 3, 4)]
     assert data.height == 3 * 17 * 18 / 2 and data.filter(query=0)["query_token"].to_list() == ["·"] * 3
-    found = texts(chart, tmp_path)
+    labels = texts(chart, tmp_path)
     assert {
         "(a) layer 2",
         "largest lift: ] 1.00",
         "accuracy 0.875",
         "ablated: 0.0 points",
         "can be read, and misleads",
-    } <= set(found)
+    } <= set(labels)
     worse = ablation().with_columns(
         acc_after=pl.when(run=COPY_DEEP, replica=2).then(0.5).otherwise("acc_after"),
         misleading=pl.col("misleading")
@@ -668,23 +674,23 @@ def test_maps_of_models_that_copy_are_chosen_by_rule(tmp_path: Path) -> None:
 
     chart, data = FIGURES["fig6"](context())
     assert chosen(data) == [(COPY_HEADS, 2, 3, 1), (COPY_HEADS, 2, 4, 2)]
-    found = texts(chart, tmp_path)
-    assert "(a) layer 3, head 1: 90% on opening brackets" in found
-    assert "(b) layer 4, head 2: 50% on the current position" in found
+    labels = texts(chart, tmp_path)
+    assert "(a) layer 3, head 1: 90% on opening brackets" in labels
+    assert "(b) layer 4, head 2: 50% on the current position" in labels
     assert {"largest lift: [ 3.00", "smallest lift: ) 0.00", "ablated: −25.0 points", "can be read"} <= set(
-        found
+        labels
     )
 
 
 def test_importance_stands_against_the_stack_score(tmp_path: Path) -> None:
     chart, data = FIGURES["head_importance"](context())
     assert data.height == 2 * 16 and data["points"].max() == pytest.approx(6.0)
-    found = texts(chart, tmp_path)
+    labels = texts(chart, tmp_path)
     assert {
         "Spearman 0.25 (−0.50 to 0.50)",
         "Spearman −0.38 (−0.50 to 0.50)",
         "trained further without it",
-    } <= set(found)
+    } <= set(labels)
 
 
 @pytest.mark.parametrize("name", FIGURES)

@@ -32,12 +32,12 @@ def test_accuracy_by_hand() -> None:
         [9.0, 0.0, 0.0, 1.0]
     )  # right among closers, p = .73 of them; an open is above
     logits[1, 0, 3] = torch.tensor([0.0, 0.0, 0.0, 2.0])  # wrong closer
-    found = metrics.accuracy(logits, tokens, top)
-    assert (found.n_close, found.n_open_stack) == (2, 3)
-    assert found.acc_close.tolist() == [1, 0.5]
-    assert found.acc_all.tolist() == [1, 0]
-    assert found.acc_thr80.tolist() == pytest.approx([1, 1 / 3])
-    twice = found.add(found)
+    accuracy = metrics.accuracy(logits, tokens, top)
+    assert (accuracy.n_close, accuracy.n_open_stack) == (2, 3)
+    assert accuracy.acc_close.tolist() == [1, 0.5]
+    assert accuracy.acc_all.tolist() == [1, 0]
+    assert accuracy.acc_thr80.tolist() == pytest.approx([1, 1 / 3])
+    twice = accuracy.add(accuracy)
     assert (twice.n_close, twice.n_open_stack) == (4, 6) and twice.acc_close.tolist() == [1, 0.5]
 
 
@@ -46,7 +46,7 @@ def test_accuracy_is_the_loop_over_positions() -> None:
     tokens = dyck.sample_prefixes(rng, 12, rng.integers(1, 20, 12), 3, 4, 0.5)
     logits = torch.randn(3, 12, tokens.shape[1], 6, generator=generator(0)) * 2
     top = dyck.stack_top(tokens)
-    found = metrics.accuracy(logits, torch.from_numpy(tokens).long(), torch.from_numpy(top).long())
+    accuracy = metrics.accuracy(logits, torch.from_numpy(tokens).long(), torch.from_numpy(top).long())
     for r in range(3):
         close, every, confident, stack = [], [], [], 0
         for b, i in itertools.product(*map(range, tokens.shape)):
@@ -61,10 +61,10 @@ def test_accuracy_is_the_loop_over_positions() -> None:
                 stack += 1
                 p = row.exp()
                 confident.append(float(p[2 * top[b, i] - 1] / p[1::2].sum()) > 0.8)
-        assert found.acc_close[r].item() == pytest.approx(np.mean(close))
-        assert found.acc_all[r].item() == pytest.approx(np.mean(every))
-        assert found.acc_thr80[r].item() == pytest.approx(np.mean(confident))
-        assert (found.n_close, found.n_open_stack) == (len(close), stack)
+        assert accuracy.acc_close[r].item() == pytest.approx(np.mean(close))
+        assert accuracy.acc_all[r].item() == pytest.approx(np.mean(every))
+        assert accuracy.acc_thr80[r].item() == pytest.approx(np.mean(confident))
+        assert (accuracy.n_close, accuracy.n_open_stack) == (len(close), stack)
 
 
 def test_chance_level_and_the_exact_law() -> None:
@@ -75,11 +75,11 @@ def test_chance_level_and_the_exact_law() -> None:
     law = torch.from_numpy(dyck.next_token_law(before, top, 2, 4, 0.5))
     blind = torch.randn(law.shape, generator=generator(1), dtype=torch.double)
     logits = torch.stack([law.clamp(min=1e-9).log(), blind])
-    found = metrics.accuracy(logits, torch.from_numpy(tokens).long(), torch.from_numpy(top).long())
-    assert found.acc_close[0] == found.acc_thr80[0] == 1
-    assert found.acc_close[1].item() == pytest.approx(0.5, abs=0.02)
+    accuracy = metrics.accuracy(logits, torch.from_numpy(tokens).long(), torch.from_numpy(top).long())
+    assert accuracy.acc_close[0] == accuracy.acc_thr80[0] == 1
+    assert accuracy.acc_close[1].item() == pytest.approx(0.5, abs=0.02)
     # Knowing the law is not knowing the token: at 0 < d < D the closer (1/2) beats each open (1/4).
-    assert found.acc_all[0] == 1
+    assert accuracy.acc_all[0] == 1
 
 
 # Variation
@@ -121,9 +121,9 @@ def test_divergence_from_uniform_attention() -> None:
     pattern = torch.zeros(2, 2, 1, 4, 4)
     pattern[0, :, 0] = torch.eye(4)
     pattern[1, :, 0] = torch.tril(torch.ones(4, 4)) / torch.arange(1, 5)[:, None]
-    found = metrics.stack_score(pattern, tokens).kl_uniform[:, 0]
+    divergence = metrics.stack_score(pattern, tokens).kl_uniform[:, 0]
     itself = (2 * np.log(2) + 2 * np.log(3) + np.log(4)) / 5
-    assert found.tolist() == pytest.approx([itself, 0.0], abs=1e-7)
+    assert divergence.tolist() == pytest.approx([itself, 0.0], abs=1e-7)
 
 
 def test_stack_score_by_hand() -> None:
@@ -138,17 +138,17 @@ def test_stack_score_by_hand() -> None:
     pattern[0, 1, 0, 2] = torch.tensor([0.25, 0.25, 0.5, 0, 0])  # hit
     pattern[0, 1, 0, 3:] = torch.tensor([0, 1.0, 0, 0, 0])  # padding
     pattern[1] = torch.tensor([1.0, 0, 0, 0, 0])  # all on the start token
-    found = metrics.stack_score(pattern, tokens)
-    assert (found.n_queries, found.n_closers) == (5, 1)
-    assert found.stack_argmax.tolist() == [[3 / 5], [0]]
-    assert found.stack_argmax_tied.tolist() == [[4 / 5], [0]]
-    assert found.stack_ceiling == 1  # brackets of one type, but at two depths
-    assert found.stack_argmax_closers.tolist() == [[1], [0]]
-    assert found.stack_mass[0, 0].item() == pytest.approx((0.9 + 0.3 + 0.4 + 0.5 + 0.5) / 5)
-    assert found.stack_mass_uniform == pytest.approx((1 / 2 + 1 / 3 + 1 / 4 + 1 / 2 + 1 / 3) / 5)
-    assert found.same_depth_mass[0, 0].item() == pytest.approx((0.9 + 0.3 + 0.4 + 0.5 + 0.5) / 5)
-    twice = found.add(found)
-    assert twice.n_queries == 10 and torch.equal(twice.stack_argmax, found.stack_argmax)
+    score = metrics.stack_score(pattern, tokens)
+    assert (score.n_queries, score.n_closers) == (5, 1)
+    assert score.stack_argmax.tolist() == [[3 / 5], [0]]
+    assert score.stack_argmax_tied.tolist() == [[4 / 5], [0]]
+    assert score.stack_ceiling == 1  # brackets of one type, but at two depths
+    assert score.stack_argmax_closers.tolist() == [[1], [0]]
+    assert score.stack_mass[0, 0].item() == pytest.approx((0.9 + 0.3 + 0.4 + 0.5 + 0.5) / 5)
+    assert score.stack_mass_uniform == pytest.approx((1 / 2 + 1 / 3 + 1 / 4 + 1 / 2 + 1 / 3) / 5)
+    assert score.same_depth_mass[0, 0].item() == pytest.approx((0.9 + 0.3 + 0.4 + 0.5 + 0.5) / 5)
+    twice = score.add(score)
+    assert twice.n_queries == 10 and torch.equal(twice.stack_argmax, score.stack_argmax)
 
 
 def test_ceiling_of_the_stack_score_by_hand() -> None:
@@ -163,8 +163,8 @@ def test_ceiling_of_the_stack_score_by_hand() -> None:
     ):
         tokens = dyck.parse(text)
         length = tokens.shape[1] + 1
-        found = metrics.stack_score(pattern[..., :1, :1].expand(1, 1, 1, length, length), tokens)
-        assert (found.n_distinct, found.n_queries) == (distinct, queries), text
+        score = metrics.stack_score(pattern[..., :1, :1].expand(1, 1, 1, length, length), tokens)
+        assert (score.n_distinct, score.n_queries) == (distinct, queries), text
 
 
 def test_stack_score_of_perfect_uniform_and_current_position_maps() -> None:
@@ -176,27 +176,27 @@ def test_stack_score_of_perfect_uniform_and_current_position_maps() -> None:
     pattern[0, row, 0, query + 1, last[row, query] + 1] = 1  # the stack
     pattern[1, :, 0] = torch.ones(length + 1, length + 1).tril() / torch.arange(1, length + 2)[:, None]
     pattern[2, :, 0] = torch.eye(length + 1)
-    found = metrics.stack_score(pattern, tokens)
-    assert found.stack_argmax[:, 0].tolist()[:2] == [1, 0]
-    assert found.stack_mass[0, 0] == found.same_depth_mass[0, 0] == found.stack_argmax_closers[0, 0] == 1
-    assert found.stack_mass[1, 0].item() == pytest.approx(found.stack_mass_uniform)
-    assert found.stack_argmax_tied[1, 0] == 1  # uniform: everything ties
-    equal = found.stack_ceiling
+    score = metrics.stack_score(pattern, tokens)
+    assert score.stack_argmax[:, 0].tolist()[:2] == [1, 0]
+    assert score.stack_mass[0, 0] == score.same_depth_mass[0, 0] == score.stack_argmax_closers[0, 0] == 1
+    assert score.stack_mass[1, 0].item() == pytest.approx(score.stack_mass_uniform)
+    assert score.stack_argmax_tied[1, 0] == 1  # uniform: everything ties
+    equal = score.stack_ceiling
     assert 0 < equal < 1
     # Looking at oneself is looking at the stack's top exactly after opening.
     opens = dyck.is_open(tokens)[row, query].mean()
-    assert found.stack_argmax[2, 0].item() == found.stack_mass[2, 0].item() == pytest.approx(opens)
-    assert found.stack_argmax_closers[2, 0] == 0
+    assert score.stack_argmax[2, 0].item() == score.stack_mass[2, 0].item() == pytest.approx(opens)
+    assert score.stack_argmax_closers[2, 0] == 0
 
 
 def test_same_depth_counts_every_open_bracket_at_the_current_level() -> None:
     tokens = dyck.parse("[()(]"[:4])  # depths 1 2 1 2: the last ( has two brackets at its level
     pattern = torch.zeros(1, 1, 1, 5, 5)
     pattern[..., 4, :] = torch.tensor([0.1, 0.2, 0.3, 0.15, 0.25])
-    found = metrics.stack_score(pattern, tokens)
-    assert found.mass_same_depth.item() == pytest.approx(0.3 + 0.25)
-    assert found.mass.item() == pytest.approx(0.25)
-    assert found.hits.item() == 0
+    score = metrics.stack_score(pattern, tokens)
+    assert score.mass_same_depth.item() == pytest.approx(0.3 + 0.25)
+    assert score.mass.item() == pytest.approx(0.25)
+    assert score.hits.item() == 0
 
 
 # Balance
@@ -260,14 +260,14 @@ def test_balance_is_the_loop_over_symbols(k: int, depth: int, kind: str) -> None
     width = 2 * k * depth + 1
     table = torch.from_numpy(dyck.embedding_table(kind, k, depth, width))
     parts = weights(k, 3, width, 6)
-    found = metrics.balance(table, *parts, k, depth)
+    balance = metrics.balance(table, *parts, k, depth)
     for r in range(3):
         beta, beta_max, residual, s_norms, ps = loops(table.double(), *(part[r] for part in parts), k, depth)
-        assert found.beta[r].item() == pytest.approx(beta)
-        assert found.beta_max[r].item() == pytest.approx(beta_max)
-        assert found.qk_residual[r].item() == pytest.approx(residual)
+        assert balance.beta[r].item() == pytest.approx(beta)
+        assert balance.beta_max[r].item() == pytest.approx(beta_max)
+        assert balance.qk_residual[r].item() == pytest.approx(residual)
         for (d, j, dp, i), value in s_norms.items():
-            ratio = found.s_norm[r, d - 2, j - 1, dp - 1, i - 1] / found.p[r, d - 2, j - 1]
+            ratio = balance.s_norm[r, d - 2, j - 1, dp - 1, i - 1] / balance.p[r, d - 2, j - 1]
             assert ratio.item() == pytest.approx(value / ps[d, j])
 
 
@@ -277,9 +277,9 @@ def test_pairs_that_cancel_are_balanced() -> None:
     W_Q, b_Q, W_K, b_K, W_V, b_V = weights(0, 2, 17, 4)
     opens, closers = metrics._symbols(2, 4)
     W_V[:, closers.flatten()] = -W_V[:, opens.flatten()]
-    found = metrics.balance(table, W_Q * 0, b_Q, W_K * 0, b_K, W_V, b_V * 0, 2, 4)
-    assert found.beta.tolist() == pytest.approx([0, 0], abs=1e-14)
-    assert found.qk_residual.tolist() == [0, 0]
+    balance = metrics.balance(table, W_Q * 0, b_Q, W_K * 0, b_K, W_V, b_V * 0, 2, 4)
+    assert balance.beta.tolist() == pytest.approx([0, 0], abs=1e-14)
+    assert balance.qk_residual.tolist() == [0, 0]
     broken = metrics.balance(table, W_Q * 0, b_Q, W_K * 0, b_K, W_V, b_V, 2, 4)
     assert (broken.beta > 1e-3).all()
 
@@ -295,10 +295,10 @@ def test_beta_has_a_closed_form_for_orthogonal_values() -> None:
     x, y = torch.zeros(17).double(), torch.zeros(17).double()
     x[:2], y[2:4] = torch.tensor([3.0, -3.0]), torch.tensor([1.0, -1.0])
     W_V[0, opens.flatten()], W_V[0, closers.flatten()] = x, y
-    found = metrics.balance(table, W_Q, b_Q, W_K, b_K, W_V, b_V, 2, 4)
+    balance = metrics.balance(table, W_Q, b_Q, W_K, b_K, W_V, b_V, 2, 4)
     ratios = [float((x + y).norm() / (d * x + y).norm()) for d in (2, 3, 4)]
-    assert found.beta.item() == pytest.approx(np.mean(ratios))
-    assert found.beta_max.item() == pytest.approx(
+    assert balance.beta.item() == pytest.approx(np.mean(ratios))
+    assert balance.beta_max.item() == pytest.approx(
         np.mean(ratios)
     )  # all pairs are alike, all choices are alike
 
@@ -306,16 +306,16 @@ def test_beta_has_a_closed_form_for_orthogonal_values() -> None:
 def test_balance_survives_large_logits_and_is_independent_of_company() -> None:
     table = torch.from_numpy(dyck.embedding_table("pair", 2, 4, 17))
     parts = weights(5, 4, 17, 4, scale=12.0)  # exp would overflow
-    found = metrics.balance(table, *parts, 2, 4)
-    assert torch.isfinite(found.beta).all()
+    balance = metrics.balance(table, *parts, 2, 4)
+    assert torch.isfinite(balance.beta).all()
     alone = metrics.balance(table, *(part[2:3] for part in parts), 2, 4)
-    assert alone.beta.item() == pytest.approx(found.beta[2].item(), rel=1e-12)
+    assert alone.beta.item() == pytest.approx(balance.beta[2].item(), rel=1e-12)
     shifted = [part.clone() for part in parts]
     shifted[2] = shifted[2] + 5.0 * torch.ones_like(
         shifted[2]
     )  # one-hot inputs: the same shift for every key
     moved = metrics.balance(table, *shifted, 2, 4)
-    assert moved.beta.tolist() == pytest.approx(found.beta.tolist())
+    assert moved.beta.tolist() == pytest.approx(balance.beta.tolist())
 
 
 def test_balance_needs_a_second_type() -> None:

@@ -97,8 +97,8 @@ def test_layers_that_differ_are_counted() -> None:
     assert sum(shared_matrix.differences(first.pruned(), second.pruned()).values()) == 0
     at = tuple(np.argwhere(second.kept["W_3"])[0])
     second.kept["W_3"][at] = False
-    found = shared_matrix.differences(first.pruned(), second.pruned())
-    assert found["W_3"] == 1 and sum(found.values()) == 1
+    counts = shared_matrix.differences(first.pruned(), second.pruned())
+    assert counts["W_3"] == 1 and sum(counts.values()) == 1
 
 
 def test_one_function_twice_is_no_pair_of_targets(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,7 +116,7 @@ def test_lemmas_hold_or_are_shown_to_fail_as_printed(name: str) -> None:
     rows = lemmas(name)
     assert failed(rows) == set()
     forms = rows.filter(pl.col("erratum") != "").group_by("erratum").agg(pl.col("form").unique().sort())
-    assert all(found == ["corrected", "printed"] for found in forms["form"].to_list())
+    assert all(variants == ["corrected", "printed"] for variants in forms["form"].to_list())
     assert lemmas(name).equals(rows)
 
 

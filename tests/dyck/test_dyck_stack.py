@@ -52,11 +52,13 @@ def entry(run: str) -> dict[str, Any]:
 
 @cache
 def ensemble(run: str) -> decoder.Ensemble:
-    about = entry(run)
-    table = torch.from_numpy(dyck.embedding_table("token", about["k"], about["depth"], 12))
+    settings = entry(run)
+    table = torch.from_numpy(dyck.embedding_table("token", settings["k"], settings["depth"], 12))
     named = ("block", "layers", "heads", "width", "ffn", "attention", "position", "t_max")
-    spec = decoder.Spec(**{name: about[name] for name in named}, inputs=len(table), outputs=2 * about["k"])
-    models = [decoder.initial(spec, stream(0, run, replica)) for replica in range(about["replicas"])]
+    spec = decoder.Spec(
+        **{name: settings[name] for name in named}, inputs=len(table), outputs=2 * settings["k"]
+    )
+    models = [decoder.initial(spec, stream(0, run, replica)) for replica in range(settings["replicas"])]
     params = {
         name: torch.from_numpy(np.stack([each[name] for each in models])).float() * 20 for name in models[0]
     }
@@ -76,10 +78,10 @@ def analysed(
                                 "job": "elsewhere" if run in LONGER_CELLS.values() else "dyck-stack"},
         curves=lambda run: pl.DataFrame({"run": run, "replica": [0], "step": [5], "loss": [1.0]}),
     )  # fmt: skip
-    found = finished(stack.analyse(context), SCHEMAS, context)
-    for name, frame in found.items():
+    frames = finished(stack.analyse(context), SCHEMAS, context)
+    for name, frame in frames.items():
         tables.validate(frame, SCHEMAS[name], name)
-    return found
+    return frames
 
 
 @pytest.fixture(scope="module")
@@ -130,8 +132,8 @@ def test_cells_are_compared_on_the_same_sentences(made: dict[str, pl.DataFrame])
     run = STACK_CELLS[3, 4, "resln", "complete", "long"]
     frame = datasets.generate(DATASETS["sentences"], "sentences", 1)[0].filter(lang_k=3, lang_D=4)
     _, scores = model._evaluate(ensemble(run), entry(run), frame, True)
-    found = made["contrasts"].filter(statistic="mean on D5", first=run).row(0, named=True)
-    assert found["value"] == pytest.approx(scores[-1].stack_argmax.mean().item())
+    contrast = made["contrasts"].filter(statistic="mean on D5", first=run).row(0, named=True)
+    assert contrast["value"] == pytest.approx(scores[-1].stack_argmax.mean().item())
     means = dict(made["contrasts"].filter(statistic="mean on D5").select("first", "value").iter_rows())
     levels = [
         [means[run] for cell, run in STACK_CELLS.items() if cell[3] == data]
@@ -143,8 +145,8 @@ def test_cells_are_compared_on_the_same_sentences(made: dict[str, pl.DataFrame])
 
 def test_a_cell_without_models_leaves_no_effect_over_it() -> None:
     absent = STACK_CELLS[2, 4, "gpt", "complete", "short"]
-    found = analysed([run for run in STACK_CELLS.values() if run != absent])
-    assert set(found["stack_effects"]["scope"]) == {"long", f"long{stack.OWN_KIND}"}
+    frames = analysed([run for run in STACK_CELLS.values() if run != absent])
+    assert set(frames["stack_effects"]["scope"]) == {"long", f"long{stack.OWN_KIND}"}
 
 
 def test_models_that_are_not_accurate_count_in_the_mean_alone() -> None:
@@ -160,10 +162,10 @@ def test_unseen_strings_are_in_no_corpus_that_a_replica_trains_on() -> None:
     tokens = [[1, 2], [1, 1, 2, 2], [3, 4], [1, 2, 1, 2]]
     frame = pl.DataFrame({"tokens": tokens, "lang_k": 2, "lang_D": 4, "corpus_seed": [0, 0, 1, 2]})
     trained = frame.head(3)
-    about = {"k": 2, "depth": 4, "replicas": 2, "corpus": "shared"}
-    assert model._unseen(frame, trained, about).to_list() == [False, False, True, True]
-    assert model._unseen(frame, trained, about | {"corpus": "per_replica"}).to_list() == [False] * 3 + [True]
-    assert model._unseen(frame, trained, about | {"k": 3}).all()
+    run = {"k": 2, "depth": 4, "replicas": 2, "corpus": "shared"}
+    assert model._unseen(frame, trained, run).to_list() == [False, False, True, True]
+    assert model._unseen(frame, trained, run | {"corpus": "per_replica"}).to_list() == [False] * 3 + [True]
+    assert model._unseen(frame, trained, run | {"k": 3}).all()
 
 
 def test_accuracy_on_unseen_strings_is_that_of_these_strings_alone(made: dict[str, pl.DataFrame]) -> None:
@@ -175,10 +177,10 @@ def test_accuracy_on_unseen_strings_is_that_of_these_strings_alone(made: dict[st
     seen = {tuple(row) for row in frames["complete"]["tokens"].to_list()}
     unseen = frames["dev"].filter([tuple(row) not in seen for row in frames["dev"]["tokens"].to_list()])
     assert 0 < unseen.height < frames["dev"].height
-    found, _ = model._evaluate(ensemble(run), entry(run), unseen, False)
+    accuracy, _ = model._evaluate(ensemble(run), entry(run), unseen, False)
     table = made["accuracy"].filter(run=run, eval_split="dev_complete").sort("replica")
-    assert table["acc_close_unseen"].to_list() == pytest.approx(found.acc_close.tolist())
-    assert (table["n_close_unseen"] == found.n_close).all() and (table["n_sequences"] == 30).all()
+    assert table["acc_close_unseen"].to_list() == pytest.approx(accuracy.acc_close.tolist())
+    assert (table["n_close_unseen"] == accuracy.n_close).all() and (table["n_sequences"] == 30).all()
 
 
 # Families of maps
@@ -190,13 +192,13 @@ def test_families_are_told_by_where_maps_look() -> None:
     maps = {"a": np.stack([current, current, first]), "b": np.stack([first, 0.9 * first + 0.1 * current])}
     shares = prefix._current_and_first(maps["b"])
     assert np.allclose(shares, [[0.0, 0.1], [1.0, 0.9]])
-    found = {
+    rows = {
         row["run"]: row for frame in prefix._distances(maps, False) for row in frame.iter_rows(named=True)
     }
-    assert (found["a"]["n_models"], found["a"]["n_first"]) == (3, 1)
-    assert (found["a"]["within"], found["a"]["between"]) == (0.0, 2.0 * (n - 1))
-    assert found["b"]["between"] is None and found["b"]["n_within"] == 1
-    assert found["all"]["n_within"] + found["all"]["n_between"] == 10 and found["all"]["bimodality"]
+    assert (rows["a"]["n_models"], rows["a"]["n_first"]) == (3, 1)
+    assert (rows["a"]["within"], rows["a"]["between"]) == (0.0, 2.0 * (n - 1))
+    assert rows["b"]["between"] is None and rows["b"]["n_within"] == 1
+    assert rows["all"]["n_within"] + rows["all"]["n_between"] == 10 and rows["all"]["bimodality"]
 
 
 def test_bimodality_knows_two_points_from_one_hump() -> None:

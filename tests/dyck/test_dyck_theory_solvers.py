@@ -85,8 +85,8 @@ def test_solvers_of_small_languages_know_every_prefix(k: int, depth: int) -> Non
     language = Language(k, depth, q=0.3)
     scores = constructions.balanced_scores([np.random.default_rng(0)], language, 0.5)
     tokens = dyck.enumerate_prefixes(6, k, depth)
-    found, _ = constructions.exact_solvers(language, scores).run(tokens)
-    np.testing.assert_allclose(found[0], language.law(tokens), atol=1e-10)
+    outputs, _ = constructions.exact_solvers(language, scores).run(tokens)
+    np.testing.assert_allclose(outputs[0], language.law(tokens), atol=1e-10)
     for tokens_1xT in tokens[:3]:  # the law at a position is that of the prefix up to it
         np.testing.assert_allclose(
             language.law(tokens_1xT[None, :4])[0], language.law(tokens_1xT[None])[0, :5]
@@ -97,8 +97,8 @@ def test_uniform_solver_knows_every_prefix_and_attends_uniformly() -> None:
     solver, _ = uniform_attention.uniform_solver(Language(2, 3), np.random.default_rng(0))
     tokens = dyck.enumerate_prefixes(7, 2, 3)
     names = [f"blocks.{layer}.attn.pattern" for layer in (0, 1)]
-    found, recorded = solver.run(tokens, names)
-    np.testing.assert_allclose(found[0], solver.language.law(tokens), atol=1e-9)
+    outputs, recorded = solver.run(tokens, names)
+    np.testing.assert_allclose(outputs[0], solver.language.law(tokens), atol=1e-9)
     even = np.tri(8) / np.arange(1, 9)[:, None]
     for name in names:
         np.testing.assert_allclose(recorded[name], np.broadcast_to(even, recorded[name].shape), atol=1e-12)
@@ -113,21 +113,23 @@ def test_a_lookup_is_constant_around_its_inputs() -> None:
 
 
 def test_unmatched_opens_by_hand() -> None:
-    found = uniform_attention.unmatched(dyck.parse("[(]"[:2] + ")("), Language(2, 4))
-    pairs = [np.flatnonzero(row).tolist() for row in found[0]]
+    mask = uniform_attention.unmatched(dyck.parse("[(]"[:2] + ")("), Language(2, 4))
+    pairs = [np.flatnonzero(row).tolist() for row in mask[0]]
     assert pairs == [[0], [0, 5], [0], [0, 5]]  # [ at depth 1, ( at depth 2
 
 
 def test_prefixes_of_the_proof_are_prefixes_of_the_language() -> None:
     solver = approximate_balance.random_layers(2, np.random.default_rng(0))
     for d, around in ((2, 1), (4, 3)):
-        found = approximate_balance.pair(solver, 40, d, around, 1, 2)
-        flat = found.tokens.reshape(4, -1)
+        prefixes = approximate_balance.pair(solver, 40, d, around, 1, 2)
+        flat = prefixes.tokens.reshape(4, -1)
         assert dyck.is_valid(flat, 2, 4).all() and flat.shape[1] == 40 - d - 1
         assert (dyck.depths(flat)[:, -1] == d - 1).all()
-        tops = dyck.bracket_type(found.tokens[:, :, -3])
+        tops = dyck.bracket_type(prefixes.tokens[:, :, -3])
         assert (tops[:, 0] != tops[:, 1]).all()
-        assert (np.linalg.norm(found.own[:, 0], axis=-1) <= np.linalg.norm(found.own[:, 1], axis=-1)).all()
+        assert (
+            np.linalg.norm(prefixes.own[:, 0], axis=-1) <= np.linalg.norm(prefixes.own[:, 1], axis=-1)
+        ).all()
 
 
 # Broken constructions
@@ -137,9 +139,9 @@ def unbalanced(monkeypatch: pytest.MonkeyPatch) -> None:
     right = constructions.balanced_scores
 
     def scores(rngs: Any, language: Language, sigma: float, free: bool = False) -> Scores:
-        found = right(rngs, language, sigma, free)
-        found.table[:, language.closes] += 0.3
-        return found
+        solver_scores = right(rngs, language, sigma, free)
+        solver_scores.table[:, language.closes] += 0.3
+        return solver_scores
 
     monkeypatch.setattr(constructions, "balanced_scores", scores)
 
@@ -288,8 +290,8 @@ def swapped_prefixes(monkeypatch: pytest.MonkeyPatch) -> None:
     right = approximate_balance.pair
 
     def pair(*arguments: Any) -> Any:
-        found = right(*arguments)
-        return found._replace(printed=found.common, common=found.printed)
+        prefixes = right(*arguments)
+        return prefixes._replace(printed=prefixes.common, common=prefixes.printed)
 
     monkeypatch.setattr(approximate_balance, "pair", pair)
 
@@ -298,8 +300,8 @@ def forgotten_prefix(monkeypatch: pytest.MonkeyPatch) -> None:
     right = approximate_balance.pair
 
     def pair(*arguments: Any) -> Any:
-        found = right(*arguments)
-        return found._replace(common=found.common * 100)
+        prefixes = right(*arguments)
+        return prefixes._replace(common=prefixes.common * 100)
 
     monkeypatch.setattr(approximate_balance, "pair", pair)
 
@@ -397,10 +399,10 @@ def test_one_model_of_nan_fails_every_check_that_runs_it(
     right = Solver.run
 
     def run(self: Solver, *arguments: Any, **named: Any) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        found, recorded = right(self, *arguments, **named)
-        for values in (found, *recorded.values()):
+        outputs, recorded = right(self, *arguments, **named)
+        for values in (outputs, *recorded.values()):
             values[0] = np.nan
-        return found, recorded
+        return outputs, recorded
 
     monkeypatch.setattr(Solver, "run", run)
     frame = rows(module)

@@ -21,7 +21,7 @@ def assert_gates_fall(judged: Callable[[Tables], dict[str, Any]], tables: Tables
             pl.when(pl.col("contrast") == name).then(float("nan")).otherwise(pl.col(column)).alias(column)
         )
         after = judged(tables | {"contrasts": tables["contrasts"].with_columns(spoilt)})
-        fallen = {gate for gate, told in after.items() if told[1] == FAILS}
+        fallen = {gate for gate, judgement in after.items() if judgement[1] == FAILS}
         assert fallen and {gate for gate in before if after[gate] != before[gate]} == fallen
 
 
@@ -39,11 +39,11 @@ def assert_no_row_holds(
 
     def made(change: float) -> pl.DataFrame:
         def spoilt(*args: Any, **kwargs: Any) -> Any:
-            found = right(*args, **kwargs)
-            if isinstance(found, tuple):
-                own = found[:parts]
-                return (*(part * (1 + change) + change for part in own), *found[len(own) :])
-            return found * (1 + change) + change
+            output = right(*args, **kwargs)
+            if isinstance(output, tuple):
+                own = output[:parts]
+                return (*(part * (1 + change) + change for part in own), *output[len(own) :])
+            return output * (1 + change) + change
 
         monkeypatch.setattr(where, name, spoilt)
         return checked()

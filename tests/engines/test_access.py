@@ -149,8 +149,8 @@ def test_a_reference_set_is_read_in_place_of_what_was_built(dyck: Workspace) -> 
     assert pipeline.load_table("dyck", "variation", root=dyck.path, reference=True).equals(whole)
     part = pl.read_parquet(kept)
     (kept.parents[2] / "tables/variation.parquet").write_bytes(b"of no use beside these")
-    found = pipeline.load_table("dyck", "variation", root=dyck.path, reference=True, experiment=key)
-    assert found.equals(part)
+    table = pipeline.load_table("dyck", "variation", root=dyck.path, reference=True, experiment=key)
+    assert table.equals(part)
     with pytest.raises(SandglassError, match="no such file in the reference set dyck-more"):
         pipeline.load_table("dyck", "variation", root=dyck.path, reference="dyck-more")
     kept.parents[2].rename(dyck.path / "data/reference/dyck-more")

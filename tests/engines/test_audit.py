@@ -26,9 +26,9 @@ OTHER = "data/figures/toy/toy-losses/losses.svg"
 def audit(workspace: Workspace, status: int) -> dict[str, Any]:
     done = workspace.run("python", "-m", "pipeline", "audit", "--json")
     assert done.status == status, done.output
-    found: dict[str, Any] = json.loads(done.output)
-    assert found["passed"] == (status == 0)
-    return found
+    report: dict[str, Any] = json.loads(done.output)
+    assert report["passed"] == (status == 0)
+    return report
 
 
 def named(found: dict[str, Any], part: str) -> set[str]:
@@ -49,14 +49,14 @@ def recorded(workspace: Workspace, stage: str) -> None:
 
 
 def test_a_clone_with_what_was_pushed_passes(built: Workspace, tmp_path: Path) -> None:
-    found = audit(built, 0)
-    assert found["lock"] == "dvc.lock is the committed one"
-    assert found["files"] > 8 and found["made_again"] > 5
-    assert set(found["kept_back"]) == {"dataset", "train", "report"}
+    report = audit(built, 0)
+    assert report["lock"] == "dvc.lock is the committed one"
+    assert report["files"] > 8 and report["made_again"] > 5
+    assert set(report["kept_back"]) == {"dataset", "train", "report"}
     clone = built.pushed_clone(tmp_path / "clone")
     assert named(audit(clone, 1), "published") >= {TABLE, CLAIMS, FIGURE}  # nothing is here yet
     assert clone.run("dvc", "pull", "--allow-missing").status == 0
-    assert audit(clone, 0)["files"] == found["files"]
+    assert audit(clone, 0)["files"] == report["files"]
     done = clone.run("python", "-m", "pipeline", "audit")
     assert done.status == 0 and "audit passed" in done.output and "never published" in done.output
 
@@ -98,9 +98,9 @@ def test_a_file_that_is_not_what_was_recorded_is_named(
     built: Workspace, spoil: Callable[[Workspace], None], what: set[str]
 ) -> None:
     spoil(built)
-    found = audit(built, 1)
-    assert named(found, "published") == what
-    mend = {each["mend"] for each in found["findings"] if each["part"] == "published"}
+    report = audit(built, 1)
+    assert named(report, "published") == what
+    mend = {each["mend"] for each in report["findings"] if each["part"] == "published"}
     assert all("dvc pull --force" in each or each.startswith("rm ") for each in mend)
 
 
@@ -121,8 +121,8 @@ def test_a_figure_that_was_replaced_with_its_record_is_named(built: Workspace) -
     path = built.path / FIGURE
     path.write_text(path.read_text().replace("</svg>", "<text>better</text></svg>"))
     recorded(built, "figures@toy-means")
-    found = audit(built, 1)
-    assert named(found, "published") == set() and FIGURE in named(found, "made again")
+    report = audit(built, 1)
+    assert named(report, "published") == set() and FIGURE in named(report, "made again")
 
 
 @pytest.mark.parametrize("recorded_too", [False, True])
@@ -148,23 +148,23 @@ def test_an_edited_reference_set_is_named(built: Workspace, recorded_too: bool) 
 def test_an_edited_page_is_named(built: Workspace) -> None:
     page = built.path / "data/report/index.html"
     page.write_text(page.read_text() + "and more")
-    (found,) = audit(built, 1)["findings"]
-    assert found["what"] == "data/report/index.html" and found["part"] == "made again"
-    assert found["mend"] == "snakemake --force report"
+    (finding,) = audit(built, 1)["findings"]
+    assert finding["what"] == "data/report/index.html" and finding["part"] == "made again"
+    assert finding["mend"] == "snakemake --force report"
     assert built.run("python", "-m", "pipeline", "report", "--from-store").status == 0
     audit(built, 0)  # pages from the store say that they are
     page = built.path / "data/report/study/toy.html"
     page.write_text(page.read_text().replace("holds", "fails", 1))
-    (found,) = audit(built, 1)["findings"]
-    assert found["mend"] == "python -m pipeline report --from-store"
+    (finding,) = audit(built, 1)["findings"]
+    assert finding["mend"] == "python -m pipeline report --from-store"
 
 
 def test_a_claim_that_was_edited_with_its_record_and_committed_is_named(built: Workspace) -> None:
     changed(built.path / CLAIMS, "value")
     recorded(built, "claims@toy")
-    found = audit(built, 1)
-    assert found["lock"] == "dvc.lock is the committed one"
-    assert named(found, "published") == set() and CLAIMS in named(found, "made again")
+    report = audit(built, 1)
+    assert report["lock"] == "dvc.lock is the committed one"
+    assert named(report, "published") == set() and CLAIMS in named(report, "made again")
 
 
 def test_results_of_other_parameters_are_named(built: Workspace) -> None:
@@ -181,8 +181,8 @@ def test_a_build_elsewhere_is_no_fault(built: Workspace) -> None:
     """Other bytes than the committed ones, but what lies here is what this lock file says."""
     built.set_lr("toy-a", 0.75)
     built.engine("snakemake")
-    found = audit(built, 0)
-    assert "another build, in which" in found["lock"] and "rounding" not in found["lock"]
+    report = audit(built, 0)
+    assert "another build, in which" in report["lock"] and "rounding" not in report["lock"]
     # As benchmarks/rounding.py writes it, here of two tables of which one was changed.
     ours = pl.read_parquet(built.path / CLAIMS)
     gates = elsewhere.beside(ours.with_columns(pl.col("value") * 1.5, verdict=pl.lit("fails")), ours)
@@ -190,8 +190,8 @@ def test_a_build_elsewhere_is_no_fault(built: Workspace) -> None:
     assert (measured.gates, measured.moved) == (len(ours), len(ours))
     assert measured.largest == pytest.approx(1 / 3) and measured.turned == ["toy:1 mean"]
     (built.path / elsewhere.YARDSTICK).write_text(json.dumps({"smoke": asdict(measured)}))
-    said = f"rounding alone moves {len(ours)} of {len(ours)}, by at most 0.33 of a value, and turns 1 verdict"
-    assert said in audit(built, 0)["lock"]
+    note = f"rounding alone moves {len(ours)} of {len(ours)}, by at most 0.33 of a value, and turns 1 verdict"
+    assert note in audit(built, 0)["lock"]
 
 
 @pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="ssh-keygen is not installed")
@@ -203,13 +203,13 @@ def test_a_signed_release_is_checked(built: Workspace, tmp_path: Path) -> None:
     built.git("tag", "-a", "draft", "-m", "not signed")
     assert audit(built, 0)["releases"] == []
     built.git("tag", "-s", "v1", "-m", "results")
-    (found,) = audit(built, 0)["releases"]
-    assert (found["tag"], found["state"]) == ("v1", "not checked")
+    (release,) = audit(built, 0)["releases"]
+    assert (release["tag"], release["state"]) == ("v1", "not checked")
     assert "v1 is signed, but that was not checked" in built.run("python", "-m", "pipeline", "audit").output
     signers.write_text(f"a@lab.org {key.with_suffix('.pub').read_text()}")
     built.git("config", "gpg.ssh.allowedSignersFile", str(signers))
-    (found,) = audit(built, 0)["releases"]
-    assert (found["state"], found["text"]) == ("good", "signed by a@lab.org")
+    (release,) = audit(built, 0)["releases"]
+    assert (release["state"], release["text"]) == ("good", "signed by a@lab.org")
     assert "✓ release: v1, signed by a@lab.org" in built.run("python", "-m", "pipeline", "audit").output
     forged = built.git("cat-file", "-p", "v1").replace("results", "better results")
     (tmp_path / "tag").write_text(forged)

@@ -46,9 +46,9 @@ def test_one_claim_with_its_gates(built: Workspace) -> None:
     assert text == pipeline(built, "show", "1")
     for part in ("toy:1", "source:", "asks:", "this build:", "reference set toy: 0.25", "trace toy:1"):
         assert part in text
-    found = json.loads(pipeline(built, "show", "toy:1", "--json"))
-    (gate,) = found["gates"]
-    assert found["verdict"] == HOLDS and gate["value"] is not None
+    claim = json.loads(pipeline(built, "show", "toy:1", "--json"))
+    (gate,) = claim["gates"]
+    assert claim["verdict"] == HOLDS and gate["value"] is not None
     assert [(other["set"], other["value"]) for other in gate["references"]] == [("toy", 0.25)]
 
 

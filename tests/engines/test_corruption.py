@@ -128,10 +128,10 @@ def flip_lock(tree: params.Params) -> list[str]:
         try:
             chain = Chain(artifacts, tree)
             checks = list(verify.lock(chain))
-            told = verify.ELSEWHERE in {
+            another_build = verify.ELSEWHERE in {
                 check.state for check in checks
             }  # another build? then the files must agree
-            if told or next(calls) % ALL_OF_TRACE == 0:
+            if another_build or next(calls) % ALL_OF_TRACE == 0:
                 checks += [*verify.record(chain), *verify.results(chain)]
         except SandglassError:  # no longer a lock file
             return True

@@ -115,15 +115,15 @@ def test_a_chunk_on_two_threads_is_that_on_one_to_rounding(tmp_path: Path, run: 
     frame, _ = datasets.generate(source, entry.dataset, loaded.seed)
     header, data, table = runs.prepare(entry, frame, loaded.seed)
     ensemble.write_job(tmp_path / "job.safetensors", header, data, table)
-    found, before = [], torch.get_num_threads()
+    states, before = [], torch.get_num_threads()
     try:
         for threads in (1, 2):
             torch.set_num_threads(threads)
             job = core.TrainingJob(tmp_path / "job.safetensors")
-            found.append(core.train_chunk(job, [0, 1], torch.device("cpu")))
+            states.append(core.train_chunk(job, [0, 1], torch.device("cpu")))
     finally:
         torch.set_num_threads(before)
-    one, two = found
+    one, two = states
     assert one.step == two.step == 10
     torch.testing.assert_close(one.curves, two.curves, atol=1e-6, rtol=0)
     torch.testing.assert_close(one.flat, two.flat, atol=1e-4, rtol=0)
@@ -152,8 +152,8 @@ def test_the_batch_size_of_the_analysis_changes_only_what_is_said_here(
 
     def analysed() -> dict[str, pl.DataFrame]:
         context = Inputs("dyck", "dyck-attention", entry, settings, loaded.scale, loaded.seed, "")
-        found = attention.analyse(context)
-        return {name: stacked(found[name]) for name in entry.tables}
+        frames = attention.analyse(context)
+        return {name: stacked(frames[name]) for name in entry.tables}
 
     whole = analysed()
     monkeypatch.setattr(model, "MAX_NUMBERS", 2**17)

@@ -33,11 +33,11 @@ def test_one_round(kill: ModuleType, template: Path, tmp_path: Path) -> None:
     empty = lay_out(tmp_path / "empty")
     bench = rounds.Bench(tmp_path, Workspace(template), {"empty": empty.path})
     bench.durations["empty", "snakemake"] = 10.0
-    found = bench.run(rounds.Plan(1, "empty", "snakemake", "dvc", (0.5,)))
-    assert found.complaints == []
-    assert len(found.kills) == 1 and found.kills[0].at
-    assert kill.summary([found]).startswith("1 rounds, 1 identical (1 kills, ")
-    assert "| 1 | empty | snakemake |" in kill.render([found], seed=1)
+    trial = bench.run(rounds.Plan(1, "empty", "snakemake", "dvc", (0.5,)))
+    assert trial.complaints == []
+    assert len(trial.kills) == 1 and trial.kills[0].at
+    assert kill.summary([trial]).startswith("1 rounds, 1 identical (1 kills, ")
+    assert "| 1 | empty | snakemake |" in kill.render([trial], seed=1)
 
 
 def test_what_a_kill_could_leave_is_noticed(kill: ModuleType, built: Workspace, template: Path) -> None:
@@ -50,7 +50,7 @@ def test_what_a_kill_could_leave_is_noticed(kill: ModuleType, built: Workspace, 
     (data / ".tmp/train-toy-a.host.1").mkdir(parents=True)
     (built.path / ".work/toy/toy-a").mkdir(parents=True)
     shutil.rmtree(built.path / ".dvc/cache/files/md5")
-    found = "\n".join(bench.compare(built))
+    complaints = "\n".join(bench.compare(built))
     for complaint in (
         "data/tables/toy/toy-means/means.parquet differs",
         "data/theory/toy/toy-identity.parquet is missing",
@@ -60,7 +60,7 @@ def test_what_a_kill_could_leave_is_noticed(kill: ModuleType, built: Workspace, 
         "dvc status names",
         "snakemake would run",
     ):
-        assert complaint in found, found
+        assert complaint in complaints, complaints
 
 
 def test_the_rounds_cover_both_engines_both_starts_and_both_successors(kill: ModuleType) -> None:

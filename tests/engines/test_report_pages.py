@@ -381,13 +381,13 @@ def test_whatever_is_not_here_is_said(clone: Workspace, tmp_path: Path, kind: st
         "{{ figure('means') }}\n{{ table('means') }}\n{{ theory('toy-identity') }}\n"
     )
     study = (from_store(workspace) / "study/toy.html").read_text()
-    said = {
+    notices = {
         "claims": "Claim 1 is not here",
         "theory": "Theory check toy-identity is not here",
         "figures": "Figure means is not here",
         "tables": "Table means is not here",
     }
-    assert [words for words in said.values() if words in study] == [said[kind]]
+    assert [words for words in notices.values() if words in study] == [notices[kind]]
     index = (workspace.path / "data/report/index.html").read_text()
     assert ("Its claims are not here" in index) == (kind == "claims")
 

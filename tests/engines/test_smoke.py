@@ -90,7 +90,7 @@ def lost_titles(chart: Any) -> list[set[str | None]]:
     if not isinstance(chart, dict):
         return []
     if "layer" not in chart:
-        return [found for key, part in chart.items() if key != "datasets" for found in lost_titles(part)]
+        return [axis for key, part in chart.items() if key != "datasets" for axis in lost_titles(part)]
     every = [axis_titles(chart, channel, {}) for channel in ("x", "y")]
     return [titles for titles in every if None in titles and len(titles) > 1]
 
@@ -124,18 +124,18 @@ def test_the_report_shows_every_figure_claim_and_artifact(smoke_of: Smoke, study
     for claim in claims["claim"].unique():
         assert f'id="claim-{claim}"' in page
     made = {path for path in smoke.artifacts() if not path.startswith("report/")}
-    told = "".join(path.read_text() for path in (site / "artifact").rglob("*.html"))
-    assert all(f"<code>data/{path}</code>" in told for path in made)
+    pages = "".join(path.read_text() for path in (site / "artifact").rglob("*.html"))
+    assert all(f"<code>data/{path}</code>" in pages for path in made)
     assert "http" not in page.replace("http://www.w3.org", "")
 
 
 @pytest.mark.parametrize("study", STUDIES)
 def test_every_erratum_says_in_a_sentence_what_is_wrong_and_what_follows(smoke_of: Smoke, study: str) -> None:
     theory = (smoke_of(study).path / f"data/theory/{study}").glob("*.parquet")
-    found = set(pl.concat([pl.read_parquet(file, columns=["erratum"]) for file in theory])["erratum"]) - {""}
+    errata = set(pl.concat([pl.read_parquet(file, columns=["erratum"]) for file in theory])["erratum"]) - {""}
     file = REPOSITORY / f"pipeline/studies/{study}/errata.yaml"
     words = YAML(typ="safe").load(file.read_text(encoding="utf-8"))
-    assert found == words.keys()
+    assert errata == words.keys()
     assert all(entry[key].endswith(".") for entry in words.values() for key in ("title", "follows"))
 
 
@@ -158,7 +158,7 @@ def _stages(smoke: Workspace) -> dict[str, set[str]]:
 
 def _used(smoke: Workspace) -> dict[str, set[str]]:
     """Command -> modules of the repository that it imported; a training worker counts for its run."""
-    found: dict[str, set[str]] = {}
+    modules: dict[str, set[str]] = {}
     for file in (smoke.path.parent / "imports").iterdir():
         record: dict[str, Any] = json.loads(file.read_text())
         jobs = [word for word in record["argv"] if word.startswith(".work")]
@@ -166,8 +166,8 @@ def _used(smoke: Workspace) -> dict[str, set[str]]:
             command = f"python -m pipeline train {Path(jobs[0]).parts[2]}"
         else:
             command = " ".join(["python -m pipeline", *record["argv"]])
-        found.setdefault(command, set()).update(record["used"])
-    return found
+        modules.setdefault(command, set()).update(record["used"])
+    return modules
 
 
 def _declared(smoke: Workspace) -> dict[str, set[str]]:

@@ -61,12 +61,12 @@ def files(found: dict[str, Any], kind: str) -> dict[str, str]:
     ],
 )
 def test_the_chain_with_its_md5s_parameters_and_code(built: Workspace, name: str, chain: list[str]) -> None:
-    status, found = trace(built, name)
-    assert (status, found["status"], found["verified"]) == (0, 0, None)
-    assert [job["job"] for job in found["jobs"]] == chain
-    for path, md5 in (files(found, "outputs") | files(found, "code")).items():
+    status, lineage = trace(built, name)
+    assert (status, lineage["status"], lineage["verified"]) == (0, 0, None)
+    assert [job["job"] for job in lineage["jobs"]] == chain
+    for path, md5 in (files(lineage, "outputs") | files(lineage, "code")).items():
         assert md5 == hashing.md5(built.path / path), path
-    train = next(job for job in found["jobs"] if job["job"] == "train@toy-a")
+    train = next(job for job in lineage["jobs"] if job["job"] == "train@toy-a")
     assert train["parents"] == ["dataset@toy-numbers"]
     assert CODE in [file["path"] for file in train["code"]]
     steps = {
@@ -75,7 +75,7 @@ def test_the_chain_with_its_md5s_parameters_and_code(built: Workspace, name: str
         "value": 10,
     }
     assert steps in train["parameters"]
-    claims = [row["verdict"] for row in found["claims"]]
+    claims = [row["verdict"] for row in lineage["claims"]]
     assert claims == (["holds"] if name == "toy:1" else [])
 
 
@@ -192,20 +192,20 @@ def test_verification_names_what_does_not_match(
     built: Workspace, damage: Callable[[Workspace], None], expected: set[tuple[str, str]]
 ) -> None:
     damage(built)
-    status, found = trace(built, SVG, "--verify")
-    assert (status, found["verified"]) == (1, "mismatch")
-    assert wrong(found) == expected
+    status, lineage = trace(built, SVG, "--verify")
+    assert (status, lineage["verified"]) == (1, "mismatch")
+    assert wrong(lineage) == expected
     edited = {what for kind, what in expected if kind == "code"} or {"params/toy.yaml", "dvc.lock"}
-    assert set(found["git"]["edited"]) <= edited
+    assert set(lineage["git"]["edited"]) <= edited
 
 
 def test_another_build_than_the_committed_one_matches(built: Workspace) -> None:
     """What lies here is what this lock file says; that it is not what was committed is said beside it."""
     built.set_lr("toy-a", 0.75)
     built.engine("snakemake")
-    status, found = trace(built, SVG, "--verify")
-    assert (status, found["verified"]) == (0, "match")
-    assert wrong(found, "another build") == {("lock", "dvc.lock")}
+    status, lineage = trace(built, SVG, "--verify")
+    assert (status, lineage["verified"]) == (0, "match")
+    assert wrong(lineage, "another build") == {("lock", "dvc.lock")}
     done = built.run("python", "-m", "pipeline", "trace", SVG, "--verify")
     assert "another build than the committed one: 3 of 5 jobs" in done.output
     assert done.output.index("verified: match") < done.output.index("\nfigures@toy-means")
@@ -213,9 +213,9 @@ def test_another_build_than_the_committed_one_matches(built: Workspace) -> None:
 
 def test_what_was_asked_for_and_is_lost_fails(built: Workspace) -> None:
     (built.path / SVG).unlink()
-    status, found = trace(built, SVG, "--verify")
-    assert (status, found["verified"]) == (1, "mismatch")
-    assert wrong(found) == {("output", SVG)}
+    status, lineage = trace(built, SVG, "--verify")
+    assert (status, lineage["verified"]) == (1, "mismatch")
+    assert wrong(lineage) == {("output", SVG)}
 
 
 def test_a_claim_that_was_edited_is_not_printed(built: Workspace) -> None:
@@ -229,10 +229,10 @@ def test_a_claim_that_was_edited_is_not_printed(built: Workspace) -> None:
 
 def test_what_is_not_here_is_not_checked(built: Workspace) -> None:
     (built.path / MODEL).unlink()
-    status, found = trace(built, SVG, "--verify")
-    assert (status, found["verified"]) == (3, "not checked")
-    assert wrong(found) == set()
-    assert wrong(found, "not checked") == {("output", MODEL)}
+    status, lineage = trace(built, SVG, "--verify")
+    assert (status, lineage["verified"]) == (3, "not checked")
+    assert wrong(lineage) == set()
+    assert wrong(lineage, "not checked") == {("output", MODEL)}
 
 
 def test_only_the_chain_is_verified(built: Workspace) -> None:
@@ -246,27 +246,27 @@ def test_without_the_list_of_a_folder_its_md5_still_tells(built: Workspace) -> N
     shutil.rmtree(built.path / ".dvc/cache")
     assert trace(built, SVG, "--verify")[0] == 0
     flip(built.path / MEANS, 400)
-    status, found = trace(built, SVG, "--verify")
+    status, lineage = trace(built, SVG, "--verify")
     assert status == 1
-    assert wrong(found) == {("output", "data/tables/toy/toy-means"), ("seal", MEANS)}
+    assert wrong(lineage) == {("output", "data/tables/toy/toy-means"), ("seal", MEANS)}
 
 
 def test_without_git_the_lock_is_not_checked(built: Workspace) -> None:
     shutil.rmtree(built.path / ".git")
-    status, found = trace(built, SVG, "--verify")
-    assert (status, found["git"]["commit"]) == (3, None)
-    assert wrong(found, "not checked") == {("lock", "dvc.lock")}
+    status, lineage = trace(built, SVG, "--verify")
+    assert (status, lineage["git"]["commit"]) == (3, None)
+    assert wrong(lineage, "not checked") == {("lock", "dvc.lock")}
 
 
 def test_a_clone_with_what_was_pushed(built: Workspace, tmp_path: Path) -> None:
     clone = built.pushed_clone(tmp_path / "clone")
     assert clone.run("dvc", "pull", "--allow-missing").status == 0
     shutil.rmtree(clone.path / ".dvc/cache")  # the store in the repository knows the files of folders as well
-    status, found = trace(clone, "report", "--verify")
-    assert (status, found["verified"]) == (3, "not checked")
-    assert wrong(found) == set()
+    status, lineage = trace(clone, "report", "--verify")
+    assert (status, lineage["verified"]) == (3, "not checked")
+    assert wrong(lineage) == set()
     # Of a folder that was not pushed nothing knows the list of files, unless each was read by name.
-    assert wrong(found, "not checked") == {
+    assert wrong(lineage, "not checked") == {
         ("output", "data/datasets/toy/toy-numbers/toy-numbers.parquet"), ("output", "data/runs/toy/toy-a"),
         ("output", "data/runs/toy/toy-b"), ("output", "data/report"), ("data", "data/runs"),
     }  # fmt: skip
@@ -288,9 +288,9 @@ def test_an_accepted_edit_is_shown(built: Workspace) -> None:
         text = json.dumps(edit | {"author": "t", "diff": ""}) + "\n"
         path.write_text(text if name == "accepted.jsonl" else path.read_text().replace(old, new))
     built.git("commit", "-qam", "accepted")
-    _, found = trace(built, "toy-a")
-    assert wrong(found) == set()
-    assert [edit["reason"] for job in found["jobs"] for edit in job["accepted"]] == ["a comment"]
+    _, lineage = trace(built, "toy-a")
+    assert wrong(lineage) == set()
+    assert [edit["reason"] for job in lineage["jobs"] for edit in job["accepted"]] == ["a comment"]
     assert "accepted as harmless, unproved" in built.run("python", "-m", "pipeline", "trace", "toy-a").output
     text = (built.path / "accepted.jsonl").read_text()
     (built.path / "accepted.jsonl").write_text(
@@ -317,15 +317,15 @@ def test_rebuild_compares(built: Workspace, tmp_path: Path) -> None:
     again = ("--rebuild", "--workspace", scratch)
 
     def states() -> tuple[int, dict[str, Any]]:
-        status, found = trace(built, *names, *again)
-        return status, {each["path"]: each for each in found["rebuilt"]["comparisons"]}
+        status, lineage = trace(built, *names, *again)
+        return status, {each["path"]: each for each in lineage["rebuilt"]["comparisons"]}
 
-    status, found = trace(built, *names, *again)
-    assert (status, found["rebuilt"]["state"]) == (0, "identical")
-    assert set(found["rebuilt"]["made"]) == {
+    status, lineage = trace(built, *names, *again)
+    assert (status, lineage["rebuilt"]["state"]) == (0, "identical")
+    assert set(lineage["rebuilt"]["made"]) == {
         *CHAIN, IDENTITY, "analyse@toy-losses", "figures@toy-means", "claims@toy",
     }  # fmt: skip
-    assert found["rebuilt"]["kept"] == []
+    assert lineage["rebuilt"]["kept"] == []
     assert built.artifacts() == before  # the work tree is not touched
 
     nudge(built.path / MEANS, 1 + 1e-9)
@@ -376,9 +376,9 @@ def test_a_rebuild_that_stops_keeps_its_workspace(
     built: Workspace, interrupted: bool, tmp_path: Path
 ) -> None:
     built.env.clear()  # a signal reaches steps that are started, not forked ones
-    told = built.hold("toy-a") if interrupted else {"TOY_FAIL": "toy-a"}
+    variables = built.hold("toy-a") if interrupted else {"TOY_FAIL": "toy-a"}
     process = built.start(
-        "python", "-m", "pipeline", "trace", "toy-a", "--rebuild", TMPDIR=str(tmp_path), **told
+        "python", "-m", "pipeline", "trace", "toy-a", "--rebuild", TMPDIR=str(tmp_path), **variables
     )
     if interrupted:
         wait_for(tmp_path, "sandglass-*/.sandglass/jobs/train-toy-a.lock")

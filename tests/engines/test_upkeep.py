@@ -36,10 +36,10 @@ def _refused(workspace: Workspace, *arguments: str) -> str:
 def _why(workspace: Workspace, *arguments: str) -> dict[str, Any]:
     """What ``why`` says, by command; the work tree is as it was, but for what follows from the parameters."""
     before = _tree(workspace)
-    found = json.loads(_pipeline(workspace, "why", "--json", *arguments))
+    plan = json.loads(_pipeline(workspace, "why", "--json", *arguments))
     assert _tree(workspace) == before
-    found["jobs"] = {entry["job"].replace("@", " "): entry for entry in found["jobs"]}
-    return found
+    plan["jobs"] = {entry["job"].replace("@", " "): entry for entry in plan["jobs"]}
+    return plan
 
 
 def _tree(workspace: Workspace) -> dict[str, Any]:
@@ -85,24 +85,24 @@ def test_why_two_changes_at_once_and_undone(built: Workspace) -> None:
     _set_lr_of_b(built)
     built.edit(RUNS)
     code = ("code", RUNS, old, _md5(built, RUNS))
-    found = _why(built)
-    assert set(found["jobs"]) == {"train toy-a", "train toy-b"} | BELOW_A_RUN
-    assert _causes(found, "train toy-b") == [
+    plan = _why(built)
+    assert set(plan["jobs"]) == {"train toy-a", "train toy-b"} | BELOW_A_RUN
+    assert _causes(plan, "train toy-b") == [
         ("parameter", f"{TOY}:runs.toy-b.variants.toy-b.lr", 0.25, 0.75), code,
     ]  # fmt: skip
-    assert _causes(found, "train toy-a") == [code]
-    assert _causes(found, "analyse toy-means") == []
-    assert found["jobs"]["analyse toy-means"]["because"] == ["train@toy-a", "train@toy-b"]
-    assert found["jobs"]["analyse toy-losses"]["because"] == ["train@toy-a"]
-    assert found["jobs"]["analyse toy-means"]["dvc"].startswith("runs if")
-    assert code in _causes(found, "report")  # of a folder that it depends on, the file
+    assert _causes(plan, "train toy-a") == [code]
+    assert _causes(plan, "analyse toy-means") == []
+    assert plan["jobs"]["analyse toy-means"]["because"] == ["train@toy-a", "train@toy-b"]
+    assert plan["jobs"]["analyse toy-losses"]["because"] == ["train@toy-a"]
+    assert plan["jobs"]["analyse toy-means"]["dvc"].startswith("runs if")
+    assert code in _causes(plan, "report")  # of a folder that it depends on, the file
     text = _pipeline(built, "why", "data/figures/toy/toy-means/means.svg")
     assert f"  parameter {TOY}:runs.toy-b.variants.toy-b.lr: 0.25 → 0.75\n" in text
     hint = next(line for line in text.splitlines() if f"code {RUNS}" in line)
     commit = built.git("rev-parse", "HEAD~1")[:10]
     assert hint.endswith(f"md5 {old[:8]} → {code[3][:8]} (git diff {commit} -- {RUNS})")
     assert "report" not in text and "dvc repro runs train@toy-a, train@toy-b, the others only where" in text
-    assert built.planned() == set(found["jobs"])
+    assert built.planned() == set(plan["jobs"])
 
     (built.path / TOY).write_text(params)
     built.git("checkout", "-q", RUNS)
@@ -127,15 +127,15 @@ def test_why_sees_a_change_after_it_saw_none(built: Workspace) -> None:
 def test_why_a_parameter_shared_by_an_anchor(built: Workspace) -> None:
     file = built.path / TOY
     file.write_text(file.read_text().replace("steps: {smoke: 10, quick: 20", "steps: {smoke: 10, quick: 25"))
-    found = _why(built)
+    plan = _why(built)
     for run in ("toy-a", "toy-b"):
-        assert _causes(found, f"train {run}") == [
+        assert _causes(plan, f"train {run}") == [
             ("parameter", f"{TOY}:runs.{run}.steps.quick", 20, 25),
         ]  # fmt: skip
     cause = f"parameter {TOY}:runs.*.steps.quick: 20 → 25 (tracked, though of another scale)"
     lines = f"train@toy-a, train@toy-b\n  {cause}\n"
     assert lines in _pipeline(built, "why")
-    assert built.planned() == set(found["jobs"])
+    assert built.planned() == set(plan["jobs"])
     assert built.run("python", "-m", "pipeline", "why", "toy-b", "--check").status == 1
 
 
@@ -145,15 +145,15 @@ def test_why_a_removed_run(built: Workspace) -> None:
         params["experiments"]["toy-means"]["runs"].remove("toy-b")
 
     built.change(remove, TOY)
-    found = _why(built)
+    plan = _why(built)
     runs = f"{TOY}:experiments.toy-means.runs"
-    assert _causes(found, "analyse toy-means")[0] == ("parameter", runs, ["toy-a", "toy-b"], ["toy-a"])
+    assert _causes(plan, "analyse toy-means")[0] == ("parameter", runs, ["toy-a", "toy-b"], ["toy-a"])
     assert ("data", "data/runs/toy/toy-b", None) in [
-        (kind, what, new) for kind, what, _, new in _causes(found, "analyse toy-means")
+        (kind, what, new) for kind, what, _, new in _causes(plan, "analyse toy-means")
     ]
-    assert found["no_longer_in_params"] == ["train@toy-b"]
+    assert plan["no_longer_in_params"] == ["train@toy-b"]
     assert f'parameter {runs}: without ["toy-b"]\n' in _pipeline(built, "why")
-    assert built.planned() == set(found["jobs"]) == BELOW_B
+    assert built.planned() == set(plan["jobs"]) == BELOW_B
 
 
 def test_why_is_right_while_the_graph_of_dvc_is_out_of_date(built: Workspace) -> None:
@@ -172,19 +172,19 @@ def test_why_outputs_data_and_software(built: Workspace) -> None:
     old, gone = _md5(built, numbers), _md5(built, check)
     (built.path / numbers).write_bytes(b"damaged")
     (built.path / check).unlink()
-    found = _why(built)
-    assert _causes(found, "dataset toy-numbers") == [("output", numbers, old, _md5(built, numbers))]
-    assert _causes(found, "theory toy-identity") == [("output", check, gone, None)]
-    assert ("data", check, gone, None) in _causes(found, "claims toy")
-    assert found["jobs"]["claims toy"]["dvc"].startswith("runs if")  # it is made again, and is the same
-    assert built.planned() == set(found["jobs"])
+    plan = _why(built)
+    assert _causes(plan, "dataset toy-numbers") == [("output", numbers, old, _md5(built, numbers))]
+    assert _causes(plan, "theory toy-identity") == [("output", check, gone, None)]
+    assert ("data", check, gone, None) in _causes(plan, "claims toy")
+    assert plan["jobs"]["claims toy"]["dvc"].startswith("runs if")  # it is made again, and is the same
+    assert built.planned() == set(plan["jobs"])
 
     requirements = built.path / "requirements.txt"
     text = requirements.read_text()
     version = next(line for line in text.splitlines() if line.startswith("numpy=="))
     requirements.write_text(text.replace(version, "numpy==1.0"))
-    found = _why(built, "toy-identity")
-    assert _causes(found, "theory toy-identity")[0] == (
+    plan = _why(built, "toy-identity")
+    assert _causes(plan, "theory toy-identity")[0] == (
         "software", "requirements.txt: numpy", version, "numpy==1.0",
     )  # fmt: skip
 
@@ -194,9 +194,9 @@ def test_why_after_a_partial_run_names_the_file_and_its_maker(built: Workspace) 
     old = _md5(built, TRAINED)
     built.set_lr("toy-a", 0.75)
     assert built.snakemake(TRAINED).status == 0
-    found = _why(built, "toy")
-    assert set(found["jobs"]) == BELOW_A_RUN - {"report"}
-    assert ("data", TRAINED, old, _md5(built, TRAINED)) in _causes(found, "analyse toy-means")
+    plan = _why(built, "toy")
+    assert set(plan["jobs"]) == BELOW_A_RUN - {"report"}
+    assert ("data", TRAINED, old, _md5(built, TRAINED)) in _causes(plan, "analyse toy-means")
     assert f"data {TRAINED}: md5 {old[:8]} → {_md5(built, TRAINED)[:8]}, made by train@toy-a" in _pipeline(
         built, "why", "toy"
     )
@@ -204,9 +204,9 @@ def test_why_after_a_partial_run_names_the_file_and_its_maker(built: Workspace) 
 
 
 def test_why_never_built(empty: Workspace) -> None:
-    found = _why(empty)
-    assert set(found["jobs"]) == empty.planned()
-    assert _causes(found, "train toy-a")[0][0] == "never built"
+    plan = _why(empty)
+    assert set(plan["jobs"]) == empty.planned()
+    assert _causes(plan, "train toy-a")[0][0] == "never built"
     assert set(_listed(empty).values()) == {"missing"}
 
 
@@ -219,9 +219,9 @@ def test_why_knows_what_a_killed_snakemake_had_finished(built: Workspace) -> Non
     assert "snakemake (process" in _refused(built, "prune", "--yes")
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
-    found = _why(built)
-    assert found["unrecorded"] == ["dataset@toy-numbers"] and found["at_work"] is None
-    assert built.planned() == set(found["jobs"]) == {"train toy-a"} | BELOW_A_RUN  # whose outputs are gone
+    plan = _why(built)
+    assert plan["unrecorded"] == ["dataset@toy-numbers"] and plan["at_work"] is None
+    assert built.planned() == set(plan["jobs"]) == {"train toy-a"} | BELOW_A_RUN  # whose outputs are gone
 
 
 # --- accept ---------------------------------------------------------------------------------------
@@ -234,8 +234,8 @@ def test_accepted_edit_leaves_only_the_report_to_build(built: Workspace) -> None
     assert "+# a remark" in _pipeline(built, "accept", "toy", "--reason", "a comment", "--dry-run")
     assert _tree(built) == tree
     output = _pipeline(built, "accept", "toy", "--reason", "a  comment")
-    told = "accepted, unproved, for train@toy-a, train@toy-b; logged in accepted.jsonl\nleft to build: report"
-    assert told in output
+    text = "accepted, unproved, for train@toy-a, train@toy-b; logged in accepted.jsonl\nleft to build: report"
+    assert text in output
     entries = _accepted(built)
     diff = built.git("diff", "--no-color", RUNS).split("--- ", 1)[1]
     first = {
@@ -391,15 +391,15 @@ def test_only_edits_of_code_are_accepted(built: Workspace) -> None:
 def test_list_states_and_costs(built: Workspace) -> None:
     assert set(_listed(built).values()) == {"fresh"}
     built.set_lr("toy-a", 0.75)
-    found = json.loads(_pipeline(built, "list", "toy", "--json"))
-    states = {row["job"]: row["state"] for row in found["jobs"]}
+    inventory = json.loads(_pipeline(built, "list", "toy", "--json"))
+    states = {row["job"]: row["state"] for row in inventory["jobs"]}
     stale = {"train@toy-a"} | {job.replace(" ", "@") for job in BELOW_A_RUN - {"report"}}
     assert states == {job: "stale" if job in stale else "fresh" for job in states}
     assert len(states) == 9
     logs = [
         json.loads((built.path / f"logs/steps/{job.replace('@', '-')}.json").read_text()) for job in stale
     ]
-    assert found["to_bring_up_to_date"] == {
+    assert inventory["to_bring_up_to_date"] == {
         "jobs": 6, "seconds": round(sum(log["seconds"] for log in logs), 2), "unknown": 0,
     }  # fmt: skip
     (built.path / "logs/steps/train-toy-a.json").unlink()
@@ -426,8 +426,8 @@ def test_list_after_a_clone_and_a_pull(built: Workspace) -> None:
     states = _listed(built)
     assert states["theory@toy-identity"] == "fresh"
     assert states["analyse@toy-means"] == states["claims@toy"] == "recorded"
-    found = json.loads(_pipeline(built, "list", "toy", "--json"))["reference"]
-    assert [{k: v for k, v in found[0].items() if k != "bytes"}] == [
+    references = json.loads(_pipeline(built, "list", "toy", "--json"))["reference"]
+    assert [{k: v for k, v in references[0].items() if k != "bytes"}] == [
         {
             "name": "toy-wide",
             "study": "toy",
@@ -486,10 +486,10 @@ def test_prune_shows_first_and_deletes_then(built: Workspace) -> None:
     shown = _pipeline(built, "prune")
     assert "nothing was deleted; --yes frees " in shown
     assert _tree(built) == before
-    found = json.loads(_pipeline(built, "prune", "--json"))
-    going = {entry["path"] for entry in found["leftovers"] if not entry["kept"]}
+    listing = json.loads(_pipeline(built, "prune", "--json"))
+    going = {entry["path"] for entry in listing["leftovers"] if not entry["kept"]}
     assert {"data/runs/toy/toy-d/toy-d.safetensors", ".work/toy/toy-b", "logs/train-toy-c.log"} <= going
-    caches = [entry for entry in found["leftovers"] if entry["kind"] == "DVC's cache"]
+    caches = [entry for entry in listing["leftovers"] if entry["kind"] == "DVC's cache"]
     assert sum(entry["bytes"] for entry in caches) > 1_000_000 and all(entry["kept"] for entry in caches)
 
     _pipeline(built, "prune", "--yes")

@@ -26,16 +26,16 @@ def test_the_law_of_short_strings_is_that_of_the_definition(length: int) -> None
     expected = np.exp(language.log_probability(every, 0.2, 0.3))
     assert expected.sum() == pytest.approx(1.0)
     drawn = language.sample(np.random.default_rng(0), 40_000, length, 0.2, 0.3)
-    found, counts = np.unique(np.concatenate([every, drawn]), axis=0, return_counts=True)
-    assert len(found) == len(every)
+    strings, counts = np.unique(np.concatenate([every, drawn]), axis=0, return_counts=True)
+    assert len(strings) == len(every)
     order = {row.tobytes(): p for row, p in zip(every, expected, strict=True)}
-    theory = np.array([order[row.tobytes()] for row in found]) * len(drawn)
+    theory = np.array([order[row.tobytes()] for row in strings]) * len(drawn)
     assert stats.chisquare(counts - 1, theory * (counts - 1).sum() / theory.sum()).pvalue > 1e-4
 
 
 def test_reads_against_a_plain_loop() -> None:
     tokens = language.sample(np.random.default_rng(1), 50, 40, 0.2, 0.3)
-    found = language.reads(tokens)
+    reads = language.reads(tokens)
     plain = []
     for row, string in enumerate(tokens):
         memory = write = info = writes = 0
@@ -48,7 +48,7 @@ def test_reads_against_a_plain_loop() -> None:
                 memory, write, writes = datum, pair, writes + 1
             if instruction != language.IGNORE:
                 info = pair
-    columns = (found.row, found.pair, found.target, found.dist_write, found.dist_info, found.n_writes)
+    columns = (reads.row, reads.pair, reads.target, reads.dist_write, reads.dist_info, reads.n_writes)
     assert list(zip(*(column.tolist() for column in columns), strict=True)) == plain
 
 
@@ -106,14 +106,14 @@ def test_the_loss_is_the_mean_over_what_is_asked(loss: str) -> None:
     of = objectives.Objective({}, settings(loss=loss))
     made = batch(of)
     logits = torch.randn(2, 4, 11, 5)
-    found = of.loss(lambda ids: (logits, {}), made)
+    metrics = of.loss(lambda ids: (logits, {}), made)
     for r in range(2):
         terms = []
         for row in range(4):
             for t in range(11):
                 if loss == "generative" or made["tokens"][r, row, t] == language.READ:
                     terms.append(-logits[r, row, t].log_softmax(-1)[made["tokens"][r, row, t + 1].long()])
-        assert found["loss"][r] == pytest.approx(torch.stack(terms).mean().item(), rel=1e-5)
+        assert metrics["loss"][r] == pytest.approx(torch.stack(terms).mean().item(), rel=1e-5)
 
 
 def test_penalties_against_plain_loops() -> None:
@@ -146,9 +146,9 @@ def test_the_penalty_is_added_with_its_weight() -> None:
     sharpen = {"kind": "linf", "weight": 0.5, "schedule": "constant", "start": 0, "layers": 1}
     of = objectives.Objective({}, settings(sharpen=sharpen))
     pattern = torch.full((2, 4, 1, 11, 11), 0.25)
-    found = of.loss(lambda ids, record: (torch.zeros(2, 4, 11, 5), {record[0]: pattern}), batch(of))
-    assert found["cross_entropy"].tolist() == pytest.approx([math.log(5)] * 2)
-    assert (found["loss"] - found["cross_entropy"]).tolist() == pytest.approx([-0.125] * 2)
+    metrics = of.loss(lambda ids, record: (torch.zeros(2, 4, 11, 5), {record[0]: pattern}), batch(of))
+    assert metrics["cross_entropy"].tolist() == pytest.approx([math.log(5)] * 2)
+    assert (metrics["loss"] - metrics["cross_entropy"]).tolist() == pytest.approx([-0.125] * 2)
 
 
 def test_new_examples_are_a_pure_function_of_the_step() -> None:
@@ -169,8 +169,8 @@ def test_epochs_read_the_sequences_of_the_other_job() -> None:
     of = objectives.Objective({}, settings(pool=[1, "flipflop", "x", 4], sequences=8))
     fresh = objectives.Objective({}, settings())
     own = Fresh(fresh.sample, lambda block: stream(1, "flipflop", "x", "replica", 3, "fresh", block), 4)
-    found = of.collate([3], [np.array([5, 0])], [lambda: np.random.default_rng(0)])["tokens"]
-    assert (found[0] == np.concatenate([own.at(0), own.at(1)])[[5, 0]]).all()
+    tokens = of.collate([3], [np.array([5, 0])], [lambda: np.random.default_rng(0)])["tokens"]
+    assert (tokens[0] == np.concatenate([own.at(0), own.at(1)])[[5, 0]]).all()
 
 
 def test_states_are_asked_everywhere() -> None:

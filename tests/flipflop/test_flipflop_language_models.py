@@ -23,18 +23,18 @@ from schemas.claims import FAILS, HOLDS, NOT_TESTED
 
 
 def strings(length: int, n: int = 200) -> list[list[int]]:
-    found: list[list[int]] = language.sample(np.random.default_rng(length), n, length, 0.1, 0.1).tolist()
-    return found
+    tokens: list[list[int]] = language.sample(np.random.default_rng(length), n, length, 0.1, 0.1).tolist()
+    return tokens
 
 
 def test_stories_hold_out_the_words_of_the_source() -> None:
     rng = np.random.default_rng(0)
-    told = [story[story >= 0] for story in language.sample_stories(rng, 300, [4, 20], [0.5, 0.9])]
-    for story in told:
+    samples = [story[story >= 0] for story in language.sample_stories(rng, 300, [4, 20], [0.5, 0.9])]
+    for story in samples:
         words = {language.WORDS[number] for number in story}
         assert len(words & set(language.HELD_OUT)) <= 1
         assert language.WORDS[story[-2]] in language.STATES and language.WORDS[story[-1]] == language.STOP
-    seen = {language.WORDS[number] for story in told for number in story}
+    seen = {language.WORDS[number] for story in samples for number in story}
     assert set(language.HELD_OUT) < seen
     with pytest.raises(SandglassError, match="no story has the word 'mango'"):
         language.words_of("Alice eats a mango.")
@@ -42,9 +42,9 @@ def test_stories_hold_out_the_words_of_the_source() -> None:
 
 def test_a_story_has_a_length_of_its_own_and_the_law_of_its_string() -> None:
     n = 6000
-    told = language.sample_stories(np.random.default_rng(3), n, [4, 8], [0.8, 0.8])
-    said = [" ".join(language.WORDS[number] for number in story[story >= 0]) for story in told]
-    sentences = [story.split(" .")[:-1] for story in said]
+    samples = language.sample_stories(np.random.default_rng(3), n, [4, 8], [0.8, 0.8])
+    texts = [" ".join(language.WORDS[number] for number in story[story >= 0]) for story in samples]
+    sentences = [story.split(" .")[:-1] for story in texts]
     counts = np.bincount([len(each) for each in sentences], minlength=5)
     assert counts[:2].sum() == 0 and (abs(counts[2:] - n / 3) <= 4.5 * np.sqrt(n * 2 / 9)).all()
     between = [sentence for each in sentences for sentence in each[1:-1]]
@@ -58,8 +58,8 @@ def test_a_story_has_a_length_of_its_own_and_the_law_of_its_string() -> None:
 
 def test_batches_ask_for_every_next_word() -> None:
     objective = stories.Objective({}, {"lengths": [4, 8], "p_ignore": [0.5, 0.9]})
-    told = [objective.sample(np.random.default_rng(seed), 3) for seed in (1, 2)]
-    batch = objective.collate([0, 0], told, [])
+    samples = [objective.sample(np.random.default_rng(seed), 3) for seed in (1, 2)]
+    batch = objective.collate([0, 0], samples, [])
     ids = torch.from_numpy(batch["ids"])
     assert ids.shape[:2] == (2, 3)
 
@@ -67,8 +67,8 @@ def test_batches_ask_for_every_next_word() -> None:
         following = torch.cat([ids[..., 1:], ids[..., :1]], -1)[..., : inputs.shape[-1]].clamp(min=0)
         return 50.0 * torch.nn.functional.one_hot(following, len(language.WORDS)).float(), {}
 
-    found = objective.loss(knows, {"ids": ids})
-    assert found["loss"].max() < 1e-6 and (found["accuracy"] == 1).all()
+    metrics = objective.loss(knows, {"ids": ids})
+    assert metrics["loss"].max() < 1e-6 and (metrics["accuracy"] == 1).all()
     held = {"ids": torch.cat([ids[0], torch.full((3, 2), -1)], 1)}
     ids = held["ids"][None]
     assert objective.evaluate(knows, held)["accuracy_held"].tolist() == [1.0]
@@ -183,12 +183,12 @@ def test_gates_tell_stand_ins_from_pretrained_models() -> None:
         context: Any = SimpleNamespace(table=tables.__getitem__)
         return {gate.gate: gate.verdict("quick")[0] for gate in claims.gates(context)}
 
-    found = told(table, contrasts)
-    assert found["oracle"] == found["n-grams"] == HOLDS
-    assert found["stand-in, 1 layer, width 32, length"] == HOLDS
-    assert found["stand-in, 2 layers, width 64, length"] == FAILS
-    assert found["stand-in, 2 layers, width 64, size"] == HOLDS
+    verdicts = told(table, contrasts)
+    assert verdicts["oracle"] == verdicts["n-grams"] == HOLDS
+    assert verdicts["stand-in, 1 layer, width 32, length"] == HOLDS
+    assert verdicts["stand-in, 2 layers, width 64, length"] == FAILS
+    assert verdicts["stand-in, 2 layers, width 64, size"] == HOLDS
     outside = ("pretrained, length", "pretrained, size", "ChatGPT", "stand-in, 4 layers, width 128, size")
-    assert {found[name] for name in outside} == {NOT_TESTED}
+    assert {verdicts[name] for name in outside} == {NOT_TESTED}
     spoilt = told(table.with_columns(accuracy=pl.lit(float("nan"))), contrasts)
     assert spoilt["oracle"] == spoilt["n-grams"] == FAILS

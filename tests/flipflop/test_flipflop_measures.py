@@ -29,18 +29,18 @@ from pipeline.studies.flipflop.names import (
 def law(inputs: np.ndarray, p: float) -> np.ndarray:
     """Return (N, T, 5) the probabilities of the next token of FFL(p) strings without their last token."""
     n, length = inputs.shape
-    found = np.zeros((n, length, 5))
+    probabilities = np.zeros((n, length, 5))
     last = np.zeros(n, int)
     for t in range(length):
         if t % 2:
             last = np.where(inputs[:, t - 1] == language.WRITE, inputs[:, t], last)
-            found[:, t, :3] = ((1 - p) / 2, (1 - p) / 2, p) if t < length - 2 else (0, 1, 0)
+            probabilities[:, t, :3] = ((1 - p) / 2, (1 - p) / 2, p) if t < length - 2 else (0, 1, 0)
         else:
-            found[:, t, 3:] = 0.5
+            probabilities[:, t, 3:] = 0.5
             read = inputs[:, t] == language.READ
-            found[read, t, 3:] = 0
-            found[read, t, last[read]] = 1
-    return found
+            probabilities[read, t, 3:] = 0
+            probabilities[read, t, last[read]] = 1
+    return probabilities
 
 
 @pytest.mark.parametrize(("blur", "excess"), [(0.0, 0.0), (0.2, None)])
@@ -58,24 +58,24 @@ def test_the_generative_excess_is_0_for_the_law_itself(
     config = SimpleNamespace(entry={"train": [0.8], "length": 24}, forward=forward)
     monkeypatch.setattr(reading, "held", lambda context, of: {"val": tokens})
     known: Any = SimpleNamespace(configs={GENERATIVE: config}, context=None)
-    found, deviation = errors._excess(known)
-    assert found.shape == deviation.shape == (1,)
+    estimate, deviation = errors._excess(known)
+    assert estimate.shape == deviation.shape == (1,)
     if excess is None:
-        assert found[0] > 10 * deviation[0] > 0
+        assert estimate[0] > 10 * deviation[0] > 0
     else:
-        assert abs(found[0]) < 1e-9
+        assert abs(estimate[0]) < 1e-9
 
 
 def test_errors_of_each_model_have_their_own_interval(monkeypatch: pytest.MonkeyPatch) -> None:
     tokens = language.sample(np.random.default_rng(0), 50, 24, 0.3, 0.3)
     targets = language.reads(tokens).target
-    said = np.stack([targets, np.where(np.arange(len(targets)) < 3, 1 - targets, targets)])
+    answers = np.stack([targets, np.where(np.arange(len(targets)) < 3, 1 - targets, targets)])
     monkeypatch.setattr(reading, "held", lambda context, of, dataset: {"dense": tokens})
     config: Any = SimpleNamespace(
         name="x",
         entry={"family": "baseline"},
         seeds=[(0, 0, 0), (1, 1, 1)],
-        answers=lambda strings: (said, said),
+        answers=lambda strings: (answers, answers),
     )
     context: Any = SimpleNamespace(settings=SimpleNamespace(confidence=0.95))
     rows, _ = reading.final(context, config)
@@ -185,9 +185,11 @@ def test_a_model_that_is_trained_twice_counts_once_in_autopsies() -> None:
     context: Any = SimpleNamespace(
         seed=0, study="flipflop", settings=SimpleNamespace(confidence=0.95, resamples=100)
     )
-    found = {row["contrast"]: row for row in autopsy._contrasts(context, table)}
-    assert {row["n"] for row in found.values()} == {3}
-    assert found["autopsy dense, elsewhere"]["value"] == found["autopsy dense, other bit"]["value"] == 0
+    contrasts = {row["contrast"]: row for row in autopsy._contrasts(context, table)}
+    assert {row["n"] for row in contrasts.values()} == {3}
+    assert (
+        contrasts["autopsy dense, elsewhere"]["value"] == contrasts["autopsy dense, other bit"]["value"] == 0
+    )
 
 
 # --- grids ---------------------------------------------------------------------------------------------

@@ -53,7 +53,7 @@ def test_the_decoder_is_that_of_torch() -> None:
     shape = spec(layers=1)
     params = weights(decoder, shape, 1)
     ids = torch.randint(0, 5, (1, 3, 9))
-    found, _ = decoder.forward(shape, params, TABLE, ids)
+    logits, _ = decoder.forward(shape, params, TABLE, ids)
     p = {name: value[0] for name, value in params.items()}
     attention = torch.nn.MultiheadAttention(8, 2, bias=False, batch_first=True)
     block = "blocks.0."
@@ -68,7 +68,7 @@ def test_the_decoder_is_that_of_torch() -> None:
         inner = torch.nn.functional.gelu(normed @ p[block + "mlp.W_in"] + p[block + "mlp.b_in"])
         x = x + inner @ p[block + "mlp.W_out"] + p[block + "mlp.b_out"]
         x = torch.nn.functional.layer_norm(x, (8,), p["ln.w"], p["ln.b"])
-        torch.testing.assert_close(found[0], x @ p["head.W"] + p["head.b"], rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(logits[0], x @ p["head.W"] + p["head.b"], rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("position", ["learned", "sin", "alibi", "rope", "rope-values", "none"])
@@ -121,18 +121,18 @@ def test_each_replica_drops_by_itself() -> None:
     params = {name: value[:1].expand(2, *value.shape[1:]) for name, value in weights(decoder, shape).items()}
     rates = {"embed": 0.3, "attention": 0.3, "ffn": 0.3}
     draws = [torch.Generator().manual_seed(seed) for seed in (1, 2)]
-    found, _ = decoder.forward(shape, params, TABLE, ids, dropout=(rates, draws))
-    assert not torch.equal(found[0], found[1])
+    logits, _ = decoder.forward(shape, params, TABLE, ids, dropout=(rates, draws))
+    assert not torch.equal(logits[0], logits[1])
     alone = {name: value[1:] for name, value in params.items()}
     again, _ = decoder.forward(shape, alone, TABLE, ids, dropout=(rates, [torch.Generator().manual_seed(2)]))
-    torch.testing.assert_close(found[1:], again)
+    torch.testing.assert_close(logits[1:], again)
 
 
 def test_linear_positions_against_plain_loops() -> None:
     shape = linear_position.Spec(6, 10, 3, 2)
     params = weights(linear_position, shape)
     ids = torch.tensor([[[2, 0, 1, 0]]])
-    found, recorded = linear_position.forward(shape, params, TABLE, ids, record=[linear_position.PATTERN])
+    logits, recorded = linear_position.forward(shape, params, TABLE, ids, record=[linear_position.PATTERN])
     p = {name: value[1] for name, value in params.items()}
     v = torch.stack(
         [torch.cat([p["embed.W"][s], torch.tensor([t / 10])]) for t, s in enumerate(ids[0, 0], 1)]
@@ -144,7 +144,7 @@ def test_linear_positions_against_plain_loops() -> None:
         h = v[i] + sum(row[j] * v[j] for j in range(i + 1)) @ p["attn.W_V"] @ p["attn.W_O"]
         inner = (h @ p["mlp.W_in"] + p["mlp.b_in"]).relu()
         h = h + inner @ p["mlp.W_out"] + p["mlp.b_out"]
-        torch.testing.assert_close(found[1, 0, i], h @ p["head.W"] + p["head.b"], rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(logits[1, 0, i], h @ p["head.W"] + p["head.b"], rtol=1e-4, atol=1e-5)
 
 
 def test_weight_decay_and_schedule_are_those_of_torch(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def judged(tables: dict[str, pl.DataFrame]) -> dict[str, tuple[float | None, str
 
 
 def test_every_gate_holds_where_everything_does() -> None:
-    assert {gate: told for gate, told in judged(made()).items() if told[1] != HOLDS} == {}
+    assert {gate: outcome for gate, outcome in judged(made()).items() if outcome[1] != HOLDS} == {}
 
 
 @pytest.mark.parametrize("name", HOLD)
@@ -98,8 +98,8 @@ def test_two_models_and_no_models_give_no_verdict() -> None:
 def test_an_interval_across_the_bar_is_undecided() -> None:
     tables = made()
     wide = pl.when(pl.col("contrast") == "dense base - sin").then(-0.01).otherwise(pl.col("lo")).alias("lo")
-    found = judged(tables | {"contrasts": tables["contrasts"].with_columns(wide)})
-    assert found["12, sinusoidal"][1] not in (HOLDS, FAILS)
+    outcomes = judged(tables | {"contrasts": tables["contrasts"].with_columns(wide)})
+    assert outcomes["12, sinusoidal"][1] not in (HOLDS, FAILS)
 
 
 def test_no_bad_minimum_is_no_evidence_and_a_tie_does_not_hold() -> None:
@@ -120,17 +120,17 @@ def test_no_bad_minimum_is_no_evidence_and_a_tie_does_not_hold() -> None:
 
 def test_variance_components_are_unbiased_and_their_interval_covers() -> None:
     rng, k = np.random.default_rng(0), 5
-    inside, found = 0, []
+    inside, estimates = 0, []
     for _ in range(2000):
         values = 0.5 * rng.normal(size=(k, 1)) + rng.normal(size=(k, k))
         data, model, rest = contrasts.components(values, 0.95)
-        found.append((data.value, model.value, rest.value))
+        estimates.append((data.value, model.value, rest.value))
         inside += data.lo <= 0.25 <= data.hi
-    mean, deviation = np.mean(found, 0), np.std(found, 0) / np.sqrt(len(found))
+    mean, deviation = np.mean(estimates, 0), np.std(estimates, 0) / np.sqrt(len(estimates))
     assert (np.abs(mean - [0.25, 0, 1]) < 4 * deviation).all()
     assert abs(inside / 2000 - 0.95) < 0.02
     # Columns do nothing: their share of the sum of squares is above 0 all the same, the component half of the time.
-    assert 0.4 < np.mean(np.array(found)[:, 1] > 0) < 0.6
+    assert 0.4 < np.mean(np.array(estimates)[:, 1] > 0) < 0.6
 
 
 def test_the_choice_among_configurations_is_judged_on_other_models() -> None:
@@ -158,14 +158,14 @@ def test_every_family_has_a_mark_of_its_own_in_legends() -> None:
 
 def test_errors_have_exact_binomial_intervals() -> None:
     counts = [(0, 353_875), (1, 4), (7, 1000), (4, 4)]
-    found = common.bounded(pl.DataFrame(counts, schema=["n_err", "n_reads"], orient="row"), 0.95)
-    for (wrong, reads), lo, hi in zip(counts, found["lo"], found["hi"], strict=True):
+    bounds = common.bounded(pl.DataFrame(counts, schema=["n_err", "n_reads"], orient="row"), 0.95)
+    for (wrong, reads), lo, hi in zip(counts, bounds["lo"], bounds["hi"], strict=True):
         interval = stats.binomtest(wrong, reads).proportion_ci(0.95, method="exact")
         assert (lo, hi) == pytest.approx((interval.low, interval.high), rel=1e-9)
         ends = contrasts.error_interval([wrong], reads, 0.95)
         assert [float(end[0]) for end in ends] == pytest.approx([lo, hi], rel=1e-9)
     # Chapter section 9: no error among the published reads bounds the error by 8.5e-6, on one side.
-    assert common.bounded(found[:1], 0.9)["hi"].item() == pytest.approx(8.5e-6, rel=0.01)
+    assert common.bounded(bounds[:1], 0.9)["hi"].item() == pytest.approx(8.5e-6, rel=0.01)
 
 
 def test_the_study_is_built(smoke_of: Callable[[str], Workspace]) -> None:

@@ -34,15 +34,15 @@ MODULES: dict[str, Any] = {
 
 def checked(module: str) -> pl.DataFrame:
     entry = SimpleNamespace(study="flipflop", draws=4, lengths=[16, 32], short=6)
-    found: pl.DataFrame = MODULES[module].check(entry, f"flipflop-{module}", 0)
-    return found
+    checks: pl.DataFrame = MODULES[module].check(entry, f"flipflop-{module}", 0)
+    return checks
 
 
 @pytest.mark.parametrize("module", MODULES)
 def test_every_check_holds(module: str) -> None:
-    found = checked(module)
+    checks = checked(module)
     assert f"flipflop-{module}" in names.THEORY
-    assert found.filter(~found["passed"])["check"].to_list() == []
+    assert checks.filter(~checks["passed"])["check"].to_list() == []
 
 
 PLACES: dict[str, list[tuple[Any, str]]] = {
@@ -130,10 +130,10 @@ def test_ngrams_by_enumeration(n: int, length: int, write: float, read: float) -
 
 def test_table_of_the_chapter() -> None:
     """Chapter 5.7 and 5.9, T = 512."""
-    found = [
+    errors = [
         [round(exact.ngram_error(n, 512, p, p), 4) for p in (0.1, 0.01, 0.45)] for n in (5, 11, 21, 51, 201)
     ]
-    assert found == [
+    assert errors == [
         [0.3176, 0.4775, 0.005],
         [0.1607, 0.4456, 0],
         [0.0517, 0.397, 0],
@@ -181,11 +181,11 @@ def test_gates_of_theory_fall_with_their_rows() -> None:
 
 def at_quick() -> pl.DataFrame:
     entries = load_study("flipflop", "quick").theory
-    found = []
+    tables = []
     for module in MODULES:
         entry = entries[f"flipflop-{module}"]
-        found.append(MODULES[module].check(entry.model_copy(update={"draws": 2}), f"flipflop-{module}", 0))
-    return pl.concat(found)
+        tables.append(MODULES[module].check(entry.model_copy(update={"draws": 2}), f"flipflop-{module}", 0))
+    return pl.concat(tables)
 
 
 def test_every_check_at_quick_belongs_to_one_gate_and_a_missing_one_is_seen() -> None:
@@ -193,20 +193,20 @@ def test_every_check_at_quick_belongs_to_one_gate_and_a_missing_one_is_seen() ->
     context: Any = SimpleNamespace(scale="quick")
 
     def values(frame: pl.DataFrame) -> dict[str, float]:
-        held, found = frame.filter(pl.col("form") != "printed"), {}
+        held, failures = frame.filter(pl.col("form") != "printed"), {}
         for name, (pattern, count, *_) in claims.PARTS.items():
             own = held.filter(pl.col("check").str.contains(pattern)).with_columns(passed=pl.lit(True))
             measured, _ = claims.failing(own, name, claims.expected(context, count))
-            found[name] = float("inf") if measured is None or measured.value is None else measured.value
+            failures[name] = float("inf") if measured is None or measured.value is None else measured.value
         for name, (erratum, count, _) in claims.PRINTED.items():
             own = frame.filter(form="printed", erratum=f"flipflop-{erratum}")
             measured, _ = claims.failing(own, name, claims.expected(context, count))
-            found[f"{name}, as printed"] = (
+            failures[f"{name}, as printed"] = (
                 float("inf") if measured is None or measured.value is None else measured.value
             )
         judged, _ = claims.unjudged(held)
         assert judged is not None and judged.value is not None
-        return found | {"judged": judged.value}
+        return failures | {"judged": judged.value}
 
     assert set(values(rows).values()) == {0.0}
     trends = list(claims.TRENDS.values())  # each has a gate of its own, which says so where it is missing

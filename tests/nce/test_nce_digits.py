@@ -30,11 +30,11 @@ def rng(seed: int = 0) -> np.random.Generator:
 
 def params(spec: resnet.Spec, replicas: int, dtype: torch.dtype = torch.float64) -> dict[str, torch.Tensor]:
     """Random in every entry, so that no term of the model can hide behind a 0 or a 1."""
-    found = [resnet.initial(spec, rng(r)) for r in range(replicas)]
+    starts = [resnet.initial(spec, rng(r)) for r in range(replicas)]
     moved = [
-        {name: value + 0.1 * rng(9).normal(size=value.shape) for name, value in one.items()} for one in found
+        {name: value + 0.1 * rng(9).normal(size=value.shape) for name, value in one.items()} for one in starts
     ]
-    return {name: torch.tensor(np.stack([one[name] for one in moved]), dtype=dtype) for name in found[0]}
+    return {name: torch.tensor(np.stack([one[name] for one in moved]), dtype=dtype) for name in starts[0]}
 
 
 # --- images ----------------------------------------------------------------------------------------------
@@ -218,10 +218,10 @@ class Reference(nn.Module):
 
 def test_every_replica_is_the_network_that_the_chapter_describes() -> None:
     weights, images = params(SMALL, 3), torch.from_numpy(rng(5).normal(size=(3, 7, 64)))
-    found, _ = resnet.forward(SMALL, weights, torch.zeros(0), images)
+    outputs, _ = resnet.forward(SMALL, weights, torch.zeros(0), images)
     for r in range(3):
         reference = Reference(SMALL, {name: value[r] for name, value in weights.items()})
-        torch.testing.assert_close(found[r], reference(images[r]), atol=1e-10, rtol=1e-10)
+        torch.testing.assert_close(outputs[r], reference(images[r]), atol=1e-10, rtol=1e-10)
 
 
 def test_the_log_ratio_is_a_function_of_one_image() -> None:
@@ -345,12 +345,12 @@ def test_evaluation_is_on_the_corpus_of_each_replica(monkeypatch: pytest.MonkeyP
     held = {name: torch.from_numpy(10 * rng(n).normal(size=(2, n, 4))) for name, n in shapes.items()}
     held["noise"] = held["noise"] * 1.7
     task = objective(20.0)
-    found = {}
+    evaluations = {}
     for chunk in (2, 256):
         monkeypatch.setattr(contrastive, "CHUNK", chunk)
-        found[chunk] = task.evaluate(through, held | {"corpus": torch.tensor([1, 0, 1])})
+        evaluations[chunk] = task.evaluate(through, held | {"corpus": torch.tensor([1, 0, 1])})
     for name in task.evaluated:
-        torch.testing.assert_close(found[2][name], found[256][name])
+        torch.testing.assert_close(evaluations[2][name], evaluations[256][name])
     for r, corpus in enumerate((1, 0, 1)):
         x, y, tx, ty = (held[name][corpus, :, 0] for name in shapes)
         cut = [g.clamp(-20, 20) for g in (x, y, tx, ty)]
@@ -361,6 +361,6 @@ def test_evaluation_is_on_the_corpus_of_each_replica(monkeypatch: pytest.MonkeyP
             "clip_fraction": (torch.cat([x, y]).abs() > 20).double().mean(),
         }
         for name, value in expected.items():
-            assert found[2][name][r].item() == pytest.approx(value.item()), name
-    assert found[2]["clip_fraction"].max() > 0
+            assert evaluations[2][name][r].item() == pytest.approx(value.item()), name
+    assert evaluations[2]["clip_fraction"].max() > 0
     assert not objective(None).evaluate(through, held | {"corpus": torch.tensor([0])})["clip_fraction"].any()

@@ -81,12 +81,12 @@ def mnist(path: Path) -> Images:
 
 
 def test_mnist_comes_from_the_folder_that_is_named(tmp_path: Path) -> None:
-    found, _ = datasets.generate(mnist(write_mnist(tmp_path)), "nce-mnist", SEED)
-    tables.validate(found, SCHEMA[IMAGES], "mnist")
-    assert found["part"].to_list() == ["train"] * 6 + ["test"] * 4
-    assert found["index"].to_list() == list(range(10)) and found["levels"].unique().to_list() == [256]
+    dataset, _ = datasets.generate(mnist(write_mnist(tmp_path)), "nce-mnist", SEED)
+    tables.validate(dataset, SCHEMA[IMAGES], "mnist")
+    assert dataset["part"].to_list() == ["train"] * 6 + ["test"] * 4
+    assert dataset["index"].to_list() == list(range(10)) and dataset["levels"].unique().to_list() == [256]
     expected = rng(4).integers(0, 256, (4, 4, 4)).astype(np.uint8)[1].reshape(-1)
-    assert found["pixels"][7].to_list() == expected.tolist()
+    assert dataset["pixels"][7].to_list() == expected.tolist()
     with pytest.raises(SandglassError, match=r"datasets\.nce-mnist\.path: '/no/such' is no folder here"):
         datasets.generate(mnist(Path("/no/such")), "nce-mnist", SEED)
 
@@ -94,16 +94,16 @@ def test_mnist_comes_from_the_folder_that_is_named(tmp_path: Path) -> None:
 def test_other_files_are_refused_until_the_parameters_name_them(tmp_path: Path) -> None:
     """So that they make the dataset stale: what the parameters say is tracked, what lies at a path is not."""
     entry = mnist(write_mnist(tmp_path))
-    found, _ = datasets.generate(entry, "nce-mnist", SEED)
+    dataset, _ = datasets.generate(entry, "nce-mnist", SEED)
     for path in list(tmp_path.iterdir()):  # packed they are the same files
         path.with_name(path.name + ".gz").write_bytes(gzip.compress(path.read_bytes()))
         path.unlink()
-    assert datasets.generate(entry, "nce-mnist", SEED)[0].equals(found)
+    assert datasets.generate(entry, "nce-mnist", SEED)[0].equals(dataset)
     write_mnist(tmp_path, test_labels=np.array([3, 1, 2, 0], np.uint8))
     md5 = mnist(tmp_path).md5
     assert md5 is not None and md5 != entry.md5
-    told = rf"datasets\.nce-mnist\.md5\.test_labels: the file t10k-labels.* with md5 {md5.test_labels}$"
-    with pytest.raises(SandglassError, match=told) as caught:
+    message = rf"datasets\.nce-mnist\.md5\.test_labels: the file t10k-labels.* with md5 {md5.test_labels}$"
+    with pytest.raises(SandglassError, match=message) as caught:
         datasets.generate(entry, "nce-mnist", SEED)
     assert "\n" not in str(caught.value)
     with pytest.raises(ValueError, match="md5 must be there where path is"):
@@ -233,10 +233,10 @@ def test_the_mnist_configuration_is_resnet_18_and_takes_steps(
         f"{part}_images": rng(n).integers(0, 256, (n, 28, 28)).astype(np.uint8)
         for part, n in (("train", 6), ("test", 4))
     }
-    found, _ = datasets.generate(mnist(write_mnist(tmp_path, **images)), "nce-mnist", SEED)
+    dataset, _ = datasets.generate(mnist(write_mnist(tmp_path, **images)), "nce-mnist", SEED)
     small = {"replicas": 1, "lr": [0.1], "batch": 2, "steps": 1, "log_every": 1, "q_kind": "diag"}
     entry = load("paper").members("runs")["nce-mnist-ence-ngd"]
-    job = open_job(entry.model_copy(update=small), found, tmp_path)
+    job = open_job(entry.model_copy(update=small), dataset, tmp_path)
     convolutions = [name for name, shape in job.shapes.items() if shape[2:] == (3, 3)]
     assert len(convolutions) + 1 == 18 and job.spec.side == 28 and job.spec.features == 128
     assert 11.1e6 < sum(math.prod(shape) for shape in job.shapes.values()) < 11.3e6
@@ -325,24 +325,24 @@ class Study:
 def made(study: Any) -> dict[str, pl.DataFrame]:
     made = analysis.analyse(study)
     assert set(made) == set(analysis.TABLES)
-    found = finished(made, SCHEMAS, study)
-    for name, table in found.items():
+    frames = finished(made, SCHEMAS, study)
+    for name, table in frames.items():
         tables.validate(table, SCHEMAS[name], name)
-    return found
+    return frames
 
 
 def test_a_run_that_diverges_keeps_its_minimum_and_is_not_selected() -> None:
-    found = made(Study(CURVES))
-    lost = found["digits_runs"].filter(pl.col("eta") == 0.3, seed=1, optimizer="gd").sort("step")
+    frames = made(Study(CURVES))
+    lost = frames["digits_runs"].filter(pl.col("eta") == 0.3, seed=1, optimizer="gd").sort("step")
     assert lost["diverged"].to_list() == [False, True, True]
     assert lost["min_train_loss"].to_list() == [0.1, 0.1, 0.1] and lost["train_loss"].to_list() == [
         0.1,
         None,
         None,
     ]
-    selected = found["digits_selected"].filter(optimizer="gd")
+    selected = frames["digits_selected"].filter(optimizer="gd")
     assert selected["eta"].to_list() == [0.1, 0.1] and selected["etas_diverged"].to_list() == [1, 1]
-    final = found["digits_final"].filter("diverged")
+    final = frames["digits_final"].filter("diverged")
     assert (
         final.height == 1
         and final.select("area", "early_loss", "final_test_loss").null_count().sum_horizontal()[0] == 3
@@ -359,12 +359,14 @@ def test_many_clipped_log_ratios_count_as_divergence_from_there_on() -> None:
 
 
 def test_areas_and_both_rules_of_selection() -> None:
-    found = made(Study(CURVES))
-    final = found["digits_final"].filter(pl.col("eta") == 0.1, optimizer="ngd", seed=0).row(0, named=True)
+    frames = made(Study(CURVES))
+    final = frames["digits_final"].filter(pl.col("eta") == 0.1, optimizer="ngd", seed=0).row(0, named=True)
     assert final["area"] == pytest.approx((0.45 + 0.2) / 2)
     assert final["batch_area"] == pytest.approx((0.6 + 0.3 + 0.1) / 3)
     assert final["early_loss"] == 0.3 and final["final_train_loss"] == 0.1 and final["skipped"] == 3
-    ngd = {row["rule"]: row for row in found["digits_selected"].filter(optimizer="ngd").iter_rows(named=True)}
+    ngd = {
+        row["rule"]: row for row in frames["digits_selected"].filter(optimizer="ngd").iter_rows(named=True)
+    }
     assert ngd["s_area"]["eta"] == 0.3 and ngd["s_loss"]["eta"] == 0.1
     assert ngd["s_area"]["area"] == pytest.approx((0.3 + 0.35) / 2)
 
@@ -398,9 +400,9 @@ def test_the_noise_is_that_of_the_checkpoint() -> None:
 
 
 def results(curves: dict[str, Any]) -> Any:
-    found = made(Study(curves)) if curves else {}
+    frames = made(Study(curves)) if curves else {}
     empty = {name: tables.conform([], SCHEMAS[name], scale="quick", params_hash="0" * 32) for name in SCHEMAS}
-    return SimpleNamespace(table=lambda name: found.get(name, empty[name]))
+    return SimpleNamespace(table=lambda name: frames.get(name, empty[name]))
 
 
 def judged(curves: dict[str, Any], scale: str = "quick") -> dict[str, dict[str, Any]]:

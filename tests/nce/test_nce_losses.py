@@ -81,7 +81,7 @@ def test_landscape_is_that_of_the_chapter() -> None:
     problem = log_ratio.mean_problem(NCE, means)
     largest, smallest = log_ratio.extremes(problem.hessian(optimum)[:, 0])
     kappa_exponential = log_ratio.curvature(ENCE, means)[2]
-    found = np.stack(
+    landscape = np.stack(
         [
             problem.loss(optimum)[:, 0] / scale,
             largest / scale,
@@ -90,7 +90,7 @@ def test_landscape_is_that_of_the_chapter() -> None:
             kappa_exponential,
         ]
     )
-    assert np.allclose(found.T, list(EXPECTED.values()), rtol=6e-4)
+    assert np.allclose(landscape.T, list(EXPECTED.values()), rtol=6e-4)
     assert np.allclose(kappa_exponential, ((means / 2 + np.sqrt(means**2 / 4 + 4)) / 2) ** 4, rtol=1e-12)
 
 
@@ -112,8 +112,8 @@ def test_closed_form_of_the_exponential_loss_agrees_with_quadrature(b: float, c:
     delta = np.array([[[min(b, 1.5 * mean), c]]])
     closed, points = log_ratio.EnceMean(np.array([mean])), log_ratio.Ence(*families.mean_points([mean]))
     for name in ("loss", "gradient", "hessian"):
-        exact, found = getattr(closed, name)(delta), getattr(points, name)(delta)
-        assert np.abs(found - exact).max() <= 1e-9 * np.abs(closed.hessian(delta)).max(), name
+        exact, estimate = getattr(closed, name)(delta), getattr(points, name)(delta)
+        assert np.abs(estimate - exact).max() <= 1e-9 * np.abs(closed.hessian(delta)).max(), name
 
 
 def test_nce_keeps_its_digits_where_sigmoids_are_tiny() -> None:
@@ -240,5 +240,5 @@ def test_stability_of_the_hessian_is_that_of_the_chapter() -> None:
         ENCE: [(1.54, 1), (1.17, 1), (1.10, 1), (1.07, 1)],
     }
     for loss, pairs in expected.items():
-        found = np.stack(log_ratio.stability(loss, means, 1 / means, 12, 48), axis=-1)
-        assert np.allclose(found, pairs, atol=0.006)
+        estimates = np.stack(log_ratio.stability(loss, means, 1 / means, 12, 48), axis=-1)
+        assert np.allclose(estimates, pairs, atol=0.006)

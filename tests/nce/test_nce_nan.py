@@ -62,13 +62,13 @@ GRIDS: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(scope="module")
 def made(loaded: params.Params) -> Tables:
-    found: dict[str, list[pl.DataFrame]] = {}
+    parts: dict[str, list[pl.DataFrame]] = {}
     for key, grid in GRIDS.items():
         run = context(loaded, key, **grid)
         analysis = importlib.import_module(f"pipeline.studies.nce.analysis.{run.entry.module}")
         for name, frame in finished(analysis.analyse(run), SCHEMAS, run).items():
-            found.setdefault(name, []).append(frame)
-    tables = {name: pl.concat(frames) for name, frames in found.items()} | image_tables(Study(CURVES))
+            parts.setdefault(name, []).append(frame)
+    tables = {name: pl.concat(frames) for name, frames in parts.items()} | image_tables(Study(CURVES))
     # A line through the steps of GD, and its steps at R = 5, would take minutes.
     line = (
         tables["rates"]
@@ -185,19 +185,23 @@ def test_a_check_that_measured_nothing_fells_its_gates(
             theory_rows("nce", key, "", [each for each in changed if each["theory"] == key]) for key in CHECKS
         )
         gates = checks_gates(reading(loaded, made, again))
-        found = {gate.gate: gate.verdict("paper")[0] for gate in gates}
+        verdicts = {gate.gate: gate.verdict("paper")[0] for gate in gates}
         entry, name = theory["theory"][row], theory["check"][row]
-        assert found[CHECKS[entry][0]] == FAILS, name
+        assert verdicts[CHECKS[entry][0]] == FAILS, name
         if name.removeprefix("lemma-60-").replace(".", "").isdigit():
-            assert found["printed Lemma 60"] == FAILS, name
+            assert verdicts["printed Lemma 60"] == FAILS, name
 
 
 def test_a_check_that_is_missing_is_named(loaded: params.Params, made: Tables, theory: pl.DataFrame) -> None:
-    found = judged(loaded, made, theory.filter(pl.col("theory") != "nce-overlap"))
-    assert found["16", "overlap"]["verdict"] == found["16", "printed Lemma 60"]["verdict"] == NOT_TESTED
+    judgements = judged(loaded, made, theory.filter(pl.col("theory") != "nce-overlap"))
     assert (
-        "nce-overlap" in found["16", "overlap"]["reason"]
-        and "lemma-60" in found["16", "printed Lemma 60"]["reason"]
+        judgements["16", "overlap"]["verdict"]
+        == judgements["16", "printed Lemma 60"]["verdict"]
+        == NOT_TESTED
+    )
+    assert (
+        "nce-overlap" in judgements["16", "overlap"]["reason"]
+        and "lemma-60" in judgements["16", "printed Lemma 60"]["reason"]
     )
 
 
@@ -229,15 +233,15 @@ def test_every_check_fails_that_uses_a_number_which_is_none(
     before = check(loaded, key)
     kinds = (log_ratio.Nce, log_ratio.Ence, log_ratio.EnceMean)
     right = {kind: getattr(kind, method) for kind in kinds}
-    found = {}
+    frames = {}
     for name, change in (("other", lambda value: 1.01 * value), ("none", lambda value: np.nan * value)):
         for kind in kinds:
             monkeypatch.setattr(kind, method, spoilt(change, right[kind]))
         try:
-            found[name] = check(loaded, key)
+            frames[name] = check(loaded, key)
         except (ValueError, np.linalg.LinAlgError) as error:
             assert name == "none", error  # so the step fails, and makes no row that could pass
             return
-    other = found["other"].filter(pl.col("measured") != before["measured"])["check"]
-    passed = found["none"].filter(pl.col("check").is_in(other.to_list()), "passed")["check"].to_list()
+    other = frames["other"].filter(pl.col("measured") != before["measured"])["check"]
+    passed = frames["none"].filter(pl.col("check").is_in(other.to_list()), "passed")["check"].to_list()
     assert passed == []

@@ -63,7 +63,7 @@ def sampled(loaded: params.Params, **changed: Any) -> dict[str, pl.DataFrame]:
 @pytest.fixture(scope="module")
 def made(loaded: params.Params) -> dict[str, pl.DataFrame]:
     """Every table at scale smoke, with no images."""
-    found: dict[str, list[pl.DataFrame]] = {name: [] for name in SCHEMAS}
+    parts: dict[str, list[pl.DataFrame]] = {name: [] for name in SCHEMAS}
     for key, entry in loaded.experiments.items():
         if entry.tables:
             module = importlib.import_module(f"pipeline.studies.nce.analysis.{entry.module}")
@@ -71,18 +71,18 @@ def made(loaded: params.Params) -> dict[str, pl.DataFrame]:
             analysed = module.analyse(run)
             assert set(analysed) == set(entry.tables)
             for name, frame in finished(analysed, SCHEMAS, run).items():
-                found[name].append(frame)
-    return {name: pl.concat(frames) for name, frames in found.items()}
+                parts[name].append(frame)
+    return {name: pl.concat(frames) for name, frames in parts.items()}
 
 
 @pytest.fixture(scope="module")
 def theory(loaded: params.Params) -> pl.DataFrame:
-    found = []
+    frames = []
     for key, entry in loaded.theory.items():
         if entry.study == "nce":
             module = next(m for m in CHECKS if m.__name__.endswith(entry.module))
-            found.append(module.check(entry, key, SEED))
-    return pl.concat(found)
+            frames.append(module.check(entry, key, SEED))
+    return pl.concat(frames)
 
 
 # --- datasets and tables ------------------------------------------------------------------------------------
@@ -152,8 +152,8 @@ def test_sampled_paths_come_as_close_as_the_chapter_says(loaded: params.Params) 
 
 def test_rounded_sigmoids_stall_and_exact_ones_do_not(loaded: params.Params) -> None:
     paths = sampled(loaded, etas=[10.0], samples=[1000], updates=100, fresh=100)["gauss_precision"]
-    found = paths.group_by("sigmoid").agg(pl.col("min_dist", "skipped").mean())
-    rows = {row["sigmoid"]: row for row in found.iter_rows(named=True)}
+    means = paths.group_by("sigmoid").agg(pl.col("min_dist", "skipped").mean())
+    rows = {row["sigmoid"]: row for row in means.iter_rows(named=True)}
     assert rows["exact"]["min_dist"] < 8 and rows["exact"]["skipped"] == 0
     assert rows["rounded"]["min_dist"] > 20 and rows["rounded"]["skipped"] > 0
 
@@ -161,16 +161,16 @@ def test_rounded_sigmoids_stall_and_exact_ones_do_not(loaded: params.Params) -> 
 def test_population_paths_are_those_of_the_chapter(loaded: params.Params) -> None:
     settings = SimpleNamespace(population_etas=[0.3, 3.0, 10.0], updates=100)
     for loss, expected in (("nce", [113.7, 87.4, 39.4]), ("ence", [104.5, 77.0, 82.2])):
-        found = gauss.population(loss, settings, 16.0).filter(optimizer="ngd")["min_dist"]
-        assert np.allclose(found, expected, atol=0.06)
+        distances = gauss.population(loss, settings, 16.0).filter(optimizer="ngd")["min_dist"]
+        assert np.allclose(distances, expected, atol=0.06)
 
 
 def test_population_paths_are_those_of_the_pairs(loaded: params.Params) -> None:
     run = context(loaded, "nce-gaussians", updates=0)
     near = loaded.members("datasets")["nce-gauss"].model_copy(update={"mean": 3.0})
     frame = datasets.gauss(near, "nce-gauss", SEED)
-    found = gauss.analyse(SimpleNamespace(**vars(run) | {"dataset": lambda _: frame}))["gauss_population"]
-    assert np.allclose(found["min_dist"], np.sqrt(3**2 + 4.5**2))  # |tau_* - tau_q|
+    paths = gauss.analyse(SimpleNamespace(**vars(run) | {"dataset": lambda _: frame}))["gauss_population"]
+    assert np.allclose(paths["min_dist"], np.sqrt(3**2 + 4.5**2))  # |tau_* - tau_q|
 
 
 def test_the_published_sizes_take_steps(load: Callable[[str], params.Params]) -> None:
@@ -179,8 +179,8 @@ def test_the_published_sizes_take_steps(load: Callable[[str], params.Params]) ->
     run = context(loaded, "nce-gaussians", updates=2, fresh=100)
     pairs = loaded.members("datasets")["nce-gauss"].model_copy(update={"seeds": 1})
     frame = datasets.gauss(pairs, "nce-gauss", SEED)
-    found = gauss.analyse(SimpleNamespace(**vars(run) | {"dataset": lambda _: frame}))
-    assert found["gauss_final"].height == 2 * 4 * len(run.entry.etas) * len(run.entry.samples)
+    frames = gauss.analyse(SimpleNamespace(**vars(run) | {"dataset": lambda _: frame}))
+    assert frames["gauss_final"].height == 2 * 4 * len(run.entry.etas) * len(run.entry.samples)
     grid = loaded.experiments["nce-steps"]
     for loss, optimizer, rule, means in (
         ("nce", "gd", "1/lambda_M", grid.gd),
@@ -246,10 +246,10 @@ def test_rates_are_fitted_inside_their_range_only(loaded: params.Params) -> None
         ]
         return rates.fitted(series, 0.95)["rates"]
 
-    found = fitted(outside=True)
-    assert set(found["quantity"]) >= {"kappa", "GD steps", "Newton steps", "NGD steps"}
-    assert found.equals(fitted(outside=False))
-    assert np.allclose(found.filter(quantity="NGD steps")["slope"], 2)
+    lines = fitted(outside=True)
+    assert set(lines["quantity"]) >= {"kappa", "GD steps", "Newton steps", "NGD steps"}
+    assert lines.equals(fitted(outside=False))
+    assert np.allclose(lines.filter(quantity="NGD steps")["slope"], 2)
 
 
 @pytest.mark.parametrize("fitted", [[8, 8], [8, 5], [8], [8, 10, 12]])
@@ -359,10 +359,8 @@ def test_the_corrected_range_of_proposition_7_has_two_ends(
 
     for factor, failing in ((1.08, "range-corrected-largest"), (0.65, "range-corrected")):
         monkeypatch.setattr(log_ratio.Nce, "loss", lambda self, delta, by=factor: scaled(self, delta, by))
-        found = flatness.check(entry, "nce-flatness", SEED).filter(
-            pl.col("check").str.contains("^range-corr")
-        )
-        assert found.filter(~pl.col("passed"))["check"].to_list() == [failing]
+        rows = flatness.check(entry, "nce-flatness", SEED).filter(pl.col("check").str.contains("^range-corr"))
+        assert rows.filter(~pl.col("passed"))["check"].to_list() == [failing]
 
 
 def test_the_clamp_is_held_against_a_path_without_one(
@@ -397,14 +395,14 @@ def judged(*given: Any, **changed: Any) -> dict[tuple[str, str], str]:
 def test_claims_follow_the_tables(
     loaded: params.Params, made: dict[str, pl.DataFrame], theory: pl.DataFrame
 ) -> None:
-    found = judged(loaded, made, theory)
-    assert {claim for claim, _ in found} == {str(number) for number in range(1, 19)}
-    assert found["2", "sigma_max"] == found["9", "NCE"] == found["16", "barrier"] == "holds"
-    assert found["3", "published rate"] == found["5", "published bound"] == "fails"
+    verdicts = judged(loaded, made, theory)
+    assert {claim for claim, _ in verdicts} == {str(number) for number in range(1, 19)}
+    assert verdicts["2", "sigma_max"] == verdicts["9", "NCE"] == verdicts["16", "barrier"] == "holds"
+    assert verdicts["3", "published rate"] == verdicts["5", "published bound"] == "fails"
     assert (
-        found["10", "eta = 0.3: NCE-NGD against NCE-GD"] == "not tested at this scale"
+        verdicts["10", "eta = 0.3: NCE-NGD against NCE-GD"] == "not tested at this scale"
     )  # n = 1000 is not there
-    assert found["8", "GD over NGD, R = 5"] == "not tested at this scale"
+    assert verdicts["8", "GD over NGD, R = 5"] == "not tested at this scale"
     factor = pl.when(pl.col("R") == 2).then(1000).otherwise(1)
     slower = made["steps"].with_columns(pl.col("steps") * factor)
     worse = made["landscape"].with_columns(pl.col("sig_max") * 3)
@@ -450,10 +448,10 @@ def test_growth_is_judged_over_the_r_of_the_line(
         .with_columns(quantity=pl.lit("GD steps"), loss=pl.lit("nce"), first_R=pl.lit(2.0))
     )
     for last, verdict in ((4.0, "holds"), (5.0, "fails")):
-        found = judged(loaded, made, theory, steps=table, rates=line.with_columns(last_R=pl.lit(last)))
-        assert {found[gate] for gate in gates} == {verdict}
-    found = judged(loaded, made, theory, steps=table, rates=line.clear())
-    assert {found[gate] for gate in gates} == {"not tested at this scale"}
+        verdicts = judged(loaded, made, theory, steps=table, rates=line.with_columns(last_R=pl.lit(last)))
+        assert {verdicts[gate] for gate in gates} == {verdict}
+    verdicts = judged(loaded, made, theory, steps=table, rates=line.clear())
+    assert {verdicts[gate] for gate in gates} == {"not tested at this scale"}
 
 
 def test_the_published_range_is_judged_at_both_ends(

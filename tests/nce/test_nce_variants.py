@@ -76,10 +76,10 @@ def pairs(loaded: params.Params, dim: int, n: int = 50) -> sampled.Pairs:
 def test_without_a_guard_the_gradient_is_that_of_the_loss(loaded: params.Params, dim: int, loss: str) -> None:
     problem = sampled.LOSSES[loss](*pairs(loaded, dim).sample(50))
     delta = 0.01 * np.random.default_rng(0).normal(size=(2, 3, problem.statistics_PxDxN.shape[1]))
-    found = sampled.guarded_gradient(problem, delta, None, None)
-    np.testing.assert_allclose(found, problem.gradient(delta), rtol=1e-9, atol=1e-12)
+    gradient = sampled.guarded_gradient(problem, delta, None, None)
+    np.testing.assert_allclose(gradient, problem.gradient(delta), rtol=1e-9, atol=1e-12)
     same = sampled.guarded_gradient(problem, delta, 1e9, 1e9)
-    np.testing.assert_allclose(same, found, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(same, gradient, rtol=1e-12, atol=1e-14)
 
 
 def test_guards_are_those_of_the_theory_checks(loaded: params.Params) -> None:
@@ -141,8 +141,8 @@ def test_no_step_shorter_than_the_smallest_leap_leaps(mean: float, share: float)
 
 
 def test_a_leap_is_one(loaded: params.Params) -> None:
-    found = barrier.leap(4.0, 181, np.random.default_rng(0))
-    assert 0.5 < found < 2
+    step_size = barrier.leap(4.0, 181, np.random.default_rng(0))
+    assert 0.5 < step_size < 2
 
 
 @pytest.mark.parametrize(("loss", "optimizer"), [("nce", GD), ("nce", "newton"), ("ence", "newton")])
@@ -179,6 +179,6 @@ def test_rows_of_identities_are_marked() -> None:
 def test_the_slope_of_a_sample_is_the_derivative_of_its_loss(loaded: params.Params) -> None:
     problem = log_ratio.Nce(*pairs(loaded, 1).sample(50))
     psi = np.linspace(-5, 5, 100)[None, None].repeat(2, 0)
-    found = sampled.sample_slopes(problem, psi)[0, 0]
-    np.testing.assert_allclose(found[:50], -special.expit(-psi[0, 0, :50]), rtol=1e-12)
-    np.testing.assert_allclose(found[50:], special.expit(psi[0, 0, 50:]), rtol=1e-12)
+    slopes = sampled.sample_slopes(problem, psi)[0, 0]
+    np.testing.assert_allclose(slopes[:50], -special.expit(-psi[0, 0, :50]), rtol=1e-12)
+    np.testing.assert_allclose(slopes[50:], special.expit(psi[0, 0, 50:]), rtol=1e-12)

@@ -50,12 +50,12 @@ def test_masks_have_the_stated_law(replacements: np.ndarray) -> None:
     tokens = np.full(400_000, 2)
     at, shown = language.masked(rng, tokens, lengths, MASKING, replacements)
     assert (shown[~at] == 2).all()
-    found = np.bincount(shown[at], minlength=10) / at.sum()
+    frequencies = np.bincount(shown[at], minlength=10) / at.sum()
     expected = np.zeros(10)
     expected[replacements] += 0.1 / len(replacements)
     expected[0] += 0.8
     expected[2] += 0.1
-    assert np.abs(found - expected).max() < 5 * 0.5 / np.sqrt(at.sum())
+    assert np.abs(frequencies - expected).max() < 5 * 0.5 / np.sqrt(at.sum())
     assert abs(at.mean() - 0.15) < 5 * 0.36 / np.sqrt(400_000)
 
 
@@ -96,10 +96,10 @@ def test_questions_by_hand() -> None:
     made = language.Documents(np.array([1, 2, 2, 4, 3]), np.array([3, 2]), np.ones((2, 2)) / 2)
     at = np.array([True, False, True, False, True])
     shown = np.array([0, 2, 0, 4, 1])
-    asked = language.questions(made, at, shown, 2, 2, released=False)
-    assert asked.document.tolist() == [0, 1] and asked.shown.tolist() == [0, 1]
-    assert asked.labels.tolist() == [[0, 1, 1, 0, 0], [0, 0, 0, 1, 0]]
-    assert asked.counts.tolist() == [[2, 0, 1, 0, 0], [0, 1, 0, 0, 1]]
+    questions = language.questions(made, at, shown, 2, 2, released=False)
+    assert questions.document.tolist() == [0, 1] and questions.shown.tolist() == [0, 1]
+    assert questions.labels.tolist() == [[0, 1, 1, 0, 0], [0, 0, 0, 1, 0]]
+    assert questions.counts.tolist() == [[2, 0, 1, 0, 0], [0, 1, 0, 0, 1]]
     hidden = language.questions(made, at, shown, 2, 2, released=True)
     assert hidden.counts.tolist() == [[0, 0, 1, 0, 0, 1, 1, 0], [0, 0, 0, 0, 1, 1, 1, 0]]
     both = language.questions(
@@ -109,12 +109,12 @@ def test_questions_by_hand() -> None:
 
 
 def made(**changes: object) -> pl.DataFrame:
-    about = {
+    settings = {
         "kind": "disjoint", "language": "topic", "study": "topic",
         "topics": 3, "words": 2, "alpha": 0.3, "chosen": None, "shortest": 9,
         "longest": 20, "train": 40, "dev": 20, "p_mask": 0.15, "p_keep": 0.1, "p_random": 0.1,
     }  # fmt: skip
-    entry = SimpleNamespace(**(about | changes))
+    entry = SimpleNamespace(**(settings | changes))
     return datasets.generate(entry, "d", 1)[0]  # type: ignore[arg-type]
 
 
@@ -139,18 +139,18 @@ def test_a_wrong_document_is_refused(column: str, value: int) -> None:
 
 
 def test_least_squares_is_the_minimum() -> None:
-    asked = schema.questions(made(train=400), "thesis")
-    problem = closed.problem(asked, intercept=True)
+    questions = schema.questions(made(train=400), "thesis")
+    problem = closed.problem(questions, intercept=True)
     rng = np.random.default_rng(0)
     for l2 in (0.0, 0.01):
         best = closed.optimum(problem, l2)
         for _ in range(5):
             other = best + 0.1 * rng.normal(size=best.shape)
-            there, here = (problem.loss(w) + l2 * (w**2).sum() for w in (other, best))
-            assert there > here
+            neighbour, here = (problem.loss(w) + l2 * (w**2).sum() for w in (other, best))
+            assert neighbour > here
         assert np.abs(closed.descended(problem, l2, 500) - best).max() < 1e-6
     # The loss is that over positions.
-    by_document = language.by_document(asked)
+    by_document = language.by_document(questions)
     x = by_document.counts / by_document.counts.sum(1, keepdims=True)
     answers = np.c_[x, np.ones(len(x))] @ best.T
     total = sum(
@@ -163,14 +163,14 @@ def test_least_squares_is_the_minimum() -> None:
 
 def test_block_statistics_by_hand() -> None:
     matrix = np.array([[5.0, 2, 0, 1], [2, 5, 1, 0], [0, 1, 5, 2], [1, 0, -2, 5]])
-    found = blocks.block_stats(matrix, 2, 2)
-    assert found["diag_mean"] == 5 and found["same_offdiag_mean"] == 1 and found["block_mean"] == 3
-    assert found["diff_mean"] == 0.5 and found["diff_std"] == 0.5
-    assert found["block_sum_same"] == 6 and found["block_sum_diff"] == 1
-    assert found["top_share"] == pytest.approx(5 / 7) and found["top_is_self"] == found["top_distinct"] == 1
+    stats = blocks.block_stats(matrix, 2, 2)
+    assert stats["diag_mean"] == 5 and stats["same_offdiag_mean"] == 1 and stats["block_mean"] == 3
+    assert stats["diff_mean"] == 0.5 and stats["diff_std"] == 0.5
+    assert stats["block_sum_same"] == 6 and stats["block_sum_diff"] == 1
+    assert stats["top_share"] == pytest.approx(5 / 7) and stats["top_is_self"] == stats["top_distinct"] == 1
     swapped = blocks.block_stats(matrix[[1, 0, 2, 3]], 2, 2)
     assert swapped["top_is_self"] == 0.5 and swapped["top_distinct"] == 1
-    assert found["auc"] == 0.75 and np.isnan(found["nonblock_sub_std"])
+    assert stats["auc"] == 0.75 and np.isnan(stats["nonblock_sub_std"])
     assert np.isnan(blocks.block_stats(matrix * np.nan, 2, 2)["auc"])
 
 

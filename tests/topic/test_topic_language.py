@@ -110,20 +110,20 @@ def test_each_document_has_a_masked_word() -> None:
 
 def test_questions_count_what_documents_show() -> None:
     tokens, shown = np.array([2, 5, 6, 5, 3, 2, 7, 3]), np.array([2, 1, 6, 1, 3, 2, 4, 3])
-    found = corpora.questions(tokens, np.array([5, 3]), tokens != shown, shown, 8)
-    assert found.counts.tolist() == [[0, 2, 1, 1, 0, 0, 1, 0], [0, 0, 1, 1, 1, 0, 0, 0]]
-    assert found.document.tolist() == [0, 1] and found.shown.tolist() == [1, 4]
-    assert found.labels.tolist() == [[0, 0, 0, 0, 0, 2, 0, 0], [0, 0, 0, 0, 0, 0, 0, 1]]
+    questions = corpora.questions(tokens, np.array([5, 3]), tokens != shown, shown, 8)
+    assert questions.counts.tolist() == [[0, 2, 1, 1, 0, 0, 1, 0], [0, 0, 1, 1, 1, 0, 0, 0]]
+    assert questions.document.tolist() == [0, 1] and questions.shown.tolist() == [1, 4]
+    assert questions.labels.tolist() == [[0, 0, 0, 0, 0, 2, 0, 0], [0, 0, 0, 0, 0, 0, 0, 1]]
 
 
 def test_the_language_reference_is_the_pinned_one() -> None:
     entries = corpora.reference(SHA)
     assert len(entries) == 79 and sum(map(len, entries.values())) == 464_970
-    found = corpora.paragraphs(entries, 20, 5, 50)
-    assert len(set(found.text)) == len(found.text) == 915
-    assert found.vocabulary[:8] == ["[PAD]", "[MASK]", "[CLS]", "[SEP]", "the", "a", "is", "of"]
-    seen = Counter(word for words in found.words for word in words)
-    assert sorted(seen) == list(range(4, len(found.vocabulary))) and min(seen.values()) >= 5
+    corpus = corpora.paragraphs(entries, 20, 5, 50)
+    assert len(set(corpus.text)) == len(corpus.text) == 915
+    assert corpus.vocabulary[:8] == ["[PAD]", "[MASK]", "[CLS]", "[SEP]", "the", "a", "is", "of"]
+    seen = Counter(word for words in corpus.words for word in words)
+    assert sorted(seen) == list(range(4, len(corpus.vocabulary))) and min(seen.values()) >= 5
     with pytest.raises(SandglassError, match="expected 0000"):
         corpora.reference("0" * 64)
 
@@ -246,17 +246,17 @@ def test_the_loss_of_masked_words_is_a_mean_over_all_that_is_asked() -> None:
     def forward(*args: Any, **kwargs: Any) -> Any:
         return encoder.forward(spec, params, torch.zeros(0), *args, **kwargs)
 
-    found = objective.loss(forward, batch)
+    metrics = objective.loss(forward, batch)
     for r in range(2):
-        asked = made["weight"][r] > 0
+        mask = made["weight"][r] > 0
         logits = encoder.forward(spec, params, torch.zeros(0), batch["ids"], batch["lengths"])[0][r].flatten(
             0, 1
         )
-        places = made["places"][r][asked]
-        mean = torch.nn.functional.cross_entropy(logits[places], batch["labels"][r][asked])
-        torch.testing.assert_close(found["loss"][r], mean)
+        places = made["places"][r][mask]
+        mean = torch.nn.functional.cross_entropy(logits[places], batch["labels"][r][mask])
+        torch.testing.assert_close(metrics["loss"][r], mean)
         plain = tokens[[np.arange(6), np.arange(4, 10)][r]].ravel()
-        assert (made["labels"][r][asked] == plain[places]).all() and (plain[places] >= 4).all()
+        assert (made["labels"][r][mask] == plain[places]).all() and (plain[places] >= 4).all()
 
 
 # --- words of topics ------------------------------------------------------------------------------------
@@ -300,7 +300,7 @@ def test_attention_of_an_encoder_is_averaged_over_pairs_of_positions() -> None:
     model = encoder.Ensemble(spec, params, torch.zeros(0), {})
     documents = [np.array([2, 5, 6, 5, 3]), np.array([2, 6, 3]), np.array([2, 7, 7, 5, 9, 3])]
     number = np.array([-1, -1, -1, -1, 0, 1, 2, 3, 4, -1, 5])
-    found = word_pairs.attention_of_encoder(model, documents, 6, number)
+    attention = word_pairs.attention_of_encoder(model, documents, 6, number)
     layers = [f"blocks.{layer}.attn.pattern" for layer in range(2)]
     for r in range(2):
         raw, fair, count = (np.zeros((6, 6)) for _ in range(3))
@@ -316,9 +316,9 @@ def test_attention_of_an_encoder_is_averaged_over_pairs_of_positions() -> None:
                         raw[number[query], number[key]] += pattern[i, j]
                         fair[number[query], number[key]] += pattern[i, j] * len(own) / 100
                         count[number[query], number[key]] += 1
-        np.testing.assert_allclose(found[r].raw, raw, atol=1e-6)
-        np.testing.assert_allclose(found[r].debiased, fair, atol=1e-6)
-        np.testing.assert_array_equal(found[r].pairs, count)
+        np.testing.assert_allclose(attention[r].raw, raw, atol=1e-6)
+        np.testing.assert_allclose(attention[r].debiased, fair, atol=1e-6)
+        np.testing.assert_array_equal(attention[r].pairs, count)
 
 
 def test_attention_of_a_reader_is_that_of_its_tokens() -> None:
@@ -330,22 +330,22 @@ def test_attention_of_a_reader_is_that_of_its_tokens() -> None:
     params["attn.b_Q"] += torch.linspace(-1, 1, 7, dtype=torch.float64)
     model = one_layer.Ensemble(spec, params, torch.zeros(1, 1), {})
     document = np.array([2, 5, 6, 5, 5, 3])
-    found = word_pairs.attention_of_reader(model, [document], 7)[0]
+    attention = word_pairs.attention_of_reader(model, [document], 7)[0]
     score = one_layer.scores(spec, params)[0][document][:, document]  # rows are queries
     pattern = score.softmax(-1).numpy()
     expected = np.zeros((7, 7))
     np.add.at(expected, (document[:, None], document), pattern)
-    np.testing.assert_allclose(found.raw, expected, atol=1e-12)
-    np.testing.assert_allclose(found.debiased, expected * 0.06, atol=1e-12)
-    assert found.pairs[5, 5] == 9 and found.pairs[5, 2] == 3
+    np.testing.assert_allclose(attention.raw, expected, atol=1e-12)
+    np.testing.assert_allclose(attention.debiased, expected * 0.06, atol=1e-12)
+    assert attention.pairs[5, 5] == 9 and attention.pairs[5, 2] == 3
 
 
 def test_means_of_pairs_and_their_ratio() -> None:
     same, different = topic_words.kin(np.array([[True, True, False], [False, False, True]]))
     sums, counts = np.arange(9.0).reshape(3, 3), np.ones((3, 3))
-    found = word_pairs.contrast(sums, counts, same, different)
-    assert found == (2.0, (2 + 5 + 6 + 7) / 4, 2, 4) and found.difference == -3
-    assert found.ratio(0.001) == 0.4 and np.isnan(found.ratio(6.0))
+    contrast = word_pairs.contrast(sums, counts, same, different)
+    assert contrast == (2.0, (2 + 5 + 6 + 7) / 4, 2, 4) and contrast.difference == -3
+    assert contrast.ratio(0.001) == 0.4 and np.isnan(contrast.ratio(6.0))
     none = word_pairs.contrast(sums, np.zeros((3, 3)), same, different)
     assert np.isnan(none.same) and none.n_same == 0
 
@@ -437,13 +437,13 @@ def test_an_encoder_in_a_folder_is_read(tmp_path: Path) -> None:
     files, hashes = _files()
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
-    found = bert_checkpoint.read(_entry(tmp_path, hashes), "here")
+    checkpoint = bert_checkpoint.read(_entry(tmp_path, hashes), "here")
     arrays = _checkpoint()
     query = arrays["encoder.layer.1.attention.self.query.weight"]
-    np.testing.assert_array_equal(found.model.params["blocks.1.attn.W_Q"][0].numpy(), query.T)
+    np.testing.assert_array_equal(checkpoint.model.params["blocks.1.attn.W_Q"][0].numpy(), query.T)
     inner = arrays["encoder.layer.0.intermediate.dense.bias"]
-    np.testing.assert_array_equal(found.model.params["blocks.0.mlp.b_in"][0].numpy(), inner)
-    assert found.ids("5 6 7", 9).tolist() == [2, 5, 6, 7, 3] and found.ids("5 6 7", 4).tolist() == [
+    np.testing.assert_array_equal(checkpoint.model.params["blocks.0.mlp.b_in"][0].numpy(), inner)
+    assert checkpoint.ids("5 6 7", 9).tolist() == [2, 5, 6, 7, 3] and checkpoint.ids("5 6 7", 4).tolist() == [
         2,
         5,
         6,
@@ -461,9 +461,9 @@ def test_an_encoder_inside_a_package_is_read_without_running_it(
     with zipfile.ZipFile(tmp_path / "weights_only/model.zip", "w") as archive:
         for name, content in files.items():
             archive.writestr(name, content)
-    about = tmp_path / "weights_only-1.0.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: weights-only\nVersion: 1.0\n")
+    dist_info = tmp_path / "weights_only-1.0.dist-info"
+    dist_info.mkdir()
+    (dist_info / "METADATA").write_text("Metadata-Version: 2.1\nName: weights-only\nVersion: 1.0\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     entry = SimpleNamespace(folder=None, package="weights-only", archive="weights_only/model.zip", **hashes)
     assert bert_checkpoint.read(entry, "here").model.spec.layers == 2
@@ -510,10 +510,12 @@ def test_a_forward_pass_is_that_of_transformers() -> None:
     assert not missing.unexpected_keys and all("position_ids" in name for name in missing.missing_keys)
     ids, lengths = torch.randint(11, (1, 2, 7)), torch.tensor([[7, 5]])
     with torch.no_grad():
-        told = theirs(ids[0], attention_mask=(torch.arange(7) < lengths[0, :, None]).long()).last_hidden_state
-    found = encoder.encode(spec, params, ids, lengths)[0][0]
-    torch.testing.assert_close(found[0], told[0], atol=1e-5, rtol=1e-4)
-    torch.testing.assert_close(found[1, :5], told[1, :5], atol=1e-5, rtol=1e-4)
+        reference = theirs(
+            ids[0], attention_mask=(torch.arange(7) < lengths[0, :, None]).long()
+        ).last_hidden_state
+    states = encoder.encode(spec, params, ids, lengths)[0][0]
+    torch.testing.assert_close(states[0], reference[0], atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(states[1, :5], reference[1, :5], atol=1e-5, rtol=1e-4)
 
 
 # --- claims ---------------------------------------------------------------------------------------------
@@ -544,7 +546,7 @@ HOLD = {  # the value of each comparison of stand-ins
 
 def _tables() -> dict[str, pl.DataFrame]:
     """Tables of ten seeds of stand-ins, and of one pretrained encoder, of which everything holds that is claimed."""
-    told = [(name, value, value, value, 10, 0, "") for name, value in HOLD.items()]
+    contrasts = [(name, value, value, value, 10, 0, "") for name, value in HOLD.items()]
     columns = ["contrast", "value", "lo", "hi", "n", "n_excluded", "excluded_reason"]
     ratios = [
         (model, model, names.REFERENCE, "lda", assign, measure, threshold, ratio)
@@ -580,7 +582,7 @@ def _tables() -> dict[str, pl.DataFrame]:
         for row, column in np.ndindex(9, 9)
     ]
     return {
-        "contrasts": pl.DataFrame(told, schema=columns, orient="row"),
+        "contrasts": pl.DataFrame(contrasts, schema=columns, orient="row"),
         "kinship": pl.DataFrame(ratios, schema=keys, orient="row"),
         "word_pairs": pl.DataFrame(
             pairs, orient="row",
@@ -602,7 +604,7 @@ def _judged(tables: dict[str, pl.DataFrame]) -> dict[str, tuple[float | None, st
 
 
 def test_every_gate_holds_where_everything_does() -> None:
-    assert {gate: told for gate, told in _judged(_tables()).items() if told[1] != HOLDS} == {}
+    assert {gate: outcome for gate, outcome in _judged(_tables()).items() if outcome[1] != HOLDS} == {}
 
 
 @pytest.mark.parametrize("name", HOLD)
@@ -624,7 +626,7 @@ def test_a_pretrained_model_without_a_number_lets_gates_fall(
         pl.when(pl.int_range(pl.len()) % 3 == 1).then(pl.lit(nothing, pl.Float64)).otherwise(pl.col(column))
     )
     after = _judged(tables | {table: tables[table].with_columns(spoilt.alias(column))})
-    fallen = {gate for gate, told in after.items() if told[1] == FAILS}
+    fallen = {gate for gate, outcome in after.items() if outcome[1] == FAILS}
     assert len(fallen) == gates and all("pretrained" in gate or "random" in gate for gate in fallen)
 
 
@@ -632,10 +634,10 @@ def test_without_the_extra_nothing_is_said_of_pretrained_models() -> None:
     tables = _tables()
     none = {name: tables[name].filter(~pl.col("model").str.starts_with("pretrained"))
             for name in ("kinship", "word_pairs", "word_map")}  # fmt: skip
-    found = _judged(tables | none)
-    of_others = {gate for gate in found if "pretrained" in gate or "random" in gate}
-    assert {found[gate] for gate in of_others} == {(None, NOT_TESTED)} and len(of_others) == 12
-    assert {told[1] for gate, told in found.items() if gate not in of_others} == {HOLDS}
+    outcomes = _judged(tables | none)
+    of_others = {gate for gate in outcomes if "pretrained" in gate or "random" in gate}
+    assert {outcomes[gate] for gate in of_others} == {(None, NOT_TESTED)} and len(of_others) == 12
+    assert {outcome[1] for gate, outcome in outcomes.items() if gate not in of_others} == {HOLDS}
 
 
 # --- the study ------------------------------------------------------------------------------------------

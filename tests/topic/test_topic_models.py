@@ -93,18 +93,18 @@ def test_counts_are_enough_and_replicas_do_not_mix(form: str, hidden: bool) -> N
         is_key[:, [0, 3]] = False
     counts = torch.zeros(2, 7)
     for row, document in enumerate(ids):
-        for token, there in zip(document, is_key[row], strict=True):
-            counts[row, token] += there
+        for token, present in zip(document, is_key[row], strict=True):
+            counts[row, token] += present
     document = torch.tensor([[0] * 6 + [1] * 6])
-    found, recorded = one_layer.forward(
+    outputs, recorded = one_layer.forward(
         shape, params, table, counts[None], document, ids.reshape(1, -1), record=["attention"]
     )
     for r in range(2):
         own = {name: value[r] for name, value in params.items()}
         expected = torch.cat(
-            [plain(shape, own, table, each, there) for each, there in zip(ids, is_key, strict=True)]
+            [plain(shape, own, table, each, present) for each, present in zip(ids, is_key, strict=True)]
         )
-        torch.testing.assert_close(found[r if len(found) > 1 else 0], expected, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(outputs[r if len(outputs) > 1 else 0], expected, atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(recorded["attention"].sum(-1), torch.ones_like(recorded["attention"][..., 0]))
 
 
@@ -112,9 +112,9 @@ def test_scores_of_any_size_give_numbers_and_gradients() -> None:
     shape = spec("one-hot")
     params = {name: (40 * value).requires_grad_() for name, value in weights(shape).items()}
     counts = torch.tensor([[[0.0, 3, 0, 0, 1, 0, 0]]])
-    found, _ = one_layer.forward(shape, params, EMPTY, counts, torch.tensor([[0]]), torch.tensor([[5]]))
-    gradients = torch.autograd.grad(found.square().sum(), list(params.values()))
-    assert torch.isfinite(found).all() and all(torch.isfinite(gradient).all() for gradient in gradients)
+    outputs, _ = one_layer.forward(shape, params, EMPTY, counts, torch.tensor([[0]]), torch.tensor([[5]]))
+    gradients = torch.autograd.grad(outputs.square().sum(), list(params.values()))
+    assert torch.isfinite(outputs).all() and all(torch.isfinite(gradient).all() for gradient in gradients)
 
 
 def test_what_can_be_recorded() -> None:
@@ -146,12 +146,13 @@ def documents(n: int, seed: int = 0) -> tuple[language.Documents, np.ndarray, np
 @pytest.mark.parametrize("form", ["one-hot", "uniform"])
 def test_the_loss_is_the_mean_over_masked_positions(loss: str, form: str) -> None:
     made, at, shown = documents(9)
-    asked = language.questions(made, at, shown, 3, 2, released=False)
+    questions = language.questions(made, at, shown, 3, 2, released=False)
     if form == "uniform":
-        asked = language.by_document(asked)
+        questions = language.by_document(questions)
     data = {
-        "counts": asked.counts.astype(np.uint8), "shown": asked.shown.astype(np.uint8),
-        "labels": asked.labels.astype(np.uint8), "first": np.searchsorted(asked.document, np.arange(10)),
+        "counts": questions.counts.astype(np.uint8), "shown": questions.shown.astype(np.uint8),
+        "labels": questions.labels.astype(np.uint8),
+        "first": np.searchsorted(questions.document, np.arange(10)),
     }  # fmt: skip
     settings = {"cells": [{"loss": loss, "l2": 0.01}], "uniform": form == "uniform"}
     goal = objective.Objective(data, settings)
@@ -165,7 +166,7 @@ def test_the_loss_is_the_mean_over_masked_positions(loss: str, form: str) -> Non
     def forward(*arguments: Any, **named: Any) -> Any:
         return one_layer.forward(shape, params, EMPTY, *arguments, **named)
 
-    found = goal.loss(forward, batch)["loss"]
+    losses = goal.loss(forward, batch)["loss"]
     ends = np.concatenate([[0], made.lengths.cumsum()])
     for r in range(2):
         own = {name: value[r] for name, value in params.items()}
@@ -182,15 +183,15 @@ def test_the_loss_is_the_mean_over_masked_positions(loss: str, form: str) -> Non
                 values = values / 7 if loss == "sq_mean" else values
             each.append(values[torch.from_numpy(at[part])])
         expected = torch.cat(each).mean() + 0.01 * sum(value.square().sum() for value in own.values())
-        torch.testing.assert_close(found[r], expected, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(losses[r], expected, rtol=1e-4, atol=1e-5)
 
 
 def test_cells_of_one_ensemble_have_their_own_losses() -> None:
     made, at, shown = documents(6)
-    asked = language.questions(made, at, shown, 3, 2, released=False)
+    questions = language.questions(made, at, shown, 3, 2, released=False)
     data = {
-        "counts": asked.counts, "shown": asked.shown, "labels": asked.labels.astype(np.uint8),
-        "first": np.searchsorted(asked.document, np.arange(7)),
+        "counts": questions.counts, "shown": questions.shown, "labels": questions.labels.astype(np.uint8),
+        "first": np.searchsorted(questions.document, np.arange(7)),
     }  # fmt: skip
     cells = [{"loss": "ce", "l2": 0.0}, {"loss": "sq_mean", "l2": 0.0}, {"loss": "sq_sum", "l2": 0.1}]
     shape = spec("one-hot")

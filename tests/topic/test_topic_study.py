@@ -110,7 +110,7 @@ def judged(tables: dict[str, pl.DataFrame]) -> dict[str, tuple[float | None, str
 
 
 def test_every_gate_holds_where_everything_does() -> None:
-    assert {gate: told for gate, told in judged(made()).items() if told[1] != HOLDS} == {}
+    assert {gate: outcome for gate, outcome in judged(made()).items() if outcome[1] != HOLDS} == {}
 
 
 @pytest.mark.parametrize("name", HOLD)
@@ -143,8 +143,8 @@ def test_an_interval_across_the_bar_is_undecided() -> None:
     tables = made()
     name = f"diagonal {names.FROZEN_ADAM} sq"
     wide = pl.when(pl.col("contrast") == name).then(1.3).otherwise(pl.col("lo")).alias("lo")
-    found = judged(tables | {"contrasts": tables["contrasts"].with_columns(wide)})
-    assert found["12, Adam, without L2"][1] == UNDECIDED
+    outcomes = judged(tables | {"contrasts": tables["contrasts"].with_columns(wide)})
+    assert outcomes["12, Adam, without L2"][1] == UNDECIDED
 
 
 def test_smallest_and_largest_let_no_nan_pass() -> None:

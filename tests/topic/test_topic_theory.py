@@ -60,8 +60,8 @@ def entries(scale: str) -> dict[str, Any]:
 
 def checked(key: str, scale: str = "smoke", **changed: Any) -> pl.DataFrame:
     entry = entries(scale)[key].model_copy(update=changed)
-    found: pl.DataFrame = MODULES[key].check(entry, key, 0)
-    return found
+    checks: pl.DataFrame = MODULES[key].check(entry, key, 0)
+    return checks
 
 
 def experiment(scale: str) -> Any:
@@ -77,8 +77,8 @@ def test_every_theory_entry_has_its_module() -> None:
 
 @pytest.mark.parametrize("key", MODULES)
 def test_every_check_holds(key: str) -> None:
-    found = checked(key)
-    assert found.filter(~found["passed"])["check"].to_list() == []
+    checks = checked(key)
+    assert checks.filter(~checks["passed"])["check"].to_list() == []
 
 
 PLACES: list[tuple[str, tuple[Any, str], int | None]] = [
@@ -130,11 +130,11 @@ def test_defaults_of_the_chapter() -> None:
 def test_optima_of_the_figures(tau: int, gammas: tuple[float, float], band: tuple[float, float]) -> None:
     """Chapter 4.7: optimal gamma, and the gamma of the lowest hundredth of a landscape's range."""
     known = Population(100, 300, tau, USUAL)
-    found = [stage_two.exact_optimum(known, "block", variant) for variant in stage_two.VARIANTS]
-    assert [float(each.gamma) for each in found] == pytest.approx(gammas, abs=0.06)
+    optima = [stage_two.exact_optimum(known, "block", variant) for variant in stage_two.VARIANTS]
+    assert [float(each.gamma) for each in optima] == pytest.approx(gammas, abs=0.06)
     grid = 10 ** np.linspace(-4, 7, 111)
     most = stage_two.block_loss(known, grid[:, None], grid, "paper").max()
-    level = float(found[0].loss) + 0.01 * (most - float(found[0].loss))
+    level = float(optima[0].loss) + 0.01 * (most - float(optima[0].loss))
     fine = np.linspace(20, 200, 20001)
     low = fine[stage_two.block_loss(known, fine, fine, "paper") <= level]
     assert (low.min(), low.max()) == pytest.approx(band, abs=0.06)
@@ -265,14 +265,15 @@ def test_two_ways_to_an_optimum(topics: int, v: int, tau: float, variant: str) -
 def test_rectangles_cover_the_grid_with_the_class_of_every_point() -> None:
     axis = 10 ** np.linspace(-2, 2, 21)
     loss = np.log10(axis[:, None]) ** 2 + np.abs(np.log10(axis))
-    found = figures.rectangles(loss, axis)
+    rectangles = figures.rectangles(loss, axis)
     width, height = (
-        np.log10(found[f"{side}2"].to_numpy() / found[side].to_numpy()) for side in ("alpha", "beta")
+        np.log10(rectangles[f"{side}2"].to_numpy() / rectangles[side].to_numpy())
+        for side in ("alpha", "beta")
     )
-    assert (width * height).sum() == pytest.approx(16) and found.height < loss.size
+    assert (width * height).sum() == pytest.approx(16) and rectangles.height < loss.size
     step = (loss.max() - loss.min()) / figures.CLASSES
     for (i, j), value in np.ndenumerate(loss):
-        at = found.filter(
+        at = rectangles.filter(
             pl.col("alpha") <= axis[i] * 1.001, pl.col("alpha2") >= axis[i] * 0.999,
             pl.col("beta") <= axis[j] * 1.001, pl.col("beta2") >= axis[j] * 0.999,
         )  # fmt: skip
@@ -282,11 +283,11 @@ def test_rectangles_cover_the_grid_with_the_class_of_every_point() -> None:
 def test_contours_are_closed_lines_at_their_level() -> None:
     axis = 10 ** np.linspace(-2, 2, 41)
     t = np.log10(axis)
-    found = figures.contour(t[:, None] ** 2 + t**2, axis, 1.0)
-    radius = np.hypot(np.log10(found["alpha"].to_numpy()), np.log10(found["beta"].to_numpy()))
-    assert np.abs(radius - 1).max() < 0.01 and found["line"].n_unique() == 1
-    assert found.row(0)[2:] == found.row(-1)[2:] and found.height > 40
-    steps = np.diff(np.log10(found.select("alpha", "beta").to_numpy()), axis=0)
+    contour = figures.contour(t[:, None] ** 2 + t**2, axis, 1.0)
+    radius = np.hypot(np.log10(contour["alpha"].to_numpy()), np.log10(contour["beta"].to_numpy()))
+    assert np.abs(radius - 1).max() < 0.01 and contour["line"].n_unique() == 1
+    assert contour.row(0)[2:] == contour.row(-1)[2:] and contour.height > 40
+    steps = np.diff(np.log10(contour.select("alpha", "beta").to_numpy()), axis=0)
     assert np.hypot(*steps.T).max() < 0.1
     two = figures.contour(np.abs(t[:, None]) + 0 * t, axis, 0.5)  # a band, from edge to edge
     assert (
@@ -324,12 +325,12 @@ def test_every_check_belongs_to_one_gate_and_a_missing_one_is_seen(
     at_quick: tuple[pl.DataFrame, pl.DataFrame],
 ) -> None:
     rows, table = at_quick
-    found = told(rows, table)
+    gates = told(rows, table)
     failed = {
-        name: gate.verdict("quick")[1] for name, gate in found.items() if gate.verdict("quick")[0] != HOLDS
+        name: gate.verdict("quick")[1] for name, gate in gates.items() if gate.verdict("quick")[0] != HOLDS
     }
     assert failed == {}
-    assert {gate.claim for gate in found.values()} == {"1", "2", "3", "4", "5", "6", "7", "27"}
+    assert {gate.claim for gate in gates.values()} == {"1", "2", "3", "4", "5", "6", "7", "27"}
     held = rows.filter(pl.col("form") != "printed")
     groups = [held.filter(pl.col("check").str.contains(pattern)) for _, pattern, *_ in claims.PARTS.values()]
     groups += [rows.filter(form="printed", erratum=f"topic-{own}") for own, *_ in claims.PRINTED.values()]

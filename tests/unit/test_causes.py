@@ -38,10 +38,10 @@ def test_a_cause_is_one_line_from_old_to_new(cause: Cause, text: str) -> None:
 def test_requirements_differ_by_package(tmp_path: Path) -> None:
     file = tmp_path / "requirements.txt"
     file.write_text("dvc[s3]==3.1  # new\nNumPy>=2\nrich==1\n# remark\n")
-    found = {cause.what.rpartition(" ")[2]: (cause.old, cause.new) for cause in requirements(
+    changes = {cause.what.rpartition(" ")[2]: (cause.old, cause.new) for cause in requirements(
         b"dvc[s3]==3.0\n# other\nrich==1\nscipy==1\n", file
     )}  # fmt: skip
-    assert found == {
+    assert changes == {
         "dvc": ("dvc[s3]==3.0", "dvc[s3]==3.1"),
         "numpy": (None, "NumPy>=2"),
         "scipy": ("scipy==1", None),

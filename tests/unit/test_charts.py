@@ -18,6 +18,8 @@ from PIL import Image
 
 from pipeline.kit import charts
 
+pytestmark = pytest.mark.usefixtures("fonts")
+
 
 def test_the_specification_stands_alone(tmp_path: Path) -> None:
     data = pl.DataFrame({"x": range(6000), "y": range(6000)})  # more rows than altair allows by default

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -30,6 +31,7 @@ from schemas.claims import (
     OWN,
     PARTLY,
     UNDECIDED,
+    VERDICTS,
     Claims,
 )
 
@@ -61,8 +63,8 @@ def gate(measured: Measured | None, *conditions: Condition, **more: Any) -> Gate
 def test_a_verdict_follows_from_the_numbers(
     measured: Measured, condition: Condition, verdict: str, reason: str | None
 ) -> None:
-    found = gate(measured, condition).verdict("quick")
-    assert found[0] == verdict and reason in (None, found[1])
+    outcome = gate(measured, condition).verdict("quick")
+    assert outcome[0] == verdict and reason in (None, outcome[1])
 
 
 def test_one_condition_that_fails_is_enough_and_one_that_is_undecided_leaves_it_open() -> None:
@@ -147,6 +149,24 @@ def test_a_claim_is_its_gates(found: list[str], expected: str) -> None:
     assert verdicts.whole(found) == expected
 
 
+@pytest.mark.parametrize(
+    "found", [each for size in range(len(VERDICTS) + 1) for each in itertools.combinations(VERDICTS, size)]
+)
+def test_every_combination_of_verdicts_gives_the_claim_one_that_its_gates_bear_out(
+    found: tuple[str, ...],
+) -> None:
+    """With verdicts of gates that hold partly, as a gate does on which two reference sets disagree."""
+    told = set(found) - {NOT_TESTED}
+    expected = {
+        NOT_TESTED: not told,
+        HOLDS: told == {HOLDS},
+        UNDECIDED: told == {UNDECIDED},
+        FAILS: FAILS in told and not told & {HOLDS, PARTLY},
+        PARTLY: PARTLY in told or (HOLDS in told and len(told) > 1),
+    }
+    assert [verdict for verdict, is_so in expected.items() if is_so] == [verdicts.whole(found)]
+
+
 def test_table_summary_and_metrics() -> None:
     below = Condition("value", "<", 1)
     gates = [
@@ -164,9 +184,9 @@ def test_table_summary_and_metrics() -> None:
     assert frame["statement"].unique(maintain_order=True).to_list() == list(SAID.values())
     assert frame["replicas_needed"].to_list()[:4] == [None, None, None, 64]
     assert frame.filter(gate="fails").row(0, named=True)["derivation"] == "6 / 2"
-    found = verdicts.summary(frame)
-    assert found["claim"].to_list() == ["1", "2", "3", "10"]
-    assert found["verdict"].to_list() == [PARTLY, HOLDS, FAILS, NOT_TESTED]
+    summary = verdicts.summary(frame)
+    assert summary["claim"].to_list() == ["1", "2", "3", "10"]
+    assert summary["verdict"].to_list() == [PARTLY, HOLDS, FAILS, NOT_TESTED]
     expected = {"1": "holds partly 1/3", "2": "holds 1/1", "3": "fails 0/1", "10": "not tested"}
     assert list(verdicts.as_metrics(frame).items()) == list(expected.items())
 
@@ -196,14 +216,38 @@ def test_the_schema_refuses_a_verdict_that_was_typed() -> None:
 def test_an_older_set_is_judged_by_its_intervals(
     verdict: str, reason: str, numbers: tuple[float | None, ...], expected: str
 ) -> None:
-    old = dict(zip(("value", "lo", "hi"), numbers, strict=True)) | {
-        "study": "s", "claim": "1", "gate": "g", "predicate": "p", "source": "s", "published": 2.27, "n": 10,
-        "excluded": 0, "excluded_reason": "", "scale_needed": "quick", "scale": "paper", "verdict": verdict,
-        "reason": reason, "params_hash": "h",
-    }  # fmt: skip
-    types = dict.fromkeys(("value", "lo", "hi"), pl.Float64) | {"n": pl.Int32, "excluded": pl.Int32}
-    frame = upgraded(pl.DataFrame([old], schema_overrides=types))
+    own = dict(zip(("value", "lo", "hi"), numbers, strict=True))
+    frame = upgraded(_old(verdict=verdict, reason=reason, **own))
     tables.validate(frame, Claims, "claims")
     row = frame.row(0, named=True)
     assert row["verdict"] == expected and row["published_form"] == NUMBER
     assert upgraded(frame).equals(frame)
+
+
+@pytest.mark.parametrize(
+    ("predicate", "form", "size"),
+    [
+        ("median accuracy of M1 is at least 0.97", FLOOR, INSIDE),
+        ("median accuracy of M1 is at least 0.9", NUMBER, OUTSIDE),
+        ("share of M1 that is at least 0.97 is below 0.2", NUMBER, OUTSIDE),
+        ("accuracy of M1 is 0.97 ± 0.1", NUMBER, OUTSIDE),
+    ],
+)
+def test_what_an_older_set_asks_for_at_least_is_a_published_bound(
+    predicate: str, form: str, size: str
+) -> None:
+    old = _old(value=1.0, lo=0.999, hi=1.0, predicate=predicate, published=0.97, reason="value 1 >= 0.97")
+    frame = upgraded(old)
+    tables.validate(frame, Claims, "claims")
+    assert frame.select("published_form", "verdict", "size").row(0) == (form, HOLDS, size)
+
+
+def _old(**own: Any) -> pl.DataFrame:
+    """A gate of a set that was frozen when claims had fewer columns."""
+    row = {
+        "study": "s", "claim": "1", "gate": "g", "predicate": "p", "source": "s", "published": 2.27, "n": 10,
+        "excluded": 0, "excluded_reason": "", "scale_needed": "quick", "scale": "paper",
+        "verdict": "reproduced", "params_hash": "h",
+    }  # fmt: skip
+    types = dict.fromkeys(("value", "lo", "hi"), pl.Float64) | {"n": pl.Int32, "excluded": pl.Int32}
+    return pl.DataFrame([row | own], schema_overrides=types)

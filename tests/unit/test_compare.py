@@ -66,12 +66,13 @@ def test_the_same_bytes_are_identical(tmp_path: Path) -> None:
     ],
 )
 def test_last_bits_are_within_tolerance(changed: pl.Expr, column: str, tmp_path: Path) -> None:
-    found = table(tmp_path, TABLE.with_columns(changed))
-    assert (found.state, found.column) == (WITHIN, column)
-    assert found.difference == pytest.approx(TOLERANCE / 2, rel=1e-2)
-    assert found.tolerance == TOLERANCE and found.reason
+    comparison = table(tmp_path, TABLE.with_columns(changed))
+    assert (comparison.state, comparison.column) == (WITHIN, column)
+    assert comparison.difference == pytest.approx(TOLERANCE / 2, rel=1e-2)
+    assert comparison.tolerance == TOLERANCE and comparison.reason
     assert (
-        compare(Path("t.parquet"), tmp_path / "ours", tmp_path / "rebuilt", TRAINING).reason != found.reason
+        compare(Path("t.parquet"), tmp_path / "ours", tmp_path / "rebuilt", TRAINING).reason
+        != comparison.reason
     )
 
 
@@ -91,29 +92,29 @@ def test_last_bits_are_within_tolerance(changed: pl.Expr, column: str, tmp_path:
     ],
 )
 def test_what_must_be_equal(changed: pl.Expr, text: str, tmp_path: Path) -> None:
-    found = table(tmp_path, TABLE.with_columns(changed))
-    assert found.state == DIFFERENT
-    assert text in found.text
+    comparison = table(tmp_path, TABLE.with_columns(changed))
+    assert comparison.state == DIFFERENT
+    assert text in comparison.text
     if not text:
-        assert (found.column, found.tolerance) == ("value", TOLERANCE)
+        assert (comparison.column, comparison.tolerance) == ("value", TOLERANCE)
 
 
 def test_a_value_near_zero_is_judged_beside_the_largest(tmp_path: Path) -> None:
     """It is the difference of larger ones; but a small value among larger ones is not forgiven anything."""
     for value, state in ((1e-9, WITHIN), (1e-2 * (1 + 1e-4), DIFFERENT)):
         ours, theirs = ({"x": [1.0, base]} for base in (0.0 if value < 1e-3 else 1e-2, value))
-        found = built(
+        comparison = built(
             tmp_path, "z.parquet", lambda p, columns: tables.store(pl.DataFrame(columns), p), ours, theirs
         )
-        assert found.state == state
+        assert comparison.state == state
 
 
 def test_rows_and_footers_must_be_equal(tmp_path: Path) -> None:
     assert table(tmp_path, TABLE.head(1)).text == "2 rows here, 1 rebuilt"
-    found = built(
+    comparison = built(
         tmp_path, "u.parquet", lambda path, meta: tables.store(TABLE, path, meta), {}, {"vocabulary": "[]"}
     )
-    assert (found.state, found.text) == (DIFFERENT, "the entries of the footer differ")
+    assert (comparison.state, comparison.text) == (DIFFERENT, "the entries of the footer differ")
 
 
 def test_numbers_within_a_reason_stand_in_columns_of_their_own(tmp_path: Path) -> None:
@@ -125,8 +126,8 @@ def test_a_damaged_table_is_different(tmp_path: Path) -> None:
     table(tmp_path, TABLE)
     path = tmp_path / "ours/t.parquet"
     path.write_bytes(path.read_bytes()[:-9])
-    found = compare(Path("t.parquet"), tmp_path / "ours", tmp_path / "rebuilt", ROUNDING)
-    assert found.state == DIFFERENT and "truncated or damaged" in found.text
+    comparison = compare(Path("t.parquet"), tmp_path / "ours", tmp_path / "rebuilt", ROUNDING)
+    assert comparison.state == DIFFERENT and "truncated or damaged" in comparison.text
 
 
 def test_nothing_to_compare_with(tmp_path: Path) -> None:
@@ -148,11 +149,11 @@ def test_nothing_to_compare_with(tmp_path: Path) -> None:
 def test_checkpoints(
     arrays: dict[str, np.ndarray], header: dict[str, Any], state: str, tmp_path: Path
 ) -> None:
-    found = built(
+    comparison = built(
         tmp_path, "m.safetensors", lambda path, both: checkpoints.write(path, *both),
         (ARRAYS, HEADER), (ARRAYS | arrays, HEADER | header),
     )  # fmt: skip
-    assert found.state == state
+    assert comparison.state == state
 
 
 @pytest.mark.parametrize(
@@ -168,10 +169,10 @@ def test_checkpoints(
 )
 def test_claims_as_metrics(old: str, new: str, state: str, tmp_path: Path) -> None:
     ours = json.dumps(CLAIMS)
-    found = built(
+    comparison = built(
         tmp_path, "claims.json", lambda path, text: path.write_text(text), ours, ours.replace(old, new)
     )
-    assert found.state == state
+    assert comparison.state == state
 
 
 # --- pictures -------------------------------------------------------------------------------------
@@ -208,9 +209,9 @@ def test_a_picture_is_judged_by_what_it_shows(
     figure(tmp_path / "rebuilt", **rebuilt)
     (tmp_path / "recorded").write_bytes(recorded)
     md5 = hashing.md5(tmp_path / "recorded")
-    found = compare(Path("f.png"), tmp_path / "ours", tmp_path / "rebuilt", ROUNDING, md5)
-    assert found.state == state
-    assert text in found.text
+    comparison = compare(Path("f.png"), tmp_path / "ours", tmp_path / "rebuilt", ROUNDING, md5)
+    assert comparison.state == state
+    assert text in comparison.text
 
 
 def test_data_sets_of_a_chart_are_matched_by_their_use(tmp_path: Path) -> None:
@@ -222,5 +223,5 @@ def test_data_sets_of_a_chart_are_matched_by_their_use(tmp_path: Path) -> None:
         datasets = {first: [{"x": 1.0}], second: [{"x": 2.0}]}
         path.write_text(json.dumps({"layer": layers, "datasets": datasets}, sort_keys=True))
 
-    found = built(tmp_path, "f.vl.json", write, ("a", "b"), ("d", "c"))
-    assert (found.state, found.text) == (WITHIN, "the same values in other bytes")
+    comparison = built(tmp_path, "f.vl.json", write, ("a", "b"), ("d", "c"))
+    assert (comparison.state, comparison.text) == (WITHIN, "the same values in other bytes")

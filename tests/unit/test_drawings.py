@@ -48,15 +48,15 @@ def test_widths_are_those_of_the_font_that_figures_are_laid_out_in(weight: str, 
 def test_every_line_has_its_width() -> None:
     lines = 'font-size="10px"><tspan>first</tspan><tspan x="0" dy="15">second &amp; last</tspan>'
     svg = f'<svg><text font-size="10px" font-weight="bold">AV</text><text {lines}</text><text>no size</text></svg>'
-    found = drawings.finished(svg)
+    drawing = drawings.finished(svg)
     measured = {
         drawings.width(text, 10, bold)
         for text, bold in [("AV", True), ("first", False), ("second & last", False)]
     }
-    assert {*map(float, re.findall(r'textLength="([0-9.]+)"', found))} == {
+    assert {*map(float, re.findall(r'textLength="([0-9.]+)"', drawing))} == {
         round(each or 0, 1) for each in measured
     }
-    assert re.sub(r' (textLength|lengthAdjust)="[^"]*"', "", found) == svg
+    assert re.sub(r' (textLength|lengthAdjust)="[^"]*"', "", drawing) == svg
     assert drawings.finished("<svg><text>a</text></svg>") == "<svg><text>a</text></svg>"
 
 

@@ -25,7 +25,7 @@ def test_squared_error_is_the_distance_from_the_one_hot_next_token(tmp_path: Pat
         return theory_transformer.forward(job.spec, weights, table, *inputs, select=select)
 
     batch = {k: torch.from_numpy(v) for k, v in job.batch([0], 2).items()}
-    found = job.objective.loss(forward, batch)
+    metrics = job.objective.loss(forward, batch)
     data, squares, hits = job.objective.data, [], []
     for n in job._selection(0, 2):
         length = data["lengths"][0, n]
@@ -34,8 +34,8 @@ def test_squared_error_is_the_distance_from_the_one_hot_next_token(tmp_path: Pat
         outputs = forward(torch.from_numpy(ids)[None, None])[0][0, 0]
         squares += ((outputs - torch.eye(4)[targets.astype(np.int64)]) ** 2).sum(-1).tolist()
         hits += (outputs.argmax(-1).numpy() == targets).tolist()
-    assert found["loss"].item() == pytest.approx(np.mean(squares), rel=1e-5)
-    assert found["accuracy"].item() == pytest.approx(np.mean(hits))
+    assert metrics["loss"].item() == pytest.approx(np.mean(squares), rel=1e-5)
+    assert metrics["accuracy"].item() == pytest.approx(np.mean(hits))
 
 
 def test_the_l2_term_pulls_every_weight_towards_zero(tmp_path: Path) -> None:

@@ -63,9 +63,11 @@ def test_a_number_or_comparison_on_a_page_is_computed_or_reviewed(study: str) ->
     file = ROOT / "tests" / study / "page_sentences.txt"
     reviewed = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
     assert len(reviewed) == len(set(reviewed))
-    found = typed(page(study))
-    assert found - set(reviewed) == set(), f"compute it, or list it in {file} if no result could change it"
-    assert set(reviewed) - found == set(), "these are on the page no more"
+    statements = typed(page(study))
+    assert statements - set(reviewed) == set(), (
+        f"compute it, or list it in {file} if no result could change it"
+    )
+    assert set(reviewed) - statements == set(), "these are on the page no more"
 
 
 @pytest.mark.parametrize(

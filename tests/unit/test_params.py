@@ -270,8 +270,8 @@ def test_a_missing_file_is_one_line(tmp_path: Path) -> None:
 
 
 def models(module: str) -> list[type[BaseModel]]:
-    found = vars(importlib.import_module(module)).values()
-    return [m for m in found if isinstance(m, type) and issubclass(m, params.Strict)]
+    members = vars(importlib.import_module(module)).values()
+    return [m for m in members if isinstance(m, type) and issubclass(m, params.Strict)]
 
 
 MODULES = ["pipeline.params.entries", *(f"pipeline.studies.{study}.params" for study in STUDIES)]
@@ -337,16 +337,16 @@ def test_the_document_holds_every_member_with_all_its_values(
     for scale in SCALES:
         loaded, tree = params.load(scale=scale), YAML(typ="safe").load(specification.document(study, scale))
         assert tree["scale"] == scale and list(tree["studies"]) == [study]
-        found = tree["studies"][study]
+        sections = tree["studies"][study]
         for section in ("datasets", "runs"):
             members = {}
-            for key, entry in found[section].items():
+            for key, entry in sections[section].items():
                 members |= entry.get("variants", {key: entry})
             typed = loaded.members(section)
             assert list(members) == list(typed)
             for key, values in members.items():
                 assert typed[key].model_dump(exclude={"study"}, exclude_none=True) == values
-        assert found["experiments"].keys() == loaded.experiments.keys()
+        assert sections["experiments"].keys() == loaded.experiments.keys()
 
 
 def test_unknown_studies_and_scales_are_one_line(tmp_path: Path) -> None:

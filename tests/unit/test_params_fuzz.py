@@ -237,16 +237,16 @@ def rename_everywhere(tree: Any, old: str, new: str) -> None:
 
 @pytest.mark.slow
 def test_any_tree_is_a_graph_or_one_line(folder: Path) -> None:
-    found: list[bool] = []
+    refusals: list[bool] = []
 
     @fuzz
     @given(spoiled=trees())
     def run(spoiled: tuple[str, Content]) -> None:
         file, content = spoiled
-        found.append(judge(folder, content, file) is not None)
+        refusals.append(judge(folder, content, file) is not None)
 
     run()
-    assert 0.05 < sum(found) / len(found) < 0.95, sum(found)  # else it would test one end only
+    assert 0.05 < sum(refusals) / len(refusals) < 0.95, sum(refusals)  # else it would test one end only
 
 
 # Text: the real file is cut, spoiled and stuffed.

@@ -58,12 +58,12 @@ def test_subset_sums_are_the_best_there_are(values: list[float], target: float) 
 def test_subset_sums_do_not_depend_on_the_number_of_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(3)
     values, targets = rng.normal(size=(150, 11)), rng.normal(size=150)
-    found = []
+    sums = []
     for granted in ("1", "3"):
         monkeypatch.setenv("OMP_NUM_THREADS", granted)
         assert pruning.cores() == int(granted)
-        found.append(pruning.subset_sums(values, targets))
-    for first, second in zip(*found, strict=True):
+        sums.append(pruning.subset_sums(values, targets))
+    for first, second in zip(*sums, strict=True):
         assert first.tobytes() == second.tobytes()
 
 
@@ -74,20 +74,20 @@ def test_subset_sums_do_not_depend_on_the_number_of_cores(monkeypatch: pytest.Mo
 def test_a_pruned_product_is_the_linear_map(signs: tuple[int, ...]) -> None:
     rng = np.random.default_rng(5)
     first, second = rng.uniform(-1, 1, (600, 5)), rng.uniform(-1, 1, (7, 600))
-    wanted = rng.uniform(-0.7, 0.7, (3, 2))
-    wanted[1, 0] = 0
+    matrix = rng.uniform(-0.7, 0.7, (3, 2))
+    matrix[1, 0] = 0
     outputs, inputs = np.array([6, 0, 3]), np.array([4, 1])
     kept_first, kept_second, worst = pruning.prune_product(
-        first, second, wanted, outputs, inputs, signs, 12, rng
+        first, second, matrix, outputs, inputs, signs, 12, rng
     )
     x = rng.normal(size=(5, 40))
     if signs == pruning.POSITIVE:
         x = np.abs(x)
     hidden = (first * kept_first) @ x
-    found = (second * kept_second) @ (hidden if signs == pruning.LINEAR else np.maximum(hidden, 0))
+    product = (second * kept_second) @ (hidden if signs == pruning.LINEAR else np.maximum(hidden, 0))
     full = np.zeros((7, 5))
-    full[np.ix_(outputs, inputs)] = wanted
-    assert np.abs(found - full @ x).max() <= worst * np.abs(x[inputs]).sum(0).max() + 1e-12
+    full[np.ix_(outputs, inputs)] = matrix
+    assert np.abs(product - full @ x).max() <= worst * np.abs(x[inputs]).sum(0).max() + 1e-12
     assert 0 < worst < 0.05
     assert (kept_first.sum(1) <= 1).all()  # a hidden unit serves one input coordinate
     assert kept_first.sum() == 12 * 2 * len(signs)
@@ -120,10 +120,10 @@ def test_a_pruned_network_computes_the_target_network(parent: pruning.Parent) ->
     mask = pruning.Mask(parent, 0)
     mask.network(first, second, np.arange(3))
     x = pruning.random_inputs(3, 50, 1, rng)
-    found = pruning.network(mask.pruned(), pruning.padded(x, 16))
-    wanted = np.einsum("oh,hbn->obn", second, np.maximum(np.einsum("hi,ibn->hbn", first, x), 0))
-    assert np.abs(found[:3] - wanted).max() < 30 * mask.worst
-    assert np.abs(found[3:]).max() == 0
+    outputs = pruning.network(mask.pruned(), pruning.padded(x, 16))
+    targets = np.einsum("oh,hbn->obn", second, np.maximum(np.einsum("hi,ibn->hbn", first, x), 0))
+    assert np.abs(outputs[:3] - targets).max() < 30 * mask.worst
+    assert np.abs(outputs[3:]).max() == 0
 
 
 def test_a_pruned_form_is_the_bilinear_form(parent: pruning.Parent) -> None:

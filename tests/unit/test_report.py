@@ -238,9 +238,9 @@ def test_a_sentence_follows_the_verdict_of_its_gate(
 
 def test_what_a_study_found_in_short_stands_on_the_index_too(ask: Callable[..., str]) -> None:
     words = "# One\n\n{% block finding %}\nIt is {{ number('1', 'mean') }}.\n{% endblock %}\n\nMore."
-    said = "<p>It is <a>0.5</a> (<a>0.25 to 0.75</a>).</p>"
-    assert ask(words, finding=True).strip() == said
-    assert said in ask(words) and "<p>More.</p>" in ask(words)
+    paragraph = "<p>It is <a>0.5</a> (<a>0.25 to 0.75</a>).</p>"
+    assert ask(words, finding=True).strip() == paragraph
+    assert paragraph in ask(words) and "<p>More.</p>" in ask(words)
     assert ask("# One\n\nMore.", finding=True) == ""
     with pytest.raises(SandglassError, match="nothing"):
         ask("{% block finding %}{{ nothing() }}{% endblock %}", finding=True)
@@ -303,9 +303,9 @@ def test_sources_are_read_without_running_them(tmp_path: Path) -> None:
     file.write_text(
         '"""Doc."""\nimport nowhere\n\n\ndef f():\n    """What f draws."""\n\n\nFIGURES: dict = {"one": f}\n'
     )
-    found = sources.defined(file, "f")
-    assert found is not None and (found.name, found.line, found.doc) == ("f", 5, "What f draws.")
-    assert found.text.startswith("def f") and sources.module_doc(file) == "Doc."
+    source = sources.defined(file, "f")
+    assert source is not None and (source.name, source.line, source.doc) == ("f", 5, "What f draws.")
+    assert source.text.startswith("def f") and sources.module_doc(file) == "Doc."
     assert sources.defined(file, "one") is None
 
 
@@ -316,8 +316,8 @@ def test_every_figure_and_table_names_the_function_that_makes_it(loaded: Params)
             folder, names = ("figures", entry.figures) if job.step == "figures" else ("analysis", ["analyse"])
             module = Path("pipeline/studies") / job.study / folder / f"{entry.module}.py"
             for name in names:
-                found = sources.defined(module, name)
-                assert found is not None and found.doc, f"{module} has no documented {name}"
+                source = sources.defined(module, name)
+                assert source is not None and source.doc, f"{module} has no documented {name}"
 
 
 # Figures
@@ -345,9 +345,9 @@ def test_a_figure_is_an_image_and_a_script_with_the_same_chart(
         [],
         [],
     )
-    found, files = figures.load(study, "fig", sources.defined(code, "fig")), figures.files(study, "fig")
-    assert (found.caption, found.description) == ("What is drawn.", NASTY)
-    assert found.alt(["5"]) == f"{NASTY} Verdicts: claim 5 holds partly."
+    figure, files = figures.load(study, "fig", sources.defined(code, "fig")), figures.files(study, "fig")
+    assert (figure.caption, figure.description) == ("What is drawn.", NASTY)
+    assert figure.alt(["5"]) == f"{NASTY} Verdicts: claim 5 holds partly."
     assert files["figures/study/fig.svg"] == Path("data/figures/study/study-one/fig.svg").read_bytes()
     shown = files["figures/study/fig.view.svg"].decode()
     assert "aria-" not in shown and shown.count("<path") == files["figures/study/fig.svg"].count(b"<path")
@@ -459,12 +459,12 @@ def test_imports_of_the_report_run_one_way() -> None:
     """Also those that are there for types alone."""
     imports: dict[str, set[str]] = {}
     for file in sorted(Path("pipeline/report").glob("*.py")):
-        found = imports[file.stem] = set()
+        names = imports[file.stem] = set()
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pipeline."):
                 _, room, *rest = node.module.split(".")  # type: ignore[union-attr]
                 if room == "report":
-                    found |= {*rest} or {alias.name for alias in node.names}
+                    names |= {*rest} or {alias.name for alias in node.names}
                 else:
                     assert room in {"errors", "engine", "kit", "params", "references", "store"}, (
                         file,

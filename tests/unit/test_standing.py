@@ -16,9 +16,9 @@ GATE_VERDICTS = [HOLDS, FAILS, UNDECIDED, NOT_TESTED]
 
 def row(verdict: str, *references: tuple[Any, ...], **more: Any) -> dict[str, Any]:
     """A gate of claim 1 that was judged at quick, and in reference sets of a scale, with some number of models."""
-    found = [(None, dict(zip(("scale", "verdict", "n"), each, strict=False))) for each in references]
+    pairs = [(None, dict(zip(("scale", "verdict", "n"), each, strict=False))) for each in references]
     own = {"claim": "1", "statement": "It is so.", "source": "A", "scale": "quick", "kind": STATED}
-    return own | {"verdict": verdict, "references": found} | more
+    return own | {"verdict": verdict, "references": pairs} | more
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,9 @@ def test_what_shows_as_holding_is_tested_everywhere_and_nowhere_contradicted_by_
     (line,) = standing.lines(found)
     if line.verdict == HOLDS:
         for each in found:
-            largest = [said for _, reference in each["references"] if (said := reference)["scale"] == "paper"]
+            largest = [
+                entry for _, reference in each["references"] if (entry := reference)["scale"] == "paper"
+            ]
             against = [reference for reference in largest if reference["verdict"] in (FAILS, UNDECIDED)]
             assert not against and standing.best(each) == HOLDS
 

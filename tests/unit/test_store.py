@@ -19,8 +19,8 @@ LIMIT = 4 * 2**20  # bytes of a study
 
 
 def _read(path: Path) -> dict:
-    found = YAML(typ="safe").load(path.read_text(encoding="utf-8"))
-    return dict(found)
+    document = YAML(typ="safe").load(path.read_text(encoding="utf-8"))
+    return dict(document)
 
 
 def _kept_back(path: str) -> bool:

@@ -158,10 +158,10 @@ class Conforming(pa.DataFrameModel):
 def test_conform_gives_the_columns_and_types_of_the_schema_and_nulls_for_nan() -> None:
     frames = [pl.DataFrame({"weight": [1, 2], "extra": [0, 0], "key": ["a", "b"]})]
     frames.append(pl.DataFrame({"key": ["c"], "weight": [float("nan")]}))
-    found = tables.conform(frames, Conforming, origin="x")
-    assert found.schema == {"key": pl.String, "weight": pl.Float64, "origin": pl.String}
-    assert found.rows() == [("a", 1.0, "x"), ("b", 2.0, "x"), ("c", None, "x")]
-    assert tables.conform([], Conforming, origin="x").schema == found.schema
+    table = tables.conform(frames, Conforming, origin="x")
+    assert table.schema == {"key": pl.String, "weight": pl.Float64, "origin": pl.String}
+    assert table.rows() == [("a", 1.0, "x"), ("b", 2.0, "x"), ("c", None, "x")]
+    assert tables.conform([], Conforming, origin="x").schema == table.schema
     with pytest.raises(pl.exceptions.ColumnNotFoundError):
         tables.conform([pl.DataFrame({"key": ["a"]})], Conforming, origin="x")
 

@@ -69,11 +69,11 @@ def by_hand(spec: Spec, p: dict[str, np.ndarray], tokens: list[int]) -> np.ndarr
 
 def test_the_layer_is_that_of_the_paper(spec: Spec) -> None:
     params, tokens = weights(spec), ids(3, 2, 7)
-    found, _ = model.forward(spec, params, table(spec), tokens)
+    logits, _ = model.forward(spec, params, table(spec), tokens)
     for r in range(3):
         one = {name: value[r].numpy() for name, value in params.items()}
         for b in range(2):
-            np.testing.assert_allclose(found[r, b], by_hand(spec, one, tokens[r, b].tolist()), atol=1e-12)
+            np.testing.assert_allclose(logits[r, b], by_hand(spec, one, tokens[r, b].tolist()), atol=1e-12)
 
 
 def test_the_floor_matters_and_zero_stays_zero() -> None:
@@ -90,19 +90,19 @@ def test_the_floor_matters_and_zero_stays_zero() -> None:
 
 def test_replicas_segments_and_selection_change_nothing(spec: Spec) -> None:
     params, tokens = weights(spec), ids(1, 2, 8)
-    found, _ = model.forward(spec, params, table(spec), tokens)
+    logits, _ = model.forward(spec, params, table(spec), tokens)
     alone = {name: value[1:2] for name, value in params.items()}
-    np.testing.assert_allclose(model.forward(spec, alone, table(spec), tokens)[0][0], found[1], atol=1e-13)
+    np.testing.assert_allclose(model.forward(spec, alone, table(spec), tokens)[0][0], logits[1], atol=1e-13)
     places = torch.tensor([[9, 3, 3]]).expand(3, -1)
     chosen, _ = model.forward(spec, params, table(spec), tokens, select=places)
-    np.testing.assert_allclose(chosen, found.reshape(3, 16, -1)[:, [9, 3, 3]], atol=1e-13)
+    np.testing.assert_allclose(chosen, logits.reshape(3, 16, -1)[:, [9, 3, 3]], atol=1e-13)
     packed = pack(np.array([8, 8]), 16)
     row = torch.zeros(1, 1, 16, dtype=torch.long)
     row.view(-1)[torch.from_numpy(packed.where)] = tokens.reshape(-1)
     segments = torch.from_numpy(packed.segments)[None]
     together, _ = model.forward(spec, params, table(spec), row, segments=segments)
     np.testing.assert_allclose(
-        together.reshape(3, 16, -1)[:, packed.where], found.reshape(3, 16, -1), atol=1e-13
+        together.reshape(3, 16, -1)[:, packed.where], logits.reshape(3, 16, -1), atol=1e-13
     )
 
 
@@ -110,18 +110,18 @@ def test_what_is_recorded_is_what_was_computed(spec: Spec) -> None:
     params, tokens = weights(spec), ids(3, 2, 6)
     last = f"blocks.{spec.layers - 1}"
     names = [f"{last}.{name}" for name in model.RECORDED]
-    logits, found = model.forward(spec, params, table(spec), tokens, record=names)
-    pattern = found[f"{last}.attn.pattern"]
+    logits, activations = model.forward(spec, params, table(spec), tokens, record=names)
+    pattern = activations[f"{last}.attn.pattern"]
     assert pattern.shape == (3, 2, 1, 6, 6) and torch.allclose(
         pattern.sum(-1), torch.ones(3, 2, 1, 6).double()
     )
     assert torch.equal(pattern, pattern.tril())
     np.testing.assert_allclose(
-        torch.einsum("rbtm,rmo->rbto", found[f"{last}.out"], params["head.W"]), logits, atol=1e-12
+        torch.einsum("rbtm,rmo->rbto", activations[f"{last}.out"], params["head.W"]), logits, atol=1e-12
     )
     if spec.block == "eq6":
-        normal = model.layer_norm(found[f"{last}.attn.out"], spec.floor)
-        assert torch.equal(found[f"{last}.ln"], normal)
+        normal = model.layer_norm(activations[f"{last}.attn.out"], spec.floor)
+        assert torch.equal(activations[f"{last}.ln"], normal)
     with pytest.raises(SandglassError, match=r"cannot record .*; this model has: blocks\.0\.attn\.pattern"):
         model.forward(spec, params, table(spec), tokens, record=["blocks.9.ln"])
 
@@ -138,10 +138,10 @@ def test_checkpoints(tmp_path: Path) -> None:
     path = tmp_path / "model.safetensors"
     header = {"spec": dataclasses.asdict(spec)}
     checkpoints.write(path, params | {"table": table(spec).numpy()}, header)
-    found = model.load(path)
-    assert found.spec.widths == spec.widths
+    checkpoint = model.load(path)
+    assert checkpoint.spec.widths == spec.widths
     assert torch.equal(
-        model.forward(found.spec, found.params, found.table, ids(3, 1, 5))[0],
+        model.forward(checkpoint.spec, checkpoint.params, checkpoint.table, ids(3, 1, 5))[0],
         model.forward(spec, weights(spec), table(spec), ids(3, 1, 5))[0],
     )
     checkpoints.write(

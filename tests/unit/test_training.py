@@ -118,9 +118,9 @@ def test_packed_loss_and_gradient_are_those_of_padded_rows(tmp_path: Path, run: 
         def forward(*inputs: Any, select: Any, weights: Any = weights) -> Any:
             return transformer.forward(job.spec, weights, table, *inputs, select=select)
 
-        found = job.objective.loss(forward, batch)
-        (gradient,) = torch.autograd.grad(found["loss"].sum(), flat)
-        values[name] = (batch["ids"].numel(), found, gradient)
+        metrics = job.objective.loss(forward, batch)
+        (gradient,) = torch.autograd.grad(metrics["loss"].sum(), flat)
+        values[name] = (batch["ids"].numel(), metrics, gradient)
     assert values["packed"][0] < 0.6 * values["padded"][0]
     torch.testing.assert_close(values["packed"][1], values["padded"][1], atol=1e-12, rtol=0)
     torch.testing.assert_close(values["packed"][2], values["padded"][2], atol=1e-12, rtol=0)
@@ -139,7 +139,7 @@ def test_the_regulariser_compares_aligned_logits(tmp_path: Path, run: str, behin
         return transformer.forward(job.spec, weights, table, *inputs, select=select)
 
     batch = {k: torch.from_numpy(v) for k, v in job.batch([2], 3).items()}
-    found = job.objective.loss(forward, batch)
+    metrics = job.objective.loss(forward, batch)
     data = job.objective.data
     which = job.rng(2, "objective", 3).choice(len(data["prefix.probability"]), p=data["prefix.probability"])
     prefix = data["prefix.ids"][which, : data["prefix.lengths"][which]].astype(np.int64)
@@ -152,8 +152,8 @@ def test_the_regulariser_compares_aligned_logits(tmp_path: Path, run: str, behin
         squares.append((extended[0, 0, len(prefix) :] - plain[0, 0]) ** 2)
     expected = torch.cat(squares).mean()
     assert expected > 1e-3
-    torch.testing.assert_close(found["regulariser"][0], expected, atol=1e-12, rtol=0)
-    entropy = found["loss"] - 0.3 * found["regulariser"]
+    torch.testing.assert_close(metrics["regulariser"][0], expected, atol=1e-12, rtol=0)
+    entropy = metrics["loss"] - 0.3 * metrics["regulariser"]
     torch.testing.assert_close(entropy, _without_regulariser(job, forward, batch), atol=1e-12, rtol=0)
 
 
@@ -214,15 +214,15 @@ def test_a_replica_alone_equals_the_same_replica_in_company(
 def test_on_a_cpu_the_number_of_workers_changes_no_bit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = []
+    models = []
     for cores in ("1", "2"):
         monkeypatch.setenv("OMP_NUM_THREADS", cores)
         folder = tmp_path / cores
         folder.mkdir()
-        found += trained([write_job(folder)])
-    for name in found[0].params:
-        assert np.array_equal(found[0].params[name], found[1].params[name])
-    assert found[0].curves.keys() == {"loss", "accuracy", "regulariser"}
+        models += trained([write_job(folder)])
+    for name in models[0].params:
+        assert np.array_equal(models[0].params[name], models[1].params[name])
+    assert models[0].curves.keys() == {"loss", "accuracy", "regulariser"}
 
 
 def same(one: np.ndarray, other: np.ndarray) -> bool:
@@ -234,21 +234,21 @@ def test_the_members_of_a_run_are_what_each_is_alone(tmp_path: Path) -> None:
     """One pool of chunks for all of them: shapes, lengths and numbers of replicas may differ."""
 
     def paths(*names: str) -> list[Path]:
-        found = []
+        files = []
         for name, changes in MEMBERS.items():
             if name in names:
                 folder = tmp_path / "-".join(names) / name
                 folder.mkdir(parents=True)
-                found.append(write_job(folder, name, **changes))
-        return found
+                files.append(write_job(folder, name, **changes))
+        return files
 
     together = trained(paths(*MEMBERS))
-    for name, found in zip(MEMBERS, together, strict=True):
+    for name, member in zip(MEMBERS, together, strict=True):
         (alone,) = trained(paths(name))
-        assert found.params.keys() == alone.params.keys()
-        assert all(same(found.params[key], alone.params[key]) for key in found.params)
-        assert found.logged.tolist() == alone.logged.tolist()
-        assert all(same(found.curves[key], alone.curves[key]) for key in found.curves)
+        assert member.params.keys() == alone.params.keys()
+        assert all(same(member.params[key], alone.params[key]) for key in member.params)
+        assert member.logged.tolist() == alone.logged.tolist()
+        assert all(same(member.curves[key], alone.curves[key]) for key in member.curves)
 
 
 MEMBERS = {
@@ -317,8 +317,8 @@ def test_adam_is_torch_adam_with_a_rate_per_replica(tmp_path: Path, optimizer: s
             averages = {a: a * value + (1 - a) * weights.detach() for a, value in averages.items()}
         torch.testing.assert_close(state.flat, weights.detach(), atol=1e-6, rtol=0)
         for average, expected in averages.items():
-            found = state.averages[core.average_name(average)]
-            torch.testing.assert_close(found, expected, atol=1e-6, rtol=0)
+            running_average = state.averages[core.average_name(average)]
+            torch.testing.assert_close(running_average, expected, atol=1e-6, rtol=0)
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "normalised_sgd"])
@@ -435,16 +435,16 @@ def test_data_order_and_initial_weights_have_numbers_of_their_own(tmp_path: Path
 
 
 def test_an_objective_learns_the_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    job, found = open_job(tmp_path, steps=3), []
+    job, steps = open_job(tmp_path, steps=3), []
     loss = job.objective.loss
 
     def noted(forward: Any, batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        found.append(int(batch["step"]))
+        steps.append(int(batch["step"]))
         return loss(forward, batch)
 
     monkeypatch.setattr(job.objective, "loss", noted)
     core.train_chunk(job, [0, 1], CPU)
-    assert found == [0, 1, 2]
+    assert steps == [0, 1, 2]
 
 
 def test_weights_after_named_steps_are_kept(tmp_path: Path) -> None:
@@ -462,8 +462,8 @@ def test_weights_after_named_steps_are_kept(tmp_path: Path) -> None:
     assert torch.equal(
         core._resume(tmp_path / "partial", late, passed).snapshots["step3"], passed.snapshots["step3"]
     )
-    (found,) = trained([write_job(tmp_path / "run", steps=8, snapshots=[3])])
-    assert {name.split(".")[0] for name in found.params} >= {"step3"}
+    (model,) = trained([write_job(tmp_path / "run", steps=8, snapshots=[3])])
+    assert {name.split(".")[0] for name in model.params} >= {"step3"}
 
 
 def test_clipping_is_per_replica(tmp_path: Path) -> None:
@@ -508,8 +508,8 @@ def test_out_of_memory_goes_on_with_half_the_replicas(
     monkeypatch.setattr(core, "train_chunk", small_device)
     job.folder.mkdir()
     core.train_to_file(job, [0, 1, 2], CPU)
-    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [m["split"] for m in told if "split" in m] == [[[0], [1, 2]], [[1], [2]]]
+    messages = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [m["split"] for m in messages if "split" in m] == [[[0], [1, 2]], [[1], [2]]]
     for r in range(3):
         saved = core.read_state(job.folder / f"{r}.safetensors", job.digest)
         assert saved is not None
@@ -684,15 +684,15 @@ def test_a_checkpoint_that_cannot_be_trusted_is_not_resumed(tmp_path: Path, dama
 
 
 def test_averages_of_weights_lie_beside_the_weights(tmp_path: Path) -> None:
-    (found,) = trained([write_job(tmp_path, steps=8, averages=[0.9])])
-    names = [name for name in found.params if not name.startswith("average")]
-    assert set(found.params) == {*names, *(f"average0.9.{name}" for name in names)}
+    (model,) = trained([write_job(tmp_path, steps=8, averages=[0.9])])
+    names = [name for name in model.params if not name.startswith("average")]
+    assert set(model.params) == {*names, *(f"average0.9.{name}" for name in names)}
     for name in names:
-        assert found.params[f"average0.9.{name}"].shape == found.params[name].shape
+        assert model.params[f"average0.9.{name}"].shape == model.params[name].shape
     job = core.TrainingJob(tmp_path / "job.safetensors")
     state = core.train_chunk(job, [1], CPU)
     expected = job.unflatten(state.averages["average0.9"])[names[0]]
-    np.testing.assert_allclose(found.params[f"average0.9.{names[0]}"][1], expected[0].numpy(), atol=1e-6)
+    np.testing.assert_allclose(model.params[f"average0.9.{names[0]}"][1], expected[0].numpy(), atol=1e-6)
 
 
 def test_a_device_that_is_not_there_is_refused() -> None:

@@ -166,13 +166,13 @@ def test_attention_by_counts_is_attention(spec: Spec) -> None:
     tokens = ids(3, 4, 40)
     segments = torch.arange(40).expand(3, 4, 40) // 13
     positions = torch.arange(40).expand(3, 4, 40) % 13
-    found = []
+    results = []
     for record in ([], ["blocks.0.attn.pattern"]):
         params = {name: value.requires_grad_() for name, value in weights(spec).items()}
         logits, _ = transformer.forward(spec, params, table(spec), tokens, positions, segments, record)
         gradients = torch.autograd.grad(logits.square().mean(), list(params.values()))
-        found.append((logits, torch.cat([gradient.flatten() for gradient in gradients])))
-    for counts, plain in zip(*found, strict=True):
+        results.append((logits, torch.cat([gradient.flatten() for gradient in gradients])))
+    for counts, plain in zip(*results, strict=True):
         assert (counts - plain).abs().max() < 1e-11 * plain.abs().max()
 
 
@@ -272,10 +272,10 @@ def test_a_checkpoint_comes_back_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "model.safetensors"
     checkpoint(path, GPT)
     first = path.read_bytes()
-    found = transformer.load(path)
-    assert found.spec == GPT
-    assert found.params.keys() == transformer.shapes(GPT).keys()
-    assert torch.equal(found.params["head.W"], weights(GPT, dtype=torch.float32)["head.W"])
+    model = transformer.load(path)
+    assert model.spec == GPT
+    assert model.params.keys() == transformer.shapes(GPT).keys()
+    assert torch.equal(model.params["head.W"], weights(GPT, dtype=torch.float32)["head.W"])
     checkpoint(path, GPT)
     assert path.read_bytes() == first
 

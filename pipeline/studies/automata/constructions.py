@@ -15,6 +15,14 @@ from pipeline.models.automata.exact import Built
 
 SOURCE = "Liu 2024, section 3.4.4{}"
 FOOTNOTE_14 = "Liu 2024, section 3.4.1.1, footnote 14"
+SIZES = {
+    "depth": "depth",
+    "dim": "dimension",
+    "heads": "number of heads",
+    "head_dim": "dimension of heads",
+    "mlp_width": "width of MLPs",
+    "norm": "norm",
+}
 NEAR = 1e-6  # largest distance of an output from the integer it stands for
 
 
@@ -129,7 +137,7 @@ def ledger(
         metadata = {"erratum": larger[size], "form": "printed"} if size in larger else {}
         yield row(
             f"ledger.{name}.{size.replace('_', '-')}",
-            f"{what}: {size.replace('_', ' ')} {'exceeds' if size in larger else 'stays within'} the claimed bound",
+            f"{what}: {SIZES[size]} {'exceeds' if size in larger else 'stays within'} the claimed bound",
             "",
             round(sizes[size], 6),
             ">=" if size in larger else "<=",

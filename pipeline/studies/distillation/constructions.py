@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 LIU = "Liu 2024, section 4.2.{}"
 ERRATUM = "distillation-{}"
+UNPUBLISHED = "own check, not in the source"  # where a row is about what the source does not say
 
 
 def row(

@@ -87,7 +87,7 @@ ARMS = {
     "between": "between the peaks, then last",
     "half": "progressive, double speed",
     "even": "progressive, equal split",
-    "halfwarm": "same, temperature 1",
+    "halfwarm": "double speed, temperature 1",
 }
 
 

@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike
 
 SOURCE = "Liu 2024, section 3.5{}"
 ERRATUM = "flipflop-{}"
+OWN = "own check, not in the source"
+CONTROL = "own control, not in the source: this has to fail"
 
 
 def row(

@@ -11,8 +11,11 @@ from numpy.typing import ArrayLike
 from pipeline.languages.topic import Masking
 
 SOURCE = "Li 2025, section 2.1{}"
-CHAPTER = "chapter 5.{}"  # own statements, derived in the chapter of this study
+OWN_CHECK = "own check, not in the source"
+CONTROL = f"{OWN_CHECK} (control)"
 ERRATUM = "topic-{}"
+# What the variants of `pipeline.models.topic_attention.stage_two` are called on the page.
+NORMALISERS = {"paper": "normaliser as printed", "consistent": "normaliser with [MASK]"}
 
 
 def row(

@@ -71,7 +71,8 @@ def gates(context: Results) -> Iterator[Gate]:
         yield Gate(
             "9",
             f"{name}, trend",
-            "Spearman's correlation of layers and accuracy is positive",
+            "Spearman's correlation of layers and accuracy is positive (no interval where that of "
+            "resampled models, which tie, lies beyond the value)",
             FIGURE,
             above(0.0),
             *_trend(context, task),
@@ -105,8 +106,16 @@ def gates(context: Results) -> Iterator[Gate]:
 
 
 def _trend(context: Results, task: str) -> Evidence:
-    """Return the correlation of depth and accuracy, counting the models of the depth that has fewest, not all pairs."""
+    """Return the correlation of depth and accuracy, counting the models of the depth that has fewest.
+
+    Resampled models tie within their depth, which can take the whole interval beyond the value, to the same
+    side of zero. Such an interval says nothing, and is left out; no verdict changes by it.
+    """
     correlation, missing = single(context, f"{task} spearman")
+    if correlation and None not in (correlation.value, correlation.lo, correlation.hi):
+        value, lo, hi = correlation.value, correlation.lo, correlation.hi
+        if 0 < value < lo or hi < value < 0:  # type: ignore[operator]
+            correlation = replace(correlation, lo=None, hi=None)
     models = context.table("depth_grid").filter(task=task)["n"].min()
     return _enough(correlation and replace(correlation, n=models), missing)  # type: ignore[arg-type]
 

@@ -24,6 +24,7 @@ HIDDEN, SEEN, HEADS = (
     "Liu 2024, Figures 3.6 and 3.17",
 )
 POSITIONS = "Liu 2024, Figure 3.22"
+COVERAGE = "own check of a hypothesis in Liu 2024, section 3.4.3.2"
 PERFECT = at_least(0.999)
 CLOSED = ("dyck48-top", "grid9-boundary", "s5-first", "abab1", "abab2")
 
@@ -41,7 +42,7 @@ def gates(context: Results) -> Iterator[Gate]:
             "29",
             variant,
             "correlation of predicted and learned accuracy over probabilities is above 0.8",
-            "chapter 4.11",
+            COVERAGE,
             above(0.8),
             *contrast(context, f"coverage {variant}, m=1000"),
             kind=OWN,
@@ -121,7 +122,7 @@ def _counting(context: Results) -> Iterator[Gate]:
     yield Gate(
         "23",
         "C2",
-        "mean accuracy at low counts is below that at high ones",
+        "mean accuracy at low counts minus that at high ones is below 0",
         OOD,
         below(0.0),
         *contrast(context, "c2 gpt low - high counts"),
@@ -130,7 +131,7 @@ def _counting(context: Results) -> Iterator[Gate]:
     yield Gate(
         "23",
         "outer counts",
-        "mean accuracy at outer counts is below that at middle ones",
+        "mean accuracy at middle counts minus that at outer ones is above 0",
         OOD,
         above(0.0),
         *contrast(context, "c2 gpt middle - outer counts"),
@@ -214,16 +215,11 @@ def _supervision(context: Results) -> Iterator[Gate]:
     )
     for task, label in SHOWN.items():
         bound = 0.5 if task in CLOSED else 0.0
-        base = "one constant label" if task == "abab1" else "the best label at each position"
-        what = (
-            f"more than half of the gap between {base} and 1 is closed"
-            if bound
-            else f"accuracy is above that of {base}"
-        )
+        base = "the best label for all positions" if task == "abab1" else "the best label at each position"
         yield Gate(
             "25",
             f"{label}, Transformer",
-            what,
+            f"share that is closed of the gap between {base} and perfect accuracy is above {bound:g}",
             SEEN,
             above(bound),
             *contrast(context, f"{task} gpt, gap closed"),

@@ -17,6 +17,7 @@ from pipeline.languages.automata import Automaton, automaton, every_input, gener
 from pipeline.models.automata import exact
 from pipeline.studies.automata.constructions import (
     FOOTNOTE_14,
+    SIZES,
     SOURCE,
     ledger,
     refuted,
@@ -96,7 +97,7 @@ def _permutation_reset(rng: np.random.Generator, entry: Any) -> Iterator[dict[st
         metadata = {"erratum": f"automata-lemma-20-{size.replace('_', '-')}", "source": LEMMA_20}
         yield row(
             f"lem-20.{size.replace('_', '-')}.printed",
-            f"The claimed bound on {size.replace('_', ' ')} does not follow from Theorem 16",
+            f"The claimed bound on the {SIZES[size]} does not follow from Theorem 16",
             "S4 on 4 points",
             sizes[size],
             ">=",
@@ -106,7 +107,7 @@ def _permutation_reset(rng: np.random.Generator, entry: Any) -> Iterator[dict[st
         )
         yield row(
             f"lem-20.{size.replace('_', '-')}.corrected",
-            f"{size.replace('_', ' ')} is linear in |G|: over 4 |G| + |Q| + 7",
+            f"The {SIZES[size]} is linear in |G|: over 4 |G| + |Q| + 7",
             "S4 on 4 points",
             sizes[size] / (4 * order + 4 + 7),
             "<=",

@@ -94,7 +94,7 @@ def _algorithm(entry: Any) -> Iterator[dict[str, Any]]:
     )
     yield row(
         "alg-1.difference.printed",
-        "A difference of S + 1 between the extremes, as printed, occurs: inputs",
+        "Inputs on which z at t_max minus z at t_min is S + 1, as printed: number",
         size,
         printed_gap,
         "<=",
@@ -481,7 +481,7 @@ def _printed(entry: Any) -> Iterator[dict[str, Any]]:
     metadata = {"erratum": "automata-theorem-12-gap"}
     yield row(
         "thm-12.gap.printed",
-        "Keys that do not match lose π²/8T² at least, as printed, and do not: largest share",
+        "The nearest keys that do not match lose less than the printed π²/8T'²: largest loss over it",
         "T' = 8, 100",
         max(g / (math.pi**2 / (8 * T**2)) for T, g in gap.items()),
         "<=",

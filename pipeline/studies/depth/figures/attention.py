@@ -25,7 +25,7 @@ def fig3(context: Results) -> Figure:
 
 
 def fig3b(context: Results) -> Figure:
-    """DEP-F3b: a two-layer model on template probes."""
+    """A two-layer model on template probes (section 6.2)."""
     probes = [probe for probe, run in PROBES.items() if run == GENERALIZATION[2]]
     return _maps(context, probes, "Attention on template probes (section 6.2)")
 

@@ -18,7 +18,7 @@ SIGN, ANSWER, TOKEN = "response sign", "answer", "question token"
 
 
 def fig1(context: Results) -> Figure:
-    """DEP-F1: sequences of every task as tiles, with the label and why it is the label."""
+    """Sequences of every task as tiles, with the label and why it is the label."""
     name = "Examples of the tasks (Table 1, Figure 1)"
     table = context.table("examples").sort(
         pl.col("task").replace_strict({t: i for i, t in enumerate(TASKS)}), "number"

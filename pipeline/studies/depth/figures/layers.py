@@ -137,7 +137,12 @@ def _by_depth(data: pl.DataFrame) -> Any:
     colour = alt.Color("among:N", title=heading, scale=colours, legend=alt.Legend(orient="top", columns=2))
     x = alt.X("value:Q", title=axis, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(values=charts.UNIT))
     base = alt.Chart(data).encode(
-        y=alt.Y("row:N", title=None, sort=data["row"].to_list(), axis=alt.Axis(ticks=False, domain=False)),
+        y=alt.Y(
+            "row:N",
+            title=None,
+            sort=data["row"].to_list(),
+            axis=alt.Axis(labelLimit=300, ticks=False, domain=False),
+        ),
         yOffset=alt.YOffset(
             "among:N", sort=list(LOOKS), scale=alt.Scale(domain=list(LOOKS), paddingOuter=0.5)
         ),
@@ -222,7 +227,9 @@ def _by_task(chart: Any) -> Any:
 
 
 def contextual_settings(context: Results) -> Figure:
-    """What contextual generalization took: two and three layers from other starts, and with Adam (ours)."""
+    """Contextual generalization from small classifier weights (ours) and from the published start, with
+    several heads in the last of two layers and, where that is trained, with Adam. Lines are medians, bands from
+    least to most."""
     name = "Contextual generalization under other settings"
     curves, summary = context.table("curves"), context.table("summary")
     here = (pl.col("experiment") == "ablation") | pl.col("run").is_in([CONTEXTUAL[2], CONTEXTUAL[3]])
@@ -236,9 +243,9 @@ def contextual_settings(context: Results) -> Figure:
     others = (number for number in common.DEPTHS if number not in looks.values())
     labels = {label: looks[run] if run in looks else next(others) for run, label in reversed(runs.items())}
     rows = summary.filter(pl.col("run").is_in(list(runs)))
-    note = "classifier: upper end of its initial weights, 1 as published"
+    note = "classifier: upper end of its initial weights, 1 as published; [ ]: heads of each layer, if not 1"
     title = alt.TitleParams(name, subtitle=[*common.BANDS, note, *common.sizes(summary, list(runs))])
-    description = f"{name}: accuracy and loss of two and three layers. {common.ends(data, labels)}."
+    description = f"{name}: accuracy and loss against steps. {common.ends(data, labels)}."
     return common.shared(common.pair(data, labels, common.chances(rows)), title, description), data
 
 

@@ -12,7 +12,7 @@ from pipeline.studies.depth.figures.common import JUDGED_SPLIT
 
 
 def nested(context: Results) -> Figure:
-    """Accuracy on chains of lookups by layers and hops (experiment 6)."""
+    """Accuracy on chains of lookups by layers and hops (ours)."""
     name = "Nested lookups: accuracy by layers and hops"
     table = context.table("accuracy").filter(JUDGED_SPLIT, experiment="exp-6", among="outputs")
     data = table.select("layers", "hops", "value", "least", "most", "n", "chance").sort("layers", "hops")

@@ -12,7 +12,7 @@ from pipeline.studies.depth.figures.common import JUDGED_SPLIT, shape_name
 
 
 def random_start(context: Results) -> Figure:
-    """DEP-R2: how many models learn from a random start, with SGD and with Adam (EXP-5)."""
+    """How many models learn from a random start, with SGD and with Adam (ours)."""
     name = "Learning from a random start"
     known = context.table("runs").select("run", "init", "optimizer").unique()
     table = context.table("accuracy").filter(JUDGED_SPLIT, among="outputs").join(known, on="run")

@@ -12,5 +12,5 @@ SECTION = "Liu 2024, section {}"
 def contrast(context: Results, name: str) -> Evidence:
     """Return the evidence of a comparison; of too few models there is none, and their value is the reason."""
     rows = context.table("contrasts").filter(contrast=name)
-    measurement = evidence.one_row(rows, f"{name}: not trained at this scale, or no model learned")
+    measurement = evidence.one_row(rows, "not trained at this scale, or no model learned")
     return evidence.enough(*measurement, context.settings.fewest)

@@ -19,12 +19,14 @@ def gates(context: Results) -> Iterator[Gate]:
             *contrast(context, f"attending {arm}"), Published(0.5),
         )  # fmt: skip
     yield Gate(
-        "16", "largest correlation", "share of students of that checkpoint that reach 0.95 is at least one half",
-        APPENDIX, at_least(0.5), *contrast(context, "attending peak, learned"),
+        "16", "largest correlation", "share of students that learn from the checkpoint with the largest SEP of degree "
+        "1 first, then from the last one, and reach an accuracy of 0.95 is at least one half", APPENDIX, at_least(0.5),
+        *contrast(context, "attending peak, learned"),
     )  # fmt: skip
     yield Gate(
-        "16", "between the peaks", "median final accuracy of students of that checkpoint is at most 0.55", APPENDIX,
-        at_most(0.55), *contrast(context, "attending between"),
+        "16", "between the peaks", "median final accuracy of students that learn from a checkpoint between the peaks "
+        "of SEP first, then from the last one, is at most 0.55", APPENDIX, at_most(0.55),
+        *contrast(context, "attending between"),
     )  # fmt: skip
     yield Gate(
         "17", "largest", "median over teachers of the largest SEP of degree 1 is at least 5", APPENDIX, at_least(5.0),

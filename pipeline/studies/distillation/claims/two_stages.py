@@ -192,7 +192,7 @@ def _errata(rows: pl.DataFrame) -> Iterator[Gate]:
     for name, (erratum, section) in ERRATA.items():
         every = rows.filter(erratum=f"distillation-{erratum}")
         for form, what, kind in (
-            ("printed", "checks that show the slip and do not hold", OWN),
+            ("printed", "checks meant to show the slip that do not show it", OWN),
             ("corrected", "checks that do not hold", CORRECTED),
         ):
             yield _gate(

@@ -9,7 +9,7 @@ from pipeline.kit import charts
 from pipeline.kit.charts import Figure, empty
 from pipeline.kit.results import Results
 from pipeline.studies.distillation.figures.common import courses
-from pipeline.studies.distillation.names import NARROW, SWEEP, TEACHER, WIDE
+from pipeline.studies.distillation.names import ARMS, NARROW, SWEEP, TEACHER, WIDE
 
 
 def acceleration(context: Results) -> Figure:
@@ -28,7 +28,7 @@ def acceleration(context: Results) -> Figure:
         return empty(title, "no student was trained at this scale")
     teacher = table.filter(run=TEACHER)["width"]
     best = table.filter(pl.col("run") == NARROW, pl.col("step") == pl.col("step").max())
-    accuracies = "; ".join(f"{row['arm']} {row['value']:.2f}" for row in best.iter_rows(named=True))
+    accuracies = "; ".join(f"{ARMS[row['arm']]}: {row['value']:.2f}" for row in best.iter_rows(named=True))
     chart = alt.hconcat(*panels).properties(
         title=f"Students of a teacher of width {teacher[0]} on sparse parity",
         description=f"Accuracy over steps. The narrowest students end at: {accuracies}.",

@@ -109,7 +109,7 @@ def by_arms(
         for name, arms in parts.items()
     ]
     ends = table.filter(pl.col("step") == pl.col("step").max().over("run"))
-    accuracies = "; ".join(f"{row['arm']} {row['value']:.2f}" for row in ends.iter_rows(named=True))
+    accuracies = "; ".join(f"{ARMS[row['arm']]}: {row['value']:.2f}" for row in ends.iter_rows(named=True))
     chart = alt.hconcat(*panels).resolve_scale(color="independent", strokeDash="independent")
     return chart.properties(title=title, description=f"Accuracy at the end: {accuracies}."), table
 
@@ -153,7 +153,7 @@ def dots(
             width=width, height=alt.Step(24), title=alt.TitleParams(name, fontSize=13)))  # fmt: skip
     mean = data.group_by("panel", "arm", maintain_order=True).agg(pl.col("final").mean())
     accuracies = "; ".join(
-        f"{row['panel']}, {row['arm']}: {row['final']:.3f}" for row in mean.iter_rows(named=True)
+        f"{row['panel']}, {ARMS[row['arm']]}: {row['final']:.3f}" for row in mean.iter_rows(named=True)
     )
     chart = alt.concat(*drawn, columns=columns).properties(
         title=title, description=f"Mean accuracies. {accuracies}."

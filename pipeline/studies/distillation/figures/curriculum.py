@@ -9,7 +9,7 @@ from pipeline.kit import charts
 from pipeline.kit.charts import Figure, empty
 from pipeline.kit.results import Results
 from pipeline.studies.distillation.figures.common import DEGREES, courses, kinds, lesson, percent
-from pipeline.studies.distillation.names import ALONE_STRINGS, CHECKED, SOLO, TEACHER
+from pipeline.studies.distillation.names import ALONE_STRINGS, ARMS, CHECKED, SOLO, TEACHER
 
 STEPS = "steps of the teacher's training"
 TEMPERATURES = ("middle", "cool", "mild", "hot")
@@ -68,9 +68,10 @@ def curriculum(context: Results) -> Figure:
     for layer, under in ((accuracy, None), (lines, None), (separated, STEPS)):
         # Layers share an axis, and one without a title takes it from the others: marks have that of their panel.
         marks = alt.Chart(chosen).encode(x=alt.X("teacher_step:Q", title=under))
-        rules = marks.mark_rule(color=charts.GREY, strokeDash=[4, 3])
-        numbers = marks.mark_text(dy=-6, baseline="bottom", fontSize=13).encode(text="mark:N", y=alt.value(0))
-        parts = [layer, rules, numbers] if layer is accuracy else [layer, rules]
+        parts = [layer, marks.mark_rule(color=charts.GREY, strokeDash=[4, 3])]
+        if layer is accuracy:  # the numbers of the checkpoints stand above the top panel
+            numbers = marks.mark_text(dy=-6, baseline="bottom", fontSize=13)
+            parts.append(numbers.encode(text="mark:N", y=alt.value(0)))
         panels.append(alt.layer(*parts, width=520, height=130))
     best = summary.sort("separation", descending=True).row(0, named=True)
     chart = (
@@ -93,7 +94,8 @@ def checkpoints(context: Results) -> Figure:
 
 
 def temperatures(context: Results) -> Figure:
-    """The same of the checkpoint in the transition, at several temperatures of the teacher."""
+    """Accuracy of students that learn from the checkpoint in the transition first, and from the last one then, at
+    several temperatures of the teacher; mean over models with its interval."""
     return _courses(context, list(TEMPERATURES), "The teacher's temperature")
 
 
@@ -128,7 +130,7 @@ def _courses(context: Results, arms: list[str], title: str) -> Figure:
         panels.append(courses(own, f"students of width {own['width'][0]}", 0.5, columns=1))
     ends = table.filter(pl.col("step") == pl.col("step").max().over("run"))
     accuracies = "; ".join(
-        f"width {row['width']}, {row['arm']}: {row['value']:.2f}" for row in ends.iter_rows(named=True)
+        f"{row['value']:.2f} (width {row['width']}, {ARMS[row['arm']]})" for row in ends.iter_rows(named=True)
     )
     return alt.hconcat(*panels).properties(
         title=title, description=f"Accuracy at the end: {accuracies}."

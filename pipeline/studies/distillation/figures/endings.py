@@ -41,7 +41,7 @@ def levels(context: Results) -> Figure:
         if panel in data["panel"].to_list()
     ]
     accuracies = "; ".join(
-        f"{row['panel']}, {row['arm']} {row['step']}: {row['value']:.3f}"
+        f"{row['panel']}, {row['label']}, {row['step']} steps: {row['value']:.3f}"
         for row in data.iter_rows(named=True)
     )
     chart = alt.concat(*drawn, columns=2).properties(

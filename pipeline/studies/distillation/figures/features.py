@@ -137,9 +137,9 @@ def features(context: Results) -> Figure:
     )  # fmt: skip
     panels.append(levels.properties(width=150, height=170))
     accuracies = "; ".join(
-        f"{row['arm']}, level {row['level']}: {row['value']:.2f}" for row in probed.iter_rows(named=True)
+        f"{row['label']}, level {row['level']}: {row['value']:.2f}" for row in probed.iter_rows(named=True)
     )
-    chart = alt.hconcat(*panels).properties(title=title, description=f"Accuracy of the probe, {accuracies}.")
+    chart = alt.hconcat(*panels).properties(title=title, description=f"Accuracy of the probe: {accuracies}.")
     return chart, data
 
 

@@ -42,10 +42,10 @@ def masked(context: Results) -> Figure:
         text="name:N", x=alt.value(0)
     )
     accuracies = "; ".join(
-        f"{row['arm']} {row['step']}: {row['value']:.3f}" for row in data.iter_rows(named=True)
+        f"{row['label']}, {row['step']} steps: {row['value']:.3f}" for row in data.iter_rows(named=True)
     )
     chart = alt.layer(rules, texts, *by_horizon(data, scale)).properties(
-        width=460, height=260, title=TITLE, description=f"Accuracy at the end, {accuracies}."
+        width=460, height=260, title=TITLE, description=f"Accuracy at the end: {accuracies}."
     )
     return chart, data
 
@@ -53,10 +53,10 @@ def masked(context: Results) -> Figure:
 def schedules(context: Results) -> Figure:
     """All schedules, by steps of the student: every model and the mean of each arm."""
     models = context.table("models")
-    known = models.select("run", "horizon").unique().sort("horizon")
+    known = models.select("run", "horizon", "heads").unique().sort("horizon")
     panels = {
-        run: f"{horizon} steps" + (", 16 heads" if run in WIDER else "")
-        for run, horizon in known.iter_rows()
+        run: f"{horizon} steps" + (f", {heads} heads" if run in WIDER else "")
+        for run, horizon, heads in known.iter_rows()
         if run in (*PUPILS, *WIDER)
     }
     return dots(models, panels, "How checkpoints are shared out")

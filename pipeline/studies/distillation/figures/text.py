@@ -10,7 +10,7 @@ import polars as pl
 from pipeline.kit.charts import Figure, empty
 from pipeline.kit.results import Results
 from pipeline.studies.distillation.figures.common import dots, quantity
-from pipeline.studies.distillation.names import READER, TEXT_PUPILS
+from pipeline.studies.distillation.names import ARMS, READER, TEXT_PUPILS
 
 TITLE = "BERTs on generated text, a stand-in for English"
 
@@ -46,10 +46,12 @@ def text(context: Results) -> Figure:
     parts = alt.vconcat(*top, students).resolve_scale(color="independent", strokeDash="independent")
     common = context.table("contrasts").filter(contrast="most frequent word")["value"].item()
     ends = models.group_by("run", "arm", maintain_order=True).agg(pl.col("final").mean()).sort("run", "arm")
-    accuracies = "; ".join(f"{run[-1]}, {arm}: {value:.3f}" for run, arm, value in ends.iter_rows())
+    accuracies = "; ".join(
+        f"{horizons[run]} steps, {ARMS[arm]}: {value:.3f}" for run, arm, value in ends.iter_rows()
+    )
     baseline = f"Always naming the most frequent word is right in {common:.3f} of the cases."
     chart = parts.properties(
         title=alt.TitleParams(TITLE, subtitle=baseline),
-        description=f"Accuracy at the end by horizon, {accuracies}. {baseline}",
+        description=f"Accuracy at the end: {accuracies}. {baseline}",
     )
     return chart, models

@@ -17,7 +17,7 @@ from pipeline.kit.extremes import largest
 from pipeline.kit.streams import stream
 from pipeline.languages import parity
 from pipeline.models.distillation_exact import attention as exact
-from pipeline.studies.distillation.constructions import ERRATUM, LIU, row
+from pipeline.studies.distillation.constructions import ERRATUM, LIU, UNPUBLISHED, row
 from schemas import theory
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 HERE = LIU.format("7.2.1, Proposition {}")
 LEMMAS = "Liu 2024, section 3.4.4.1, Lemma {}"
-CHAPTER = "chapter 5, TH-P{}"
 DEVIATIONS = (-0.25, -0.1, 0.0, 0.1, 0.25)  # of the spacing
 ROUNDING = 1e-9
 
@@ -107,7 +106,7 @@ def _selecting(d: int, k: int) -> Iterator[dict[str, Any]]:
     right, _, mass = exact.measured(built, d, k)
     yield row(
         f"prop-9.{d}-{k}.one",
-        "With c = 1 they do not: accuracy", size, right, "<=", 0.9, source=CHAPTER.format("9, control"),
+        "With c = 1 they do not: accuracy", size, right, "<=", 0.9, source=UNPUBLISHED,
         detail=f"off the support {mass:.3g}",
     )  # fmt: skip
     masses = [
@@ -116,7 +115,7 @@ def _selecting(d: int, k: int) -> Iterator[dict[str, Any]]:
     ]
     yield row(
         f"prop-9.{d}-{k}.mass", "Attention off the support is (d - k)/(k e^c + d - k): largest error", size,
-        largest(masses), "<=", 1e-12, source=CHAPTER.format("9"),
+        largest(masses), "<=", 1e-12, source=UNPUBLISHED,
     )  # fmt: skip
     norms = built.mlp.norms()
     yield row(
@@ -188,7 +187,7 @@ def _spreading(d: int, k: int, entry: Selecting, rng: np.random.Generator) -> It
     widths = built.mlp.hidden
     yield row(
         f"prop-10.{d}-{k}.width", "The hidden layers have 8k and 2^k units: differences", f"{widths}",
-        largest(abs(widths[0] - 8 * k), abs(widths[1] - 2**k)), "<=", 0, source=CHAPTER.format("10"),
+        largest(abs(widths[0] - 8 * k), abs(widths[1] - 2**k)), "<=", 0, source=LEMMAS.format(11),
     )  # fmt: skip
     yield from _norms(d, k, built)
     yield _sums(d, k)

@@ -16,14 +16,13 @@ from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.streams import stream
 from pipeline.languages import pcfg
 from pipeline.models.distillation_exact import inside
-from pipeline.studies.distillation.constructions import LIU, row
+from pipeline.studies.distillation.constructions import LIU, UNPUBLISHED, row
 from schemas import theory
 
 if TYPE_CHECKING:
     from pipeline.studies.distillation.params import Lengths
 
 HERE = LIU.format("8.3")
-CHAPTER = "chapter 5, {}"
 NEAR, FAR = (
     3,
     15,
@@ -54,7 +53,7 @@ def _structure() -> Iterator[dict[str, Any]]:
     yield row(
         "structure.cfg3b-pdcode", "The grammar of the published code lacks rules of cfg3b: how many",
         f"symbol 9 becomes {' or '.join(str(side) for side in lost[9])}", less, "within", 1, tolerance=0.0,
-        source=CHAPTER.format("3.5"),
+        source=UNPUBLISHED,
     )  # fmt: skip
 
 
@@ -72,12 +71,12 @@ def _percentiles() -> Iterator[dict[str, Any]]:
     yield row(
         "percentiles.cfg3b-pdcode", "Of the grammar in the published code they are others: smallest difference",
         "25, 50, 75 and 95 %", smallest(np.abs(np.array(exact) - pcfg.PERCENTILES["cfg3b"])), ">=", FAR + 1,
-        source=CHAPTER.format("TH-LEN, control"), detail=f"exact {exact}",
+        source=UNPUBLISHED, detail=f"exact {exact}",
     )  # fmt: skip
     tails = {name: float(pcfg.length_law(name)[513:].sum()) for name in pcfg.PERCENTILES}
     yield row(
         "longest", "Strings of more than 512 tokens: largest probability", "five grammars", largest(tails.values()),
-        "<=", 1e-5, source=CHAPTER.format("TH-LEN"),
+        "<=", 1e-5, source=UNPUBLISHED,
         detail=", ".join(f"{name} up to {pcfg.extent(name)[1]} tokens" for name in tails),
     )  # fmt: skip
 
@@ -93,7 +92,7 @@ def _sampled(entry: Lengths, rng: np.random.Generator) -> Iterator[dict[str, Any
             f"sampled.{name.replace('_', '-')}", "The mean length of sampled strings is the exact one: difference in "
             "standard errors",
             f"{entry.sentences} strings", abs(lengths.mean() - mean) / (sd / math.sqrt(len(lengths))),
-            "<=", ERRORS, source=CHAPTER.format("C2"), detail=f"exact {mean:.2f}, standard deviation {sd:.2f}",
+            "<=", ERRORS, source=UNPUBLISHED, detail=f"exact {mean:.2f}, standard deviation {sd:.2f}",
         )  # fmt: skip
 
 
@@ -101,14 +100,14 @@ def _plateau(entry: Lengths, rng: np.random.Generator) -> Iterator[dict[str, Any
     marginals = pcfg.token_law("cfg3b")
     yield row(
         "plateau.uniform", "Terminals of cfg3b are equally frequent: largest distance from 1/3", "exact",
-        largest(np.abs(marginals - 1 / 3)), "<=", 1e-12, source=CHAPTER.format("TH-PLATEAU"),
+        largest(np.abs(marginals - 1 / 3)), "<=", 1e-12, source=UNPUBLISHED,
     )  # fmt: skip
     loss, accuracy = inside.plateau(marginals)
     third = np.array([2 / 3, 1 / 6, 1 / 6])
     form = 0.8 * math.log(3) - 0.2 * float(third @ np.log(third))
     yield row(
         "plateau.loss", "Without context the loss of masked prediction is 0.8 ln 3 + 0.2 H(2/3, 1/6, 1/6): difference",
-        f"cfg3b: {form:.4f} nats", abs(loss - form), "<=", 1e-12, source=CHAPTER.format("TH-PLATEAU"),
+        f"cfg3b: {form:.4f} nats", abs(loss - form), "<=", 1e-12, source=UNPUBLISHED,
     )  # fmt: skip
     yield row(
         "plateau.published", "Figure 4.7 shows a plateau of about 1.04 nats, as read from the graphic: difference",
@@ -116,7 +115,7 @@ def _plateau(entry: Lengths, rng: np.random.Generator) -> Iterator[dict[str, Any
     )  # fmt: skip
     yield row(
         "plateau.accuracy", "and the accuracy is 0.4: difference", "cfg3b", abs(accuracy - 0.4), "<=", 1e-12,
-        source=CHAPTER.format("TH-PLATEAU"),
+        source=UNPUBLISHED,
     )  # fmt: skip
     for name in ("cfg3b", "cfg3f"):
         tokens, _ = pcfg.strings(rng, name, max(20, entry.sentences // 10))
@@ -132,5 +131,5 @@ def _plateau(entry: Lengths, rng: np.random.Generator) -> Iterator[dict[str, Any
         yield row(
             f"plateau.sampled-{name}", "On masked strings the predictor without context has that loss: difference in "
             "standard errors", f"{len(losses)} selected tokens", abs(float(losses.mean()) - loss) / error, "<=", ERRORS,
-            source=CHAPTER.format("TH-PLATEAU"), detail=f"closed form {loss:.4f} nats",
+            source=UNPUBLISHED, detail=f"closed form {loss:.4f} nats",
         )  # fmt: skip

@@ -19,14 +19,13 @@ from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.streams import one_thread, stream
 from pipeline.languages import pcfg
 from pipeline.models.distillation_exact import inside
-from pipeline.studies.distillation.constructions import ERRATUM, LIU, row
+from pipeline.studies.distillation.constructions import ERRATUM, LIU, UNPUBLISHED, row
 from schemas import theory
 
 if TYPE_CHECKING:
     from pipeline.studies.distillation.params import Oracle
 
 HERE = LIU.format("8.1")
-CHAPTER = "chapter 5, A-ORACLE"
 ENUMERATED = (("cfg3b", 13), ("cfg3b", 14), ("cfg3b", 15), ("cfg3f", 10), ("cfg3h", 12))
 # Of the teacher on cfg3b, read from the graphics of Figures 4.4 and 4.7: accuracy after 16,000 steps, loss after 8,000;
 # and the error of reading them.
@@ -111,7 +110,7 @@ def _calibrated(entry: Oracle, rng: np.random.Generator) -> Iterator[dict[str, A
             says = "is right as often as it says" if what == "right" else "has the loss that its entropy says"
             yield row(
                 f"calibrated.{name}-{root}.{what}", f"The best predictor {says}: difference in standard errors", size,
-                abs(mean) / error, "<=", ERRORS, source=CHAPTER, detail=detail,
+                abs(mean) / error, "<=", ERRORS, source=UNPUBLISHED, detail=detail,
             )  # fmt: skip
 
 
@@ -142,12 +141,12 @@ def _windows(entry: Oracle, rng: np.random.Generator) -> Iterator[dict[str, Any]
         listing = ", ".join(f"n = {n}: {value:.3f}" for n, value in medians.items())
         yield row(
             f"robust.{root}", "Without the 3-gram around it the best predictor says the same of a token: median of "
-            "L_robust(3)", size, medians[3], "<=", 1e-9, source=CHAPTER, detail=f"medians {listing}",
+            "L_robust(3)", size, medians[3], "<=", 1e-9, source=UNPUBLISHED, detail=f"medians {listing}",
         )  # fmt: skip
         listing = ", ".join(f"n = {n}: {value:.3f}" for n, value in near.items())
         yield row(
             f"close.{root}", "A 3-gram alone is not enough for it: median of L_close(3)", size, near[3], ">=", 0.1,
-            source=CHAPTER, detail=f"medians {listing}",
+            source=UNPUBLISHED, detail=f"medians {listing}",
         )  # fmt: skip
 
 

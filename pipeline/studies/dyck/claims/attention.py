@@ -53,6 +53,8 @@ PREFIX_RATIO = 5.0
 UNIFORM_ACCURATE = 0.99  # footnote 4
 UNSEEN_AT_LEAST = 0.1
 FOOTNOTE_4 = "Wen et al. 2023, footnote 4"
+_BLOCKS = {"gpt": "block of GPT (M1)", "resln": "block of Table 1 (M8)"}
+_DATA = {COMPLETE: "complete strings", PREFIX: "prefixes"}
 
 
 def in_distribution(contrasts: pl.DataFrame) -> Iterator[Gate]:
@@ -95,9 +97,12 @@ def uniform(contrasts: pl.DataFrame) -> Iterator[Gate]:
         yield _accurate("12", f"M7, {data} data", run, contrasts, UNIFORM_ACCURATE, FOOTNOTE_4)
 
 
-def _accurate(claim: str, name: str, run: str, contrasts: pl.DataFrame, bound: float, source: str) -> Gate:
+def _accurate(
+    claim: str, name: str, run: str, contrasts: pl.DataFrame, bound: float, source: str, models: str = ""
+) -> Gate:
+    """Return the gate ``name`` on the accuracy of a run; ``models`` names these where ``name`` does not."""
     measurement, missing = measured(contrasts, contrast="in_distribution", first=run, metric="acc_close")
-    predicate = f"median acc_close of {name} on data like its training data is at least {bound}"
+    predicate = f"median acc_close of {models or name} on data like its training data is at least {bound}"
     conditions = (Condition("value", ">=", bound),)
     return Gate(
         claim, name, predicate, source, conditions, measurement, missing, Published(bound, form=FLOOR)
@@ -115,7 +120,7 @@ def stack_like(contrasts: pl.DataFrame) -> Iterator[Gate]:
 def _stack_like_share(claim: str, name: str, run: str, contrasts: pl.DataFrame, source: str) -> Gate:
     measurement, missing = measured(contrasts, contrast="stack", statistic="stack-like share", first=run)
     predicate = (
-        f"share of {name} replicas whose last-layer stack_argmax is at least {STACK_LIKE} "
+        f"share of {name} replicas whose last-layer stack score is at least {STACK_LIKE} "
         f"is below {STACK_LIKE_SHARE_BELOW}"
     )
     below = (Condition("value", "<", STACK_LIKE_SHARE_BELOW),)
@@ -124,7 +129,7 @@ def _stack_like_share(claim: str, name: str, run: str, contrasts: pl.DataFrame, 
 
 def _stack_mean(claim: str, name: str, run: str, contrasts: pl.DataFrame, source: str) -> Gate:
     measurement, missing = measured(contrasts, contrast="stack", statistic="mean", first=run)
-    predicate = f"mean last-layer stack_argmax of {name} has an interval below {STACK_LIKE}"
+    predicate = f"mean last-layer stack score of {name} has an interval below {STACK_LIKE}"
     below = (Condition("hi", "<", STACK_LIKE),)
     return Gate(claim, f"{name}, mean", predicate, source, below, measurement, missing)
 
@@ -138,7 +143,8 @@ def cells(contrasts: pl.DataFrame) -> Iterator[Gate]:
         name = f"{block}, {data}, k={k}, D={depth}" + (", trained longer" if length == "longer" else "")
         measurement, missing = measured(contrasts, contrast="stack", statistic="mean on D5", first=run)
         predicate = (
-            f"mean last-layer stack_argmax on D5, models of cell {name}, has an interval below {STACK_LIKE}"
+            f"mean last-layer stack score on D5 of models with the {_BLOCKS[block]}, trained {length} on "
+            f"{_DATA[data]}, k={k}, D={depth}, has an interval below {STACK_LIKE}"
         )
         below = (Condition("hi", "<", STACK_LIKE),)
         yield Gate("23", name, predicate, SECTION_4_1, below, measurement, missing, kind=OWN)
@@ -149,15 +155,16 @@ def effects(table: pl.DataFrame) -> Iterator[Gate]:
     for factor, (low, high) in FACTORS.items():
         why = "no models at this scale in some cell of the factorial"
         measurement, missing = evidence.one_row(table, why, factor=factor, scope=ALL_CELLS)
-        over = f"over all cells with {factor} {high}, minus {low}"
-        predicate = f"mean stack_argmax on D5 {over}, is positive, its interval too"
+        levels = [_BLOCKS.get(level, f"{factor} {level}") for level in (high, low)]
+        over = "over all cells with {}, minus {}".format(*levels)
+        predicate = f"mean last-layer stack score on D5 {over}, is positive, its interval too"
         positive = (Condition("value", ">", 0), Condition("lo", ">", 0))
         yield Gate("24", factor, predicate, SECTION_4_1, positive, measurement, missing, kind=OWN)
 
 
 def theory_layer(contrasts: pl.DataFrame) -> Iterator[Gate]:
     """Yield the gates of claim 25: models of layers (6) are accurate, and their attention is not stack-like."""
-    yield _accurate("25", "accuracy", THEORY_LAYERS, contrasts, ACCURATE, APPENDIX_C_7)
+    yield _accurate("25", "accuracy", THEORY_LAYERS, contrasts, ACCURATE, APPENDIX_C_7, models="M9")
     yield _stack_like_share("25", "M9", THEORY_LAYERS, contrasts, APPENDIX_C_7)
     yield _stack_mean("25", "M9", THEORY_LAYERS, contrasts, APPENDIX_C_7)
 

@@ -179,8 +179,7 @@ def _variation_title(table: pl.DataFrame) -> alt.TitleParams:
 
 
 def exact_solvers(context: Results) -> Figure:
-    """DYCK-F11 (ours): attention of solvers that are exact by construction, beside trained models and
-    random maps."""
+    """Attention of solvers that are exact by construction (ours), beside trained models and random maps."""
     rows: list[dict[str, Any]] = []
     for row in theory_points(context, r"exact-variation-sigma(?<x>[0-9.]+)").iter_rows(named=True):
         rows.append({"what": f"exact, σ = {row['x']:g}", "value": row["measured"], "kind": EXACT})

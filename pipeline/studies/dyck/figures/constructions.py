@@ -21,7 +21,7 @@ ERROR_TITLE = "largest relative error of the pruned network (log scale)"
 
 
 def broken_solvers(context: Results) -> Figure:
-    """DYCK-TH4 (ours): what noise on balance does, under inserted pairs and at length."""
+    """What noise on balance does (ours), under inserted pairs and at length."""
     shape: dict[str, Any] = {"δ": pl.String, "x": pl.Float64, "y": pl.Float64, "panel": pl.String}
     panels, frames = [], []
     for panel, pattern, x_title, y_title, y_scale in (
@@ -65,7 +65,7 @@ def broken_solvers(context: Results) -> Figure:
 
 
 def pruning_error(context: Results) -> Figure:
-    """DYCK-F12: error of a pruned random parent against the candidates per weight, to which its width is
+    """Error of a pruned random parent (ours) against the candidates per weight, to which its width is
     linear."""
     theory = context.theory()
     numbers = {row["check"]: row["measured"] for row in theory.iter_rows(named=True)}

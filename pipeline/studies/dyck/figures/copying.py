@@ -73,8 +73,8 @@ def fig5(context: Results) -> Figure:
 
 
 def fig6(context: Results) -> Figure:
-    """Figure 6: two heads of one model with four layers of four heads, one that looks at one kind of
-    bracket and one that looks at the current position."""
+    """Figure 6: of one model with four layers of four heads, the head with most attention on one kind of bracket
+    and the head with most on the current position; their shares stand above the maps."""
     own = (
         _lifts(context)
         .filter(run=COPY_HEADS, key_class=CURRENT)

@@ -19,7 +19,7 @@ PRUNING_CELL = 11  # pixels: three maps side by side
 
 
 def pruning_maps(context: Results) -> Figure:
-    """DYCK-TH6 on a trained target: its attention beside that of a random parent, before and after pruning."""
+    """Attention of a trained target (ours) beside that of a random parent, before and after pruning."""
     maps, demo = context.table("pruning_maps"), context.table("pruning_demo")
     frames, rows = [], []
     for layer in maps["layer"].unique().sort():

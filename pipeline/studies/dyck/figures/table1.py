@@ -15,7 +15,7 @@ from pipeline.studies.dyck.names import PREFIX, PUBLISHED_TABLE_1_RANDOM, TABLE_
 if TYPE_CHECKING:
     from pipeline.kit.results import Results
 
-OURS, OURS_COMPLETE, PUBLISHED = "this reproduction", "on complete strings", "published"
+OURS, OURS_COMPLETE, PUBLISHED = "ours, on prefixes", "ours, on complete strings", "published"
 LAYERS = ["layer 1", "layer 2", "layer 3"]
 FIGURE_13 = [(THREE_LAYERS, which, f"initialisation {which + 1}") for which in range(4)]
 CELL = 13  # pixels of one attention weight
@@ -39,7 +39,7 @@ def table1(context: Results) -> Figure:
         "source:N",
         title=None,
         scale=alt.Scale(domain=sources, range=[charts.VERMILLION, charts.BLUE, charts.GREEN][: len(sources)]),
-        legend=alt.Legend(orient="bottom", symbolType="square", labelLimit=300),
+        legend=alt.Legend(orient="bottom", symbolType="square", labelLimit=300, columns=2),
     )
     shape = alt.Shape(
         "layer:N",
@@ -148,11 +148,11 @@ def _table1_words(data: pl.DataFrame) -> str:
         for (cell,), rows in data.group_by("cell", maintain_order=True)
     ]
     return (
-        f"Attention variation by layer, this reproduction beside the published table. {'; '.join(summaries)}."
+        f"Attention variation by layer, ours on prefixes beside the published table. {'; '.join(summaries)}."
     )
 
 
 def fig13(context: Results) -> Figure:
-    """DYCK-F13 (Li 2025, Figure 2.18): third-layer maps of several three-layer models on one fixed sentence."""
+    """Figure 11 (Li 2025, Figure 2.18): third-layer maps of several three-layer models on one sentence."""
     title = "Attention of three-layer models, third layer"
     return maps(context, FIGURE_13, title, TABLE_1_PROBE, start=True, cell=CELL)

@@ -33,18 +33,20 @@ STATEMENTS = {
     "13": "Attention sharpening reduces errors by an order of magnitude.",
     "14": "Nothing but rare sequences in training removes all errors of all models.",
     "15": "Both the order of data and the initial weights matter.",
-    "16": "Models of all next tokens have glitches as well.",
+    "16": "Models of all next tokens learn the training language, and have glitches as well.",
     "17": "The settings of the optimiser do not change extrapolation much.",
     "18": "Sharpened attention looks at fewer places, and errs all the same.",
     "19": "With linear positions attention drifts away from the last write as inputs grow.",
-    "20": "Sharpening leads into bad minima, more often where writes are frequent.",
+    "20": "Sharpening leads into bad minima (models with errors on inputs like those of training), more often "
+    "where writes are frequent.",
     "21": "Raw attention maps mislead: weighted by values, they point at writes of the right type more often.",
     "22": "The constructions are exact, the bounds and closed forms hold.",
     "23": "The numbers that the text prints agree with each other.",
     "24": "Transformers do not work like n-grams: they err where n-grams do not, and the other way round.",
     "25": "Language models that read stories do worse as the light switch is further back.",
     "26": "In the worst glitch of a model its attention is elsewhere than on the last write.",
-    "27": "In models of several layers a penalty leaves one head that looks at the last write, and smaller weights.",
+    "27": "In models of several layers a penalty leaves one head that looks at the last write, and parameter "
+    "matrices of smaller norm.",
 }
 PARTS = (glitches, controls, simulation, theory, arithmetic, language_models, autopsy)
 

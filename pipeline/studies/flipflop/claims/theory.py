@@ -70,7 +70,7 @@ def gates(context: Results) -> Iterator[Gate]:
         yield Gate(
             "22",
             name,
-            f"{what}: checks that do not hold, or are not there",
+            f"{what}: checks that do not hold, or are missing",
             SOURCE.format(section),
             NONE,
             *failing(group, name, expected(context, count)),
@@ -79,7 +79,7 @@ def gates(context: Results) -> Iterator[Gate]:
     for name, (erratum, count, section) in PRINTED.items():
         group = rows.filter(form="printed", erratum=f"flipflop-{erratum}")
         yield Gate(
-            "22", f"{name}, as printed", "checks that show the slip and do not hold, or are not there",
+            "22", f"{name}, as printed", "checks meant to show the slip that do not show it, or are missing",
             SOURCE.format(section), NONE, *failing(group, name, expected(context, count)), kind=OWN,
         )  # fmt: skip
     yield Gate(

@@ -80,9 +80,10 @@ def glitches(context: Results) -> Figure:
 
 
 def removals(context: Results) -> Figure:
-    """Fewest ignored pairs whose removal mends the worst glitch of a model, against how many the string has before the
-    read. A point for each model, without the factorial of seeds; those that no choice mends are drawn at the bottom, as
-    crosses."""
+    """Fewest ignored pairs found whose removal mends the worst glitch (all choices of up to two pairs were
+    tried, and beyond them runs of neighbouring ignored pairs), against how many ignored pairs precede the read.
+    A point for each model and set on which it errs, also of models that did not learn the language, without the
+    factorial of seeds; crosses at the bottom: nothing that was tried mends it."""
     table = context.table("autopsy").filter(pl.col("family") != AGAIN)
     if not table.height:
         return empty("Mending glitches", "no model errs at this scale")
@@ -97,7 +98,7 @@ def removals(context: Results) -> Figure:
         .mark_point(filled=True, size=60, opacity=0.8)
         .encode(
             x=alt.X("ignored:Q", title="ignored pairs before the read"),
-            y=alt.Y("removed:Q", title="fewest that have to be removed", axis=alt.Axis(tickMinStep=1)),
+            y=alt.Y("removed:Q", title="fewest found to mend it", axis=alt.Axis(tickMinStep=1)),
             color=alt.Color(
                 "panel:N", title=None, scale=alt.Scale(range=charts.PALETTE), legend=alt.Legend(orient="top")
             ),
@@ -111,7 +112,7 @@ def removals(context: Results) -> Figure:
         )
     )
     known = data.filter(mended="yes")
-    words = f"{known.height} of {data.height} worst glitches are mended by removing ignored pairs"
+    words = f"{known.height} of {data.height} worst glitches are mended by a removal that was tried"
     return chart.properties(
         width=440, height=240, title="Mending the worst glitches", description=f"{words}."
     ), data

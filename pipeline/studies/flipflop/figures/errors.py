@@ -17,18 +17,20 @@ ERROR = "error (share of reads)"
 
 def curves(context: Results) -> Figure:
     """Error while training goes on, of LSTMs and of the canonical Transformer: faint, at each checkpoint; strong, the
-    least so far. A line for each model; no error is drawn at half an error among all reads."""
+    least so far. A line for each model; no error is drawn at half an error among all reads of the set. Errors
+    are those on the first strings of each set."""
     return _curves(context, [BASE, LSTM], "Errors during training")
 
 
 def generative_curves(context: Results) -> Figure:
-    """Error while models of all next tokens train: faint, at each checkpoint; strong, the least so far."""
+    """Error while models of all next tokens train: faint, at each checkpoint; strong, the least so far.
+    Errors are those on the first strings of each set."""
     return _curves(context, [GENERATIVE], "Errors during training, all next tokens")
 
 
 def sizes(context: Results) -> Figure:
     """Error while training goes on, of Transformers of several sizes: faint, at each checkpoint; strong, the least so
-    far, coloured by size."""
+    far, coloured by size. Errors are those on the first strings of each set."""
     table = context.table("configs").filter(pl.col("family").is_in(["baseline", "middle", "scale_size"]))
     return _curves(context, table["run"].to_list(), "Errors during training by size", by_run=True)
 
@@ -84,7 +86,8 @@ def _curves(context: Results, runs: list[str], title: str, by_run: bool = False)
         ).iter_rows(named=True)
     )
     chart = alt.hconcat(*panels).resolve_scale(color="shared")
-    return chart.properties(title=title, description=f"{title}. Errors at the end: {words}."), data
+    words = f"{title}. Errors at the last checkpoint, on the first strings of each set: {words}."
+    return chart.properties(title=title, description=words), data
 
 
 def scatter(context: Results) -> Figure:
@@ -151,7 +154,7 @@ def violins(context: Results) -> Figure:
     ]
     summary = data.group_by("name", "family", "label", "set", maintain_order=True).agg(
         pl.col("shown").min().alias("least"), pl.col("shown").median().alias("median"),
-        pl.col("shown").max().alias("most"),
+        pl.col("shown").max().alias("most"), pl.col("error").median().alias("middle"),
         pl.format("{} of {}", (pl.col("n_err") == 0).sum(), pl.len()).alias("without"),
     )  # fmt: skip
     least = float(data["shown"].min())  # type: ignore[arg-type]
@@ -186,7 +189,7 @@ def violins(context: Results) -> Figure:
         )
         panels.append(panel)
     words = "; ".join(
-        f"{row['name']}, {row['set']}: median {row['median']:.2g}, {row['without']} without error"
+        f"{row['name']}, {row['set']}: median {row['middle']:.2g}, {row['without']} without error"
         for row in summary.iter_rows(named=True)
     )
     chart = alt.hconcat(*panels, spacing=55).resolve_scale(color="shared")

@@ -72,7 +72,8 @@ def _maps(context: Results, runs: list[str], title: str, columns: int) -> Figure
 
 def misleading(context: Results) -> Figure:
     """Share of rightly answered no-ops whose largest weight lies on a write of the right value: by raw weights, and by
-    weights times the length of the value vector. A pair of points for each model of the same kind."""
+    weights times the length of the value vector. Two joined points for each model; colours are kinds
+    of models."""
     table = context.table("sim_eval").filter(
         pl.col("run").is_in([ONE, ONE_SHARP, LINEAR, LINEAR_SHARP]), set="p05"
     )

@@ -10,7 +10,7 @@ import polars as pl
 
 from pipeline.kit.streams import stream
 from pipeline.models.flipflop import exact
-from pipeline.studies.flipflop.constructions import ERRATUM, exceptions, row
+from pipeline.studies.flipflop.constructions import CONTROL, ERRATUM, exceptions, row
 from schemas import theory
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def _random(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]]
     plain = np.concatenate([np.zeros((count, 1), int), (total[:, :-1] >= 10).astype(int)], 1)
     yield row(
         "carries.memory", "Without memory, carrying where the place before reaches 10 by itself: share of wrong sums",
-        size, float(((total + plain) % 10 != sums).any(1).mean()), ">=", 0.05, source="chapter 5.8, control",
+        size, float(((total + plain) % 10 != sums).any(1).mean()), ">=", 0.05, source=CONTROL,
     )  # fmt: skip
 
 

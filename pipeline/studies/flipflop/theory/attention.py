@@ -13,7 +13,7 @@ from pipeline.kit.extremes import largest
 from pipeline.kit.streams import stream
 from pipeline.languages import flipflop as language
 from pipeline.models.flipflop import exact
-from pipeline.studies.flipflop.constructions import ERRATUM, SOURCE, exceptions, row
+from pipeline.studies.flipflop.constructions import CONTROL, ERRATUM, OWN, SOURCE, exceptions, row
 from schemas import theory
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ TRANSPOSES = {
     "source": SOURCE.format(".7.3, equations 3.8 and 3.9"),
     "erratum": ERRATUM.format("equation-3.8"),
 }
-CHAPTER_4, CHAPTER_5 = "chapter 5.5", "chapter 5.6"
 FAR = 1e12  # longer than the first length at which any draw fails: there the sign of W_Qp'W_Kp decides
 
 
@@ -54,7 +53,7 @@ def _dilution(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any
     ]
     yield row(
         "prop-4.less", "With nine tenths of σ in its place the bound is broken: smaller excess of two", "T = 200",
-        min(loose) if not np.isnan(loose).any() else math.nan, ">=", 1e-6, source=CHAPTER_4 + ", control",
+        min(loose) if not np.isnan(loose).any() else math.nan, ">=", 1e-6, source=CONTROL,
     )  # fmt: skip
     gaps = [
         abs(exact.largest_weight(*tight(sigma, length, 5)) - exact.most_weight(sigma, length))
@@ -63,14 +62,14 @@ def _dilution(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any
     ]
     yield row(
         "prop-4.tight", "It is attained: W_K'W_Q = -σI, one vector -u among vectors u: largest distance",
-        f"σ up to 3, T up to {entry.lengths[-1]}", largest(gaps), "<=", 1e-12, source=CHAPTER_4,
+        f"σ up to 3, T up to {entry.lengths[-1]}", largest(gaps), "<=", 1e-12, source=OWN,
         detail=f"{exact.most_weight(3, 512):.5f} at σ = 3, T = 512",
     )  # fmt: skip
     halves = [exact.most_weight(sigma, 1 + math.exp(2 * sigma)) for sigma in (1.0, 2.0, 3.0)]
     yield row(
         "prop-4.half", "At T = 1 + exp(2σ) the bound is one half: largest distance",
         "T = " + ", ".join(f"{1 + math.exp(2 * sigma):.4g}" for sigma in (1.0, 2.0, 3.0)),
-        largest(np.abs(np.array(halves) - 0.5)), "<=", 1e-12, source=CHAPTER_4,
+        largest(np.abs(np.array(halves) - 0.5)), "<=", 1e-12, source=OWN,
     )  # fmt: skip
     many = [exact.most_weight(sigma, 10 * math.exp(2 * sigma)) for sigma in np.linspace(0.5, 8, 16)]
     yield row(
@@ -193,7 +192,7 @@ def _enough(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]]
                 f"prop-5.enough.{name}-{lead:g}", f"With W_Qp'W_Kp = 0 a lead of {lead:g} of writes over no-ops, where "
                 f"positions weigh 1, {predicate}: no-ops that look elsewhere than at the last write",
                 f"{len(symbols)} inputs of length {length}", exceptions((keys != last)[noop], known.g), comparison,
-                bound, source=CHAPTER_5 + ("" if lead >= 1 else ", control"),
+                bound, source=OWN if lead >= 1 else CONTROL,
             )  # fmt: skip
     for a in (0.05, -0.05):
         known, case = exact.recency(64.0, a=a), 1 if a > 0 else 2
@@ -213,5 +212,5 @@ def _enough(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]]
             f"prop-5.spoilt-{'plus' if a > 0 else 'minus'}", f"The same with W_Qp'W_Kp = {a:g}: first length that "
             "fails by its scores, which the closed form foretells", f"up to T = {length}",
             float(first) if first < np.inf else -1.0, "within", predicted if predicted <= length else -1.0,
-            tolerance=0.0, source=CHAPTER_5,
+            tolerance=0.0, source=OWN,
         )  # fmt: skip

@@ -17,7 +17,7 @@ from pipeline.kit.extremes import largest
 from pipeline.kit.streams import stream
 from pipeline.languages.automata import automaton, every_input, simulate
 from pipeline.models.automata import exact
-from pipeline.studies.flipflop.constructions import ERRATUM, exceptions, row
+from pipeline.studies.flipflop.constructions import ERRATUM, OWN, exceptions, row
 from schemas import theory
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _reach() -> Iterator[dict[str, Any]]:
         yield row(
             f"lem-16.reach-{weight:g}", f"Made for a length C, with the score c(j/T - {printed}), it loses the write "
             "of [1, 0, 0, ...] at C times that factor, plus 2: first place", f"C = {HORIZON}", miss, "within",
-            weight * HORIZON + 2, tolerance=0.0, source="chapter 5.4", detail=f"tie at place {tie}",
+            weight * HORIZON + 2, tolerance=0.0, source=OWN, detail=f"tie at place {tie}",
         )  # fmt: skip
 
 

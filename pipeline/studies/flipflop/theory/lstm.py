@@ -15,7 +15,7 @@ from pipeline.kit.extremes import smallest
 from pipeline.kit.streams import one_thread, stream
 from pipeline.languages import flipflop as language
 from pipeline.models.automata import lstm
-from pipeline.studies.flipflop.constructions import SOURCE, exceptions, row
+from pipeline.studies.flipflop.constructions import CONTROL, SOURCE, exceptions, row
 from schemas import theory
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def _rows(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
         "lstm.blunt", "With gates that hardly saturate (K = 1) it forgets: errors",
         f"{len(tokens)} strings of {tokens.shape[1]} tokens, {read.sum()} reads",
         exceptions(((blunt[:, :-1] > 0) != (tokens[:, 1:] == language.DATA + 1))[read], blunt), ">=", 1,
-        source="chapter 5.2, control",
+        source=CONTROL,
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ import polars as pl
 from pipeline.kit.streams import stream
 from pipeline.languages import flipflop as language
 from pipeline.models.flipflop import exact
-from pipeline.studies.flipflop.constructions import SOURCE, exceptions, row
+from pipeline.studies.flipflop.constructions import OWN, SOURCE, exceptions, row
 from schemas import theory
 
 if TYPE_CHECKING:
@@ -85,12 +85,12 @@ def _smallest() -> Iterator[dict[str, Any]]:
     known = monoids(3)
     yield row(
         "monoid.three", "Associative products among the 81 on three elements with a given identity",
-        "81 products", len(known), "within", 11, tolerance=0.0, source="chapter 5.1",
+        "81 products", len(known), "within", 11, tolerance=0.0, source=OWN,
     )  # fmt: skip
     apart = [table for table in known if (table != table.T).any()]
     yield row(
         "monoid.two", "Of these, those that do not commute", f"{len(known)} products", len(apart), "within", 2,
-        tolerance=0.0, source="chapter 5.1",
+        tolerance=0.0, source=OWN,
     )  # fmt: skip
     names = {PRINTED.tobytes(), np.ascontiguousarray(PRINTED.T).tobytes()}
     yield row(

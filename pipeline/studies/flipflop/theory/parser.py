@@ -13,14 +13,13 @@ from pipeline.kit.extremes import largest
 from pipeline.kit.streams import stream
 from pipeline.languages import flipflop as language
 from pipeline.models.flipflop import exact
-from pipeline.studies.flipflop.constructions import ERRATUM, SOURCE, exceptions, row, share
+from pipeline.studies.flipflop.constructions import CONTROL, ERRATUM, OWN, SOURCE, exceptions, row, share
 from schemas import theory
 
 if TYPE_CHECKING:
     from pipeline.studies.flipflop.params import Theory
 
 HERE = SOURCE.format(".7.1, Proposition 3")
-CHAPTER = "chapter 5.3"
 LAWS = {"0": (0.5, 0.5), "0.1": (0.45, 0.45), "0.8": (0.1, 0.1), "0.98": (0.01, 0.01), "1": (0.0, 0.0)}
 HORIZON = 64  # of the checks of longer strings
 LONG = 64  # length from which a fifth of the sharpness is enough
@@ -94,17 +93,17 @@ def _random(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]]
         size = f"{len(LAWS)} x {entry.draws} strings of {length} tokens"
         yield row(
             f"prop-3.{length}.soft", "Before rounding, attention is off by about 1/(8T): largest distance times 8T",
-            size, 8 * length * largest(*raws[1.0]), "within", 1, tolerance=0.05, source=CHAPTER,
+            size, 8 * length * largest(*raws[1.0]), "within", 1, tolerance=0.05, source=OWN,
         )  # fmt: skip
         if length >= LONG:  # shorter strings leave the flag too blunt
             yield row(
                 f"prop-3.{length}.fifth", "A fifth of the sharpness is still enough: errors", size,
-                exceptions(np.concatenate(wrongs[0.2]), *offs[0.2]), "<=", 0, source=CHAPTER,
+                exceptions(np.concatenate(wrongs[0.2]), *offs[0.2]), "<=", 0, source=OWN,
                 detail=f"attention is off by up to {largest(*raws[0.2]):.3g}",
             )  # fmt: skip
         yield row(
             f"prop-3.{length}.tenth", "A tenth of the sharpness is not: share of reads that are wrong", size,
-            share(np.concatenate(wrongs[0.1]), *offs[0.1]), ">=", 0.25, source=CHAPTER + ", control",
+            share(np.concatenate(wrongs[0.1]), *offs[0.1]), ">=", 0.25, source=CONTROL,
         )  # fmt: skip
         again = exact.parser(length)
         pair = [known(tokens)[0] for known in (again, again.with_residual())]
@@ -125,7 +124,7 @@ def _longer(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]]
         yield row(
             f"prop-3.longer-{length}.errors", f"With C = T = {HORIZON} it fails on longer strings, even where "
             "attention is hard: share of reads that are wrong", size, share(wrong, off), ">=", 0.1,
-            source=CHAPTER + ", control",
+            source=CONTROL,
         )  # fmt: skip
         at = np.arange(1, length + 1)
         written = np.where(tokens == language.WRITE, at + 1, 0)
@@ -136,12 +135,13 @@ def _longer(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]]
         yield row(
             f"prop-3.longer-{length}.where", "It looks away from the last write exactly where that is more than C "
             "places behind: reads at which this is not so", size,
-            exceptions((hits == (behind > HORIZON))[query], known.flags(tokens, hard=True)), "<=", 0, source=CHAPTER,
+            exceptions((hits == (behind > HORIZON))[query], known.flags(tokens, hard=True)), "<=", 0,
+            source=OWN,
         )  # fmt: skip
         mended, off, _ = read(exact.parser(HORIZON, reach=1 + length / HORIZON), tokens, hard=True)
         yield row(
             f"prop-3.longer-{length}.mended", "A weight of 1 + L/C on the flag makes it right up to length L: errors",
-            size, exceptions(mended, off), "<=", 0, source=CHAPTER,
+            size, exceptions(mended, off), "<=", 0, source=OWN,
         )  # fmt: skip
 
 
@@ -240,12 +240,12 @@ def _precision(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, An
     wrong, off, _ = read(exact.parser(length), tokens, dtype=np.float32)
     yield row(
         "prop-3.float32", "In single precision it reads as well: errors", _size(tokens), exceptions(wrong, off), "<=",
-        0, source=CHAPTER,
+        0, source=OWN,
     )  # fmt: skip
     key = exact.parser(length).blocks[1].K[5, 1]
     keys = torch.tensor(key) * torch.arange(1, length + 1) / length
     apart = len(keys.to(torch.bfloat16).unique())
     yield row(
         "prop-3.bfloat16", "In bfloat16 positions can no longer be told apart: different keys, of T", f"T = {length}",
-        apart, "<=", length - 1 if length > 256 else length, source=CHAPTER, detail=f"{apart} of {length}",
+        apart, "<=", length - 1 if length > 256 else length, source=OWN, detail=f"{apart} of {length}",
     )  # fmt: skip

@@ -13,14 +13,13 @@ from pipeline.kit.extremes import largest
 from pipeline.kit.streams import stream
 from pipeline.languages import flipflop as language
 from pipeline.models.flipflop import exact
-from pipeline.studies.flipflop.constructions import ERRATUM, SOURCE, row
+from pipeline.studies.flipflop.constructions import ERRATUM, OWN, SOURCE, row
 from schemas import theory
 
 if TYPE_CHECKING:
     from pipeline.studies.flipflop.params import Theory
 
 NGRAMS = SOURCE.format(".3")
-CHAPTER = "chapter 5.7"
 LAWS = {"0.8": (0.1, 0.1), "0.98": (0.01, 0.01), "0.1": (0.45, 0.45)}
 SIGMAS = 4.5  # standard errors that a frequency may be off
 
@@ -64,11 +63,11 @@ def _exactly(entry: Theory) -> Iterator[dict[str, Any]]:
         yield row(
             f"ngram.exact.{name}", f"On FFL({name}) the least error of a predictor of n tokens is half of p_i to the "
             "power ⌈(n-1)/2⌉ behind that many pairs, else 0: largest difference", size, largest(off), "<=", 1e-12,
-            source=CHAPTER,
+            source=OWN,
         )  # fmt: skip
         yield row(
             f"ngram.guess.{name}", f"On FFL({name}) the predictor that copies the last bit in sight attains it: "
-            "largest difference", size, largest(guess), "<=", 1e-12, source=CHAPTER,
+            "largest difference", size, largest(guess), "<=", 1e-12, source=OWN,
         )  # fmt: skip
 
 
@@ -82,7 +81,7 @@ def _sampled(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]
         yield row(
             f"ngram.sampled.{n}", f"A predictor of {n} tokens errs at the last read of FFL(0.8) as often as the closed "
             "form says", f"{len(tokens)} strings of 24 tokens", float(error), "within", rate,
-            tolerance=SIGMAS * spread, source=CHAPTER,
+            tolerance=SIGMAS * spread, source=OWN,
         )  # fmt: skip
 
 
@@ -98,7 +97,7 @@ def _trends() -> Iterator[dict[str, Any]]:
 
 
 def _floors(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
-    metadata = {"source": "chapter 5.9"}
+    metadata = {"source": OWN}
     for name, law in LAWS.items():
         off = []
         for length in range(4, entry.short + 1, 2):

@@ -23,11 +23,12 @@ STATEMENTS = {
     "11": "In one dimension the same order holds where step sizes are chosen by the loss on fresh samples.",
     "12": "In 16 dimensions normalised gradients come closer than GD, and eNCE with them closer than NCE or as close.",
     "13": "At standard step sizes gradient descent hardly moves in 16 dimensions.",
-    "14": "In 16 dimensions the loss on fresh samples need not choose step sizes that keep the order.",
+    "14": "In 16 dimensions NCE-NGD comes closer than NCE-GD where the loss on fresh samples chooses step sizes.",
     "15": "On images, normalised gradients bring the training loss down faster than gradient descent.",
     "16": "The lemmas and theorems hold where they are executed, apart from misprints, which are listed.",
     "17": "Momentum does not make up for a flat loss: normalised gradients come closer.",
-    "18": "Cutting off gradients or log-ratios of single samples keeps gradient descent on eNCE from diverging.",
+    "18": "Limits on gradients or log-ratios of single samples keep gradient descent on eNCE from diverging "
+    "and bring it closer, but not as close as normalised gradients.",
 }
 
 

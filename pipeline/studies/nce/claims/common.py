@@ -29,6 +29,6 @@ def bend(rates: pl.DataFrame, quantity: str, loss: str) -> str:
 
 
 def slope(rates: pl.DataFrame, quantity: str, loss: str) -> Evidence:
-    """Return the slope of one fit, without an interval: what its points leave over is bend and no noise."""
+    """Return the slope of one fit, without an interval: its points leave over their bend, and no noise."""
     missing = f"fewer than three R of {quantity} are in params/nce.yaml"
     return evidence.one_row(rates, missing, value="slope", quantity=quantity, loss=loss)

@@ -46,8 +46,8 @@ def matched(context: Results) -> Iterator[Gate]:
 def selected(context: Results) -> Iterator[Gate]:
     """Yield the gates of claims 11, 12 and 14: how close the methods come at step sizes that a rule selects.
 
-    Claim 14 is reported, not asked for: a loss on fresh samples is no distance, so this rule need not keep
-    the published ordering.
+    Claim 14 is the published ordering under the rule that the text states. A loss on fresh samples is no
+    distance, so the chapter expects that this rule may break the ordering, and wants that shown.
     """
     for pair in ORDER:
         name = f"smallest distance in 1-d, eta by lowest fresh loss, {pair[0]} minus {pair[1]}"
@@ -74,8 +74,7 @@ def selected(context: Results) -> Iterator[Gate]:
     yield Gate("12", "comparable", predicate, SOURCE.format("section 4.1.2"), within(0, apart),
                *_contrast(context, SIXTEEN, S_DIST, ORDER[0]))  # fmt: skip
     name = "smallest distance in 16-d, eta by lowest fresh loss, NCE-NGD minus NCE-GD"
-    predicate = f"reported, not asked for: {name}, is below 0"
-    yield Gate("14", "lowest fresh loss", predicate, FIGURE, (_BELOW,),
+    yield Gate("14", "lowest fresh loss", f"{name}, is below 0", FIGURE, (_BELOW,),
                *_contrast(context, SIXTEEN, S_LOSS, ORDER[1]))  # fmt: skip
 
 

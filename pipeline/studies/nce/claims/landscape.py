@@ -20,6 +20,7 @@ PROPOSITION_7, LEMMA_49 = SOURCE.format("Proposition 7"), SOURCE.format("Lemma 4
 ASYMPTOTIC, NEAR = 16.0, 3.0
 SCALED = pl.col("loss_opt") / pl.col("bc")  # L_* exp(R^2/8)
 AT = 20.0  # claim 6
+DECAY_EXPONENT = "decay exponent -8 log(max |dL/du|)/R^2 (u: along the radius)"  # kappa of Lemma 49
 
 
 def loss_range(context: Results) -> Iterator[Gate]:
@@ -108,14 +109,17 @@ def annulus(context: Results) -> Iterator[Gate]:
     for r in table["r"].unique().sort().to_list():
         row = table.filter(R=AT, r=r)
         limit = table.filter(r=r)["limit"][0]
-        yield Gate("6", f"decay at r = {r:g}, R = {AT:g}", f"kappa is within 0.03 of its limit {limit:.4f}", LEMMA_49,
+        predicate = (
+            f"{DECAY_EXPONENT} on the circle of radius {r:g} R is within 0.03 of its limit {limit:.4f}"
+        )
+        yield Gate("6", f"decay at r = {r:g}, R = {AT:g}", predicate, LEMMA_49,
                    within(limit, 0.03),
                    *reduced(row, pl.col("kappa_min"), f"R = {AT:g} is not in params/nce.yaml"),
                    kind=CORRECTED)  # fmt: skip
     every = table.filter(pl.col("R") >= 4)
     smallest = reduced(every, column_min("kappa_min"), "no R from 4 on in params/nce.yaml")
-    yield Gate("6", "smallest decay", "kappa on all circles, R >= 4, is at least 1/2: smallest", LEMMA_49,
-               (Condition("value", ">=", 0.5),), *smallest, kind=CORRECTED)  # fmt: skip
-    yield Gate("6", "published range", "kappa on all circles is at least the printed 3/4: smallest", LEMMA_49,
-               (Condition("value", ">=", DECAY[0]),), *smallest,
+    yield Gate("6", "smallest decay", "decay exponent on all circles, R >= 4, is at least 1/2: smallest",
+               LEMMA_49, (Condition("value", ">=", 0.5),), *smallest, kind=CORRECTED)  # fmt: skip
+    yield Gate("6", "published range", "decay exponent on all circles is at least the printed 3/4: smallest",
+               LEMMA_49, (Condition("value", ">=", DECAY[0]),), *smallest,
                published=Published(*DECAY))  # fmt: skip

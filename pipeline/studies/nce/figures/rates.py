@@ -37,7 +37,9 @@ def residuals(context: Results) -> Figure:
         )  # fmt: skip
     title = alt.TitleParams(
         "Residuals of the fitted rates",
-        subtitle=["Natural logarithm minus its line; slope and residual range, which is bend and no noise"],
+        subtitle=[
+            "Natural logarithm minus its line; slope and residual range (bend of the points, not noise)"
+        ],
     )
     chart = alt.concat(*panels, columns=3, spacing=16) if panels else alt.Chart(data).mark_point()
     words = "; ".join(

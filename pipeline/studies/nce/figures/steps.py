@@ -73,7 +73,7 @@ def steps(context: Results) -> Figure:
         )
     title = alt.TitleParams(
         "Updates on the population loss until the distance to τ* meets a target",
-        subtitle=["Dashed: lines by least squares, slope and residual range, which is bend and no noise"],
+        subtitle=["Dashed: lines by least squares, slope and residual range (bend of the points, not noise)"],
     )
     summaries = [
         f"{name}: "

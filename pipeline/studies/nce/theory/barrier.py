@@ -72,8 +72,8 @@ def _annulus(entry: Any) -> Iterator[dict[str, Any]]:
     far = max(entry.means)
     for r in entry.radii:
         at = 20 if 20 in entry.means else far
-        yield row(f"decay-{r:g}", "Decay of the gradient on the circle of radius rR, against its limit "
-                  "4((1/2 - r)/(1 - r))^2", f"R = {at:g}, r = {r:g}", kappa[at, r], "within",
+        yield row(f"decay-{r:g}", "Decay exponent of the gradient on the circle of radius rR, against its "
+                  "limit 4((1/2 - r)/(1 - r))^2", f"R = {at:g}, r = {r:g}", kappa[at, r], "within",
                   float(log_ratio.decay_limit(r)), tolerance=0.03 if at >= 20 else 0.1)  # fmt: skip
     # Relative: the gradients themselves are of size exp(-kappa R^2/8).
     apart = [abs(value / steepest(*at, entry.angles, FINE) - 1) for at, value in steep.items()]
@@ -81,9 +81,9 @@ def _annulus(entry: Any) -> Iterator[dict[str, Any]]:
               "relative difference", size, largest(apart), "<=", 1e-9)  # fmt: skip
     outer = max(entry.radii)
     notes = {"erratum": "nce-lemma-49", "size": size}
-    yield notes | row("decay-printed", "kappa in [3/4, 5/4] fails near the outer rim: smallest kappa there",
+    yield notes | row("decay-printed", "The decay exponent is in [3/4, 5/4], which fails near the rim: smallest",
                       f"R = {far:g}, r = {outer:g}", kappa[far, outer], "<=", 0.749, form="printed")  # fmt: skip
-    yield notes | row("decay-corrected", "kappa >= 1/2 on the annulus: smallest", size,
+    yield notes | row("decay-corrected", "The decay exponent is at least 1/2 on the annulus: smallest", size,
                       smallest(kappa.values()), ">=", 0.5, form="corrected")  # fmt: skip
     near = float(min(entry.means))
     lowest, centre = minimiser(near), np.array([near, near**2 / 2])

@@ -1,4 +1,5 @@
-"""eNCE is well conditioned near its optimum (Liu 2024, Lemmas 53, 54, Theorem 21; chapter 5.11 to 5.13)."""
+"""The loss eNCE is well conditioned near its optimum (Liu 2024, Lemmas 53, 54, Theorem 21; chapter 5.11
+to 5.13)."""
 
 from __future__ import annotations
 

@@ -14,16 +14,19 @@ STATEMENTS = {
     "2": "With a vanishing penalty on its size, the optimal value matrix is the one of the theorem.",
     "3": "The optimal attention lies within the intervals of the theorems.",
     "4": "The weight of same-topic words grows with the number of topics in a document.",
-    "5": "For many topics the optimal weight is the number of topics over a.",
+    "5": "For many topics in a document the optimal mean weight γ of a topic's words is near the number of these "
+    "topics over a = (1 - p_c) p_m, and with the normaliser as printed near that times the share of positions "
+    "that do not show [MASK].",
     "6": "The landscapes over attention weights have the published shapes.",
     "7": "Attention of two weights is nearly as good as any attention.",
     "8": "Training with uniform attention reaches the least-squares optimum on the same documents.",
-    "9": "With uniform attention the value matrix becomes block-wise.",
+    "9": "With uniform or trained attention the value matrix becomes block-wise.",
     "10": "The published means of blocks come out with the published settings.",
     "11": "The published spread outside blocks is that of the initial weights.",
     "12": "Without a penalty the optimum has a heavy diagonal; a penalty or hidden masks remove it.",
     "13": "Frozen attention costs little: its loss is only slightly above that of joint training.",
-    "14": "Attending to masked positions makes the value matrix diagonal.",
+    "14": "Values that are trained with attention and squared loss match words within topics, and more words with "
+    "themselves where masked positions can be attended to.",
     "15": "Trained embeddings reach the block sums of the theorem with squared loss.",
     "16": "Words of one topic get more similar embeddings.",
     "17": "Training embeddings alone costs little.",

@@ -87,12 +87,17 @@ KIN = {"same": "share a topic", "different": "different topics"}
 
 
 def means(
-    table: pl.DataFrame, models: dict[str, str], measures: dict[str, str], title: str, why: str
+    table: pl.DataFrame,
+    models: dict[str, str],
+    measures: dict[str, str],
+    title: str,
+    why: str,
+    note: str = "",
 ) -> Figure:
     """Return means over same-topic and different-topic pairs of words, by threshold: a row for each of ``measures``, a
     column for each of ``models``.
 
-    ``why`` says why there is nothing, where ``table`` has no rows.
+    ``why`` says why there is nothing, where ``table`` has no rows; ``note`` stands below the title.
     """
     if not table.height:
         return charts.empty(title, why)
@@ -129,7 +134,7 @@ def means(
         if drawn:
             lines.append(alt.hconcat(*drawn, spacing=14))
     chart: Any = alt.vconcat(*lines)
-    return chart.properties(title=title), data.drop("variable")
+    return chart.properties(title=alt.Title(title, subtitle=note) if note else title), data.drop("variable")
 
 
 def cosines(table: pl.DataFrame, panels: list[tuple[str, str, str, str]], title: str, why: str) -> Figure:

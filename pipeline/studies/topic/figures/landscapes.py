@@ -30,12 +30,14 @@ SIDES = {
 
 
 def landscape_diagonal(context: Results) -> Figure:
-    """Losses over alpha and beta with a diagonal value matrix, one panel and scale of colours for each tau."""
+    """Losses over alpha and beta with a diagonal value matrix and the normaliser as printed, one panel and
+    scale of colours for each tau."""
     return _landscapes(context, "diag", "Loss of stage 2 over a diagonal value matrix", ".3f")
 
 
 def landscape_block(context: Results) -> Figure:
-    """Losses over alpha and beta with uniform blocks, one panel and scale of colours for each tau."""
+    """Losses over alpha and beta with uniform blocks and the normaliser as printed, one panel and scale of
+    colours for each tau."""
     return _landscapes(context, "block", "Loss of stage 2 over a value matrix of uniform blocks", ".5f")
 
 

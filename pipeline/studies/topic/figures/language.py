@@ -30,7 +30,8 @@ def kinships(context: Results) -> Figure:
     are the true ones, each word belongs to one. Medians over seeds; rules from the least to the most."""
     table = context.table("kinship").filter(corpus=OVERLAPPING, phi="true", assign="one")
     title = "Words of a topic and of different topics: stand-ins"
-    return means(table, MODELS, MEASURES, title, "no model was trained at this scale")
+    note = "Points: medians over seeds; vertical lines: from the least to the most"
+    return means(table, MODELS, MEASURES, title, "no model was trained at this scale", note)
 
 
 def nine_words(context: Results) -> Figure:
@@ -87,9 +88,10 @@ def layers(context: Results) -> Figure:
         ).encode(x=x, y=y)
         bars = turned.mark_rule(color=charts.BLACK).encode(x=x, y="least:Q", y2="most:Q")
         drawn.append(alt.vconcat(upper, alt.layer(bars, shown).properties(width=110, height=90)))
+    note = "Medians over seeds; bands (norm) and vertical lines (turn) from the least to the most"
     chart: Any = alt.hconcat(*drawn, spacing=12)
     data = pl.concat([above, below.with_columns(weights=pl.lit("turn"))], how="diagonal")
-    return chart.properties(title=title), data
+    return chart.properties(title=alt.Title(title, subtitle=note)), data
 
 
 def _course(frame: pl.DataFrame, value: str, keys: list[str]) -> pl.DataFrame:

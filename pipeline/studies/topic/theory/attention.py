@@ -15,7 +15,16 @@ from pipeline.kit.streams import stream
 from pipeline.languages.topic import Masking, Population
 from pipeline.models.topic_attention import stage_two
 from pipeline.models.topic_attention.stage_two import KINDS, VARIANTS, Optimum
-from pipeline.studies.topic.constructions import CHAPTER, ERRATUM, SOURCE, exceptions, masking_of, named, row
+from pipeline.studies.topic.constructions import (
+    ERRATUM,
+    NORMALISERS,
+    OWN_CHECK,
+    SOURCE,
+    exceptions,
+    masking_of,
+    named,
+    row,
+)
 from schemas import theory
 
 if TYPE_CHECKING:
@@ -27,7 +36,8 @@ THEOREM = {
 }
 MATRIX = {"block": "uniform blocks", "diag": "diagonal value matrix"}
 PROPOSITION = SOURCE.format(".7.5, Proposition 2.1.2")
-# Chapter 4.7 for T = 100, v = 300 and tau = 20, 40, 60, 80: optimal gamma to a tenth, least losses to the last digit.
+# Computed before, for T = 100, v = 300 and tau = 20, 40, 60, 80: optimal gamma to a tenth, least losses to the last
+# digit.
 GAMMAS: dict[str, tuple[float, ...]] = {
     "paper": (53.3, 66.3, 72.1, 75.3),
     "consistent": (60.2, 75.1, 81.7, 85.3),
@@ -95,7 +105,7 @@ def _enumerated(entry: Attention, masking: Masking) -> Iterator[dict[str, Any]]:
             yield row(
                 f"loss.enumerated.{kind}-{name}", f"The exact loss over {MATRIX[kind]} is that of all documents, "
                 "labels and query words: largest distance", at, largest(off["consistent"]), "<=", entry.tolerance,
-                source=CHAPTER.format(4),
+                source=OWN_CHECK,
             )  # fmt: skip
             yield row(
                 f"normaliser.{kind}-{name}", "With the normaliser of Proposition 2.1.2 as printed it is not: smallest "
@@ -107,7 +117,7 @@ def _enumerated(entry: Attention, masking: Masking) -> Iterator[dict[str, Any]]:
         yield row(
             f"loss.uniform.{name}", "At α = β = 1 it is (p_c + p_r)(1 - 1/(vτ)), the loss of uniform attention: "
             "distance",
-            words, abs(uniform - expected), "<=", entry.tolerance, source=CHAPTER.format(4),
+            words, abs(uniform - expected), "<=", entry.tolerance, source=OWN_CHECK,
         )  # fmt: skip
         # What the value matrix of Theorem 2.1.2 makes of attended shares, and what the proof's q makes of them.
         alpha, beta = entry.points[-1]
@@ -146,8 +156,8 @@ def _shared(entry: Attention, masking: Masking, rng: np.random.Generator) -> Ite
             )
             yield row(
                 f"loss.gamma-only.{variant}-{tau}", "Over uniform blocks the loss depends on γ alone: largest distance "
-                "to α = β = γ", f"{named((*FIGURE, tau))[1]}, 500 pairs, {variant}", largest(np.abs(off)), "<=",
-                entry.tolerance, source=SOURCE.format(".4.3, Remark 2.1.5"),
+                "to α = β = γ", f"{named((*FIGURE, tau))[1]}, 500 pairs, {NORMALISERS[variant]}",
+                largest(np.abs(off)), "<=", entry.tolerance, source=SOURCE.format(".4.3, Remark 2.1.5"),
             )  # fmt: skip
 
 
@@ -200,24 +210,26 @@ def _figures(masking: Masking) -> Iterator[dict[str, Any]]:
         values = [stage_two.LOSSES[kind](known, *map(float, point), "paper") for point in POINTS]
         yield row(
             f"landscape.points.{kind}-{tau}", f"Losses over {MATRIX[kind]} at five points of Figures 2.7 and 2.8, as "
-            "the chapter prints them: largest distance", named((*FIGURE, tau))[1],
-            largest(np.abs(np.subtract(values, printed))), "<=", 5.1e-9, source="chapter 4.7",
+            "computed before, to the digits noted: largest distance", named((*FIGURE, tau))[1],
+            largest(np.abs(np.subtract(values, printed))), "<=", 5.1e-9, source=OWN_CHECK,
         )  # fmt: skip
     for place, tau in enumerate((20, 40, 60, 80)):
         known = Population(*FIGURE, tau, masking)
         for kind, (losses, tolerance) in LOSSES.items():
             optimum = stage_two.numeric_optimum(known, kind, "paper")
             yield row(
-                f"landscape.least.{kind}-{tau}", f"The least loss over {MATRIX[kind]}, as the chapter prints it",
+                f"landscape.least.{kind}-{tau}", f"The least loss over {MATRIX[kind]}, as computed before, to the "
+                "digits noted",
                 named((*FIGURE, tau))[1], float(optimum.loss), "within", losses[place], tolerance=tolerance,
-                source="chapter 4.7",
+                source=OWN_CHECK,
             )  # fmt: skip
         for variant, gammas in GAMMAS.items():
             optimum = stage_two.exact_optimum(known, "block", variant)
             yield row(
-                f"landscape.gamma.{variant}-{tau}", "The optimal γ over uniform blocks, as the chapter prints it",
-                f"{named((*FIGURE, tau))[1]}, {variant}", float(optimum.gamma), "within", gammas[place],
-                tolerance=0.01 * gammas[place], source="chapter 4.7",
+                f"landscape.gamma.{variant}-{tau}", "The optimal γ over uniform blocks, as computed before, within "
+                "one part in a hundred",
+                f"{named((*FIGURE, tau))[1]}, {NORMALISERS[variant]}", float(optimum.gamma), "within", gammas[place],
+                tolerance=0.01 * gammas[place], source=OWN_CHECK,
             )  # fmt: skip
 
 
@@ -236,12 +248,12 @@ def _two_ways(entry: Attention, optima: Optima) -> Iterator[dict[str, Any]]:
         )  # fmt: skip
         yield row(
             f"optimum.two-ways.{kind}", f"{how} find the same optimum over {MATRIX[kind]}: largest relative distance",
-            f"{len(pairs)} settings", largest(parts), "<=", 1e-4, source=CHAPTER.format(5),
+            f"{len(pairs)} settings", largest(parts), "<=", 1e-4, source=OWN_CHECK,
         )  # fmt: skip
         yield row(
             f"optimum.least.{kind}", f"And the same least loss over {MATRIX[kind]}: largest distance",
             f"{len(pairs)} settings", largest(abs(float(one.loss) - float(two.loss)) for one, two in pairs), "<=",
-            entry.tolerance, source=CHAPTER.format(5),
+            entry.tolerance, source=OWN_CHECK,
         )  # fmt: skip
     changes = []
     for topics, tau, v, kind, variant in optima:
@@ -254,7 +266,7 @@ def _two_ways(entry: Attention, optima: Optima) -> Iterator[dict[str, Any]]:
     yield row(
         "optimum.unique", "Over uniform blocks the loss falls and then rises along γ from 1e-6 to 1e15: settings in "
         "which its slope does not change sign exactly once", f"{len(changes)} settings",
-        exceptions([each != 1 for each in changes]), "<=", 0, source=CHAPTER.format(5),
+        exceptions([each != 1 for each in changes]), "<=", 0, source=OWN_CHECK,
     )  # fmt: skip
 
 
@@ -279,8 +291,9 @@ def _intervals(entry: Attention, masking: Masking, optima: Optima) -> Iterator[d
                 weights = "γ" if kind == "block" else "β, and α below λ₅β,"
                 yield row(
                     f"interval.{kind}-{variant}.{form}", f"The optimal {weights} in the "
-                    f"{what} interval over {MATRIX[kind]}: settings outside", f"{tried} settings, {variant}",
-                    len(outside), "<=", 0, source=THEOREM[kind], detail=", ".join(outside),
+                    f"{what} interval over {MATRIX[kind]}: settings outside",
+                    f"{tried} settings, {NORMALISERS[variant]}", len(outside), "<=", 0,
+                    source=THEOREM[kind], detail=", ".join(outside),
                 )  # fmt: skip
     # Other maskings, where the printed lower end is more than the proof gives. The theorem is one of sparse documents.
     for name, form, is_tried, comparison, claim in (
@@ -297,10 +310,12 @@ def _intervals(entry: Attention, masking: Masking, optima: Optima) -> Iterator[d
                 tried += 1
                 known = Population(topics, entry.v[0], tau, Masking(p_m, p_c, p_c))
                 if not stage_two.inside(known, "block", optimum, form):
-                    outside.append(f"p_m = {p_m:g}, p_c = {p_c:g}, T = {topics}, τ = {tau}, {variant}")
+                    outside.append(
+                        f"p_m = {p_m:g}, p_c = {p_c:g}, T = {topics}, τ = {tau}, {NORMALISERS[variant]}"
+                    )
         yield row(
             f"interval.maskings.{name}", claim, f"{tried} settings, {len(entry.maskings)} maskings", len(outside),
-            comparison, 1 if name == "dense" else 0, source=CHAPTER.format(5), detail="; ".join(outside[:4]),
+            comparison, 1 if name == "dense" else 0, source=OWN_CHECK, detail="; ".join(outside[:4]),
         )  # fmt: skip
 
 
@@ -332,20 +347,21 @@ def _limits(entry: Attention, masking: Masking, optima: Optima) -> Iterator[dict
                     for each, (_, tau) in zip(minima, long, strict=True)
                 ]
                 off = np.abs(np.array(scaled) / limits[variant] - 1)
-                at = f"v = {v}, {variant}"
+                at = f"v = {v}, {NORMALISERS[variant]}"
                 what = "γ/τ" if kind == "block" else "β/(vτ)"
                 limit = "1/a" if variant == "consistent" else "(1 - p_M)/a"
+                a = "a = (1 - p_c) p_m" + (", p_M = p_m(1 - p_c - p_r)" if variant == "paper" else "")
                 if LONG in long:
                     yield row(
                         f"limit.{kind}-{variant}-{v}", f"The optimal {what} is near {limit}, its limit as T and τ "
-                        "grow: relative distance", f"T = {LONG[0]:.0e}, τ = {LONG[1]:.0e}, {at}",
+                        f"grow, where {a}: relative distance", f"T = {LONG[0]:.0e}, τ = {LONG[1]:.0e}, {at}",
                         float(off[long.index(LONG)]),
-                        "<=", 0.01, source=CHAPTER.format(5), detail=f"{scaled[long.index(LONG)]:.5f}",
+                        "<=", 0.01, source=OWN_CHECK, detail=f"{scaled[long.index(LONG)]:.5f}",
                     )  # fmt: skip
                 yield row(
-                    f"limit.nearer.{kind}-{variant}-{v}", f"{what} comes nearer to {limit} as T and τ grow: largest "
-                    "distance relative to that of the setting before", f"{len(long)} settings, {at}",
-                    largest(off[1:] / off[:-1]), "<=", 0.5, source=CHAPTER.format(5),
+                    f"limit.nearer.{kind}-{variant}-{v}", f"{what} comes nearer to {limit} as T and τ grow, where {a}: "
+                    "largest distance relative to that of the setting before", f"{len(long)} settings, {at}",
+                    largest(off[1:] / off[:-1]), "<=", 0.5, source=OWN_CHECK,
                 )  # fmt: skip
                 if kind == "diag":
                     ratios = np.array([float(each.alpha / each.beta) for each in minima])
@@ -353,11 +369,11 @@ def _limits(entry: Attention, masking: Masking, optima: Optima) -> Iterator[dict
                     yield row(
                         f"limit.alpha.{variant}-{v}", "Over a diagonal matrix the optimal α/β tends to 0: largest "
                         "ratio to that of the setting before", f"{len(long)} settings, {at}",
-                        largest(ratios[1:] / ratios[:-1]), "<=", 0.5, source=CHAPTER.format(5),
+                        largest(ratios[1:] / ratios[:-1]), "<=", 0.5, source=OWN_CHECK,
                         detail=f"{ratios[-1]:.2g} at last",
                     )  # fmt: skip
                     yield row(
                         f"limit.loss.{variant}-{v}", "Over a diagonal matrix the least loss tends to p_r: largest "
                         "distance relative to that of the setting before", f"{len(long)} settings, {at}",
-                        largest(excess[1:] / excess[:-1]), "<=", 0.5, source=CHAPTER.format(5),
+                        largest(excess[1:] / excess[:-1]), "<=", 0.5, source=OWN_CHECK,
                     )  # fmt: skip

@@ -12,7 +12,7 @@ from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.streams import stream
 from pipeline.languages.topic import Floats, Population
 from pipeline.models.topic_values import stage_one
-from pipeline.studies.topic.constructions import CHAPTER, ERRATUM, SOURCE, masking_of, row
+from pipeline.studies.topic.constructions import ERRATUM, OWN_CHECK, SOURCE, masking_of, row
 from schemas import theory
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def _case(entry: Embeddings, case: Case, rng: np.random.Generator) -> Iterator[d
     _, violations = stage_one.violations(known, gram, first=0.0)
     yield row(
         f"embeddings.loss.{name}", "L-BFGS brings trained embeddings to the least loss: distance", at, curve[-1], "<=",
-        entry.tolerance, source=CHAPTER.format(8), detail=f"{len(curve)} steps",
+        entry.tolerance, source=OWN_CHECK, detail=f"{len(curve)} steps",
     )  # fmt: skip
     yield row(
         f"embeddings.properties.{name}", "There the Gram matrix has the five properties of the theorem: largest "

@@ -12,14 +12,14 @@ from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.streams import one_thread, stream
 from pipeline.languages.topic import Population
 from pipeline.models.topic_attention import stage_two
-from pipeline.studies.topic.constructions import CHAPTER, ERRATUM, SOURCE, masking_of, named, row
+from pipeline.studies.topic.constructions import ERRATUM, OWN_CHECK, SOURCE, masking_of, named, row
 from schemas import theory
 
 if TYPE_CHECKING:
     from pipeline.studies.topic.params import FreeAttention
 
 ASSUMPTION = SOURCE.format(".4.3, Assumption 2.1.2")
-# Free and constrained losses of the chapter, over blocks with u = 0 and a diagonal; its learned gamma or alpha, beta.
+# Free and constrained losses that were computed before, over blocks with u = 0 and a diagonal.
 PRINTED: dict[tuple[str, tuple[int, ...]], tuple[float, float]] = {
     ("proof", (6, 4, 2)): (0.165769, 0.165796), ("proof", (8, 5, 3)): (0.177043, 0.177060),
     ("diag", (6, 4, 2)): (0.109526, 0.109553),
@@ -66,15 +66,15 @@ def _compared(
     at = f"{words}, {len(known.masked_DxV)} documents, {len(free)} starts"
     yield row(
         f"free.not-worse.{kind}-{name}", f"Logits without constraint reach the least loss of the family {matrix}: "
-        "largest excess", at, largest(free) - family, "<=", entry.tolerance, source=CHAPTER.format(6),
+        "largest excess", at, largest(free) - family, "<=", entry.tolerance, source=OWN_CHECK,
     )  # fmt: skip
     yield row(
         f"free.gap.{kind}-{name}", f"The family's least loss is within 5e-4 of the free one {matrix}: largest relative "
-        "gap", at, largest(family / np.array(free) - 1), "<=", 5e-4, source=CHAPTER.format(6),
+        "gap", at, largest(family / np.array(free) - 1), "<=", 5e-4, source=OWN_CHECK,
     )  # fmt: skip
     yield row(
         f"free.spread.{kind}-{name}", f"All query words learn the same γ {matrix}: largest standard deviation over "
-        "mean", at, largest(gammas.std(1) / gammas.mean(1)), "<=", 0.01, source=CHAPTER.format(6),
+        "mean", at, largest(gammas.std(1) / gammas.mean(1)), "<=", 0.01, source=OWN_CHECK,
         detail=f"γ {gammas.mean():.3f}, weight of [MASK] {masks.mean():.3f}",
     )  # fmt: skip
     erratum = ERRATUM.format("assumption-2.1.2")
@@ -90,13 +90,13 @@ def _compared(
     )  # fmt: skip
     yield row(
         f"free.mask.{kind}-{name}", f"Free logits give [MASK] the weight that the wider family has {matrix}: largest "
-        "distance", at, largest(np.abs(masks - three[2])), "<=", 1e-3, source=CHAPTER.format(6),
+        "distance", at, largest(np.abs(masks - three[2])), "<=", 1e-3, source=OWN_CHECK,
     )  # fmt: skip
     if (kind, tuple(size)) in PRINTED:
         for what, value, printed in zip(
             ("free", "family"), (smallest(free), family), PRINTED[kind, tuple(size)], strict=True
         ):
             yield row(
-                f"free.value.{what}.{kind}-{name}", f"The least loss of {what} attention {matrix}, as the chapter "
-                "prints it", at, value, "within", printed, tolerance=6e-7, source=CHAPTER.format(6),
+                f"free.value.{what}.{kind}-{name}", f"The least loss of {what} attention {matrix}, as computed "
+                "before, to the digits noted", at, value, "within", printed, tolerance=6e-7, source=OWN_CHECK,
             )  # fmt: skip

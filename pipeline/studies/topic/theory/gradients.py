@@ -20,7 +20,7 @@ from pipeline.kit.extremes import largest
 from pipeline.kit.streams import one_thread, stream
 from pipeline.languages import topic as language
 from pipeline.models.topic import one_layer
-from pipeline.studies.topic.constructions import CHAPTER, SOURCE, masking_of, row, slope
+from pipeline.studies.topic.constructions import OWN_CHECK, SOURCE, masking_of, row, slope
 from schemas import theory
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def _scaled(
     yield row(
         f"{loss}-{data}.key-bias", f"With {loss_name} the key bias has no gradient: its norm over that of values, "
         "at most", at, largest(each["attn.b_K"] / each["attn.W_V"] for one in all_norms for each in one), "<=", 1e-8,
-        source=CHAPTER.format(9),
+        source=OWN_CHECK,
     )  # fmt: skip
     yield row(
         f"{loss}-{data}.order", f"With {loss_name} the gradient of values is larger than those of keys and queries: "
@@ -161,7 +161,7 @@ def _checked(
     yield row(
         f"{loss}-exact.limit", f"With {loss_name} the gradient of values at the smallest eps is that at zero in closed "
         "form: largest relative distance", f"eps {eps:g}, {len(starts)} starts",
-        largest(np.abs(np.array(bare) / limit - 1)), "<=", 0.01, source=CHAPTER.format(9), detail=f"{limit:.5g}",
+        largest(np.abs(np.array(bare) / limit - 1)), "<=", 0.01, source=OWN_CHECK, detail=f"{limit:.5g}",
     )  # fmt: skip
     start = {name: value * 0.3 for name, value in starts[0].items()}
     off = []
@@ -177,5 +177,5 @@ def _checked(
         off.append(abs((values[0] - values[1]) / 2e-5 - exact) / (abs(exact) + 1e-6))
     yield row(
         f"{loss}-exact.differences", f"With {loss_name} gradients are those of differences of the loss along random "
-        "directions: largest relative distance", "eps 0.3", largest(off), "<=", 1e-3, source=CHAPTER.format(9),
+        "directions: largest relative distance", "eps 0.3", largest(off), "<=", 1e-3, source=OWN_CHECK,
     )  # fmt: skip

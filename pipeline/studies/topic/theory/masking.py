@@ -12,7 +12,7 @@ import polars as pl
 from pipeline.kit.extremes import largest
 from pipeline.kit.streams import stream
 from pipeline.languages import topic as language
-from pipeline.studies.topic.constructions import CHAPTER, ERRATUM, SOURCE, masking_of, named, row
+from pipeline.studies.topic.constructions import CONTROL, ERRATUM, SOURCE, masking_of, named, row
 from schemas import theory
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _sampled(entry: MaskedShares, rng: np.random.Generator) -> Iterator[dict[str
         off = (counts[1 : tau * v + 1].sum() - own.sum()) / np.sqrt((own * (1 - own)).sum())
         yield row(
             f"masking.{name}", f"{claim}: distance in standard errors", size, abs(float(off)), comparison, entry.errors,
-            source=HERE if name == "together" else CHAPTER.format("1, control"),
+            source=HERE if name == "together" else CONTROL,
         )  # fmt: skip
 
 

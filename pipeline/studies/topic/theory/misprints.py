@@ -12,7 +12,7 @@ from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.streams import stream
 from pipeline.languages.topic import Masking, Population
 from pipeline.models.topic_attention import stage_two
-from pipeline.studies.topic.constructions import CHAPTER, ERRATUM, SOURCE, exceptions, masking_of, row
+from pipeline.studies.topic.constructions import ERRATUM, OWN_CHECK, SOURCE, exceptions, masking_of, row
 from schemas import theory
 
 if TYPE_CHECKING:
@@ -112,12 +112,12 @@ def _constants(entry: Misprints) -> Iterator[dict[str, Any]]:
     )  # fmt: skip
     yield row(
         "lambda-1.swapped", "The printed λ₁ is what 2 - 1/c₄ in place of (2 - c₄)/c₄ gives: largest distance", size,
-        largest(swapped), "<=", 1e-14, source=CHAPTER.format(5),
+        largest(swapped), "<=", 1e-14, source=OWN_CHECK,
     )  # fmt: skip
     yield row(
         "lambda-1.reached", "The proof's comparison of (2.28) with (2.30) reaches up to the printed λ₁ exactly where "
         "a < 0.2: maskings for which it is otherwise", size, exceptions(np.logical_not(reached)), "<=", 0,
-        source=CHAPTER.format(5),
+        source=OWN_CHECK,
     )  # fmt: skip
     grid = np.linspace(1e-3, 0.4999, 60)
     needed = [(1 / (1 - (1 - p_c) * p_m) + 1) ** 2 + 1 for p_m in grid for p_c in grid]

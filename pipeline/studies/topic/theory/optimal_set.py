@@ -12,7 +12,7 @@ from pipeline.kit.extremes import largest
 from pipeline.kit.streams import stream
 from pipeline.languages.topic import Population
 from pipeline.models.topic_values import stage_one
-from pipeline.studies.topic.constructions import CHAPTER, ERRATUM, SOURCE, masking_of, named, row
+from pipeline.studies.topic.constructions import CONTROL, ERRATUM, OWN_CHECK, SOURCE, masking_of, named, row
 from schemas import theory
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def _set(entry: OptimalSet, size: list[int], rng: np.random.Generator) -> Iterat
     yield row(
         f"optimal-set.dimension.{name}", "Documents span T dimensions, so that each row of the set has T v + 1 - T: "
         "rank of their masked shares", f"{words}, {len(x)} documents", rank, "within", topics, tolerance=0.0,
-        source=CHAPTER.format(2),
+        source=OWN_CHECK,
     )  # fmt: skip
     # Every least-squares solution: one of them, plus anything that no document sees.
     basis = np.linalg.svd(x)[2][rank:]
@@ -70,7 +70,7 @@ def _set(entry: OptimalSet, size: list[int], rng: np.random.Generator) -> Iterat
     )
     yield row(
         f"optimal-set.floor.{name}", "The least loss, label by label, is 1 - 1/(τv): distance", words,
-        abs(float(direct) - stage_one.floor(known)), "<=", entry.tolerance, source=CHAPTER.format(2),
+        abs(float(direct) - stage_one.floor(known)), "<=", entry.tolerance, source=OWN_CHECK,
     )  # fmt: skip
     # A block sum that is off by delta is off by delta p_1 or delta p_2 in the output.
     least = np.inf
@@ -87,7 +87,7 @@ def _set(entry: OptimalSet, size: list[int], rng: np.random.Generator) -> Iterat
     yield row(
         f"optimal-set.perturbed.{name}", f"With a block sum off by {delta:g} the loss rises by what follows from the "
         "shares p₁ and p₂ of its words: largest relative distance", f"{words}, {len(distances)} rows",
-        largest(distances), "<=", entry.looser, source=CHAPTER.format(2), detail=f"rises by {least:.3g} at least",
+        largest(distances), "<=", entry.looser, source=OWN_CHECK, detail=f"rises by {least:.3g} at least",
     )  # fmt: skip
 
 
@@ -97,7 +97,7 @@ def _one_document(entry: OptimalSet) -> Iterator[dict[str, Any]]:
     yield row(
         "optimal-set.all-topics", "With τ = T there is one document: τ < T is needed for the converse. Rank",
         f"T = {topics}, v = {v}", int(np.linalg.matrix_rank(x, tol=1e-10)), "within", 1, tolerance=0.0,
-        source=CHAPTER.format("2, control"),
+        source=CONTROL,
     )  # fmt: skip
 
 

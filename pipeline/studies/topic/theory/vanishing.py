@@ -12,14 +12,14 @@ from pipeline.kit.extremes import largest
 from pipeline.kit.streams import stream
 from pipeline.languages.topic import Population
 from pipeline.models.topic_values import stage_one
-from pipeline.studies.topic.constructions import CHAPTER, SOURCE, masking_of, named, row, slope
+from pipeline.studies.topic.constructions import CONTROL, OWN_CHECK, SOURCE, masking_of, named, row, slope
 from schemas import theory
 
 if TYPE_CHECKING:
     from pipeline.studies.topic.params import Vanishing
 
 HERE = SOURCE.format(".4.2, Theorem 2.1.2, and .7.4")
-# Numbers of the chapter for T = v = 10 and the masking of the source, to half a unit of their last digit.
+# Numbers computed before for T = v = 10 and the masking of the source, to half a unit of their last digit.
 PRINTED = {
     "c1": (0.00144508671, 5e-12), "c2": (7.33333333, 5e-9), "c3": (1.15606936, 5e-9),
     "bias": (-1.73410405e-4, 5e-13), "mask-column": (0.0541907514, 5e-11), "different": (-0.0075867052, 5e-11),
@@ -46,9 +46,9 @@ def _printed(entry: Vanishing) -> Iterator[dict[str, Any]]:
     }  # fmt: skip
     for name, (printed, tolerance) in PRINTED.items():
         yield row(
-            f"vanishing.value.{name}", f"Numbers of Theorems 2.1.1 and 2.1.2 for T = v = 10, as the chapter prints "
-            f"them: {name}", "T = 10, v = 10", float(values[name]), "within", printed, tolerance=tolerance,
-            source=CHAPTER.format(3),
+            f"vanishing.value.{name}", "Numbers of Theorems 2.1.1 and 2.1.2 for T = v = 10, as computed before, to the "
+            f"digits noted: {name}", "T = 10, v = 10", float(values[name]), "within", printed, tolerance=tolerance,
+            source=OWN_CHECK,
         )  # fmt: skip
 
 
@@ -78,25 +78,25 @@ def _limit(entry: Vanishing, size: list[int], rng: np.random.Generator) -> Itera
     yield row(
         f"vanishing.slope.{name}", "With a small penalty λ the optimum is off in proportion to λ: slope of the largest "
         "distance in logarithms", f"{words}, {shown}", power, "within", 1, tolerance=entry.slope,
-        source=CHAPTER.format(3),
+        source=OWN_CHECK,
     )  # fmt: skip
     if (topics, v, tau) in SLOPES:
         yield row(
             f"vanishing.proportion.{name}", "Its largest distance from the limit, over λ",
             f"{words}, λ = {entry.penalties[0]:g}",
             float(distances[0] / entry.penalties[0]), "within", SLOPES[topics, v, tau], tolerance=1.0,
-            source=CHAPTER.format(3),
+            source=OWN_CHECK,
         )  # fmt: skip
     coarse = largest(np.abs(stage_one.ridge(known, entry.coarse) - W)) / entry.coarse
     yield row(
         f"vanishing.saturates.{name}", f"At λ = {entry.coarse:g} it is not: that ratio, relative to the one at the "
         "smallest λ", words, coarse / float(distances[0] / entry.penalties[0]), "<=", 0.9,
-        source=CHAPTER.format("3, control"),
+        source=CONTROL,
     )  # fmt: skip
     start = rng.normal(size=W.shape)
     reached = stage_one.descend(known, start, entry.descent, entry.steps)
     yield row(
         f"vanishing.descent.{name}", f"Gradient descent on the loss with the penalty {entry.descent:g} ends there from "
         "a random start: largest distance from the ridge solution", f"{words}, {entry.steps} steps",
-        largest(np.abs(reached - stage_one.ridge(known, entry.descent))), "<=", entry.reached, source=CHAPTER.format(3),
+        largest(np.abs(reached - stage_one.ridge(known, entry.descent))), "<=", entry.reached, source=OWN_CHECK,
     )  # fmt: skip
