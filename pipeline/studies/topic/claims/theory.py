@@ -12,10 +12,11 @@ from pipeline.kit.extremes import column_max, column_min
 from pipeline.kit.results import Results
 from pipeline.kit.verdicts import Gate, Measured, above, at_least, at_most, below
 from pipeline.studies.topic.claims.common import SECTION, between
-from pipeline.studies.topic.constructions import NORMALISERS
 from schemas.claims import CORRECTED, OWN, STATED
 
 NONE = at_most(0.0)
+# What the variants of `pipeline.models.topic_attention.stage_two` are called, as in the rows of the theory.
+NORMALISERS = {"paper": "normaliser as printed", "consistent": "normaliser with [MASK]"}
 # Gate: its claim, names of its checks, how many there are at scale quick, what its source says, section, kind. Each
 # check that is not of a printed form belongs to one gate.
 PARTS = {
