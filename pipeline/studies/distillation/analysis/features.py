@@ -95,7 +95,9 @@ def _teachers(
         values["close"].append(close["q50"][-1] / close.filter(step=c1)["q50"].item())
         if start is not None and end is not None:
             own_probe = (
-                probed.filter(run=BERT, model=model).group_by("step").agg(pl.col("acc_boundary").mean())
+                probed.filter(run=BERT, model=model)
+                .group_by("step", maintain_order=True)  # of two steps that are as near the first counts
+                .agg(pl.col("acc_boundary").mean())
             )
             by_step = dict(own_probe.iter_rows())
             middle = min(by_step, key=lambda step: abs(step - (start + end) / 2))
