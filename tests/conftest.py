@@ -23,7 +23,8 @@ collect_ignore = ["engines/toy", "engines/graphs.py"]
 settings.register_profile("untimed", deadline=None)  # a machine that does other work as well fails no test
 settings.load_profile("untimed")
 HERE = Path(__file__).parent
-# The tests that build a study when they are the first to ask for it. A worker begins with two: a long and a short one.
+# The tests that build a study when they are the first to ask for it. Of four
+# workers three begin with two of them, a long and a short one, and the last with one.
 BUILDS = [
     f"test_everything_is_built_and_recorded[{study}]"
     for study in ("dyck", "nce", "automata", "distillation", "topic", "depth", "flipflop")
