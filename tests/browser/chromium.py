@@ -18,10 +18,16 @@ class Browser:
     site: Path
 
     def open(self, page: str) -> None:
-        """Load ``page``; what was said of the page before is forgotten."""
+        """Load ``page`` to its end; what was said of the page before is forgotten."""
         self.driver.get_log("browser")
         self.driver.get_log("performance")
-        self.driver.get((self.site / page).as_uri())
+        address = (self.site / page).as_uri()
+        self.driver.get(address)
+        # On a busy machine the driver answered while a page of half a megabyte was still being read.
+        self.wait(
+            f"return location.href === '{address}' && document.readyState === 'complete'",
+            f"the end of {page}",
+        )
 
     def js(self, code: str, *given: Any) -> Any:
         """The value of a script's ``return``."""
