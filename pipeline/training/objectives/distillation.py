@@ -75,16 +75,15 @@ class Objective:
         self.settings = settings
         self.draw = DRAWN[settings["task"]]
         self.names: list[str] = settings["students"]
-        self.own = torch.arange(len(self.names)) % settings["side"]
+        arms = len(self.names) // settings["side"]
+        self.own = torch.arange(len(self.names)) % settings["side"] if arms > 1 else slice(None)
         self.sequences = int(settings["batch"]) * EPOCH
         self.answers = {name: torch.from_numpy(data[name]) for name in ("hard", "soft") if name in data}
-        self.listening = {
-            name: (
-                [s for s, row in enumerate(settings[name]) if row >= 0],
-                [row for row in settings[name] if row >= 0],
-            )
-            for name in ("hard", "soft")
-        }
+        # Students with answers of a kind, and their rows in these.
+        self.listening: dict[str, tuple[Tensor, Tensor]] = {}
+        for name in self.answers:
+            rows = torch.tensor(settings[name])
+            self.listening[name] = torch.nonzero(rows >= 0)[:, 0], rows[rows >= 0]
         self.evaluated = tuple(f"{what}_{name}" for what in ("loss", "accuracy") for name in self.names)
 
     def collate(
@@ -122,20 +121,20 @@ class Objective:
 
     def loss(self, forward: Forward, batch: dict[str, Tensor]) -> dict[str, Float[Tensor, " R"]]:
         """Return ``metrics`` per replica."""
-        own = self.own.to(batch["x"].device)
+        own = self.own
         extra = {name: batch[name][:, own] for name in ("visible", "places") if name in batch}
         logits, labels = forward(batch["x"][:, own], **extra)[0], batch["labels"][:, own]
         targets, step, corpus = labels, int(batch["step"]), batch["corpus"]
         count = labels.shape[-1]
         for name in self.answers:
             self.answers[name] = self.answers[name].to(labels.device)
-        students, rows = self.listening["hard"]
-        if students:
+        if "hard" in self.answers:
+            students, rows = self.listening["hard"]
             targets = labels.clone()
             targets[:, students] = self.answers["hard"][corpus, :, step, :count][:, rows].long()
         losses = F.cross_entropy(logits.flatten(0, 2), targets.flatten(), reduction="none").view(labels.shape)
-        students, rows = self.listening["soft"]
-        if students:
+        if "soft" in self.answers:
+            students, rows = self.listening["soft"]
             probabilities = self.answers["soft"][corpus, :, step, :count][:, rows]
             losses = losses.clone()
             losses[:, students] = -(probabilities * logits[:, students].log_softmax(-1)).sum(-1)
