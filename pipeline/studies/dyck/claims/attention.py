@@ -10,6 +10,7 @@ import polars as pl
 from pipeline.kit import evidence
 from pipeline.kit.verdicts import Condition, Gate, Published, within
 from pipeline.studies.dyck.claims.common import (
+    ACCURACIES,
     APPENDIX_C_7,
     APPENDIX_D_2,
     PROBE_LENGTH,
@@ -69,7 +70,7 @@ def in_distribution(contrasts: pl.DataFrame) -> Iterator[Gate]:
             contrasts, contrast="in_distribution", first=run, metric="acc_close_unseen"
         )
         predicate = (
-            f"median acc_close of {name} on strings like its training data that are not among it "
+            f"median {ACCURACIES['acc_close']} by {name} on strings like its training data that are not among it "
             f"is at least {ACCURATE}"
         )
         conditions = (Condition("value", ">=", ACCURATE),)
@@ -102,7 +103,10 @@ def _accurate(
 ) -> Gate:
     """Return the gate ``name`` on the accuracy of a run; ``models`` names these where ``name`` does not."""
     measurement, missing = measured(contrasts, contrast="in_distribution", first=run, metric="acc_close")
-    predicate = f"median acc_close of {models or name} on data like its training data is at least {bound}"
+    predicate = (
+        f"median {ACCURACIES['acc_close']} by {models or name} on data like its training data "
+        f"is at least {bound}"
+    )
     conditions = (Condition("value", ">=", bound),)
     return Gate(
         claim, name, predicate, source, conditions, measurement, missing, Published(bound, form=FLOOR)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from pipeline.kit.verdicts import Condition, Gate
-from pipeline.studies.dyck.claims.common import APPENDIX_D_2, SECTION_4_2, measured
+from pipeline.studies.dyck.claims.common import ACCURACIES, APPENDIX_D_2, SECTION_4_2, measured
 from pipeline.studies.dyck.names import ARMS, COMPLETE, PREFIX
 
 BETA_RATIO_BELOW = 0.5
@@ -34,11 +34,11 @@ def balance(contrasts: pl.DataFrame, claim: str = "8", data: str = COMPLETE) -> 
 
 def accuracy(contrasts: pl.DataFrame, claim: str = "9", data: str = COMPLETE) -> Iterator[Gate]:
     """Yield the gates of claim 9: the contrastive term improves accuracy at length."""
-    for name in ("acc_close", "acc_thr80"):
+    for name, quantity in ACCURACIES.items():
         measurement, missing = measured(
             contrasts, contrast="accuracy", statistic="difference of means", metric=name, **_compared(data)
         )
-        predicate = f"mean {name} at length, contrastive minus standard, is positive, its interval too"
+        predicate = f"mean {quantity} at length, contrastive minus standard, is positive, its interval too"
         conditions = (Condition("value", ">", 0), Condition("lo", ">", 0))
         yield Gate(claim, name, f"{predicate}{_ON[data]}", SOURCES[data], conditions, measurement, missing)
 
@@ -60,7 +60,8 @@ def rank(contrasts: pl.DataFrame) -> Iterator[Gate]:
     measurement, missing = measured(
         contrasts, contrast="rank", statistic="spearman", first=ARMS[COMPLETE]["standard"], metric=metric
     )
-    predicate = "Spearman(beta, acc_thr80 at length) over standard replicas is negative, its interval too"
+    correlation = f"Spearman's correlation of balance violation and {ACCURACIES['acc_thr80']} at length"
+    predicate = f"{correlation}, over standard replicas, is negative, its interval too"
     negative = (Condition("value", "<", 0), Condition("hi", "<", 0))
     yield Gate("10", "standard", predicate, SECTION_4_2, negative, measurement, missing, scale_needed="paper")
     measurement, missing = measured(
@@ -70,5 +71,5 @@ def rank(contrasts: pl.DataFrame) -> Iterator[Gate]:
         metric=metric,
         **_compared(COMPLETE),
     )
-    predicate = "Spearman(beta, acc_thr80 at length) within both arms together is negative, its interval too"
+    predicate = f"{correlation}, within both arms together, is negative, its interval too"
     yield Gate("10", "within both arms", predicate, SECTION_4_2, negative, measurement, missing)

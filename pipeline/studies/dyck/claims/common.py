@@ -11,6 +11,11 @@ from pipeline.kit.evidence import Evidence
 from pipeline.studies.dyck.names import RUNS
 
 PROBE_LENGTH = 16
+# Columns of tables in words: a closer is a closing bracket.
+ACCURACIES = {
+    "acc_close": "share of closers that are predicted",
+    "acc_thr80": "share of closers with more than 0.8 of the probability of all closers",
+}
 RANDOM_MAPS = "published-{}"  # theory check that holds the published variation of random maps of this size
 SECTION_2, SECTION_3, SECTION_4_1, SECTION_4_2 = (
     f"Wen et al. 2023, section {number}" for number in ("2", "3", "4.1", "4.2")

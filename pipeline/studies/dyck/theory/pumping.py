@@ -174,9 +174,9 @@ def _length_curves(
             )  # short strings may not tell
             yield {
                 "check": f"broken-delta{delta:g}-length{n}",
-                "statement": "In balance, every closer is predicted at every length: acc_close"
+                "statement": "In balance, every closer is predicted at every length: share"
                 if smaller is None
-                else f"With more noise {few} closers are predicted than at delta={smaller:g}: acc_close",
+                else f"With more noise {few} closers are predicted than at delta={smaller:g}: share",
                 "size": f"{size}, delta={delta:g}, length {n}",
                 "measured": accuracy[delta][n],
                 "comparison": ">=" if smaller is None else "<=",

@@ -207,12 +207,12 @@ def _matching(context: Results) -> Iterator[Gate]:
 def _documents(context: Results) -> Iterator[Gate]:
     rows = context.table("doc_moments").filter(dataset=DOCUMENTS, split="train")
     source = SECTION.format("2.1.5.1")
-    for gate, column, low, high in (
-        ("squared shares", "mean_sum_p2", 0.540, 0.567),
-        ("two to four topics", "share_2_to_4", 0.80, 0.86),
-        ("length", "mean_len", 124.0, 126.0),
-        ("entropy", "mean_entropy", 0.8265, 0.8665),
+    for gate, column, quantity, low, high in (
+        ("squared shares", "mean_sum_p2", "the mean sum of the squared shares of topics", 0.540, 0.567),
+        ("two to four topics", "share_2_to_4", "the share with two to four topics", 0.80, 0.86),
+        ("length", "mean_len", "the mean number of tokens", 124.0, 126.0),
+        ("entropy", "mean_entropy", "the mean entropy of the shares of topics (nats)", 0.8265, 0.8665),
     ):
-        predicate = f"{column} of the training documents is from {low:g} to {high:g}"
+        predicate = f"of the training documents {quantity} is from {low:g} to {high:g}"
         measurement = evidence.reduced(rows, pl.col(column).first(), "no documents")
         yield Gate("33", gate, predicate, source, between(low, high), *measurement, kind=OWN)
