@@ -24,13 +24,13 @@ from pipeline.studies.depth.names import (
 )
 
 Row = dict[str, Any]
-Found = Iterator[tuple[str, str]]  # topic and sentence
+Sentences = Iterator[tuple[str, str]]  # topic and sentence
 # Topics with which the page begins: what the source does not say.
 LEADING = ("frozen attention", "unseen tokens", "likeness", "published start", "two layers", "heads", "hops")
 EDGES = {"lowest": "the lowest", "highest": "the highest", "only": "the only one"}
 
 
-def table(sentences: Found) -> list[pl.DataFrame]:
+def table(sentences: Sentences) -> list[pl.DataFrame]:
     """Return the table of ``sentences``, a row for each topic."""
     rows = [
         {"topic": topic, "leads": topic.startswith(LEADING), "finding": sentence}
@@ -41,7 +41,7 @@ def table(sentences: Found) -> list[pl.DataFrame]:
 
 def of_layers(
     accuracy: pl.DataFrame, runs: pl.DataFrame, contrasts: pl.DataFrame, rates: pl.DataFrame
-) -> Found:
+) -> Sentences:
     """Yield what EXP-1 and its controls found."""
     for trained, frozen in FROZEN.items():
         for ours in _rows(accuracy, frozen, "train"):
@@ -110,7 +110,7 @@ def of_layers(
     yield from of_rates(rates)
 
 
-def of_context(ended: dict[str, Row], contrasts: pl.DataFrame) -> Found:
+def of_context(ended: dict[str, Row], contrasts: pl.DataFrame) -> Sentences:
     """Yield what was found on contextual generalization, from how the models of each run ended."""
     here = [ended[run] for run in (CONTEXTUAL_PUBLISHED[3], CONTEXTUAL[3]) if run in ended]
     if len(here) > 1:
@@ -145,7 +145,7 @@ def of_context(ended: dict[str, Row], contrasts: pl.DataFrame) -> Found:
         )
 
 
-def of_heads(rates: pl.DataFrame, contrasts: pl.DataFrame) -> Found:
+def of_heads(rates: pl.DataFrame, contrasts: pl.DataFrame) -> Sentences:
     """Yield how the number of heads and the learning rate go together on memorization."""
     correlations = contrasts.filter(contrast="heads of one layer")
     chosen = rates.filter(pl.col("chosen"), task="sc", layers=1)
@@ -169,7 +169,7 @@ def of_heads(rates: pl.DataFrame, contrasts: pl.DataFrame) -> Found:
         )
 
 
-def of_chains(accuracy: pl.DataFrame, summary: pl.DataFrame) -> Found:
+def of_chains(accuracy: pl.DataFrame, summary: pl.DataFrame) -> Sentences:
     """Yield at how many layers chains of lookups are learned, and how many heads died on the way."""
     rows = accuracy.filter(split=JUDGED["nested"], among="outputs")
     if not rows.height:
@@ -203,7 +203,7 @@ def of_chains(accuracy: pl.DataFrame, summary: pl.DataFrame) -> Found:
     yield "dead heads", f"Heads of nested lookups that read nothing when training ends: {shares}."
 
 
-def of_rates(rates: pl.DataFrame) -> Found:
+def of_rates(rates: pl.DataFrame) -> Sentences:
     """Yield which chosen learning rates are at an edge of their grids."""
     chosen = rates.filter("chosen")
     if chosen.height:
@@ -218,7 +218,7 @@ def of_rates(rates: pl.DataFrame) -> Found:
         )
 
 
-def start_scores(runs: list[Run]) -> Found:
+def start_scores(runs: list[Run]) -> Sentences:
     """Yield the scores with which the last query of one layer starts from a construction, and which keys learn.
 
     A ReLU passes a gradient where a score is above 0 alone.
@@ -246,7 +246,7 @@ def start_scores(runs: list[Run]) -> Found:
         )
 
 
-def _likeness(contrasts: pl.DataFrame) -> Found:
+def _likeness(contrasts: pl.DataFrame) -> Sentences:
     rows = {
         row["contrast"]: row
         for row in contrasts.iter_rows(named=True)
