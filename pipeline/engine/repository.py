@@ -17,6 +17,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import psutil
+from dulwich.repo import Repo as GitRepo
 from dvc import dvcfile, rwlock
 from dvc.dependency import param
 from dvc.exceptions import DvcException
@@ -199,7 +200,7 @@ class Repository(View):
         What a stage depends on is hashed anew for its record. Whether it can be hashed at all DVC asks twice more.
         """
         addresses = set(names)
-        with _dvc(), _hashed_once():
+        with _dvc(), _hashed_once(), _index_read_once():
             stages = [stage for stage in self._repo.index.stages if stage.addressing in addresses]
             for stage in stages:
                 stage.save()
@@ -299,6 +300,20 @@ def _hashed_once() -> Iterator[None]:
         yield
     finally:
         Output._get_hash_meta = original
+
+
+@contextmanager
+def _index_read_once() -> Iterator[None]:
+    """Let DVC read git's index once, as long as nothing is staged meanwhile.
+
+    It asks of each output whether git tracks it, and reads the whole index for the answer: 30 ms, six hundred times.
+    """
+    original = GitRepo.open_index
+    GitRepo.open_index = cache(original)  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        GitRepo.open_index = original  # type: ignore[method-assign]
 
 
 @contextmanager

@@ -160,6 +160,17 @@ def test_lost_records_do_not_matter(built: Workspace) -> None:
     assert built.planned() == {"train toy-a"} | BELOW_A_RUN
 
 
+def test_an_output_that_git_tracks_is_not_recorded(built: Workspace) -> None:
+    built.git("add", "--force", FIGURE)
+    built.set_lr("toy-a", 0.75)
+    done = built.run("snakemake", "--cores", "2")
+    assert done.status and "what was built is not recorded in DVC" in done.output
+    assert "git rm -r --cached 'data/figures/toy/toy-means'" in done.output
+    built.git("restore", "--staged", FIGURE)
+    built.engine("snakemake")
+    built.assert_clean()
+
+
 def test_damaged_output_is_made_again(built: Workspace) -> None:
     before = built.artifacts()
     file = built.path / "data/tables/toy/toy-means/means.parquet"
