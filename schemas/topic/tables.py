@@ -232,6 +232,7 @@ class Averages(_Keyed):
     label_offset: pl.Int8 = FIELD(isin=[0, 4], nullable=True, description="null: printed, not said")
     norm: pl.String = FIELD(isin=["raw", "norm100"], nullable=True, description="null: printed, not said")
     n: pl.Int32 = FIELD(ge=0, description="models")
+    n_trained: pl.Int32 = FIELD(ge=0, description="models with those that are left out")
     source: pl.String = FIELD(description="ours, or where it is printed")
     same_word: pl.Float64 = FIELD(ge=0, nullable=True, description="mean attention to the same word")
     same_word_sd: pl.Float64 = FIELD(ge=0, nullable=True, description="standard deviation over models")

@@ -188,6 +188,9 @@ def test_labels_shift_and_special_ids_have_none() -> None:
     shifted = attention.labels(104, 10, 10, 4)
     assert shifted[6] == 0 and shifted[7] == 1 and shifted[96] == 9 and (shifted[97:101] == -1).all()
     assert shifted[101] == shifted[102] == 0 and shifted[103] == shifted[0] == -1
+    for offset in attention.OFFSETS:  # a token is the same word as itself, whatever label it has
+        kind = attention.categories(attention.labels(104, 10, 10, offset))
+        assert (np.diag(kind) == 0).all() and (kind == 0).sum() == 104 and (kind == kind.T).all()
 
 
 def test_growth_and_onset() -> None:

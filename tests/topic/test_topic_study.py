@@ -10,10 +10,11 @@ import numpy as np
 import polars as pl
 import pytest
 from spoiling import assert_gates_fall
-from workspace import Workspace
+from workspace import Workspace, load_study
 
 from pipeline.studies.topic import names
 from pipeline.studies.topic.claims import STATEMENTS, attention, embeddings, stages, values
+from pipeline.studies.topic.figures import attention as figures
 from pipeline.studies.topic.measures import contrasts
 from schemas.claims import FAILS, HOLDS, NOT_TESTED, UNDECIDED
 
@@ -22,6 +23,7 @@ PANELS = [(run, cell) for _, run, cell in (*values.PANELS, *values.JOINT_PANELS)
 TRAINED = [f"{names.ATTENTION_RELEASED} {rate:g}" for rate in attention.RATES] + [f"{names.ATTENTION} 0.01"]
 DIAGONALS = [f"{run} 0.003" for _, run in attention.DIAGONALS]
 LEAST = "topic over other, least, right labels"
+DIAGONAL_ENOUGH = [f"{names.JOINT_LONG} {rate}" for rate in ("0.003", "0.01")]
 HOLD = {  # the value of each comparison
     **{f"auc {run} {cell}": 1.0 for run, cell in PANELS},
     **{f"auc {run} {cell}-l2": 1.0 for _, run, cell in values.PANELS},
@@ -57,8 +59,8 @@ HOLD = {  # the value of each comparison
     **{f"diff_topic shifted labels {run}": 0.0066 for run in TRAINED[:3]},
     **{f"diff_topic right labels {run}": 0.0035 for run in TRAINED[:3]},
     **{f"pooled mean, {norm}": 1e-9 for norm in ("raw", "norm100")},
-    **{f"word above other {run}": 0.05 for run in (*DIAGONALS, f"{names.JOINT_LONG} 0.003")},
-    **{f"other above topic {run}": 0.001 for run in (*DIAGONALS, f"{names.JOINT_LONG} 0.003")},
+    **{f"word above other {run}": 0.05 for run in (*DIAGONALS, *DIAGONAL_ENOUGH)},
+    **{f"other above topic {run}": 0.001 for run in (*DIAGONALS, *DIAGONAL_ENOUGH)},
     **{f"same_word right labels {run}": 0.09 for run in DIAGONALS},
     **{f"same_topic_diff_word right labels {run}": 0.0018 for run in DIAGONALS},
     **{f"diff_topic right labels {run}": 0.0026 for run in DIAGONALS},
@@ -137,6 +139,14 @@ def test_two_models_and_no_models_give_no_verdict() -> None:
     assert few["9, squared, Adam, with L2"][1] == few["19, Adam, rate 0.01"][1] == NOT_TESTED
     none = judged({name: frame.clear() for name, frame in tables.items()})
     assert {verdict for _, verdict in none.values()} == {NOT_TESTED}
+
+
+@pytest.mark.parametrize("scale", ["quick", "paper"])
+def test_trainings_are_what_gates_and_figures_call_them(scale: str) -> None:
+    runs = load_study("topic", scale).members("runs", "topic")
+    surrogate, short = runs[names.ATTENTION_SGD], runs[names.ATTENTION_SGD_SHORT]
+    assert surrogate.lr == [20.0] and surrogate.lr[0] * surrogate.steps == 50_000
+    assert short.steps == 1500 and "1500 steps" in figures.TRAINED[names.ATTENTION_SGD_SHORT]
 
 
 def test_an_interval_across_the_bar_is_undecided() -> None:

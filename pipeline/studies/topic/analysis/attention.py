@@ -21,6 +21,8 @@ WORD, TOPIC, OTHER = "same_word", "same_topic_diff_word", "diff_topic"
 DIAGONAL = (
     3.0  # the rule that keeps a jointly trained model: its diagonal over the rest of its blocks, at least
 )
+NO_DIAGONAL = f"no visible diagonal, or {contrasts.DIVERGED}"
+Key = tuple[str, str, float]  # run, cell, learning rate
 
 
 def analyse(context: Inputs) -> dict[str, Sequence[pl.DataFrame]]:
@@ -44,14 +46,18 @@ def analyse(context: Inputs) -> dict[str, Sequence[pl.DataFrame]]:
                 read = counts[group.entry["masking"]]
                 kinds = attention.averages(group.spec, own, group.table, read, topics, words)
                 rows += [group.keys | {"replica": seed} | row for row in kinds]
-        kept = {group.run: _kept(group, topics, words) for group in groups if group.run == JOINT_LONG}
+        kept = {_key(group): _kept(group, topics, words) for group in groups if group.run == JOINT_LONG}
         made = {
             "configs": models.configs(context, [group for group in groups if group.run != JOINT_LONG]),
             "attention": rows,
-            "averages": _averages(groups, rows),
+            "averages": _averages(groups, rows, kept),
             "contrasts": _contrasts(context, groups, rows, counts, kept),
         }
     return {name: [pl.DataFrame(made[name], infer_schema_length=None)] if made[name] else [] for name in made}
+
+
+def _key(group: Group) -> Key:
+    return group.run, group.cell, group.lr
 
 
 def _kept(group: Group, topics: int, words: int) -> list[int]:
@@ -77,18 +83,21 @@ def _values(
     return [by_seed[seed] for seed in seeds]
 
 
-def _averages(groups: list[Group], rows: list[Row]) -> list[Row]:
-    """Return means and standard deviations over seeds as tables 2.1 and 2.2 print them, and what is printed."""
+def _averages(groups: list[Group], rows: list[Row], kept: dict[Key, list[int]]) -> list[Row]:
+    """Return means and standard deviations over seeds as tables 2.1 and 2.2 print them, and what is printed: over those
+    that a rule has ``kept``, where there is one."""
     made: list[Row] = []
     for group, offset, norm in product(groups, attention.OFFSETS, attention.NORMS):
+        seeds = kept.get(_key(group), group.seeds)
         row: Row = group.keys | {
             "label_offset": offset,
             "norm": norm,
-            "n": len(group.seeds),
+            "n": len(seeds),
+            "n_trained": len(group.seeds) + len(group.diverged),
             "source": "here",
         }
         for name, category in (("same_word", WORD), ("same_topic", TOPIC), ("diff_topic", OTHER)):
-            values = _values(rows, group, offset, norm, category, group.seeds)
+            values = _values(rows, group, offset, norm, category, seeds)
             row |= {
                 name: _mean(values),
                 f"{name}_sd": float(np.std(values, ddof=1)) if len(values) > 1 else None,
@@ -96,8 +105,9 @@ def _averages(groups: list[Group], rows: list[Row]) -> list[Row]:
         made.append(row)
     for entry in published.AVERAGES:
         keys = {"run": f"{entry.table}, {entry.optimiser}", "cell": "ce", "lr": entry.lr, "n": entry.runs}
+        keys |= {"n_trained": entry.trained}
         source = {"label_offset": None, "norm": None, "source": f"Li 2025, {entry.table}"}
-        made.append(keys | source | {name: getattr(entry, name) for name in entry._fields[4:]})
+        made.append(keys | source | {name: getattr(entry, name) for name in entry._fields[5:]})
     return made
 
 
@@ -106,32 +116,31 @@ def _mean(values: list[float]) -> float | None:
 
 
 def _contrasts(
-    context: Inputs, groups: list[Group], rows: list[Row], counts: dict[str, Any], kept: dict[str, list[int]]
+    context: Inputs, groups: list[Group], rows: list[Row], counts: dict[str, Any], kept: dict[Key, list[int]]
 ) -> list[Row]:
     made: list[Row] = []
     for group in groups:
         name = f"{group.run} {group.lr:g}"
-        seeds = kept.get(group.run, group.seeds)
-        left = len(group.seeds) - len(seeds) + len(group.diverged)
-        if group.run in kept:
-            made += contrasts.median(context, f"kept {name}", [float(seed in seeds) for seed in group.seeds])
+        seeds = kept.get(_key(group), group.seeds)
+        reason = NO_DIAGONAL if _key(group) in kept else contrasts.DIVERGED
+        left = len(group.seeds) - len(seeds) + len(group.diverged), reason
         for offset in attention.OFFSETS:
             word, topic, other = (
                 np.array(_values(rows, group, offset, "raw", category, seeds))
                 for category in (WORD, TOPIC, OTHER)
             )
             labels = "right labels" if offset == 0 else "shifted labels"
-            made += contrasts.least(f"topic over other, least, {labels} {name}", topic / other, left)
-            made += contrasts.median(context, f"topic over other {labels} {name}", topic / other, left)
+            made += contrasts.least(f"topic over other, least, {labels} {name}", topic / other, *left)
+            made += contrasts.median(context, f"topic over other {labels} {name}", topic / other, *left)
             for kind, values in ((WORD, word), (TOPIC, topic), (OTHER, other)):
-                made += contrasts.median(context, f"{kind} {labels} {name}", values, left)
+                made += contrasts.median(context, f"{kind} {labels} {name}", values, *left)
             if offset == 0:
                 made += contrasts.most(
-                    f"topic over other, largest distance from 1 {name}", np.abs(topic / other - 1), left
+                    f"topic over other, largest distance from 1 {name}", np.abs(topic / other - 1), *left
                 )
-                made += contrasts.least(f"word above other {name}", word - other, left)
-                made += contrasts.median(context, f"word minus topic {name}", word - topic, left)
-                made += contrasts.least(f"other above topic {name}", other - topic, left)
+                made += contrasts.least(f"word above other {name}", word - other, *left)
+                made += contrasts.median(context, f"word minus topic {name}", word - topic, *left)
+                made += contrasts.least(f"other above topic {name}", other - topic, *left)
     for norm in attention.NORMS:
         gaps = []
         for group, offset in product(groups, attention.OFFSETS):

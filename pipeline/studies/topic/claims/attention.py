@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pipeline.kit import evidence
-from pipeline.kit.extremes import largest
+from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.results import Results
 from pipeline.kit.verdicts import Gate, Measured, Published, above, at_least, at_most, below
 from pipeline.studies.topic.claims.common import SECTION, between, contrast
@@ -128,11 +128,12 @@ def _audit(context: Results) -> Iterator[Gate]:
             / sum(known)
             for row in printed.iter_rows(named=True)
         ]
-        gap = largest([abs(mean - RAW_MEAN) for mean in means]) if means else None
+        gaps = [abs(mean - RAW_MEAN) for mean in means]
+        gap = (largest(gaps) if offset else smallest(gaps)) if gaps else None
         yield Gate(
             "22", f"printed averages, {gate}",
-            f"largest distance of a row's mean over labelled pairs from the {RAW_MEAN:g} that lengths fix, with "
-            f"{gate}, is {'at most' if offset else 'above'} 0.0003",
+            f"{'largest' if offset else 'smallest'} distance of a row's mean over labelled pairs from {RAW_MEAN:g}, "
+            f"which lengths fix, with {gate}, is {'at most' if offset else 'above'} 0.0003",
             AUDIT, at_most(0.0003) if offset else above(0.0003),
             None if gap is None else Measured(gap), "nothing to compare", kind=OWN,
         )  # fmt: skip
@@ -143,7 +144,9 @@ def _audit(context: Results) -> Iterator[Gate]:
         )  # fmt: skip
 
 
-RAW_MEAN = 0.00797  # sum of N over sum of N squared, for N uniform from 100 to 150
+# Sum of N over sum of N squared of the released documents, as the audit has it. The law of lengths, uniform from 100 to
+# 150, gives 0.00789.
+RAW_MEAN = 0.00797
 
 
 def _diagonal(context: Results) -> Iterator[Gate]:
@@ -166,14 +169,17 @@ def _diagonal(context: Results) -> Iterator[Gate]:
                 "24", f"{name}, size, {gate}", f"median attention over seeds is from {low:g} to {high:g}", TABLE_22,
                 between(low, high), *contrast(context, f"{kind} right labels {at}"), Published(value), kind=OWN,
             )  # fmt: skip
-    at = f"{JOINT_LONG} {FROZEN_RATE}"
-    yield Gate(
-        "24", "trained values, squared, same word first",
-        "in every model with a visible diagonal the same word gets more attention than other topics", TABLE_22,
-        above(0.0), *contrast(context, f"word above other {at}"),
-    )  # fmt: skip
-    yield Gate(
-        "24", "trained values, squared, own topic last",
-        "in every model with a visible diagonal other topics get more attention than the rest of the topic", TABLE_22,
-        above(0.0), *contrast(context, f"other above topic {at}"),
-    )  # fmt: skip
+    for rate, name, scale in (
+        (FROZEN_RATE, "trained values, squared", "quick"), ("0.01", "trained values, squared, rate 0.01", "paper"),
+    ):  # fmt: skip
+        at = f"{JOINT_LONG} {rate}"
+        yield Gate(
+            "24", f"{name}, same word first",
+            "in every model with a visible diagonal the same word gets more attention than other topics", TABLE_22,
+            above(0.0), *contrast(context, f"word above other {at}"), scale_needed=scale,
+        )  # fmt: skip
+        yield Gate(
+            "24", f"{name}, own topic last",
+            "in every model with a visible diagonal other topics get more attention than the rest of the topic",
+            TABLE_22, above(0.0), *contrast(context, f"other above topic {at}"), scale_needed=scale,
+        )  # fmt: skip

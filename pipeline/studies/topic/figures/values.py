@@ -7,11 +7,13 @@ from pipeline.kit.results import Results
 from pipeline.studies.topic.figures.common import Panel, maps
 from pipeline.studies.topic.names import (
     FROZEN_ADAM,
+    FROZEN_PUBLISHED,
     FROZEN_SGD_CE,
     FROZEN_SGD_SQ,
     JOINT_ADAM,
     JOINT_LONG,
     JOINT_LONG_RELEASED,
+    JOINT_PUBLISHED,
     JOINT_SGD_CE,
     JOINT_SGD_SQ,
 )
@@ -26,11 +28,15 @@ ADAM_CE, SGD_CE, ADAM_SQ, SGD_SQ = (
 )
 
 
-def _four(context: Results, adam: str, sgd_ce: str, sgd_sq: str, ce: str, sq: str, title: str) -> Figure:
+def _four(
+    context: Results, adam: str, sgd_ce: str, sgd_sq: str, ce: str, sq: str, title: str, published: str = ""
+) -> Figure:  # fmt: skip
+    """Return the four panels, and that of the third panel's published rate and mean loss where it was trained."""
     value = "WV_plus_bias"
     panels = [
         Panel(SGD_CE, sgd_ce, ce, value), Panel(ADAM_CE, adam, ce, value),
         Panel(SGD_SQ, sgd_sq, sq, value), Panel(ADAM_SQ, adam, sq, value),
+        Panel(f"{SGD_SQ}, published rate", published, "sq", value),
     ]  # fmt: skip
     return maps(context.table("matrices"), panels, title, WORDS, AXES)
 
@@ -44,13 +50,13 @@ def frozen_l2(context: Results) -> Figure:
 def frozen(context: Results) -> Figure:
     """Figure 2.5: values with uniform attention and no penalty."""
     title = "Values, uniform attention, without L2"
-    return _four(context, FROZEN_ADAM, FROZEN_SGD_CE, FROZEN_SGD_SQ, "ce", "sq", title)
+    return _four(context, FROZEN_ADAM, FROZEN_SGD_CE, FROZEN_SGD_SQ, "ce", "sq", title, FROZEN_PUBLISHED)
 
 
 def joint(context: Results) -> Figure:
     """Figure 2.6: values of models of which everything is trained."""
     title = "Values, attention trained with them"
-    return _four(context, JOINT_ADAM, JOINT_SGD_CE, JOINT_SGD_SQ, "ce", "sq", title)
+    return _four(context, JOINT_ADAM, JOINT_SGD_CE, JOINT_SGD_SQ, "ce", "sq", title, JOINT_PUBLISHED)
 
 
 def diagonal(context: Results) -> Figure:

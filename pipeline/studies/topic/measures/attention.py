@@ -1,8 +1,8 @@
 """MT2: average attention between equal words, different words of one topic, and words of different topics.
 
 (Tables 2.1 and 2.2.) Attention is measured on documents without masks, over all ordered pairs of positions, keys i
-and queries j, i = j among the equal words; pairs with a token that has no label are counted apart. Without positions
-a model gives all tokens of a word the same, so pairs of words are enumerated.
+and queries j, i = j among the equal words; pairs of different tokens of which one has no label are counted apart.
+Without positions a model gives all tokens of a word the same, so pairs of words are enumerated.
 
 The released code looks labels up by token id, where words begin at 4 behind special tokens: ``offset`` 4 gives the
 zero-based word w the label (w + 4) // v, none to words whose label is no topic, and start and end the label 0.
@@ -41,12 +41,16 @@ def labels(symbols: int, topics: int, words: int, offset: int) -> Ints:
 
 
 def categories(topic: Ints) -> NDArray[np.int8]:
-    """Return (V, V) the number in `CATEGORIES` of each pair of ids."""
+    """Return (V, V) the number in `CATEGORIES` of each pair of ids.
+
+    Equal ids are the same word, whether or not they have a label: only then there are as many such pairs with shifted
+    labels as with right ones, as in the released counts.
+    """
     same_topic = topic[:, None] == topic
-    category = np.where(same_topic, 1, 2)
-    np.fill_diagonal(category, 0)
     known = topic != language.NO_TOPIC
-    return np.where(known[:, None] & known, category, 3).astype(np.int8)
+    category = np.where(known[:, None] & known, np.where(same_topic, 1, 2), 3)
+    np.fill_diagonal(category, 0)
+    return category.astype(np.int8)
 
 
 def plain_counts(frame: pl.DataFrame, scheme: str, documents: int) -> Ints:
