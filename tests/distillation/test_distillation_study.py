@@ -13,10 +13,11 @@ from spoiling import assert_gates_fall
 from workspace import Workspace
 
 from pipeline.studies.distillation.analysis import endings
+from pipeline.studies.distillation.analysis.transformers import _compared as compared
 from pipeline.studies.distillation.analysis.transformers import along_paths
 from pipeline.studies.distillation.claims import STATEMENTS, parities, transformers, trees
 from pipeline.studies.distillation.measures import lessons
-from pipeline.studies.distillation.names import DEFINITIONS, WARMER
+from pipeline.studies.distillation.names import ATTENDING, ATTENTION, CANDIDATES, DEFINITIONS, TEACHER, WARMER
 from schemas.claims import FAILS, HOLDS, NOT_TESTED
 
 PARTS = (parities, transformers, trees)
@@ -25,27 +26,42 @@ HOLD = {  # the value of each comparison at scale paper
         f"{size} {name}": value
         for size in ("narrow", "wide")
         for name, value in {
-            "delay": 1.0, "prog - ce": 0.4, "prog - os": 0.4, "middle": 1.0, "behind": 0.5, "middle - behind": 0.5,
-            "before": 0.5, "distance at the switch": 0.01, "rise after the switch": 0.25, "cool - middle": 0.0,
-            "mild - middle": 0.0, "hot - middle at the switch": -0.2,
+            "delay": 1.0, "prog - ce": 0.4, "prog - one-shot": 0.4, "middle": 1.0, "behind": 0.5,
+            "middle - behind": 0.5, "before": 0.5, "distance at the switch": 0.01, "rise after the switch": 0.25,
+            "cool - middle": 0.0, "mild - middle": 0.0, "hot - middle at the switch": -0.2,
         }.items()
     },
-    "narrow ce": 0.5, "narrow os": 0.5, "teacher peak": 8.0, "teacher final": 1.0, "teacher inside": 1.0,
+    "narrow ce": 0.5, "narrow one-shot": 0.5, "teacher peak": 8.0, "teacher final": 1.0, "teacher inside": 1.0,
     f"{WARMER[0]} degree": 1.0, "width and t90": -0.95, "attending ce": 0.5, "attending os": 0.5,
     "attending peak, learned": 1.0, "attending between": 0.5, "attention peak": 9.0, "attention final": 1.0,
+    "separation between": 0.5, "attending delay": 1.0,
+    **{f"{group} and t90": -0.9 for group in ("heads", "hidden", "averaged")},
     "tree best pair": 1.0, "tree best pair - best single": 0.2, "tree peaks": 3.0,
 }  # fmt: skip
+
+
+SINGLE_SIGNS = [f"13, {which}" for which in (
+    "single signs at checkpoint 2", "other signs at checkpoint 2", "single signs at checkpoint 3",
+)]  # fmt: skip
 
 
 def made() -> dict[str, pl.DataFrame]:
     """Return tables of ten models at scale paper."""
     rows = [(name, value, value, value, 10) for name, value in HOLD.items()]
-    chosen = pl.DataFrame({"arm": ["middle"], "order": [0], "teacher": [0], "teacher_step": [5]})
-    correlations = {"model": 0, "step": 5, "feature": ["support", "rest"], "correlation": [0.095, 0.0]}
+    chosen = pl.DataFrame(
+        {"dataset": CANDIDATES, "arm": ["middle", "behind"], "order": 0, "teacher": 0, "teacher_step": [5, 7]}
+    )
+    other = [(WARMER[0], 0, 5, "support", 0.5), (WARMER[0], 0, 5, "rest", 0.5)]  # which no gate is about
+    own = [
+        (TEACHER, 0, step, feature, value)
+        for step, support in ((5, 0.095), (7, 0.01))
+        for feature, value in (("support", support), ("rest", 0.001))
+    ]
+    columns = ["run", "model", "step", "feature", "correlation"]
     return {
         "contrasts": pl.DataFrame(rows, schema=["contrast", "value", "lo", "hi", "n"], orient="row"),
         "chosen": chosen,
-        "correlations": pl.DataFrame(correlations),
+        "correlations": pl.DataFrame(own + other, schema=columns, orient="row"),
     }
 
 
@@ -73,14 +89,14 @@ def test_a_correlation_that_is_none_lets_its_gate_fall() -> None:
     tables = made()
     spoilt = tables["correlations"].with_columns(correlation=float("nan"))
     outcomes = judged(tables | {"correlations": spoilt})
-    assert outcomes["13, single signs at checkpoint 2"][1] == FAILS
+    assert {outcomes[gate][1] for gate in SINGLE_SIGNS} == {FAILS}
 
 
 def test_too_few_models_give_no_verdict() -> None:
     tables = made()
     few = judged(tables | {"contrasts": tables["contrasts"].with_columns(n=2)})
     gates = {gate for gate, (_, verdict) in few.items() if verdict != NOT_TESTED}
-    assert gates == {"13, single signs at checkpoint 2", "19, classes"}
+    assert gates == {*SINGLE_SIGNS, "19, classes"}
 
 
 def test_attention_along_paths_sums_to_one_and_follows_both_layers() -> None:
@@ -99,6 +115,31 @@ def test_attention_along_paths_sums_to_one_and_follows_both_layers() -> None:
         for j in range(5)
     ]
     torch.testing.assert_close(attention[1, 2], torch.stack(plain))  # type: ignore[arg-type]
+
+
+def test_students_of_a_teacher_that_has_not_learned_are_left_out() -> None:
+    def course(run: str, arms: list[str], final: list[float]) -> pl.DataFrame:
+        rows = [(run, 8, 1, arm, m, step, value) for arm in arms for m, end in enumerate(final)
+                for step, value in ((0, 0.5), (10, end))]  # fmt: skip
+        return pl.DataFrame(rows, ["run", "width", "heads", "arm", "model", "step", "accuracy"], orient="row")
+
+    teachers, students = (
+        course(ATTENTION, ["label"], [1.0, 0.5]),
+        course(ATTENDING, ["ce", "peak", "prog", "between"], [0.9, 0.6]),
+    )
+    assert lessons.converged(teachers) == [0]
+    chosen = pl.DataFrame(
+        [(arm, m, m, 0, 5) for arm in ("peak", "prog", "between") for m in (0, 1)],
+        ["arm", "model", "teacher", "order", "teacher_step"], orient="row",
+    )  # fmt: skip
+    first = pl.DataFrame({"model": [0, 0, 1, 1], "step": [5, 10] * 2, "separation": [9.0, 1.0, 70.0, 60.0]})
+    settings = SimpleNamespace(risen=0.9, resamples=100, confidence=0.95)
+    context: Any = SimpleNamespace(settings=settings, seed=1, study="distillation")
+    rows = {row["contrast"]: row for row in compared(context, teachers, students, first, chosen)}
+    assert rows["attending ce"]["n"] == 2 and rows["attending ce"]["value"] == 0.75  # they have no teacher
+    assert rows["attending peak"]["n"] == 1 and rows["attending peak"]["value"] == 0.9
+    assert (rows["attention peak"]["value"], rows["attention final"]["value"]) == (9.0, 1.0)
+    assert rows["separation between"]["value"] == 9.0 and rows["attending delay"]["value"] == 1.0
 
 
 def test_models_are_late_or_never_learn() -> None:

@@ -56,6 +56,7 @@ SINGLES = {
     "low": "accuracy 0.2", "third": "accuracy 0.33", "mid": "accuracy 0.45", "most": "accuracy 0.6",
     "high": "accuracy 0.75", "late": "a step behind the transition",
 }  # fmt: skip
+LATE = "late"
 PAIRS = {
     first + second: f"at {SINGLES[first]}, at {SINGLES[second]}".replace("accuracy ", "")
     for first, second in combinations(SINGLES, 2)
@@ -84,6 +85,10 @@ ARMS = {
     **{arm: f"at {what}, then last" for arm, what in SINGLES.items()},
     **{arm: f"{what}, then last" for arm, what in PAIRS.items()},
     "peak": "at the largest correlation, then last",
+    "peakcool": "at the largest correlation, temperature 0.0001",
+    "peakmild": "at the largest correlation, temperature 0.01",
+    "peaktepid": "at the largest correlation, temperature 0.1",
+    "peakhot": "at the largest correlation, temperature 1",
     "between": "between the peaks, then last",
     "half": "progressive, double speed",
     "even": "progressive, equal split",

@@ -406,12 +406,19 @@ class TwoStages(ExperimentEntry):
 class Other(ExperimentEntry):
     """Trained models, compared."""
 
-    module: Literal["acceleration", "curriculum", "trees", "transformers"]
+    module: Literal["acceleration", "curriculum", "trees"]
 
     correlated: Annotated[
         int, Field(ge=0, description="strings on which correlations are estimated; 0: none are")
     ]
     others: Annotated[int, Field(ge=0, description="monomials of degrees 2 and 3 outside the support")]
+
+
+class Transformers(Other):
+    """Transformers on sparse parity."""
+
+    module: Literal["transformers"]  # type: ignore[assignment]
+    sequences: Positive = Field(description="strings on which attention is measured")
 
 
 class Compared(ExperimentEntry):
@@ -509,7 +516,8 @@ Theory = Annotated[
     Majority | Stages | Complexity | Definitions | Lengths | Oracle | Selecting, Field(discriminator="module")
 ]
 Experiment = Annotated[
-    TwoStages | Grammars | Other | Compared | Windowed | Features, Field(discriminator="module")
+    TwoStages | Grammars | Other | Transformers | Compared | Windowed | Features,
+    Field(discriminator="module"),
 ]
 
 

@@ -14,7 +14,6 @@ from pipeline.studies.distillation.measures import curriculum, lessons
 from pipeline.studies.distillation.names import ALONE_STRINGS, CANDIDATES, CHECKED, SOLO, TEACHER, WARMER
 
 TRANSITION = (0.52, 0.97)  # accuracies between which a teacher learns (chapter section 6, C12)
-CONVERGED = 0.99
 
 
 def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
@@ -56,8 +55,9 @@ def _students(context: Inputs, courses: pl.DataFrame, chosen: pl.DataFrame) -> l
         for arm, values in final.items():
             rows += lessons.contrast(context, f"{size} {arm}", stats.median, values)
         rows += lessons.contrast(
-            context, f"{size} middle - behind", stats.median_difference, final["middle"], final["behind"]
-        )
+            context, f"{size} middle - behind", stats.median_difference, final["middle"], final["behind"],
+            paired=True,
+        )  # fmt: skip
         switch = int(chosen.filter(arm="middle", order=0)["until"][0])
         last = max(step for step in own["step"].unique() if step <= switch)
         before = own.filter(arm="middle", step=last).sort("model")
@@ -69,8 +69,9 @@ def _students(context: Inputs, courses: pl.DataFrame, chosen: pl.DataFrame) -> l
         )
         for arm in ("cool", "mild"):
             rows += lessons.contrast(
-                context, f"{size} {arm} - middle", stats.median_difference, final[arm], final["middle"]
-            )
+                context, f"{size} {arm} - middle", stats.median_difference, final[arm], final["middle"],
+                paired=True,
+            )  # fmt: skip
         hot = own.filter(arm="hot", step=last).sort("model")["accuracy"].to_numpy()
         rows += lessons.contrast(
             context,
@@ -78,6 +79,7 @@ def _students(context: Inputs, courses: pl.DataFrame, chosen: pl.DataFrame) -> l
             stats.mean_difference,
             hot,
             before["accuracy"].to_numpy(),
+            paired=True,
         )
     return rows
 
@@ -88,8 +90,9 @@ def _curriculum(context: Inputs, teachers: pl.DataFrame, summary: pl.DataFrame) 
     for run in teachers["run"].unique(maintain_order=True):
         samples: dict[str, list[float]] = {"peak": [], "final": [], "inside": [], "degree": [], "first": []}
         own = teachers.filter(run=run)
+        learned = lessons.converged(own)
         for (model,), course in own.group_by("model", maintain_order=True):
-            if course["accuracy"][-1] < CONVERGED:
+            if model not in learned:
                 continue
             low, high = TRANSITION
             # Kept weights and points of the curve are at the same steps; untrained weights have chance accuracy.

@@ -114,8 +114,10 @@ def _teachers(
 def _choices(
     context: Inputs, stages: pl.DataFrame, students: list[pl.DataFrame], chosen: list[pl.DataFrame]
 ) -> list[dict[str, Any]]:
-    """Return final accuracies by checkpoint, and how that nearest the inflection compares."""
+    """Return final accuracies by checkpoint, and how that nearest the inflection compares, where so many steps are
+    spent with a checkpoint as are best for that one."""
     rows: list[dict[str, Any]] = []
+    compared: list[lessons.Floats] = []  # of each number of steps with a checkpoint
     inflection = dict(stages.select("model", "c1").iter_rows())
     every = pl.concat(chosen).filter(order=0)
     for course in students:
@@ -134,19 +136,17 @@ def _choices(
             }
             nearest = min(arms, key=lambda arm: abs(by_arm[arm] - inflection[teacher]))
             best = max(arms, key=lambda arm: float(final[arm].mean()))
+            steps = sorted(set(by_arm.values()))
             ends.append((final[nearest][model], final["c9"][model], final["c1"][model],
-                         abs(arms.index(best) - arms.index(nearest))))  # fmt: skip
-        near, last, early, off = np.array(ends, float).T
-        rows += lessons.contrast(
-            context, f"{run}, inflection - one-shot", stats.mean_difference, near, last, paired=True
-        )
-        rows += lessons.contrast(
-            context, f"{run}, inflection - plateau", stats.mean_difference, near, early, paired=True
-        )
-        rows += lessons.contrast(
-            context, f"{run}, checkpoints between best and inflection", stats.median, off
-        )
-    return rows
+                         abs(steps.index(by_arm[best]) - steps.index(by_arm[nearest]))))  # fmt: skip
+        compared.append(np.array(ends, float).T)
+    if not compared:
+        return rows
+    near, last, early, off = max(compared, key=lambda ends: float(ends[0].mean()))
+    for other, values in (("one-shot", last), ("plateau", early)):
+        name = f"inflection - {other}"
+        rows += lessons.contrast(context, name, stats.mean_difference, near, values, paired=True)
+    return rows + lessons.contrast(context, "checkpoints between best and inflection", stats.median, off)
 
 
 def _students(context: Inputs, run: str, summary: pl.DataFrame, probed: pl.DataFrame) -> list[dict[str, Any]]:

@@ -62,6 +62,7 @@ def _horizon(
     once = max(
         ("os", "warm"), key=lambda arm: float(final[arm].mean())
     )  # section 4.2.1: the better temperature
+    rows += lessons.contrast(context, f"{name}, one-shot", stats.mean, final[once])
     gaps: dict[str, np.ndarray] = {}
     for arm in ("half", "prog", "even"):
         if arm not in final:

@@ -18,7 +18,6 @@ from pipeline.studies.distillation.measures.kept import Kept
 from pipeline.studies.distillation.names import ATTENDING, ATTENTION, TOKENS_TAUGHT
 
 LEARNED = 0.95  # accuracy of a student that has learned (chapter section 6, C16)
-SEQUENCES = 256  # on which attention is measured; 1024 in the source, whose medians they give to a hundredth
 
 
 def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
@@ -29,30 +28,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
         single, summary = curriculum.tables(context, ATTENTION, task)
         teachers, students = lessons.courses(context, ATTENTION), lessons.courses(context, ATTENDING)
         chosen = lessons.checkpoints(context, TOKENS_TAUGHT, teachers)
-        rows: list[dict[str, Any]] = []
-        for arm, final in lessons.finals(students).items():
-            rows += lessons.contrast(context, f"attending {arm}", stats.median, final)
-            rows += lessons.contrast(
-                context, f"attending {arm}, learned", stats.mean, (final >= LEARNED).astype(float)
-            )
-        first = summary.filter(degree=1)
-        peaks = (
-            first.group_by("model", maintain_order=True)
-            .agg(pl.col("separation").max())["separation"]
-            .to_numpy()
-        )
-        ends = (
-            first.group_by("model", maintain_order=True)
-            .agg(pl.col("separation").last())["separation"]
-            .to_numpy()
-        )
-        rows += lessons.contrast(context, "attention peak", stats.median, peaks)
-        rows += lessons.contrast(context, "attention final", stats.median, ends)
-        between = chosen.filter(arm="between", order=0).rename({"teacher_step": "step"})
-        valley = between.join(
-            first.select("model", "step", "separation").rename({"model": "teacher"}), on=["teacher", "step"]
-        )
-        rows += lessons.contrast(context, "separation between", stats.median, valley["separation"].to_numpy())
+        rows = _compared(context, teachers, students, summary.filter(degree=1), chosen)
         attention = _attention(context, task)
     return {
         "correlations": single,
@@ -65,11 +41,48 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
     }
 
 
+def _compared(
+    context: Inputs, teachers: pl.DataFrame, students: pl.DataFrame, first: pl.DataFrame, chosen: pl.DataFrame
+) -> list[dict[str, Any]]:
+    """Return how students of teachers that have learned end, by arm, and how far single signs separate (``first``) at
+    most and at the end; a teacher that has not learned has nothing to teach, and no transition."""
+    learned = lessons.converged(teachers)
+    pairs = chosen.select("arm", "model", "teacher").unique(maintain_order=True)
+    rows: list[dict[str, Any]] = []
+    for arm, values in lessons.finals(students).items():
+        taught = dict(pairs.filter(arm=arm).select("model", "teacher").iter_rows())
+        final = values[[taught.get(model) in learned for model in range(len(values))]] if taught else values
+        rows += lessons.contrast(context, f"attending {arm}", stats.median, final)
+        rows += lessons.contrast(
+            context, f"attending {arm}, learned", stats.mean, (final >= LEARNED).astype(float)
+        )
+    known = first.filter(pl.col("model").is_in(learned)).group_by("model", maintain_order=True)
+    separations = known.agg(peak=pl.col("separation").max(), end=pl.col("separation").last())
+    rows += lessons.contrast(context, "attention peak", stats.median, separations["peak"].to_numpy())
+    rows += lessons.contrast(context, "attention final", stats.median, separations["end"].to_numpy())
+    between = chosen.filter(pl.col("teacher").is_in(learned), arm="between", order=0)
+    valley = between.join(
+        first.select(teacher="model", teacher_step="step", separation="separation"),
+        on=["teacher", "teacher_step"], how="left", maintain_order="left",
+    )  # fmt: skip
+    rows += lessons.contrast(context, "separation between", stats.median, valley["separation"].to_numpy())
+    models = lessons.models(context, pl.concat([teachers, students]))
+    late = models.filter(run=ATTENDING, arm="prog").sort("model")
+    sooner = models.filter(run=ATTENTION).select(teacher="model", base="t90")
+    both = (
+        late.join(pairs.filter(arm="prog"), on=["arm", "model"], how="left", maintain_order="left")
+        .join(sooner, on="teacher", how="left", maintain_order="left")
+        .filter(pl.col("teacher").is_in(learned))
+    )
+    ratios = both["t90"].fill_null(both["horizon"]).to_numpy() / both["base"].to_numpy()
+    return rows + lessons.contrast(context, "attending delay", stats.median, ratios.astype(float))
+
+
 def _attention(context: Inputs, task: curriculum.Task) -> pl.DataFrame:
     """Return where the last token looks, along paths of two layers, after each kept step (section 4.2.7.2.1)."""
     d, k, _ = task
     kept = Kept(context, ATTENTION)
-    bits = parity.sample(stream(context.seed, context.study, "attention", d), (SEQUENCES,), d)
+    bits = parity.sample(stream(context.seed, context.study, "attention", d), (context.entry.sequences,), d)
     ids = torch.from_numpy(bits.astype(np.int64))[None, None]
     names = [f"blocks.{layer}.attn.pattern" for layer in range(2)]
     rows = []

@@ -12,6 +12,7 @@ from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
 from pipeline.studies.distillation.measures import curriculum, lessons
 from pipeline.studies.distillation.names import (
+    LATE,
     PAIRS,
     SINGLES,
     TAUGHT,
@@ -54,12 +55,21 @@ def _compared(context: Inputs, name: str, values: dict[str, lessons.Floats]) -> 
     for arm, own in values.items():
         rows += lessons.contrast(context, f"{name} {arm}", stats.mean, own)
     # The best is the arm with the largest mean: chosen on the same models, so each pair has a row of its own above.
+    # Of the candidates, one lies behind the transition.
     pair, single = (
-        max((arm for arm in arms if arm in values), key=lambda arm: float(values[arm].mean()))
+        max(
+            (arm for arm in arms if arm in values and LATE not in arm),
+            key=lambda arm: float(values[arm].mean()),
+        )
         for arms in (PAIRS, SINGLES)
     )
     rows += lessons.contrast(
-        context, f"{name} best pair - best single", stats.mean_difference, values[pair], values[single]
+        context,
+        f"{name} best pair - best single",
+        stats.mean_difference,
+        values[pair],
+        values[single],
+        paired=True,
     )
     return rows + lessons.contrast(context, f"{name} best pair", stats.mean, values[pair])
 

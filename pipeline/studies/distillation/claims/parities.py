@@ -10,7 +10,7 @@ from pipeline.kit import evidence
 from pipeline.kit.results import Results
 from pipeline.kit.verdicts import Gate, Published, above, at_least, at_most, below, within
 from pipeline.studies.distillation.claims.common import SECTION, contrast
-from pipeline.studies.distillation.names import WARMER
+from pipeline.studies.distillation.names import CANDIDATES, TEACHER, WARMER
 from schemas.claims import OWN
 
 R1, APPENDIX = SECTION.format("4.2.2.1, Figure 4.5"), SECTION.format("4.2.7.1")
@@ -23,17 +23,17 @@ def gates(context: Results) -> Iterator[Gate]:
     for size in ("narrow", "wide"):
         near = within(1.05, 0.15) if paper else at_most(1.6)
         yield Gate(
-            "8", f"{size} students", "steps to an accuracy of 0.9, progressive students over teachers, medians: "
+            "8", f"{size} students", "steps to an accuracy of 0.9, progressive students over their teachers, median: "
             + ("0.9 to 1.2" if paper else "at most 1.6"),
             START, near, *contrast(context, f"{size} delay"), Published(1.0) if size == "narrow" else None,
         )  # fmt: skip
-        for other, base in (("ce", "labels"), ("os", "the last checkpoint")):
+        for other, base in (("ce", "labels"), ("one-shot", "the last checkpoint")):
             yield Gate(
                 "9", f"{size} students, against {base}",
                 f"accuracy of progressive students minus that of students of {base} when the teacher has 0.99: above 0",
                 START, above(0.0), *contrast(context, f"{size} prog - {other}"),
             )  # fmt: skip
-    for arm, base in (("ce", "labels"), ("os", "the last checkpoint")):
+    for arm, base in (("ce", "labels"), ("one-shot", "the last checkpoint")):
         yield Gate(
             "9", f"narrow students of {base}", "mean accuracy when the teacher has 0.99 is at most 0.6", START,
             at_most(0.6), *contrast(context, f"narrow {arm}"), Published(0.5),
@@ -45,6 +45,14 @@ def gates(context: Results) -> Iterator[Gate]:
         "15", "width", "rank correlation of width with the steps to an accuracy of 0.9 is at most -0.8",
         SECTION.format("4.2.7.1, Figure 4.10"), at_most(-0.8), *contrast(context, "width and t90"),
     )  # fmt: skip
+    for group, heads in (("heads", "heads of one width"), ("hidden", "heads that share a width"),
+                         ("averaged", "averaged heads")):  # fmt: skip
+        yield Gate(
+            "15", f"Transformers, {heads}",
+            "rank correlation of the number of heads with the steps to an accuracy of 0.9 is below 0",
+            SECTION.format("4.2.7.2, Figures 4.10 and 4.13"), below(0.0), *contrast(context, f"{group} and t90"),
+            scale_needed="paper",
+        )  # fmt: skip
     for size in ("narrow", "wide"):
         for arm, tau in (("cool", "0.0001"), ("mild", "0.01")):
             yield Gate(
@@ -59,9 +67,25 @@ def gates(context: Results) -> Iterator[Gate]:
         )  # fmt: skip
 
 
+def _mean_correlation(context: Results, arm: str, *, inside: bool) -> evidence.Evidence:
+    """Return the mean correlation of single signs, those that matter or the others, of each teacher at the checkpoint
+    that its students of ``arm`` learned from first."""
+    if context.scale != "paper":
+        return None, "needs scale paper: the text's rate and dimensions"
+    chosen = context.table("chosen").filter(dataset=CANDIDATES, arm=arm, order=0)
+    rows = context.table("correlations").filter(run=TEACHER).join(
+        chosen.select(model="teacher", step="teacher_step").unique(), on=["model", "step"]
+    )  # fmt: skip
+    matters = pl.col("feature") != "rest"
+    return evidence.reduced(
+        rows.filter(matters if inside else ~matters), pl.col("correlation").mean(), "no teacher"
+    )
+
+
 def _checkpoints(context: Results, size: str) -> Iterator[Gate]:
+    least = 0.99 if context.scale == "paper" else 0.9
     yield Gate(
-        "10", f"{size} students, in the transition", "median final accuracy is at least 0.9", R1, at_least(0.9),
+        "10", f"{size} students, in the transition", f"median final accuracy is at least {least}", R1, at_least(least),
         *contrast(context, f"{size} middle"), Published(1.0) if size == "narrow" else None,
     )  # fmt: skip
     yield Gate(
@@ -100,19 +124,16 @@ def _curriculum(context: Results) -> Iterator[Gate]:
         "12", "place of the peak", "share of teachers whose largest SEP lies in the transition is above one half", R1,
         above(0.5), *contrast(context, "teacher inside"), kind=OWN,
     )  # fmt: skip
-    chosen, missing = None, "needs scale paper: the text's rate and dimensions"
-    if context.scale == "paper":
-        rows = context.table("correlations").join(
-            context.table("chosen").filter(arm="middle", order=0).select("teacher", "teacher_step").unique(),
-            left_on=["model", "step"], right_on=["teacher", "teacher_step"],
-        )  # fmt: skip
-        chosen, missing = evidence.reduced(
-            rows.filter(pl.col("feature") != "rest"), pl.col("correlation").mean(), "no teacher"
+    for gate, arm, inside, words, bars, printed in (
+        ("single signs at checkpoint 2", "middle", True, "signs that matter lies between 0.07 and 0.12",
+         within(0.095, 0.025), Published(0.095)),
+        ("other signs at checkpoint 2", "middle", False, "other signs is at most 0.01", at_most(0.01), None),
+        ("single signs at checkpoint 3", "behind", True, "signs that matter is at most 0.015", at_most(0.015), None),
+    ):  # fmt: skip
+        measurement = _mean_correlation(context, arm, inside=inside)
+        yield Gate(
+            "13", gate, f"mean correlation of {words}", R1, bars, *measurement, printed, scale_needed="paper"
         )
-    yield Gate(
-        "13", "single signs at checkpoint 2", "mean correlation of signs that matter lies between 0.07 and 0.12", R1,
-        within(0.095, 0.025), chosen, missing, Published(0.095), scale_needed="paper",
-    )  # fmt: skip
     name = WARMER[0] if context.scale == "paper" else "teacher"
     yield Gate(
         "14", "degree of the largest SEP", "share of teachers for which it is 2 or 3 is above one half",

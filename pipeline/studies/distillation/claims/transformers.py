@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pipeline.kit.results import Results
 from pipeline.kit.verdicts import Gate, Published, at_least, at_most
 from pipeline.studies.distillation.claims.common import SECTION, contrast
+from schemas.claims import OWN
 
 START, APPENDIX = SECTION.format("4.2.2, Figure 4.4"), SECTION.format("4.2.7.2, Figures 4.15 and 4.16")
 
@@ -29,7 +30,16 @@ def gates(context: Results) -> Iterator[Gate]:
         *contrast(context, "attending between"),
     )  # fmt: skip
     yield Gate(
-        "17", "largest", "median over teachers of the largest SEP of degree 1 is at least 5", APPENDIX, at_least(5.0),
+        "16", "SEP between the peaks", "median SEP of degree 1 of the checkpoints between the peaks is at most 1.5",
+        APPENDIX, at_most(1.5), *contrast(context, "separation between"), kind=OWN,
+    )  # fmt: skip
+    yield Gate(
+        "16", "progressive students", "steps to an accuracy of 0.9, progressive students over their teachers, median, "
+        "is at most 1.15", START, at_most(1.15), *contrast(context, "attending delay"), scale_needed="paper",
+    )  # fmt: skip
+    yield Gate(
+        "17", "largest", "median of the largest SEP of degree 1, over teachers that learned, is at least 5", APPENDIX,
+        at_least(5.0),
         *contrast(context, "attention peak"),
     )  # fmt: skip
     yield Gate(

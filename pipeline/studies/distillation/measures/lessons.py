@@ -16,6 +16,8 @@ from schemas.distillation.datasets import ABOUT
 
 Floats = NDArray[np.float64]
 
+CONVERGED = 0.99  # accuracy of a teacher that has learned its parity (chapter section 6, C12)
+
 
 def courses(context: Inputs, run: str) -> pl.DataFrame:
     """Return a row for each model of a run and point of its curves: ``run``, ``width``, ``heads``, ``arm``, ``model``
@@ -90,7 +92,7 @@ def checkpoints(context: Inputs, dataset: str, teachers: pl.DataFrame) -> pl.Dat
     ``order``, ``teacher_step`` and its ``accuracy`` there (null: before the first point of its curve), ``until``, the
     student's step at which it ends."""
     students = context.dataset(dataset).filter(pl.col("part") == "student", pl.col("teacher").is_not_null())
-    side = students.group_by("replica").agg(
+    side = students.group_by("replica", maintain_order=True).agg(
         pl.col("student").str.split(".").list.last().cast(pl.Int32).max() + 1
     )
     return (
@@ -118,6 +120,12 @@ def finals(frame: pl.DataFrame) -> dict[str, Floats]:
     arms = frame["arm"].unique(maintain_order=True)
     last = frame.group_by("arm", "model", maintain_order=True).agg(pl.col("accuracy").last())
     return {arm: last.filter(arm=arm)["accuracy"].to_numpy() for arm in arms}
+
+
+def converged(teachers: pl.DataFrame) -> list[int]:
+    """Return the numbers of the teachers that end with an accuracy of `CONVERGED`."""
+    last = teachers.group_by("model", maintain_order=True).agg(pl.col("accuracy").last())
+    return last.filter(pl.col("accuracy") >= CONVERGED)["model"].sort().to_list()
 
 
 def ends(
