@@ -242,7 +242,12 @@ class StudyText:
             _known("column", column, frame.columns)
         frame = frame.filter(**where) if where else frame
         shown = frame.select(columns) if columns else frame
-        drawn = Markup(self.blocks.table(name, artifacts, shown.head(rows), frame.height))
+        # Several excerpts of one table are told apart by the rows that they show.
+        kept = (
+            f"{column} {value}" if value is not True else column for column, value in (where or {}).items()
+        )
+        called = ", ".join([name, *kept])
+        drawn = Markup(self.blocks.table(called, artifacts, shown.head(rows), frame.height))
         return self._block(f'table("{name}")', lambda _: drawn)
 
     def theory(self, check: str) -> str:

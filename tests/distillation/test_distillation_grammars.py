@@ -60,6 +60,22 @@ def test_without_evidence_the_likelihood_is_the_law_of_the_length(name: str, roo
     assert likelihoods == pytest.approx(pcfg.length_law(name, root)[at], abs=1e-14)
 
 
+@pytest.mark.parametrize("root", [13, 15])
+def test_strings_have_the_probability_of_their_derivations_and_others_none(root: int) -> None:
+    law: dict[tuple[int, ...], float] = {}
+    for string, share in zip(*pcfg.derivations("cfg3b", root), strict=True):
+        law[string] = law.get(string, 0.0) + share
+    known = list(law)[::20]
+    others = [(*string[:-1], string[-1] % 3 + 1) for string in known]
+    some = known + others
+    lengths = np.array([len(string) for string in some])
+    tokens = pcfg.padded(np.concatenate([np.array(string, np.uint8) - 1 for string in some]), lengths)[:, 1:]
+    probabilities = inside.string_probabilities("cfg3b", root, tokens, lengths)
+    expected = [law.get(string, 0.0) for string in some]
+    assert probabilities / 3.0**lengths == pytest.approx(expected, rel=1e-12, abs=1e-30)
+    assert (probabilities[: len(known)] > 0).all() and (probabilities == 0).any()
+
+
 def test_full_strings_stay_within_range() -> None:
     words, seen, _, lengths = masked("cfg3b", 22, 2, 0.3)
     posteriors = inside.best("cfg3b", 22, seen, lengths, 0.3)
@@ -225,7 +241,7 @@ def test_indicators_reach_as_far_as_the_lemma_says() -> None:
 
 # --- theory and experiment ---------------------------------------------------------------------------------------
 
-LENGTHS = SimpleNamespace(study="distillation", sentences=300, rate=0.3)
+LENGTHS = SimpleNamespace(study="distillation", sentences=300, parsed=5, rate=0.3)
 ORACLE = SimpleNamespace(study="distillation", strings=2, sentences=200, full=100, rate=0.3, roots=[13])
 SELECTION = SimpleNamespace(study="distillation", sizes=[[20, 6], [100, 6]], repeats=2)
 

@@ -170,6 +170,8 @@ def test_the_best_rate_is_the_most_accurate_then_the_fastest(monkeypatch: pytest
         )
         table = rates.table(context, "r")
         assert table["n"].to_list() == [2] * len(lr)
+        best = rates.best_courses(context, "r", table)["model"].unique().to_list()
+        assert [lr[number // 2] for number in best] == table.filter("chosen")["lr"].to_list() * 2
         return dict(table.filter("chosen").select("lr", "place").iter_rows())
 
     assert found([0.1, 0.2, 0.3, 0.4], course) == {0.3: "inside"}

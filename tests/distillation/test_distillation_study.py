@@ -12,7 +12,7 @@ import torch
 from spoiling import assert_gates_fall
 from workspace import Workspace
 
-from pipeline.studies.distillation.analysis import endings
+from pipeline.studies.distillation.analysis import ablations, endings
 from pipeline.studies.distillation.analysis.transformers import _compared as compared
 from pipeline.studies.distillation.analysis.transformers import along_paths
 from pipeline.studies.distillation.claims import STATEMENTS, parities, transformers, trees
@@ -32,7 +32,9 @@ HOLD = {  # the value of each comparison at scale paper
         }.items()
     },
     "narrow ce": 0.5, "narrow one-shot": 0.5, "teacher peak": 8.0, "teacher final": 1.0, "teacher inside": 1.0,
-    f"{WARMER[0]} degree": 1.0, "width and t90": -0.95, "attending ce": 0.5, "attending os": 0.5,
+    "warm teacher degree": 1.0,
+    **{f"warm {size} middle - {arm}": 0.3 for size in ("narrow", "wide") for arm in ("before", "behind")},
+    "heads and t80": -0.9, "width and t90": -0.95, "attending ce": 0.5, "attending os": 0.5,
     "attending peak, learned": 1.0, "attending between": 0.5, "attention peak": 9.0, "attention final": 1.0,
     "separation between": 0.5, "attending delay": 1.0,
     **{f"{group} and t90": -0.9 for group in ("heads", "hidden", "averaged")},
@@ -51,7 +53,7 @@ def made() -> dict[str, pl.DataFrame]:
     chosen = pl.DataFrame(
         {"dataset": CANDIDATES, "arm": ["middle", "behind"], "order": 0, "teacher": 0, "teacher_step": [5, 7]}
     )
-    other = [(WARMER[0], 0, 5, "support", 0.5), (WARMER[0], 0, 5, "rest", 0.5)]  # which no gate is about
+    other = [(WARMER, 0, 5, "support", 0.5), (WARMER, 0, 5, "rest", 0.5)]  # which no gate is about
     own = [
         (TEACHER, 0, step, feature, value)
         for step, support in ((5, 0.095), (7, 0.01))
@@ -177,6 +179,47 @@ def test_a_gain_is_the_mean_over_horizons_model_by_model() -> None:
     assert values["level 2, longest, half"] == pytest.approx(0.8)
     assert values["long, half - os"] == pytest.approx(0.0)
     assert endings.horizons(context, "level 4", {})[1].size == 0
+
+
+def test_gains_shrink_as_shares_of_what_one_shot_students_reach() -> None:
+    def course(*ends: tuple[str, tuple[float, float]]) -> pl.DataFrame:
+        rows = [(arm, model, 9, value) for arm, values in ends for model, value in enumerate(values)]
+        return pl.DataFrame(rows, schema=["arm", "model", "step", "accuracy"], orient="row")
+
+    context: Any = SimpleNamespace(
+        seed=1, study="distillation", settings=SimpleNamespace(resamples=50, confidence=0.95)
+    )
+    short = course(("os", (0.5, 0.4)), ("half", (0.6, 0.5)))
+    middle = course(("os", (0.1, 0.1)), ("half", (0.9, 0.9)))
+    long = course(("os", (0.8, 0.8)), ("half", (0.8, 0.88)))
+    rows = {row["contrast"]: row["value"] for row in ablations._horizons(context, "a", [short, middle, long])}
+    assert rows["a, relative gain, shortest - longest"] == pytest.approx((0.2 + 0.25) / 2 - (0 + 0.1) / 2)
+    assert rows["a, half, shortest - longest"] == pytest.approx((0.6 + 0.5 - 0.8 - 0.88) / 2)
+    assert ablations._horizons(context, "a", [short]) == []
+
+
+def test_speed_compares_models_of_one_horizon_that_learn_from_labels() -> None:
+    rows = [
+        ("ce", 8, 30, 90),
+        ("ce", 16, 20, 90),
+        ("label", 32, 10, 90),
+        ("os", 64, 99, 90),
+        ("ce", 4, 1, 10),
+    ]
+    models = pl.DataFrame(rows, schema=["arm", "heads", "t80", "horizon"], orient="row")
+    context: Any = SimpleNamespace(
+        seed=1, study="distillation", settings=SimpleNamespace(resamples=50, confidence=0.95)
+    )
+    (row,) = lessons.speed(context, "x", models, 90)
+    assert row["value"] == pytest.approx(-1) and row["n"] == 3
+    assert lessons.speed(context, "x", models, 10) == []
+
+
+def test_a_share_has_its_exact_interval() -> None:
+    context: Any = SimpleNamespace(settings=SimpleNamespace(confidence=0.95))
+    (row,) = lessons.share(context, "x", [True] * 3 + [False])
+    assert (row["value"], row["n"]) == (0.75, 4) and row["lo"] == pytest.approx(0.1941, abs=1e-4)
+    assert lessons.share(context, "x", []) == []
 
 
 def test_the_study_is_built(smoke_of: Callable[[str], Workspace]) -> None:

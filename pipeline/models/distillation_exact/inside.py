@@ -135,6 +135,17 @@ def likelihood(name: str, root: int, evidence_NxTxA: Array, lengths_N: NDArray[n
         return _total(name, root, torch.from_numpy(evidence_NxTxA), torch.from_numpy(lengths_N)).numpy()
 
 
+def string_probabilities(
+    name: str, root: int, tokens_NxT: NDArray[np.uint8], lengths_N: NDArray[np.int64]
+) -> Array:
+    """Return (N,) the probability of each string times the number of terminals to the power of its length, which keeps
+    long strings in range; 0 for what is no string of the grammar below ``root``."""
+    evidence_NxTxA = channel(0.0)[tokens_NxT] * pcfg.TERMINALS
+    size = max(1, CELLS // tokens_NxT.shape[1])
+    parts = [slice(start, start + size) for start in range(0, len(lengths_N), size)]
+    return np.concatenate([likelihood(name, root, evidence_NxTxA[part], lengths_N[part]) for part in parts])
+
+
 def _total(name: str, root: int, leaf_NxTxA: Tensor, lengths_N: Tensor) -> Tensor:
     """Return (N,) the inside probability of the root over each whole sentence."""
     chart = Chart(name, leaf_NxTxA, pcfg.depth(root))

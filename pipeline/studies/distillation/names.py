@@ -9,9 +9,10 @@ TEACHER = "distillation-teacher"
 NARROW, WIDE = "distillation-narrow", "distillation-wide"
 CHECKED = ("distillation-checked-narrow", "distillation-checked-wide")
 SWEEP = ("distillation-width1", "distillation-width2", "distillation-width3")
-WARMER = ("distillation-warmer",)  # teachers at a higher rate
+WARMER = "distillation-warmer"  # teachers at a higher rate, and their students
+WARM_CHECKED = ("distillation-warm-narrow", "distillation-warm-wide")
 PARITY_RATES = tuple(f"distillation-{name}-rates" for name in ("teacher", "narrow", "wide"))  # grids of rates
-CANDIDATES = "distillation-candidates"
+CANDIDATES, WARM_CANDIDATES = "distillation-candidates", "distillation-warm-candidates"
 TREE_TEACHER = "distillation-tree-teacher"
 TREE_STUDENTS, TREE_NARROW = "distillation-tree-students", "distillation-tree-narrow"
 ATTENTION, ATTENDING = "distillation-attention", "distillation-attending"
@@ -27,12 +28,15 @@ RATES = (  # grids of learning rates: of teachers, and of students of both sizes
 CHOOSERS = tuple(f"distillation-choosers-{place}" for place in range(1, 5))  # by steps with a checkpoint
 CHOICES = tuple(f"distillation-choices-{place}" for place in range(1, 5))
 LONERS, ALONE = ("distillation-loners-1",), "distillation-alone"
-OTHER_TEACHERS = tuple(
-    f"distillation-bert-{name}" for name in ("rate15", "rate45", "cfg3i", "cfg3h", "unseen")
-)
-OTHER_PUPILS = tuple(
-    f"distillation-pupils-{name}" for name in ("rate15", "rate45", "cfg3i", "cfg3h", "unseen")
-)
+OTHERS = {  # other shares of masked tokens, other grammars
+    "rate15": "15 % of tokens masked", "rate45": "45 % of tokens masked", "cfg3i": "cfg3i", "cfg3h": "cfg3h",
+}  # fmt: skip
+UNSEEN = "distillation-pupils-unseen"  # of a task in which masked tokens are attended to by none
+OTHER_TEACHERS = tuple(f"distillation-bert-{name}" for name in (*OTHERS, "unseen"))
+OTHER_PUPILS = {  # by horizon
+    name: tuple(f"distillation-{name}-pupils-{place}" for place in (1, 2, 3)) for name in OTHERS
+}
+OTHER_WIDER = {name: tuple(f"distillation-{name}-wider-{place}" for place in (1, 2, 3)) for name in OTHERS}
 # Last tokens of spans, by what is asked for: of a level of cfg3f, and of level 3 of two other grammars.
 SPANS = {"2": "level 2", "3": "level 3", "4": "level 4", "3g": "level 3 of cfg3g", "3h": "level 3 of cfg3h"}
 GPT = {f"distillation-gpt-{spans}": spans for spans in SPANS}
@@ -110,7 +114,8 @@ _PARITIES = (
     WIDE,
     *CHECKED,
     *SWEEP,
-    *WARMER,
+    WARMER,
+    *WARM_CHECKED,
     *PARITY_RATES,
     TREE_TEACHER,
     TREE_STUDENTS,
@@ -119,12 +124,25 @@ _PARITIES = (
     ATTENDING,
     SOLO,
 )
-_MASKED = (BERT, PLATEAU, *RATES, *PUPILS, *WIDER, *CHOOSERS, *LONERS, *OTHER_TEACHERS, *OTHER_PUPILS)
+_MASKED = (
+    BERT,
+    PLATEAU,
+    *RATES,
+    *PUPILS,
+    *WIDER,
+    *CHOOSERS,
+    *LONERS,
+    *OTHER_TEACHERS,
+    *chain(*OTHER_PUPILS.values()),
+    *chain(*OTHER_WIDER.values()),
+    UNSEEN,
+)
 _NEXT = (*GPT, *chain(*ENDINGS_PUPILS.values()), *chain(*ENDINGS_WIDER.values()))
 RUNS = (*_PARITIES, *HEADS, *_MASKED, *_NEXT, READER, *TEXT_PUPILS)
 DATASETS = (
     "distillation-parity",
     CANDIDATES,
+    WARM_CANDIDATES,
     ALONE_STRINGS,
     TAUGHT,
     TOKENS_TAUGHT,

@@ -467,6 +467,7 @@ class Lengths(TheoryEntry):
 
     module: Literal["lengths"]
     sentences: Annotated[int, Field(ge=20, description="strings of each grammar that are drawn")]
+    parsed: Positive = Field(description="strings of each grammar that are parsed")
     rate: Probability = Field(description="of masks")
 
 

@@ -53,8 +53,7 @@ def _compared(
         model: min((s for s in steps if s >= step), default=steps[-1]) for model, step in done.items()
     }
     values = {arm: lessons.at(course, end_steps, arm) for arm in course["arm"].unique(maintain_order=True)}
-    # Section 4.2.1: of one-shot distillation the better temperature counts.
-    values["one-shot"] = max(values["os"], values["warm"], key=lambda accuracies: float(accuracies.mean()))
+    values["one-shot"] = values[lessons.better_temperature(values)]
     rows = []
     for arm, accuracies in values.items():
         rows += lessons.contrast(context, f"{name} {arm}", stats.mean, accuracies)

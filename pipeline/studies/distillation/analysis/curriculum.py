@@ -11,7 +11,16 @@ from pipeline.kit import stats
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
 from pipeline.studies.distillation.measures import curriculum, lessons
-from pipeline.studies.distillation.names import ALONE_STRINGS, CANDIDATES, CHECKED, SOLO, TEACHER, WARMER
+from pipeline.studies.distillation.names import (
+    ALONE_STRINGS,
+    CANDIDATES,
+    CHECKED,
+    SOLO,
+    TEACHER,
+    WARM_CANDIDATES,
+    WARM_CHECKED,
+    WARMER,
+)
 
 TRANSITION = (0.52, 0.97)  # accuracies between which a teacher learns (chapter section 6, C12)
 
@@ -21,23 +30,33 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
     answers = context.dataset(CANDIDATES)
     task = lessons.task(answers)
     with one_thread():
-        parts = [curriculum.tables(context, run, task) for run in (TEACHER, *WARMER) if run in context.runs()]
+        known = [run for run in (TEACHER, WARMER) if run in context.runs()]
+        parts = [curriculum.tables(context, run, task) for run in known]
         single, summary = (pl.concat(tables) for tables in zip(*parts, strict=True))
-        teachers = pl.concat(
-            [lessons.courses(context, run) for run in context.runs() if run in (TEACHER, *WARMER)]
+        teachers = pl.concat([lessons.courses(context, run) for run in known])
+        chosen = pl.concat(
+            [
+                lessons.checkpoints(context, name, teachers.filter(run=run))
+                for name, run in ((CANDIDATES, TEACHER), (ALONE_STRINGS, TEACHER), (WARM_CANDIDATES, WARMER))
+                if run in known
+            ]
         )
-        chosen = [
-            lessons.checkpoints(context, name, teachers.filter(run=TEACHER))
-            for name in (CANDIDATES, ALONE_STRINGS)
-        ]
         courses = pl.concat(
-            [lessons.courses(context, run) for run in (*CHECKED, SOLO) if run in context.runs()]
+            [
+                lessons.courses(context, run)
+                for run in (*CHECKED, *WARM_CHECKED, SOLO)
+                if run in context.runs()
+            ]
         )
-        rows = [*_students(context, courses, chosen[0]), *_curriculum(context, teachers, summary)]
+        rows = [
+            *_students(context, courses, chosen.filter(dataset=CANDIDATES)),
+            *_warm_students(context, courses),
+            *_curriculum(context, teachers, summary),
+        ]
     return {
         "correlations": single,
         "separation": summary,
-        "chosen": pl.concat(chosen),
+        "chosen": chosen,
         "arms": lessons.averages(context, pl.concat([teachers, courses])),
         "models": lessons.models(context, courses),
         "contrasts": pl.DataFrame(rows, infer_schema_length=None),
@@ -84,6 +103,21 @@ def _students(context: Inputs, courses: pl.DataFrame, chosen: pl.DataFrame) -> l
     return rows
 
 
+def _warm_students(context: Inputs, courses: pl.DataFrame) -> list[dict[str, Any]]:
+    """Return final accuracies of students of the teacher at a higher rate, by checkpoint, and how that in the
+    transition compares with the others (Figure 4.12)."""
+    rows: list[dict[str, Any]] = []
+    for run, size in zip(WARM_CHECKED, ("narrow", "wide"), strict=True):
+        final = lessons.finals(courses.filter(run=run))
+        for arm, values in final.items():
+            rows += lessons.contrast(context, f"warm {size} {arm}", stats.median, values)
+            if arm != "middle":
+                name = f"warm {size} middle - {arm}"
+                both = (final["middle"], values)
+                rows += lessons.contrast(context, name, stats.median_difference, *both, paired=True)
+    return rows
+
+
 def _curriculum(context: Inputs, teachers: pl.DataFrame, summary: pl.DataFrame) -> list[dict[str, Any]]:
     """Return how far correlations separate in the transition and at the end, and where their peak is."""
     rows: list[dict[str, Any]] = []
@@ -106,7 +140,7 @@ def _curriculum(context: Inputs, teachers: pl.DataFrame, summary: pl.DataFrame) 
             samples["inside"].append(float(peak["step"] in steps))
             samples["degree"].append(float(peak["degree"] in (2, 3)))
             samples["first"].append(float(best.filter(degree=1)["separation"].max()))  # type: ignore[arg-type]
-        name = "teacher" if run == TEACHER else run
+        name = "teacher" if run == TEACHER else "warm teacher"
         for what, values in samples.items():
             statistic = stats.mean if what in ("inside", "degree") else stats.median
             rows += lessons.contrast(context, f"{name} {what}", statistic, np.array(values))

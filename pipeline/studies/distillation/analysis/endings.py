@@ -39,14 +39,21 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
             rows += lessons.contrast(
                 context, f"{heads}gain, level 4 - level 2", stats.mean_difference, gains["4"], gains["2"]
             )
+        models = lessons.models(context, everything)
         for run in teachers:
+            spans = GPT[run]
+            sizes = models.filter(
+                pl.col("run").is_in([run, *ENDINGS_PUPILS[spans], *ENDINGS_WIDER.get(spans, ())])
+            )
+            horizon = context.run_header(run)["entry"]["steps"]
+            rows += lessons.speed(context, f"{SPANS[spans]}, heads and t80", sizes, horizon)
             rows += lessons.contrast(context, f"{run}, checkpoints between inflection and peak", stats.median,
                                      _distances(stages.filter(run=run), summary.filter(run=run)))  # fmt: skip
     return {
         "phases": stages,
         "ngram_summary": summary,
         "arms": lessons.averages(context, everything),
-        "models": lessons.models(context, everything),
+        "models": models,
         "contrasts": pl.DataFrame(rows, infer_schema_length=None),
     }
 

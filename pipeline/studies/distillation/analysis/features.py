@@ -172,4 +172,9 @@ def _students(context: Inputs, run: str, summary: pl.DataFrame, probed: pl.DataF
             *both,
             paired=True,
         )
-    return rows
+    levels = read.filter(pl.col("level").is_in(top)).sort("level", "model")
+    both = [levels.filter(arm=arm)["acc_boundary"].to_numpy() for arm in (ours, "os")]
+    hits = [bool(first > second) for first, second in zip(*both, strict=True) if first != second]
+    return rows + lessons.share(
+        context, "students' probe, levels at which progressive ones read better", hits
+    )

@@ -9,15 +9,17 @@ import polars as pl
 from pipeline.kit import stats
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
-from pipeline.studies.distillation.measures import lessons
+from pipeline.studies.distillation.measures import lessons, rates
 from pipeline.studies.distillation.names import HEADS
 
 
 def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
-    """Return mean accuracies over training, models one by one, and the rank correlation of heads with the step at which
-    a model has learned (censored at its last step), for each way to grow heads."""
+    """Return learning rates that were tried, and of each shape at its best rate mean accuracies over training, models
+    one by one, and the rank correlation of heads with the step at which a model has learned (censored at its last
+    step), for each way to grow heads."""
     with one_thread():
-        courses = pl.concat([lessons.courses(context, run) for run in context.runs()])
+        tried = pl.concat([rates.table(context, run) for run in context.runs()])
+        courses = pl.concat([rates.best_courses(context, run, tried) for run in context.runs()])
         models = lessons.models(context, courses)
         rows: list[dict[str, Any]] = []
         # A model of width 64 whose heads have 8 channels is of two groups.
@@ -31,6 +33,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
             heads = own["heads"].to_numpy().astype(float)
             rows += lessons.contrast(context, f"{group} and t90", stats.spearman, heads, late, paired=True)
     return {
+        "learning_rates": tried,
         "arms": lessons.averages(context, courses),
         "models": models,
         "contrasts": pl.DataFrame(rows, infer_schema_length=None),

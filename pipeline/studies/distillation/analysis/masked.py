@@ -38,12 +38,15 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
                 context, f"{name}, shortest - longest", stats.mean_difference, gap[0], gap[-1], paired=True
             )
         rows += _plateau(context, courses)
+        models = lessons.models(context, everything)
+        sizes = models.filter(pl.col("run").is_in([BERT, *PUPILS, *WIDER]))
+        rows += lessons.speed(context, "heads and t80", sizes, context.run_header(BERT)["entry"]["steps"])
         held = context.dataset(SENTENCES)
         counts = np.array([(np.array(kind) > 0).sum() for kind in held["kind"].to_list()], float)
         rows += lessons.contrast(context, "held-out tokens of a sentence", stats.mean, counts)
     return {
         "arms": lessons.averages(context, everything),
-        "models": lessons.models(context, everything),
+        "models": models,
         "phases": phases.phases(everything.filter(arm="label")),
         "learning_rates": pl.concat(tried) if tried else None,
         "contrasts": pl.DataFrame(rows, infer_schema_length=None),
@@ -59,9 +62,7 @@ def _horizon(
     rows = []
     for arm, values in final.items():
         rows += lessons.contrast(context, f"{name}, {arm}", stats.mean, values)
-    once = max(
-        ("os", "warm"), key=lambda arm: float(final[arm].mean())
-    )  # section 4.2.1: the better temperature
+    once = lessons.better_temperature(final)
     rows += lessons.contrast(context, f"{name}, one-shot", stats.mean, final[once])
     gaps: dict[str, np.ndarray] = {}
     for arm in ("half", "prog", "even"):

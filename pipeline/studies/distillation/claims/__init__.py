@@ -25,7 +25,7 @@ STATEMENTS = (
         "11": "A student first matches the checkpoint in the transition, and passes it with the last one.",
         "12": "In its transition a teacher's answer correlates with few signs that matter, and no longer at the end.",
         "13": "At the slower rate it correlates with the single signs that matter.",
-        "14": "At the higher rate it correlates with products of two or three of them.",
+        "14": "At a higher rate it correlates with products of two or three of them, and teaches all the same.",
         "15": "Larger models learn earlier.",
         "16": "Small Transformers learn a parity from a checkpoint that correlates with single signs alone.",
         "17": "A Transformer's answer correlates with single signs in its transition, and not at the end.",

@@ -61,6 +61,10 @@ def _lengths(context: Results) -> Iterator[Gate]:
         "2", "samples", "mean lengths of sampled strings are at most 4 standard errors from the exact ones: largest",
         LENGTHS_OF, at_most(4.0), *evidence.checks(theory, r"^sampled\.", column_max("measured")), kind=OWN,
     )  # fmt: skip
+    yield Gate(
+        "2", "derivations", "sampled strings that are no strings of their grammar: number", LENGTHS_OF, NONE,
+        *evidence.checks(theory, r"^parsed\.", counts), kind=OWN,
+    )  # fmt: skip
 
 
 def _propositions(context: Results) -> Iterator[Gate]:

@@ -16,6 +16,9 @@ from pipeline.studies.distillation.names import (
     BERT,
     CHOOSERS,
     GPT,
+    OTHER_PUPILS,
+    OTHER_WIDER,
+    OTHERS,
     PUPILS,
     SPANS,
     TEXT_PUPILS,
@@ -41,7 +44,10 @@ STATEMENTS = {
 }
 START, FASTEST = SECTION.format("4.2.3, Figure 4.4"), SECTION.format("4.2.3.1.2, Figure 4.7")
 FEATURES, SPLITS = SECTION.format("4.2.3.1.2, Figure 4.8"), SECTION.format("4.2.8.6, Figure 4.27")
-OTHERS, NEXT = SECTION.format("4.2.8.6, Figures 4.28 to 4.30"), SECTION.format("4.2.9, Figures 4.33 to 4.35")
+OTHERS_AT, NEXT = (
+    SECTION.format("4.2.8.6, Figures 4.28 to 4.30"),
+    SECTION.format("4.2.9, Figures 4.33 to 4.35"),
+)
 PLATEAU = 1.0524  # nats, TH-PLATEAU at a mask rate of 0.3 and equal frequencies
 # Figure 4.4, right, read from the graphic: accuracy of students by horizon.
 ACCURACIES = {
@@ -184,6 +190,11 @@ def _features(context: Results) -> Iterator[Gate]:
             + ("above" if name == "probe" else "below") + " 0", FEATURES, bar,
             *contrast(context, f"students' {name}, progressive - one-shot"), scale_needed=NEEDS,
         )  # fmt: skip
+    yield Gate(
+        "27", "probe, sign test", "share of students and high levels for which the probe reads more of a progressive "
+        "student than of the one-shot one is above one half", FEATURES, above(0.5),
+        *contrast(context, "students' probe, levels at which progressive ones read better"), scale_needed=NEEDS,
+    )  # fmt: skip
 
 
 def _text(context: Results) -> Iterator[Gate]:
@@ -218,13 +229,34 @@ def _variants(context: Results) -> Iterator[Gate]:
                 yield Gate(
                     "29", f"{heads} heads, horizon {place}, {tau}",
                     f"accuracy of progressive students, at double speed, minus that of one-shot ones at {tau}, of the "
-                    f"{size} (published: {heads} heads) students at {LENGTHS[place - 1]}, is above 0", OTHERS,
+                    f"{size} (published: {heads} heads) students at {LENGTHS[place - 1]}, is above 0", OTHERS_AT,
                     above(0.0), *contrast(context, f"{run}, half - {other}"), scale_needed=NEEDS,
                 )  # fmt: skip
     yield Gate(
-        "29", "cfg3i", "accuracy of progressive students is within 0.03 of 0.75", OTHERS, within(0.75, 0.03),
-        *contrast(context, "distillation-pupils-cfg3i, half"), Published(0.75), scale_needed=NEEDS,
+        "29", "cfg3i", "accuracy of progressive students is within 0.03 of 0.75", OTHERS_AT, within(0.75, 0.03),
+        *contrast(context, f"{OTHER_PUPILS['cfg3i'][-1]}, half"), Published(0.75), scale_needed=NEEDS,
     )  # fmt: skip
+    yield Gate(
+        "29", "cfg3i, shortest horizon", "accuracy of progressive students at the shortest length of training minus "
+        "that at the longest is at least -0.01", OTHERS_AT, at_least(-0.01),
+        *contrast(context, "cfg3i, smaller, half, shortest - longest"), scale_needed=NEEDS,
+    )  # fmt: skip
+    for size, heads, runs in (("smaller", 8, OTHER_PUPILS), ("larger", 16, OTHER_WIDER)):
+        for kind, what in OTHERS.items():
+            yield Gate(
+                "29", f"{what}, {heads} heads", "accuracy of progressive students, at double speed, minus that of "
+                f"one-shot ones, of the {size} (published: {heads} heads) students at the shortest length of training, "
+                f"is above 0: {what}", OTHERS_AT, above(0.0), *contrast(context, f"{runs[kind][0]}, half - os"),
+                scale_needed=NEEDS,
+            )  # fmt: skip
+        for kind, what in {"cfg3b": "30 % of tokens masked", **OTHERS}.items():
+            if not what.startswith("cfg3"):
+                yield Gate(
+                    "29", f"shrinking gain, {what}, {heads} heads", "gain of progressive over one-shot students, as a "
+                    "share of the accuracy of these, at the shortest length of training minus that at the longest, is "
+                    f"above 0: {size} students, {what}", OTHERS_AT, above(0.0),
+                    *contrast(context, f"{kind}, {size}, relative gain, shortest - longest"), scale_needed=NEEDS,
+                )  # fmt: skip
     yield Gate(
         "30", "levels 4 and 2", "gain of progressive over one-shot students, mean over horizons, on level 4 less that "
         "on level 2 is above 0", NEXT, above(0.0), *contrast(context, "gain, level 4 - level 2"), scale_needed=NEEDS,
@@ -242,6 +274,13 @@ def _variants(context: Results) -> Iterator[Gate]:
         "at most 0.02", NEXT, at_most(0.02), *contrast(context, "level 3 of cfg3g, gain beyond the shortest"),
         scale_needed=NEEDS,
     )  # fmt: skip
+    for spans in ("2", "3", "4"):
+        yield Gate(
+            "30", f"sizes, {SPANS[spans]}", "rank correlation of the number of heads with the steps to 80 % of the "
+            "last accuracy, of models that learn from labels for as many steps, is below 0",
+            SECTION.format("4.2.9, Figure 4.31"), below(0.0),
+            *contrast(context, f"{SPANS[spans]}, heads and t80"), scale_needed=NEEDS,
+        )  # fmt: skip
     for run, spans in list(GPT.items())[:2]:
         yield Gate(
             "30", f"inflection, {SPANS[spans]}", "kept checkpoints between the inflection and the largest L_robust(3) "

@@ -10,7 +10,7 @@ from pipeline.kit import evidence
 from pipeline.kit.results import Results
 from pipeline.kit.verdicts import Gate, Published, above, at_least, at_most, below, within
 from pipeline.studies.distillation.claims.common import SECTION, contrast
-from pipeline.studies.distillation.names import CANDIDATES, TEACHER, WARMER
+from pipeline.studies.distillation.names import CANDIDATES, TEACHER
 from schemas.claims import OWN
 
 R1, APPENDIX = SECTION.format("4.2.2.1, Figure 4.5"), SECTION.format("4.2.7.1")
@@ -53,6 +53,11 @@ def gates(context: Results) -> Iterator[Gate]:
             SECTION.format("4.2.7.2, Figures 4.10 and 4.13"), below(0.0), *contrast(context, f"{group} and t90"),
             scale_needed="paper",
         )  # fmt: skip
+    yield Gate(
+        "15", "BERTs", "rank correlation of the number of heads with the steps to 80 % of the last accuracy, of models "
+        "that learn masked tokens from labels for as many steps, is below 0",
+        SECTION.format("4.2.8.6, Figure 4.26"), below(0.0), *contrast(context, "heads and t80"), scale_needed="paper",
+    )  # fmt: skip
     for size in ("narrow", "wide"):
         for arm, tau in (("cool", "0.0001"), ("mild", "0.01")):
             yield Gate(
@@ -134,8 +139,16 @@ def _curriculum(context: Results) -> Iterator[Gate]:
         yield Gate(
             "13", gate, f"mean correlation of {words}", R1, bars, *measurement, printed, scale_needed="paper"
         )
-    name = WARMER[0] if context.scale == "paper" else "teacher"
+    warm = SECTION.format("4.2.7.1, Figure 4.12")
     yield Gate(
-        "14", "degree of the largest SEP", "share of teachers for which it is 2 or 3 is above one half",
-        SECTION.format("4.2.7.1, Figure 4.12"), above(0.5), *contrast(context, f"{name} degree"),
+        "14", "degree of the largest SEP", "share of teachers at the higher rate for which it is 2 or 3 is above one "
+        "half", warm, above(0.5), *contrast(context, "warm teacher degree"),
     )  # fmt: skip
+    for size in ("narrow", "wide"):
+        for arm, where in (("before", "before"), ("behind", "behind")):
+            yield Gate(
+                "14", f"{size} students, {where} the transition", "median final accuracy of students that learn from a "
+                "checkpoint in the transition of a teacher at the higher rate first minus that of students of one "
+                f"{where} it is above 0", warm, above(0.0), *contrast(context, f"warm {size} middle - {arm}"),
+                scale_needed="paper" if arm == "before" else "quick",
+            )  # fmt: skip

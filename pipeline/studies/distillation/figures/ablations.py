@@ -6,16 +6,8 @@ import polars as pl
 
 from pipeline.kit.charts import Figure
 from pipeline.kit.results import Results
-from pipeline.studies.distillation.figures.common import dots
-from pipeline.studies.distillation.names import OTHER_PUPILS, PUPILS, WIDER
-
-NAMES = {
-    "rate15": "15 % of tokens masked",
-    "rate45": "45 % of tokens masked",
-    "cfg3i": "cfg3i",
-    "cfg3h": "cfg3h",
-    "unseen": "masked tokens attended to by none",
-}
+from pipeline.studies.distillation.figures.common import dots, horizons
+from pipeline.studies.distillation.names import OTHER_PUPILS, OTHER_WIDER, OTHERS, PUPILS, UNSEEN, WIDER
 
 
 def masked_temperatures(context: Results) -> Figure:
@@ -32,7 +24,13 @@ def masked_temperatures(context: Results) -> Figure:
 
 
 def others(context: Results) -> Figure:
-    """Students where other shares of tokens are masked, and on other grammars: every model and the mean of each."""
-    known = context.table("models")["run"].unique()
-    panels = {run: NAMES[run.rsplit("-", 1)[1]] for run in OTHER_PUPILS if run in known}
-    return dots(context.table("models"), panels, "Other masks, other grammars")
+    """Accuracy at the end of students by how many steps they train, mean over models with its interval, where other
+    shares of tokens are masked, on other grammars, and where masked tokens are attended to by none."""
+    panels = {
+        run: f"{OTHERS[kind]}{more}"
+        for more, size in (("", OTHER_PUPILS), (", twice the heads", OTHER_WIDER))
+        for kind, runs in size.items()
+        for run in runs
+    }
+    panels[UNSEEN] = "masked tokens attended to by none"
+    return horizons(context.table("arms"), panels, "Other masks, other grammars")

@@ -181,6 +181,70 @@ def by_horizon(data: pl.DataFrame, scale: alt.Scale) -> list[alt.Chart]:
     return [*drawn, curve]
 
 
+def horizons(table: pl.DataFrame, panels: dict[str, str], title: str) -> Figure:
+    """Return panels of `by_horizon`, those of runs of one name in one; ``table`` has averages (`Arms`), ``panels``
+    names the panel of each run."""
+    last = table.filter(pl.col("run").is_in(list(panels)), pl.col("step") == pl.col("step").max().over("run"))
+    if not last.height:
+        return charts.empty(title, "no student was trained at this scale")
+    data = named(last).with_columns(panel=pl.col("run").replace_strict(panels, return_dtype=pl.String))
+    low, high = data.select(
+        pl.min_horizontal("lo", "value").min(), pl.max_horizontal("hi", "value").max()
+    ).row(0)
+    scale = alt.Scale(domain=[int(20 * low) / 20, min(1, (int(20 * high) + 1) / 20)], nice=False)
+    drawn = [
+        alt.layer(*by_horizon(data.filter(panel=panel), scale)).properties(
+            width=240, height=170, title=alt.TitleParams(panel, fontSize=13)
+        )
+        for panel in dict.fromkeys(panels.values())
+        if panel in data["panel"].to_list()
+    ]
+    accuracies = "; ".join(
+        f"{row['panel']}, {row['label']}, {row['step']} steps: {row['value']:.3f}"
+        for row in data.iter_rows(named=True)
+    )
+    chart = alt.concat(*drawn, columns=2).properties(
+        title=title, description=f"Accuracy at the end. {accuracies}."
+    )
+    return chart, data
+
+
+def growth(table: pl.DataFrame) -> tuple[Any, str, pl.DataFrame]:
+    """Return accuracies of models of several sizes while they learn from labels (``table``: averages, `Arms`), mean
+    over models with its interval; rings: 80 % of the last one is reached. Each size has its longest training. Also
+    returned are where the rings are, in words, and what is drawn."""
+    longest = pl.col("step") == pl.col("step").max()
+    runs = table.filter(longest.over("width")).select("run").unique()["run"].to_list()
+    data = table.filter(pl.col("run").is_in(runs)).with_columns(
+        size=pl.format("{} heads, width {}", "heads", "width"),
+        reached=pl.col("value") >= 0.8 * pl.col("value").sort_by("step").last().over("run"),
+    )
+    order = data.sort("width", descending=True)["size"].unique(maintain_order=True).to_list()
+    scale = alt.Scale(domain=order, range=[charts.BLACK, charts.BLUE, charts.VERMILLION][: len(order)])
+    colour = alt.Color("size:N", title=None, sort=order, legend=alt.Legend(orient="top"), scale=scale)
+    x = alt.X(
+        "step:Q",
+        title="steps",
+        scale=alt.Scale(type="log", nice=False),
+        axis=alt.Axis(format="~s", tickCount=5),
+    )
+    base = alt.Chart(data).encode(x=x, color=colour)
+    spread = data.drop_nulls("lo")
+    band = (
+        base.properties(data=spread)
+        .mark_area(opacity=0.2)
+        .encode(y=alt.Y("lo:Q", title="accuracy"), y2="hi:Q")
+    )
+    line = base.mark_line(strokeWidth=2).encode(
+        y=alt.Y("value:Q", title="accuracy", scale=alt.Scale(zero=False))
+    )
+    first = data.filter("reached").sort("step").unique("run", keep="first", maintain_order=True)
+    rings = alt.Chart(first).mark_point(size=90, filled=False, fill="white", strokeWidth=2, opacity=1)
+    marks = rings.encode(x=x, y="value:Q", color=colour)
+    steps = "; ".join(f"{row['size']}: step {row['step']}" for row in first.iter_rows(named=True))
+    return alt.layer(*([band] if spread.height else []), line, marks), steps, data
+
+
 def several(labels: list[str]) -> alt.Scale:
     """Return the colours of up to six kinds of lines."""
     colours = [charts.BLUE, charts.VERMILLION, charts.GREEN, charts.PURPLE, charts.ORANGE, charts.BLACK]

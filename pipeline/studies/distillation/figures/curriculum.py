@@ -9,7 +9,17 @@ from pipeline.kit import charts
 from pipeline.kit.charts import Figure, empty
 from pipeline.kit.results import Results
 from pipeline.studies.distillation.figures.common import DEGREES, courses, kinds, lesson, percent
-from pipeline.studies.distillation.names import ALONE_STRINGS, ARMS, CHECKED, SOLO, TEACHER
+from pipeline.studies.distillation.names import (
+    ALONE_STRINGS,
+    ARMS,
+    CANDIDATES,
+    CHECKED,
+    SOLO,
+    TEACHER,
+    WARM_CANDIDATES,
+    WARM_CHECKED,
+    WARMER,
+)
 
 STEPS = "steps of the teacher's training"
 TEMPERATURES = ("middle", "cool", "mild", "hot")
@@ -18,14 +28,28 @@ TEMPERATURES = ("middle", "cool", "mild", "hot")
 def curriculum(context: Results) -> Figure:
     """Mean accuracy of all teachers; and of the first of them, how far its answer correlates with each sign, how far
     monomials of each degree separate from others (SEP), and by rules the checkpoints that students learned from."""
-    title = "What a teacher's answer correlates with while it learns"
-    single = context.table("correlations").filter(run=TEACHER, model=0)
+    return _of_teacher(
+        context, TEACHER, CANDIDATES, "What a teacher's answer correlates with while it learns"
+    )
+
+
+def warm_curriculum(context: Results) -> Figure:
+    """Mean accuracy of all teachers at the higher rate; and of the first of them, how far its answer correlates with
+    each sign, how far monomials of each degree separate from others (SEP), and by rules the checkpoints that students
+    learned from."""
+    return _of_teacher(
+        context, WARMER, WARM_CANDIDATES, "What the answer of a teacher at a higher rate correlates with"
+    )
+
+
+def _of_teacher(context: Results, run: str, dataset: str, title: str) -> Figure:
+    single = context.table("correlations").filter(run=run, model=0)
     if not single.height:
         return empty(title, "no teacher was trained at this scale")
-    summary = context.table("separation").filter(run=TEACHER, model=0)
-    arms = context.table("arms").filter(run=TEACHER)
+    summary = context.table("separation").filter(run=run, model=0)
+    arms = context.table("arms").filter(run=run)
     chosen = context.table("chosen").filter(
-        pl.col("arm").is_in(["before", "middle", "behind"]), teacher=0, order=0, model=0
+        pl.col("arm").is_in(["before", "middle", "behind"]), dataset=dataset, teacher=0, order=0, model=0
     )
     chosen = chosen.with_columns(
         mark=pl.col("arm").replace_strict({"before": "1", "middle": "2", "behind": "3"})
@@ -90,13 +114,20 @@ def curriculum(context: Results) -> Figure:
 def checkpoints(context: Results) -> Figure:
     """Accuracy of students that learn from one checkpoint first, and from the last one then; mean over models with its
     interval."""
-    return _courses(context, ["before", "middle", "behind"], "Which checkpoint teaches")
+    return _courses(context, CHECKED, ["before", "middle", "behind"], "Which checkpoint teaches")
+
+
+def warm_checkpoints(context: Results) -> Figure:
+    """Accuracy of students that learn from one checkpoint of a teacher at the higher rate first, and from the last one
+    then; mean over models with its interval."""
+    arms = ["before", "middle", "behind"]
+    return _courses(context, WARM_CHECKED, arms, "Which checkpoint of a teacher at a higher rate teaches")
 
 
 def temperatures(context: Results) -> Figure:
     """Accuracy of students that learn from the checkpoint in the transition first, and from the last one then, at
     several temperatures of the teacher; mean over models with its interval."""
-    return _courses(context, list(TEMPERATURES), "The teacher's temperature")
+    return _courses(context, CHECKED, list(TEMPERATURES), "The teacher's temperature")
 
 
 def parity_lesson(context: Results) -> Figure:
@@ -120,12 +151,12 @@ def parity_lesson(context: Results) -> Figure:
     return lesson(course, known, students, labels, "SEP", title), students
 
 
-def _courses(context: Results, arms: list[str], title: str) -> Figure:
-    table = context.table("arms").filter(pl.col("run").is_in(CHECKED), pl.col("arm").is_in(arms))
+def _courses(context: Results, runs: tuple[str, ...], arms: list[str], title: str) -> Figure:
+    table = context.table("arms").filter(pl.col("run").is_in(runs), pl.col("arm").is_in(arms))
     if not table.height:
         return empty(title, "no student was trained at this scale")
     panels = []
-    for run in CHECKED:
+    for run in runs:
         own = table.filter(run=run)
         panels.append(courses(own, f"students of width {own['width'][0]}", 0.5, columns=1))
     ends = table.filter(pl.col("step") == pl.col("step").max().over("run"))

@@ -9,45 +9,43 @@ import polars as pl
 
 from pipeline.kit.charts import Figure, empty
 from pipeline.kit.results import Results
-from pipeline.studies.distillation.figures.common import by_horizon, named, quantity
+from pipeline.studies.distillation.figures.common import growth, horizons, quantity
 from pipeline.studies.distillation.names import ENDINGS_PUPILS, ENDINGS_WIDER, GPT, SPANS
 
 
 def levels(context: Results) -> Figure:
     """Accuracy at the end of students by how many steps they train, mean over models with its interval, by what is
     asked for and how many heads they have."""
-    title = "Students of a GPT-2 by horizon"
     panels = {
         run: f"{SPANS[spans]}{more}"
         for more, size in (("", ENDINGS_PUPILS), (", twice the heads", ENDINGS_WIDER))
         for spans, runs in size.items()
         for run in runs
     }
-    last = context.table("arms").filter(
-        pl.col("run").is_in(list(panels)), pl.col("step") == pl.col("step").max().over("run")
-    )
-    if not last.height:
-        return empty(title, "no student was trained at this scale")
-    data = named(last).with_columns(panel=pl.col("run").replace_strict(panels, return_dtype=pl.String))
-    low, high = data.select(
-        pl.min_horizontal("lo", "value").min(), pl.max_horizontal("hi", "value").max()
-    ).row(0)
-    scale = alt.Scale(domain=[int(20 * low) / 20, min(1, (int(20 * high) + 1) / 20)], nice=False)
-    drawn = [
-        alt.layer(*by_horizon(data.filter(panel=panel), scale)).properties(
-            width=240, height=170, title=alt.TitleParams(panel, fontSize=13)
-        )
-        for panel in dict.fromkeys(panels.values())
-        if panel in data["panel"].to_list()
-    ]
-    accuracies = "; ".join(
-        f"{row['panel']}, {row['label']}, {row['step']} steps: {row['value']:.3f}"
-        for row in data.iter_rows(named=True)
-    )
+    return horizons(context.table("arms"), panels, "Students of a GPT-2 by horizon")
+
+
+def next_sizes(context: Results) -> Figure:
+    """Accuracy of models of several sizes while they learn from labels, by what is asked for, mean over models with its
+    interval; rings: 80 % of the last one is reached. Each has the longest training of its size."""
+    title = "Size, and how fast a GPT-2 learns"
+    table = context.table("arms").filter(pl.col("arm").is_in(["label", "ce"]))
+    drawn, words, parts = [], [], []
+    for teacher, spans in GPT.items():
+        runs = [teacher, *ENDINGS_PUPILS[spans], *ENDINGS_WIDER.get(spans, ())]
+        own = table.filter(pl.col("run").is_in(runs))
+        if own.height:
+            name = f"ends of {SPANS[spans]}"
+            layers, steps, data = growth(own)
+            drawn.append(layers.properties(width=240, height=190, title=alt.TitleParams(name, fontSize=13)))
+            words.append(f"{name}: {steps}")
+            parts.append(data.with_columns(panel=pl.lit(name)))
+    if not drawn:
+        return empty(title, "nothing was trained at this scale")
     chart = alt.concat(*drawn, columns=2).properties(
-        title=title, description=f"Accuracy at the end. {accuracies}."
+        title=title, description=f"80 % of the last accuracy is reached. {'. '.join(words)}."
     )
-    return chart, data
+    return chart, pl.concat(parts)
 
 
 def lookback(context: Results) -> Figure:

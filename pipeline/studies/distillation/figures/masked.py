@@ -8,7 +8,7 @@ import polars as pl
 from pipeline.kit import charts
 from pipeline.kit.charts import Figure, empty
 from pipeline.kit.results import Results
-from pipeline.studies.distillation.figures.common import by_horizon, dots, named
+from pipeline.studies.distillation.figures.common import by_horizon, dots, growth, named
 from pipeline.studies.distillation.names import BERT, PUPILS, WIDER, root_at
 
 TITLE = "Students of a BERT on masked tokens"
@@ -69,38 +69,10 @@ def sizes(context: Results) -> Figure:
     table = context.table("arms").filter(
         pl.col("arm").is_in(["label", "ce"]), pl.col("run") != "distillation-plateau"
     )
-    longest = pl.col("step") == pl.col("step").max()
-    runs = table.filter(longest.over("width")).select("run").unique()["run"].to_list()
-    data = table.filter(pl.col("run").is_in(runs)).with_columns(
-        size=pl.format("{} heads, width {}", "heads", "width"),
-        reached=pl.col("value") >= 0.8 * pl.col("value").sort_by("step").last().over("run"),
-    )
-    if not data.height:
+    if not table.height:
         return empty(title, "nothing was trained at this scale")
-    order = data.sort("width", descending=True)["size"].unique(maintain_order=True).to_list()
-    scale = alt.Scale(domain=order, range=[charts.BLACK, charts.BLUE, charts.VERMILLION][: len(order)])
-    colour = alt.Color("size:N", title=None, sort=order, legend=alt.Legend(orient="top"), scale=scale)
-    x = alt.X(
-        "step:Q",
-        title="steps",
-        scale=alt.Scale(type="log", nice=False),
-        axis=alt.Axis(format="~s", tickCount=5),
-    )
-    base = alt.Chart(data).encode(x=x, color=colour)
-    spread = data.drop_nulls("lo")
-    band = (
-        base.properties(data=spread)
-        .mark_area(opacity=0.2)
-        .encode(y=alt.Y("lo:Q", title="accuracy"), y2="hi:Q")
-    )
-    line = base.mark_line(strokeWidth=2).encode(
-        y=alt.Y("value:Q", title="accuracy", scale=alt.Scale(zero=False))
-    )
-    first = data.filter("reached").sort("step").unique("run", keep="first", maintain_order=True)
-    rings = alt.Chart(first).mark_point(size=90, filled=False, fill="white", strokeWidth=2, opacity=1)
-    marks = rings.encode(x=x, y="value:Q", color=colour)
-    steps = "; ".join(f"{row['size']}: step {row['step']}" for row in first.iter_rows(named=True))
-    chart = alt.layer(*([band] if spread.height else []), line, marks).properties(
+    layers, steps, data = growth(table)
+    chart = layers.properties(
         width=460, height=240, title=title, description=f"80 % of the last accuracy is reached, {steps}."
     )
     return chart, data

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from pipeline.kit import stats
 from pipeline.kit.inputs import Inputs
+from pipeline.kit.shares import share_interval
 from pipeline.kit.streams import stream
 from schemas.distillation.datasets import ABOUT
 
@@ -122,6 +123,12 @@ def finals(frame: pl.DataFrame) -> dict[str, Floats]:
     return {arm: last.filter(arm=arm)["accuracy"].to_numpy() for arm in arms}
 
 
+def better_temperature(final: dict[str, Floats]) -> str:
+    """Return the arm of one-shot distillation with the larger mean: of the two temperatures the better one counts
+    (section 4.2.1)."""
+    return max(("os", "warm"), key=lambda arm: float(final[arm].mean()))
+
+
 def converged(teachers: pl.DataFrame) -> list[int]:
     """Return the numbers of the teachers that end with an accuracy of `CONVERGED`."""
     last = teachers.group_by("model", maintain_order=True).agg(pl.col("accuracy").last())
@@ -167,6 +174,24 @@ def contrast(
         resamples=context.settings.resamples, confidence=context.settings.confidence, paired=paired,
     )  # fmt: skip
     return [{"contrast": name, **_interval(interval), "n": min(map(len, samples))}]
+
+
+def share(context: Inputs, name: str, hits: Sequence[bool]) -> list[dict[str, Any]]:
+    """Return the row of the share of ``hits`` that are true, with its exact binomial interval; none of none."""
+    if not hits:
+        return []
+    interval = share_interval(hits, context.settings.confidence)
+    return [{"contrast": name, **_interval(interval), "n": len(hits)}]
+
+
+def speed(context: Inputs, name: str, models: pl.DataFrame, horizon: int) -> list[dict[str, Any]]:
+    """Return the rank correlation of the number of heads with the step at which a model that learns from labels has 80
+    % of its last accuracy, over those that train for ``horizon`` steps; none where all have as many heads."""
+    own = models.filter(pl.col("arm").is_in(["label", "ce"]), pl.col("horizon") == horizon)
+    if own["heads"].n_unique() < 2:
+        return []
+    heads, late = own["heads"].to_numpy().astype(float), own["t80"].to_numpy().astype(float)
+    return contrast(context, name, stats.spearman, heads, late, paired=True)
 
 
 def _interval(interval: stats.Interval) -> dict[str, float | None]:

@@ -18,21 +18,11 @@ def table(context: Inputs, run: str) -> pl.DataFrame:
     The best rate has the largest mean accuracy after the last step, where two are equal the smaller mean number of
     steps to 80 % of it, then the lower rate. An accuracy that is not finite counts as none.
     """
-    header = context.run_header(run)
-    side, replicas = header["entry"]["side"], header["entry"]["replicas"]
-    # Replicas of the first rate come first; a model of an arm is numbered replica by replica.
-    rates = pl.DataFrame(
-        {
-            "model": range(side * len(header["lr"])),
-            "lr": [float(rate) for rate in header["lr"] for _ in range(side)],
-        },
-        schema_overrides={"model": pl.Int64},
-    )
-    models = lessons.models(context, lessons.courses(context, run)).with_columns(
-        pl.col("model").cast(pl.Int64)
-    )
+    entry = context.run_header(run)["entry"]
+    models = lessons.models(context, lessons.courses(context, run))
     means = (
-        models.join(rates, on="model")
+        models.with_columns(pl.col("model").cast(pl.Int64))
+        .join(_of_models(context, run), on="model")
         .group_by("run", "arm", "lr")
         .agg(n=pl.len(), accuracy=pl.col("final").mean(), t80=pl.col("t80").mean())
         .sort("run", "arm", "lr")
@@ -46,8 +36,28 @@ def table(context: Inputs, run: str) -> pl.DataFrame:
             rows.append(
                 row | {"chosen": chosen, "place": place(tried.index(row), len(tried)) if chosen else ""}
             )
-    assert all(row["n"] == side * replicas for row in rows)
+    assert all(row["n"] == entry["side"] * entry["replicas"] for row in rows)
     return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def best_courses(context: Inputs, run: str, tried: pl.DataFrame) -> pl.DataFrame:
+    """Return `lessons.courses` of those models of a run whose rate is the chosen one of their arm in ``tried``
+    (`table`)."""
+    best = tried.filter("chosen", run=run).select("arm", "lr")
+    own = lessons.courses(context, run).with_columns(pl.col("model").cast(pl.Int64))
+    return (
+        own.join(_of_models(context, run), on="model", how="left", maintain_order="left")
+        .join(best, on=["arm", "lr"], how="semi", maintain_order="left")
+        .drop("lr")
+    )
+
+
+def _of_models(context: Inputs, run: str) -> pl.DataFrame:
+    """Return the rate ``lr`` of each ``model`` of an arm: replicas of the first rate come first, and models are
+    numbered replica by replica."""
+    header = context.run_header(run)
+    each = [float(rate) for rate in header["lr"] for _ in range(header["entry"]["side"])]
+    return pl.DataFrame({"model": range(len(each)), "lr": each}, schema_overrides={"model": pl.Int64})
 
 
 def _order(row: dict[str, Any]) -> tuple[float, float, float]:

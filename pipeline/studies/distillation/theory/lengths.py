@@ -33,7 +33,13 @@ ERRORS = 4  # standard errors
 def check(entry: Lengths, key: str, seed: int) -> pl.DataFrame:
     """Return rows of `schemas.theory.Theory` on structure, lengths (TH-LEN) and the plateau (TH-PLATEAU)."""
     rng = stream(seed, entry.study, key)
-    made = [*_structure(), *_percentiles(), *_sampled(entry, rng), *_plateau(entry, rng)]
+    made = [
+        *_structure(),
+        *_percentiles(),
+        *_sampled(entry, rng),
+        *_parsed(entry, seed, key),
+        *_plateau(entry, rng),
+    ]
     return theory.rows(entry.study, key, HERE, made)
 
 
@@ -93,6 +99,20 @@ def _sampled(entry: Lengths, rng: np.random.Generator) -> Iterator[dict[str, Any
             "standard errors",
             f"{entry.sentences} strings", abs(lengths.mean() - mean) / (sd / math.sqrt(len(lengths))),
             "<=", ERRORS, source=UNPUBLISHED, detail=f"exact {mean:.2f}, standard deviation {sd:.2f}",
+        )  # fmt: skip
+
+
+def _parsed(entry: Lengths, seed: int, key: str) -> Iterator[dict[str, Any]]:
+    rng = stream(seed, entry.study, key, "parsed")
+    for name in pcfg.NAMES:
+        tokens, lengths = pcfg.strings(rng, name, entry.parsed)
+        probabilities = inside.string_probabilities(
+            name, pcfg.ROOT, pcfg.padded(tokens, lengths)[:, 1:], lengths
+        )
+        yield row(
+            f"parsed.{name.replace('_', '-')}", "Sampled strings are strings of the grammar, by its inside "
+            "probabilities: how many are not", f"{entry.parsed} strings", int((probabilities == 0).sum()), "<=", 0,
+            source=UNPUBLISHED,
         )  # fmt: skip
 
 
