@@ -58,8 +58,8 @@ IDS = {
         "SHARPNESS",
         "M-BERT", "M-GPTA", "M-GPTP-HID", "M-GPTP-AVG", "T-EQ", "T-K", "A-ROB", "A-CLOSE", "A-NT", "A-T80", "E4",
         "E7", "E8", "E9", "E10", "NAT-CORPUS", "E11",
-        "FIG-4.7", "FIG-4.8", "FIG-4.9", "FIG-4.13", "FIG-4.25", "FIG-4.26", "FIG-4.27", "FIG-4.28",
-        "FIG-4.30", "FIG-4.32", "FIG-4.34", "CURRICULUM",
+        "FIG-4.7", "FIG-4.8", "FIG-4.9", "FIG-4.12", "FIG-4.13", "FIG-4.25", "FIG-4.26", "FIG-4.27",
+        "FIG-4.28", "FIG-4.30", "FIG-4.31", "FIG-4.32", "FIG-4.34", "CURRICULUM",
     ],
     "topic": [
         "TOPIC-D1", "TOPIC-D2", "TOPIC-D3", "TOPIC-D4", "TOPIC-M1", "TOPIC-M2", "TOPIC-M3", "TOPIC-L1",
