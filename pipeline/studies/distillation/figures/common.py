@@ -209,19 +209,28 @@ def horizons(table: pl.DataFrame, panels: dict[str, str], title: str) -> Figure:
     return chart, data
 
 
-def growth(table: pl.DataFrame) -> tuple[Any, str, pl.DataFrame]:
+SIZE = pl.format("{} heads, width {}", "heads", "width")
+
+
+def sizes_of(table: pl.DataFrame) -> list[str]:
+    """Return what the sizes of models are called, the widest first."""
+    return (
+        table.sort("width", descending=True).select(size=SIZE)["size"].unique(maintain_order=True).to_list()
+    )
+
+
+def growth(table: pl.DataFrame, sizes: list[str]) -> tuple[Any, str, pl.DataFrame]:
     """Return accuracies of models of several sizes while they learn from labels (``table``: averages, `Arms`), mean
-    over models with its interval; rings: 80 % of the last one is reached. Each size has its longest training. Also
-    returned are where the rings are, in words, and what is drawn."""
+    over models with its interval; rings: 80 % of the last one is reached. Each size has its longest training, and a
+    colour by its place in ``sizes``. Also returned are where the rings are, in words, and what is drawn."""
     longest = pl.col("step") == pl.col("step").max()
     runs = table.filter(longest.over("width")).select("run").unique()["run"].to_list()
     data = table.filter(pl.col("run").is_in(runs)).with_columns(
-        size=pl.format("{} heads, width {}", "heads", "width"),
+        size=SIZE,
         reached=pl.col("value") >= 0.8 * pl.col("value").sort_by("step").last().over("run"),
     )
-    order = data.sort("width", descending=True)["size"].unique(maintain_order=True).to_list()
-    scale = alt.Scale(domain=order, range=[charts.BLACK, charts.BLUE, charts.VERMILLION][: len(order)])
-    colour = alt.Color("size:N", title=None, sort=order, legend=alt.Legend(orient="top"), scale=scale)
+    scale = alt.Scale(domain=sizes, range=[charts.BLACK, charts.BLUE, charts.VERMILLION][: len(sizes)])
+    colour = alt.Color("size:N", title=None, sort=sizes, legend=alt.Legend(orient="top"), scale=scale)
     x = alt.X(
         "step:Q",
         title="steps",

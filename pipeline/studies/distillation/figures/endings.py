@@ -9,7 +9,7 @@ import polars as pl
 
 from pipeline.kit.charts import Figure, empty
 from pipeline.kit.results import Results
-from pipeline.studies.distillation.figures.common import growth, horizons, quantity
+from pipeline.studies.distillation.figures.common import growth, horizons, quantity, sizes_of
 from pipeline.studies.distillation.names import ENDINGS_PUPILS, ENDINGS_WIDER, GPT, SPANS
 
 
@@ -30,13 +30,14 @@ def next_sizes(context: Results) -> Figure:
     interval; rings: 80 % of the last one is reached. Each has the longest training of its size."""
     title = "Size, and how fast a GPT-2 learns"
     table = context.table("arms").filter(pl.col("arm").is_in(["label", "ce"]))
+    order = sizes_of(table)
     drawn, words, parts = [], [], []
     for teacher, spans in GPT.items():
         runs = [teacher, *ENDINGS_PUPILS[spans], *ENDINGS_WIDER.get(spans, ())]
         own = table.filter(pl.col("run").is_in(runs))
         if own.height:
             name = f"ends of {SPANS[spans]}"
-            layers, steps, data = growth(own)
+            layers, steps, data = growth(own, order)
             drawn.append(layers.properties(width=240, height=190, title=alt.TitleParams(name, fontSize=13)))
             words.append(f"{name}: {steps}")
             parts.append(data.with_columns(panel=pl.lit(name)))

@@ -8,7 +8,7 @@ import polars as pl
 from pipeline.kit import charts
 from pipeline.kit.charts import Figure, empty
 from pipeline.kit.results import Results
-from pipeline.studies.distillation.figures.common import by_horizon, dots, growth, named
+from pipeline.studies.distillation.figures.common import by_horizon, dots, growth, named, sizes_of
 from pipeline.studies.distillation.names import BERT, PUPILS, WIDER, root_at
 
 TITLE = "Students of a BERT on masked tokens"
@@ -71,7 +71,7 @@ def sizes(context: Results) -> Figure:
     )
     if not table.height:
         return empty(title, "nothing was trained at this scale")
-    layers, steps, data = growth(table)
+    layers, steps, data = growth(table, sizes_of(table))
     chart = layers.properties(
         width=460, height=240, title=title, description=f"80 % of the last accuracy is reached, {steps}."
     )
