@@ -14,6 +14,7 @@ import gc
 import hashlib
 import importlib
 import io
+import itertools
 import json
 import os
 import re
@@ -280,10 +281,14 @@ def spare_yaml(notes: Path) -> None:
     yaml._dump = stage_by_stage
 
 
-def record(folder: str, file: str, argv: list[str]) -> None:
-    """Which files of the workspace this process has imported."""
+def record(folder: str, file: str, argv: list[str], before: int) -> None:
+    """Which files of the workspace this process has imported.
+
+    Only modules that came after those of the server are looked at: a look at one copies the memory that it lies in.
+    """
     root = f"{Path.cwd()}{os.sep}"
-    files = [getattr(module, "__file__", None) or "" for module in list(sys.modules.values())]
+    new = list(itertools.islice(reversed(sys.modules.values()), len(sys.modules) - before))
+    files = [getattr(module, "__file__", None) or "" for module in new]
     used = [name.removeprefix(root) for name in files if name.startswith(root)]
     text = json.dumps({"argv": argv, "used": sorted({file, *used})})
     Path(folder, f"{os.getpid()}.json").write_text(text)
@@ -297,6 +302,7 @@ if __name__ == "__main__":
     spare(Path(notes))
     compile_once()
     gc.freeze()  # a look at all these objects would copy their memory
+    imported = len(sys.modules)
     module, *arguments = serve(socket_path)
     engine = ENGINES.get(Path(module).name)
     file = (
@@ -312,7 +318,7 @@ if __name__ == "__main__":
     except SystemExit as end:
         status = end.code or 0
     if not engine and "FORK_IMPORTS" in os.environ:
-        record(os.environ["FORK_IMPORTS"], file, arguments)
+        record(os.environ["FORK_IMPORTS"], file, arguments, imported)
     if isinstance(status, str):  # as `sys.exit` says it
         print(status, file=sys.stderr)
     sys.stdout.flush()
