@@ -145,10 +145,10 @@ def _curriculum(context: Results) -> Iterator[Gate]:
         "half", warm, above(0.5), *contrast(context, "warm teacher degree"),
     )  # fmt: skip
     for size in ("narrow", "wide"):
-        for arm, where in (("before", "before"), ("behind", "behind")):
+        for where in ("before", "behind"):
             yield Gate(
                 "14", f"{size} students, {where} the transition", "median final accuracy of students that learn from a "
                 "checkpoint in the transition of a teacher at the higher rate first minus that of students of one "
-                f"{where} it is above 0", warm, above(0.0), *contrast(context, f"warm {size} middle - {arm}"),
-                scale_needed="paper" if arm == "before" else "quick",
+                f"{where} it is above 0", warm, above(0.0), *contrast(context, f"warm {size} middle - {where}"),
+                scale_needed="paper" if where == "before" else "quick",
             )  # fmt: skip

@@ -22,7 +22,8 @@ from pipeline.studies.distillation.names import (
 )
 
 STEPS = "steps of the teacher's training"
-TEMPERATURES = ("middle", "cool", "mild", "hot")
+CHECKPOINTS = {"before": "1", "middle": "2", "behind": "3"}  # arms, and how their checkpoints are marked
+TEMPERATURES = ["middle", "cool", "mild", "hot"]
 
 
 def curriculum(context: Results) -> Figure:
@@ -49,11 +50,9 @@ def _of_teacher(context: Results, run: str, dataset: str, title: str) -> Figure:
     summary = context.table("separation").filter(run=run, model=0)
     arms = context.table("arms").filter(run=run)
     chosen = context.table("chosen").filter(
-        pl.col("arm").is_in(["before", "middle", "behind"]), dataset=dataset, teacher=0, order=0, model=0
+        pl.col("arm").is_in([*CHECKPOINTS]), dataset=dataset, teacher=0, order=0, model=0
     )
-    chosen = chosen.with_columns(
-        mark=pl.col("arm").replace_strict({"before": "1", "middle": "2", "behind": "3"})
-    )
+    chosen = chosen.with_columns(mark=pl.col("arm").replace_strict(CHECKPOINTS))
     x = alt.X("step:Q", title=None, axis=alt.Axis(tickCount=6, format="~s"))
     accuracy = (
         alt.Chart(arms)
@@ -114,20 +113,20 @@ def _of_teacher(context: Results, run: str, dataset: str, title: str) -> Figure:
 def checkpoints(context: Results) -> Figure:
     """Accuracy of students that learn from one checkpoint first, and from the last one then; mean over models with its
     interval."""
-    return _courses(context, CHECKED, ["before", "middle", "behind"], "Which checkpoint teaches")
+    return _courses(context, CHECKED, [*CHECKPOINTS], "Which checkpoint teaches")
 
 
 def warm_checkpoints(context: Results) -> Figure:
     """Accuracy of students that learn from one checkpoint of a teacher at the higher rate first, and from the last one
     then; mean over models with its interval."""
-    arms = ["before", "middle", "behind"]
-    return _courses(context, WARM_CHECKED, arms, "Which checkpoint of a teacher at a higher rate teaches")
+    title = "Which checkpoint of a teacher at a higher rate teaches"
+    return _courses(context, WARM_CHECKED, [*CHECKPOINTS], title)
 
 
 def temperatures(context: Results) -> Figure:
     """Accuracy of students that learn from the checkpoint in the transition first, and from the last one then, at
     several temperatures of the teacher; mean over models with its interval."""
-    return _courses(context, CHECKED, list(TEMPERATURES), "The teacher's temperature")
+    return _courses(context, CHECKED, TEMPERATURES, "The teacher's temperature")
 
 
 def parity_lesson(context: Results) -> Figure:
