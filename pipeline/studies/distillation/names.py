@@ -48,6 +48,10 @@ ENDINGS_WIDER = {
     spans: tuple(f"distillation-endings-wider-{spans}-{place}" for place in range(1, 6))
     for spans in ("2", "3", "4")
 }
+OF_SPANS = {  # all models that learn what is asked for by a teacher, by that teacher
+    teacher: (teacher, *ENDINGS_PUPILS[spans], *ENDINGS_WIDER.get(spans, ()))
+    for teacher, spans in GPT.items()
+}
 TEXT, READER = "distillation-text", "distillation-reader"
 TEXT_PUPILS = tuple(f"distillation-text-pupils-{place}" for place in (1, 2, 3))  # by horizon
 HEADS = {

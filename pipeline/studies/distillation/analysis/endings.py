@@ -11,7 +11,7 @@ from pipeline.kit import stats
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
 from pipeline.studies.distillation.measures import lessons, phases, windows
-from pipeline.studies.distillation.names import ENDINGS, ENDINGS_PUPILS, ENDINGS_WIDER, GPT, SPANS
+from pipeline.studies.distillation.names import ENDINGS, ENDINGS_PUPILS, ENDINGS_WIDER, GPT, OF_SPANS, SPANS
 
 
 def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
@@ -41,12 +41,9 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
             )
         models = lessons.models(context, everything)
         for run in teachers:
-            spans = GPT[run]
-            sizes = models.filter(
-                pl.col("run").is_in([run, *ENDINGS_PUPILS[spans], *ENDINGS_WIDER.get(spans, ())])
-            )
+            sizes = models.filter(pl.col("run").is_in(OF_SPANS[run]))
             horizon = context.run_header(run)["entry"]["steps"]
-            rows += lessons.speed(context, f"{SPANS[spans]}, heads and t80", sizes, horizon)
+            rows += lessons.speed(context, f"{SPANS[GPT[run]]}, heads and t80", sizes, horizon)
             rows += lessons.contrast(context, f"{run}, checkpoints between inflection and peak", stats.median,
                                      _distances(stages.filter(run=run), summary.filter(run=run)))  # fmt: skip
     return {

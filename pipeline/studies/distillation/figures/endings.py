@@ -10,7 +10,7 @@ import polars as pl
 from pipeline.kit.charts import Figure, empty
 from pipeline.kit.results import Results
 from pipeline.studies.distillation.figures.common import growth, horizons, quantity, sizes_of
-from pipeline.studies.distillation.names import ENDINGS_PUPILS, ENDINGS_WIDER, GPT, SPANS
+from pipeline.studies.distillation.names import ENDINGS_PUPILS, ENDINGS_WIDER, GPT, OF_SPANS, SPANS
 
 
 def levels(context: Results) -> Figure:
@@ -32,11 +32,10 @@ def next_sizes(context: Results) -> Figure:
     table = context.table("arms").filter(pl.col("arm").is_in(["label", "ce"]))
     order = sizes_of(table)
     drawn, words, parts = [], [], []
-    for teacher, spans in GPT.items():
-        runs = [teacher, *ENDINGS_PUPILS[spans], *ENDINGS_WIDER.get(spans, ())]
+    for teacher, runs in OF_SPANS.items():
         own = table.filter(pl.col("run").is_in(runs))
         if own.height:
-            name = f"ends of {SPANS[spans]}"
+            name = f"ends of {SPANS[GPT[teacher]]}"
             layers, steps, data = growth(own, order)
             drawn.append(layers.properties(width=240, height=190, title=alt.TitleParams(name, fontSize=13)))
             words.append(f"{name}: {steps}")

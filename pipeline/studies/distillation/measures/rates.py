@@ -21,8 +21,7 @@ def table(context: Inputs, run: str) -> pl.DataFrame:
     entry = context.run_header(run)["entry"]
     models = lessons.models(context, lessons.courses(context, run))
     means = (
-        models.with_columns(pl.col("model").cast(pl.Int64))
-        .join(_of_models(context, run), on="model")
+        _with_rates(context, run, models)
         .group_by("run", "arm", "lr")
         .agg(n=pl.len(), accuracy=pl.col("final").mean(), t80=pl.col("t80").mean())
         .sort("run", "arm", "lr")
@@ -44,20 +43,19 @@ def best_courses(context: Inputs, run: str, tried: pl.DataFrame) -> pl.DataFrame
     """Return `lessons.courses` of those models of a run whose rate is the chosen one of their arm in ``tried``
     (`table`)."""
     best = tried.filter("chosen", run=run).select("arm", "lr")
-    own = lessons.courses(context, run).with_columns(pl.col("model").cast(pl.Int64))
-    return (
-        own.join(_of_models(context, run), on="model", how="left", maintain_order="left")
-        .join(best, on=["arm", "lr"], how="semi", maintain_order="left")
-        .drop("lr")
-    )
+    own = _with_rates(context, run, lessons.courses(context, run))
+    return own.join(best, on=["arm", "lr"], how="semi", maintain_order="left").drop("lr")
 
 
-def _of_models(context: Inputs, run: str) -> pl.DataFrame:
-    """Return the rate ``lr`` of each ``model`` of an arm: replicas of the first rate come first, and models are
-    numbered replica by replica."""
+def _with_rates(context: Inputs, run: str, frame: pl.DataFrame) -> pl.DataFrame:
+    """Return ``frame`` with the rate ``lr`` of each ``model`` of an arm: replicas of the first rate come first, and
+    models are numbered replica by replica."""
     header = context.run_header(run)
     each = [float(rate) for rate in header["lr"] for _ in range(header["entry"]["side"])]
-    return pl.DataFrame({"model": range(len(each)), "lr": each}, schema_overrides={"model": pl.Int64})
+    rates = pl.DataFrame({"model": range(len(each)), "lr": each}, schema_overrides={"model": pl.Int64})
+    return frame.with_columns(pl.col("model").cast(pl.Int64)).join(
+        rates, on="model", how="left", maintain_order="left"
+    )
 
 
 def _order(row: dict[str, Any]) -> tuple[float, float, float]:
