@@ -30,7 +30,7 @@ lint: env  ## formatters, linters and types
 	snakemake --lint
 
 test: env lint  ## environment, linters, tests; STUDY=dyck: the tests of one study
-	PYTHONDONTWRITEBYTECODE= pytest -n 4 --maxschedchunk 1 $(if $(STUDY),--study $(STUDY))
+	PYTHONDONTWRITEBYTECODE= pytest -n 4 --dist loadgroup --no-loadscope-reorder $(if $(STUDY),--study $(STUDY))
 
 site: env  ## the report as one archive that opens from disk: sandglass-site.zip
 	@test -f data/report/index.html || python -m pipeline report --from-store

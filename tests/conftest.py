@@ -23,11 +23,11 @@ collect_ignore = ["engines/toy", "engines/graphs.py"]
 settings.register_profile("untimed", deadline=None)  # a machine that does other work as well fails no test
 settings.load_profile("untimed")
 HERE = Path(__file__).parent
-# The tests that build a study when they are the first to ask for it. Of four
-# workers three begin with two of them, a long and a short one, and the last with one.
+# The tests that build a study when they are the first to ask for it. Of four workers
+# each begins with one of the first four, and three go on with one of the others, a shorter one.
 BUILDS = [
     f"test_everything_is_built_and_recorded[{study}]"
-    for study in ("dyck", "nce", "automata", "distillation", "topic", "depth", "flipflop")
+    for study in ("dyck", "distillation", "automata", "flipflop", "nce", "depth", "topic")
 ]
 ASSEMBLES = "test_all_studies_in_one_work_tree_are_what_each_is_alone"
 
@@ -50,6 +50,24 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
         items[:] = chosen
     items.sort(key=_turn)  # within a turn they keep their order
+    for item in items:
+        if group := _group(item):
+            item.add_marker(pytest.mark.xdist_group(group))
+
+
+def _of_a_module(item: pytest.Item) -> list[str]:
+    """The names of the test's fixtures that are made once for its module, in each worker of pytest-xdist."""
+    if not isinstance(item, pytest.Function):
+        return []
+    fixtures = item._fixtureinfo.name2fixturedefs  # there is no public way to them
+    return [name for name, definitions in fixtures.items() if definitions[-1].scope == "module"]
+
+
+def _group(item: pytest.Item) -> str:
+    """Which tests one worker is to take, for the sake of the fixtures of their module (``--dist loadgroup``)."""
+    names, callspec = _of_a_module(item), getattr(item, "callspec", None)
+    numbers = [str(callspec.indices[name]) for name in names if callspec and name in callspec.indices]
+    return "-".join([item.path.stem, *numbers]) if names else ""
 
 
 def _turn(item: pytest.Item) -> int:
@@ -68,7 +86,7 @@ def _turn(item: pytest.Item) -> int:
         return 103
     if item.path.parent.name == "engines":
         return 101
-    return 106 if not item.get_closest_marker("slow") else 105
+    return 105 if item.get_closest_marker("slow") or _of_a_module(item) else 106
 
 
 def _study(item: pytest.Item) -> str | None:
@@ -121,6 +139,12 @@ def fonts() -> None:
 
 
 @pytest.fixture(scope="session")
+def once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[Path], Workspace]], Path]:
+    """Gives the folder of a name, filled by a function, once for all workers of pytest-xdist (`_once`)."""
+    return partial(_once, tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
 def template(tmp_path_factory: pytest.TempPathFactory, fork_server: dict[str, str]) -> Path:
     """The toy study, built by Snakemake and committed."""
 
@@ -137,8 +161,8 @@ def template(tmp_path_factory: pytest.TempPathFactory, fork_server: dict[str, st
 
 @pytest.fixture(scope="session")
 def fork_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """The environment in which engines and steps are forked, not started (`forkserver`)."""
-    with serving(tmp_path_factory.mktemp("forks"), _shared(tmp_path_factory) / "notes") as env:
+    """The environment in which engines and steps are forked, not started; one server for all workers (`forkserver`)."""
+    with serving(_shared(tmp_path_factory) / "forks") as env:
         yield env
 
 
@@ -147,6 +171,13 @@ def forks(request: pytest.FixtureRequest) -> dict[str, str]:
     """The environment for a work tree of one test: its processes are forked, unless the test is marked ``started``."""
     started = request.node.get_closest_marker("started")
     return {} if started else dict(request.getfixturevalue("fork_server"))
+
+
+@pytest.fixture
+def forking(fork_server: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The workers of a training that the test itself asks for are forked too."""
+    for name, value in fork_server.items():
+        monkeypatch.setenv(name, value)
 
 
 @pytest.fixture
@@ -179,14 +210,16 @@ def smoke_of(
     def build(study: str, path: Path) -> Workspace:
         # One thread each, two at a time; `test_determinism` asks for the same bytes from two threads.
         options = ("--cores", "2", "--max-threads", "1", "--resources", "gpu=2")
-        workspace = lay_out(path / "tree", [study])
+        workspace = lay_out(path / "tree", [study], fork_server)
         (path / "imports").mkdir()
-        done = workspace.snakemake(*options, FORK_IMPORTS=str(path / "imports"), **fork_server)
+        done = workspace.snakemake(*options, FORK_IMPORTS=str(path / "imports"))
         assert done.status == 0, done.output
         return workspace
 
     def smoke(study: str) -> Workspace:
-        return Workspace(_once(tmp_path_factory, f"smoke-{study}", partial(build, study)) / "tree")
+        return Workspace(
+            _once(tmp_path_factory, f"smoke-{study}", partial(build, study)) / "tree", fork_server
+        )
 
     return smoke
 
@@ -203,15 +236,14 @@ def smoke(
     studies = [chosen] if chosen else STUDIES
 
     def build(path: Path) -> Workspace:
-        workspace = lay_out(path / "tree", studies)
-        for study in studies:
-            smoke_of(study).give(workspace, study)
-        done = workspace.snakemake(**fork_server)
+        workspace = lay_out(path / "tree", studies, fork_server)
+        workspace.take({study: smoke_of(study) for study in studies})
+        done = workspace.snakemake()
         assert done.status == 0, done.output
         assert done.ran == {"report"}, done.output
         return workspace
 
-    return Workspace(_once(tmp_path_factory, "smoke", build) / "tree")
+    return Workspace(_once(tmp_path_factory, "smoke", build) / "tree", fork_server)
 
 
 @pytest.fixture

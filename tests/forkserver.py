@@ -10,6 +10,7 @@ does; one compares the bytes. More is spared that gives the same bytes (`spare`)
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import gc
 import hashlib
 import importlib
@@ -52,6 +53,7 @@ OF_ENGINES = (  # which they import only once they are at work
     "snakemake.report.html_reporter", "snakemake.storage", "snakemake.workflow",
     "snakemake_interface_executor_plugins.registry", "snakemake_interface_storage_plugins.registry",
 )  # fmt: skip
+UNUSED_FOR = 0.5  # seconds after which the server looks whether anybody still uses it
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}  # torch reads them when it is imported
 
 # For sitecustomize.py, which Python runs at the start of every process.
@@ -73,28 +75,47 @@ if module.split(".")[0] == "pipeline" or engine:
 
 
 @contextlib.contextmanager
-def serving(folder: Path, notes: Path | None = None) -> Iterator[dict[str, str]]:
-    """The environment in which a workspace finds the server.
+def serving(folder: Path) -> Iterator[dict[str, str]]:
+    """The environment in which a workspace finds the server of ``folder``.
 
-    Servers may share ``notes`` (`spare`): of what was asked of one, the others have the answer too.
-
-    With ``FORK_IMPORTS`` in its environment as well, that folder gets a file for each process of the pipeline: its
-    ``argv``, and the files of the workspace it ``used``.
+    It is started by the first that asks, serves all that ask meanwhile, and ends with the last of them. With
+    FORK_IMPORTS in its environment as well, that folder gets a file for each process of the pipeline: its ``argv``, and
+    the files of the workspace it ``used``.
     """
-    (folder / "site").mkdir()
-    (folder / "site" / "sitecustomize.py").write_text(CLIENT)
-    path = str(folder / "socket")
-    command = [sys.executable, __file__, path, str(notes or folder / "notes")]
-    with subprocess.Popen(command, env=os.environ | ONE_THREAD, stdout=subprocess.PIPE, text=True) as server:
+    folder.mkdir(exist_ok=True)
+    path, site, server = folder / "socket", folder / "site", None
+    with (folder / "used").open("w") as used:
+        fcntl.flock(used, fcntl.LOCK_SH)  # as long as somebody has it, the server stays
+        with (folder / "starting").open("w") as starting:
+            fcntl.flock(starting, fcntl.LOCK_EX)
+            if not _answers(path):
+                site.mkdir(exist_ok=True)
+                (site / "sitecustomize.py").write_text(CLIENT)
+                command = [sys.executable, __file__, str(folder)]
+                server = subprocess.Popen(
+                    command, env=os.environ | ONE_THREAD, stdout=subprocess.PIPE, text=True
+                )
+                assert server.stdout is not None and server.stdout.readline() == "ready\n"
         try:
-            assert server.stdout is not None and server.stdout.readline() == "ready\n"
-            yield {"FORK_SERVER": path, "PYTHONPATH": str(folder / "site"), "SANDGLASS_PRELOAD": "0"}
+            yield {"FORK_SERVER": str(path), "PYTHONPATH": str(site), "SANDGLASS_PRELOAD": "0"}
         finally:
-            server.kill()
+            fcntl.flock(used, fcntl.LOCK_UN)
+            if server:
+                server.communicate()  # else its work would be in nobody's sum: `time pytest` would say half
 
 
-def serve(path: str) -> list[str]:
-    """Answer for ever; returns in each process that was asked for, with its command.
+def _answers(path: Path) -> bool:
+    with (
+        socket.socket(socket.AF_UNIX) as client,
+        contextlib.suppress(FileNotFoundError, ConnectionRefusedError),
+    ):
+        client.connect(str(path))
+        return True
+    return False
+
+
+def serve(folder: Path) -> list[str]:
+    """Answer as long as somebody uses the server; returns in each process that was asked for, with its command.
 
     The server waits for its children itself. A process between the two would be another fork, which takes as long as a
     small step; and were SIGCHLD ignored, what children worked would be in nobody's sum: ``time pytest`` would say half.
@@ -104,12 +125,18 @@ def serve(path: str) -> list[str]:
     end.setblocking(False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(end.fileno())
-    with socket.socket(socket.AF_UNIX) as server:
-        server.bind(path)
+    path = folder / "socket"
+    path.unlink(missing_ok=True)
+    with socket.socket(socket.AF_UNIX) as server, (folder / "used").open() as used:
+        server.bind(str(path))
         server.listen(32)
         print("ready", flush=True)
         while True:
-            ready, _, _ = select.select([server, ended], [], [])
+            ready, _, _ = select.select([server, ended], [], [], UNUSED_FOR)
+            if not ready and not waiting:
+                with contextlib.suppress(BlockingIOError):
+                    fcntl.flock(used, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    sys.exit()
             if ended in ready:
                 ended.recv(2**10)
                 tell(waiting)
@@ -295,15 +322,15 @@ def record(folder: str, file: str, argv: list[str], before: int) -> None:
 
 
 if __name__ == "__main__":
-    socket_path, notes = sys.argv[1:]
+    served = Path(sys.argv[1])
     for name in (*IMPORTED, *ENGINES.values(), *OF_ENGINES):
         importlib.import_module(name)
     importlib.import_module("snakemake.cli").get_argument_parser()  # looks through every package for plugins
-    spare(Path(notes))
+    spare(served / "notes")
     compile_once()
     gc.freeze()  # a look at all these objects would copy their memory
     imported = len(sys.modules)
-    module, *arguments = serve(socket_path)
+    module, *arguments = serve(served)
     engine = ENGINES.get(Path(module).name)
     file = (
         module if engine else module.replace(".", "/") + ("/__main__.py" if module == "pipeline" else ".py")

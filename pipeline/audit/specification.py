@@ -56,8 +56,10 @@ def _values(entry: Any) -> dict[str, Any]:
 def _yaml(tree: dict[str, Any]) -> str:
     from ruamel.yaml import YAML
 
-    yaml, text = YAML(), io.StringIO()
+    yaml, text = YAML(typ="safe"), io.StringIO()  # not the kind that keeps comments: it takes three times as long
     yaml.default_flow_style = None  # short lists on one line
+    yaml.sort_base_mapping_type_on_output = False
+    yaml.allow_unicode = True
     yaml.width = 110
     yaml.representer.ignore_aliases = lambda _: True  # each entry is to be read by itself
     yaml.dump(tree, text)

@@ -14,17 +14,33 @@ from workspace import REPOSITORY, STUDIES, Workspace, add_twin, environment, lay
 GRAPHS = Path(__file__).parent / "graphs.py"
 
 
-@pytest.fixture(params=["toy", "twins", "real"])
-def workspace(request: pytest.FixtureRequest, tmp_path: Path) -> Workspace:
-    laid_out = lay_out(tmp_path / "tree", STUDIES if request.param == "real" else ())
+@pytest.fixture(scope="module", params=["toy", "twins", "real"])
+def workspace(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, fork_server: dict[str, str]
+) -> Workspace:
+    tree = tmp_path_factory.mktemp("graphs") / "tree"
+    laid_out = lay_out(tree, STUDIES if request.param == "real" else (), fork_server)
     if request.param == "twins":
         add_twin(laid_out)
         assert laid_out.run(sys.executable, "-m", "pipeline", "params", "--write").status == 0
     return laid_out
 
 
-def test_job_sets_are_equal(workspace: Workspace) -> None:
-    graphs = _graphs(workspace)
+@pytest.fixture(scope="module")
+def graphs(workspace: Workspace) -> dict[str, Any]:
+    """The jobs as Snakemake, DVC and the code know them, by command."""
+    done = subprocess.run(
+        [sys.executable, GRAPHS],
+        cwd=workspace.path,
+        env=environment() | workspace.env,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_job_sets_are_equal(workspace: Workspace, graphs: dict[str, Any]) -> None:
     snakemake, dvc, stated = graphs["snakemake"], graphs["dvc"], graphs["code"]
     assert set(snakemake) == set(dvc) == set(stated)
     made = {file for job in snakemake.values() for file in job["outputs"]}
@@ -44,8 +60,7 @@ def test_job_sets_are_equal(workspace: Workspace) -> None:
         assert stage["name"] == stated[command]["stage"], command
 
 
-def test_parameter_files_hold_what_dvc_tracks(workspace: Workspace) -> None:
-    graphs = _graphs(workspace)
+def test_parameter_files_hold_what_dvc_tracks(workspace: Workspace, graphs: dict[str, Any]) -> None:
     for command, stage in graphs["dvc"].items():
         file = workspace.path / f".sandglass/params/{graphs['code'][command]['name']}.json"
         assert sorted(json.loads(file.read_text())) == stage["tracked"]
@@ -54,18 +69,6 @@ def test_parameter_files_hold_what_dvc_tracks(workspace: Workspace) -> None:
 @pytest.mark.parametrize("file", ["Snakefile", "dvc.yaml"])
 def test_the_graph_is_short(file: str) -> None:
     assert len((REPOSITORY / file).read_text().splitlines()) <= 150
-
-
-def _graphs(workspace: Workspace) -> dict[str, Any]:
-    done = subprocess.run(
-        [sys.executable, GRAPHS],
-        cwd=workspace.path,
-        env=environment() | workspace.env,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 def _files(path: str, made: set[str], tree: Path | None) -> set[str]:

@@ -24,15 +24,20 @@ def teach(params: dict[str, Any]) -> None:
 
 
 @pytest.fixture(scope="session")
-def lesson(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("lesson") / "tree"
-    shutil.copytree(template, path, symlinks=True)
-    workspace = Workspace(path)
-    workspace.change(teach, TOY)
-    assert workspace.engine("snakemake").ran == {"labels toy-told", "train toy-student"} | BELOW_B
-    workspace.assert_clean()
-    workspace.git("commit", "-qam", "a student")
-    return path
+def lesson(
+    template: Path, fork_server: dict[str, str], once: Callable[[str, Callable[[Path], Workspace]], Path]
+) -> Path:
+    """The toy study with the student, built by Snakemake."""
+
+    def build(path: Path) -> Workspace:
+        workspace = Workspace(Path(shutil.copytree(template, path / "tree", symlinks=True)), fork_server)
+        workspace.change(teach, TOY)
+        assert workspace.engine("snakemake").ran == {"labels toy-told", "train toy-student"} | BELOW_B
+        workspace.assert_clean()
+        workspace.git("commit", "-qam", "a student")
+        return workspace
+
+    return once("toy-lesson", build) / "tree"
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -171,7 +172,10 @@ def _used(smoke: Workspace) -> dict[str, set[str]]:
 
 
 def _declared(smoke: Workspace) -> dict[str, set[str]]:
-    return {command: set(_modules(smoke.path, deps)) for command, deps in _stages(smoke).items()}
+    return {
+        command: {module for path in deps for module in _modules(smoke.path, path)}
+        for command, deps in _stages(smoke).items()
+    }
 
 
 def _own(smoke: Workspace, used: set[str]) -> set[str]:
@@ -181,8 +185,13 @@ def _own(smoke: Workspace, used: set[str]) -> set[str]:
     return own | {names for path in own for names in _names_imported(smoke.path / path)}
 
 
-def _names_imported(file: Path) -> Iterator[str]:
+@functools.cache
+def _names_imported(file: Path) -> list[str]:
     """The modules of names that a module imports: every start does so too, which counts for nothing."""
+    return list(_modules_of_names(file))
+
+
+def _modules_of_names(file: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pipeline.studies."):
             path = (node.module or "").replace(".", "/")
@@ -216,16 +225,16 @@ def test_what_is_declared_is_imported_by_some_job(smoke_of: Smoke, request: pyte
     assert {place for place, unused in spare.items() if unused and place[0] != "report"} == set()
 
 
-def _modules(tree: Path, deps: set[str]) -> Iterator[str]:
-    """The modules among ``deps``: files, and what lies in folders."""
-    for path in deps:
-        if path.endswith(".py"):
-            yield path
-        elif not path.startswith("data/"):
-            step = path.split("/")[-1] in STEP_PACKAGES
-            for file in (tree / path).rglob("*.py"):
-                if step or file.name != "__init__.py":
-                    yield str(file.relative_to(tree))
+@functools.cache
+def _modules(tree: Path, path: str) -> list[str]:
+    """The modules that an input is or holds: the file itself, or what lies in that folder."""
+    if path.endswith(".py"):
+        return [path]
+    if path.startswith("data/"):
+        return []
+    step = path.split("/")[-1] in STEP_PACKAGES
+    files = (file for file in (tree / path).rglob("*.py") if step or file.name != "__init__.py")
+    return [str(file.relative_to(tree)) for file in files]
 
 
 def test_packages_hold_nothing_but_a_docstring() -> None:

@@ -15,6 +15,7 @@ from workspace import BELOW_A_RUN, Workspace
 
 started = pytest.mark.started  # whose processes are killed, or ask which other is at work
 ENGINES = {"snakemake": ("snakemake",), "dvc": ("dvc", "repro")}
+RUN = {"snakemake": "data/runs/toy/toy-a/toy-a.safetensors", "dvc": "train@toy-a"}  # what makes toy-a alone
 
 
 @pytest.fixture
@@ -22,10 +23,10 @@ def calm(built: Workspace, calmed: Callable[[Workspace], Workspace]) -> Workspac
     return calmed(built)
 
 
-def _busy(workspace: Workspace, engine: str) -> subprocess.Popen[str]:
+def _busy(workspace: Workspace, engine: str, *target: str) -> subprocess.Popen[str]:
     """``engine`` at work, in the middle of the training of toy-a, until `release`."""
     workspace.set_lr("toy-a", 0.75)
-    process = workspace.start(*ENGINES[engine], **workspace.hold("toy-a"))
+    process = workspace.start(*ENGINES[engine], *target, **workspace.hold("toy-a"))
     workspace.wait_for_step("train-toy-a", process)
     return process
 
@@ -34,7 +35,7 @@ def _busy(workspace: Workspace, engine: str) -> subprocess.Popen[str]:
 @pytest.mark.parametrize(
     ("first", "second", "message"),
     [
-        ("dvc", "snakemake", "dvc repro` (process "),
+        ("dvc", "snakemake", "dvc repro train@toy-a` (process "),
         ("snakemake", "dvc", "Unable to acquire lock"),
         ("snakemake", "snakemake", "another snakemake (process "),
         ("dvc", "dvc", "is busy, it is being blocked by:"),
@@ -43,7 +44,7 @@ def _busy(workspace: Workspace, engine: str) -> subprocess.Popen[str]:
 def test_second_stops_before_it_touches_anything(
     built: Workspace, calm: Workspace, first: str, second: str, message: str
 ) -> None:
-    process = _busy(built, first)
+    process = _busy(built, first, RUN[first])
     before = built.artifacts()
     done = built.run(*ENGINES[second])
     assert done.status != 0
@@ -54,6 +55,7 @@ def test_second_stops_before_it_touches_anything(
     built.release()
     output, _ = process.communicate()
     assert process.returncode == 0, output
+    assert calm.engine(second).ran == BELOW_A_RUN
     calm.assert_clean()
 
 

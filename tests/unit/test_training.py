@@ -211,6 +211,7 @@ def test_a_replica_alone_equals_the_same_replica_in_company(
     torch.testing.assert_close(alone[0], together[1], atol=tolerance, rtol=0)
 
 
+@pytest.mark.usefixtures("forking")
 def test_on_a_cpu_the_number_of_workers_changes_no_bit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -230,6 +231,7 @@ def same(one: np.ndarray, other: np.ndarray) -> bool:
     return np.array_equal(one, other, equal_nan=True)
 
 
+@pytest.mark.usefixtures("forking")
 def test_the_members_of_a_run_are_what_each_is_alone(tmp_path: Path) -> None:
     """One pool of chunks for all of them: shapes, lengths and numbers of replicas may differ."""
 
@@ -258,6 +260,7 @@ MEMBERS = {
 }
 
 
+@pytest.mark.usefixtures("forking")
 def test_an_interrupted_run_goes_on_with_what_its_members_have_finished(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -447,6 +450,7 @@ def test_an_objective_learns_the_step(tmp_path: Path, monkeypatch: pytest.Monkey
     assert steps == [0, 1, 2]
 
 
+@pytest.mark.usefixtures("forking")
 def test_weights_after_named_steps_are_kept(tmp_path: Path) -> None:
     """Those after 0 steps are the initial ones, and an interrupted training keeps those it passed."""
     job = core.TrainingJob(write_job(tmp_path / "whole", steps=8, snapshots=[0, 3, 8]))
@@ -488,6 +492,7 @@ def test_a_replica_that_diverges_is_frozen_and_the_others_go_on(tmp_path: Path) 
     torch.testing.assert_close(state.flat[[0, 2]], calm.flat[[0, 2]], atol=1e-6, rtol=0)
 
 
+@pytest.mark.usefixtures("forking")
 def test_every_replica_diverging_stops_the_run_with_their_names(tmp_path: Path) -> None:
     with pytest.raises(SandglassError, match=r"every replica diverged \(replica 0 at step \d+, 1 at step"):
         trained([write_job(tmp_path, lr=[1e30] * 3)])
@@ -683,6 +688,7 @@ def test_a_checkpoint_that_cannot_be_trusted_is_not_resumed(tmp_path: Path, dama
     assert torch.equal(core.train_chunk(job, [0], CPU, path).flat, clean)
 
 
+@pytest.mark.usefixtures("forking")
 def test_averages_of_weights_lie_beside_the_weights(tmp_path: Path) -> None:
     (model,) = trained([write_job(tmp_path, steps=8, averages=[0.9])])
     names = [name for name in model.params if not name.startswith("average")]
