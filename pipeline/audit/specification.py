@@ -56,7 +56,8 @@ def _values(entry: Any) -> dict[str, Any]:
 def _yaml(tree: dict[str, Any]) -> str:
     from ruamel.yaml import YAML
 
-    yaml, text = YAML(typ="safe"), io.StringIO()  # not the kind that keeps comments: it takes three times as long
+    # Not the kind that keeps comments: it takes three times as long.
+    yaml, text = YAML(typ="safe"), io.StringIO()
     yaml.default_flow_style = None  # short lists on one line
     yaml.sort_base_mapping_type_on_output = False
     yaml.allow_unicode = True
