@@ -69,7 +69,7 @@ def test_numbers_of_the_reference_sets() -> None:
     """They are in docs/, counted by the strongest evidence for each gate."""
     text = " ".join((REPOSITORY / "docs/reference-sets.md").read_text(encoding="utf-8").split())
     sets = [kept_set(file.stem) for file in sorted((REPOSITORY / "data/reference").glob("dyck*.dvc"))]
-    assert len(sets) == 5
+    assert len(sets) == 6
     rows = standing.beside_sets(committed_claims("dyck"), sets)
     counts = dict(dict(standing.counts(rows))[STATED])
     assert counts.keys() == {HOLDS, UNDECIDED, FAILS}  # none is untested
@@ -96,6 +96,47 @@ def test_stack_like_shares_of_the_reference_sets() -> None:
     assert (
         f"(of models of three layers there: {deep['value']:g} [{deep['lo']:.2f}, {deep['hi']:.2f}])" in text
     )
+
+
+def test_variation_of_wide_models_and_of_table_1_on_complete_strings() -> None:
+    text = " ".join((REPOSITORY / "docs/reference-sets.md").read_text(encoding="utf-8").split())
+
+    def table(name: str, path: str) -> pl.DataFrame:
+        return pl.read_parquet(stored(kept_files(name)[f"tables/{path}.parquet"]))
+
+    second = pl.concat(
+        table(name, path).select(
+            "run", "probe_split", "layer", "start_included", "variation_mean", "ci_lo", "ci_hi"
+        )
+        for name, path in (("dyck", "variation"), ("dyck-part5", "dyck-attention/variation"))
+    ).filter(probe_split="probe16", layer=2)
+    without, start = second.filter(run="dyck-wide").sort("start_included").rows()
+    narrow = second.filter(run="dyck-standard").sort("start_included")["variation_mean"]
+    assert (
+        f"{interval(*without[-3:], digits=2)} without and {interval(*start[-3:], digits=2)} with the start token "
+        f"on D4, where M1 has {narrow[0]:.2f} and {narrow[1]:.2f}"
+    ) in text
+    contrasts = table("dyck-part5", "dyck-attention/contrasts")
+    closing = contrasts.filter(contrast="in_distribution", first="dyck-wide", metric="acc_close")[
+        "value"
+    ].item()
+    assert f"they predict {closing:.4f} of closing brackets at the median" in text
+    complete = table("dyck-part5", "dyck-table1/variation_table1").sort("run", "layer")
+    assert complete["n_models"].unique().to_list() == [40] and complete["n_excluded"].sum() == 0
+    third = [interval(*row) for row in complete.filter(layer=3).select("mean", "ci_lo", "ci_hi").rows()]
+    published = [f"{mean:.1f}" for mean in complete.filter(layer=3)["published_mean"]]
+    assert f"{', '.join(third[:3])} and {third[3]} in the order" in text
+    assert f"published ones do not ({', '.join(published[:3])} and {published[3]})" in text
+    seconds = complete.filter(layer=2)
+    ours, theirs = ([f"{mean:.1f}" for mean in seconds[name]] for name in ("mean", "published_mean"))
+    assert (
+        f"Second layers have {', '.join(ours[:3])} and {ours[3]} (published {', '.join(theirs[:3])} and {theirs[3]})"
+        in text
+    )
+
+
+def interval(mean: float, lo: float, hi: float, digits: int = 1) -> str:
+    return f"{mean:.{digits}f} [{lo:.{digits}f}, {hi:.{digits}f}]"
 
 
 def kept_files(name: str) -> dict[str, str]:
