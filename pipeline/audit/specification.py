@@ -59,8 +59,7 @@ def _yaml(tree: dict[str, Any]) -> str:
     # Not the kind that keeps comments: it takes three times as long.
     yaml, text = YAML(typ="safe"), io.StringIO()
     yaml.default_flow_style = None  # short lists on one line
-    yaml.sort_base_mapping_type_on_output = False
-    yaml.allow_unicode = True
+    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]  # declared as None, its default
     yaml.width = 110
     yaml.representer.ignore_aliases = lambda _: True  # each entry is to be read by itself
     yaml.dump(tree, text)
