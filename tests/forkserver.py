@@ -127,13 +127,14 @@ def serve(folder: Path) -> list[str]:
     signal.set_wakeup_fd(end.fileno())
     path = folder / "socket"
     path.unlink(missing_ok=True)
-    with socket.socket(socket.AF_UNIX) as server, (folder / "used").open() as used:
+    # The socket is closed first: who gets the lock behind this server finds nobody there, and starts another.
+    with (folder / "used").open() as used, socket.socket(socket.AF_UNIX) as server:
         server.bind(str(path))
         server.listen(32)
         print("ready", flush=True)
         while True:
             ready, _, _ = select.select([server, ended], [], [], UNUSED_FOR)
-            if not ready and not waiting:
+            if not ready:
                 with contextlib.suppress(BlockingIOError):
                     fcntl.flock(used, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     sys.exit()
