@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -13,9 +14,11 @@ from ruamel.yaml import YAML
 from workspace import REPOSITORY
 
 from pipeline import params
+from pipeline.audit import provenance
 from pipeline.engine import graph
 from pipeline.references import reading, standing
 from pipeline.references.upgrade import upgraded
+from pipeline.store.paths import claims_path
 from schemas.claims import FAILS, HOLDS, NOT_TESTED, STATED, UNDECIDED
 
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
@@ -24,17 +27,12 @@ LOADED = params.load(REPOSITORY)
 STUDIES = LOADED.studies
 
 
-@functools.cache
-def committed_outputs() -> dict[str, dict[str, str]]:
-    """By stage and path, the md5 of what dvc.lock names: a file so long that it is parsed once."""
-    stages = YAML(typ="safe").load((REPOSITORY / "dvc.lock").read_text(encoding="utf-8"))["stages"]
-    return {name: {out["path"]: out["md5"] for out in stage["outs"]} for name, stage in stages.items()}
+LOCK = provenance.Lock((REPOSITORY / provenance.LOCK).read_text(encoding="utf-8"), str(provenance.LOCK))
 
 
 def committed_claims(study: str) -> pl.DataFrame:
     """The claims that dvc.lock names, from the embedded store."""
-    md5 = committed_outputs()[f"claims@{study}"][f"data/claims/{study}/claims.parquet"]
-    return pl.read_parquet(stored(md5))
+    return pl.read_parquet(stored(LOCK[f"claims@{study}"].outs[claims_path(study, "parquet")].md5))
 
 
 def row_of(study: str) -> list[str]:
@@ -75,7 +73,7 @@ def test_numbers_of_what_is_never_published() -> None:
 def test_numbers_of_the_reference_sets() -> None:
     """They are in docs/, counted by the strongest evidence for each gate."""
     sets = [kept_set(file.stem) for file in sorted((REPOSITORY / "data/reference").glob("dyck*.dvc"))]
-    assert len(sets) == 6
+    assert len(sets) == 7
     rows = standing.beside_sets(committed_claims("dyck"), sets)
     counts = dict(dict(standing.counts(rows))[STATED])
     assert counts.keys() == {HOLDS, UNDECIDED, FAILS}  # none is untested
@@ -104,14 +102,14 @@ def test_stack_like_shares_of_the_reference_sets() -> None:
 
 
 def test_variation_of_wide_models_and_of_table_1_on_complete_strings() -> None:
-    second = pl.concat(
+    last = pl.concat(
         kept_table(name, path).select(
             "run", "probe_split", "layer", "start_included", "variation_mean", "ci_lo", "ci_hi"
         )
         for name, path in (("dyck", "variation"), ("dyck-part5", "dyck-attention/variation"))
     ).filter(probe_split="probe16", layer=2)
-    without, start = second.filter(run="dyck-wide").sort("start_included").rows()
-    narrow = second.filter(run="dyck-standard").sort("start_included")["variation_mean"]
+    without, start = last.filter(run="dyck-wide").sort("start_included").rows()
+    narrow = last.filter(run="dyck-standard").sort("start_included")["variation_mean"]
     assert (
         f"{interval(*without[-3:], digits=2)} without and {interval(*start[-3:], digits=2)} with the start token "
         f"on D4, where M1 has {narrow[0]:.2f} and {narrow[1]:.2f}"
@@ -122,17 +120,38 @@ def test_variation_of_wide_models_and_of_table_1_on_complete_strings() -> None:
     ].item()
     assert f"they predict {closing:.4f} of closing brackets at the median" in SETS
     complete = kept_table("dyck-part5", "dyck-table1/variation_table1").sort("run", "layer")
-    assert complete["n_models"].unique().to_list() == [40] and complete["n_excluded"].sum() == 0
-    third = [interval(*row) for row in complete.filter(layer=3).select("mean", "ci_lo", "ci_hi").rows()]
-    published = [f"{mean:.1f}" for mean in complete.filter(layer=3)["published_mean"]]
-    assert f"{', '.join(third[:3])} and {third[3]} in the order" in SETS
-    assert f"published ones do not ({', '.join(published[:3])} and {published[3]})" in SETS
-    seconds = complete.filter(layer=2)
-    ours, theirs = ([f"{mean:.1f}" for mean in seconds[name]] for name in ("mean", "published_mean"))
-    assert (
-        f"Second layers have {', '.join(ours[:3])} and {ours[3]} (published {', '.join(theirs[:3])} and {theirs[3]})"
-        in SETS
+    of_two = kept_table("dyck-part6", "dyck-stack/variation_table1").sort("run", "layer")
+    both = pl.concat([complete, of_two.select(complete.columns)])
+    assert both["n_models"].unique().to_list() == [40] and both["n_excluded"].sum() == 0
+    third, second = both.filter(layer=3), both.filter(layer=2)
+    assert f"{listed(intervals(third))} in the order" in SETS
+    assert f"published ones do not ({listed(rounded(third['published_mean']))})" in SETS
+    below, alone = second.filter(n_layers=3), second.filter(n_layers=2)
+    published = f"(published {listed(rounded(below['published_mean']))})"
+    assert f"Second layers below them have {listed(rounded(below['mean']))} {published}" in SETS
+    published = f"(published {listed(rounded(alone['published_mean']))})"
+    assert f"Second layers of models of two have {listed(intervals(alone))} {published}" in SETS
+    # The languages are in the order of the table: two types of bracket, then three.
+    theirs = alone["published_mean"]
+    assert (alone["mean"] < 1.5 * theirs).all()
+    assert (alone["ci_hi"] < theirs).to_list() == [False, False, True, True]
+    first = both.filter(layer=1)
+    ours, published = (
+        " to ".join(rounded([first[name].min(), first[name].max()], 2)) for name in ("mean", "published_mean")
     )
+    assert f"First layers of both have {ours} (published {published})" in SETS
+
+
+def intervals(rows: pl.DataFrame) -> list[str]:
+    return [interval(*row) for row in rows.select("mean", "ci_lo", "ci_hi").rows()]
+
+
+def rounded(values: Iterable[Any], digits: int = 1) -> list[str]:
+    return [f"{value:.{digits}f}" for value in values]
+
+
+def listed(words: list[str]) -> str:
+    return f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def interval(mean: float, lo: float, hi: float, digits: int = 1) -> str:
