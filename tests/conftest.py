@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
+import psutil
 import pytest
 from forkserver import serving
 from hypothesis import settings
@@ -29,7 +30,20 @@ BUILDS = [
     f"test_everything_is_built_and_recorded[{study}]"
     for study in ("dyck", "distillation", "automata", "flipflop", "nce", "depth", "topic")
 ]
+PLENTY = 8 * 2**30  # bytes; the work trees of a session take up to one eighth of it
 ASSEMBLES = "test_all_studies_in_one_work_tree_are_what_each_is_alone"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Have work trees of tests lie in memory, where there is plenty of it.
+
+    Each test leaves hundreds of files. To delete one takes a disk up to five milliseconds, all of them minutes.
+    """
+    memory = Path("/dev/shm")
+    if "PYTEST_DEBUG_TEMPROOT" not in os.environ and os.access(memory, os.W_OK):
+        free = min(shutil.disk_usage(memory).free, psutil.virtual_memory().available)
+        if free >= PLENTY:
+            os.environ["PYTEST_DEBUG_TEMPROOT"] = str(memory)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -125,6 +139,18 @@ def one_thread() -> None:
     """
     if torch := sys.modules.get("torch"):  # no test that was collected needs it otherwise
         torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def charts_are_checked_once() -> Iterator[None]:
+    """Charts are checked when they are written, as in the step that draws them, and not part by part as well."""
+    if "altair" not in sys.modules:  # no test that was collected draws
+        yield
+        return
+    from altair.utils.schemapi import debug_mode
+
+    with debug_mode(False):
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -279,12 +279,7 @@ def train_chunk(
     sums = _zeros(job.averaged, len(replicas), device)
     since = 0
     last_saved = time.monotonic()
-    ahead: Iterator[dict[str, np.ndarray]] = iter(())
-    while state.step < header.steps:
-        if (arrays := next(ahead, None)) is None:
-            steps = range(state.step, min(state.step + AHEAD, header.steps))
-            ahead = iter([job.batch(replicas, step) for step in steps])
-            continue
+    for arrays in _batches(job, replicas, state.step):
         batch = {
             name: torch.from_numpy(array).to(device, non_blocking=True) for name, array in arrays.items()
         }
@@ -310,6 +305,13 @@ def train_chunk(
                 last_saved = time.monotonic()
         progress(state.step)
     return state
+
+
+def _batches(job: TrainingJob, replicas: list[int], start: int) -> Iterator[dict[str, np.ndarray]]:
+    """Yield the batch of each step from ``start`` on, drawn some steps ahead (`AHEAD`)."""
+    for first in range(start, job.header.steps, AHEAD):
+        steps = range(first, min(first + AHEAD, job.header.steps))
+        yield from [job.batch(replicas, step) for step in steps]
 
 
 def _forward(job: TrainingJob, params: dict[str, Tensor], table: Tensor) -> Forward:

@@ -26,13 +26,13 @@ def assert_gates_fall(judged: Callable[[Tables], dict[str, Any]], tables: Tables
 
 
 def assert_no_row_holds(
-    monkeypatch: pytest.MonkeyPatch, checked: Callable[[], pl.DataFrame], place: tuple[Any, str],
-    change: float, parts: int | None = None,
+    monkeypatch: pytest.MonkeyPatch, before: pl.DataFrame, checked: Callable[[], pl.DataFrame],
+    place: tuple[Any, str], change: float, parts: int | None = None,
 ) -> None:  # fmt: skip
     """No theory row holds that reads the output of a function, ``place``, where that is none.
 
-    A row reads an output if it would measure something else with another one, changed by ``change``. Of an output in
-    several parts the first ``parts`` are spoilt, or all.
+    A row reads an output if it would measure something else than ``before`` with another one, changed by ``change``.
+    Of an output in several parts the first ``parts`` are spoilt, or all.
     """
     where, name = place
     right = getattr(where, name)
@@ -48,7 +48,7 @@ def assert_no_row_holds(
         monkeypatch.setattr(where, name, spoilt)
         return checked()
 
-    before, other, none = (made(each) for each in (0.0, change, float("nan")))
+    other, none = made(change), made(float("nan"))
     read = before["check"].filter(other["measured"].ne_missing(before["measured"]))
     assert len(read) > 0
     assert none.filter("passed", pl.col("check").is_in(read.to_list()))["check"].to_list() == []

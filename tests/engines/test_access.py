@@ -64,33 +64,38 @@ def _rows(frame: pl.DataFrame) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("study", STUDIES)
-def test_every_table_is_what_its_files_hold(study: str, smoke_of: SmokeOf) -> None:
+def test_every_table_that_no_analysis_makes_is_what_its_files_hold(study: str, smoke_of: SmokeOf) -> None:
     root = smoke_of(study).path
+    experiments = parameters.load(root).of_study("experiments", study)
+    of_analyses = {name for each in experiments.values() for name in each.tables}
     names = pipeline.list_tables(study, root=root)
-    assert {"claims", "theory", "curves", *parameters.load(root).members("datasets", study)} <= set(names)
-    for name in names:
+    others = {"claims", "theory", "curves", *parameters.load(root).members("datasets", study)}
+    assert set(names) == others | of_analyses
+    for name in others - of_analyses:
         frame = pipeline.load_table(study, name, root=root)
         places = {
             "claims": f"claims/{study}/claims.parquet",
             "theory": f"theory/{study}/*.parquet",
             "curves": f"runs/{study}/*/curves.parquet",
         }
-        others = places.get(name, f"datasets/{study}/*/{name}.parquet")  # a table of an analysis comes first
-        files = [*(root / "data").glob(f"tables/{study}/*/{name}.parquet")] or [*(root / "data").glob(others)]
+        files = (root / "data").glob(places.get(name, f"datasets/{study}/*/{name}.parquet"))
         whole = pl.concat(map(pl.read_parquet, files), how="diagonal")
         assert _rows(frame) == _rows(whole), name
 
 
 @pytest.mark.parametrize("study", STUDIES)
-def test_a_table_of_several_experiments_is_read_whole_or_by_one(study: str, smoke_of: SmokeOf) -> None:
+def test_a_table_of_experiments_is_read_whole_or_by_one(study: str, smoke_of: SmokeOf) -> None:
+    """As its files hold it, of which there are no others."""
     root = smoke_of(study).path
     experiments = parameters.load(root).of_study("experiments", study)
     for name in {name for each in experiments.values() for name in each.tables}:
         makers = [key for key, each in experiments.items() if name in each.tables]
         parts = [pipeline.load_table(study, name, experiment=key, root=root) for key in makers]
         assert pl.concat(parts).equals(pipeline.load_table(study, name, root=root))
+        files = {key: root / f"data/tables/{study}/{key}/{name}.parquet" for key in makers}
+        assert {*root.glob(f"data/tables/{study}/*/{name}.parquet")} == {*files.values()}
         for key, part in zip(makers, parts, strict=True):
-            assert part.equals(pl.read_parquet(root / "data/tables" / study / key / f"{name}.parquet"))
+            assert part.equals(pl.read_parquet(files[key]))
 
 
 @pytest.mark.parametrize(

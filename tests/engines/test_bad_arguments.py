@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -37,6 +38,14 @@ def refused(status: int, output: str) -> None:
     lines = [line for line in output.splitlines() if line.startswith("sandglass: ")]
     usage = "Usage: " in output  # typer's own refusal, in its own frame
     assert len(lines) == 1 or (usage and not lines), shown
+
+
+COMMAND = functools.cache(typer.main.get_command)  # made of the same functions each time, in 20 ms
+
+
+@pytest.fixture(autouse=True)
+def command_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(typer.testing, "_get_command", COMMAND)
 
 
 def call(arguments: list[str]) -> tuple[int, str]:

@@ -182,17 +182,20 @@ def _own(smoke: Workspace, used: set[str]) -> set[str]:
     """What of the imported modules can change a result."""
     own = {path for path in used if not path.endswith("__init__.py")} - EXEMPT
     own |= {path for path in used if path.split("/")[-2] in STEP_PACKAGES}
-    return own | {names for path in own for names in _names_imported(smoke.path / path)}
+    return own | {names for path in own for names in _names_imported(path)}
 
 
 @functools.cache
-def _names_imported(file: Path) -> list[str]:
-    """The modules of names that a module imports: every start does so too, which counts for nothing."""
-    return list(_modules_of_names(file))
+def _names_imported(path: str) -> list[str]:
+    """The modules of names that a module imports: every start does so too, which counts for nothing.
+
+    A module is read in the repository, of which each work tree holds a copy.
+    """
+    return list(_modules_of_names((REPOSITORY / path).read_text(encoding="utf-8")))
 
 
-def _modules_of_names(file: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+def _modules_of_names(text: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(text)) if "names" in text else ():
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pipeline.studies."):
             path = (node.module or "").replace(".", "/")
             if path.endswith("/names"):

@@ -3,6 +3,8 @@ and never right where something is not a number."""
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,6 +27,7 @@ from pipeline.studies.flipflop.claims import theory as claims
 from pipeline.studies.flipflop.theory import addition, attention, gadgets, lstm, machines, parser, prediction
 from schemas.claims import FAILS, HOLDS, NOT_TESTED
 
+Checked = Callable[[str], pl.DataFrame]
 NAN = float("nan")
 MODULES: dict[str, Any] = {
     "machines": machines, "lstm": lstm, "parser": parser, "gadgets": gadgets, "attention": attention,
@@ -38,9 +41,15 @@ def checked(module: str) -> pl.DataFrame:
     return checks
 
 
+@pytest.fixture(scope="module")
+def unspoilt() -> Checked:
+    """Gives the checks of a module as they are, made once."""
+    return functools.cache(checked)
+
+
 @pytest.mark.parametrize("module", MODULES)
-def test_every_check_holds(module: str) -> None:
-    checks = checked(module)
+def test_every_check_holds(unspoilt: Checked, module: str) -> None:
+    checks = unspoilt(module)
     assert f"flipflop-{module}" in names.THEORY
     assert checks.filter(~checks["passed"])["check"].to_list() == []
 
@@ -59,9 +68,9 @@ PLACES: dict[str, list[tuple[Any, str]]] = {
     ("module", "place"), [(m, place) for m, places in PLACES.items() for place in places]
 )
 def test_no_row_holds_that_read_an_output_which_is_none(
-    module: str, place: tuple[Any, str], monkeypatch: pytest.MonkeyPatch
+    unspoilt: Checked, module: str, place: tuple[Any, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert_no_row_holds(monkeypatch, lambda: checked(module), place, 0.7, parts=1)
+    assert_no_row_holds(monkeypatch, unspoilt(module), lambda: checked(module), place, 0.7, parts=1)
 
 
 @pytest.mark.parametrize("length", [4, 6, 8, 10])
@@ -155,8 +164,8 @@ def test_recorded_additions() -> None:
     assert table["right"].sum() == 6
 
 
-def test_gates_of_theory_fall_with_their_rows() -> None:
-    rows = pl.concat(checked(module) for module in MODULES)
+def test_gates_of_theory_fall_with_their_rows(unspoilt: Checked) -> None:
+    rows = pl.concat(unspoilt(module) for module in MODULES)
     table = additions.analyse(SimpleNamespace())["addition"]  # type: ignore[arg-type]
 
     def told(frame: pl.DataFrame) -> dict[str, Gate]:
@@ -232,7 +241,7 @@ def test_additions_that_are_missing_null_or_wrong_are_seen(column: str) -> None:
     assert verdicts(table.clear()) == {NOT_TESTED}
 
 
-def test_printed_forms_have_an_erratum_and_one_that_holds() -> None:
-    rows = pl.concat(checked(module) for module in MODULES).filter(pl.col("erratum") != "")
+def test_printed_forms_have_an_erratum_and_one_that_holds(unspoilt: Checked) -> None:
+    rows = pl.concat(unspoilt(module) for module in MODULES).filter(pl.col("erratum") != "")
     assert {f"flipflop-{erratum}" for erratum, *_ in claims.PRINTED.values()} == set(rows["erratum"])
     assert set(rows.filter(form="printed")["erratum"]) == set(rows["erratum"])

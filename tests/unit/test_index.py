@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -82,10 +84,10 @@ AIDS = {
 }
 
 
-@pytest.fixture
-def artifacts(monkeypatch: pytest.MonkeyPatch) -> dict[Path, catalogue.Artifact]:
-    monkeypatch.chdir(ROOT)
-    return catalogue.by_path(catalogue.artifacts(params.load()))
+@pytest.fixture(scope="module")
+def artifacts() -> Iterator[dict[Path, catalogue.Artifact]]:
+    with contextlib.chdir(ROOT):
+        yield catalogue.by_path(catalogue.artifacts(params.load()))
 
 
 def test_every_study_has_an_index() -> None:

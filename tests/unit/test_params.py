@@ -46,8 +46,9 @@ def raw(path: str) -> tuple[str, dict]:
 def load(tmp_path: Path, file: str, tree: dict | str) -> params.Params:
     write_study(tmp_path, "dyck")
     if isinstance(tree, dict):
-        text = io.StringIO()
-        YAML().dump(tree, text)
+        yaml, text = YAML(typ="safe"), io.StringIO()  # in C, a quarter of the time
+        yaml.sort_base_mapping_type_on_output = False
+        yaml.dump(tree, text)
         tree = text.getvalue()
     (tmp_path / file).write_text(tree, encoding="utf-8")
     return params.load(tmp_path)

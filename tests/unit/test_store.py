@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import pytest
 from PIL import Image
 from ruamel.yaml import YAML
 
@@ -15,6 +16,7 @@ from pipeline.kit import charts
 
 REPOSITORY = Path(__file__).parents[2]
 STORE = REPOSITORY / ".dvcstore" / "files" / "md5"
+Published = list[tuple[str, str]]
 LIMIT = 4 * 2**20  # bytes of a study
 
 
@@ -29,18 +31,23 @@ def _kept_back(path: str) -> bool:
     return checkpoints or path.startswith(("data/datasets/", "data/report"))
 
 
-def _published() -> Iterator[tuple[str, str]]:
+@pytest.fixture(scope="module")
+def published() -> Published:
     """Path and md5 of every output and reference set that is pushed."""
+    return list(_published())
+
+
+def _published() -> Iterator[tuple[str, str]]:
     for stage in _read(REPOSITORY / "dvc.lock")["stages"].values():
         yield from ((out["path"], out["md5"]) for out in stage["outs"])
     for file in (REPOSITORY / "data" / "reference").glob("*.dvc"):
         yield from ((f"data/reference/{out['path']}", out["md5"]) for out in _read(file)["outs"])
 
 
-def test_every_published_file_is_in_the_embedded_remote() -> None:
+def test_every_published_file_is_in_the_embedded_remote(published: Published) -> None:
     """If this fails: dvc push, and commit .dvcstore with dvc.lock."""
     missing = []
-    for path, md5 in _published():
+    for path, md5 in published:
         if not _kept_back(path):
             stored = STORE / md5[:2] / md5[2:]
             if not stored.is_file():
@@ -53,16 +60,16 @@ def test_every_published_file_is_in_the_embedded_remote() -> None:
     assert not missing
 
 
-def test_large_artifacts_are_kept_back() -> None:
-    kept = [(path, md5) for path, md5 in _published() if _kept_back(path)]
+def test_large_artifacts_are_kept_back(published: Published) -> None:
+    kept = [(path, md5) for path, md5 in published if _kept_back(path)]
     assert len(kept) > 20
     assert not [path for path, md5 in kept if (STORE / md5[:2] / md5[2:]).exists()]
 
 
-def test_the_store_is_small() -> None:
+def test_the_store_is_small(published: Published) -> None:
     """A study takes at most four megabytes there: tables, claims, theory rows and figures."""
     sizes: dict[str, int] = {}
-    for path, md5 in _published():
+    for path, md5 in published:
         if not path.startswith("data/reference/") and not _kept_back(path):
             study = Path(path).parts[2]
             stored = STORE / md5[:2] / md5[2:]
@@ -73,10 +80,10 @@ def test_the_store_is_small() -> None:
     assert sizes and max(sizes.values()) <= LIMIT, sizes
 
 
-def test_nothing_else_is_in_the_store() -> None:
+def test_nothing_else_is_in_the_store(published: Published) -> None:
     """If this fails: dvc gc --workspace --cloud, and commit .dvcstore; what only the report names, delete."""
     named = set()
-    for path, md5 in _published():
+    for path, md5 in published:
         if not _kept_back(path):
             named.add(md5)
             if md5.endswith(".dir"):
@@ -84,11 +91,11 @@ def test_nothing_else_is_in_the_store() -> None:
     assert {file.parent.name + file.name for file in STORE.rglob("*") if file.is_file()} == named
 
 
-def test_the_picture_in_the_readme_is_the_published_figure() -> None:
+def test_the_picture_in_the_readme_is_the_published_figure(published: Published) -> None:
     """If this fails: python -m pipeline picture data/figures/dyck/<experiment>/fig3.vl.json docs/fig3.png."""
     specification = next(
         entry["md5"]
-        for path, folder in _published()
+        for path, folder in published
         if path.startswith("data/figures/dyck/")
         for entry in json.loads((STORE / folder[:2] / folder[2:]).read_text())
         if entry["relpath"] == "fig3.vl.json"
