@@ -11,14 +11,18 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 import pytest
 from forkserver import serving
 from hypothesis import settings
 from workspace import STUDIES, Workspace, lay_out
+
+if TYPE_CHECKING:
+    from spoiling import Checked  # which imports polars and pandera
 
 collect_ignore = ["engines/toy", "engines/graphs.py"]
 settings.register_profile("untimed", deadline=None)  # a machine that does other work as well fails no test
@@ -30,17 +34,18 @@ BUILDS = [
     f"test_everything_is_built_and_recorded[{study}]"
     for study in ("dyck", "distillation", "automata", "flipflop", "nce", "depth", "topic")
 ]
-PLENTY = 8 * 2**30  # bytes; the work trees of a session take up to one eighth of it
 ASSEMBLES = "test_all_studies_in_one_work_tree_are_what_each_is_alone"
+PLENTY = 8 * 2**30  # bytes; the work trees of a session take up to one eighth of it
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Have work trees of tests lie in memory, where there is plenty of it.
+def pytest_configure() -> None:
+    """Have work trees of tests lie in memory, where there is plenty of it and nobody names another place.
 
     Each test leaves hundreds of files. To delete one takes a disk up to five milliseconds, all of them minutes.
     """
     memory = Path("/dev/shm")
-    if "PYTEST_DEBUG_TEMPROOT" not in os.environ and os.access(memory, os.W_OK):
+    named = {"PYTEST_DEBUG_TEMPROOT", "TMPDIR"} & os.environ.keys()
+    if not named and os.access(memory, os.W_OK):
         free = min(shutil.disk_usage(memory).free, psutil.virtual_memory().available)
         if free >= PLENTY:
             os.environ["PYTEST_DEBUG_TEMPROOT"] = str(memory)
@@ -168,6 +173,12 @@ def fonts() -> None:
 def once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[Path], Workspace]], Path]:
     """Gives the folder of a name, filled by a function, once for all workers of pytest-xdist (`_once`)."""
     return partial(_once, tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def unspoilt(request: pytest.FixtureRequest) -> Checked:
+    """Gives the theory checks that the ``checked`` of the test's module makes, each made once (`spoiling`)."""
+    return cache(request.module.checked)
 
 
 @pytest.fixture(scope="session")

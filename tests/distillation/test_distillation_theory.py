@@ -4,9 +4,8 @@ read.
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,7 +14,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from spoiling import assert_no_row_holds
+from spoiling import Checked, assert_no_row_holds
 
 from pipeline.errors import SandglassError
 from pipeline.kit.verdicts import Gate
@@ -27,7 +26,6 @@ from pipeline.studies.distillation.theory import complexity, definitions, majori
 from schemas.claims import FAILS, HOLDS
 
 NAN = float("nan")
-Checked = Callable[[str], pl.DataFrame]
 MODULES: dict[str, Any] = {
     "majority": majority, "stages": stages, "complexity": complexity, "definitions": definitions,
 }  # fmt: skip
@@ -48,12 +46,6 @@ def checked(module: str) -> pl.DataFrame:
     entry = SimpleNamespace(study="distillation", **SMALL[module])
     checks: pl.DataFrame = MODULES[module].check(entry, f"distillation-{module}", 0)
     return checks
-
-
-@pytest.fixture(scope="module")
-def unspoilt() -> Checked:
-    """Gives the checks of a module as they are, made once."""
-    return functools.cache(checked)
 
 
 @pytest.fixture(scope="module")

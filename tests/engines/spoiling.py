@@ -11,6 +11,7 @@ import pytest
 from schemas.claims import FAILS
 
 Tables = dict[str, pl.DataFrame]
+Checked = Callable[[str], pl.DataFrame]  # the theory checks of an entry or a module
 
 
 def assert_gates_fall(judged: Callable[[Tables], dict[str, Any]], tables: Tables, name: str) -> None:

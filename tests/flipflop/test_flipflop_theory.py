@@ -3,8 +3,6 @@ and never right where something is not a number."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,7 +11,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from spoiling import assert_no_row_holds
+from spoiling import Checked, assert_no_row_holds
 from workspace import load_study
 
 from pipeline.kit.verdicts import Gate
@@ -27,7 +25,6 @@ from pipeline.studies.flipflop.claims import theory as claims
 from pipeline.studies.flipflop.theory import addition, attention, gadgets, lstm, machines, parser, prediction
 from schemas.claims import FAILS, HOLDS, NOT_TESTED
 
-Checked = Callable[[str], pl.DataFrame]
 NAN = float("nan")
 MODULES: dict[str, Any] = {
     "machines": machines, "lstm": lstm, "parser": parser, "gadgets": gadgets, "attention": attention,
@@ -39,12 +36,6 @@ def checked(module: str) -> pl.DataFrame:
     entry = SimpleNamespace(study="flipflop", draws=4, lengths=[16, 32], short=6)
     checks: pl.DataFrame = MODULES[module].check(entry, f"flipflop-{module}", 0)
     return checks
-
-
-@pytest.fixture(scope="module")
-def unspoilt() -> Checked:
-    """Gives the checks of a module as they are, made once."""
-    return functools.cache(checked)
 
 
 @pytest.mark.parametrize("module", MODULES)

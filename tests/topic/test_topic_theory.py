@@ -3,10 +3,8 @@ number."""
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
-from collections.abc import Callable
 from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +14,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from spoiling import assert_no_row_holds
+from spoiling import Checked, assert_no_row_holds
 from workspace import load_study
 
 from pipeline.kit.results import Context
@@ -44,7 +42,6 @@ from schemas.claims import FAILS, HOLDS
 
 NAN = float("nan")
 USUAL = Masking(0.15, 0.1, 0.1)
-Checked = Callable[[str], pl.DataFrame]
 MODULES: dict[str, Any] = {
     names.MASKING: masking, names.OPTIMAL_SET: optimal_set, names.VANISHING: vanishing,
     names.OPTIMAL_ATTENTION: attention, names.FREE_ATTENTION: free_attention, names.OPTIMAL_EMBEDDINGS: embeddings,
@@ -76,12 +73,6 @@ def test_every_theory_entry_has_its_module() -> None:
     assert {key: MODULES[key].__name__.rsplit(".", 1)[-1] for key in MODULES} == {
         key: entry.module for key, entry in entries("smoke").items()
     }
-
-
-@pytest.fixture(scope="module")
-def unspoilt() -> Checked:
-    """Gives the checks of a theory entry as they are, made once."""
-    return functools.cache(checked)
 
 
 @pytest.mark.parametrize("key", MODULES)

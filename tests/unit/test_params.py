@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import importlib
-import io
 import json
 import subprocess
 import sys
@@ -46,10 +45,7 @@ def raw(path: str) -> tuple[str, dict]:
 def load(tmp_path: Path, file: str, tree: dict | str) -> params.Params:
     write_study(tmp_path, "dyck")
     if isinstance(tree, dict):
-        yaml, text = YAML(typ="safe"), io.StringIO()  # in C, a quarter of the time
-        yaml.sort_base_mapping_type_on_output = False
-        yaml.dump(tree, text)
-        tree = text.getvalue()
+        tree = specification._yaml(tree)
     (tmp_path / file).write_text(tree, encoding="utf-8")
     return params.load(tmp_path)
 
