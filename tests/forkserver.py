@@ -1,7 +1,7 @@
 """The processes of a workspace, forked from one that has imported torch, Snakemake and DVC, so that they need not.
 
 At scale smoke a step computes for a tenth of a second and imports for two, and an engine that has nothing to do
-imports for most of its time. ``CLIENT`` lets a process that would be ``python -m pipeline ...``, ``snakemake`` or
+imports for most of its time. ``PROGRAM`` lets a process that would be ``python -m pipeline ...``, ``snakemake`` or
 ``dvc`` ask the server for another in its place, with its arguments, folder, environment and files, and end as that one
 ends. The pipeline's own modules are imported anew each time. Tests of steps and engines themselves start them as a user
 does; one compares the bytes. More is spared that gives the same bytes (`spare`).
@@ -9,6 +9,7 @@ does; one compares the bytes. More is spared that gives the same bytes (`spare`)
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import fcntl
 import gc
@@ -56,22 +57,49 @@ OF_ENGINES = (  # which they import only once they are at work
 UNUSED_FOR = 0.5  # seconds after which the server looks whether anybody still uses it
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}  # torch reads them when it is imported
 
-# For sitecustomize.py, which Python runs at the start of every process.
-CLIENT = """
-import json, os, socket, sys
+# What both clients below begin with. Of 1,700 starts, an import of json and socket would take ten seconds.
+ASK = """
+import _socket, array, os, sys
 
+def ask(command):
+    asked = {"command": command, "folder": os.getcwd(), "env": dict(os.environ)}
+    text = ascii(asked).encode() + b"\\n"
+    server = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    server.connect(os.environ["FORK_SERVER"])
+    files = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", [0, 1, 2]))
+    server.sendall(text[server.sendmsg([text], [files]):])
+    status = server.recv(1)
+    os._exit(status[0] if status else 1)
+"""
+
+# The programs python, snakemake and dvc, first in the path. They look at no installed package, which takes a start of
+# Python two thirds of its time.
+PROGRAM = (
+    "#!{python} -IS\n"
+    + ASK
+    + """
+name, arguments = os.path.basename(sys.argv[0]), sys.argv[1:]
+real = os.path.join(os.path.dirname(sys.executable), name)
+if name == "python":
+    if len(arguments) > 1 and arguments[0] == "-m" and arguments[1].split(".")[0] == "pipeline":
+        ask(arguments[1:])
+elif "FORK_STEPS_ALONE" not in os.environ:
+    ask([real, *arguments])
+os.execv(real, [real, *arguments])
+"""
+)
+
+# For sitecustomize.py, which Python runs at the start of every process: it was started by its own path.
+CUSTOM = (
+    ASK
+    + """
 name = os.path.basename(sys.orig_argv[1]) if len(sys.orig_argv) > 1 else ""
 module = sys.orig_argv[2] if name == "-m" else ""
 engine = name in ("snakemake", "dvc") and "FORK_STEPS_ALONE" not in os.environ
 if module.split(".")[0] == "pipeline" or engine:
-    with socket.socket(socket.AF_UNIX) as server:
-        server.connect(os.environ["FORK_SERVER"])
-        command = sys.orig_argv[2:] if module else sys.orig_argv[1:]
-        asked = {"command": command, "folder": os.getcwd(), "env": dict(os.environ)}
-        socket.send_fds(server, [json.dumps(asked).encode() + b"\\n"], [0, 1, 2])
-        status = server.recv(1)
-    os._exit(status[0] if status else 1)
+    ask(sys.orig_argv[2:] if module else sys.orig_argv[1:])
 """
+)
 
 
 @contextlib.contextmanager
@@ -89,19 +117,32 @@ def serving(folder: Path) -> Iterator[dict[str, str]]:
         with (folder / "starting").open("w") as starting:
             fcntl.flock(starting, fcntl.LOCK_EX)
             if not _answers(path):
-                site.mkdir(exist_ok=True)
-                (site / "sitecustomize.py").write_text(CLIENT)
+                _lay_out(site)
                 command = [sys.executable, __file__, str(folder)]
                 server = subprocess.Popen(
                     command, env=os.environ | ONE_THREAD, stdout=subprocess.PIPE, text=True
                 )
                 assert server.stdout is not None and server.stdout.readline() == "ready\n"
         try:
-            yield {"FORK_SERVER": str(path), "PYTHONPATH": str(site), "SANDGLASS_PRELOAD": "0"}
+            programs = os.pathsep.join(
+                [str(site / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]]
+            )
+            yield {
+                "FORK_SERVER": str(path), "PYTHONPATH": str(site), "PATH": programs, "SANDGLASS_PRELOAD": "0"
+            }  # fmt: skip
         finally:
             fcntl.flock(used, fcntl.LOCK_UN)
             if server:
                 server.communicate()  # else its work would be in nobody's sum: `time pytest` would say half
+
+
+def _lay_out(site: Path) -> None:
+    (site / "bin").mkdir(parents=True, exist_ok=True)
+    (site / "sitecustomize.py").write_text(CUSTOM)
+    for name in ("python", *ENGINES):
+        program = site / "bin" / name
+        program.write_text(PROGRAM.replace("{python}", sys.executable))
+        program.chmod(0o755)
 
 
 def _answers(path: Path) -> bool:
@@ -160,10 +201,12 @@ def serve(folder: Path) -> list[str]:
     # Who is told sees by their end that the server is gone.
     for each in (client, ended, end, *waiting.values()):
         each.close()
-    request = json.loads(text)
+    request = ast.literal_eval(text.decode())
     for number, file in enumerate(files):
         os.dup2(file, number)
         os.close(file)
+    if os.access(program := folder.absolute() / "site/bin/python", os.X_OK):  # memory may hold no programs
+        sys.executable = str(program)  # for the processes that this one starts
     os.chdir(request["folder"])
     os.environ.clear()
     os.environ.update(request["env"])

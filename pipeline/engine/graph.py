@@ -295,7 +295,7 @@ def _outputs(job: Job, params: Params) -> list[Path]:
 
 
 def inputs(job: Job, params: Params) -> list[Path]:
-    """Return the files and folders below data/ that ``job`` reads, as dvc.yaml names them; of a run, no checkpoint."""
+    """Return the files and folders below data/ that ``job`` reads; of a run, no checkpoint."""
     study = job.study
     if job.step == "train":
         return [_dataset(member, params) for member in params.runs[job.id].datasets]
@@ -344,7 +344,8 @@ _PLACES = {"train": RUN_INPUTS, "labels": LABEL_INPUTS, "analyse": ANALYSIS_INPU
 def structure(params: Params) -> dict[str, dict[str, Any]]:
     """Return the graph as dvc.yaml's templates read it: by step and id, what a stage's paths are made of.
 
-    Lists of inputs have a fixed length in a template: what is left over names requirements.txt, an input anyway.
+    Lists of inputs have a fixed length in a template: what is left over names requirements.txt, an input anyway. A run
+    whose datasets are more than that depends on the folders of the entries that make them.
     """
     sections: dict[str, dict[str, Any]] = {step: {} for step in STEPS[:-1]}
     for job in jobs(params):
@@ -355,13 +356,18 @@ def structure(params: Params) -> dict[str, dict[str, Any]]:
         if job.step == "claims":
             stated = params.value(f"{GRAPH}:claims.{job.id}")
         if job.step in _PLACES:
-            named = [str(path) for path in inputs(job, params)]
+            named = _named(inputs(job, params), _PLACES[job.step])
             stated["inputs"] = named + [str(SOFTWARE)] * (_PLACES[job.step] - len(named))
         sections[job.step][job.id] = stated
     sections["sources"] = {
         key: {"title": study.title, "source": study.source} for key, study in params.studies.items()
     }
     return sections
+
+
+def _named(read: list[Path], places: int) -> list[str]:
+    """Return ``read``, or where it is more than ``places`` (the datasets of a run with many) the folders it lies in."""
+    return list(dict.fromkeys(str(path if len(read) <= places else path.parent) for path in read))
 
 
 def structure_text(params: Params) -> str:

@@ -357,9 +357,11 @@ class _CrossCheck:
                 self.file.refuse(where, f"no such dataset {entry.dataset!r}{nearest(entry.dataset, known)}")
             if known[entry.dataset].study != self.study:
                 self.file.refuse(where, f"{entry.dataset!r} belongs to study {known[entry.dataset].study!r}")
-        if len(group.datasets) > RUN_INPUTS:
+        owners = {self.params.owner("datasets", dataset).id for dataset in group.datasets}
+        if len(owners) > RUN_INPUTS:
             self.file.refuse(
-                path, f"its variants use {len(group.datasets)} datasets, dvc.yaml has places for {RUN_INPUTS}"
+                path,
+                f"its variants use {len(owners)} entries of datasets, dvc.yaml has places for {RUN_INPUTS}",
             )
 
     def _experiment(self, key: str, experiment: Any) -> None:

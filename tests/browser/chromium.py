@@ -37,7 +37,9 @@ class Browser:
         """The first value of ``code`` that is true."""
         from selenium.webdriver.support.wait import WebDriverWait
 
-        return WebDriverWait(self.driver, seconds).until(lambda _: self.js(code), f"waited for {what}")
+        return WebDriverWait(self.driver, seconds, poll_frequency=0.05).until(
+            lambda _: self.js(code), f"waited for {what}"
+        )
 
     def draw(self) -> int:
         """Point at every chart of the page until it is drawn; how many there are."""

@@ -75,7 +75,7 @@ def test_every_step_gives_the_same_bytes_in_other_surroundings(dyck: Workspace, 
     for key in STEPS:
         for path in graph.outputs(jobs[key], loaded):
             (dyck.path / path).unlink()
-        done = dyck.run(
+        done = Workspace(dyck.path).run(  # started, not forked
             *jobs[key].command.split(), OMP_NUM_THREADS="2", POLARS_MAX_THREADS="1",
             PYTHONHASHSEED="1", TZ="Pacific/Kiritimati", LC_ALL="C", PYTHONPATH=str(tmp_path / "site"),
         )  # fmt: skip

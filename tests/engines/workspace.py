@@ -66,6 +66,8 @@ class Workspace:
 
     def start(self, *command: str, **env: str) -> subprocess.Popen[str]:
         """Start a command in a session of its own, stdout and stderr together."""
+        if command[0] == sys.executable:  # as a step is started: by name (`forkserver`)
+            command = ("python", *command[1:])
         return subprocess.Popen(
             command, cwd=self.path, env=environment() | self.env | env, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
