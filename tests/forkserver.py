@@ -249,7 +249,7 @@ def placed(code: CodeType, path: str) -> CodeType:
 
 
 def spare(notes: Path) -> None:
-    """Do once what each process would do again with the same end: see below, and `spare_yaml`.
+    """Do once what each process would do again with the same end: see below, `spare_yaml`, `spare_validation`.
 
     The renderer starts an engine for JavaScript, which takes a step of figures most of its time, and a report as much:
     what was asked of it before gives the same text again. Every step asks for the version of all pinned software, and
@@ -277,6 +277,7 @@ def spare(notes: Path) -> None:
     once("vegalite_to_svg")
     once("javascript_bundle")
     spare_yaml(notes)
+    spare_validation(notes)
     metadata.version = cache(metadata.version)
     pins = (ROOT / "requirements.txt").read_text(encoding="utf-8")
     for name in re.findall(r"^([\w.-]+).*==", pins, re.MULTILINE):
@@ -350,6 +351,29 @@ def spare_yaml(notes: Path) -> None:
         module.parse_yaml = parse_yaml
     yaml.parse_yaml_for_update = parse_yaml_for_update
     yaml._dump = stage_by_stage
+
+
+def spare_validation(notes: Path) -> None:
+    """Let a table that fits its schema fit it again: one is validated when it is written and whenever it is read.
+
+    What is noted is the content of the table and of all schemas of the work tree. What does not fit is not noted.
+    """
+    from pandera.api.polars.model import DataFrameModel
+
+    plain = vars(DataFrameModel)["validate"].__func__
+    schemas = cache(lambda: b"".join(file.read_bytes() for file in sorted(Path("schemas").rglob("*.py"))))
+
+    def validate(model: Any, frame: Any, *asked: Any, **options: Any) -> Any:
+        content = io.BytesIO()
+        frame.write_ipc(content, compression="uncompressed")
+        kind = f"{model.__module__}.{model.__qualname__}{asked}{options}".encode()
+        file = notes / hashlib.sha256(b"\0".join([kind, schemas(), content.getvalue()])).hexdigest()
+        if not file.exists():
+            assert plain(model, frame, *asked, **options) is not None
+            file.touch()
+        return frame
+
+    DataFrameModel.validate = classmethod(validate)
 
 
 def record(folder: str, file: str, argv: list[str], before: int) -> None:
