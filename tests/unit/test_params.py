@@ -205,6 +205,22 @@ MUTATIONS = [
         [f"dyck-{number}" for number in range(9)],
         ["experiments.dyck-balance", "dvc.yaml has places for 8"],
     ),
+    (
+        "runs/dyck-stack/variants",
+        {
+            f"dyck-{name}": {"dataset": f"dyck-{name}"}
+            for name in (
+                "train-complete",
+                "train-complete-grammars",
+                "train-prefix",
+                "train-prefix-corpora",
+                "train-prefix-n14",
+                "train-prefix-n56",
+                "dev-complete",
+            )
+        },
+        ["runs.dyck-stack: its variants use 6 entries of datasets, dvc.yaml has places for 5"],
+    ),
     ("analysis/resamples", True, ["analysis.resamples:", "valid integer"]),
     ("analysis/confidnce", 1, ["analysis.confidnce: unknown key", "'confidence'"]),
     ("runs/Dyck_Standard", {}, ["runs.Dyck_Standard (the id):", "match pattern"]),
