@@ -369,7 +369,7 @@ def spare_validation(notes: Path) -> None:
         kind = f"{model.__module__}.{model.__qualname__}{asked}{options}".encode()
         file = notes / hashlib.sha256(b"\0".join([kind, schemas(), content.getvalue()])).hexdigest()
         if not file.exists():
-            assert plain(model, frame, *asked, **options) is not None
+            plain(model, frame, *asked, **options)
             file.touch()
         return frame
 

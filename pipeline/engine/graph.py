@@ -318,10 +318,19 @@ def inputs(job: Job, params: Params) -> list[Path]:
     return []
 
 
+def _named(job: Job, params: Params) -> list[Path]:
+    """Return what ``job`` depends on as both engines state it: `inputs`, or the folders that hold them where dvc.yaml
+    has too few places (the datasets of a run with many)."""
+    read = inputs(job, params)
+    if len(read) <= _PLACES.get(job.step, len(read)):
+        return read
+    return list(dict.fromkeys(path.parent for path in read))
+
+
 def _data(job: Job, params: Params) -> list[Path]:
     graph = of(params)
     files: list[Path] = []
-    for path in inputs(job, params):
+    for path in _named(job, params):
         if path == REFERENCE:
             files += _files(REFERENCE)
         elif path in graph.maker:
@@ -356,18 +365,13 @@ def structure(params: Params) -> dict[str, dict[str, Any]]:
         if job.step == "claims":
             stated = params.value(f"{GRAPH}:claims.{job.id}")
         if job.step in _PLACES:
-            named = _named(inputs(job, params), _PLACES[job.step])
+            named = [str(path) for path in _named(job, params)]
             stated["inputs"] = named + [str(SOFTWARE)] * (_PLACES[job.step] - len(named))
         sections[job.step][job.id] = stated
     sections["sources"] = {
         key: {"title": study.title, "source": study.source} for key, study in params.studies.items()
     }
     return sections
-
-
-def _named(read: list[Path], places: int) -> list[str]:
-    """Return ``read``, or where it is more than ``places`` (the datasets of a run with many) the folders it lies in."""
-    return list(dict.fromkeys(str(path if len(read) <= places else path.parent) for path in read))
 
 
 def structure_text(params: Params) -> str:

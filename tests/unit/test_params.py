@@ -17,6 +17,7 @@ from workspace import STUDIES, load_study, write_study
 
 from pipeline import params
 from pipeline.audit import specification
+from pipeline.engine import graph
 from pipeline.errors import SandglassError
 from pipeline.params import reading, schema
 from pipeline.params.scales import SCALES, resolve
@@ -242,6 +243,22 @@ def test_a_wrong_value_is_one_line_that_names_it(
     assert "\n" not in text
     for part in expected:
         assert part in text, text
+
+
+def test_a_run_of_many_datasets_depends_on_the_folder_that_holds_them(tmp_path: Path) -> None:
+    """On all of it, to both engines, also where it uses some only; what it reads stays what it uses."""
+    file, tree = raw(RUN)
+    members = list(tree["datasets"]["dyck-evaluation"]["variants"])
+    used = members[:6]
+    many = {f"dyck-many-{place}": {"dataset": name} for place, name in enumerate(used)}
+    tree["runs"]["dyck-many"] = tree["runs"]["dyck-standard"] | {"variants": many}
+    loaded = load(tmp_path, file, tree)
+    job = next(job for job in graph.jobs(loaded) if job.id == "dyck-many")
+    folder = Path("data/datasets/dyck/dyck-evaluation")
+    stated = graph.structure(loaded)["train"]["dyck-many"]["inputs"]
+    assert stated == [str(folder), *["requirements.txt"] * 4]
+    assert set(graph.data(job, loaded)) == {folder / f"{name}.parquet" for name in members}
+    assert graph.inputs(job, loaded) == [folder / f"{name}.parquet" for name in used]
 
 
 @pytest.mark.parametrize(
