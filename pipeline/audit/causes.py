@@ -16,8 +16,9 @@ from pipeline.engine import graph
 from pipeline.engine import snakemake as engines
 from pipeline.engine.repository import Difference, View
 from pipeline.engine.software import REQUIREMENTS
-from pipeline.params import Params
+from pipeline.params import Params, study_file
 from pipeline.params.scales import SCALES
+from pipeline.params.sharing import SHARED
 from pipeline.store.paths import DATA
 
 SHOWN = 60  # characters of a value
@@ -90,8 +91,17 @@ class Search:
             return
         if difference.command:
             yield Cause("command", job.stage, stage.cmd, difference.command)
-        for name in job.tracked:
-            yield from self._parameters(name, stage.params.get(name), self._params.value(name))
+        parameters = [
+            cause
+            for name in job.tracked
+            for cause in self._parameters(name, stage.params.get(name), self._params.value(name))
+        ]
+        yield from parameters
+        if difference.params and not parameters:
+            what = f"{study_file(job.study)}:{SHARED}"
+            yield Cause(
+                "parameter", what, note="what it takes from there is as it was, but is written differently"
+            )
         for path in sorted(difference.deps):
             yield from self._input(path, stage)
         for path in sorted(set(stage.deps) - difference.reads):

@@ -80,8 +80,16 @@ def write(root: Path = Path()) -> None:
 
 
 def schema_text(study: str) -> str:
-    """Return the content of ``params/schema/<study>.json``."""
-    return json.dumps(schema.of_study(study), indent=1, ensure_ascii=False) + "\n"
+    """Return the content of ``params/schema/<study>.json``: a line for each definition, and for what names them."""
+    whole = schema.of_study(study)
+    definitions = _lines(whole.pop("definitions"))
+    return f'{_lines(whole)[:-2]},\n"definitions": {definitions}\n}}\n'
+
+
+def _lines(tree: dict[str, Any]) -> str:
+    """Return ``tree`` as JSON with a line for each key."""
+    rows = (f"{json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}" for key, value in tree.items())
+    return "{\n" + ",\n".join(rows) + "\n}"
 
 
 def _replace(file: Path, text: str) -> bool:

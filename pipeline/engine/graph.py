@@ -18,7 +18,8 @@ from typing import Any
 
 from pipeline.errors import SandglassError
 from pipeline.params import GRAPH, NAMES, Params, study_file
-from pipeline.params.entries import ANALYSIS_INPUTS, FIGURE_INPUTS, LABEL_INPUTS, RUN_INPUTS
+from pipeline.params.entries import ANALYSIS_INPUTS, FIGURE_INPUTS, LABEL_INPUTS, RUN_INPUTS, SHARED_INPUTS
+from pipeline.params.sharing import SHARED
 from pipeline.store import paths
 from pipeline.store.paths import DATA, FIGURE_SUFFIXES, REFERENCE
 
@@ -198,6 +199,16 @@ def entry(job: Job, params: Params) -> Any:
     return SimpleNamespace()
 
 
+def shared_parameters(job: Job, params: Params) -> list[str]:
+    """Return the parameters that the entry of ``job`` is like, as dvc.yaml names them: ``shared.standard``.
+
+    DVC tracks them beside the entry as it stands; `Job.tracked` is the entry with what it takes from them.
+    """
+    if job.step not in _SECTION:
+        return []
+    return [f"{SHARED}.{name}" for name in params.shared[_SECTION[job.step]][job.id]]
+
+
 def settings(job: Job, params: Params) -> Any:
     """Return what the study says for all jobs of this kind: section ``claims`` for claims, else ``analysis``."""
     study = params.studies.get(job.study)
@@ -353,8 +364,9 @@ _PLACES = {"train": RUN_INPUTS, "labels": LABEL_INPUTS, "analyse": ANALYSIS_INPU
 def structure(params: Params) -> dict[str, dict[str, Any]]:
     """Return the graph as dvc.yaml's templates read it: by step and id, what a stage's paths are made of.
 
-    Lists of inputs have a fixed length in a template: what is left over names requirements.txt, an input anyway. A run
-    whose datasets are more than that depends on the folders of the entries that make them.
+    Lists have a fixed length in a template: of inputs, what is left over names requirements.txt, an input anyway, and
+    of what an entry shares with others, the entry itself. A run whose datasets are more than that depends on the
+    folders of the entries that make them.
     """
     sections: dict[str, dict[str, Any]] = {step: {} for step in STEPS[:-1]}
     for job in jobs(params):
@@ -364,6 +376,9 @@ def structure(params: Params) -> dict[str, dict[str, Any]]:
         stated: dict[str, Any] = _fields(job, own)
         if job.step == "claims":
             stated = params.value(f"{GRAPH}:claims.{job.id}")
+        if job.step in _SECTION:
+            shared = shared_parameters(job, params)
+            stated["shared"] = shared + [f"{_SECTION[job.step]}.{job.id}"] * (SHARED_INPUTS - len(shared))
         if job.step in _PLACES:
             named = [str(path) for path in _named(job, params)]
             stated["inputs"] = named + [str(SOFTWARE)] * (_PLACES[job.step] - len(named))

@@ -15,6 +15,7 @@ from pipeline.params.checking import File, nearest
 from pipeline.params.entries import (
     LABEL_INPUTS,
     RUN_INPUTS,
+    SHARED_INPUTS,
     AveragedRunEntry,
     DatasetEntry,
     Ensemble,
@@ -32,6 +33,7 @@ from pipeline.params.entries import (
 )
 from pipeline.params.reading import FILE, shown
 from pipeline.params.scales import SCALES
+from pipeline.params.sharing import LIKE, SHARED, expand, names, over
 
 __all__ = [
     "FILE", "ROOT", "SECTIONS", "AveragedRunEntry", "DatasetEntry", "Ensemble", "ExperimentEntry", "GridRunEntry",
@@ -90,7 +92,11 @@ class Study:
 
 @dataclass(frozen=True)
 class Params:
-    """All parameters, validated and resolved at one scale. ``raw`` holds each file as it stands, by its path."""
+    """All parameters, validated and resolved at one scale.
+
+    ``raw`` holds what each file says, by its path, with every ``like`` replaced by what it names; ``shared`` the names
+    by which the file of a study does so, by section and id.
+    """
 
     raw: dict[str, dict[str, Any]]
     scale: str
@@ -101,6 +107,7 @@ class Params:
     runs: dict[str, Group]
     theory: dict[str, Any]
     experiments: dict[str, Any]
+    shared: dict[str, dict[str, list[str]]]
     memo: dict[str, Any] = field(
         default_factory=dict, compare=False, repr=False
     )  # of what is derived from this
@@ -175,16 +182,37 @@ def load(root: Path = Path(), scale: str | None = None, of: str | None = None) -
     if len(set(header.studies)) < len(header.studies):
         main.refuse("studies", "lists a study twice")
     raw: dict[str, dict[str, Any]] = {FILE: main.values}
+    shared: dict[str, dict[str, list[str]]] = {section: {} for section in SECTIONS}
     files = {}
+    written = {}
     # Ids begin with the study's name and a hyphen; those of claims are the name.
     named = [study for study in header.studies if of and f"{of}-".startswith(f"{study}-")]
     for study in named or header.studies:
         file = files[study] = File(study_file(study))
         _check_package(main, study, root)
-        raw[file.name] = file.read(root)
-        file.known_keys([*("title", "source"), *SECTIONS, *SETTINGS])
-    built = {each: _build(raw, header, files, each) for each in SCALES}
+        file.read(root)
+        file.known_keys(["title", "source", *SECTIONS, *SETTINGS], optional=[SHARED])
+        raw[file.name] = expand(file, tuple(SECTIONS))
+        _note_shared(file, shared)
+        written[study] = file.values
+        file.values = raw[file.name]
+    built = {each: _build(raw, shared, header, files, each) for each in SCALES}
+    for study, file in files.items():
+        _refuse_unread(file, written[study])
     return built[scale or header.scale]
+
+
+def _note_shared(file: File, shared: dict[str, dict[str, list[str]]]) -> None:
+    """Put the names that entries of ``file`` are like into ``shared``."""
+    for section in SECTIONS:
+        entries = file.values[section]
+        for key, entry in entries.items() if isinstance(entries, dict) else ():
+            shared[section][key] = found = names(entry, file.values.get(SHARED, {}))
+            if len(found) > SHARED_INPUTS:
+                file.refuse(
+                    f"{section}.{key}",
+                    f"is like {len(found)} things, dvc.yaml has places for {SHARED_INPUTS}",
+                )
 
 
 def _check_package(main: File, study: str, root: Path) -> None:
@@ -196,8 +224,32 @@ def _check_package(main: File, study: str, root: Path) -> None:
         main.refuse("studies", f"there is no file {study_file(study)}")
 
 
-def _build(raw: dict[str, Any], header: Header, files: dict[str, File], scale: str) -> Params:
-    params = Params(raw, scale, header.seed, header.device, {}, {}, {}, {}, {})
+def _refuse_unread(file: File, written: dict[str, Any]) -> None:
+    """Refuse what an entry says for its variants although each of them says its own: who sets it would change nothing.
+
+    What comes by ``like`` may be of use to other entries, so ``written`` is what the file says before it is replaced.
+    """
+    for section in WITH_VARIANTS:
+        for key, entry in written[section].items():
+            variants = entry.get("variants", {}).values()
+            for name, value in entry.items() if variants else ():
+                if name not in ("variants", LIKE) and all(
+                    name in own and over({name: value}, own)[name] == own[name] for own in variants
+                ):
+                    file.refuse(
+                        f"{section}.{key}.{name}",
+                        "each variant says its own, so nothing reads it: leave it out",
+                    )
+
+
+def _build(
+    raw: dict[str, Any],
+    shared: dict[str, dict[str, list[str]]],
+    header: Header,
+    files: dict[str, File],
+    scale: str,
+) -> Params:
+    params = Params(raw, scale, header.seed, header.device, {}, {}, {}, {}, {}, shared)
     for study, file in files.items():
         _read_study(params, study, file)
     for study, file in files.items():
@@ -261,7 +313,7 @@ def _members(
         for name in (*FIXED, "study"):
             if name in overrides:
                 file.refuse(f"{where}.{name}", f"is the same for all variants of {path}: set it there")
-        yield member, base | overrides, where
+        yield member, over(base, overrides), where
 
 
 class _CrossCheck:

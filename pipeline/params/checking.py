@@ -35,11 +35,12 @@ class File:
         """Raise SandglassError that says what is wrong with the value at ``path``."""
         raise SandglassError(f"{self.name}: {path}: {text}")
 
-    def known_keys(self, valid: Sequence[str]) -> None:
-        """Raise SandglassError unless the top of the file has exactly these keys."""
+    def known_keys(self, valid: Sequence[str], optional: Sequence[str] = ()) -> None:
+        """Raise SandglassError unless the top of the file has the keys ``valid`` and at most the ``optional`` ones."""
+        known = [*valid, *optional]
         for key in self.values:
-            if key not in valid:
-                self.refuse(key, f"unknown key{nearest(str(key), valid)}; valid: {', '.join(valid)}")
+            if key not in known:
+                self.refuse(key, f"unknown key{nearest(str(key), known)}; valid: {', '.join(known)}")
         for key in valid:
             if key not in self.values:
                 self.refuse(key, "missing")

@@ -17,9 +17,9 @@ ModelName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*/[a-z][a-
 Positive = Annotated[int, Field(ge=1)]
 Probability = Annotated[float, Field(ge=0, le=1)]
 
-# dvc.yaml has so many places for what an experiment's analysis reads, what its figures read, a run's datasets, and the
-# runs whose models answer for a dataset.
-ANALYSIS_INPUTS, FIGURE_INPUTS, RUN_INPUTS, LABEL_INPUTS = 8, 8, 5, 2
+# dvc.yaml has so many places for what an experiment's analysis reads, what its figures read, a run's datasets, the
+# runs whose models answer for a dataset, and what an entry shares with others.
+ANALYSIS_INPUTS, FIGURE_INPUTS, RUN_INPUTS, LABEL_INPUTS, SHARED_INPUTS = 8, 8, 5, 2, 12
 
 
 class Strict(BaseModel):

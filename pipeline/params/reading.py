@@ -17,13 +17,15 @@ from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
-from ruamel.yaml.events import CollectionEndEvent, CollectionStartEvent
+from ruamel.yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent
 
 from pipeline.errors import SandglassError
 
 FILE = "params.yaml"
 MAX_DEPTH = 20  # the C parser ends the process where it would nest tens of thousands deep
-MAX_VALUES = 100_000  # aliases of aliases multiply: nine lines can ask for a billion values
+MAX_VALUES = (
+    100_000  # what is like others that are like others multiplies: nine lines can ask for a billion values
+)
 SHOWN = 80
 # What each file said when it was last read, beside the locks of the work tree: to parse YAML takes most of a start,
 # and every job starts.
@@ -46,12 +48,15 @@ def read(root: Path, name: str) -> dict[str, Any]:
     if (known := _parsed(root, name, digest)) is not None:
         return known
     try:
-        _refuse_deep(text, name)
+        _refuse_events(text, name)
         raw = YAML(typ="safe").load(text)
     except SandglassError:
         raise
     except Exception as error:  # values with explicit tags make the constructors raise anything
-        raise SandglassError(f"{name}:{_where(error)} not valid YAML: {_problem(error)}") from None
+        raise SandglassError(
+            f"{name}:{_where(error)} not valid YAML: {_problem(error)}; "
+            f"`git checkout {name}` brings the committed file back"
+        ) from None
     if not isinstance(raw, dict):
         raise SandglassError(f"{name}: expected a mapping at the top, got {type(raw).__name__}")
     _Walk(name).check(raw, [])
@@ -93,13 +98,19 @@ def shown(value: Any) -> str:
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
 
-def _refuse_deep(text: str, name: str) -> None:
+def _refuse_events(text: str, name: str) -> None:
+    """Refuse what is nested too deep, and YAML's aliases: of two places that are one value no program can set one."""
     depth = 0
     for event in YAML(typ="safe").parse(text):
         depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
+        line = event.start_mark.line + 1
         if depth > MAX_DEPTH:
-            line = event.start_mark.line + 1
             raise SandglassError(f"{name}: line {line}: nested deeper than {MAX_DEPTH} levels")
+        if isinstance(event, AliasEvent):
+            raise SandglassError(
+                f"{name}: line {line}: *{event.anchor} is an alias: who sets one value of it sets others as well; "
+                f"write it out, or move it to section `shared` and write `like: {event.anchor}`"
+            )
 
 
 def _where(error: Exception) -> str:
@@ -116,7 +127,7 @@ def _problem(error: Exception) -> str:
 
 
 class _Walk:
-    """Visits every value as often as aliases repeat it, up to a bound."""
+    """Visits every value, up to a bound."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -125,7 +136,7 @@ class _Walk:
     def check(self, value: Any, path: list[str]) -> None:
         self._count += 1
         if self._count > MAX_VALUES:
-            self._refuse(path[:2], f"more than {MAX_VALUES} values, aliases counted each time")
+            self._refuse(path[:2], f"more than {MAX_VALUES} values")
         if len(path) > MAX_DEPTH:
             self._refuse(path[:2], f"nested deeper than {MAX_DEPTH} levels, or contains itself")
         if isinstance(value, dict):

@@ -14,11 +14,23 @@ from pydantic import BaseModel, TypeAdapter
 
 from pipeline.params import FIXED, LISTS, NAMES, SECTIONS, SETTINGS, WITH_VARIANTS, study_file
 from pipeline.params.scales import SCALES
+from pipeline.params.sharing import LIKE, SHARED
 
 Schema = dict[str, Any]
 FOLDER = "params/schema"  # beside the files that name it in their first line
 REFERENCE = "#/definitions/"
 DIALECT = "http://json-schema.org/draft-07/schema#"  # the newest that editors know well
+LIKES: Schema = {"$ref": f"{REFERENCE}{LIKE}"}
+TAKEN: Schema = {"$ref": f"{REFERENCE}{SHARED}"}
+_NAME: Schema = {"type": "string"}
+_SHARING: dict[str, Schema] = {  # what every definition may refer to
+    LIKE: {
+        "anyOf": [_NAME, {"type": "array", "items": _NAME, "minItems": 1}],
+        "description": f"takes what these names of `{SHARED}` say; of several the first counts, and what stands beside "
+        "it before all",
+    },
+    SHARED: {"type": "object", "properties": {LIKE: LIKES}, "required": [LIKE]},
+}
 
 
 def schema_file(study: str) -> str:
@@ -44,11 +56,16 @@ def of_study(study: str) -> Schema:
         }
     for section, kind in SETTINGS.items():
         properties[section] = parts.model(types[kind], ())
+    required = list(properties)
+    properties[SHARED] = {
+        "type": "object",
+        "description": f"what entries have in common: they take it by `{LIKE}`",
+    }
     return {
         "$schema": DIALECT,
         "title": study_file(study),
-        **_mapping(properties, list(properties)),
-        "definitions": dict(sorted(parts.definitions.items())),
+        **_mapping(properties, required),
+        "definitions": dict(sorted((parts.definitions | _SHARING).items())),
     }
 
 
@@ -70,12 +87,12 @@ class _Parts:
         several = {
             "type": "object",
             "minProperties": 1,
-            "additionalProperties": _mapping(own, []),
+            "additionalProperties": _mapping(own | {LIKE: LIKES}, []),
             "description": described,
         }
         return {
             "if": {"type": "object", "required": ["variants"]},
-            "then": _mapping(fields | {"variants": several}, ["variants"]),
+            "then": _mapping(fields | {"variants": several, LIKE: LIKES}, ["variants"]),
             "else": whole,
         }
 
@@ -111,7 +128,8 @@ def _plain(schema: Schema, names: tuple[str, ...]) -> Schema:
     fields = {name: field if name in names else _by_scale(field) for name, field in fields.items()}
     described = {"description": schema["description"]} if "description" in schema else {}
     required = [name for name in schema.get("required", []) if name != "study"]
-    return described | _mapping(fields, required)
+    plain = _mapping(fields | {LIKE: LIKES}, [])
+    return described | plain | ({"anyOf": [{"required": [LIKE]}, {"required": required}]} if required else {})
 
 
 def _untitled(schema: Any) -> Any:
@@ -120,17 +138,21 @@ def _untitled(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     left_out = ("title", "default", "discriminator")
-    return {key: _untitled(value) for key, value in schema.items() if key not in left_out}
+    plain = {key: _untitled(value) for key, value in schema.items() if key not in left_out}
+    if isinstance(plain.get("additionalProperties"), dict):  # a mapping of any names
+        plain["properties"] = {LIKE: LIKES}
+    return plain
 
 
 def _by_scale(field: Schema) -> Schema:
     """Return the schema of a field that holds one value, or one for each scale."""
     described = {"description": field["description"]} if "description" in field else {}
     value = {key: part for key, part in field.items() if key != "description"}
-    each = _mapping(dict.fromkeys(SCALES, value), list(SCALES))
+    one = {"anyOf": [value, TAKEN]}
+    each = _mapping({scale: one for scale in SCALES}, [])  # noqa: C420  # a variant may name some scales alone
     if isinstance(value.get("items"), dict):  # of a list, single places may be given by scale as well
         value = value | {"items": _by_scale(value["items"])}
-    return described | {"anyOf": [value, each]}
+    return described | {"anyOf": [value, each, TAKEN]}
 
 
 def _mapping(properties: Schema, required: list[str]) -> Schema:

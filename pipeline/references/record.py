@@ -10,6 +10,7 @@ from typing import Any
 from pipeline.engine import graph
 from pipeline.errors import SandglassError
 from pipeline.params import FILE
+from pipeline.params.sharing import SHARED, recorded
 from pipeline.store.paths import DATA, REFERENCE
 
 RECORD = "record.json"
@@ -47,17 +48,22 @@ def read_record(folder: Path) -> dict[str, Any]:
 
 
 def lock_parameters(stage: dict[str, Any]) -> dict[str, Any]:
-    """Return the parameters of a stage of dvc.lock by path, as `Params.value` takes it.
+    """Return the parameters of a stage of dvc.lock by path, as `Params.value` takes and returns them.
 
-    >>> lock_parameters({"params": {"params.yaml": {"scale": "smoke"}, "params/toy.yaml": {"runs.a": 1}}})
-    {'scale': 'smoke', 'params/toy.yaml:runs.a': 1}
+    What the stage's entry is like is recorded beside it.
+
+    >>> toy = {"runs.a": {"like": "base", "lr": 2}, "shared.base": {"lr": 1, "width": 8}}
+    >>> lock_parameters({"params": {"params.yaml": {"scale": "smoke"}, "params/toy.yaml": toy}})
+    {'scale': 'smoke', 'params/toy.yaml:runs.a': {'lr': 2, 'width': 8}}
     """
-    files = stage.get("params", {})
-    return {
-        key if file == FILE else f"{file}:{key}": value
-        for file, values in files.items()
-        for key, value in values.items()
-    }
+    parameters = {}
+    prefix = f"{SHARED}."
+    for file, values in stage.get("params", {}).items():
+        shared = {key.removeprefix(prefix): value for key, value in values.items() if key.startswith(prefix)}
+        for key, value in values.items():
+            if not key.startswith(prefix):
+                parameters[key if file == FILE else f"{file}:{key}"] = recorded(value, shared)
+    return parameters
 
 
 def step_log(job: graph.Job, params: dict[str, Any], root: Path = Path()) -> dict[str, Any]:

@@ -45,8 +45,8 @@ def of_dvc() -> dict[str, Any]:
                 "name": stage.addressing,
                 "inputs": sorted(dep.def_path for dep in stage.deps if not hasattr(dep, "params")),
                 "outputs": sorted(out.def_path for out in stage.outs),
-                "tracked": sorted(
-                    _tracked(dep.def_path, p) for dep in stage.deps for p in getattr(dep, "params", ())
+                "tracked": sorted(  # a place that is left over names the entry again
+                    {_tracked(dep.def_path, p) for dep in stage.deps for p in getattr(dep, "params", ())}
                 ),
             }
             for stage in repo.index.stages
@@ -64,11 +64,16 @@ def of_code() -> dict[str, Any]:
     from pipeline.engine import graph
 
     loaded = params.load()
+    shared = {
+        job: [f"{params.study_file(job.study)}:{name}" for name in graph.shared_parameters(job, loaded)]
+        for job in graph.jobs(loaded)
+    }
     return {
         job.command: {
             "name": job.name,
             "stage": job.stage,
-            "tracked": sorted(job.tracked),
+            "tracked": sorted([*job.tracked, *shared[job]]),
+            "read": sorted(job.tracked),
             "inputs": sorted(map(str, {*graph.code(job, loaded), *graph.data(job, loaded)})),
             "outputs": sorted(map(str, graph.outputs(job, loaded))),
         }

@@ -60,10 +60,13 @@ def test_job_sets_are_equal(workspace: Workspace, graphs: dict[str, Any]) -> Non
         assert stage["name"] == stated[command]["stage"], command
 
 
-def test_parameter_files_hold_what_dvc_tracks(workspace: Workspace, graphs: dict[str, Any]) -> None:
+def test_parameter_files_hold_what_a_job_reads(workspace: Workspace, graphs: dict[str, Any]) -> None:
+    """That is what DVC tracks, with what it tracks of section ``shared`` put in its place."""
     for command, stage in graphs["dvc"].items():
         file = workspace.path / f".sandglass/params/{graphs['code'][command]['name']}.json"
-        assert sorted(json.loads(file.read_text())) == stage["tracked"]
+        read = json.loads(file.read_text())
+        assert sorted(read) == graphs["code"][command]["read"]
+        assert set(read) == {name for name in stage["tracked"] if ":shared." not in name}
 
 
 @pytest.mark.parametrize("file", ["Snakefile", "dvc.yaml"])

@@ -46,6 +46,36 @@ def test_a_parameter_changed_by_one_engine_and_back_by_the_other(built: Workspac
     built.assert_clean()
 
 
+@pytest.mark.parametrize("engine", OTHER)
+def test_a_value_that_two_runs_share_is_followed_by_both(built: Workspace, engine: str) -> None:
+    before = built.artifacts()
+
+    def steps(count: int) -> None:
+        _toy(built, lambda params: params["shared"]["base"]["steps"].update(smoke=count))
+
+    steps(12)
+    why = built.run("python", "-m", "pipeline", "why", "train@toy-a")
+    assert "parameter params/toy.yaml:runs.toy-a.steps.smoke: 10 → 12" in why.output
+    assert built.engine(engine).ran >= {"train toy-a", "train toy-b"}
+    assert built.artifacts() != before
+    built.assert_clean()
+    steps(10)
+    built.engine(OTHER[engine])
+    assert built.artifacts() == before
+    built.assert_clean()
+
+
+def test_what_only_writes_the_same_otherwise_is_said_so(built: Workspace) -> None:
+    """DVC tracks the shared values as such, and runs again; the file says as before what to do."""
+    _toy(built, lambda params: params["shared"]["base"].update(lr=0.1))  # each run says its own
+    why = built.run("python", "-m", "pipeline", "why", "train@toy-a")
+    assert "params/toy.yaml:shared (what it takes from there is as it was" in why.output
+    before = built.artifacts()
+    assert built.engine("snakemake").ran >= {"train toy-a", "train toy-b"}
+    assert built.artifacts()[MODEL_A.removeprefix("data/")] == before[MODEL_A.removeprefix("data/")]
+    built.assert_clean()
+
+
 def test_git_checkout_restores_the_old_results(built: Workspace) -> None:
     before = built.artifacts()
     built.set_lr("toy-a", 0.75)

@@ -118,7 +118,25 @@ def test_job_processes_start_light() -> None:
     assert done.stdout.strip() == "set()"
 
 
-def test_experiment_with_other_parameters(built: Workspace) -> None:
-    done = built.run("dvc", "exp", "run", "-S", "params/toy.yaml:runs.toy-a.lr=0.75")
+@pytest.mark.parametrize(
+    ("setting", "trained"),
+    [
+        ("runs.toy-a.lr=0.75", {"train toy-a"}),
+        ("runs.toy-b.variants.toy-c.lr=0.75", {"train toy-b"}),
+        ("shared.base.steps.smoke=12", {"train toy-a", "train toy-b"}),
+        ("+runs.toy-b.steps.smoke=12", {"train toy-b"}),
+    ],
+)
+def test_experiment_with_other_parameters(built: Workspace, setting: str, trained: set[str]) -> None:
+    done = built.run("dvc", "exp", "run", "-S", f"params/toy.yaml:{setting}")
     assert done.status == 0, done.output
+    assert {step for step in done.ran if step.startswith("train")} == trained
+    built.assert_clean()
+
+
+def test_experiment_with_a_value_that_is_shared_is_refused_with_what_to_type(built: Workspace) -> None:
+    done = built.run("dvc", "exp", "run", "-S", "params/toy.yaml:runs.toy-a.steps.smoke=12")
+    assert done.status == 255
+    assert "use +runs.toy-a.steps.smoke=12" in done.output
+    assert built.run("python", "-m", "pipeline", "check").status == 0
     built.assert_clean()

@@ -131,6 +131,7 @@ class Workspace:
         """Edit a parameter file as a user does: load, change, write."""
         file = self.path / name
         yaml = YAML(typ="safe")
+        yaml.representer.ignore_aliases = lambda _: True
         params = yaml.load(file.read_text())
         edit(params)
         with file.open("w") as out:

@@ -19,7 +19,7 @@ from pipeline import params
 from pipeline.audit import specification
 from pipeline.engine import graph
 from pipeline.errors import SandglassError
-from pipeline.params import reading, schema
+from pipeline.params import WITH_VARIANTS, reading, schema
 from pipeline.params.scales import SCALES, resolve
 
 ROOT = Path(__file__).parents[2]
@@ -38,7 +38,7 @@ MAIN = (
 
 
 def raw(path: str) -> tuple[str, dict]:
-    """The file in which ``path`` stands, and what it says."""
+    """The file in which ``path`` stands, and what it says, all that is shared written out."""
     file = "params.yaml" if path.split("/")[0] in MAIN else DYCK
     return file, copy.deepcopy(load_study("dyck").raw[file])
 
@@ -46,9 +46,24 @@ def raw(path: str) -> tuple[str, dict]:
 def load(tmp_path: Path, file: str, tree: dict | str) -> params.Params:
     write_study(tmp_path, "dyck")
     if isinstance(tree, dict):
+        for section in WITH_VARIANTS:
+            _drop_unread(tree.get(section))
         tree = specification._yaml(tree)
     (tmp_path / file).write_text(tree, encoding="utf-8")
     return params.load(tmp_path)
+
+
+def _drop_unread(entries: object) -> None:
+    """Drop what each variant of an entry says itself: what is shared may say it for other entries."""
+    for entry in entries.values() if isinstance(entries, dict) else ():
+        variants = entry.get("variants") if isinstance(entry, dict) else None
+        if (
+            isinstance(variants, dict)
+            and variants
+            and all(isinstance(own, dict) for own in variants.values())
+        ):
+            for name in [name for name in entry if all(name in own for own in variants.values())]:
+                del entry[name]
 
 
 def put(tree: dict, path: str, value: object) -> None:
@@ -404,7 +419,7 @@ def dyck_schema() -> jsonschema.Draft7Validator:
 
 @pytest.mark.parametrize("study", STUDIES)
 def test_the_schema_takes_the_file(study: str) -> None:
-    tree = load_study(study).raw[params.study_file(study)]
+    tree = YAML(typ="safe").load((ROOT / params.study_file(study)).read_text(encoding="utf-8"))
     assert [
         error.message for error in jsonschema.Draft7Validator(schema.of_study(study)).iter_errors(tree)
     ] == []
@@ -437,14 +452,14 @@ def test_what_a_file_says_is_kept_parsed_until_it_is_edited(tmp_path: Path) -> N
     assert params.load(tmp_path) == first
     note = tmp_path / reading.PARSED / f"{DYCK}.json"
     kept = json.loads(note.read_text())
-    assert kept["values"] == first.raw[DYCK]
+    assert kept["values"] == YAML(typ="safe").load((tmp_path / DYCK).read_text())
     # What is kept is what is returned, as long as it is of this text:
     note.write_text(json.dumps(kept | {"values": kept["values"] | {"title": "Kept"}}))
     assert params.load(tmp_path).studies["dyck"].title == "Kept"
     text = (tmp_path / DYCK).read_text()
     (tmp_path / DYCK).write_text(f"{text}\n# edited\n")
     assert params.load(tmp_path).studies["dyck"].title == first.studies["dyck"].title
-    assert json.loads(note.read_text())["values"] == first.raw[DYCK]
+    assert json.loads(note.read_text())["values"] == YAML(typ="safe").load((tmp_path / DYCK).read_text())
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", "null", '{"digest": 3}'])

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, example, given, note, settings
 from hypothesis import strategies as st
+from ruamel.yaml import YAML
 from workspace import load_study, write_study
 
 from pipeline import params
@@ -23,9 +24,9 @@ from pipeline.studies.dyck import names
 
 ROOT = Path(__file__).parents[2]
 MAIN, DYCK = "params.yaml", "params/dyck.yaml"
-FILES = load_study("dyck").raw  # what each file says
 TEXT = (ROOT / DYCK).read_text(encoding="utf-8")
-TOP = ["title", "source", "datasets", "runs", "theory", "experiments", "analysis", "claims"]
+FILES = {MAIN: load_study("dyck").raw[MAIN], DYCK: YAML(typ="safe").load(TEXT)}  # what each file says
+TOP = ["title", "source", "shared", "datasets", "runs", "theory", "experiments", "analysis", "claims"]
 MAX_LINE = 700
 
 fuzz = settings(
@@ -51,9 +52,10 @@ build = params._build
 BUILT: dict[str, params.Params] = {}  # by scale, what was loaded last: every load builds them all
 
 
-def _build(raw: dict[str, Any], header: Any, files: dict[str, Any], scale: str) -> params.Params:
-    BUILT[scale] = build(raw, header, files, scale)
-    return BUILT[scale]
+def _build(*args: Any) -> params.Params:
+    loaded = build(*args)
+    BUILT[loaded.scale] = loaded
+    return loaded
 
 
 @functools.cache
