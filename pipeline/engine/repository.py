@@ -26,6 +26,9 @@ from dvc.output import Output
 from dvc.repo import Repo
 from dvc.utils.serialize import dump_yaml, parse_yaml
 from dvc_data.hashfile.build import build
+from dvc_data.hashfile.gc import gc
+from dvc_data.hashfile.hash_info import HashInfo
+from dvc_data.hashfile.obj import HashFile
 from dvc_data.hashfile.tree import Tree
 
 from pipeline.engine import graph, lockfile
@@ -100,16 +103,20 @@ class View:
 
     def md5s(self, path: Path) -> dict[Path, str]:
         """Return the md5, by path, of the file ``path`` or of every file in the folder; empty if it is gone."""
-        if not path.exists():
-            return {}
+        node = self._hashed(path)
+        if isinstance(node, Tree):
+            return {path.joinpath(*key): str(info.value) for key, (_, info) in node.iteritems()}
+        return {path: str(node.hash_info.value)} if node else {}
+
+    def _hashed(self, path: Path) -> HashFile | None:
+        if not (self._root / path).exists():
+            return None
         cache, ignore = self._repo.cache.local, self._repo.dvcignore
         with _dvc():
             _, _, node = build(
                 cache, str(self._root / path), self._repo.fs, "md5", ignore=ignore, dry_run=True
             )
-        if isinstance(node, Tree):
-            return {path.joinpath(*key): str(info.value) for key, (_, info) in node.iteritems()}
-        return {path: str(node.hash_info.value)}
+        return node
 
     def at_work(self) -> str | None:
         """Return the `dvc repro` that runs in this folder, in words; None if none does.
@@ -133,11 +140,28 @@ class View:
 
     def unused(self) -> dict[Path, int]:
         """Return the bytes of each object in DVC's cache that neither dvc.lock nor a .dvc file here names."""
-        cache = self._repo.cache.local
+        cache, used = self._repo.cache.local, {info.value for info in self._used()}
         with _dvc():
-            used = {info.value for infos in self._repo.used_objs().values() for info in infos}
             paths = [Path(cache.oid_to_path(oid)) for oid in cache.all() if oid not in used]
         return {path: path.stat().st_size for path in paths}
+
+    def _used(self) -> set[HashInfo]:
+        """Return what dvc.lock and the .dvc files here name, folders and the files in them.
+
+        DVC's own answer asks the remote for each folder whose list of files is not in its cache, as that of a run which
+        was never pulled, and gives up if it is not there either. Here, of such a folder what lies in it is in use.
+        """
+        used = set()
+        with _dvc():
+            for out in self._repo.index.outs:
+                if out.use_cache and out.hash_info:
+                    used.add(out.hash_info)
+                    if out.is_dir_checksum:
+                        tree = out.get_obj() or self._hashed(self._path(out))
+                        used |= (
+                            {info for _, (_, info) in tree.iteritems()} if isinstance(tree, Tree) else set()
+                        )
+        return used
 
 
 class Repository(View):
@@ -171,8 +195,9 @@ class Repository(View):
 
     def collect_garbage(self) -> None:
         """Delete the objects in DVC's cache that `unused` names."""
+        used = self._used()
         with _dvc():
-            self._repo.gc(workspace=True)
+            gc(self._repo.cache.local, used)
 
     def changed(self, among: set[str] | None = None) -> set[str]:
         """Return the stages (of those named) whose code, parameters, data, command or outputs differ from dvc.lock."""
