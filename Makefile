@@ -38,7 +38,7 @@ site: env  ## the report as one archive that opens from disk: sandglass-site.zip
 
 audit: env  ## fetch what is published and check it, without training anything
 	@# DVC does not say what stops it when it is told to be quiet about results that are never published.
-	@dvc pull --quiet --allow-missing || { echo "dvc pull stopped: \`dvc pull --allow-missing\` says why; where files here are recorded nowhere, such as a report of other results, \`--force\` replaces them" >&2; exit 1; }
+	@dvc pull --quiet --allow-missing || { echo "dvc pull stopped: \`dvc pull --allow-missing\` says why; where tables or figures here are recorded nowhere, \`--force\` replaces them" >&2; exit 1; }
 	@python -m pipeline audit
 
 bench: env  ## speed beside the plainest way to do the same; writes benchmarks/RESULTS.md

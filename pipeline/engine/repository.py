@@ -49,7 +49,7 @@ class Difference:
     deps: dict[Path, str]
     outs: dict[Path, str]
     reads: frozenset[Path]  # all that it depends on now, changed or not
-    pullable: frozenset[Path]  # those of ``outs`` that ``dvc push`` gives to the default remote
+    returnable: frozenset[Path]  # those of ``outs`` that DVC can bring, from cache or default remote
 
     def __bool__(self) -> bool:
         """Return whether there is any difference."""
@@ -88,14 +88,18 @@ class View:
         files = [dep for dep in stage.deps if not isinstance(dep, param.ParamsDependency)]
         deps = {self._path(dep): word for dep in files for word in dep.status().values()}
         outs = {self._path(out): word for out in stage.outs for word in out.status().values()}
-        remote = self._repo.config["core"].get("remote")
+        remote = self._repo.config["core"].get("remote")  # of what DVC calls deleted, its cache has a copy
         return Difference(
             command=stage.cmd if stage.changed_stage() else None,
             params=any(dep.status() for dep in stage.params),
             deps=deps,
             outs=outs,
             reads=frozenset(map(self._path, files)),
-            pullable=frozenset(self._path(out) for out in stage.outs if remote and out.can_push),
+            returnable=frozenset(
+                self._path(out)
+                for out in stage.outs
+                if out.use_cache and (outs.get(self._path(out)) == "deleted" or (remote and out.can_push))
+            ),
         )
 
     def _path(self, output: Any) -> Path:
@@ -228,7 +232,8 @@ class Repository(View):
         with _dvc(), _hashed_once(), _index_read_once():
             stages = [stage for stage in self._repo.index.stages if stage.addressing in addresses]
             for stage in stages:
-                stage.save()
+                # With a note of a run DVC keeps a copy of all that it made; none when it runs such a stage itself.
+                stage.save(run_cache=all(out.use_cache for out in stage.outs))
                 stage.commit(relink=False)  # a file taken back from the cache would get another time
             if stages:
                 stages[0].dvcfile.dump_stages(stages, update_pipeline=False)
