@@ -127,8 +127,8 @@ def _states(diff: Changes) -> dict[graph.Job, str]:
 
 
 def _can_come_back(difference: Difference) -> bool:
-    """Return whether DVC can bring all outputs: its cache holds what it calls deleted, the remote may have the rest."""
-    return all(word == "deleted" or path in difference.pullable for path, word in difference.outs.items())
+    """Return whether DVC can bring all outputs."""
+    return difference.outs.keys() <= difference.returnable
 
 
 def _seconds(job: graph.Job) -> float | None:

@@ -26,6 +26,9 @@ from dvc.output import Output
 from dvc.repo import Repo
 from dvc.utils.serialize import dump_yaml, parse_yaml
 from dvc_data.hashfile.build import build
+from dvc_data.hashfile.gc import gc
+from dvc_data.hashfile.hash_info import HashInfo
+from dvc_data.hashfile.obj import HashFile
 from dvc_data.hashfile.tree import Tree
 
 from pipeline.engine import graph, lockfile
@@ -46,7 +49,7 @@ class Difference:
     deps: dict[Path, str]
     outs: dict[Path, str]
     reads: frozenset[Path]  # all that it depends on now, changed or not
-    pullable: frozenset[Path]  # those of ``outs`` that ``dvc push`` gives to the default remote
+    returnable: frozenset[Path]  # those of ``outs`` that DVC can bring, from cache or default remote
 
     def __bool__(self) -> bool:
         """Return whether there is any difference."""
@@ -85,14 +88,18 @@ class View:
         files = [dep for dep in stage.deps if not isinstance(dep, param.ParamsDependency)]
         deps = {self._path(dep): word for dep in files for word in dep.status().values()}
         outs = {self._path(out): word for out in stage.outs for word in out.status().values()}
-        remote = self._repo.config["core"].get("remote")
+        remote = self._repo.config["core"].get("remote")  # of what DVC calls deleted, its cache has a copy
         return Difference(
             command=stage.cmd if stage.changed_stage() else None,
             params=any(dep.status() for dep in stage.params),
             deps=deps,
             outs=outs,
             reads=frozenset(map(self._path, files)),
-            pullable=frozenset(self._path(out) for out in stage.outs if remote and out.can_push),
+            returnable=frozenset(
+                self._path(out)
+                for out in stage.outs
+                if out.use_cache and (outs.get(self._path(out)) == "deleted" or (remote and out.can_push))
+            ),
         )
 
     def _path(self, output: Any) -> Path:
@@ -100,16 +107,20 @@ class View:
 
     def md5s(self, path: Path) -> dict[Path, str]:
         """Return the md5, by path, of the file ``path`` or of every file in the folder; empty if it is gone."""
-        if not path.exists():
-            return {}
+        node = self._hashed(path)
+        if isinstance(node, Tree):
+            return {path.joinpath(*key): str(info.value) for key, (_, info) in node.iteritems()}
+        return {path: str(node.hash_info.value)} if node else {}
+
+    def _hashed(self, path: Path) -> HashFile | None:
+        if not (self._root / path).exists():
+            return None
         cache, ignore = self._repo.cache.local, self._repo.dvcignore
         with _dvc():
             _, _, node = build(
                 cache, str(self._root / path), self._repo.fs, "md5", ignore=ignore, dry_run=True
             )
-        if isinstance(node, Tree):
-            return {path.joinpath(*key): str(info.value) for key, (_, info) in node.iteritems()}
-        return {path: str(node.hash_info.value)}
+        return node
 
     def at_work(self) -> str | None:
         """Return the `dvc repro` that runs in this folder, in words; None if none does.
@@ -133,11 +144,28 @@ class View:
 
     def unused(self) -> dict[Path, int]:
         """Return the bytes of each object in DVC's cache that neither dvc.lock nor a .dvc file here names."""
-        cache = self._repo.cache.local
+        cache, used = self._repo.cache.local, {info.value for info in self._used()}
         with _dvc():
-            used = {info.value for infos in self._repo.used_objs().values() for info in infos}
             paths = [Path(cache.oid_to_path(oid)) for oid in cache.all() if oid not in used]
         return {path: path.stat().st_size for path in paths}
+
+    def _used(self) -> set[HashInfo]:
+        """Return what dvc.lock and the .dvc files here name, folders and the files in them.
+
+        DVC's own answer asks the remote for each folder whose list of files is not in its cache, as that of a run which
+        was never pulled, and gives up if it is not there either. Here, of such a folder what lies in it is in use.
+        """
+        used = set()
+        with _dvc():
+            for out in self._repo.index.outs:
+                if out.use_cache and out.hash_info:
+                    used.add(out.hash_info)
+                    if out.is_dir_checksum:
+                        tree = out.get_obj() or self._hashed(self._path(out))
+                        used |= (
+                            {info for _, (_, info) in tree.iteritems()} if isinstance(tree, Tree) else set()
+                        )
+        return used
 
 
 class Repository(View):
@@ -171,8 +199,9 @@ class Repository(View):
 
     def collect_garbage(self) -> None:
         """Delete the objects in DVC's cache that `unused` names."""
+        used = self._used()
         with _dvc():
-            self._repo.gc(workspace=True)
+            gc(self._repo.cache.local, used)
 
     def changed(self, among: set[str] | None = None) -> set[str]:
         """Return the stages (of those named) whose code, parameters, data, command or outputs differ from dvc.lock."""
@@ -203,7 +232,8 @@ class Repository(View):
         with _dvc(), _hashed_once(), _index_read_once():
             stages = [stage for stage in self._repo.index.stages if stage.addressing in addresses]
             for stage in stages:
-                stage.save()
+                # With a note of a run DVC keeps a copy of all that it made; none when it runs such a stage itself.
+                stage.save(run_cache=all(out.use_cache for out in stage.outs))
                 stage.commit(relink=False)  # a file taken back from the cache would get another time
             if stages:
                 stages[0].dvcfile.dump_stages(stages, update_pipeline=False)

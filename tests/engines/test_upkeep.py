@@ -16,6 +16,7 @@ from pipeline.params.reading import PARSED
 
 RUNS = "pipeline/studies/toy/runs.py"
 TOY = "params/toy.yaml"
+CLAIMS = "data/claims/toy/claims.parquet"
 TRAINED = "data/runs/toy/toy-a/toy-a.safetensors"
 
 
@@ -58,6 +59,12 @@ def _causes(found: dict[str, Any], job: str) -> list[tuple[Any, ...]]:
 def _set_lr_of_b(built: Workspace) -> None:
     """Another learning rate for the first of the two models that the run toy-b trains."""
     built.change(lambda params: params["runs"]["toy-b"]["variants"]["toy-b"].update(lr=0.75), TOY)
+
+
+def _recorded(workspace: Workspace, stage: str) -> list[dict[str, Any]]:
+    """What dvc.lock says of the outputs of a stage."""
+    lock = YAML(typ="safe").load((workspace.path / "dvc.lock").read_text(encoding="utf-8"))
+    return list(lock["stages"][stage]["outs"])
 
 
 def _md5(workspace: Workspace, file: str) -> str:
@@ -507,6 +514,30 @@ def test_prune_shows_first_and_deletes_then(built: Workspace) -> None:
     assert set(built.status()) == status
     built.git("checkout", "-q", "HEAD~1", "dvc.lock")
     assert built.run("dvc", "checkout").status != 0
+
+
+def test_prune_where_most_was_never_pulled(built: Workspace, tmp_path: Path) -> None:
+    """Neither the cache nor the remote knows what was in the folders of datasets and runs."""
+    clone = built.pushed_clone(tmp_path / "clone")
+    assert clone.run("dvc", "pull", "--allow-missing").status == 0
+    assert _pipeline(clone, "prune") == "nothing is left over\n"
+    old = _md5(clone, CLAIMS)
+    clone.change(lambda params: params["claims"].update(tolerance=0.25), TOY)
+    assert clone.run("python", "-m", "pipeline", "judge", "toy").status == 0
+    assert clone.run("dvc", "commit", "--force", "claims@toy").status == 0
+    folder = next(
+        out for out in _recorded(clone, "analyse@toy-means") if out["path"] == "data/tables/toy/toy-means"
+    )
+    lists = list(clone.path.glob(f".dv*/**/{folder['md5'][2:]}"))
+    assert len(lists) == 2  # in the cache and in the remote
+    for each in lists:  # what the folder held lies here
+        each.unlink()
+    listing = json.loads(_pipeline(clone, "prune", "--json"))
+    caches = [entry["path"] for entry in listing["leftovers"] if entry["kind"] == "DVC's cache"]
+    assert [Path(path).parts[-2:] for path in caches] == [(old[:2], old[2:])]
+    kept = {path for path in (clone.path / ".dvc/cache/files").rglob("*") if path.is_file()}
+    _pipeline(clone, "prune", "--yes", "--cache")
+    assert kept - {path for path in kept if path.is_file()} == {Path(path) for path in caches}
 
 
 # --- what can be wrong ----------------------------------------------------------------------------

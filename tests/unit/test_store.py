@@ -26,7 +26,7 @@ def _read(path: Path) -> dict:
 
 
 def _kept_back(path: str) -> bool:
-    """Whether dvc.yaml says ``push: false`` of an output: datasets, checkpoints with their curves, and the report."""
+    """Whether dvc.yaml keeps an output from `dvc push`: datasets, checkpoints with their curves, and the report."""
     checkpoints = path.startswith("data/runs/") and not path.endswith(".json")
     return checkpoints or path.startswith(("data/datasets/", "data/report"))
 
