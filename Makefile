@@ -13,11 +13,14 @@ env: $(VENV)/.stamp  ## the pinned environment, in .venv
 
 $(VENV)/.stamp: requirements.txt requirements-dev.txt constraints.txt pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Sandglass needs Python 3.11 or newer")'
+	@echo "setting up $(VENV), once: fetching and installing the pinned packages (2 GB on disk) takes two to three minutes"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
-		-r requirements.txt -r requirements-dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r requirements.txt
+	@echo "the libraries of the pipeline are installed; now what tests and linters need"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r requirements-dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-	touch $@
+	@echo "$(VENV) is ready"
+	@touch $@
 
 reproduce: env  ## rebuild every result at the scale of params.yaml, record it with DVC, summarise
 	@python -m pipeline build $(STUDY)
