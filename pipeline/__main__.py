@@ -12,9 +12,15 @@ from pipeline.engine import preload
 if __name__ == "__main__":
     preload.ask(sys.argv[1:])  # ends here where a process answers that has loaded the libraries
 
-import typer
+from pipeline.errors import FULL, NOT_WRITABLE, SandglassError, UnknownNameError, in_words
 
-from pipeline.errors import SandglassError
+try:
+    import typer
+except ModuleNotFoundError as error:
+    sys.exit(
+        f"sandglass: {sys.executable} has no {error.name}: `. .venv/bin/activate` in a clone of Sandglass, "
+        "where `make env` has made the environment"
+    )
 
 app = typer.Typer(
     add_completion=False,
@@ -37,6 +43,8 @@ def _step(name: str, key: str) -> None:
 
     try:
         run_step(name, key)
+    except UnknownNameError:
+        raise
     except SandglassError as error:
         print(f"sandglass: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
@@ -324,7 +332,9 @@ def claims(
     """Show the published claims and how each stands: this build and the reference sets, the best evidence first."""
     from pipeline.audit.claims import show_all
 
-    show_all(study, verdict, as_json=json)
+    if study is not None and named is not None:
+        raise typer.BadParameter("name one study, as an argument or with --study")
+    show_all(named if study is None else study, verdict, as_json=json)
 
 
 @app.command()
