@@ -89,17 +89,16 @@ def _targets(words: list[str]) -> list[str]:
 
 
 def _check_targets(targets: Iterable[str], params: Params) -> None:
-    """Raise SandglassError for a target that nothing makes: Snakemake looks at all files first, for many seconds.
+    """Raise SandglassError for a target that nothing makes: Snakemake would prepare all else first, for many seconds.
 
-    It knows outputs by their paths from the root, as rules state them, and takes any other file that exists.
+    It knows outputs by their paths from the root alone.
     """
     jobs = graph.jobs(params)
     rules = [*params.studies, "all", *(job.name.replace("-", "_") for job in jobs)]
     files = [str(path) for job in jobs for path in graph.outputs(job, params)]
     for target in targets:
-        path = os.path.relpath(target) if "/" in target else target
-        made = path in files
-        if target not in rules and (Path(target).is_absolute() if made else not Path(target).exists()):
+        if target not in rules and os.path.normpath(target) not in files:
+            path = os.path.relpath(target) if "/" in target else target
             hint = meant(path, files if "/" in target else rules, "python -m pipeline list --all")
             raise SandglassError(f"no study, rule or file is called {target!r}; {hint}")
 
