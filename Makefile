@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
-.PHONY: help env reproduce test lint site audit bench kill rounding advisories clean
+.PHONY: help env reproduce try test lint site audit bench kill rounding advisories clean
 .DEFAULT_GOAL := help
 
 help:  ## what can be made
@@ -24,6 +24,9 @@ $(VENV)/.stamp: requirements.txt requirements-dev.txt constraints.txt pyproject.
 
 reproduce: env  ## rebuild every result at the scale of params.yaml, record it with DVC, summarise
 	@python -m pipeline build $(STUDY)
+
+try: env  ## a first look: one study at the smallest scale, in a folder of its own, in about a minute; STUDY=nce
+	@python -m pipeline try $(STUDY)
 
 lint: env  ## formatters, linters and types
 	ruff format --check .

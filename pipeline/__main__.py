@@ -200,6 +200,16 @@ def build(
     raise typer.Exit(outcome.status)
 
 
+@app.command(name="try")
+def try_(
+    study: Annotated[str, typer.Argument(metavar="[STUDY]", help="a study of params.yaml")] = "nce",
+) -> None:
+    """Build one study at scale smoke in a folder of its own, in about a minute; nothing here changes."""
+    from pipeline.audit.trial import build_once
+
+    raise typer.Exit(build_once(study))
+
+
 @app.command()
 def summary() -> None:
     """Say what is here, what failed, how the claims stand, and what to type next."""

@@ -139,3 +139,21 @@ def test_a_wrong_parameter_is_its_line_alone(built: Workspace) -> None:
     assert done.status == 2
     (said,) = lines(done)
     assert said.startswith("sandglass: params/toy.yaml: runs.toy-a.lr")
+
+
+def test_a_trial_changes_nothing_outside_its_folder(built: Workspace) -> None:
+    built.change(lambda params: params.update(scale="quick"))
+    before = {path: path.read_bytes() for path in built.path.glob("*") if path.is_file()} | built.artifacts()
+    done = built.run("python", "-m", "pipeline", "try", "toy")
+    assert done.status == 0, done.output
+    assert "10 jobs ran, in " in done.output and "judges no claim" in done.output
+    made = built.path / ".sandglass/try"
+    assert (made / "data/report/index.html").is_file()
+    assert "scale: smoke" in (made / "params.yaml").read_text()
+    after = {path: path.read_bytes() for path in built.path.glob("*") if path.is_file()} | built.artifacts()
+    assert after == before
+    assert "done before; " in built.run("python", "-m", "pipeline", "try", "toy").output
+    done = built.run("python", "-m", "pipeline", "try", "tyo")
+    assert (
+        done.status == 2 and done.last_line == "sandglass: try: no study is called 'tyo'; did you mean toy?"
+    )
