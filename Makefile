@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 READER := $(if $(wildcard $(VENV)/.stamp),$(VENV),.venv-audit)
 RIGHT_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Sandglass needs Python 3.11 or newer")'
 export PATH := $(CURDIR)/$(BIN):$(PATH)
-.PHONY: help env reproduce test lint site audit bench kill rounding advisories clean
+.PHONY: help env reproduce try test lint site audit bench kill rounding advisories clean
 .DEFAULT_GOAL := help
 
 help:  ## what can be made
@@ -16,20 +16,27 @@ env: $(VENV)/.stamp  ## the pinned environment, in .venv
 
 $(VENV)/.stamp: requirements.txt requirements-dev.txt constraints.txt pyproject.toml
 	$(RIGHT_PYTHON)
+	@echo "setting up $(VENV), once: fetching and installing the pinned packages (2 GB on disk) takes two to three minutes"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
-		-r requirements.txt -r requirements-dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r requirements.txt
+	@echo "the libraries of the pipeline are installed; now what tests and linters need"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r requirements-dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-	touch $@
+	@echo "$(VENV) is ready"
+	@touch $@
 
 .venv-audit/.stamp: requirements-audit.txt constraints.txt
 	$(RIGHT_PYTHON)
 	$(PYTHON) -m venv .venv-audit
+	@echo "setting up .venv-audit, once: fetching and installing what an audit needs takes half a minute"
 	.venv-audit/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r requirements-audit.txt
-	touch $@
+	@touch $@
 
 reproduce: env  ## rebuild every result at the scale of params.yaml, record it with DVC, summarise
 	@python -m pipeline build $(STUDY)
+
+try: env  ## a first look: one study at the smallest scale, in a folder of its own, in about a minute; STUDY=nce
+	@python -m pipeline try $(STUDY)
 
 lint: env  ## formatters, linters and types
 	ruff format --check .

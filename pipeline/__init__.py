@@ -4,6 +4,7 @@ Results from Python: ``pipeline.load_table("dyck", "variation")`` is a polars fr
 ``pipeline.load_run("dyck-standard", replica=3)`` a torch module; see `pipeline.access`.
 """
 
+import importlib
 from typing import TYPE_CHECKING
 
 from pipeline import arithmetic
@@ -13,13 +14,13 @@ arithmetic.settle()  # before numpy and torch are loaded
 __all__ = ("list_runs", "list_tables", "load_run", "load_table")
 
 if TYPE_CHECKING:
+    from pipeline import access as access
     from pipeline.access import list_runs, list_tables, load_run, load_table
 else:
 
     def __getattr__(name: str) -> object:
-        """Return a function of `pipeline.access`, imported only now: every step imports this package."""
-        if name not in __all__:
+        """Return `pipeline.access` or a function of it, imported only now: every step imports this package."""
+        if name != "access" and name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from pipeline import access
-
-        return getattr(access, name)
+        access = importlib.import_module("pipeline.access")
+        return access if name == "access" else getattr(access, name)

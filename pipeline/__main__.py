@@ -12,9 +12,15 @@ from pipeline.engine import preload
 if __name__ == "__main__":
     preload.ask(sys.argv[1:])  # ends here where a process answers that has loaded the libraries
 
-import typer
+from pipeline.errors import FULL, NOT_WRITABLE, SandglassError, UnknownNameError, in_words
 
-from pipeline.errors import SandglassError
+try:
+    import typer
+except ModuleNotFoundError as error:
+    sys.exit(
+        f"sandglass: {sys.executable} has no {error.name}: `. .venv/bin/activate` in a clone of Sandglass, "
+        "where `make env` has made the environment"
+    )
 
 app = typer.Typer(
     add_completion=False,
@@ -37,6 +43,8 @@ def _step(name: str, key: str) -> None:
 
     try:
         run_step(name, key)
+    except UnknownNameError:
+        raise
     except SandglassError as error:
         print(f"sandglass: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
@@ -183,33 +191,31 @@ def build(
     Of one study its page is drawn as well. Other studies are left as they lie here; if they are not up to date, the
     report is drawn from what is here and says so.
     """
-    from pipeline.audit.summary import summarise
-    from pipeline.engine.build import build as run
+    from pipeline.audit import summary
+    from pipeline.engine import build as engine
 
-    status = run(study)
-    if study is not None and not status:
-        from pipeline import params
-        from pipeline.audit import changes
-        from pipeline.report import site
+    outcome = engine.build(study)
+    if not outcome.status:
+        outcome = summary.finish(outcome, study)
+    raise typer.Exit(outcome.status)
 
-        with changes.looking() as view:
-            stale = {job.step for job in changes.find(view, params.load()).jobs}
-        if stale == {"report"}:
-            status = run(report=True)
-        elif stale:
-            site.build_from_store(params.load())
-    summarise(status)
-    raise typer.Exit(status)
+
+@app.command(name="try")
+def try_(
+    study: Annotated[str, typer.Argument(metavar="[STUDY]", help="a study of params.yaml")] = "nce",
+) -> None:
+    """Build one study at scale smoke in a folder of its own, in about a minute; nothing here changes."""
+    from pipeline.audit.trial import build_once
+
+    raise typer.Exit(build_once(study))
 
 
 @app.command()
-def summary(
-    status: Annotated[int, typer.Option(help="exit status of the engine that ran before")] = 0,
-) -> None:
-    """Say what was built, what failed, how the claims stand, and what to type next."""
+def summary() -> None:
+    """Say what is here, what failed, how the claims stand, and what to type next."""
     from pipeline.audit.summary import summarise
 
-    summarise(status)
+    summarise()
 
 
 @app.command()
@@ -315,7 +321,10 @@ def export(
 
 @app.command()
 def claims(
-    study: Annotated[str | None, typer.Option(help="those of one study")] = None,
+    study: Annotated[str | None, typer.Argument(metavar="[STUDY]", help="a study of params.yaml")] = None,
+    named: Annotated[
+        str | None, typer.Option("--study", metavar="STUDY", help="the same as an option")
+    ] = None,
     verdict: Annotated[
         str | None, typer.Option(help="holds, holds partly, undecided, fails or not tested")
     ] = None,
@@ -324,7 +333,9 @@ def claims(
     """Show the published claims and how each stands: this build and the reference sets, the best evidence first."""
     from pipeline.audit.claims import show_all
 
-    show_all(study, verdict, as_json=json)
+    if study is not None and named is not None:
+        raise typer.BadParameter("name one study, as an argument or with --study")
+    show_all(named if study is None else study, verdict, as_json=json)
 
 
 @app.command()
@@ -409,15 +420,24 @@ def trace(
 
 
 def main() -> None:
-    """Run the command line; a SandglassError ends it with one line."""
+    """Run the command line; what the user can act on ends it with one line."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     # Where it is installed, pandera imports it to make up data, which no command does: a quarter second a start.
     sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type]
     try:
         app()
     except SandglassError as error:
-        print(f"sandglass: {error}", file=sys.stderr)
-        sys.exit(2)
+        sys.exit(_refuse(str(error)))
+    except OSError as error:
+        if error.errno not in (*FULL, *NOT_WRITABLE):
+            raise
+        sys.exit(_refuse(in_words(error)))
+
+
+def _refuse(text: str) -> int:
+    """Say in a line why a command could not be carried out; return its exit status."""
+    print(f"sandglass: {text}", file=sys.stderr)
+    return 2
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ values with spaces between.
 
 from __future__ import annotations
 
-import difflib
+import contextlib
 import functools
 import importlib
 import os
@@ -30,7 +30,7 @@ import polars as pl
 import polars.selectors as cs
 
 from pipeline import params as parameters
-from pipeline.errors import SandglassError
+from pipeline.errors import SandglassError, meant
 from pipeline.params import Params
 from pipeline.references import reading
 from pipeline.store import paths, tables
@@ -39,7 +39,15 @@ from schemas.curves import Curves
 from schemas.theory import Theory
 
 if TYPE_CHECKING:
+    from pipeline.access import export as export
     from pipeline.access.replica import Replica
+else:
+
+    def __getattr__(name: str) -> object:
+        """Return the module ``export``, imported only now: with it comes torch."""
+        if name != "export":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return importlib.import_module(f"{__name__}.{name}")
 
 
 STUDY_FILES = parameters.study_file("*")
@@ -73,13 +81,13 @@ def load_table(
     that of a frozen reference set (``data/reference/<set>/<kind>/``) instead of what was built here: with its name, or
     with True of the one that is named after the study. It has those rows then that are in the set.
 
-    Raises SandglassError if there is no such table (it lists those there are), or if its file is
-    missing, damaged or breaks its schema.
+    Raises SandglassError if there is no such table (it names the nearest), or if its file is missing, damaged or
+    breaks its schema.
     """
     tree = _work_tree(root)
     params = _load_params(tree)
     parts = _parts(study, params)
-    _known(f"table of {study}", name, parts)
+    _known(f"table of {study}", name, parts, f"list_tables({study!r})")
     schema, files = parts[name]
     if experiment is not None:
         files = _of_experiment(study, name, experiment, params)
@@ -145,7 +153,8 @@ def write_text(path: Path, text: str) -> None:
     except OSError as error:
         raise SandglassError(f"{path}: cannot be written: {error.strerror}") from None
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink()
 
 
 def load_run(run: str, replica: int = 0, *, root: Path | str | None = None, device: str = "cpu") -> Replica:
@@ -167,7 +176,7 @@ def load_run(run: str, replica: int = 0, *, root: Path | str | None = None, devi
         raise SandglassError(
             f"run {run!r} trains several models; load one: {', '.join(params.runs[run].members)}"
         )
-    _known("run", run, members)
+    _known("run", run, members, "list_runs()")
     group = params.owner("runs", run)
     path = paths.checkpoint_path(group.study, group.id, run)
     if not (tree / path).is_file():
@@ -232,9 +241,7 @@ def _parts(study: str, params: Params) -> dict[str, tuple[tables.Schemas, list[P
     return parts | {name: (schemas[name], files) for name, files in made.items()}
 
 
-def _known(kind: str, name: str, known: Iterable[str]) -> None:
+def _known(kind: str, name: str, known: Iterable[str], listed: str = "") -> None:
     names = list(known)
     if name not in names:
-        close = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
-        hint = f" (did you mean {close[0]!r}?)" if close else ""
-        raise SandglassError(f"no {kind} {name!r}{hint}; known: {', '.join(names)}")
+        raise SandglassError(f"no {kind} {str(name)[:80]!r}; {meant(str(name), names, listed)}")

@@ -5,9 +5,7 @@ Both combine this build with the reference sets as the report does (`pipeline.re
 
 from __future__ import annotations
 
-import difflib
 import json
-from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
@@ -16,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from pipeline import params
-from pipeline.errors import SandglassError
+from pipeline.errors import SandglassError, meant
 from pipeline.kit.verdicts import short
 from pipeline.references import standing
 from pipeline.references.reading import Row
@@ -50,7 +48,7 @@ def show_all(study: str | None, verdict: str | None, *, as_json: bool) -> None:
     """
     known = params.load().studies
     if study is not None and study not in known:
-        raise SandglassError(f"claims: no study is called {study!r}{_meant(study, known)}")
+        raise SandglassError(f"claims: no study is called {study!r}; {meant(study, known)}")
     criterion = None if verdict is None else _verdict(verdict)
     by_study = {
         key: standing.lines(standing.rows(key, partial=True)) for key in ([study] if study else known)
@@ -68,24 +66,19 @@ def show_all(study: str | None, verdict: str | None, *, as_json: bool) -> None:
     console = Console(highlight=False)
     for key, lines in shown.items():
         if lines:
-            console.print(overview(key, lines))
+            console.print(_overview(key, lines))
     console.print("one claim with its gates: python -m pipeline show STUDY:NUMBER")
 
 
-def overview(study: str, lines: list[Line], committed: dict[str, str] | None = None) -> Table:
-    """Return the claims of a study as a table; with ``committed`` verdicts by claim, those that differ in a column."""
+def _overview(study: str, lines: list[Line]) -> Table:
+    """Return the claims of a study as a table."""
     table = Table(title=f"claims of {study}", title_justify="left", box=None, pad_edge=False)
-    columns = ["claim", "stands", "", *([] if committed is None else ["committed"])]
-    for column in columns:
+    for column in ("claim", "stands", ""):
         table.add_column(column, justify="right" if column == "claim" else "left")
     for line in lines:
         style = STYLES[line.verdict]
         sentence = f"{escape(line.statement)}\n[dim]{escape(line.evidence)}[/]"
-        cells = [line.claim, f"[{style}]{short(line.verdict)}[/]", sentence]
-        if committed is not None:
-            before = committed.get(line.claim, line.verdict)
-            cells.append("" if before == line.verdict else short(before))
-        table.add_row(*cells)
+        table.add_row(line.claim, f"[{style}]{short(line.verdict)}[/]", sentence)
     return table
 
 
@@ -97,8 +90,12 @@ def show(name: str, *, as_json: bool) -> None:
     study, _, claim = name.rpartition(":")
     known = params.load().studies
     studies = [study] if study else known
+    if name in known:
+        raise SandglassError(
+            f"show {name}: shows one claim, for instance {name}:1; all of {name}: python -m pipeline claims {name}"
+        )
     if study and study not in known:
-        raise SandglassError(f"show {name}: no study is called {study!r}{_meant(study, known)}")
+        raise SandglassError(f"show {name}: no study is called {study!r}; {meant(study, known)}")
     gates = {key: standing.rows(key, partial=True) for key in studies}
     having = [key for key, rows in gates.items() if any(row["claim"] == claim for row in rows)]
     if not any(gates.values()):
@@ -109,11 +106,11 @@ def show(name: str, *, as_json: bool) -> None:
         numbers = [
             f"{key}:{each}" for key, rows in gates.items() for each in dict.fromkeys(r["claim"] for r in rows)
         ]
-        hint = (
-            f"say which: {', '.join(f'{key}:{claim}' for key in having)}" if having else _meant(name, numbers)
-        )
+        which = ", ".join(f"{key}:{claim}" for key in having)
         raise SandglassError(
-            f"show {name}: {'several studies have it; ' if having else 'no such claim'}{hint}"
+            f"show {name}: several studies have it; say which: {which}"
+            if having
+            else f"show {name}: no such claim; {meant(name, numbers, 'python -m pipeline claims')}"
         )
     rows = [row for row in gates[having[0]] if row["claim"] == claim]
     (line,) = standing.lines(rows)
@@ -183,8 +180,3 @@ def _verdict(text: str) -> str:
         known = ", ".join(VERDICTS)
         raise SandglassError(f"claims: no verdict is called {text!r}; there are: {known}")
     return matches[0]
-
-
-def _meant(name: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-    return f"; did you mean {', '.join(close)}?" if close else f"; there are: {', '.join(known)}"

@@ -71,6 +71,8 @@ def committed_claims(study: str, lock: Lock | None) -> pl.DataFrame | None:
 def distance(studies: Iterable[str], scale: str) -> str:
     """Return in a sentence how this build stands to the committed one: bytes, values of claims, verdicts.
 
+    Of ``studies`` alone; results of another scale than the committed ones are not compared with them.
+
     Raises SandglassError if a lock file is not one of DVC.
     """
     ours, committed = provenance.read_lock(), committed_lock()
@@ -78,12 +80,27 @@ def distance(studies: Iterable[str], scale: str) -> str:
         return f"no commit holds a {LOCK} to compare with"
     if committed.text == ours.text:
         return f"{LOCK} is the committed one{made_on(scale)}"
-    both = [name for name in ours if name in committed]
+    if (theirs := _scale(committed)) not in (None, scale):
+        return f"the committed results are of scale {theirs}, these of scale {scale}: they are not compared"
+    here, there = _stages(ours, studies), _stages(committed, studies)
+    both = here & there
     other = [name for name in both if ours[name].outs != committed[name].outs]
-    alone = len(set(ours) ^ set(committed))
+    alone = len(here ^ there)
     text = f"{LOCK} is not the committed one: another build, in which {len(other)} of {len(both)} jobs made other bytes"
     text += f"; {alone} jobs are in one of the two only" if alone else ""
     return f"{text}; {_claims(studies, committed)}{_rounding(scale)}{made_on(scale)}"
+
+
+def _scale(lock: Lock) -> str | None:
+    """Return the scale of the results in ``lock``, by what its claims were judged with; None without claims."""
+    judged = next((lock[name] for name in lock if name.startswith("claims@")), None)
+    return None if judged is None else judged.params.get("scale")
+
+
+def _stages(lock: Lock, studies: Iterable[str]) -> set[str]:
+    """Return the stages of ``lock`` that belong to ``studies``, and the report."""
+    starts = tuple(f"{study}-" for study in studies)
+    return {name for name in lock if f"{name.partition('@')[2]}-".startswith(starts) or name == "report"}
 
 
 def made_on(scale: str) -> str:

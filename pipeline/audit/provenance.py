@@ -195,9 +195,14 @@ def resolve(name: str, params: Params) -> list[Artifact]:
         raise SandglassError(f"{name!r} is ambiguous; say which: {', '.join(meant)}")
     if artifacts:
         return artifacts
-    near = difflib.get_close_matches(name, [*known.short, *known.precise], n=3, cutoff=0.5)
-    some = [*params.studies, *(key for key in known.short if "/" not in key)][:SHOWN_NAMES]
-    hint = f"did you mean {', '.join(near)}?" if near else f"known are {', '.join(some)}, …"
+    names = [*known.short, *known.precise]
+    some = [*params.studies, *(key for key in known.short if "/" not in key)]
+    study = name.partition("/")[0]
+    if study in params.studies:  # it says which, so that the same name in another study was not meant
+        names = [each for each in names if study in Path(each).parts]
+        some = [each for each in known.short if each.startswith(f"{study}/") and each.count("/") == 1]
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    hint = f"did you mean {', '.join(near)}?" if near else f"known are {', '.join(some[:SHOWN_NAMES])}, …"
     raise SandglassError(f"nothing made by the pipeline is called {name!r}; {hint}")
 
 

@@ -6,6 +6,7 @@ reference machine is in ``profiles/times.json``; the estimate scales it by what 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import subprocess
@@ -18,7 +19,8 @@ from typing import Any
 
 from pipeline import params
 from pipeline.engine import graph, machine
-from pipeline.errors import SandglassError
+from pipeline.engine.runner import INTERRUPTED
+from pipeline.errors import SandglassError, meant
 
 PLAN = graph.STATE / "plan.json"  # written by Snakemake's process when it knows what it will run
 LOG = graph.LOGS / "build.log"
@@ -28,6 +30,9 @@ UNKNOWN_SECONDS = 5.0  # of a job that the reference machine never ran
 # killed would have it say that all the others are as short.
 TRUSTED_SECONDS = 60.0
 TERMINAL_SECONDS, LOG_SECONDS = 0.5, 30.0  # between two lines, on a terminal and elsewhere
+MARK = "sandglass: "  # begins a line that is meant for the user
+STOPPED = 130  # the exit status after Ctrl-C
+SHOWN_LINES = 8  # of Snakemake's log, and failed jobs, at the end of a build that went wrong
 
 
 @dataclass(frozen=True)
@@ -56,37 +61,75 @@ class Reference:
         return sum(self.seconds(job.name) for job in jobs)
 
 
-def build(study: str | None = None, *, report: bool = False) -> int:
-    """Run Snakemake for everything, for one study or for the ``report``; return its exit status.
+@dataclass(frozen=True)
+class Outcome:
+    """How a build ended: Snakemake's exit status (`STOPPED` after Ctrl-C), the jobs that it set out to run and those of
+    them that it did, by name, and the seconds from start to end."""
+
+    status: int
+    planned: list[str]
+    done: list[str]
+    seconds: float
+
+
+def build(study: str | None = None, *, report: bool = False) -> Outcome:
+    """Run Snakemake for everything, for one study or for the ``report``; say what went wrong, if anything did.
 
     Raises SandglassError for a study that params.yaml does not list.
     """
     loaded = params.load()
     if study is not None and study not in loaded.studies:
-        raise SandglassError(f"no study is called {study!r}; params.yaml lists {', '.join(loaded.studies)}")
+        raise SandglassError(f"no study is called {study!r}; {meant(study, loaded.studies)}")
     reference = Reference.load(loaded.scale)
-    count = len(graph.jobs(loaded))
     if study is None and not report and reference.elapsed:
-        took = duration(reference.elapsed)
-        _say(f"scale {loaded.scale}: {count} jobs; from nothing they took {took} on {reference.machine}")
+        took, count = duration(reference.elapsed), len(graph.jobs(loaded))
+        say(f"scale {loaded.scale}: {count} jobs; from nothing they took {took} on {reference.machine}")
     graph.LOGS.mkdir(exist_ok=True)
     PLAN.unlink(missing_ok=True)
     targets = [study] if study else [str(graph.REPORT_PAGE)] if report else []
     # Targets come first: `--quiet` takes every word after it.
     command = ["snakemake", *targets, "--cores", "all", "--quiet", "host", "progress", "reason", "rules"]
+    started, interrupted = time.time(), False
     with LOG.open("w", encoding="utf-8") as log:
         process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
         try:
-            _follow(process, reference)
+            _follow(process, started, reference)
         except KeyboardInterrupt:
-            process.wait()  # it got the signal as well, and ends its jobs in order
-            _say("interrupted; run the same command again to continue")
-            return 130
-    if process.returncode:
-        tail = LOG.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-15:]
-        print("\n".join(tail), file=sys.stderr)
-        _say(f"the build ended with status {process.returncode}; its whole log is {LOG}")
-    return process.returncode
+            interrupted = True  # Snakemake got the signal as well, and ends its jobs in order
+            if sys.stderr.isatty():
+                print(file=sys.stderr)
+            with contextlib.suppress(KeyboardInterrupt):
+                process.wait()
+    ends = {name: _ended(name, started) for name in _planned()}
+    # A step notes it as well: Python drops an interrupt that comes while it clears up objects.
+    interrupted = interrupted or INTERRUPTED in ends.values()
+    done = [name for name, end in ends.items() if end == "done"]
+    status = STOPPED if interrupted else process.returncode
+    outcome = Outcome(status, list(ends), done, time.time() - started)
+    if outcome.status:
+        _say_what_went_wrong(outcome, started)
+    return outcome
+
+
+def _say_what_went_wrong(outcome: Outcome, started: float) -> None:
+    """Say how far the build came, what failed, and what to type next.
+
+    What Snakemake and the steps say to the user was passed on when they said it.
+    """
+    far = f": {len(outcome.done)} of {len(outcome.planned)} jobs are done" if outcome.planned else ""
+    if outcome.status == STOPPED:
+        say(f"interrupted after {duration(outcome.seconds)}{far}; the same command continues")
+        return
+    text = LOG.read_text(encoding="utf-8", errors="replace")
+    if not outcome.planned and MARK in text:  # nothing was begun, and it was said why
+        return
+    ends = {name: _ended(name, started) for name in outcome.planned}
+    failed = [name for name, end in ends.items() if end not in ("", "done", INTERRUPTED)]
+    if not failed and MARK not in text:
+        print("\n".join(text.strip().splitlines()[-SHOWN_LINES:]), file=sys.stderr)
+    named = ", ".join(f"{graph.LOGS / name}.log" for name in failed[:SHOWN_LINES])
+    say(f"the build stopped with status {outcome.status}{far}; see {named or LOG}")
+    say("when that is mended, the same command continues")
 
 
 def record(elapsed: float, root: Path = Path()) -> int:
@@ -104,6 +147,11 @@ def record(elapsed: float, root: Path = Path()) -> int:
     kept[loaded.scale] = {"machine": machine.description(), "elapsed": elapsed, "jobs": jobs}
     file.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     return len(jobs)
+
+
+def say(text: str) -> None:
+    """Print a line to the user."""
+    print(f"{MARK}{text}", file=sys.stderr, flush=True)
 
 
 def plan(names: list[str]) -> None:
@@ -126,9 +174,9 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600}:{whole // 60 % 60:02d} h"
 
 
-def _follow(process: subprocess.Popen[bytes], reference: Reference) -> None:
+def _follow(process: subprocess.Popen[bytes], started: float, reference: Reference) -> None:
     """Show how far the build is until ``process`` ends; print what Snakemake says to the user."""
-    started, shown, read = time.time(), 0.0, 0
+    shown, read = 0.0, 0
     terminal = sys.stderr.isatty()
     while process.poll() is None:
         time.sleep(TERMINAL_SECONDS)
@@ -146,14 +194,10 @@ def _follow(process: subprocess.Popen[bytes], reference: Reference) -> None:
 
 def line(started: float, reference: Reference) -> str:
     """Return the state of the build that began at ``started``; empty before it is known what will run."""
-    try:
-        names = json.loads(PLAN.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    if not (names := _planned()):
         return ""
     steps = {name: _step(name) for name in names}
-    done = {
-        name for name, log in steps.items() if log.get("finished", 0) > started and log["status"] == "done"
-    }
+    done = {name for name in names if _ended(name, started) == "done"}
     at_work = [name for name in names if name not in done and _began(name) > started]
     now = time.time()
     spent = {name: now - _began(name) for name in at_work}
@@ -162,6 +206,8 @@ def line(started: float, reference: Reference) -> str:
         took = {name: steps[name]["seconds"] for name in done}
         waiting = [name for name in names if name not in done and name not in spent]
         text += f", about {duration(_left(took, spent, waiting, now - started, reference))} left"
+    if len(done) == len(names):
+        return f"{text}; recording the results in DVC"
     return text + (f": {', '.join(at_work)}" if at_work else "")
 
 
@@ -188,6 +234,21 @@ def _step(name: str, root: Path = Path()) -> dict[str, Any]:
     return log
 
 
+def _planned() -> list[str]:
+    """Return the jobs that Snakemake set out to run; none before it knows, or where there is nothing to do."""
+    try:
+        names: list[str] = json.loads(PLAN.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return []
+    return names
+
+
+def _ended(name: str, started: float) -> str:
+    """Return how a job ended since ``started``, as its step noted it; empty if it did not."""
+    noted = _step(name)
+    return str(noted["status"]) if noted.get("finished", 0) > started else ""
+
+
 def _began(name: str) -> float:
     """Return when a job last took its lock, in which it writes as it begins; 0 if never."""
     try:
@@ -197,12 +258,15 @@ def _began(name: str) -> float:
 
 
 def _pass_on(read: int) -> int:
-    """Print what Snakemake's start said to the user since byte ``read`` of the log; return where the log ends."""
+    """Print what was said to the user since byte ``read`` of Snakemake's log; return where the log ends."""
     with LOG.open(encoding="utf-8", errors="replace") as log:
         log.seek(read)
         for text in log:
-            if text.startswith("sandglass: "):
-                print(f"\r{text}", end="", file=sys.stderr)
+            if text.startswith(MARK):
+                if sys.stderr.isatty():
+                    _show("", terminal=True)  # the line of progress, which may be longer
+                    print("\r", end="", file=sys.stderr)
+                print(text, end="", file=sys.stderr, flush=True)
         return log.tell()
 
 
@@ -211,8 +275,4 @@ def _show(text: str, terminal: bool) -> None:
         width = shutil.get_terminal_size().columns
         print("\r" + text[: width - 1].ljust(width - 1), end="", file=sys.stderr, flush=True)
     else:
-        _say(text)
-
-
-def _say(text: str) -> None:
-    print(f"sandglass: {text}", file=sys.stderr, flush=True)
+        say(text)

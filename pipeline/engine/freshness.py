@@ -35,15 +35,14 @@ def tracked_file(job: graph.Job) -> Path:
 def write_tracked(params: Params) -> None:
     """Write the file of every job whose tracked parameters differ from it; remove those of other jobs."""
     TRACKED.mkdir(parents=True, exist_ok=True)
-    surplus = set(TRACKED.iterdir())
     for job in graph.jobs(params):
         file, text = tracked_file(job), job.tracked_text(params)
-        surplus.discard(file)
         if not file.is_file() or file.read_text(encoding="utf-8") != text:
             temporary = file.with_suffix(".tmp")
             temporary.write_text(text, encoding="utf-8")
             temporary.replace(file)
-    for file in surplus:
+    # Looked at only now: a file that a kill left under a temporary name may have been written over and renamed.
+    for file in set(TRACKED.iterdir()) - {tracked_file(job) for job in graph.jobs(params)}:
         file.unlink()
 
 

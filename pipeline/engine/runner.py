@@ -6,6 +6,7 @@ code input: the step's own module (``pipeline/steps/<step>.py``) and what that i
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import importlib
 import json
@@ -29,10 +30,11 @@ import psutil
 from pipeline import params as parameters
 from pipeline.engine import graph, preload
 from pipeline.engine.software import check_software
-from pipeline.errors import SandglassError
+from pipeline.errors import SandglassError, UnknownNameError, in_words, meant
 from pipeline.params import Params
 
 ORPHAN_POLL_SECONDS = 0.5
+INTERRUPTED = "interrupted"  # how a step notes that it ended by Ctrl-C
 
 
 @dataclass
@@ -80,6 +82,7 @@ def run_step(step: str, key: str, root: Path = Path()) -> None:
         graph.check_structure(params, root)  # first: it may ask for a job that is no more
     job = _find(params, step, key)
     overridden = check_software(root)
+    refuse_links()
     if by_dvc:  # `dvc repro` has no start of its own: its first step prepares the work tree
         from pipeline.engine import lockfile
         from pipeline.engine import snakemake as engines
@@ -100,8 +103,18 @@ def _find(params: Params, step: str, key: str) -> graph.Job:
     for job in known:
         if job.id == key:
             return job
-    names = ", ".join(job.id for job in known)
-    raise SandglassError(f"{step} {key}: no such id in the parameters; {step} knows: {names}")
+    hint = meant(key, [job.id for job in known], "python -m pipeline list --all")
+    raise UnknownNameError(f"{step} {key}: no such id in the parameters; {hint}")
+
+
+def refuse_links() -> None:
+    """Raise SandglassError if results would lie behind a link: DVC refuses to record them, once they are made."""
+    for folder in (graph.DATA, *sorted(graph.DATA.glob("*")), *sorted(graph.DATA.glob("*/*"))):
+        if folder.is_symlink():
+            raise SandglassError(
+                f"{folder} is a link, and DVC records nothing that lies outside of the clone: mount the other disk "
+                f"there (mount --bind {folder.resolve()} {folder}), or have the whole clone on it"
+            )
 
 
 def _check_inputs(job: graph.Job, params: Params) -> None:
@@ -128,7 +141,8 @@ def _run(job: graph.Job, params: Params, log: TextIO, overridden: list[str]) -> 
             _publish(job, params, staging)
         except BaseException as error:
             log.write(traceback.format_exc())
-            _record(seen, started, f"failed: {_reason(error)}")
+            interrupted = isinstance(error, KeyboardInterrupt)
+            _record(seen, started, INTERRUPTED if interrupted else f"failed: {_reason(error)}")
             if isinstance(error, (SandglassError, KeyboardInterrupt)):
                 raise
             where = f"{graph.LOGS}/{job.name}.log"
@@ -169,6 +183,8 @@ def _without_device(params: Params) -> Params:
 
 def _reason(error: BaseException) -> str:
     text = " ".join(str(error).split())
+    if isinstance(error, OSError):
+        text = " ".join(in_words(error).split())
     return text if isinstance(error, SandglassError) else f"{type(error).__name__}: {text}".rstrip(": ")
 
 
@@ -211,7 +227,26 @@ def _publish(job: graph.Job, params: Params, staging: Path) -> None:
         shutil.rmtree(graph.DATA / "report", ignore_errors=True)
     for path in staged:
         path.parent.mkdir(parents=True, exist_ok=True)
-        (staging / path).replace(path)
+        _move(staging / path, path)
+
+
+def _move(staged: Path, path: Path) -> None:
+    """Give a staged file the name ``path`` by one rename, on whatever disk that lies.
+
+    Where data/runs, say, is another disk or a link to one, a copy under a temporary name beside ``path`` is renamed.
+    What a kill leaves of it the next start of an engine removes, as all that no job makes.
+    """
+    try:
+        staged.replace(path)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        try:
+            shutil.copyfile(staged, beside)
+            beside.replace(path)
+        finally:
+            beside.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -11,20 +11,24 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import logging
 import os
 import re
 import shutil
+import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any, TextIO
 
 from pipeline import params as parameters
 from pipeline.engine import build, freshness, graph, preload
+from pipeline.engine.runner import refuse_links
 from pipeline.engine.software import check_software
-from pipeline.errors import SandglassError
+from pipeline.errors import SandglassError, in_words, meant
 from pipeline.params import Params
 
 if TYPE_CHECKING:
@@ -52,21 +56,62 @@ def begin(workflow: Any, config: dict[str, Any]) -> Params:
             )
         params = parameters.load()
         if workflow.is_main_process and not NO_GRAPH & set(sys.argv):
+            _check_targets(_targets(sys.argv), params)
             check_software(Path())
+            refuse_links()
             graph.write_structure(params)
+            logging.getLogger("snakemake.logging").addFilter(_not_of_records)
             run = _Run.start()
             run.reconcile(params, looks_only=workflow.output_settings.dryrun or bool(NO_RUN & set(sys.argv)))
-            workflow.onstart(lambda log: _started(workflow, params))
+            workflow.onstart(lambda log: _started(workflow, params, run))
             workflow.onsuccess(lambda log: run.finish())
             workflow.onerror(lambda log: run.finish())
         return params
-    except (SandglassError, OSError) as error:
+    except SandglassError as error:
         raise SystemExit(f"sandglass: {error}") from None
+    except OSError as error:
+        raise SystemExit(f"sandglass: {in_words(error)}") from None
     except KeyboardInterrupt:
         raise SystemExit("sandglass: interrupted; run the same command again") from None
 
 
-def _started(workflow: Any, params: Params) -> None:
+def _targets(words: list[str]) -> list[str]:
+    """Return the targets that a command line of Snakemake names; none where another program reads the Snakefile.
+
+    A Snakefile is read before Snakemake passes them on, so its own parser is asked once more.
+    """
+    if Path(words[0]).name != "snakemake":
+        return []
+    from snakemake.cli import get_argument_parser
+
+    targets: list[str] = get_argument_parser().parse_known_args(words[1:])[0].targets
+    return targets
+
+
+def _check_targets(targets: Iterable[str], params: Params) -> None:
+    """Raise SandglassError for a target that nothing makes: Snakemake would prepare all else first, for many seconds.
+
+    It knows outputs by their paths from the root alone.
+    """
+    jobs = graph.jobs(params)
+    rules = [*params.studies, "all", *(job.name.replace("-", "_") for job in jobs)]
+    files = [str(path) for job in jobs for path in graph.outputs(job, params)]
+    for target in targets:
+        if target not in rules and os.path.normpath(target) not in files:
+            path = os.path.relpath(target) if "/" in target else target
+            hint = meant(path, files if "/" in target else rules, "python -m pipeline list --all")
+            raise SandglassError(f"no study, rule or file is called {target!r}; {hint}")
+
+
+def _not_of_records(record: logging.LogRecord) -> bool:
+    """Return whether a message of Snakemake is not the one about jobs of which it has no records.
+
+    It has none by intent: they are set aside at every start, since DVC says what is up to date (`_Run.reconcile`).
+    """
+    return "provenance/metadata" not in str(record.msg)
+
+
+def _started(workflow: Any, params: Params, run: _Run) -> None:
     """Refuse ``--touch``, note what will run for whoever shows how far the build is, and spare Snakemake its timers.
 
     With a limit on jobs per second, as by default, every look at the ready jobs starts a timer that makes it look
@@ -81,6 +126,7 @@ def _started(workflow: Any, params: Params) -> None:
         )
     if workflow.local_exec:  # jobs on other machines have nobody to ask
         preload.start()
+    run.note_interrupts()
     known = {job.name.replace("-", "_"): job.name for job in graph.jobs(params)}
     workflow.scheduler.job_rate_limiter = None
     build.plan([known[job.rule.name] for job in workflow.dag.needrun_jobs() if job.rule.name in known])
@@ -208,6 +254,7 @@ class _Run:
 
     lock: TextIO
     repository: Repository
+    interrupted: bool = False
 
     @classmethod
     def start(cls) -> _Run:
@@ -248,8 +295,25 @@ class _Run:
             freshness.drop_records()
         freshness.set_times(params, changed - finished, self.repository.inputs())
 
+    def note_interrupts(self) -> None:
+        """Note it when Ctrl-C ends this run, which then goes on as before."""
+        before = signal.getsignal(signal.SIGINT)
+
+        def note(number: int, frame: FrameType | None) -> None:
+            self.interrupted = True
+            if callable(before):
+                before(number, frame)
+
+        if callable(before):
+            signal.signal(signal.SIGINT, note)
+
     def finish(self) -> None:
-        """Record in DVC what this run built, except jobs whose inputs were edited while it ran."""
+        """Record in DVC what this run built, except jobs whose inputs were edited while it ran.
+
+        After Ctrl-C the next start does that, as after a kill: it takes many seconds, for which nobody waits then.
+        """
+        if self.interrupted:
+            return
         try:
             params = parameters.load()
             freshness.write_tracked(params)
@@ -259,7 +323,8 @@ class _Run:
             self.repository.commit(self.repository.changed(stages))
             freshness.drop_records()
         except (SandglassError, OSError) as error:
-            raise SystemExit(f"sandglass: what was built is not recorded in DVC: {error}") from None
+            reason = in_words(error) if isinstance(error, OSError) else error
+            raise SystemExit(f"sandglass: what was built is not recorded in DVC: {reason}") from None
         if edited := [job.name for job, current in finished.items() if not current]:
             _say(f"edited while they ran, so the next start runs them again: {', '.join(edited)}")
 

@@ -66,7 +66,10 @@ class File:
         try:
             return _adapter(kind).validate_python(value)
         except ValidationError as error:
-            first = error.errors(include_url=False)[0]
+            first, *others = error.errors(include_url=False)
+            if first["type"] == "missing":  # misspelt, where an unknown key stands beside it
+                unknown = [other for other in others if other["type"] == "extra_forbidden"]
+                first = next((each for each in unknown if each["loc"][:-1] == first["loc"][:-1]), first)
             loc, valid = _locate(kind, value, first["loc"])
             full = ".".join(str(part) for part in ([path] if path else []) + loc)
             if first["type"] == "extra_forbidden":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -111,7 +112,7 @@ def test_a_table_of_experiments_is_read_whole_or_by_one(study: str, smoke_of: Sm
             "dyck-prefix",
             "experiment dyck-prefix makes no table 'claims': it is one of the whole study",
         ),
-        ("runs", "dyck-prefx", r"no experiment of dyck 'dyck-prefx' \(did you mean 'dyck-prefix'\?\)"),
+        ("runs", "dyck-prefx", r"no experiment of dyck 'dyck-prefx'; did you mean dyck-prefix"),
     ],
 )
 def test_an_experiment_without_the_table_is_one_line(
@@ -185,12 +186,9 @@ def test_a_reference_set_of_the_old_layout_is_read(dyck: Workspace) -> None:
 @pytest.mark.parametrize(
     ("study", "name", "expected"),
     [
-        ("dykc", "variation", "no study 'dykc' (did you mean 'dyck'?); known: dyck"),
-        (
-            "dyck",
-            "varation",
-            "no table of dyck 'varation' (did you mean 'variation'?); known: dyck-train-complete",
-        ),
+        ("dykc", "variation", "no study 'dykc'; did you mean dyck?"),
+        ("dyck", "varation", "no table of dyck 'varation'; did you mean variation"),
+        ("dyck", "q", "no table of dyck 'q'; there are "),
     ],
 )
 def test_what_is_not_there_is_one_line_with_what_is(
@@ -400,13 +398,26 @@ def test_a_replica_out_of_range_is_one_line(of_dyck: Workspace, replica: int) ->
         pipeline.load_run("dyck-standard", replica, root=of_dyck.path)
 
 
+def test_what_docs_name_is_there_after_one_import() -> None:
+    text = (REPOSITORY / "docs/python.md").read_text(encoding="utf-8")
+    names = sorted({*re.findall(r"\bpipeline((?:\.\w+)+)\(", text)})
+    assert ".access.export.to_hooked_transformer" in names and ".load_run" in names
+    code = "import pipeline; " + "; ".join(f"pipeline{name}" for name in names)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_run_that_is_not_there_is_one_line(dyck: Workspace) -> None:
     with pytest.raises(
         SandglassError, match=r"'dyck-table1' trains several models; load one: dyck-table1-k2-d4-l2,"
     ):
         pipeline.load_run("dyck-table1", root=dyck.path)
-    with pytest.raises(SandglassError, match=r"no run 'dyck-standrad' \(did you mean 'dyck-standard'\?\)"):
+    with pytest.raises(SandglassError, match=r"no run 'dyck-standrad'; did you mean dyck-standard"):
         pipeline.load_run("dyck-standrad", root=dyck.path)
+    with pytest.raises(SandglassError, match=r"^no run 'q'; there are \d+: list_runs\(\)$"):
+        pipeline.load_run("q", root=dyck.path)
     path = _checkpoint(dyck, "dyck-standard")
     arrays, header = checkpoints.read(path)
     checkpoints.write(path, arrays, header | {"diverged": {"0": 7}})

@@ -35,9 +35,9 @@ def test_a_claim_stands_as_the_best_evidence_says(built: Workspace) -> None:
     assert line["claim"] == "1" and line["verdict"] == FAILS
     assert "smoke: holds" in line["evidence"] and "paper: fails" in line["evidence"]
     assert json.loads(pipeline(built, "claims", "--verdict", "holds", "--json")) == {"toy": []}
-    assert json.loads(pipeline(built, "claims", "--study", "toy", "--verdict", "fails", "--json")) == {
-        "toy": [line]
-    }
+    for named in (["toy"], ["--study", "toy"]):
+        found = json.loads(pipeline(built, "claims", *named, "--verdict", "fails", "--json"))
+        assert found == {"toy": [line]}
 
 
 def test_one_claim_with_its_gates(built: Workspace) -> None:
@@ -56,9 +56,12 @@ def test_one_claim_with_its_gates(built: Workspace) -> None:
     ("arguments", "words"),
     [
         (["claims", "--study", "ty"], "did you mean toy?"),
+        (["claims", "ty"], "did you mean toy?"),
+        (["claims", "toy", "--study", "toy"], "as an argument or with --study"),
         (["claims", "--verdict", "maybe"], "there are: holds, holds partly"),
         (["show", "ty:1"], "did you mean toy?"),
         (["show", "toy:2"], "did you mean toy:1?"),
+        (["show", "toy"], "for instance toy:1; all of toy: python -m pipeline claims toy"),
     ],
 )
 def test_what_is_not_known_is_answered_with_what_is(

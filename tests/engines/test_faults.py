@@ -48,3 +48,24 @@ def test_a_folder_that_cannot_be_written_is_one_line(dyck: Workspace) -> None:
     finally:
         folder.chmod(0o755)
     assert step(dyck, "dataset", "dyck-evaluation").status == 0
+
+
+WRITES = [
+    "report --from-store", "accept --all --reason none", "new counting", "theory toy-identity", "build",
+    "export toy claims --csv claims.csv",
+]  # fmt: skip
+
+
+@pytest.mark.started  # a process that is forked elsewhere does not see the mount
+@pytest.mark.slow
+def test_a_clone_that_cannot_be_written_is_one_line(built: Workspace) -> None:
+    mount = "mount --bind . . && mount -o remount,ro,bind . && cd $PWD"
+    space = ("unshare", "--mount", "--map-root-user", "sh", "-c")
+    if built.run(*space, mount).status:
+        pytest.skip("no mounts can be made here")
+    words = "; ".join(f"python -m pipeline {command}; echo status $?" for command in WRITES)
+    done = built.run(*space, f"{mount}; {words}; snakemake; echo status $?")
+    assert "Traceback" not in done.output, done.output
+    lines = [line for line in done.output.splitlines() if line.startswith(("sandglass: ", "status"))]
+    assert lines[1::2] == ["status 2"] * len(WRITES) + ["status 1"], done.output
+    assert all(line.endswith("Read-only file system") for line in lines[::2]), done.output

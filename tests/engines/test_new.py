@@ -37,11 +37,18 @@ def test_a_new_study_builds_at_once(empty: Workspace) -> None:
         f"analyse {NAME}-accuracy", f"figures {NAME}-accuracy", f"claims {NAME}", "report",
     }  # fmt: skip
     empty.assert_clean()
+    # One more variant is trained, measured and drawn, before any code knows of it.
+    empty.change(
+        lambda params: params["runs"][f"{NAME}-small"]["variants"].update({f"{NAME}-layers3": {"layers": 3}}),
+        f"params/{NAME}.yaml",
+    )
     again = empty.run("python", "-m", "pipeline", "build", NAME)
     assert again.status == 0, again.output
     data = empty.path / "data"
     table = pl.read_parquet(data / f"tables/{NAME}/{NAME}-accuracy/accuracy.parquet")
-    assert table["run"].to_list() == [f"{NAME}-layers1", f"{NAME}-layers2"]
+    assert table["run"].to_list() == [f"{NAME}-layers1", f"{NAME}-layers2", f"{NAME}-layers3"]
+    figure = pl.read_parquet(data / f"figures/{NAME}/{NAME}-accuracy/accuracy.parquet")
+    assert figure["model"].to_list() == ["1 layer", "2 layers", f"{NAME}-layers3"]
     assert pl.read_parquet(data / f"theory/{NAME}/{NAME}-construction.parquet")["passed"].all()
     claims = pl.read_parquet(data / f"claims/{NAME}/claims.parquet")
     assert claims["claim"].unique().to_list() == ["1"] and claims.height == 3

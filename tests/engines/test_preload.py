@@ -127,7 +127,8 @@ def test_where_nobody_answers_a_job_does_its_work_itself(empty: Workspace) -> No
 
 def test_output_and_status_are_those_of_the_job(empty: Workspace) -> None:
     plain = empty.run(*TRAIN, "toy-x")
-    assert plain.status == 1 and "sandglass: train toy-x: no such id" in plain.output
+    assert plain.status == 2 and "sandglass: train toy-x: no such id" in plain.output
+    assert "did you mean toy-" in plain.output
     assert _served(empty, *TRAIN, "toy-x") == (plain.status, plain.output)
     wrong = empty.run(*TRAIN)
     assert wrong.status == 2

@@ -36,10 +36,41 @@ def test_targets(empty: Workspace, target: str, steps: set[str]) -> None:
     assert empty.planned(target) == steps
 
 
-def test_unknown_target_is_one_clear_message(empty: Workspace) -> None:
-    done = empty.snakemake("-n", "data/runs/toy/toy-d/toy-d.safetensors")
+@pytest.mark.parametrize(
+    ("target", "meant"),
+    [
+        ("tyo", "did you mean toy?"),
+        ("train_toy_d", "did you mean train_toy_b or train_toy_a"),
+        ("ROOT/data/report/index.html", "did you mean data/report/index.html"),
+        ("data/runs/toy/toy-a/toy-d.safetensors", "did you mean data/runs/toy/toy-a/toy-a.safetensors"),
+    ],
+)
+def test_an_unknown_target_is_one_line_before_anything_is_looked_at(
+    empty: Workspace, target: str, meant: str
+) -> None:
+    done = empty.snakemake("-n", target.replace("ROOT", str(empty.path)))
     assert done.status == 1
-    assert "MissingRuleException" in done.output and "Traceback" not in done.output
+    assert done.last_line.startswith("sandglass: no study, rule or file is called '")
+    assert f"'; {meant}" in done.last_line
+    assert "Exception" not in done.output and not (empty.path / ".sandglass").exists()
+
+
+def test_other_targets_are_left_to_snakemake(built: Workspace) -> None:
+    """Names of rules, outputs, and words that belong to an option."""
+    for words in (
+        ["train_toy_a"],
+        ["all"],
+        ["data/report/index.html", "./data/report/index.html"],
+        ["toy", "--quiet", "host", "progress"],
+    ):
+        done = built.snakemake("-n", *words)
+        assert done.status == 0, done.output
+
+
+def test_it_does_not_say_that_it_has_no_records(built: Workspace) -> None:
+    """It has none by intent, and with nothing to do it would say so of every job."""
+    done = built.snakemake("-n")
+    assert "Nothing to be done" in done.output and "metadata" not in done.output
 
 
 @pytest.mark.parametrize("option", [("--config", "scale=paper"), ("--configfile", "other.yaml")])

@@ -447,14 +447,10 @@ def test_list_after_a_clone_and_a_pull(built: Workspace) -> None:
     built.run("rm", "-rf", str(folder))
     text = _pipeline(built, "list", "toy")
     assert "not pulled" in text and "recorded: as dvc.lock has it" in text
-    # What a newcomer is told is how the claims stand, not that nothing of what made them has run here.
+    # What a newcomer is told is what is here, not that nothing of what made it has run here.
     built.run("rm", "-rf", "logs")
     text = _pipeline(built, "summary")
-    assert (
-        "claims of toy" in text
-        and "holds (1 gate)" in text
-        and "not here: 1 dataset, 2 train, 1 report" in text
-    )
+    assert "6 of 10 jobs have their results" in text and "not here: 1 dataset, 2 train, 1 report" in text
     assert "has not run" not in text and "toy-a" not in text
     assert "python -m pipeline report --from-store" in text
 

@@ -21,7 +21,7 @@ from test_nce_digits import rng, write_mnist
 from pipeline import params
 from pipeline.errors import SandglassError
 from pipeline.kit import verdicts
-from pipeline.languages.digits import MNIST_FILES
+from pipeline.languages.digits import MNIST_FILES, bundled
 from pipeline.models.log_ratio import resnet
 from pipeline.steps import train
 from pipeline.steps.analyse import finished
@@ -253,6 +253,8 @@ def test_the_mnist_configuration_is_resnet_18_and_takes_steps(
         ({"strides": [1, 2]}, "strides must be as many as widths, 3, got 2"),
         ({"groups": 5}, "widths must be multiples of groups, 5"),
         ({"lr": [0.1, 0.1]}, "lists a rate twice"),
+        ({"held_out": 36000}, "less than 1797"),
+        ({"held_out": len(bundled()[0])}, "less than 1797"),
     ],
 )
 def test_impossible_runs_are_refused(loaded: params.Params, change: dict[str, Any], told: str) -> None:

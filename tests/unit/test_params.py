@@ -260,6 +260,14 @@ def test_a_wrong_value_is_one_line_that_names_it(
         assert part in text, text
 
 
+def test_a_misspelt_key_is_named_and_not_that_the_right_one_is_missing(tmp_path: Path) -> None:
+    file, tree = raw(RUN)
+    entry = tree["runs"]["dyck-standard"]
+    entry["schedul"] = entry.pop("schedule")
+    with pytest.raises(SandglassError, match=r"\.schedul: unknown key \(did you mean 'schedule'\?\)"):
+        load(tmp_path, file, tree)
+
+
 def test_a_run_of_many_datasets_depends_on_the_folder_that_holds_them(tmp_path: Path) -> None:
     """On all of it, to both engines, also where it uses some only; what it reads stays what it uses."""
     file, tree = raw(RUN)

@@ -14,6 +14,7 @@ import pytest
 from dvc_data.hashfile.hash_info import HashInfo
 from dvc_data.hashfile.meta import Meta
 from dvc_data.hashfile.tree import Tree
+from workspace import REPOSITORY
 
 from pipeline import params
 from pipeline.audit import hashing, history, provenance
@@ -191,6 +192,20 @@ def test_unknown_names(name: str, message: str | None, loaded: Params) -> None:
     with pytest.raises(SandglassError) as error:
         provenance.resolve(name, loaded)
     assert message in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("nce/fig1", "did you mean nce/fig4"),  # dyck/fig1 is nearer, and not what was asked for
+        ("nce/zzzzzzzzz", "known are nce/landscape, nce/"),
+    ],
+)
+def test_a_name_in_a_study_is_looked_for_there(name: str, meant: str) -> None:
+    with pytest.raises(SandglassError) as error:
+        provenance.resolve(name, params.load(REPOSITORY))
+    text = str(error.value)
+    assert meant in text and "dyck" not in text
 
 
 def test_stages_are_parsed_one_by_one_and_are_the_same(tmp_path: Path) -> None:

@@ -23,6 +23,9 @@ def _in_order(ends: list[float]) -> list[float]:
 
 Range = Annotated[list[Rate], Field(min_length=2, max_length=2), AfterValidator(_in_order)]
 Radii = Annotated[list[Annotated[float, Field(gt=0, lt=0.5)]], Field(min_length=1)]
+BUNDLED = (
+    1797  # images that come with scikit-learn, for training and test together (`pipeline.languages.digits`)
+)
 
 
 class Gauss(DatasetEntry):
@@ -90,7 +93,9 @@ class Run(GridRunEntry):
         None, description="log-ratios are cut off there before the loss; without it nowhere"
     )
     logit_alpha: Annotated[float, Field(gt=0, lt=0.5)] = Field(description="y = logit(a + (1 - 2a) x)")
-    held_out: Positive = Field(description="test images, where the source has no parts of its own")
+    held_out: Annotated[int, Field(ge=1, lt=BUNDLED)] = Field(
+        description="test images, where the source has no parts of its own: the bundled digits"
+    )
     evaluated: Positive = Field(
         description="images, and as many draws of noise, on which losses are measured"
     )
