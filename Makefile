@@ -2,6 +2,9 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+# What reads and audits results needs no torch: a clone without an environment gets a small one.
+READER := $(if $(wildcard $(VENV)/.stamp),$(VENV),.venv-audit)
+RIGHT_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Sandglass needs Python 3.11 or newer")'
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 .PHONY: help env reproduce test lint site audit bench kill rounding advisories clean
 .DEFAULT_GOAL := help
@@ -12,11 +15,17 @@ help:  ## what can be made
 env: $(VENV)/.stamp  ## the pinned environment, in .venv
 
 $(VENV)/.stamp: requirements.txt requirements-dev.txt constraints.txt pyproject.toml
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Sandglass needs Python 3.11 or newer")'
+	$(RIGHT_PYTHON)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
 		-r requirements.txt -r requirements-dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@
+
+.venv-audit/.stamp: requirements-audit.txt constraints.txt
+	$(RIGHT_PYTHON)
+	$(PYTHON) -m venv .venv-audit
+	.venv-audit/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r requirements-audit.txt
 	touch $@
 
 reproduce: env  ## rebuild every result at the scale of params.yaml, record it with DVC, summarise
@@ -32,11 +41,13 @@ lint: env  ## formatters, linters and types
 test: env lint  ## environment, linters, tests; STUDY=dyck: the tests of one study
 	PYTHONDONTWRITEBYTECODE= pytest -n 4 --dist loadgroup --no-loadscope-reorder $(if $(STUDY),--study $(STUDY))
 
-site: env  ## the report as one archive that opens from disk: sandglass-site.zip
+site audit: export PATH := $(CURDIR)/$(READER)/bin:$(PATH)
+
+site: $(READER)/.stamp  ## the report as one archive that opens from disk: sandglass-site.zip
 	@test -f data/report/index.html || python -m pipeline report --from-store
 	python -m zipfile -c sandglass-site.zip data/report/
 
-audit: env  ## fetch what is published and check it, without training anything
+audit: $(READER)/.stamp  ## fetch what is published and check it, without training anything
 	@# DVC does not say what stops it when it is told to be quiet about results that are never published.
 	@dvc pull --quiet --allow-missing || { echo "dvc pull stopped: \`dvc pull --allow-missing\` says why; where tables or figures here are recorded nowhere, \`--force\` replaces them" >&2; exit 1; }
 	@python -m pipeline audit
@@ -61,4 +72,4 @@ advisories: env  ## known vulnerabilities of the pinned packages; asks pypi.org
 		$(addprefix -r ,$(wildcard requirements*.txt) constraints.txt)
 
 clean:  ## forget the environment and resumable work; results and DVC's cache stay
-	rm -rf $(VENV) .work .snakemake .sandglass logs
+	rm -rf $(VENV) .venv-audit .work .snakemake .sandglass logs

@@ -13,6 +13,7 @@ from pathlib import Path
 from pipeline.audit import hashing, rebuild
 from pipeline.audit.compare import IDENTICAL, ROUNDING, compare
 from pipeline.engine import graph
+from pipeline.engine.software import check_software
 from pipeline.errors import SandglassError
 from pipeline.params import Params
 
@@ -25,6 +26,7 @@ def prove(jobs: Iterable[graph.Job], params: Params, code: dict[Path, str]) -> d
     Each job reads the inputs that lie here. Raises SandglassError if one fails or makes anything else than what is
     here; the scratch folder then stays.
     """
+    check_software(Path())
     folder = Path(tempfile.mkdtemp(prefix="sandglass-proof-"))
     try:
         rebuild.lay_out(folder)

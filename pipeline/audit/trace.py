@@ -41,6 +41,7 @@ from pipeline.audit.provenance import Artifact
 from pipeline.audit.verify import Check
 from pipeline.engine import graph
 from pipeline.engine.build import Reference
+from pipeline.engine.software import check_software
 from pipeline.references.record import step_log
 
 VERIFIED = {verify.MATCH: 0, verify.MISMATCH: 1, verify.NOT_CHECKED: 3}
@@ -65,6 +66,8 @@ def trace(
     ``full`` prints each job and parameter by itself; without it, many of a kind are one line.
     """
     loaded = params.load()
+    if rebuilt:
+        check_software(Path())
     artifacts = [artifact for name in names for artifact in provenance.resolve(name, loaded)]
     chain = Chain(dict.fromkeys(artifacts), loaded)
     checks = list(verify.record(chain))

@@ -31,7 +31,8 @@ def check_software(root: Path) -> list[str]:
     if different and os.environ.get(OVERRIDE) != "1":
         raise SandglassError(
             f"installed software differs from {REQUIREMENTS}: {', '.join(different)}; "
-            f"run pip install -r {REQUIREMENTS}, or set {OVERRIDE}=1 to go on (results may differ)"
+            f"run `make env` and `. .venv/bin/activate`, or pip install -r {REQUIREMENTS}; "
+            f"{OVERRIDE}=1 goes on as it is (results may differ)"
         )
     return different
 

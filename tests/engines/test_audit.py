@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from collections.abc import Callable
 from dataclasses import asdict
@@ -12,7 +11,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from workspace import REPOSITORY, Workspace
+from workspace import Workspace
 
 from pipeline.audit import elsewhere
 from pipeline.store import tables
@@ -216,30 +215,3 @@ def test_a_signed_release_is_checked(built: Workspace, tmp_path: Path) -> None:
     tag = built.git("hash-object", "-t", "tag", "-w", str(tmp_path / "tag")).strip()
     built.git("update-ref", "refs/tags/v1", tag)
     assert named(audit(built, 1), "release") == {"v1"}
-
-
-WITHOUT = ("torch", "scipy", "sklearn", "snakemake")  # what requirements-audit.txt leaves out
-
-
-@pytest.mark.started
-@pytest.mark.parametrize(
-    "command", ["audit", "claims", "show toy:1", "trace toy:1", "list", "report --from-store"]
-)
-def test_reading_and_auditing_need_no_torch(built: Workspace, command: str) -> None:
-    blocked = f"import sys; sys.modules.update(dict.fromkeys({WITHOUT}))"
-    done = built.run(
-        "python", "-c", f"{blocked}; from pipeline.__main__ import main; main()", *command.split()
-    )
-    assert done.status == 0, done.output
-
-
-def test_the_pins_of_an_audit_are_those_of_a_build() -> None:
-    pins = {
-        name: dict(re.findall(r"^([\w.\[\]-]+)==(\S+)", (REPOSITORY / name).read_text(), re.MULTILINE))
-        for name in ("requirements.txt", "requirements-audit.txt")
-    }
-    assert pins["requirements-audit.txt"].items() <= pins["requirements.txt"].items()
-    left = {
-        name.partition("[")[0] for name in pins["requirements.txt"].keys() - pins["requirements-audit.txt"]
-    }
-    assert left == {"snakemake", "torch", "scipy", "scikit-learn"}
