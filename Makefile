@@ -27,8 +27,8 @@ $(VENV)/.stamp: requirements.txt requirements-dev.txt constraints.txt pyproject.
 
 .venv-audit/.stamp: requirements-audit.txt constraints.txt
 	$(RIGHT_PYTHON)
-	$(PYTHON) -m venv .venv-audit
 	@echo "setting up .venv-audit, once: fetching and installing what an audit needs takes half a minute"
+	$(PYTHON) -m venv .venv-audit
 	.venv-audit/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r requirements-audit.txt
 	@touch $@
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -97,45 +96,6 @@ def refused(done: Done, package: str) -> None:
     (line,) = [line for line in done.output.splitlines() if line.startswith("sandglass: ")]
     assert done.status == 2 and line == done.last_line and "Traceback" not in done.output, done.output
     assert f"{package} is missing" in line and "pip install -r requirements.txt" in line
-
-
-@pytest.mark.slow
-@pytest.mark.started
-def test_an_environment_of_its_own_is_enough(built: Workspace, tmp_path: Path) -> None:
-    """Installed from the package index: the toy study is audited in it, and the site of all studies is drawn."""
-    light = tmp_path / "light"
-    subprocess.run([sys.executable, "-m", "venv", str(light)], check=True)
-    options = ("--quiet", "--disable-pip-version-check", "--retries", "1", "--timeout", "15")
-    files = ("-r", str(REPOSITORY / AUDIT), "-c", str(REPOSITORY / "constraints.txt"))
-    done = subprocess.run(
-        [light / "bin/python", "-m", "pip", "install", *options, *files], capture_output=True, text=True
-    )
-    if "(from versions: none)" in done.stderr:
-        pytest.skip("no package index answers, so nothing can be installed")
-    assert not done.returncode, done.stderr
-    here = str(Path(sys.executable).parent)
-    others = [each for each in environment()["PATH"].split(os.pathsep) if each != here]
-    env = {"PATH": os.pathsep.join([str(light / "bin"), *others])}
-
-    toy = Workspace(built.path, env)
-    for command in ("audit", "trace toy:1 --verify"):
-        done = toy.run("python", "-m", "pipeline", *command.split())
-        assert done.status == 0, done.output
-    refused(toy.run("python", "-m", "pipeline", "trace", "toy:1", "--rebuild"), "torch")
-
-    real = Workspace(tmp_path / "real", env)
-    tracked = subprocess.check_output(["git", "ls-files", "-z"], cwd=REPOSITORY, text=True)
-    for name in tracked.split("\0")[:-1]:
-        (real.path / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(REPOSITORY / name, real.path / name)
-    real.git("init", "-q", "--template=")
-    real.git("add", "-A")
-    real.git("commit", "-qm", "as it lies there")
-    done = real.run("dvc", "pull", "--quiet", "--allow-missing")
-    assert done.status == 0, done.output
-    for command in ("claims", "show dyck:5", "report --from-store"):
-        done = real.run("python", "-m", "pipeline", *command.split())
-        assert done.status == 0, done.output
 
 
 def test_the_pins_of_an_audit_are_those_of_a_build() -> None:

@@ -183,10 +183,12 @@ def test_an_auditors_first_commands(tmp_path: Path) -> None:
     path = os.pathsep.join(each for each in environment()["PATH"].split(os.pathsep) if each != here)
     typed = "\n".join(("set -e", *SETTING_UP)).replace("<this repository>", f"-q {source.path} sandglass")
     typed = typed.replace("make audit", f"make audit PYTHON={sys._base_executable}")
+    typed += "\npython -m pipeline trace dyck:5 --rebuild || test $? = 2"  # what trains is not there
     done = Workspace(tmp_path, {"PATH": path}).run("bash", "-c", typed)
     if "(from versions: none)" in done.output:
         pytest.skip("no package index answers, so nothing can be installed")
     assert done.status == 0, done.output
     assert "audit passed" in done.output
+    assert "torch is missing" in done.last_line and "pip install -r requirements.txt" in done.last_line
     assert (tmp_path / "sandglass/data/report/index.html").is_file()
     assert not (tmp_path / "sandglass/.venv").exists()
