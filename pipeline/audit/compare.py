@@ -64,7 +64,9 @@ ZERO_BOUND, ZERO = 1e-6, 1e-2
 # of the bound (measured over all checks between processors of two makers: up to 5.4 %, where ties are broken).
 BESIDE_BOUND = 0.1
 POINTS = ("value", "mean", "variation_mean", "error", "ratio")  # columns that ``lo`` and ``hi`` belong to
-LABELS = ("claim", "gate", "check", "contrast", "quantity", "run", "arm", "model")  # columns that name a row
+# Columns, and keys of a chart, whose words carry results; any other text is a name, and must be equal.
+PROSE = {"description", "title", "subtitle", "text", "reason", "detail", "excluded_reason"}
+LABELS = ("contrast", "quantity", "run", "arm", "model")  # columns that name a row
 
 _DATA_NAME = re.compile(r"\bdata-[0-9a-f]{32}\b")  # altair names a data set by a hash of its rows
 Row = Mapping[str, Any]
@@ -172,7 +174,7 @@ class _Judge:
         worst = float(shares.max(initial=0.0))
         text = f"{where} {_values(ours)} here, {_values(rebuilt)} rebuilt"
         if worst > self.tolerance.share and self.tolerance.retrained and _overlap(ours[-2:], rebuilt[-2:]):
-            self.move(f"{label} {_arrow(ours[0], rebuilt[0])}", float(shares[0]))
+            self.move(f"{label} {_values(ours)} → {_values(rebuilt)}", float(shares[0]))
             self.pairs += [pair for pair in zip(ours, rebuilt, strict=True) if None not in pair]
             return True
         self._keep(names[int(shares.argmax())], worst, text)
@@ -189,7 +191,7 @@ class _Judge:
         if share <= self.tolerance.share:
             self._keep(name, share)
         elif abs(here - remake) <= BESIDE_BOUND * max(abs(here), abs(remake), bound):
-            self.move(f"{label} {_arrow(here, remake)}", share, BY_BOUND)
+            self.move(f"{label} {here:.4g} → {remake:.4g}", share, BY_BOUND)
         else:
             self._keep(name, share, f"{label}: {name} {here:.4g} here, {remake:.4g} rebuilt")
 
@@ -224,30 +226,12 @@ class _Judge:
         """Return which numbers of two texts are a value that moved, with its interval."""
         free: set[int] = set()
         for three in sorted({*ours.intervals} & {*rebuilt.intervals}):
-            (value, *ends), (other, *ends_rebuilt) = (
-                [text.numbers[i].value for i in three] for text in (ours, rebuilt)
-            )
-            worst = max(ours.numbers[i].share(rebuilt.numbers[i]) for i in three)
-            if worst > self.tolerance.share and _overlap(ends, ends_rebuilt):
-                self.move(
-                    f"{name} {_arrow(value, other)}", ours.numbers[three[0]].share(rebuilt.numbers[three[0]])
-                )
+            shares = [ours.numbers[i].share(rebuilt.numbers[i]) for i in three]
+            values, others = ([text.numbers[i].value for i in three] for text in (ours, rebuilt))
+            if max(shares) > self.tolerance.share and _overlap(values[1:], others[1:]):
+                self.move(f"{name} {_values(values)} → {_values(others)}", shares[0])
                 free |= {*three}
         return free
-
-    def texts(
-        self,
-        name: str,
-        here: pl.Series,
-        remake: pl.Series,
-        beside: Callable[[int], Iterable[tuple[float, float]]],
-    ) -> None:
-        """Compare a column of texts; ``beside`` gives the numbers in the row of a text."""
-        for i, (a, b) in enumerate(zip(here.to_list(), remake.to_list(), strict=True)):
-            if a is None or b is None:
-                _equal(f"{name} in row {i}", a, b)
-            elif a != b:
-                self.text(name, a, b, beside(i), f", first in row {i}")
 
 
 def _share(
@@ -304,21 +288,23 @@ def _table(judge: _Judge, here: Path, remake: Path) -> None:
 
 def _columns(judge: _Judge, ours: pl.DataFrame, rebuilt: pl.DataFrame) -> None:
     floats = [name for name in ours.columns if ours.schema[name].is_float()]
-    texts = [name for name in ours.columns if ours.schema[name] == pl.String and name != "params_hash"]
+    prose = [name for name in ours.columns if name in PROSE and ours.schema[name] == pl.String]
     statistics = _statistics(floats)
     by_row = {name for names in statistics for name in names}
     # What has to be equal first: a difference there is the better explanation.
-    for name in sorted({*ours.columns} - {*texts, *floats}, key=ours.columns.index):
+    for name in sorted({*ours.columns} - {*prose, *floats}, key=ours.columns.index):
         _series(judge, name, ours[name], rebuilt[name])
     for name in floats:
         if name not in by_row:
             _series(judge, name, ours[name], rebuilt[name])
     for i, (here, remake) in enumerate(_rows(ours, rebuilt) if statistics else ()):
         for names in statistics:
-            judge.statistic(_label(here, i), names, here, remake)
-    values = [each.select(floats).rows() for each in (ours, rebuilt)]
-    for name in texts:
-        judge.texts(name, ours[name], rebuilt[name], lambda i: _defined(values[0][i], values[1][i]))
+            judge.statistic(_label(here, f"row {i}"), names, here, remake)
+    for name in prose:
+        for i, (here, remake) in enumerate(_rows(ours, rebuilt)):
+            if here[name] != remake[name]:
+                pairs = _defined(*([row[each] for each in floats] for row in (here, remake)))
+                judge.text(name, here[name] or "", remake[name] or "", pairs, f", first in row {i}")
 
 
 def _rows(ours: pl.DataFrame, rebuilt: pl.DataFrame) -> Iterable[tuple[Row, Row]]:
@@ -344,16 +330,17 @@ def _gates(judge: _Judge, ours: pl.DataFrame, rebuilt: pl.DataFrame) -> None:
     """Compare gates of claims: what turned is named; of a gate that stands, the numbers."""
     turned: dict[bool, list[str]] = {True: [], False: []}  # of the claim that was asked for; of others
     rows = []
-    for i, (here, remake) in enumerate(_rows(ours, rebuilt)):
+    for here, remake in _rows(ours, rebuilt):
         for name in ("claim", "gate", "params_hash"):
             _equal(name, here[name], remake[name])
-        asked = judge.claim in (None, here["claim"])
+        asked, label = judge.claim in (None, here["claim"]), f"{here['claim']} {here['gate']}"
         if asked:
-            rows.append((_label(here, i), here, remake))
+            rows.append((label, here, remake))
         turned[asked] += [
-            f"{_label(here, i)} {here[name]} → {remake[name]}"
-            for name in ("verdict", "size") if here[name] != remake[name]
-        ]  # fmt: skip
+            f"{label} {here[name]} → {remake[name]}"
+            for name in ("verdict", "size")
+            if here[name] != remake[name]
+        ]
     if turned[True]:
         raise _UnlikeError(f"{len(turned[True])} turned: {_some(turned[True])}")
     if judge.claim:
@@ -366,23 +353,26 @@ def _gates(judge: _Judge, ours: pl.DataFrame, rebuilt: pl.DataFrame) -> None:
 
 def _gate(judge: _Judge, label: str, here: Row, remake: Row) -> None:
     interval = ("value", "lo", "hi")
+    ours, rebuilt = (wording.read(row["bound"]) for row in (here, remake))
+    _equal(f"{label}: words of its bound", ours.words, rebuilt.words)
+    bounds = [(a.value, b.value) for a, b in zip(ours.numbers, rebuilt.numbers, strict=True)]
+    for before, after in bounds:
+        judge.bounded(f"{label}, bound", "bound", before, after, abs(before))
     moved = False
-    if here["lo"] is None and here["hi"] is None:
-        bound = max((abs(number.value) for number in wording.read(here["bound"]).numbers), default=0.0)
-        judge.bounded(label, "value", here["value"], remake["value"], bound)
-        if remake["lo"] is not None or remake["hi"] is not None:
-            raise _UnlikeError(f"{label}: no interval here, {_values([remake['lo'], remake['hi']])} rebuilt")
-    else:
+    if any(row[end] is not None for row in (here, remake) for end in ("lo", "hi")):
         moved = judge.statistic(label, interval, here, remake)
+    else:
+        bound = max((abs(before) for before, _ in bounds), default=0.0)
+        judge.bounded(label, "value", here["value"], remake["value"], bound)
     same = all(here[name] == remake[name] for name in interval)
-    # Which models learned, and so are measured, is chance, too.
-    learned = moved or (judge.tolerance.retrained and (here["excluded"] or remake["excluded"]))
-    pilot = (
-        judge.tolerance.retrained and here["verdict"] == NOT_TESTED
-    )  # of fewer models than an interval needs
+    # Which models learned, and so are measured, is chance, too. Of too few for an interval a pilot is told.
+    retrained = judge.tolerance.retrained
+    learned = moved or (retrained and bool(here["excluded"] or remake["excluded"]))
+    pilot = retrained and here["verdict"] == NOT_TESTED
+    pairs = [*_defined(*([row[name] for name in interval] for row in (here, remake))), *bounds]
     for name, value in here.items():
         other = remake[name]
-        if name in interval or value == other:
+        if value == other or name in (*interval, "bound"):
             continue
         if name in ("n", "excluded") and learned:
             judge.move(f"{label} {name} {value} → {other}")
@@ -390,24 +380,19 @@ def _gate(judge: _Judge, label: str, here: Row, remake: Row) -> None:
             pass  # they follow from the value and its interval
         elif name == "reason" and pilot and wording.read(value).words == wording.read(other).words:
             judge.move(f"{label} (not tested)")
-        elif isinstance(value, str) and isinstance(other, str):
-            judge.text(
-                f"{label}: {name}",
-                value,
-                other,
-                _defined(*([row[i] for i in interval] for row in (here, remake))),
-            )
-        elif isinstance(value, float):
-            judge.bounded(label, name, value, other, abs(value))
+        elif name in PROSE:
+            judge.text(f"{label}: {name}", value, other, pairs)
         else:
             _equal(f"{label}: {name}", value, other)
 
 
 def _checks(judge: _Judge, ours: pl.DataFrame, rebuilt: pl.DataFrame) -> None:
     """Compare theory checks: one that turned is named; of one that stands, the numbers, beside its bound."""
-    rows = [(_label(here, i), here, remake) for i, (here, remake) in enumerate(_rows(ours, rebuilt))]
-    for name in ("check", "comparison", "form"):
-        _equal(name, ours[name].to_list(), rebuilt[name].to_list())
+    rows = [(here["check"], here, remake) for here, remake in _rows(ours, rebuilt)]
+    results = ("measured", "bound", "tolerance", "passed", "detail")
+    for name in ours.columns:
+        if name not in results:
+            _equal(name, ours[name].to_list(), rebuilt[name].to_list())
     words = {True: "passed", False: "failed"}
     turned = [
         f"{label} {words[here['passed']]} → {words[remake['passed']]}"
@@ -423,13 +408,11 @@ def _checks(judge: _Judge, ours: pl.DataFrame, rebuilt: pl.DataFrame) -> None:
         for name in ("bound", "tolerance"):
             judge.bounded(f"{label}, {name}", name, here[name], remake[name], bound)
         pairs = _defined(*([row["measured"], row["bound"]] for row in (here, remake)))
-        for name, value in here.items():
-            if isinstance(value, str):
-                judge.text(f"{label}: {name}", value, remake[name], pairs)
+        judge.text(f"{label}: detail", here["detail"], remake["detail"], pairs)
 
 
-def _label(row: Row, number: int) -> str:
-    return " ".join(str(row[name]) for name in LABELS if row.get(name) is not None) or f"row {number}"
+def _label(row: Row, otherwise: str) -> str:
+    return " ".join(str(row[name]) for name in LABELS if row.get(name) is not None) or otherwise
 
 
 def _series(judge: _Judge, name: str, here: pl.Series, remake: pl.Series) -> None:
@@ -520,7 +503,7 @@ def _walk(
         by_row = set()
         for names in _statistics(numbers):
             if {*names} & {*floats}:
-                judge.statistic(_label(here, 0) if name.startswith("datasets") else name, names, here, remake)
+                judge.statistic(_label(here, name), names, here, remake)
                 by_row |= {*names}
         for key in here:
             if key not in by_row:
@@ -532,7 +515,7 @@ def _walk(
         if not _is_number(here) or not _is_number(remake):
             raise _UnlikeError(f"{name} is {_shortened(here)} here, {_shortened(remake)} rebuilt")
         pairs[name].append((here, remake))
-    elif isinstance(here, str) and isinstance(remake, str):
+    elif isinstance(here, str) and isinstance(remake, str) and name.rpartition(".")[2] in PROSE:
         judge.text(name, here, remake, beside)
     else:
         _equal(name, here, remake)
@@ -587,10 +570,6 @@ def _overlap(here: Sequence[Any], remake: Sequence[Any]) -> bool:
 
 def _some(names: Sequence[str], shown: int = 3) -> str:
     return ", ".join(names[:shown]) + (f" and {len(names) - shown} more" if len(names) > shown else "")
-
-
-def _arrow(here: float | None, remake: float | None) -> str:
-    return f"{_values([here])} → {_values([remake])}"
 
 
 def _values(values: Sequence[float | None]) -> str:

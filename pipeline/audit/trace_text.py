@@ -94,7 +94,7 @@ def _machines(rebuilt: Json, rounding: Yardstick | None) -> str:
     return (
         f"{text}: last bits differ between the two, and training lets them grow. Rounding alone moves "
         f"{rounding.moved} of the {rounding.gates} gates of all claims, by up to {rounding.largest:.2g} of a value, "
-        f"and turns {_count(len(rounding.turned), 'verdict')}; values of single models, which have no interval, move as far"
+        f"and turns {_count(len(rounding.turned), 'verdict')}; single models move as far"
     )
 
 
