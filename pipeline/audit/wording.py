@@ -51,15 +51,18 @@ class Number:
     def share(self, other: Number) -> float:
         """Return how far two numbers are apart, as a share of the larger, beyond what printing rounds off.
 
-        Each stands for all that is printed like it: ``0.60`` and ``0.61`` may be equal. Counts are apart by any step.
+        Each stands for all that is printed like it: ``0.60`` and ``0.61`` may be equal. Two counts are apart by any
+        step.
         """
         if self.value == other.value or max(abs(self.value), abs(other.value)) <= RESIDUAL:
             return 0.0
         larger = max(abs(self.value), abs(other.value))
         if self.whole and other.whole:
             return abs(self.value - other.value) / larger
-        rounded = (self.unit + other.unit) / 2
-        return max(0.0, abs(self.value - other.value) - rounded * (1 + 1e-9)) / larger
+        unit = min(
+            self.unit, other.unit
+        )  # of the two: zeros at the end may have been left out, as in 88 for 88.0
+        return max(0.0, abs(self.value - other.value) - unit * (1 + 1e-9)) / larger
 
 
 @dataclass(frozen=True)
