@@ -80,9 +80,7 @@ def _machines(rebuilt: Json, rounding: Yardstick | None) -> str:
     """Return where the record was made, where this was, and what that alone may change."""
     here, there = rebuilt["rebuilt_on"], rebuilt["recorded_on"]
     if there is None:
-        return (
-            f"rebuilt on {here}; where the record was made is not known, as dvc.lock is not the committed one"
-        )
+        return f"rebuilt on {here}; on which machine the record was made is not known"
     if here == there:
         same = "" if rebuilt["state"] == IDENTICAL else ": the same bytes were to be expected"
         return f"the record was made, and this was rebuilt, on {here}{same}"
