@@ -61,8 +61,9 @@ NEAR_ZERO = 1e-3
 # A bound of at most this asks for zero up to rounding, and a hundredth of such a bound is zero.
 ZERO_BOUND, ZERO = 1e-6, 1e-2
 # A check, or a claim without an interval, may move this far on the same side of its bound, as a share of its value or
-# of the bound (measured over all checks between processors of two makers: up to 5.4 %, where ties are broken).
-BESIDE_BOUND = 0.1
+# of the bound. Between processors of two makers checks moved by up to 5.4 % of the value, where ties are broken, and
+# by 2.5 % of the bound, where a minimum is flat.
+OF_VALUE, OF_BOUND = 0.1, 0.05
 POINTS = ("value", "mean", "variation_mean", "error", "ratio")  # columns that ``lo`` and ``hi`` belong to
 # Columns, and keys of a chart, whose words carry results; any other text is a name, and must be equal.
 PROSE = {"description", "title", "subtitle", "text", "reason", "detail", "excluded_reason"}
@@ -76,7 +77,9 @@ Row = Mapping[str, Any]
 class Comparison:
     """``state`` is one of STATES, ``text`` says more: what is unlike, or what moved inside its interval or bound.
 
-    ``difference`` is the largest in any ``column``, as a share of the value (of a checkpoint: of the largest)."""
+    ``difference`` is the largest in any ``column``, as a share of the value (of a checkpoint: of the largest); what
+    moved inside intervals or bounds is left out of it.
+    """
 
     path: str
     state: str
@@ -130,10 +133,8 @@ class _Judge:
         """Take what counts as the same number, and the claim that was asked for, if one was."""
         self.tolerance, self.claim = tolerance, claim
         self.shares: dict[str, tuple[float, str]] = {}  # with an example, where a number stands among others
-        self.moved: dict[str, dict[str, float]] = {
-            IN_INTERVAL: {},
-            BY_BOUND: {},
-        }  # by what was moved, how far
+        # What moved further than the tolerance, by how it did, and how far.
+        self.moved: dict[str, dict[str, float]] = {IN_INTERVAL: {}, BY_BOUND: {}}
         self.pairs: list[tuple[float, float]] = []  # of statistics that moved: words may print them
         self.equal = "the same values in other bytes"
         self.note = ""
@@ -181,7 +182,7 @@ class _Judge:
         return False
 
     def bounded(self, label: str, name: str, here: float | None, remake: float | None, bound: float) -> None:
-        """Compare a number that lies on the same side of a bound, which is this large."""
+        """Compare a number that lies on the same side of a bound, which is this far from zero."""
         if here is None or remake is None:
             if here is not remake:
                 raise _UnlikeError(f"{label}: {name} is {_values([here])} here, {_values([remake])} rebuilt")
@@ -190,7 +191,7 @@ class _Judge:
         share = _share(f"{label}: {name}", np.array([here]), np.array([remake]), zero=zero)
         if share <= self.tolerance.share:
             self._keep(name, share)
-        elif abs(here - remake) <= BESIDE_BOUND * max(abs(here), abs(remake), bound):
+        elif abs(here - remake) <= max(OF_VALUE * max(abs(here), abs(remake)), OF_BOUND * bound):
             self.move(f"{label} {here:.4g} → {remake:.4g}", share, BY_BOUND)
         else:
             self._keep(name, share, f"{label}: {name} {here:.4g} here, {remake:.4g} rebuilt")

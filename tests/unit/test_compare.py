@@ -262,6 +262,7 @@ GATE = {
     "params_hash": "x",
 }  # fmt: skip
 ALONE = {"gate": "theorem", "value": 0.8, "lo": None, "hi": None, "n": None, "reason": "value 0.8 > 0.5"}
+LOOSE = ALONE | {"bound": "value < 100", "value": 6.0, "reason": "value 6 < 100"}
 MOVED = {"value": 0.7, "lo": 0.55, "hi": 0.85, "reason": "value 0.7 > 0.5; lower end 0.55 > 0.5"}
 TYPES = {
     **dict.fromkeys(("value", "lo", "hi", "published"), pl.Float64),
@@ -293,6 +294,10 @@ def claims(*rows: dict[str, Any]) -> pl.DataFrame:
         ({}, MOVED | {"params_hash": "y"}, DIFFERENT, "other parameters"),
         (ALONE, {"value": 0.86, "reason": "value 0.86 > 0.5"}, INSIDE,
          "1 moved on the same side of their bounds: 3 theorem 0.8 → 0.86"),
+        (LOOSE, {"value": 10.0, "reason": "value 10 < 100"},
+         INSIDE, "3 theorem 6 → 10"),
+        (LOOSE, {"value": 12.0, "reason": "value 12 < 100"},
+         DIFFERENT, "value 6 here, 12 rebuilt"),
         (ALONE, {"value": 0.95, "reason": "value 0.95 > 0.5"}, DIFFERENT, "value 0.8 here, 0.95 rebuilt"),
         (ALONE, {"bound": "value > 0.51", "reason": "value 0.8 > 0.51"}, WITHIN, ""),
         (ALONE, {"bound": "value > 0.7"}, DIFFERENT, "bound 0.5 here, 0.7 rebuilt"),
