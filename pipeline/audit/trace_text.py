@@ -364,8 +364,17 @@ def _own(job: Json, parameter: Json) -> str:
 def _value(job: Json, parameter: Json) -> str:
     text = f"{_own(job, parameter)} {_value_text(parameter['value'])}"
     if parameter["written"] != parameter["value"]:  # in the order of the scales
-        text += f" of {'|'.join(_value_text(each) for each in parameter['written'].values())}"
+        text += f" of {_written_text(parameter['written'])}"
     return text
+
+
+def _written_text(written: Any) -> str:
+    """Return what a file says, values by scale as ``10|20|30``, also where they stand in a list."""
+    if isinstance(written, dict):
+        return "|".join(_value_text(each) for each in written.values())
+    if isinstance(written, list):
+        return f"[{', '.join(map(_written_text, written))}]"
+    return _value_text(written)
 
 
 def _value_text(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""What `trace --rebuild` says at its end: where the record was made, where this was, and what that may change."""
+"""What `trace` says: parameters as they are written; of a rebuild, where both were made and what that may change."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.audit.compare import DIFFERENT, IDENTICAL, INSIDE, STATES, WITHIN
 from pipeline.audit.elsewhere import Yardstick
-from pipeline.audit.trace import REBUILT
+from pipeline.audit.trace import REBUILT, trace
 from pipeline.audit.trace_text import COLOUR, show_rebuilt
 
 ROUNDING = Yardstick(gates=1082, moved=226, largest=1.732, turned=["a", "b"])
@@ -54,6 +54,15 @@ def test_a_workspace_that_was_chosen_here_is_said_to_be_kept(
     }  # fmt: skip
     show_rebuilt({"rebuilt": found}, None)
     assert text in capsys.readouterr().out
+
+
+def test_values_by_scale_inside_a_list_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    """As ``lengths: [4, {smoke: 8, quick: 64, paper: 64}]`` has them."""
+    trace(
+        ["flipflop-standins"], verified=False, rebuilt=False, keep_runs=False, train=False, workspace=None,
+        as_json=False, code=False, full=True,
+    )  # fmt: skip
+    assert "lengths [4, 64] of [4, 8|64|64]" in " ".join(capsys.readouterr().out.replace("│", " ").split())
 
 
 def test_every_state_has_a_status_and_a_colour() -> None:
