@@ -30,7 +30,7 @@ app = typer.Typer(
     "`snakemake --cores all` runs every step below in order; by hand they run one at a time.",
     epilog="Exit status: 0 done, and all agrees; 1 a step failed, or something does not agree (one line says what); "
     "2 the command could not be carried out: wrong usage, an unknown name, a damaged file; 3 and 4 of trace alone: "
-    "something is not here, so it was not checked; rebuilt, equal within tolerance; 130 interrupted.",
+    "something is not here, so it was not checked; rebuilt, not identical and not different; 130 interrupted.",
 )
 Key = Annotated[str, typer.Argument(metavar="ID", help="an id of params/<study>.yaml")]
 
@@ -401,7 +401,7 @@ def trace(
 
     3  nothing is wrong, but something is not here, so it was not checked or not compared
 
-    4  rebuilt: equal within tolerance
+    4  rebuilt: equal within tolerance, or moved inside intervals, as on another processor
     """
     from pipeline.audit.trace import trace
 

@@ -21,12 +21,12 @@ import psutil
 from ruamel.yaml import YAML
 
 from pipeline import params
-from pipeline.audit import hashing
+from pipeline.audit import elsewhere, hashing
 from pipeline.audit.compare import DIFFERENT, NOT_COMPARED, ROUNDING, STATES, TRAINING, Comparison, compare
 from pipeline.audit.hashing import DVC
 from pipeline.audit.lineage import Chain
 from pipeline.audit.provenance import LOCK, Artifact
-from pipeline.engine import graph
+from pipeline.engine import graph, machine
 from pipeline.engine.build import Reference, duration
 from pipeline.errors import SandglassError
 from pipeline.store.paths import REFERENCE
@@ -45,13 +45,20 @@ MARK = graph.STATE / "scratch"
 
 @dataclass(frozen=True)
 class Rebuilt:
-    """``made`` are the jobs that ran in the workspace, ``kept`` those whose results were taken from here."""
+    """``made`` are the jobs that ran in the workspace, ``kept`` those whose results were taken from here.
+
+    ``recorded_on`` and ``rebuilt_on`` are the two machines, in words; the first is None where nobody wrote it down.
+    """
 
     state: str
     comparisons: list[Comparison]
     made: list[str]
     kept: list[str]
+    recorded_on: str | None
+    rebuilt_on: str
     workspace: str | None  # where it is kept
+    workspace_size: int | None  # in bytes
+    temporary: bool  # whether the workspace was chosen here, so that it is left for someone to remove
 
 
 def rebuild(chain: Chain, workspace: Path | None, *, keep_runs: bool, train: bool = False) -> Rebuilt:
@@ -72,11 +79,30 @@ def rebuild(chain: Chain, workspace: Path | None, *, keep_runs: bool, train: boo
     _build(chain, folder)
     comparisons = [_compare(artifact, chain, folder) for artifact in chain.artifacts]
     state = min((each.state for each in comparisons), key=STATES.index)
-    if workspace is None and state != DIFFERENT:
-        made = _made(chain, folder)
+    made, kept = _made(chain, folder)
+    gone = workspace is None and state != DIFFERENT
+    size = None if gone else sum(path.lstat().st_size for path in folder.rglob("*") if not path.is_dir())
+    if gone:
         shutil.rmtree(folder)
-        return Rebuilt(state, comparisons, *made, workspace=None)
-    return Rebuilt(state, comparisons, *_made(chain, folder), workspace=str(folder))
+    return Rebuilt(
+        state,
+        comparisons,
+        made,
+        kept,
+        recorded_on=_recorded_on(chain.params.scale),
+        rebuilt_on=machine.description(),
+        workspace=None if gone else str(folder),
+        workspace_size=size,
+        temporary=workspace is None,
+    )
+
+
+def _recorded_on(scale: str) -> str | None:
+    """Return on which machine the results were made that dvc.lock records: known of the committed ones alone."""
+    committed = elsewhere.committed_lock()
+    if committed is None or committed.text != LOCK.read_text(encoding="utf-8"):
+        return None
+    return Reference.load(scale).machine or None
 
 
 def _refuse_training(chain: Chain, workspace: Path | None) -> None:
@@ -213,7 +239,8 @@ def _compare(artifact: Artifact, chain: Chain, folder: Path) -> Comparison:
         return Comparison(str(artifact.path), NOT_COMPARED, "no job makes it")
     trained = [job.stage for job in _behind(artifact.job, chain) if job.step == "train"]
     tolerance = TRAINING if set(trained) & set(_made(chain, folder)[0]) else ROUNDING
-    return compare(artifact.path, Path(), folder, tolerance, _recorded(chain, artifact.job, artifact.path))
+    recorded = _recorded(chain, artifact.job, artifact.path)
+    return compare(artifact.path, Path(), folder, tolerance, recorded, artifact.claim)
 
 
 def _behind(job: graph.Job, chain: Chain) -> set[graph.Job]:

@@ -18,9 +18,11 @@ With ``--json`` it prints one object with these keys, which stay:
   ``state`` (match, mismatch, not checked, another build), ``text``. The last three kinds only with ``--verify``.
   Where dvc.lock records another build than the committed one, ``lock`` says so, and that is no mismatch.
 - ``verified``: null, or with ``--verify`` the worst state of all checks.
-- ``rebuilt``: null, or with ``--rebuild`` the ``state`` (identical, within tolerance, different, not
-  compared), ``comparisons`` (`pipeline.audit.compare.Comparison`), ``made`` and ``kept`` (the jobs that ran, and
-  those whose results were taken from here), ``workspace`` (null where it was removed).
+- ``rebuilt``: null, or with ``--rebuild`` the ``state`` (identical, within tolerance, moved inside intervals, not
+  compared, different), ``comparisons`` (`pipeline.audit.compare.Comparison`), ``made`` and ``kept`` (the jobs that ran,
+  and those whose results were taken from here), ``recorded_on`` and ``rebuilt_on`` (the machines; the first is null
+  where it is not known), ``workspace`` (null where it was removed) with ``workspace_size`` (bytes) and ``temporary``
+  (whether it lies in the folder for temporary files).
 - ``status``: the exit status.
 """
 
@@ -35,7 +37,8 @@ import polars as pl
 
 from pipeline import params
 from pipeline.audit import lineage, provenance, rebuild, trace_text, verify, worktree
-from pipeline.audit.compare import DIFFERENT, IDENTICAL, NOT_COMPARED, WITHIN
+from pipeline.audit.compare import DIFFERENT, IDENTICAL, INSIDE, NOT_COMPARED, WITHIN
+from pipeline.audit.elsewhere import Yardstick
 from pipeline.audit.lineage import Chain
 from pipeline.audit.provenance import Artifact
 from pipeline.audit.verify import Check
@@ -45,7 +48,7 @@ from pipeline.engine.software import check_software
 from pipeline.references.record import step_log
 
 VERIFIED = {verify.MATCH: 0, verify.MISMATCH: 1, verify.NOT_CHECKED: 3}
-REBUILT = {IDENTICAL: 0, DIFFERENT: 1, NOT_COMPARED: 3, WITHIN: 4}
+REBUILT = {IDENTICAL: 0, DIFFERENT: 1, NOT_COMPARED: 3, INSIDE: 4, WITHIN: 4}
 WORST_FIRST = (1, 3, 4, 0)
 
 
@@ -79,7 +82,7 @@ def trace(
     if rebuilt:
         result["rebuilt"] = asdict(rebuild.rebuild(chain, workspace, keep_runs=keep_runs, train=train))
         if not as_json:
-            trace_text.show_rebuilt(result)
+            trace_text.show_rebuilt(result, Yardstick.load(loaded.scale))
     result["status"] = status(result)
     if as_json:
         print(json.dumps(result, indent=1, default=str))

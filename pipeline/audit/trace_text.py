@@ -14,7 +14,8 @@ from rich.tree import Tree
 
 from pipeline.audit import verify
 from pipeline.audit.claims import published
-from pipeline.audit.compare import DIFFERENT, IDENTICAL, NOT_COMPARED, WITHIN
+from pipeline.audit.compare import DIFFERENT, IDENTICAL, INSIDE, NOT_COMPARED, WITHIN
+from pipeline.audit.elsewhere import Yardstick
 from pipeline.engine.build import duration
 
 SHOWN = 6  # of many names
@@ -24,7 +25,7 @@ PIPED_WIDTH = 120
 STATE = {verify.MISMATCH: "does not match:", verify.NOT_CHECKED: "not checked:"}
 COLOUR = {
     **{verify.MATCH: "green", verify.MISMATCH: "red", verify.NOT_CHECKED: "yellow"},
-    **{IDENTICAL: "green", WITHIN: "green", DIFFERENT: "red", NOT_COMPARED: "yellow"},
+    **{IDENTICAL: "green", WITHIN: "green", INSIDE: "green", DIFFERENT: "red", NOT_COMPARED: "yellow"},
 }
 
 Json = dict[str, Any]
@@ -47,8 +48,8 @@ def show(trace: Json, *, code: bool, full: bool = False) -> None:
         console.print("each by itself, with commands and all parameters: --full")
 
 
-def show_rebuilt(trace: Json) -> None:
-    """Print what the rebuild came to."""
+def show_rebuilt(trace: Json, rounding: Yardstick | None) -> None:
+    """Print what the rebuild came to, and what is to be expected where it ran: ``rounding``, if that was measured."""
     console, rebuilt = _console(), trace["rebuilt"]
     console.print(f"\nbuilt again: {_names(rebuilt['made']) or 'nothing'}")
     if rebuilt["kept"]:
@@ -67,9 +68,32 @@ def show_rebuilt(trace: Json) -> None:
                 f"tolerance {each['tolerance']:g}: {each['reason']}",
                 soft_wrap=True,
             )
-    if rebuilt["workspace"]:
-        console.print(f"workspace: {rebuilt['workspace']}", soft_wrap=True)
+    if folder := rebuilt["workspace"]:
+        kept = f"; kept to be looked at, remove it: rm -r {folder}" if rebuilt["temporary"] else ""
+        size = _size(rebuilt["workspace_size"])
+        console.print(escape(f"workspace: {folder} ({size}{kept})"), soft_wrap=True)
     console.print(f"rebuilt: [bold {COLOUR[rebuilt['state']]}]{rebuilt['state']}[/]")
+    console.print(escape(_machines(rebuilt, rounding)), soft_wrap=True)
+
+
+def _machines(rebuilt: Json, rounding: Yardstick | None) -> str:
+    """Return where the record was made, where this was, and what that alone may change."""
+    here, there = rebuilt["rebuilt_on"], rebuilt["recorded_on"]
+    if there is None:
+        return f"rebuilt on {here}; on which machine the record was made is not known"
+    if here == there:
+        same = "" if rebuilt["state"] == IDENTICAL else ": the same bytes were to be expected"
+        return f"the record was made, and this was rebuilt, on {here}{same}"
+    text = f"the record was made on {there}; rebuilt on {here}"
+    if rebuilt["state"] == IDENTICAL:
+        return text
+    if rounding is None or not any(name.startswith("train@") for name in rebuilt["made"]):
+        return f"{text}: last bits differ between the two"
+    return (
+        f"{text}: last bits differ between the two, and training lets them grow. Rounding alone moves "
+        f"{rounding.moved} of the {rounding.gates} gates of all claims, by up to {rounding.largest:.2g} of a value, "
+        f"and turns {_count(len(rounding.turned), 'verdict')}; single models move as far"
+    )
 
 
 def _console() -> Console:
@@ -340,8 +364,17 @@ def _own(job: Json, parameter: Json) -> str:
 def _value(job: Json, parameter: Json) -> str:
     text = f"{_own(job, parameter)} {_value_text(parameter['value'])}"
     if parameter["written"] != parameter["value"]:  # in the order of the scales
-        text += f" of {'|'.join(_value_text(each) for each in parameter['written'].values())}"
+        text += f" of {_written_text(parameter['written'])}"
     return text
+
+
+def _written_text(written: Any) -> str:
+    """Return what a file says, values by scale as ``10|20|30``, also where they stand in a list."""
+    if isinstance(written, dict):
+        return "|".join(_value_text(each) for each in written.values())
+    if isinstance(written, list):
+        return f"[{', '.join(map(_written_text, written))}]"
+    return _value_text(written)
 
 
 def _value_text(value: Any) -> str:

@@ -17,6 +17,7 @@ from test_bad_input import flip, wait_for
 from workspace import Workspace, environment
 
 from pipeline.audit import hashing
+from pipeline.engine import machine
 from pipeline.store import tables
 
 NUMBERS = "data/datasets/toy/toy-numbers/toy-numbers.parquet"
@@ -348,6 +349,38 @@ def test_rebuild_compares(built: Workspace, tmp_path: Path) -> None:
 
     status, _ = trace(built, "toy:1", "--rebuild", "--workspace", str(built.path))
     assert status == 2
+
+
+def test_a_rebuild_says_what_moved_what_turned_and_where(built: Workspace, tmp_path: Path) -> None:
+    """On another processor numbers move; a verdict that turned is named, and what was built is kept."""
+    times = {"smoke": {"machine": "Abacus, 2 cores", "elapsed": 1.0, "jobs": {}}}
+    (built.path / "profiles/times.json").write_text(json.dumps(times))
+    yardstick = {"smoke": {"gates": 9, "moved": 4, "largest": 1.73, "turned": ["toy:1 mean"]}}
+    (built.path / "profiles/rounding.json").write_text(json.dumps(yardstick))
+    path = built.path / "data/claims/toy/claims.parquet"
+    frame = pl.read_parquet(path)
+    rebuild = ("python", "-m", "pipeline", "trace", "toy:1", "--rebuild")
+
+    def recorded(**columns: pl.Expr) -> str:
+        tables.store(frame.with_columns(**columns), path, tables.read_metadata(path))
+        return built.run(*rebuild, TMPDIR=str(tmp_path)).output
+
+    output = recorded(value=pl.col("value") * 1.07)
+    assert "1 moved on the same side of their bounds: 1 mean" in output
+    assert "rebuilt: moved inside intervals" in output and not [*tmp_path.glob("sandglass-*")]
+    last = output.strip().splitlines()[-1]
+    assert last.startswith(
+        f"the record was made on Abacus, 2 cores; rebuilt on {machine.description()}: last bits"
+    )
+    assert last.endswith("moves 4 of the 9 gates of all claims, by up to 1.7 of a value, and turns 1 verdict; single "
+                         "models move as far")  # fmt: skip
+
+    output = recorded(verdict=pl.lit("fails"))
+    assert "(1 turned: 1 mean fails → holds)" in output and "rebuilt: different" in output
+    (folder,) = tmp_path.glob("sandglass-*")
+    assert re.search(
+        rf"workspace: {folder} \([\d.]+ MB; kept to be looked at, remove it: rm -r {folder}\)", output
+    )
 
 
 def test_rebuild_with_the_runs_from_here(built: Workspace, tmp_path: Path) -> None:
