@@ -20,6 +20,7 @@ from typing import Any
 from pipeline import params
 from pipeline.engine import graph, machine
 from pipeline.engine.runner import INTERRUPTED
+from pipeline.engine.software import check_software
 from pipeline.errors import SandglassError, meant
 
 PLAN = graph.STATE / "plan.json"  # written by Snakemake's process when it knows what it will run
@@ -80,6 +81,7 @@ def build(study: str | None = None, *, report: bool = False) -> Outcome:
     loaded = params.load()
     if study is not None and study not in loaded.studies:
         raise SandglassError(f"no study is called {study!r}; {meant(study, loaded.studies)}")
+    check_software(Path())  # an environment that only reads results has no Snakemake
     reference = Reference.load(loaded.scale)
     if study is None and not report and reference.elapsed:
         took, count = duration(reference.elapsed), len(graph.jobs(loaded))

@@ -81,7 +81,9 @@ def test_reading_and_auditing_need_no_more(built: Workspace, command: str) -> No
 
 
 @pytest.mark.started
-@pytest.mark.parametrize("command", ["trace toy:1 --rebuild", "accept --all --reason none --prove"])
+@pytest.mark.parametrize(
+    "command", ["trace toy:1 --rebuild", "accept --all --reason none --prove", "build toy"]
+)
 def test_what_needs_more_says_in_one_line_what_to_install(
     built: Workspace, tmp_path: Path, command: str
 ) -> None:
