@@ -82,8 +82,9 @@ def check_gate(
         conditions = (Condition("value", row["comparison"], row["bound"]),)
     measured = Measured(row["measured"])
     return Gate(
-        claim, gate, row["statement"], row["source"], conditions, measured, published=published, kind=kind
-    )
+        claim, gate, row["statement"], row["source"], conditions, measured, published=published, kind=kind,
+        stated=True,
+    )  # fmt: skip
 
 
 def failures(theory: pl.DataFrame, entry: str) -> Evidence:

@@ -36,6 +36,7 @@ from schemas.claims import (
 )
 
 _NAMES = {"value": "value", "lo": "lower end", "hi": "upper end"}
+_RELATIONS = {"<": "below", "<=": "at most", ">": "above", ">=": "at least"}
 _OPERATORS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 
@@ -142,6 +143,32 @@ def defined(number: float | None) -> bool:
     return number is not None and not math.isnan(number)
 
 
+def in_words(conditions: Iterable[Condition]) -> str:
+    """Return what the conditions ask for in words, so that no bar stands in a sentence beside the one that decides.
+
+    >>> in_words(at_least(0.97)), in_words(within(1.0, 0.2)), in_words((Condition("hi", "<", 0),))
+    ('at least 0.97', '0.8 to 1.2', 'below 0 with its whole interval')
+    """
+    words: list[str] = []
+    asked = list(dict.fromkeys(conditions))
+    low = [each for each in asked if each.what == "value" and each.comparison == ">="]
+    high = [each for each in asked if each.what == "value" and each.comparison == "<="]
+    if len(low) == len(high) == 1 and low[0].bound <= high[0].bound:
+        words.append(f"{low[0].bound:.4g} to {high[0].bound:.4g}")
+        asked = [each for each in asked if each not in (low[0], high[0])]
+    whole = {(each.comparison, each.bound) for each in asked if each.what != "value"}
+    for each in asked:
+        with_interval = (each.comparison, each.bound) in whole
+        if each.what == "value" or ("value", each.comparison, each.bound) not in _keys(asked):
+            text = f"{_RELATIONS[each.comparison]} {each.bound:.4g}"
+            words.append(f"{text} with its whole interval" if with_interval else text)
+    return " and ".join(words)
+
+
+def _keys(conditions: Iterable[Condition]) -> set[tuple[str, str, float]]:
+    return {(each.what, each.comparison, each.bound) for each in conditions}
+
+
 def within(center: float, tolerance: float) -> tuple[Condition, Condition]:
     """Return the conditions that the value lies within ``center`` ± ``tolerance``."""
     return Condition("value", ">=", center - tolerance), Condition("value", "<=", center + tolerance)
@@ -171,12 +198,15 @@ def at_most(bar: float) -> tuple[Condition, ...]:
 class Gate:
     """One row of the claims table; ``measured`` is None, with ``missing`` saying why, if there is nothing to test.
 
-    ``published`` is a number that the source prints; what else can be said of it, `Published` says.
+    ``measure`` says what is measured, in words without a bar: the bar is in the conditions alone. With ``stated`` it is
+    the statement of a theory check, which says its bound itself. ``published`` is a number that the source prints; what
+    else can be said of it, `Published` says. ``scale_needed`` is the scale from which the effect can be judged, and
+    ``size_needed`` that from which the published number can be compared with ours, where that takes a larger one.
     """
 
     claim: str
     gate: str
-    predicate: str
+    measure: str
     source: str
     conditions: tuple[Condition, ...]
     measured: Measured | None
@@ -184,6 +214,14 @@ class Gate:
     published: Published | float | None = None
     scale_needed: str = "quick"
     kind: str = STATED
+    size_needed: str = ""
+    stated: bool = False
+
+    @property
+    def predicate(self) -> str:
+        """Return what the gate asks for in words: what is measured, and the bar that decides."""
+        asked = "" if self.stated else in_words(self.conditions)
+        return f"{self.measure}: {asked}" if asked else self.measure
 
     def verdict(self, scale: str) -> tuple[str, str]:
         """Return the verdict on the effect at ``scale``, and the reason."""
@@ -213,7 +251,8 @@ class Gate:
         """Return where the published number lies: inside our interval, outside, or why that cannot be said."""
         if self.quoted is None:
             return NONE_PUBLISHED
-        if self.measured is None or self.verdict(scale)[0] == NOT_TESTED:
+        early = SCALES.index(scale) < SCALES.index(self.size_needed or self.scale_needed)
+        if self.measured is None or early:
             return NOT_TESTED
         lo, hi = self.measured.lo, self.measured.hi
         if lo is None or hi is None or not (defined(lo) and defined(hi)):

@@ -185,7 +185,7 @@ def spoiled(toy: Workspace, tmp_path: Path) -> Workspace:
         ),
         ("figures/means.py", '"""Draw one bar per run."""', f'"""{HOSTILE}"""'),
         ("claims/__init__.py", 'gate="mean"', f"gate={HOSTILE!r}"),
-        ("claims/__init__.py", 'predicate="the mean is near one half"', f"predicate={HOSTILE!r}"),
+        ("claims/__init__.py", 'measure="the mean, one half being meant"', f"measure={HOSTILE!r}"),
     ]:
         text = (study / file).read_text()
         assert old in text

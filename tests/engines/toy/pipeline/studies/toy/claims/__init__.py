@@ -14,7 +14,7 @@ def judge(results: Results) -> pl.DataFrame:
     gate = verdicts.Gate(
         claim="1",
         gate="mean",
-        predicate="the mean is near one half",
+        measure="the mean, one half being meant",
         source="none",
         conditions=verdicts.within(0.5, results.settings.tolerance),
         measured=verdicts.Measured(mean, n=results.theory().height),
