@@ -67,7 +67,7 @@ def site(toy: Workspace) -> Path:
 
 def test_a_new_study_appears_without_an_edit(site: Path) -> None:
     text = (site / "study/toy.html").read_text()
-    assert "Draw one bar per run." in text and "the mean is near one half" in text and "x = x" in text
+    assert "Draw one bar per run." in text and "the mean of all values" in text and "x = x" in text
     assert 'id="claim-1"' in text and 'id="figure-means"' in text
     pages = {path.stem for path in (site / "artifact").iterdir()}
     assert pages == {
@@ -185,7 +185,7 @@ def spoiled(toy: Workspace, tmp_path: Path) -> Workspace:
         ),
         ("figures/means.py", '"""Draw one bar per run."""', f'"""{HOSTILE}"""'),
         ("claims/__init__.py", 'gate="mean"', f"gate={HOSTILE!r}"),
-        ("claims/__init__.py", 'measure="the mean, one half being meant"', f"measure={HOSTILE!r}"),
+        ("claims/__init__.py", 'measure="the mean of all values"', f"measure={HOSTILE!r}"),
     ]:
         text = (study / file).read_text()
         assert old in text
@@ -335,7 +335,7 @@ def test_a_fresh_clone_shows_what_the_store_holds(clone: Workspace, site: Path) 
             and "Drawn from the store" not in (site / page.relative_to(drawn)).read_text()
         )
     study = (drawn / "study/toy.html").read_text()
-    assert "the mean is near one half" in study and "not here" not in study and study.count("<figure") == 2
+    assert "the mean of all values" in study and "not here" not in study and study.count("<figure") == 2
     run = (drawn / "artifact/run-toy-b.html").read_text()
     assert "Part of it is not here" in run and "3 of its 4 files" in run and "toy-c" in run
     numbers = (drawn / "artifact/dataset-toy-numbers.html").read_text()

@@ -14,7 +14,7 @@ def judge(results: Results) -> pl.DataFrame:
     gate = verdicts.Gate(
         claim="1",
         gate="mean",
-        measure="the mean, one half being meant",
+        measure="the mean of all values",
         source="none",
         conditions=verdicts.within(0.5, results.settings.tolerance),
         measured=verdicts.Measured(mean, n=results.theory().height),
