@@ -326,7 +326,8 @@ def claims(
         str | None, typer.Option("--study", metavar="STUDY", help="the same as an option")
     ] = None,
     verdict: Annotated[
-        str | None, typer.Option(help="holds, holds partly, undecided, fails or not tested")
+        str | None,
+        typer.Option(help="holds, undecided, contradicted in part, contradicted, too few models or not run"),
     ] = None,
     json: AsJson = False,
 ) -> None:
