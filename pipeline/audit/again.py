@@ -3,6 +3,10 @@
 Claims, figures and pages come from the tables here, in seconds. What needs no training can be computed from the
 parameters alone as well (`from_parameters`): datasets, theory checks, analyses that read no model. A number in these
 that was changed together with all that follows from it is found so.
+
+On another processor than that of the results last bits differ. What moves on the same side of its bound is then a
+warning, and so is what comes out otherwise of the jobs in `PROCESSORS`: these descend for thousands of steps, and were
+found to differ between processors of two makers.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import io
+import json
 import os
 import tempfile
 from collections import Counter
@@ -26,12 +31,12 @@ from rich.console import Console
 from rich.progress import track
 
 from pipeline import params as parameters
-from pipeline.audit import hashing, rebuild
+from pipeline.audit import elsewhere, hashing, rebuild
 from pipeline.audit.compare import IDENTICAL, INSIDE, NOT_COMPARED, ROUNDING, WITHIN, Comparison, compare
 from pipeline.audit.findings import AGAIN, RECOMPUTED, Finding
 from pipeline.audit.lineage import Chain
 from pipeline.audit.provenance import LOCK, Entry
-from pipeline.engine import graph, preload, runner
+from pipeline.engine import graph, machine, preload, runner
 from pipeline.engine.build import Reference
 from pipeline.errors import SandglassError
 from pipeline.params import Params
@@ -39,12 +44,13 @@ from pipeline.report import site
 from pipeline.store import paths
 
 FROM_TABLES = ("figures", "claims", "report")  # steps that take seconds; the first two read what is published
+PROCESSORS = Path("profiles/processors.json")
 FROM_PARAMETERS = ("dataset", "theory", "analyse")  # steps some of whose jobs have no training behind them
 
 
 @dataclass(frozen=True)
 class Again:
-    """How many files were made again and what of them differs; what moved and is on the same side of its bound; the
+    """How many files were made again and what of them differs; what differs as another processor may have it; the
     jobs whose files all came out the same; how many jobs of each step were left out, by the package that is not
     installed."""
 
@@ -90,12 +96,27 @@ def from_parameters(chain: Chain) -> Again:
         for job in jobs
         if (stage := chain.stage(job))
     }
+    moving = _moving(chain)
     with tempfile.TemporaryDirectory(prefix="sandglass-") as name:
         folder = Path(name)
         rebuild.lay_out(folder)  # an analysis reads the datasets that were made there
-        work = partial(_from_parameters, folder=folder, here=Path.cwd(), recorded=recorded)
+        work = partial(_from_parameters, folder=folder, here=Path.cwd(), recorded=recorded, moving=moving)
         made = _all(work, [datasets, others], RECOMPUTED)
     return _together(sorted(made, key=lambda each: chain.jobs.index(each.job)))
+
+
+def _moving(chain: Chain) -> frozenset[str] | None:
+    """Return the jobs whose results another processor changes; None on the machine that made them, as nothing moves."""
+    try:
+        here = machine.description()
+    except ModuleNotFoundError:  # it names the version of torch
+        here = ""
+    if elsewhere.made_on(chain.lock, chain.params.scale) == here:
+        return None
+    try:
+        return frozenset(json.loads(PROCESSORS.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return frozenset()
 
 
 def without_training(chain: Chain) -> list[graph.Job]:
@@ -187,10 +208,14 @@ def _remake(job: graph.Job, path: str, from_store: bool) -> str:
 
 
 def _from_parameters(
-    job: graph.Job, folder: Path, here: Path, recorded: dict[graph.Job, list[Entry]]
+    job: graph.Job,
+    folder: Path,
+    here: Path,
+    recorded: dict[graph.Job, list[Entry]],
+    moving: frozenset[str] | None,
 ) -> _Made:
     """Run ``job`` in the workspace ``folder``. Compare what it makes with what lies ``here`` or, where it is never
-    published, with its md5 in dvc.lock, as ``recorded``."""
+    published, with its md5 in dvc.lock, as ``recorded``; ``moving`` is as `_moving` returns it."""
     with contextlib.chdir(folder):
         params = parameters.load()
         try:
@@ -203,20 +228,21 @@ def _from_parameters(
             return _Made(job, 0, [Finding(RECOMPUTED, job.stage, text)])
     made = graph.outputs(job, params)
     compared = [compare(path, here, folder, ROUNDING) for path in made if graph.is_published(path)]
-    odd = {  # that a published file is lost is said elsewhere
-        file.path: file.text or _largest(file)
-        for file in compared
-        if file.state not in (IDENTICAL, WITHIN, INSIDE, NOT_COMPARED)
-    }
+    odd, moved = dict[str, str](), []
+    for file in compared:
+        text = file.text or _largest(file)
+        if file.state in (IDENTICAL, WITHIN, NOT_COMPARED):
+            continue  # that a published file is lost is said elsewhere
+        if moving is not None and (file.state == INSIDE or job.stage in moving):
+            words = f"comes out otherwise here, as another processor may have it: {text}"
+            moved.append(Finding(RECOMPUTED, file.path, words))
+        else:
+            odd[file.path] = text
     for out in recorded.get(job, []):
         path = folder / out.path
         md5 = hashing.digest(hashing.listing(path)) if out.is_folder else hashing.md5(path)
         if md5 != out.md5:
             odd[str(out.path)] = f"its md5 is {md5[:8]}, {LOCK} records {out.md5[:8]}"
-    text = "computed again, comes out on the same side of its bound, as another processor may have it"
-    moved = [
-        Finding(RECOMPUTED, each.path, f"{text}: {each.text}") for each in compared if each.state == INSIDE
-    ]
     return _Made(job, len(made), [
         Finding(RECOMPUTED, path, f"comes out otherwise from the parameters: {text}",
                 f"snakemake --force {next(each for each in made if Path(path) in (each, *each.parents))}")

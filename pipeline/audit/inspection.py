@@ -210,6 +210,8 @@ def _unproved(chain: Chain, same: frozenset[str]) -> Iterator[Finding]:
 
 def _print(audit: Audit) -> None:
     console = Console(highlight=False)
+    moved = sum(each.part == RECOMPUTED for each in audit.warnings)
+    same = f", the same but for {moved} (⚠)" if moved else ", the same"
     console.print(escape(audit.lock), soft_wrap=True)
     console.print(escape(f"studies: {', '.join(audit.studies)}"), soft_wrap=True)
     sentences = {
@@ -218,7 +220,7 @@ def _print(audit: Audit) -> None:
         PUBLISHED: f"published: {audit.files} files, each with the md5 that {LOCK} records",
         IDS: f"ids: {audit.tables} tables name only what the parameters have",
         AGAIN: f"claims, figures and pages, made again from the tables here: {audit.made_again} files, the same",
-        RECOMPUTED: f"what needs no training, computed again from the parameters: {audit.recomputed} files, the same",
+        RECOMPUTED: f"what needs no training, computed again from the parameters: {audit.recomputed} files{same}",
         SETS: f"reference sets: {len(audit.sets)}, as recorded: {', '.join(audit.sets)}",
     }  # fmt: skip
     if audit.commit is None:

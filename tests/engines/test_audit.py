@@ -19,7 +19,9 @@ import pytest
 from ruamel.yaml import YAML
 from workspace import REPOSITORY, Workspace
 
-from pipeline.audit import elsewhere
+from pipeline import params
+from pipeline.audit import again, elsewhere
+from pipeline.engine import graph
 from pipeline.store import tables
 
 TABLE = "data/tables/toy/toy-means/means.parquet"
@@ -444,6 +446,28 @@ def test_a_number_that_was_forged_with_all_that_follows_is_found_by_computing_it
         "recomputed", THEORY, f"snakemake --force {THEORY}",
     )  # fmt: skip
     assert built.run(*finding["mend"].split()).status == 0
+
+
+def test_what_another_processor_may_have_is_a_warning_there(built: Workspace) -> None:
+    """Of the jobs that are listed; on the machine of the results nothing may differ."""
+    shutil.rmtree(built.path / "data/report")
+    frame = pl.read_parquet(built.path / THEORY).with_columns(measured=pl.lit(-1.0))
+    tables.store(frame, built.path / THEORY, tables.read_metadata(built.path / THEORY))
+    (built.path / again.PROCESSORS).write_text(json.dumps(["theory@toy-identity"]))
+    redrawn(built, "theory@toy-identity", "figures@toy-losses", "claims@toy")
+    report = audit(built, 0, "--recompute")
+    assert [each["what"] for each in report["warnings"]] == [THEORY]
+    assert built.run("python", "-c", "from pipeline.engine.build import record; record(1.0)").status == 0
+    committed(built)
+    report = audit(built, 1, "--recompute")
+    assert named(report, "recomputed") == {THEORY} and report["warnings"] == []
+
+
+def test_the_jobs_that_another_processor_changes_have_no_training_behind_them() -> None:
+    listed = json.loads((REPOSITORY / again.PROCESSORS).read_text(encoding="utf-8"))
+    loaded = params.load(REPOSITORY)
+    jobs = {job.stage: job for job in graph.jobs(loaded)}
+    assert listed and all(loaded.experiments[jobs[name].id].runs == [] for name in listed)
 
 
 def test_what_needs_a_package_that_is_not_installed_is_said_not_to_be_computed_again(
