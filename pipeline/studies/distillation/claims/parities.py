@@ -19,17 +19,16 @@ START = SECTION.format("4.2.2, Figure 4.4")
 
 def gates(context: Results) -> Iterator[Gate]:
     """Yield the gates."""
-    paper = context.scale == "paper"
     for size in ("narrow", "wide"):
-        near = within(1.05, 0.15) if paper else at_most(1.6)
         yield Gate(
             "8",
             f"{size} students",
             "steps to an accuracy of 0.9, progressive students over their teachers, median",
             START,
-            near,
+            at_most(1.6),
             *contrast(context, f"{size} delay"),
             Published(1.0) if size == "narrow" else None,
+            size_needed="paper",
         )
         for other, base in (("ce", "labels"), ("one-shot", "the last checkpoint")):
             yield Gate(
@@ -70,7 +69,6 @@ def gates(context: Results) -> Iterator[Gate]:
             SECTION.format("4.2.7.2, Figures 4.10 and 4.13"),
             below(0.0),
             *contrast(context, f"{group} and t90"),
-            scale_needed="paper",
         )
     yield Gate(
         "15",
@@ -80,7 +78,6 @@ def gates(context: Results) -> Iterator[Gate]:
         SECTION.format("4.2.8.6, Figure 4.26"),
         below(0.0),
         *contrast(context, "heads and t80"),
-        scale_needed="paper",
     )
     for size in ("narrow", "wide"):
         for arm, tau in (("cool", "0.0001"), ("mild", "0.01")):
@@ -119,15 +116,15 @@ def _mean_correlation(context: Results, arm: str, *, inside: bool) -> evidence.E
 
 
 def _checkpoints(context: Results, size: str) -> Iterator[Gate]:
-    least = 0.99 if context.scale == "paper" else 0.9
     yield Gate(
         "10",
         f"{size} students, in the transition",
         "median final accuracy",
         R1,
-        at_least(least),
+        at_least(0.9),
         *contrast(context, f"{size} middle"),
         Published(1.0) if size == "narrow" else None,
+        size_needed="paper",
     )
     yield Gate(
         "10",
@@ -154,7 +151,6 @@ def _checkpoints(context: Results, size: str) -> Iterator[Gate]:
         at_most(0.55),
         *contrast(context, f"{size} before"),
         Published(0.5) if size == "narrow" else None,
-        scale_needed="paper",
     )
     yield Gate(
         "11",
@@ -232,5 +228,4 @@ def _curriculum(context: Results) -> Iterator[Gate]:
                 warm,
                 above(0.0),
                 *contrast(context, f"warm {size} middle - {where}"),
-                scale_needed="paper" if where == "before" else "quick",
             )
