@@ -123,7 +123,7 @@ def _sgd(context: Results) -> Iterator[Gate]:
         at_least(1.4),
         *contrast(context, f"topic over other, least, right labels {ATTENTION_SGD_PUBLISHED} 0.03"),
         Published(1.61, derivation="same topic over different topic, as printed"),
-        scale_needed="paper",
+        size_needed="paper",
     )
 
 
@@ -248,9 +248,10 @@ def _diagonal(context: Results) -> Iterator[Gate]:
                 Published(value),
                 kind=OWN,
             )
-    for rate, name, scale in (
-        (FROZEN_RATE, "trained values, squared", "quick"), ("0.01", "trained values, squared, rate 0.01", "paper"),
-    ):  # fmt: skip
+    for rate, name in (
+        (FROZEN_RATE, "trained values, squared"),
+        ("0.01", "trained values, squared, rate 0.01"),
+    ):
         for gate, (measure, row) in ORDERS.items():
             yield Gate(
                 "24",
@@ -259,5 +260,4 @@ def _diagonal(context: Results) -> Iterator[Gate]:
                 TABLE_22,
                 above(0.0),
                 *contrast(context, f"{row} {JOINT_LONG} {rate}"),
-                scale_needed=scale,
             )

@@ -212,7 +212,6 @@ def _published(context: Results) -> Iterator[Gate]:
             source,
             at_least(5.0),
             *contrast(context, f"block in standard deviations {run} sq"),
-            scale_needed="paper",
         )
 
 
