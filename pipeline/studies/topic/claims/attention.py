@@ -260,4 +260,5 @@ def _diagonal(context: Results) -> Iterator[Gate]:
                 TABLE_22,
                 above(0.0),
                 *contrast(context, f"{row} {JOINT_LONG} {rate}"),
+                kind=OWN,  # Table 2.2 is of cross-entropy
             )
