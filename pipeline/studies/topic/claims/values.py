@@ -23,7 +23,6 @@ from pipeline.studies.topic.names import (
     JOINT_LONG_RELEASED,
     JOINT_PUBLISHED,
     JOINT_SGD_CE,
-    JOINT_SGD_SQ,
 )
 from schemas.claims import OWN
 
@@ -37,10 +36,13 @@ PANELS = (  # how a panel is called, its run, its cell without a penalty
     ("cross-entropy, Adam", FROZEN_ADAM, "ce"), ("cross-entropy, SGD", FROZEN_SGD_CE, "ce"),
     ("squared, Adam", FROZEN_ADAM, "sq"), ("squared, SGD", FROZEN_SGD_SQ, "sq"),
 )  # fmt: skip
+# With squared loss and SGD attention has not moved after the steps of scale quick: values are those of uniform
+# attention, which are judged above.
 JOINT_PANELS = (
-    ("cross-entropy, Adam", JOINT_ADAM, "ce"), ("cross-entropy, SGD", JOINT_SGD_CE, "ce"),
-    ("squared, Adam", JOINT_ADAM, "sq"), ("squared, SGD", JOINT_SGD_SQ, "sq"),
-)  # fmt: skip
+    ("cross-entropy, Adam", JOINT_ADAM, "ce"),
+    ("cross-entropy, SGD", JOINT_SGD_CE, "ce"),
+    ("squared, Adam", JOINT_ADAM, "sq"),
+)
 TOLERANCES = {"block_mean": 0.006, "diff_mean": 0.004, "diag_mean": 0.04, "held_loss": 0.01}
 # Statistics of the blocks of a matrix, as `pipeline.studies.topic.measures.blocks` has them.
 ABOVE = (
