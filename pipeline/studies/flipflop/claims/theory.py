@@ -70,7 +70,7 @@ def gates(context: Results) -> Iterator[Gate]:
         yield Gate(
             "22",
             name,
-            f"{what}: checks that do not hold, or are missing",
+            f"checks that do not hold, or are missing ({what})",
             SOURCE.format(section),
             NONE,
             *failing(group, name, expected(context, count)),
@@ -83,7 +83,7 @@ def gates(context: Results) -> Iterator[Gate]:
             SOURCE.format(section), NONE, *failing(group, name, expected(context, count)), kind=OWN,
         )  # fmt: skip
     yield Gate(
-        "22", "every check is judged", "checks of forms that hold that belong to no gate, or to several",
+        "22", "every check is judged", "checks, but those of forms as printed, that belong to no gate, or to several",
         SOURCE.format("3.5"), NONE, *unjudged(held), kind=OWN,
     )  # fmt: skip
     yield _trained(context)
@@ -147,4 +147,4 @@ def _additions(context: Results) -> Iterator[Gate]:
             if table.height
             else (None, "no additions are recorded")
         )
-        yield Gate("22", f"additions, {name}", f"{what}, or are not there", where, NONE, *count)
+        yield Gate("22", f"additions, {name}", f"{what}, or that are not there", where, NONE, *count)
