@@ -105,7 +105,7 @@ def generalization(accuracy: pl.DataFrame) -> Iterator[Gate]:
         yield replace(_learned("3", gate, counted, final), kind=OWN)
     final = _final(accuracy, ONE_LAYER["tm"], JUDGED["tm"], OUTPUTS)
     # Its average over all sequences is that of a guess (Theorem 4): what it gains on some it loses on others.
-    measure = "median accuracy of one layer on unseen combinations"
+    measure = f"median accuracy of one layer on unseen combinations{_beside_chance(final)}"
     enough = _at_most_chance(final, NEAR_CHANCE)
     yield Gate("3", UNIFORM, measure, FIGURE_2, enough, *final.evidence, kind=OWN)
 
@@ -259,6 +259,11 @@ def _at_most_chance(final: Final, margin: float) -> tuple[Condition, ...]:
     return () if final.chance is None else at_most(final.chance + margin)
 
 
+def _beside_chance(final: Final) -> str:
+    """Return what a guess would reach, where it is known."""
+    return "" if final.chance is None else f" (chance is {final.chance:.4g})"
+
+
 def _most_starts(claim: str, gate: str, accuracy: pl.DataFrame, run: str, split: str) -> Gate:
     """Return the gate that more than half of all starts solve the task, whatever the median says of the others."""
     rows = accuracy.filter(run=run, split=split, among=OUTPUTS)
@@ -281,7 +286,7 @@ def _learned(claim: str, gate: str, what: str, final: Final, bound: float = LEAR
 def _guesses(claim: str, gate: str, final: Final, margin: float) -> Gate:
     """Return the gate that accuracy among the context's k answers is at most chance plus a margin."""
     layers = "one layer" if "L=1" in gate else "two layers"
-    measure = f"median accuracy of {layers} among the context's k answers"
+    measure = f"median accuracy of {layers} among the context's k answers{_beside_chance(final)}"
     conditions = _at_most_chance(final, margin)
     kind = OWN if gate == UNIFORM else STATED
     return Gate(claim, gate, measure, FIGURE_2, conditions, *final.evidence, kind=kind)

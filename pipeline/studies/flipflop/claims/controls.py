@@ -75,13 +75,13 @@ def gates(context: Results) -> Iterator[Gate]:
     )  # fmt: skip
     for kind in ("entropy", "l-infinity", "l2"):
         yield Gate(
-            "13", f"{kind}, sparse", "median of paired changes of log errors, in decades", R7,
+            "13", f"{kind}, sparse", "median of paired changes of log errors with the penalty, in decades", R7,
             at_most(FACTOR_THREE), *contrast(context, f"sparse {kind}, paired"),
             Published(-1.0, derivation="an order of magnitude"), size_needed="paper",
         )  # fmt: skip
         yield Gate(
-            "13", f"{kind}, dense", "median of paired changes of log errors, in decades", R7, below(0.0),
-            *contrast(context, f"dense {kind}, paired"), kind=OWN,
+            "13", f"{kind}, dense", "median of paired changes of log errors with the penalty, in decades", R7,
+            below(0.0), *contrast(context, f"dense {kind}, paired"), kind=OWN,
         )  # fmt: skip
         yield Gate(
             "18", f"strings, {kind}, weights",
