@@ -156,13 +156,16 @@ def in_words(conditions: Iterable[Condition]) -> str:
 
     >>> in_words(at_least(0.97)), in_words(within(1.0, 0.2)), in_words((Condition("hi", "<", 0),))
     ('at least 0.97', '0.8 to 1.2', 'below 0 with its whole interval')
+    >>> in_words(within(3, 0))
+    'exactly 3'
     """
     words: list[str] = []
     asked = list(dict.fromkeys(conditions))
     low = [each for each in asked if each.what == "value" and each.comparison == ">="]
     high = [each for each in asked if each.what == "value" and each.comparison == "<="]
     if len(low) == len(high) == 1 and low[0].bound <= high[0].bound:
-        words.append(f"{low[0].bound:.4g} to {high[0].bound:.4g}")
+        ends = (f"{low[0].bound:.4g}", f"{high[0].bound:.4g}")
+        words.append(f"exactly {ends[0]}" if low[0].bound == high[0].bound else " to ".join(ends))
         asked = [each for each in asked if each not in (low[0], high[0])]
     whole = {(each.comparison, each.bound) for each in asked if each.what != "value"}
     for each in asked:

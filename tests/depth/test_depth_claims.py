@@ -29,7 +29,7 @@ from pipeline.studies.depth.names import (
 from schemas.claims import CORRECTED, FAILS, HOLDS, NOT_TESTED, OWN, STATED, UNDECIDED, Claims
 
 TABLES = depth_tables.every()
-AT_PAPER = [
+PUBLISHED_SETTING = [
     *(f"{gate}{start}{share}" for start in ("", ", published start")
       for gate, share in (("L=3", ""), ("L=2", ""), ("L=3", ", share"))),
     "L=2, 2l heads", "L=1, uniform start",
@@ -84,15 +84,17 @@ def test_everything_is_reproduced_where_everything_is() -> None:
     assert frame["claim"].unique(maintain_order=True).to_list() == [str(n) for n in range(1, 10)]
     untested = frame.filter(pl.col("verdict") != HOLDS)
     assert set(untested["verdict"]) == {NOT_TESTED}
-    assert untested["gate"].to_list() == [*AT_PAPER, "L=4 over L=3", "L=4 over L=3, published start"]
+    assert untested["gate"].to_list() == [*PUBLISHED_SETTING, "L=4 over L=3", "L=4 over L=3, published start"]
     assert set(untested["reason"]) == {"the runs at this scale have the other setting of l and k"}
 
 
-def test_the_published_size_is_judged_at_paper_alone() -> None:
+def test_the_published_size_is_judged_where_runs_have_it() -> None:
     longer = TABLES["accuracy"].with_columns(l=pl.lit(5, pl.Int8))
-    for scale, verdict in (("quick", NOT_TESTED), ("paper", HOLDS)):
+    for scale in ("quick", "paper"):
         outcomes = verdicts(judge(scale, accuracy=longer))
-        assert {outcomes["4", gate] for gate in AT_PAPER} == {outcomes["5", "L=4 over L=3"]} == {verdict}
+        assert (
+            {outcomes["4", gate] for gate in PUBLISHED_SETTING} == {outcomes["5", "L=4 over L=3"]} == {HOLDS}
+        )
         assert outcomes["4", "middle setting, L=3"] == NOT_TESTED
 
 

@@ -17,7 +17,7 @@ from pipeline.studies.flipflop.analysis import errors
 from pipeline.studies.flipflop.claims import STATEMENTS, arithmetic, autopsy, controls, glitches, simulation
 from pipeline.studies.flipflop.figures import common
 from pipeline.studies.flipflop.measures import contrasts
-from pipeline.studies.flipflop.names import FAMILIES, LSTM, LSTM_LONG
+from pipeline.studies.flipflop.names import BASE, FAMILIES, LSTM, LSTM_LONG
 from schemas.claims import FAILS, HOLDS, NOT_TESTED
 
 PARTS = (glitches, controls, simulation, arithmetic, autopsy)
@@ -93,6 +93,30 @@ def test_two_models_and_no_models_give_no_verdict() -> None:
     assert few["2, canonical model"][1] == few["19, switch"][1] == NOT_TESTED
     none = judged({name: frame.clear() for name, frame in tables.items()} | {"ngram": tables["ngram"]})
     assert {verdict for gate, (_, verdict) in none.items() if not gate.startswith("23")} == {NOT_TESTED}
+
+
+def test_a_direction_is_judged_wherever_there_are_models() -> None:
+    """A published size alone waits for the published sizes."""
+    context: Any = SimpleNamespace(
+        table=made().__getitem__, settings=SimpleNamespace(fewest=3), study="flipflop", scale="quick"
+    )
+    every = [gate for part in PARTS for gate in part.gates(context)]
+    assert {gate.verdict("quick")[0] for gate in every} == {HOLDS}
+    waits = {gate.gate for gate in every if gate.size("paper") != gate.size("quick")}
+    sharpened = {f"{kind}, sparse" for kind in KINDS} | {"best setting, sparse"}
+    assert waits == {"models without error", "sparse"} | sharpened
+
+
+def test_a_spread_of_errors_takes_two_models_that_err() -> None:
+    tables = made()
+    none = pl.when(pl.col("contrast") == "sparse tail base").then(None).otherwise("value").alias("value")
+    tables["contrasts"] = tables["contrasts"].with_columns(none)
+    clean = tables["final"].with_columns(run=pl.lit(BASE))
+    assert judged(tables)["6, sparse"][1] == FAILS
+    final = pl.concat([tables["final"], clean])
+    assert judged(tables | {"final": final})["6, sparse"][1] == NOT_TESTED
+    failed = clean.with_columns(error=pl.lit(None, pl.Float64))
+    assert judged(tables | {"final": pl.concat([tables["final"], failed])})["6, sparse"][1] == FAILS
 
 
 def test_an_interval_across_the_bar_is_undecided() -> None:

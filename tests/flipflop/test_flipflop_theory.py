@@ -160,12 +160,7 @@ def test_gates_of_theory_fall_with_their_rows(unspoilt: Checked) -> None:
     table = additions.analyse(SimpleNamespace())["addition"]  # type: ignore[arg-type]
 
     def told(frame: pl.DataFrame) -> dict[str, Gate]:
-        tables = {
-            "addition": table,
-            "configs": pl.DataFrame({"run": ["a", "b"], "position": ["sin", "rope"]}),
-            "sharpness": pl.DataFrame({"run": ["a", "a", "b"], "slack": [0.1, frame["measured"][0], None]}),
-        }
-        context: Any = SimpleNamespace(theory=lambda: frame, table=tables.__getitem__, scale="smoke")
+        context: Any = SimpleNamespace(theory=lambda: frame, table=lambda name: table, scale="smoke")
         return {f"{gate.claim}, {gate.gate}": gate for gate in claims.gates(context)}
 
     assert {gate.verdict("quick")[0] for gate in told(rows).values()} == {HOLDS}
