@@ -286,7 +286,7 @@ def test_an_interval_across_a_bar_is_undecided(rows: pl.DataFrame) -> None:
 def test_nothing_simulated_is_not_tested(rows: pl.DataFrame) -> None:
     gates = told(rows, contrasts().clear())
     assert {gate.verdict("quick")[0] for gate in gates.values() if gate.claim in "456"} == {
-        "not tested at this scale"
+        "not run at this scale"
     }
 
 

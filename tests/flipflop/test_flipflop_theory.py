@@ -23,7 +23,7 @@ from pipeline.studies.flipflop import names
 from pipeline.studies.flipflop.analysis import addition as additions
 from pipeline.studies.flipflop.claims import theory as claims
 from pipeline.studies.flipflop.theory import addition, attention, gadgets, lstm, machines, parser, prediction
-from schemas.claims import FAILS, HOLDS, NOT_TESTED
+from schemas.claims import FAILS, HOLDS, NOT_RUN
 
 NAN = float("nan")
 MODULES: dict[str, Any] = {
@@ -224,7 +224,7 @@ def test_additions_that_are_missing_null_or_wrong_are_seen(column: str) -> None:
     null = table.with_columns(pl.when(pl.int_range(pl.len()) > 0).then(column).alias(column))
     assert verdicts(table) == {HOLDS}
     assert verdicts(null) == {HOLDS, FAILS} and verdicts(table[1:]) == {FAILS}
-    assert verdicts(table.clear()) == {NOT_TESTED}
+    assert verdicts(table.clear()) == {NOT_RUN}
 
 
 def test_printed_forms_have_an_erratum_and_one_that_holds(unspoilt: Checked) -> None:
