@@ -18,7 +18,7 @@ from pipeline.studies.flipflop.claims import STATEMENTS, arithmetic, autopsy, co
 from pipeline.studies.flipflop.figures import common
 from pipeline.studies.flipflop.measures import contrasts
 from pipeline.studies.flipflop.names import BASE, FAMILIES, LSTM, LSTM_LONG
-from schemas.claims import FAILS, HOLDS, NOT_RUN
+from schemas.claims import FAILS, HOLDS, NOT_RUN, TOO_FEW
 
 PARTS = (glitches, controls, simulation, arithmetic, autopsy)
 KINDS, FORMS = ("entropy", "l-infinity", "l2"), ("linear", "one head")
@@ -90,7 +90,7 @@ def test_a_comparison_that_is_none_lets_its_gates_fall(name: str) -> None:
 def test_two_models_and_no_models_give_no_verdict() -> None:
     tables = made()
     few = judged(tables | {"contrasts": tables["contrasts"].with_columns(n=2)})
-    assert few["2, canonical model"][1] == few["19, switch"][1] == NOT_RUN
+    assert few["2, canonical model"][1] == few["19, switch"][1] == TOO_FEW
     none = judged({name: frame.clear() for name, frame in tables.items()} | {"ngram": tables["ngram"]})
     assert {verdict for gate, (_, verdict) in none.items() if not gate.startswith("23")} == {NOT_RUN}
 
