@@ -1,0 +1,112 @@
+"""Gates of all studies, on the published tables: each bar decides, stands in one place, and is the committed one."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import pytest
+from workspace import REPOSITORY, STUDIES
+
+from pipeline import params
+from pipeline.audit import provenance
+from pipeline.engine import graph
+from pipeline.kit import verdicts
+from pipeline.kit.results import Results
+from pipeline.kit.verdicts import Gate, Measured
+from pipeline.store.paths import claims_path
+from schemas.claims import FAILS, HOLDS, NOT_RUN, UNDECIDED
+
+LOADED = params.load(REPOSITORY)
+LOCK = provenance.Lock((REPOSITORY / provenance.LOCK).read_text(encoding="utf-8"), str(provenance.LOCK))
+STORE = REPOSITORY / ".dvcstore/files/md5"
+WORDS = r"(at least|at most|above|below|less than|more than|fewer than|exceeds|within|up to) "
+
+
+def stored(md5: str) -> Path:
+    return STORE / md5[:2] / md5[2:]
+
+
+@pytest.fixture(scope="module", params=STUDIES)
+def study(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A study whose published tables and theory rows lie in the current folder."""
+    root = tmp_path_factory.mktemp(request.param)
+    for job in graph.jobs(LOADED):
+        if job.study == request.param and job.step in ("analyse", "theory"):
+            for out in LOCK[job.stage].outs.values():
+                target = root / out.path
+                target.parent.mkdir(parents=True, exist_ok=True)
+                if not out.is_folder:
+                    shutil.copy(stored(out.md5), target)
+                    continue
+                for file in json.loads(stored(out.md5).read_bytes()):
+                    target.mkdir(exist_ok=True)
+                    shutil.copy(stored(file["md5"]), target / file["relpath"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(root)
+        yield request.param
+
+
+def judged(study: str) -> tuple[pl.DataFrame, list[Gate]]:
+    """The claims table of a study from what lies here, and the gates that it was made of."""
+    job = graph.job("claims", study, LOADED)
+    context = Results(
+        study, study, graph.entry(job, LOADED), graph.settings(job, LOADED), LOADED.scale, LOADED.seed,
+        job.params_hash(LOADED), graph.experiments(job, LOADED),
+    )  # fmt: skip
+    gates: list[Gate] = []
+    table = verdicts.table
+
+    def kept(found: Iterator[Gate], *more: object) -> pl.DataFrame:
+        gates.extend(found)
+        return table(gates, *more)  # type: ignore[arg-type]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(verdicts, "table", kept)
+        frame = importlib.import_module(f"pipeline.studies.{study}.claims").judge(context)
+    return frame, gates
+
+
+def test_gates_find_in_the_published_tables_what_is_committed(study: str) -> None:
+    """A bar that is moved, or a comparison that is looked up under another name, makes another table.
+
+    If it is meant: judge the claims again, and commit dvc.lock with what `dvc push` puts into the store.
+    """
+    frame, _ = judged(study)
+    committed = pl.read_parquet(stored(LOCK[f"claims@{study}"].outs[claims_path(study, "parquet")].md5))
+    for ours, theirs in zip(frame.iter_rows(named=True), committed.iter_rows(named=True), strict=True):
+        assert ours == theirs
+
+
+def test_each_bar_can_hold_fail_and_be_undecided(study: str) -> None:
+    _, gates = judged(study)
+    assert gates
+    for gate in gates:
+        for condition in gate.conditions:
+            step = max(abs(condition.bound), 1.0)
+            up = step if condition.comparison in (">", ">=") else -step
+            for value, verdict in ((condition.bound + up, HOLDS), (condition.bound - up, FAILS)):
+                found = condition.verdict(Measured(value, value - step / 4, value + step / 4, 9))
+                assert found == verdict, (gate.claim, gate.gate, condition)
+            across = Measured(condition.bound, condition.bound - step, condition.bound + step, 9)
+            assert condition.verdict(across) == UNDECIDED
+        if gate.measured is not None and gate.verdict("paper")[0] != NOT_RUN:
+            assert gate.conditions, f"{gate.claim}, {gate.gate}: nothing is asked of what was measured"
+
+
+def test_no_words_repeat_a_bar(study: str) -> None:
+    """They are made of the conditions. Only a theory check says its bound itself, in its statement."""
+    _, gates = judged(study)
+    for gate in gates:
+        if not gate.stated:
+            bars = "|".join(re.escape(f"{condition.bound:g}") for condition in gate.conditions)
+            said = re.search(rf"{WORDS}({bars})(?![\w.,]*\d)", gate.measure) if bars else None
+            assert said is None, (gate.claim, gate.gate, gate.measure)
+            assert gate.predicate.startswith(gate.measure)
+            asked = [f"{condition.bound:.4g}" for condition in gate.conditions]
+            assert not asked or gate.predicate != gate.measure
