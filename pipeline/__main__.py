@@ -290,7 +290,7 @@ def reference(
     from pipeline.references.importing import freeze
 
     folder = freeze(study, clone, name)
-    print(f"{folder} is in DVC's cache; now: git add {folder}.dvc && dvc push && snakemake --cores all")
+    print(f"{folder} is in DVC's cache; now: git add {folder.parent} && dvc push && snakemake --cores all")
 
 
 @app.command()
@@ -326,7 +326,8 @@ def claims(
         str | None, typer.Option("--study", metavar="STUDY", help="the same as an option")
     ] = None,
     verdict: Annotated[
-        str | None, typer.Option(help="holds, holds partly, undecided, fails or not tested")
+        str | None,
+        typer.Option(help="holds, undecided, contradicted in part, contradicted, too few models or not run"),
     ] = None,
     json: AsJson = False,
 ) -> None:
@@ -350,11 +351,25 @@ def show(
 
 
 @app.command()
-def audit(json: AsJson = False) -> None:
-    """Check all that is published, without training: md5s, code, parameters; claims and figures made again."""
+def audit(
+    recompute: Annotated[
+        bool,
+        typer.Option(
+            "--recompute",
+            help="compute again, from the parameters, what has no training behind it: theory, some tables, datasets",
+        ),
+    ] = False,
+    json: AsJson = False,
+) -> None:
+    """Check all that is published, without training: md5s, code, parameters; claims and figures made again.
+
+    ✓ agrees; ✗ does not agree, one line for each thing; ⚠ was not proved, or could not be checked.
+
+    Exit status: 0 all agrees, though something may not be proved; 1 something does not agree; 2 not carried out.
+    """
     from pipeline.audit.inspection import run
 
-    if not run(as_json=json):
+    if not run(as_json=json, recompute=recompute):
         raise typer.Exit(1)
 
 

@@ -10,16 +10,21 @@ from pandera.api.polars.types import PolarsData
 HOLDS = "holds"
 FAILS = "fails"
 UNDECIDED = "undecided at this scale"  # the interval of what was measured reaches across a bar
-NOT_TESTED = "not tested at this scale"
-PARTLY = "holds partly"  # of a whole claim: some of its tested gates hold
-VERDICTS = [HOLDS, PARTLY, UNDECIDED, FAILS, NOT_TESTED]
+TOO_FEW = "too few models"  # something was measured, on fewer models than a verdict needs
+NOT_RUN = "not run at this scale"
+VERDICTS = [HOLDS, UNDECIDED, FAILS, TOO_FEW, NOT_RUN]
+
+# Of a whole claim: how it stands by its gates on published statements.
+IN_PART = "contradicted in part"  # some of the gates that were tested fail
+CONTRADICTED = "contradicted"  # all of them do
+STATES = [HOLDS, UNDECIDED, IN_PART, CONTRADICTED, TOO_FEW, NOT_RUN]
 
 # Of a gate: where the published number lies, beside the interval of what was measured.
 INSIDE = "inside our interval"
 OUTSIDE = "outside our interval"
 NO_INTERVAL = "no interval to compare with"
 NONE_PUBLISHED = "none published"
-SIZES = [INSIDE, OUTSIDE, NO_INTERVAL, NONE_PUBLISHED, NOT_TESTED]
+SIZES = [INSIDE, OUTSIDE, NO_INTERVAL, NONE_PUBLISHED, NOT_RUN]
 
 # What a gate tests: what the source says, our form of a statement that is misprinted, or a statement that no source
 # makes.
@@ -65,9 +70,7 @@ class Claims(pa.DataFrameModel):
     excluded_reason: pl.String
     scale_needed: pl.String = pa.Field(isin=SCALES)
     scale: pl.String = pa.Field(isin=SCALES)
-    verdict: pl.String = pa.Field(
-        isin=[HOLDS, FAILS, UNDECIDED, NOT_TESTED], description="whether the effect is there"
-    )
+    verdict: pl.String = pa.Field(isin=VERDICTS, description="whether the effect is there")
     size: pl.String = pa.Field(isin=SIZES, description="where the published number lies")
     replicas_needed: pl.Int32 = pa.Field(
         ge=1,

@@ -21,19 +21,22 @@ from pipeline.references.reading import Row
 from pipeline.references.standing import Line
 from schemas.claims import (
     CEILING,
-    FAILS,
+    CONTRADICTED,
     FLOOR,
     HOLDS,
+    IN_PART,
     INSIDE,
     NO_INTERVAL,
-    NOT_TESTED,
+    NOT_RUN,
     OUTSIDE,
-    PARTLY,
+    STATES,
+    TOO_FEW,
     UNDECIDED,
-    VERDICTS,
 )
 
-STYLES = {HOLDS: "green", PARTLY: "yellow", UNDECIDED: "yellow", FAILS: "red", NOT_TESTED: "dim"}
+STYLES = {
+    HOLDS: "green", UNDECIDED: "yellow", IN_PART: "red", CONTRADICTED: "red", TOO_FEW: "yellow", NOT_RUN: "dim"
+}  # fmt: skip
 SIZES_IN_WORDS = {
     INSIDE: "the published value lies inside our interval",
     OUTSIDE: "the published value lies outside our interval",
@@ -77,7 +80,8 @@ def _overview(study: str, lines: list[Line]) -> Table:
         table.add_column(column, justify="right" if column == "claim" else "left")
     for line in lines:
         style = STYLES[line.verdict]
-        sentence = f"{escape(line.statement)}\n[dim]{escape(line.evidence)}[/]"
+        evidence = " · ".join(part for part in (line.evidence, line.beside) if part)
+        sentence = f"{escape(line.statement)}\n[dim]{escape(evidence)}[/]"
         table.add_row(line.claim, f"[{style}]{short(line.verdict)}[/]", sentence)
     return table
 
@@ -123,7 +127,9 @@ def show(name: str, *, as_json: bool) -> None:
 def _print(study: str, line: Line, rows: list[Row]) -> None:
     console = Console(highlight=False)
     console.print(f"[bold]{study}:{line.claim}[/] {escape(line.statement)}", soft_wrap=True)
-    console.print(f"[{STYLES[line.verdict]}]{line.verdict}[/] ({escape(line.evidence)})", soft_wrap=True)
+    how = f"{line.verdict}, {line.share}" if line.share else line.verdict
+    evidence = "; ".join(part for part in (line.evidence, line.beside) if part)
+    console.print(f"[{STYLES[line.verdict]}]{how}[/] ({escape(evidence)})", soft_wrap=True)
     console.print(f"source: {escape(line.source)}")
     for row in rows:
         console.print(
@@ -173,10 +179,8 @@ def _verdict(text: str) -> str:
 
     Raises SandglassError if none or several do.
     """
-    matches = [verdict for verdict in VERDICTS if verdict == text] or [
-        v for v in VERDICTS if v.startswith(text)
-    ]
+    matches = [verdict for verdict in STATES if verdict == text] or [v for v in STATES if v.startswith(text)]
     if len(matches) != 1:
-        known = ", ".join(VERDICTS)
+        known = ", ".join(STATES)
         raise SandglassError(f"claims: no verdict is called {text!r}; there are: {known}")
     return matches[0]

@@ -24,8 +24,8 @@ import polars as pl
 from pipeline.audit import hashing, wording
 from pipeline.audit.wording import RESIDUAL
 from pipeline.errors import SandglassError
+from pipeline.kit.verdicts import UNTESTED
 from pipeline.store import checkpoints, tables
-from schemas.claims import NOT_TESTED
 
 IDENTICAL, WITHIN, DIFFERENT, NOT_COMPARED = "identical", "within tolerance", "different", "not compared"
 INSIDE = "moved inside intervals"  # or on the same side of a bound
@@ -369,7 +369,7 @@ def _gate(judge: _Judge, label: str, here: Row, remake: Row) -> None:
     # Which models learned, and so are measured, is chance, too. Of too few for an interval a pilot is told.
     retrained = judge.tolerance.retrained
     learned = moved or (retrained and bool(here["excluded"] or remake["excluded"]))
-    pilot = retrained and here["verdict"] == NOT_TESTED
+    pilot = retrained and here["verdict"] in UNTESTED
     pairs = [*_defined(*([row[name] for name in interval] for row in (here, remake))), *bounds]
     for name, value in here.items():
         other = remake[name]

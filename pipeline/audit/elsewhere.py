@@ -14,6 +14,7 @@ import polars as pl
 from pipeline.audit import hashing, provenance, worktree
 from pipeline.audit.compare import ROUNDING
 from pipeline.audit.provenance import LOCK, Lock
+from pipeline.engine import lockfile
 from pipeline.engine.build import Reference
 from pipeline.references.upgrade import upgraded
 from pipeline.store import paths
@@ -68,18 +69,19 @@ def committed_claims(study: str, lock: Lock | None) -> pl.DataFrame | None:
     return None if content is None else upgraded(pl.read_parquet(io.BytesIO(content)))
 
 
-def distance(studies: Iterable[str], scale: str) -> str:
-    """Return in a sentence how this build stands to the committed one: bytes, values of claims, verdicts.
+def distance(studies: Iterable[str], scale: str, ours: Lock | None = None) -> str:
+    """Return in a sentence how this build, by ``ours`` or else by the dvc.lock that lies here, stands to the committed
+    one: bytes, values of claims, verdicts, and on which machines they were made.
 
     Of ``studies`` alone; results of another scale than the committed ones are not compared with them.
 
     Raises SandglassError if a lock file is not one of DVC.
     """
-    ours, committed = provenance.read_lock(), committed_lock()
+    ours, committed = ours or provenance.read_lock(), committed_lock()
     if committed is None:
-        return f"no commit holds a {LOCK} to compare with"
+        return f"no commit holds a {LOCK} to compare with; {_made_on('this one', ours, scale)}"
     if committed.text == ours.text:
-        return f"{LOCK} is the committed one{made_on(scale)}"
+        return f"{LOCK} is the committed one ({_made_on('', ours, scale)})"
     if (theirs := _scale(committed)) not in (None, scale):
         return f"the committed results are of scale {theirs}, these of scale {scale}: they are not compared"
     here, there = _stages(ours, studies), _stages(committed, studies)
@@ -88,7 +90,8 @@ def distance(studies: Iterable[str], scale: str) -> str:
     alone = len(here ^ there)
     text = f"{LOCK} is not the committed one: another build, in which {len(other)} of {len(both)} jobs made other bytes"
     text += f"; {alone} jobs are in one of the two only" if alone else ""
-    return f"{text}; {_claims(studies, committed)}{_rounding(scale)}{made_on(scale)}"
+    text += f"; {_claims(studies, committed)}{_rounding(scale)}"
+    return f"{text} ({_made_on('this one', ours, scale)}; {_made_on('the committed one', committed, scale)})"
 
 
 def _scale(lock: Lock) -> str | None:
@@ -103,10 +106,18 @@ def _stages(lock: Lock, studies: Iterable[str]) -> set[str]:
     return {name for name in lock if f"{name.partition('@')[2]}-".startswith(starts) or name == "report"}
 
 
-def made_on(scale: str) -> str:
-    """Return on which machine the committed results were made, if that is recorded at ``scale``."""
-    machine = Reference.load(scale).machine
-    return f" (made on {machine})" if machine else ""
+def made_on(lock: Lock, scale: str) -> str | None:
+    """Return on which machine the results of ``lock`` were made; None where that is not recorded.
+
+    It is recorded of one build at each scale, with the md5 of all that this build made.
+    """
+    recorded = Reference.load(scale)
+    made = lockfile.digest({path: out.md5 for path, out in lock.made.items()})
+    return recorded.machine if recorded.outputs == made else None
+
+
+def _made_on(which: str, lock: Lock, scale: str) -> str:
+    return f"{which} made on {made_on(lock, scale) or 'a machine that is not recorded'}".lstrip()
 
 
 def _claims(studies: Iterable[str], committed: Lock) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import configparser
 import hashlib
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -68,12 +69,31 @@ def stored_file(file_md5: str, root: Path = Path()) -> bytes | None:
     return next((each for each in contents if hashlib.md5(each).hexdigest() == file_md5), None)
 
 
+def stored_copies(object_md5: str, root: Path = Path()) -> dict[Path, bool | None]:
+    """Return where DVC's cache and remotes that are folders keep a file or a list of files, the cache first, and
+    whether what lies there has that md5; None where nothing lies."""
+    copies: dict[Path, bool | None] = {}
+    for path in _places(object_md5, root):
+        copies[path] = md5(path) == object_md5.removesuffix(".dir") if path.is_file() else None
+    return copies
+
+
+def link(path: Path) -> Path | None:
+    """Return the link that ``path`` is or, of the folders that hold it, the topmost one that is a link; else None."""
+    return next((each for each in (*reversed(path.parents), path) if each.is_symlink()), None)
+
+
 def _stored(md5: str, root: Path) -> Iterator[bytes]:
-    for store in _stores(root):
+    for path in _places(md5, root):
         try:
-            yield (store / "files" / "md5" / md5[:2] / md5[2:]).read_bytes()
+            yield path.read_bytes()
         except OSError:
             continue
+
+
+def _places(md5: str, root: Path) -> Iterator[Path]:
+    for store in _stores(root):
+        yield store / "files" / "md5" / md5[:2] / md5[2:]
 
 
 def _stores(root: Path) -> Iterator[Path]:
@@ -83,4 +103,4 @@ def _stores(root: Path) -> Iterator[Path]:
     for section in config.sections():
         url = config.get(section, "url", fallback="")
         if section.strip("'").startswith("remote ") and url and "://" not in url:
-            yield root / DVC / url  # relative to the file that names it
+            yield Path(os.path.normpath(root / DVC / url))  # relative to the file that names it

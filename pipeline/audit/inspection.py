@@ -1,72 +1,81 @@
-"""The command `audit`: does what lies here agree with itself, without training anything?
+"""The command `audit`: does what lies here agree with itself and with its commit, without training anything?
 
-Five questions, each answered apart. Is dvc.lock the committed one? Was everything that is published built by the code
-and the parameters that are here, and does every file of it have the md5 that dvc.lock records? Do claims and figures
-come out the same when they are made again from the tables that lie here? Are the reference sets what their ``.dvc``
-files say? If the commit is a signed release, is the signature good? Whoever edits a number and its md5 together is
-found by the third.
+Questions, each answered apart. Are the files of the commit here as it has them, the audit's own code among them? Is
+dvc.lock the committed one? Was everything that is published built by the code and the parameters that are here, for all
+studies that dvc.lock knows, and is every file of it here, no link, with the md5 that dvc.lock records? Do its tables
+name runs and datasets that there are? Do claims and figures come out the same when they are made again from the tables
+that lie here? Are the reference sets those of their names, with the files that were frozen? If the commit is a signed
+release, is the signature good?
+
+Whoever edits a number of a claim or of a figure and its md5 together is found by making it again. Whoever edits a table
+as well, and makes again all that follows from it, is found by computing that table again from the parameters, which is
+done if it is asked for and the table needs no training; else only by `trace --rebuild`.
 
 A build on another machine has other bytes than the committed one and is no fault: it is said in one line, and what
-lies here is compared with the lock file that lies here.
+lies here is compared with the lock file that lies here. Any other difference from the commit is one: then this is not
+what somebody published. An edit of code that was accepted and never proved is a warning.
 """
 
 from __future__ import annotations
 
-import importlib
-import io
+import itertools
 import json
-import os
-import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager, redirect_stderr
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import track
 
 from pipeline import params as parameters
-from pipeline.audit import elsewhere, hashing, provenance, release, verify, worktree
-from pipeline.audit.compare import IDENTICAL, ROUNDING, WITHIN, compare
+from pipeline.audit import again, elsewhere, lineage, provenance, published, release, sets, verify, worktree
+from pipeline.audit.again import Again
+from pipeline.audit.findings import (
+    AGAIN,
+    COMMIT,
+    IDS,
+    PUBLISHED,
+    RECOMPUTED,
+    RECORD,
+    RELEASE,
+    SETS,
+    Finding,
+)
 from pipeline.audit.lineage import Chain
 from pipeline.audit.provenance import LOCK
-from pipeline.engine import graph, runner
-from pipeline.errors import SandglassError
+from pipeline.engine import graph
 from pipeline.params import Params
-from pipeline.report import site
-from pipeline.store import paths
 
-RECOMPUTED = ("figures", "claims", "report")  # steps that take seconds; the first two read what is published
-RECORD, PUBLISHED, AGAIN, SETS, RELEASE = "record", "published", "made again", "reference sets", "release"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """Something that does not agree: in which part of the audit, what, why, and the command that mends it, if any."""
-
-    part: str
-    what: str
-    text: str
-    mend: str = ""
+CODE = (
+    "pipeline",
+    "schemas",
+    "params",
+    ":(glob)*.py",
+)  # where a file that no commit holds could change an answer
 
 
 @dataclass(frozen=True)
 class Audit:
-    """What was found, what was looked at, what could not be since it is never published, how the lock stands, and the
-    signatures of the release that is checked out, if it is one."""
+    """What does not agree, what was not proved, what was looked at, and what could not be since it is never published.
 
-    findings: list[Finding]
-    files: int
-    made_again: int
-    sets: int
-    kept_back: dict[str, int]
+    ``commit`` is the one that is checked out; ``lock`` says how dvc.lock stands to its own. ``recomputed`` files came
+    from the parameters alone, None if that was not asked for; ``left_out`` are jobs that were not made again there, by
+    the package that is not installed and by step. ``releases`` are the signatures of the release that is checked out.
+    """
+
+    commit: str | None
     lock: str
+    studies: list[str]
+    sets: list[str]
+    findings: list[Finding]
+    warnings: list[Finding]
+    files: int
+    tables: int
+    made_again: int
+    recomputed: int | None
+    left_out: dict[str, dict[str, int]]
+    kept_back: dict[str, int]
     releases: list[release.Release]
 
     @property
@@ -75,9 +84,9 @@ class Audit:
         return not self.findings
 
 
-def run(*, as_json: bool) -> bool:
+def run(*, as_json: bool, recompute: bool = False) -> bool:
     """Audit this work tree, print what was found, and return whether everything agrees."""
-    audit = inspect(parameters.load())
+    audit = inspect(parameters.load(), recompute=recompute)
     if as_json:
         print(json.dumps(asdict(audit) | {"passed": audit.passed}, indent=1, ensure_ascii=False))
     else:
@@ -85,29 +94,56 @@ def run(*, as_json: bool) -> bool:
     return audit.passed
 
 
-def inspect(params: Params) -> Audit:
+def inspect(params: Params, *, recompute: bool = False) -> Audit:
     """Return the audit of the work tree in the current directory.
+
+    With ``recompute``, what has no training behind it is computed again from the parameters.
 
     Raises SandglassError if dvc.lock is not a lock file of DVC.
     """
     chain = Chain(provenance.resolve("report", params), params)
-    findings = [*_record(chain)]
-    files, lost = _published(chain)
-    findings += lost
-    again, differing = _made_again(chain)
-    sets, changed = _sets(chain)
+    commit = worktree.commit()
+    findings = [*_commit()] if commit else []
+    findings += [*_record(chain), *_dropped(chain)]
+    files, lost = published.files(chain)
+    tables, strange = published.ids(chain)
+    remade = again.from_tables(chain)
+    computed = again.from_parameters(chain) if recompute else None
+    names, changed = sets.sets(chain)
     signed = release.releases()
     forged = [Finding(RELEASE, each.tag, each.text) for each in signed if each.state == release.BAD]
-    absent = Counter(job.step for job in chain.jobs if not graph.is_published(graph.outputs(job, params)[0]))
+    findings += [*lost, *strange, *remade.findings, *(computed or Again()).findings, *changed, *forged]
+    same = remade.same | (computed or Again()).same
+    kept_back = [job for job in chain.jobs if not graph.is_published(graph.outputs(job, params)[0])]
+    absent = Counter(job.step for job in kept_back if computed is None or job.stage not in computed.same)
     return Audit(
-        [*findings, *differing, *changed, *forged],
-        files,
-        again,
-        sets,
-        dict(absent),
-        elsewhere.distance(params.studies, params.scale),
-        signed,
+        commit=commit,
+        lock=elsewhere.distance(params.studies, params.scale, chain.lock),
+        studies=list(params.studies),
+        sets=names,
+        findings=findings,
+        warnings=[*_unlisted(params), *_unproved(chain, same), *(computed or Again()).moved],
+        files=files,
+        tables=tables,
+        made_again=remade.files,
+        recomputed=computed.files if computed else None,
+        left_out=computed.left_out if computed else {},
+        kept_back=dict(absent),
+        releases=signed,
     )
+
+
+def _commit() -> Iterator[Finding]:
+    """Yield the files that are not as the commit has them; dvc.lock, which a build elsewhere changes, has a line of its
+    own."""
+    for path in worktree.differing():
+        if path != LOCK:
+            text = "differs from the committed one" if path.exists() else "is gone, and the commit has it"
+            yield Finding(COMMIT, str(path), text, f"git checkout HEAD {path}, or commit it")
+    for path in worktree.unknown(*CODE):
+        yield Finding(
+            COMMIT, str(path), "lies where code does, and no commit holds it", f"rm {path}, or commit it"
+        )
 
 
 def _record(chain: Chain) -> Iterator[Finding]:
@@ -117,7 +153,7 @@ def _record(chain: Chain) -> Iterator[Finding]:
             mend = f"snakemake {graph.outputs(job, chain.params)[0]}"
             yield Finding(RECORD, job.stage, f"{LOCK} has no record of this job", mend)
     jobs: dict[tuple[str, str], list[str]] = {}
-    for check in verify.record(chain):
+    for check in itertools.chain(verify.record(chain), verify.links(chain)):
         if check.job == "report":
             continue  # its pages are drawn again, if they are here
         if check.state == verify.MISMATCH and not (
@@ -131,159 +167,108 @@ def _record(chain: Chain) -> Iterator[Finding]:
         )
 
 
-def _published(chain: Chain) -> tuple[int, list[Finding]]:
-    """Return how many published files were hashed, and those that are lost or not what dvc.lock records."""
-    count, findings = 0, []
+def _dropped(chain: Chain) -> Iterator[Finding]:
+    """Yield what dvc.lock records and the parameters do not ask for: whole studies, and single jobs of the others."""
+    dropped: dict[str, list[str]] = {}
+    known = {job.stage for job in graph.jobs(chain.params)}
+    for name in (name for name in chain.lock if name not in known):
+        studies = {path.parts[2] for path in chain.lock[name].outs if len(path.parts) > 2}
+        dropped.setdefault(", ".join(sorted(studies)), []).append(name)
+    for study, names in dropped.items():
+        if study not in chain.params.studies:
+            text = f"{LOCK} records {len(names)} jobs of this study, which params.yaml does not list"
+            yield Finding(RECORD, study, text, "list it again under `studies` in params.yaml")
+            continue
+        for name in names:
+            text = f"{LOCK} records this job, and the parameters do not ask for it"
+            yield Finding(RECORD, name, text, "the next start of an engine drops it: snakemake -n")
+
+
+def _unlisted(params: Params) -> Iterator[Finding]:
+    """Yield the parameter files of studies that params.yaml does not list: nothing of them is looked at."""
+    for path in sorted(Path("params").glob("*.yaml")):
+        if path.stem not in params.studies:
+            text = "is there, and params.yaml does not list this study: nothing of it was looked at"
+            yield Finding(RECORD, str(path), text)
+
+
+def _unproved(chain: Chain, same: frozenset[str]) -> Iterator[Finding]:
+    """Yield the edits of code on which a record rests and that nobody proved; not of jobs that came out the ``same``
+    just now."""
+    accepted = graph.accepted()
     for job in chain.jobs:
-        stage = chain.stage(job)
-        for entry in stage.outs.values() if stage else ():
-            if not graph.is_published(entry.path):
-                continue
-            listing = chain.contents(entry) if entry.is_folder else {"": entry.md5}
-            if listing is None:
-                findings.append(
-                    Finding(PUBLISHED, str(entry.path), "the list of its files is lost", _fetch(entry.path))
-                )
-                continue
-            recorded = {entry.path / name if name else entry.path: md5 for name, md5 in listing.items()}
-            count += len(recorded)
-            for path, md5 in recorded.items():
-                if not path.is_file():
-                    findings.append(Finding(PUBLISHED, str(path), "lost", _fetch(entry.path)))
-                elif (here := chain.md5(path)) != md5:
-                    text = f"is not what {LOCK} records ({md5[:8]}), it is {here[:8]}"
-                    findings.append(Finding(PUBLISHED, str(path), text, _fetch(entry.path)))
-            if entry.is_folder:
-                strange = {file for file in entry.path.rglob("*") if file.is_file()} - set(recorded)
-                findings += [
-                    Finding(PUBLISHED, str(path), f"{LOCK} knows no such file", f"rm {path}")
-                    for path in sorted(strange)
-                ]
-    return count, findings
-
-
-def _fetch(path: Path) -> str:
-    return f"dvc pull --force {path}"
-
-
-def _made_again(chain: Chain) -> tuple[int, list[Finding]]:
-    """Return how many files were made again from what lies here, and those that came out otherwise.
-
-    Pages are among them if a site lies here, drawn as it was: by a build, or from the store.
-    """
-    jobs = [job for job in chain.jobs if job.step in RECOMPUTED and (job.step != "report" or site.is_here())]
-    jobs.reverse()  # the report takes longest
-    with tempfile.TemporaryDirectory(prefix="sandglass-") as folder:
-        again = partial(_again, folder=Path(folder))
-        with _several(len(jobs)) as run:
-            bar = Console(stderr=True)
-            steps = track(
-                run(again, jobs),
-                "made again",
-                len(jobs),
-                console=bar,
-                transient=True,
-                disable=not bar.is_terminal,
-            )
-            counts, findings = zip(*steps, strict=True) if jobs else ((), ())
-    return sum(counts), [each for group in reversed(findings) for each in group]
-
-
-@contextmanager
-def _several(jobs: int) -> Iterator[Callable[..., Iterable[Any]]]:
-    """Give a ``map`` that uses all cores; a few jobs are not worth the start of processes."""
-    if jobs < 8:
-        yield map
-        return
-    with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as pool:
-        yield pool.map
-
-
-def _again(job: graph.Job, folder: Path) -> tuple[int, list[Finding]]:
-    """Make what ``job`` makes below ``folder``; return how many files that is, and those that came out otherwise."""
-    params = parameters.load()
-    from_store = job.step == "report" and site.is_from_store()
-    lost = [path for path in graph.data(job, params) if not path.is_file()]
-    if lost and not from_store:
-        return 0, [Finding(AGAIN, job.stage, f"cannot be made again: {lost[0]} is lost")]
-    log = io.StringIO()
-    context = runner.context(job, params, folder, log)
-    try:
-        with redirect_stderr(log):
-            if from_store:
-                site.build(params, context.out, from_store=True)
-            else:
-                importlib.import_module(f"pipeline.steps.{job.step}").run(context)
-    except SandglassError as error:
-        return 0, [Finding(AGAIN, job.stage, f"cannot be made again: {error}")]
-    made = graph.outputs(job, params)
-    if job.step == "report":
-        made = [path.relative_to(folder) for path in hashing.files_in(folder / paths.REPORT)]
-    compared = [compare(path, Path(), folder, ROUNDING) for path in made]
-    return len(made), [
-        Finding(AGAIN, file.path, f"comes out otherwise from the tables that lie here: {file.text or file.state}",
-                _remake(job, file.path, from_store))
-        for file in compared
-        if file.state not in (IDENTICAL, WITHIN) and Path(file.path).is_file()
-    ]  # fmt: skip
-
-
-def _remake(job: graph.Job, path: str, from_store: bool) -> str:
-    if job.step == "report":
-        return "python -m pipeline report --from-store" if from_store else "snakemake --force report"
-    return f"snakemake --force {path}"
-
-
-def _sets(chain: Chain) -> tuple[int, list[Finding]]:
-    """Return how many reference sets there are, and their files that are not what their ``.dvc`` files say."""
-    names = sorted(path.stem for path in paths.REFERENCE.glob("*.dvc"))
-    findings = []
-    for name in names:
-        entry = provenance.reference_set(paths.REFERENCE / name / "record.json")
-        assert entry is not None
-        pointer = paths.REFERENCE / f"{name}.dvc"
-        if worktree.committed(pointer) is not None and worktree.edited([pointer]):
-            findings.append(
-                Finding(SETS, str(pointer), "differs from the committed one", f"git checkout {pointer}")
-            )
-        for check in verify.folder(chain, entry, None, "output", partial(verify.Check, "")):
-            if check.state != verify.MATCH:
-                findings.append(Finding(SETS, check.what, check.text, f"dvc checkout --force {pointer}"))
-    return len(names), findings
+        if chain.stage(job) is None or job.stage in same:
+            continue
+        for edit in lineage.accepted_for(chain, job, accepted):
+            if not edit.get("proof"):
+                paths = ", ".join(str(file.get("path")) for file in edit["files"])
+                words = f"of {paths} by {edit.get('author')}: “{edit.get('reason')}”"
+                text = f"rests on an edit that was accepted without proof, {words}"
+                mend = f"python -m pipeline trace {job.stage} --rebuild tells whether it changes a result"
+                yield Finding(RECORD, job.stage, text, mend)
 
 
 def _print(audit: Audit) -> None:
     console = Console(highlight=False)
+    moved = sum(each.part == RECOMPUTED for each in audit.warnings)
+    same = f", the same but for {moved} (⚠)" if moved else ", the same"
     console.print(escape(audit.lock), soft_wrap=True)
+    console.print(escape(f"studies: {', '.join(audit.studies)}"), soft_wrap=True)
     sentences = {
+        COMMIT: f"commit {audit.commit}: every file that it has is here as it has it",
         RECORD: "code and parameters are those that the results were made with",
         PUBLISHED: f"published: {audit.files} files, each with the md5 that {LOCK} records",
+        IDS: f"ids: {audit.tables} tables name only what the parameters have",
         AGAIN: f"claims, figures and pages, made again from the tables here: {audit.made_again} files, the same",
-        SETS: f"reference sets: {audit.sets}, as recorded",
-    }
+        RECOMPUTED: f"what needs no training, computed again from the parameters: {audit.recomputed} files{same}",
+        SETS: f"reference sets: {len(audit.sets)}, as recorded: {', '.join(audit.sets)}",
+    }  # fmt: skip
+    if audit.commit is None:
+        del sentences[COMMIT]
+        console.print(
+            "[yellow]⚠[/] commit: there is none here, so whether anybody published this cannot be told"
+        )
+    if audit.recomputed is None:
+        del sentences[RECOMPUTED]
     good = [f"{each.tag}, {each.text}" for each in audit.releases if each.state == release.GOOD]
     if good or any(each.part == RELEASE for each in audit.findings):
         sentences[RELEASE] = f"release: {'; '.join(good)}"
     for part, words in sentences.items():
         findings = [each for each in audit.findings if each.part == part]
-        if not findings:
-            console.print(f"[green]✓[/] {words}", soft_wrap=True)
-            continue
-        console.print(f"[red]✗[/] {part}: {len(findings)} do not agree")
+        if findings:
+            console.print(f"[red]✗[/] {part}: {len(findings)} do not agree")
+        else:
+            console.print(f"[green]✓[/] {escape(words)}", soft_wrap=True)
         for each in findings:
-            mend = f"  → {escape(each.mend)}" if each.mend else ""
-            console.print(f"    [bold]{escape(each.what)}[/]: {escape(each.text)}{mend}", soft_wrap=True)
+            _print_finding(each, console, "    ")
+    for each in audit.warnings:
+        _print_finding(each, console, "[yellow]⚠[/] ")
+    for package, steps in audit.left_out.items():
+        console.print(
+            f"[yellow]⚠[/] {RECOMPUTED}: not {_counts(steps)}, which need {package}", soft_wrap=True
+        )
     for tag in audit.releases:
         if tag.state == release.UNCHECKED:
             text = f"? release: {tag.tag} is signed, but that was not checked: {tag.text}"
             console.print(escape(text), soft_wrap=True)
-    kept = ", ".join(f"{count} {step}" for step, count in audit.kept_back.items())
     console.print(
-        f"never published, so not audited: the results of {kept} (rebuild them: make reproduce)",
+        f"never published, so not audited: the results of {_counts(audit.kept_back)} (rebuild them: make reproduce)",
         soft_wrap=True,
     )
+    warned = (
+        f", with {len(audit.warnings)} warning{'s' * (len(audit.warnings) > 1)}" if audit.warnings else ""
+    )
     console.print(
-        "[bold green]audit passed[/]"
+        f"[bold green]audit passed[/]{warned}"
         if audit.passed
         else f"[bold red]audit failed: {len(audit.findings)} of what was checked does not agree[/]"
     )
+
+
+def _counts(steps: dict[str, int]) -> str:
+    return ", ".join(f"{count} {step}" for step, count in steps.items())
+
+
+def _print_finding(finding: Finding, console: Console, mark: str) -> None:
+    mend = f"  → {escape(finding.mend)}" if finding.mend else ""
+    console.print(f"{mark}[bold]{escape(finding.what)}[/]: {escape(finding.text)}{mend}", soft_wrap=True)

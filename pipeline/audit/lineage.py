@@ -53,10 +53,10 @@ class Chain:
         self.md5 = cache(hashing.md5)
         self.contents = cache(self._contents)
 
-    @cached_property
+    @property
     def made(self) -> dict[Path, Entry]:
         """Return the outputs that all stages recorded, by path."""
-        return {path: out for stage in self.lock.values() for path, out in stage.outs.items()}
+        return self.lock.made
 
     @cached_property
     def _made_below(self) -> dict[Path, list[Entry]]:

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,11 @@ class Lock(Mapping[str, Stage]):
     def __len__(self) -> int:
         """Return the number of stages."""
         return len(self._blocks)
+
+    @cached_property
+    def made(self) -> dict[Path, Entry]:
+        """Return the outputs that all stages recorded, by path."""
+        return {path: out for stage in self.values() for path, out in stage.outs.items()}
 
     def _parse(self, text: str) -> dict[str, Stage]:
         try:

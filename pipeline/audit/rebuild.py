@@ -89,20 +89,12 @@ def rebuild(chain: Chain, workspace: Path | None, *, keep_runs: bool, train: boo
         comparisons,
         made,
         kept,
-        recorded_on=_recorded_on(chain.params.scale),
+        recorded_on=elsewhere.made_on(chain.lock, chain.params.scale),
         rebuilt_on=machine.description(),
         workspace=None if gone else str(folder),
         workspace_size=size,
         temporary=workspace is None,
     )
-
-
-def _recorded_on(scale: str) -> str | None:
-    """Return on which machine the results were made that dvc.lock records: known of the committed ones alone."""
-    committed = elsewhere.committed_lock()
-    if committed is None or committed.text != LOCK.read_text(encoding="utf-8"):
-        return None
-    return Reference.load(scale).machine or None
 
 
 def _refuse_training(chain: Chain, workspace: Path | None) -> None:

@@ -17,10 +17,11 @@ from pipeline.audit.claims import STYLES
 from pipeline.engine import build, graph
 from pipeline.engine.build import Outcome, duration
 from pipeline.errors import SandglassError
+from pipeline.kit.verdicts import short
 from pipeline.params import Params
 from pipeline.references import standing
 from pipeline.store import paths
-from schemas.claims import SCALES, VERDICTS
+from schemas.claims import SCALES, STATES
 
 INDEX = paths.REPORT / "index.html"
 
@@ -158,12 +159,14 @@ def _print_claims(console: Console, studies: list[str], scale: str) -> None:
 
 def _table(counts: dict[str, Counter[str]]) -> Table:
     """Return a table with a row for each study: how many of its claims have each verdict."""
-    verdicts = [verdict for verdict in VERDICTS if any(count[verdict] for count in counts.values())]
+    verdicts = [verdict for verdict in STATES if any(count[verdict] for count in counts.values())]
     table = Table(box=None, pad_edge=False)
     table.add_column("claims of", justify="left")
     table.add_column("all", justify="right")
     for verdict in verdicts:
-        table.add_column(f"[{STYLES[verdict]}]{standing.PLURAL[verdict]}[/]", justify="right")
+        table.add_column(
+            f"[{STYLES[verdict]}]{standing.PLURAL.get(verdict, short(verdict))}[/]", justify="right"
+        )
     for study, count in counts.items():
         cells = (str(count[verdict] or "–") for verdict in verdicts)
         table.add_row(study, str(count.total()), *cells)

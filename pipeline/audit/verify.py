@@ -20,6 +20,7 @@ from pipeline.store.paths import REFERENCE, REPORT
 MATCH, MISMATCH, NOT_CHECKED = "match", "mismatch", "not checked"
 ELSEWHERE = "another build"  # not what was committed, and no fault
 NOT_HERE = "not here: never pushed, not pulled, or not built"
+LINK = "is a link: what it shows lies elsewhere, and can change without a trace here"
 
 
 @dataclass(frozen=True)
@@ -93,13 +94,12 @@ def record(chain: Chain) -> Iterator[Check]:
 
 def results(chain: Chain) -> Iterator[Check]:
     """Hash every wanted output and reference file on the chain, and compare every link between two jobs."""
+    yield from links(chain)
     for job in chain.jobs:
         check, stage = partial(Check, job.stage), chain.stage(job)
         for entry in chain.data(job):
             if entry.path == REFERENCE:
                 yield from folder(chain, entry, None, "data", check)
-            else:
-                yield _link(chain, entry, check)
         whole: dict[Entry, set[Path]] = {}
         for path in chain.requested_outputs(job):
             entry_of = covering(stage.outs, path) if stage else None
@@ -113,6 +113,14 @@ def results(chain: Chain) -> Iterator[Check]:
         for entry, paths in whole.items():  # the page of the report stands for all files of the report
             selection = None if set(paths) == {REPORT / "index.html"} else paths
             yield from folder(chain, entry, selection, "output", check)
+
+
+def links(chain: Chain) -> Iterator[Check]:
+    """Compare, by dvc.lock alone, what each job read with what others made: for files that are not here as well."""
+    for job in chain.jobs:
+        for entry in chain.data(job):
+            if entry.path != REFERENCE:
+                yield _link(chain, entry, partial(Check, job.stage))
 
 
 def references(chain: Chain) -> Iterator[Check]:
@@ -221,6 +229,8 @@ def _file(chain: Chain, path: Path, recorded: str, kind: str, check: Maker) -> C
         return check(kind, str(path), MISMATCH, f"lost; dvc pull --force {path} fetches it")
     if not path.is_file():
         return check(kind, str(path), NOT_CHECKED, NOT_HERE)
+    if graph.is_published(path) and (linked := hashing.link(path)):
+        return check(kind, str(path), MISMATCH, LINK if linked == path else f"its folder {linked} {LINK}")
     if (here := chain.md5(path)) == recorded:
         return check(kind, str(path), MATCH)
     return check(kind, str(path), MISMATCH, f"recorded {_short(recorded)}, here {_short(here)}")

@@ -18,12 +18,25 @@ def committed(path: Path) -> str | None:
     return _git("show", f"HEAD:./{path.as_posix()}")
 
 
+def holds(path: Path) -> bool:
+    """Return whether that commit has a file ``path``."""
+    return _git("cat-file", "-e", f"HEAD:./{path.as_posix()}") is not None
+
+
 def edited(paths: Iterable[Path]) -> list[Path]:
     """Return the files among ``paths``, or in them, that differ from the commit or are unknown to it."""
     names = [path.as_posix() for path in paths]
-    changed = _git("diff", "--name-only", "-z", "--relative", "HEAD", "--", *names) or ""
-    unknown = _git("ls-files", "--others", "--exclude-standard", "-z", "--", *names) or ""
-    return sorted(Path(name) for name in {*changed.split("\0"), *unknown.split("\0")} - {""})
+    return sorted({*differing(*names), *unknown(*names)})
+
+
+def differing(*patterns: str) -> list[Path]:
+    """Return the files of the commit that are otherwise here or gone: all, or those that match git's ``patterns``."""
+    return _paths(_git("diff", "--name-only", "-z", "--relative", "HEAD", "--", *patterns))
+
+
+def unknown(*patterns: str) -> list[Path]:
+    """Return the files that git neither knows nor is told to ignore: all, or those that match its ``patterns``."""
+    return _paths(_git("ls-files", "--others", "--exclude-standard", "-z", "--", *patterns))
 
 
 def tags() -> list[str]:
@@ -35,6 +48,10 @@ def tags() -> list[str]:
 def content(name: str) -> str | None:
     """Return the object ``name``, a tag for instance, as git stores it; None if there is none."""
     return _git("cat-file", "-p", name)
+
+
+def _paths(output: str | None) -> list[Path]:
+    return sorted(Path(name) for name in (output or "").split("\0") if name)
 
 
 def _git(*arguments: str) -> str | None:

@@ -17,8 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ruamel.yaml import YAML
+
 from pipeline import params
-from pipeline.engine import graph, machine
+from pipeline.engine import graph, lockfile, machine
 from pipeline.engine.runner import INTERRUPTED
 from pipeline.engine.software import check_software
 from pipeline.errors import SandglassError, meant
@@ -38,18 +40,22 @@ SHOWN_LINES = 8  # of Snakemake's log, and failed jobs, at the end of a build th
 
 @dataclass(frozen=True)
 class Reference:
-    """What a build took on the reference machine: seconds of each job, and from start to end."""
+    """What a build took on the reference machine: seconds of each job, and from start to end.
+
+    ``outputs`` stands for the results that it made (`lockfile.digest`); empty where that was not recorded.
+    """
 
     machine: str
     elapsed: float
     jobs: dict[str, float]
+    outputs: str = ""
 
     @classmethod
     def load(cls, scale: str, root: Path = Path()) -> Reference:
         """Return the recorded times at ``scale``; without a record, an empty `Reference`."""
         try:
             times = json.loads((root / TIMES).read_text(encoding="utf-8"))[scale]
-            return cls(times["machine"], times["elapsed"], times["jobs"])
+            return cls(times["machine"], times["elapsed"], times["jobs"], times.get("outputs", ""))
         except (OSError, ValueError, KeyError):
             return cls("", 0.0, {})
 
@@ -135,7 +141,7 @@ def _say_what_went_wrong(outcome: Outcome, started: float) -> None:
 
 
 def record(elapsed: float, root: Path = Path()) -> int:
-    """Write what the jobs of this work tree took, and on which machine, to ``profiles/times.json``.
+    """Write what the jobs of this work tree took, on which machine, and what they made to ``profiles/times.json``.
 
     ``elapsed`` is the time of the whole build in seconds, at the scale of params.yaml.
 
@@ -146,7 +152,11 @@ def record(elapsed: float, root: Path = Path()) -> int:
     jobs = {name: round(log["seconds"], 1) for name, log in steps.items() if log.get("status") == "done"}
     file = root / TIMES
     kept: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-    kept[loaded.scale] = {"machine": machine.description(), "elapsed": elapsed, "jobs": jobs}
+    stages = YAML(typ="safe").load(root / lockfile.NAME)["stages"].values()
+    outputs = lockfile.digest({Path(out["path"]): out["md5"] for stage in stages for out in stage["outs"]})
+    kept[loaded.scale] = {
+        "machine": machine.description(), "elapsed": elapsed, "jobs": jobs, "outputs": outputs,
+    }  # fmt: skip
     file.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     return len(jobs)
 

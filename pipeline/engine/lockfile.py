@@ -1,4 +1,4 @@
-"""dvc.lock under kills: a copy of it to fall back on, and its repair.
+"""dvc.lock under kills, a copy of it to fall back on and its repair; and what it says of all results, in one md5.
 
 DVC writes dvc.lock in place after every stage, which takes it a tenth of a second and more. What a kill
 leaves then is cut off in the middle, and no engine starts on it. Nothing in it is lost for good: an older
@@ -7,13 +7,30 @@ one only makes DVC look at more stages, since what it records is compared by con
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from pipeline.engine import graph
+from pipeline.store.paths import REPORT
 
 NAME = "dvc.lock"
+
+
+def digest(outputs: Mapping[Path, str]) -> str:
+    """Return one md5 over ``outputs``, the md5s of recorded outputs by path: who made the same has the same.
+
+    The report is left out: it is drawn again wherever its words change.
+
+    >>> digest({}) == digest({REPORT: "x"})
+    True
+    """
+    lines = (
+        f"{path.as_posix()} {md5}\n" for path, md5 in outputs.items() if REPORT not in (path, *path.parents)
+    )
+    return hashlib.md5("".join(sorted(lines)).encode()).hexdigest()
 
 
 def keep(root: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from pipeline.kit.extremes import column_max
-from pipeline.kit.verdicts import Condition, Gate, Measured, Published, defined, within
+from pipeline.kit.verdicts import Condition, Gate, Measured, Published, TooFew, defined, within
 from schemas.claims import STATED
 
 Evidence = tuple[Measured | None, str]
@@ -40,10 +40,10 @@ def one_row(table: pl.DataFrame, missing: str, /, value: str = "value", **where:
 
 
 def enough(measured: Measured | None, missing: str, fewest: int) -> Evidence:
-    """Return the same evidence; of fewer than ``fewest`` models none, and their value as the reason."""
+    """Return the same evidence; of fewer than ``fewest`` models none, and what they gave as the reason."""
     if measured is None or not defined(measured.value) or (measured.n or 0) >= fewest:
         return measured, missing
-    return None, f"pilot: {measured.value:.3g} of {measured.n} models; a verdict needs {fewest}"
+    return None, TooFew(f"{measured.value:.3g} of {measured.n} models; a verdict needs {fewest}")
 
 
 # Theory checks

@@ -19,18 +19,22 @@ import polars as pl
 from pipeline.errors import SandglassError
 from schemas.claims import (
     CEILING,
+    CONTRADICTED,
+    CORRECTED,
     FAILS,
     FLOOR,
     HOLDS,
+    IN_PART,
     INSIDE,
     NO_INTERVAL,
     NONE_PUBLISHED,
-    NOT_TESTED,
+    NOT_RUN,
     NUMBER,
     OUTSIDE,
-    PARTLY,
+    OWN,
     SCALES,
     STATED,
+    TOO_FEW,
     UNDECIDED,
     Claims,
 )
@@ -138,6 +142,10 @@ class Condition:
         )
 
 
+class TooFew(str):
+    """The reason why a gate has nothing to test: it was measured, on fewer models than a verdict needs."""
+
+
 def defined(number: float | None) -> bool:
     """Return whether ``number`` is neither None nor NaN."""
     return number is not None and not math.isnan(number)
@@ -148,8 +156,8 @@ def in_words(conditions: Iterable[Condition]) -> str:
 
     >>> in_words(at_least(0.97)), in_words(within(1.0, 0.2)), in_words((Condition("hi", "<", 0),))
     ('at least 0.97', '0.8 to 1.2', 'below 0 with its whole interval')
-    >>> in_words(within(0.6931, 1e-9)), in_words(within(0.0, 0.0))
-    ('0.6931 ± 1e-09', 'exactly 0')
+    >>> in_words(within(3, 0)), in_words(within(0.6931, 1e-9))
+    ('exactly 3', '0.6931 ± 1e-09')
     """
     words: list[str] = []
     asked = list(dict.fromkeys(conditions))
@@ -235,9 +243,9 @@ class Gate:
     def verdict(self, scale: str) -> tuple[str, str]:
         """Return the verdict on the effect at ``scale``, and the reason."""
         if self.measured is None:
-            return NOT_TESTED, self.missing
+            return (TOO_FEW if isinstance(self.missing, TooFew) else NOT_RUN), str(self.missing)
         if SCALES.index(scale) < SCALES.index(self.scale_needed):
-            return NOT_TESTED, f"needs scale {self.scale_needed}, this is {scale}"
+            return NOT_RUN, f"needs scale {self.scale_needed}, this is {scale}"
         if not defined(self.measured.value):
             return FAILS, "value not defined"  # also where the conditions look at the interval alone
         by_condition = {condition: condition.verdict(self.measured) for condition in self.conditions}
@@ -262,7 +270,7 @@ class Gate:
             return NONE_PUBLISHED
         early = SCALES.index(scale) < SCALES.index(self.size_needed or self.scale_needed)
         if self.measured is None or early:
-            return NOT_TESTED
+            return NOT_RUN
         lo, hi = self.measured.lo, self.measured.hi
         if lo is None or hi is None or not (defined(lo) and defined(hi)):
             return NO_INTERVAL
@@ -277,7 +285,7 @@ class Gate:
 
 
 MOST_REPLICAS = 1_000_000  # nobody would run more
-COUNTED = {HOLDS: "hold", FAILS: "fail", UNDECIDED: "undecided", NOT_TESTED: "not_tested"}
+UNTESTED = (TOO_FEW, NOT_RUN)
 
 
 def table(
@@ -318,32 +326,49 @@ def table(
     return pl.DataFrame(rows, schema=schema).with_columns(pl.selectors.float().fill_nan(None))
 
 
-def whole(verdicts: Iterable[str]) -> str:
-    """Return the verdict on a claim whose gates have these verdicts.
+def stands(gates: Iterable[tuple[str, str]]) -> tuple[str, str]:
+    """Return how a claim stands (`schemas.claims.STATES`) by the kinds and verdicts of its ``gates``, and how many of
+    them say so.
 
-    Gates that were not tested say nothing. Where all others have one verdict, it is the claim's. Else the claim
-    holds partly if one of them holds, be it partly; if none does, one of them fails, and so does the claim.
+    Statements of the source decide; own checks and corrected forms stand beside them, and decide where a claim has
+    nothing else. Gates that were not tested say nothing, unless none was.
     """
-    outcomes = {verdict for verdict in verdicts if verdict != NOT_TESTED}
-    if not outcomes:
-        return NOT_TESTED
-    if len(outcomes) == 1:
-        return outcomes.pop()
-    return PARTLY if outcomes & {HOLDS, PARTLY} else FAILS
+    by_kind = _by_kind(gates)
+    verdicts = next((by_kind[kind] for kind in (STATED, CORRECTED, OWN) if kind in by_kind), [])
+    tested = [verdict for verdict in verdicts if verdict not in UNTESTED]
+    failed, undecided = tested.count(FAILS), tested.count(UNDECIDED)
+    if not tested:
+        return (TOO_FEW if TOO_FEW in verdicts else NOT_RUN), ""
+    if failed:
+        return (CONTRADICTED if failed == len(tested) else IN_PART), _share(failed, len(tested))
+    return (
+        (UNDECIDED, _share(undecided, len(tested)))
+        if undecided
+        else (HOLDS, _share(len(tested), len(verdicts)))
+    )
 
 
-def summary(claims: pl.DataFrame) -> pl.DataFrame:
-    """Return one row per study and claim, in order: its verdict, and how many of its gates have each verdict."""
-    rows = []
-    for (study, claim), gates in claims.group_by("study", "claim", maintain_order=True):
-        outcomes = gates["verdict"].to_list()
-        counts = {name: outcomes.count(verdict) for verdict, name in COUNTED.items()}
-        rows.append(
-            {"study": study, "claim": claim, "statement": gates["statement"][0], "verdict": whole(outcomes)}
-            | counts
-        )
-    texts = dict.fromkeys(("study", "claim", "statement", "verdict"), pl.String)
-    return pl.DataFrame(rows, schema=texts | dict.fromkeys(COUNTED.values(), pl.UInt32))
+def beside(gates: Iterable[tuple[str, str]]) -> str:
+    """Return what own checks and corrected forms say beside a claim's statements: ``own checks: 3 of 4 hold``."""
+    by_kind = _by_kind(gates)
+    kinds = {CORRECTED: "corrected forms", OWN: "own checks"}
+    parts = []
+    for kind, words in kinds.items():
+        tested = [verdict for verdict in by_kind.get(kind, ()) if verdict not in UNTESTED]
+        if tested and len(by_kind) > 1 and STATED in by_kind:
+            parts.append(f"{words}: {tested.count(HOLDS)} of {len(tested)} hold")
+    return "; ".join(parts)
+
+
+def _by_kind(gates: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    by_kind: dict[str, list[str]] = {}
+    for kind, verdict in gates:
+        by_kind.setdefault(kind, []).append(verdict)
+    return by_kind
+
+
+def _share(some: int, all_: int) -> str:
+    return f"{some} of {all_} gates" if all_ > 1 else "1 gate"
 
 
 def short(verdict: str) -> str:
@@ -352,10 +377,9 @@ def short(verdict: str) -> str:
 
 
 def as_metrics(claims: pl.DataFrame) -> dict[str, str]:
-    """Return the same for ``dvc metrics``: ``holds partly 16/20`` if 16 of the 20 gates that were tested hold."""
+    """Return how each claim stands, for ``dvc metrics``: ``contradicted in part (4 of 20 gates)``."""
     words = {}
-    for row in summary(claims).iter_rows(named=True):
-        tested = row["hold"] + row["fail"] + row["undecided"]
-        verdict = short(row["verdict"])
-        words[row["claim"]] = f"{verdict} {row['hold']}/{tested}" if tested else verdict
+    for (claim,), gates in claims.group_by("claim", maintain_order=True):
+        state, share = stands(gates.select("kind", "verdict").iter_rows())
+        words[str(claim)] = f"{short(state)} ({share})" if share else short(state)
     return words

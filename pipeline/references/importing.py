@@ -1,8 +1,9 @@
 """Reference sets: the result tables of a long run, made in another clone, frozen in data/reference/<set>/.
 
 A set holds the tables, theory rows and claims of one study as ``<kind>/<experiment>/…``, and ``record.json``, which
-says for every job behind them what dvc.lock of that clone says: parameters, md5 of code, data and outputs (checkpoints
-among them, which stay behind), and the device it ran on. The report shows its claims in a column of their own.
+says its name and for every job behind them what dvc.lock of that clone says: parameters, md5 of code, data and outputs
+(checkpoints among them, which stay behind), and the device it ran on. The report shows its claims in a column of their
+own.
 
 A study may have several, for instance where its runs were spread over machines that share no storage. Each stays
 what one clone built: nothing is merged, and a gate that needs runs of two sets is tested by neither.
@@ -25,7 +26,7 @@ from pipeline.engine import graph
 from pipeline.engine import snakemake as engines
 from pipeline.errors import SandglassError
 from pipeline.references.reading import stranger
-from pipeline.references.record import RECORD, kept_path, lock_parameters, step_log
+from pipeline.references.record import RECORD, kept_path, lock_parameters, step_log, write_name
 from pipeline.store.paths import DATA, REFERENCE
 
 KEPT = ("theory", "analyse", "claims")  # steps whose files make up a set
@@ -53,6 +54,7 @@ def freeze(study: str, clone: Path, name: str | None = None) -> Path:
     _refuse_stale(clone, [job for job in jobs if job.step != "figures"])
     stages = YAML(typ="safe").load((clone / "dvc.lock").read_text(encoding="utf-8"))["stages"]
     record = {
+        "name": name,
         "study": study,
         "scale": params.scale,
         "jobs": {job.stage: _job(stages[job.stage], clone, job) for job in jobs if job.step != "figures"},
@@ -76,6 +78,8 @@ def freeze(study: str, clone: Path, name: str | None = None) -> Path:
             if before.is_dir():
                 before.replace(target)
             raise SandglassError(f"dvc add {target}: {' '.join(done.stderr.split())}")
+        added = YAML(typ="safe").load(REFERENCE / f"{name}.dvc")
+        write_name(name, added["outs"][0]["md5"])
     finally:
         shutil.rmtree(staging, ignore_errors=True)
         shutil.rmtree(before, ignore_errors=True)

@@ -19,7 +19,7 @@ from pipeline.references.record import RECORD, kept_path, read_record
 from pipeline.references.upgrade import upgraded
 from pipeline.store import tables
 from pipeline.store.paths import REFERENCE
-from schemas.claims import NOT_TESTED, Claims
+from schemas.claims import NOT_RUN, Claims
 from schemas.theory import Theory
 
 __all__ = ["RECORD", "Reference", "Row", "beside", "load", "owner", "read_table", "stranger", "table_files"]
@@ -96,7 +96,7 @@ def beside(references: list[Reference], claim: str, gate: str) -> list[tuple[Ref
         for reference in references
         if (claim, gate) in reference.claims
     ]
-    return [pair for pair in known if pair[1]["verdict"] != NOT_TESTED] or known[:1]
+    return [pair for pair in known if pair[1]["verdict"] != NOT_RUN] or known[:1]
 
 
 def table_files(name: str, paths: list[Path], root: Path = Path()) -> list[Path]:

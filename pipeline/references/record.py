@@ -1,4 +1,4 @@
-"""What a reference set says of itself in ``record.json``: for every job behind it, what dvc.lock said of that job."""
+"""What a reference set says of itself in ``record.json``: its name, and of every job behind it what dvc.lock said."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from pipeline.params.sharing import SHARED, recorded
 from pipeline.store.paths import DATA, REFERENCE
 
 RECORD = "record.json"
+NAMES = (
+    REFERENCE / "names.json"
+)  # which set has which name, by md5: sets from before records held it do not say it
 PARTS = ("params", "device", "code", "outputs")  # what a record says of each job, at least
 
 
@@ -45,6 +48,30 @@ def read_record(folder: Path) -> dict[str, Any]:
             f"{path} is no record of a reference set ({type(error).__name__}: {error})"
         ) from None
     return record
+
+
+def read_names() -> dict[str, str]:
+    """Return the md5 of each reference set by its name, as `NAMES` lists them; none without such a file.
+
+    Raises SandglassError if it is damaged.
+    """
+    try:
+        names: dict[str, str] = dict(json.loads(NAMES.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, TypeError) as error:
+        raise SandglassError(
+            f"{NAMES} is no list of reference sets ({error}); git checkout {NAMES}"
+        ) from None
+    return names
+
+
+def write_name(name: str, md5: str) -> None:
+    """List the set ``name`` with its md5 in `NAMES`."""
+    names = read_names() | {name: md5}
+    temporary = NAMES.with_name(f".{NAMES.name}.tmp")
+    temporary.write_text(json.dumps(names, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    temporary.replace(NAMES)
 
 
 def lock_parameters(stage: dict[str, Any]) -> dict[str, Any]:

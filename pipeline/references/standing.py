@@ -1,7 +1,8 @@
 """How claims stand: what this build and the reference sets say of each together, the best evidence first.
 
 Of each gate the strongest evidence counts: that of a reference set at a larger scale where one tests it, else that of
-this build and of the sets at its scale. A claim some of whose gates nothing tests never shows as one that holds.
+this build and of the sets at its scale. A claim's gates on published statements decide how it stands; own checks and
+corrected forms stand beside them (`pipeline.kit.verdicts.stands`).
 """
 
 from __future__ import annotations
@@ -11,26 +12,29 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from pipeline.kit.verdicts import COUNTED, short, whole
+from pipeline.kit.verdicts import UNTESTED, beside, short, stands
 from pipeline.references import reading
 from pipeline.references.reading import Reference, Row
 from pipeline.store import paths, tables
-from schemas.claims import HOLDS, KINDS, NOT_TESTED, PARTLY, SCALES, UNDECIDED, VERDICTS, Claims
+from schemas.claims import FAILS, HOLDS, KINDS, NOT_RUN, SCALES, STATED, TOO_FEW, UNDECIDED, VERDICTS, Claims
 
-PLURAL = COUNTED | {PARTLY: "hold partly"}  # of gates; partly where two sets of a scale disagree
+PLURAL = {HOLDS: "hold", FAILS: "fail"}  # of gates
 
 
 @dataclass(frozen=True)
 class Line:
-    """A claim: its number, the sentence that says it, where it is stated, its combined verdict, and the evidence.
+    """A claim: its number, the sentence that says it, where it is stated, how it stands, by how many of its gates, what
+    own checks and corrected forms say beside it, and the evidence.
 
-    ``evidence`` is for instance ``quick: holds (all 3 gates) · paper: fails (all 2 gates) · 4 gates untested``.
+    ``share`` is for instance ``2 of 7 gates``, and ``evidence`` ``quick: holds (all 3 gates) · 4 gates not run``.
     """
 
     claim: str
     statement: str
     source: str
     verdict: str
+    share: str
+    beside: str
     evidence: str
 
 
@@ -73,23 +77,28 @@ def lines(rows: list[Row]) -> list[Line]:
 def best(row: Row) -> str:
     """Return the verdict on a gate by the strongest evidence that there is of it."""
     by_scale = [_at_scale(row, scale) for scale in SCALES]
-    tested = [verdict for verdict in by_scale if verdict != NOT_TESTED]
-    return tested[-1] if tested else NOT_TESTED
+    tested = [verdict for verdict in by_scale if verdict not in UNTESTED]
+    return tested[-1] if tested else TOO_FEW if TOO_FEW in by_scale else NOT_RUN
 
 
 def _at_scale(row: Row, scale: str) -> str:
-    """Return the verdict on a gate by the evidence of a scale: what few models leave undecided, more may decide."""
+    """Return the verdict on a gate by the evidence of a scale.
+
+    What few models leave undecided more may decide, and where two sets disagree, the one with more models counts; with
+    as many, the one against the claim.
+    """
     evidence = [
         result for result in (row, *(result for _, result in row["references"])) if result["scale"] == scale
     ]
-    decided = [
-        result.get("n") or 0 for result in evidence if result["verdict"] not in (UNDECIDED, NOT_TESTED)
-    ]
-    return whole(
-        result["verdict"]
+    order = {FAILS: 3, HOLDS: 2, UNDECIDED: 1}
+    tested = [
+        (result.get("n") or 0, order[result["verdict"]], result["verdict"])
         for result in evidence
-        if result["verdict"] != UNDECIDED or (result.get("n") or 0) >= max(decided, default=0)
-    )
+        if result["verdict"] not in UNTESTED
+    ]
+    if tested:
+        return max(tested)[2]
+    return TOO_FEW if any(result["verdict"] == TOO_FEW for result in evidence) else NOT_RUN
 
 
 def counts(rows: list[Row]) -> list[tuple[str, list[tuple[str, int]]]]:
@@ -103,37 +112,36 @@ def counts(rows: list[Row]) -> list[tuple[str, list[tuple[str, int]]]]:
 
 
 def _line(claim: str, rows: list[Row]) -> Line:
-    together = [best(row) for row in rows]
-    untested = together.count(NOT_TESTED)
-    verdict = whole(together)
-    parts = [text for scale in SCALES if (text := _at(scale, [_at_scale(row, scale) for row in rows]))]
-    if untested:
-        parts.append(f"{untested} gate{'s' if untested > 1 else ''} untested")
+    gates = [(row["kind"], best(row)) for row in rows]
+    verdict, share = stands(gates)
+    deciding = [row for row in rows if row["kind"] == STATED] or rows
+    parts = [text for scale in SCALES if (text := _at(scale, [_at_scale(row, scale) for row in deciding]))]
+    untested = Counter(found for row in deciding if (found := best(row)) in UNTESTED)
+    parts += [f"{_gates(untested[each])} {_UNTESTED[each]}" for each in UNTESTED if untested[each]]
     sources = dict.fromkeys(row["source"] for row in rows)
     return Line(
-        claim,
-        rows[0]["statement"],
-        "; ".join(sources),
-        PARTLY if verdict == HOLDS and untested else verdict,
-        " · ".join(parts),
+        claim, rows[0]["statement"], "; ".join(sources), verdict, share, beside(gates), " · ".join(parts)
     )
+
+
+_UNTESTED = {TOO_FEW: "on too few models", NOT_RUN: "not run"}
 
 
 def _at(scale: str, verdicts: list[str]) -> str:
     """Return what the gates that were tested at a scale say; empty where none was."""
-    tested = [verdict for verdict in verdicts if verdict != NOT_TESTED]
+    tested = [verdict for verdict in verdicts if verdict not in UNTESTED]
+    totals = Counter(tested)
     if not tested:
         return ""
-    totals = Counter(tested)
     if len(totals) == 1:
-        return f"{scale}: {short(tested[0])} ({_gates(len(tested))})"
-    words = ", ".join(
-        f"{totals[each]} {short(each) if totals[each] == 1 else PLURAL[each]}"
+        every = "all " if len(tested) > 1 else ""
+        return f"{scale}: {short(tested[0])} ({every}{_gates(len(tested))})"
+    return f"{scale}: " + ", ".join(
+        f"{totals[each]} {short(each) if totals[each] == 1 else PLURAL.get(each, short(each))}"
         for each in VERDICTS
         if totals[each]
     )
-    return f"{scale}: {short(whole(tested))} ({words})"
 
 
 def _gates(count: int) -> str:
-    return "1 gate" if count == 1 else f"all {count} gates"
+    return "1 gate" if count == 1 else f"{count} gates"

@@ -12,8 +12,11 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.kit.verdicts import Condition, Gate, Measured, Published
-from schemas.claims import FLOOR, NUMBER, STATED, Claims
+from pipeline.kit.verdicts import Condition, Gate, Measured, Published, TooFew
+from schemas.claims import FLOOR, NOT_RUN, NUMBER, STATED, TOO_FEW, Claims
+
+# What tables of older sets say where today's say that a gate was not run, or was measured on too few models.
+_NOT_TESTED, _PILOT = "not tested at this scale", "pilot:"
 
 _CONDITION = re.compile(r"(value|lower end|upper end) \S+?(?:, not)? (<=|>=|<|>) (\S+?)(?=;|$)")
 _AT_LEAST = re.compile(r" at least ([0-9.]+)$")  # the end of a predicate
@@ -23,6 +26,15 @@ _WHAT = {"value": "value", "lower end": "lo", "upper end": "hi"}
 def upgraded(claims: pl.DataFrame) -> pl.DataFrame:
     """Return the claims table of a set with the columns of `schemas.claims.Claims`, and its verdicts."""
     columns = Claims.to_schema().columns
+    claims = claims.with_columns(
+        pl.when(pl.col("verdict") != _NOT_TESTED)
+        .then("verdict")
+        .when(pl.col("reason").str.starts_with(_PILOT))
+        .then(pl.lit(TOO_FEW))
+        .otherwise(pl.lit(NOT_RUN))
+        .alias("verdict"),
+        pl.selectors.by_name("size", require_all=False).replace(_NOT_TESTED, NOT_RUN),
+    )
     if set(columns) <= set(claims.columns):
         return claims.select(*columns)
     rows = [_upgraded(row) for row in claims.iter_rows(named=True)]
@@ -48,8 +60,10 @@ def _upgraded(row: dict[str, Any]) -> dict[str, Any]:
     )
     failed = not conditions and row["verdict"] == "not reproduced"  # what was measured is not defined
     measured = Measured(row["value"], row["lo"], row["hi"], row["n"]) if conditions or failed else None
+    reason = row["reason"]
     gate = Gate(
-        row["claim"], row["gate"], row["predicate"], row["source"], conditions, measured, row["reason"],
+        row["claim"], row["gate"], row["predicate"], row["source"], conditions, measured,
+        TooFew(reason) if reason.startswith(_PILOT) else reason,
         published=None
         if published is None
         else Published(published, row["published_high"], row["published_form"]),

@@ -14,6 +14,7 @@ import polars as pl
 from markupsafe import Markup
 
 from pipeline.errors import SandglassError
+from pipeline.kit.verdicts import UNTESTED
 from pipeline.params import FILE, WITH_VARIANTS, study_file
 from pipeline.params.scales import resolve
 from pipeline.report import figures, index, wording
@@ -21,7 +22,7 @@ from pipeline.report.catalogue import Artifact
 from pipeline.report.markdown import Mark, Text
 from pipeline.report.results import Row, Study
 from pipeline.report.shared import Site
-from schemas.claims import FAILS, HOLDS, NOT_TESTED
+from schemas.claims import FAILS, HOLDS
 
 WORDS = "report.md.j2"
 FINDING = "finding"  # the block of a study's text that the index page shows too
@@ -208,7 +209,7 @@ class StudyText:
         unknown claim.
         """
         row = self._gate_row(claim, gate)
-        if row is None or row["verdict"] == NOT_TESTED:
+        if row is None or row["verdict"] in UNTESTED:
             return NOT_TOLD
         return {HOLDS: holds, FAILS: fails}.get(row["verdict"], open)
 

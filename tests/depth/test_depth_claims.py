@@ -26,10 +26,10 @@ from pipeline.studies.depth.names import (
     SIZES,
     TWO_LAYERS_HEADS,
 )
-from schemas.claims import CORRECTED, FAILS, HOLDS, NOT_TESTED, OWN, STATED, UNDECIDED, Claims
+from schemas.claims import CORRECTED, FAILS, HOLDS, NOT_RUN, OWN, STATED, UNDECIDED, Claims
 
 TABLES = depth_tables.every()
-AT_PAPER = [
+PUBLISHED_SETTING = [
     *(f"{gate}{start}{share}" for start in ("", ", published start")
       for gate, share in (("L=3", ""), ("L=2", ""), ("L=3", ", share"))),
     "L=2, 2l heads", "L=1, uniform start",
@@ -83,17 +83,19 @@ def test_everything_is_reproduced_where_everything_is() -> None:
     frame = judge("quick")
     assert frame["claim"].unique(maintain_order=True).to_list() == [str(n) for n in range(1, 10)]
     untested = frame.filter(pl.col("verdict") != HOLDS)
-    assert set(untested["verdict"]) == {NOT_TESTED}
-    assert untested["gate"].to_list() == [*AT_PAPER, "L=4 over L=3", "L=4 over L=3, published start"]
+    assert set(untested["verdict"]) == {NOT_RUN}
+    assert untested["gate"].to_list() == [*PUBLISHED_SETTING, "L=4 over L=3", "L=4 over L=3, published start"]
     assert set(untested["reason"]) == {"the runs at this scale have the other setting of l and k"}
 
 
-def test_the_published_size_is_judged_at_paper_alone() -> None:
+def test_the_published_size_is_judged_where_runs_have_it() -> None:
     longer = TABLES["accuracy"].with_columns(l=pl.lit(5, pl.Int8))
-    for scale, verdict in (("quick", NOT_TESTED), ("paper", HOLDS)):
+    for scale in ("quick", "paper"):
         outcomes = verdicts(judge(scale, accuracy=longer))
-        assert {outcomes["4", gate] for gate in AT_PAPER} == {outcomes["5", "L=4 over L=3"]} == {verdict}
-        assert outcomes["4", "middle setting, L=3"] == NOT_TESTED
+        assert (
+            {outcomes["4", gate] for gate in PUBLISHED_SETTING} == {outcomes["5", "L=4 over L=3"]} == {HOLDS}
+        )
+        assert outcomes["4", "middle setting, L=3"] == NOT_RUN
 
 
 @pytest.mark.parametrize(
@@ -217,7 +219,7 @@ def test_one_model_that_can_is_enough(name: str, value: float, gate: str) -> Non
 def test_what_is_missing_is_said() -> None:
     nothing = {name: TABLES[name].clear() for name in ("accuracy", "contrasts", "agreement")}
     frame = judge(checks={"other": 0.0}, **nothing)
-    assert set(frame["verdict"]) == {NOT_TESTED}
+    assert set(frame["verdict"]) == {NOT_RUN}
     assert frame.height == judge().height == 39 + len(CONSTRUCTIONS) + 2 * len(IMPOSSIBLE)
     reasons = dict(frame.select("gate", "reason").iter_rows())
     assert reasons["L=3"] == "depth-ic-tm-l3 trains nothing at this scale"
@@ -283,7 +285,7 @@ def test_a_nan_in_a_table_fails_every_gate_that_reads_it(scale: str, accuracy: p
     for name, frame in given.items():
         for column in (column for column, dtype in frame.schema.items() if dtype == pl.Float64):
             search(name, column, range(frame.height))
-    tested = {gate for gate, row in before.items() if row["verdict"] != NOT_TESTED and gate[0] not in "78"}
+    tested = {gate for gate, row in before.items() if row["verdict"] != NOT_RUN and gate[0] not in "78"}
     assert tested and tested <= read
     assert {before[gate]["verdict"] for gate in tested} == {HOLDS}
 

@@ -18,7 +18,7 @@ from pipeline.studies.distillation.analysis.transformers import along_paths
 from pipeline.studies.distillation.claims import STATEMENTS, parities, transformers, trees
 from pipeline.studies.distillation.measures import lessons
 from pipeline.studies.distillation.names import ATTENDING, ATTENTION, CANDIDATES, DEFINITIONS, TEACHER, WARMER
-from schemas.claims import FAILS, HOLDS, NOT_TESTED
+from schemas.claims import FAILS, HOLDS, NOT_RUN
 
 PARTS = (parities, transformers, trees)
 HOLD = {  # the value of each comparison at scale paper
@@ -97,7 +97,7 @@ def test_a_correlation_that_is_none_lets_its_gate_fall() -> None:
 def test_too_few_models_give_no_verdict() -> None:
     tables = made()
     few = judged(tables | {"contrasts": tables["contrasts"].with_columns(n=2)})
-    gates = {gate for gate, (_, verdict) in few.items() if verdict != NOT_TESTED}
+    gates = {gate for gate, (_, verdict) in few.items() if verdict != NOT_RUN}
     assert gates == {*SINGLE_SIGNS, "19, classes"}
 
 

@@ -1,8 +1,13 @@
-"""The command `audit` on the toy study: what agrees passes, and each of the ways to spoil results is named."""
+"""The command `audit`: what agrees passes, and each of the ways to spoil results is named; what it cannot see, passes.
+
+On the toy study, and for a number that was forged with all that follows from it on the landscapes of `nce` as well.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import asdict
@@ -11,19 +16,24 @@ from typing import Any
 
 import polars as pl
 import pytest
-from workspace import Workspace
+from ruamel.yaml import YAML
+from workspace import REPOSITORY, Workspace
 
-from pipeline.audit import elsewhere
+from pipeline import params
+from pipeline.audit import again, elsewhere
+from pipeline.engine import graph
 from pipeline.store import tables
 
 TABLE = "data/tables/toy/toy-means/means.parquet"
 CLAIMS = "data/claims/toy/claims.parquet"
 FIGURE = "data/figures/toy/toy-means/means.svg"
 OTHER = "data/figures/toy/toy-losses/losses.svg"
+THEORY = "data/theory/toy/toy-identity.parquet"
+DATASET = "data/datasets/toy/toy-numbers/toy-numbers.parquet"
 
 
-def audit(workspace: Workspace, status: int) -> dict[str, Any]:
-    done = workspace.run("python", "-m", "pipeline", "audit", "--json")
+def audit(workspace: Workspace, status: int, *options: str) -> dict[str, Any]:
+    done = workspace.run("python", "-m", "pipeline", "audit", "--json", *options)
     assert done.status == status, done.output
     report: dict[str, Any] = json.loads(done.output)
     assert report["passed"] == (status == 0)
@@ -49,8 +59,11 @@ def recorded(workspace: Workspace, stage: str) -> None:
 
 def test_a_clone_with_what_was_pushed_passes(built: Workspace, tmp_path: Path) -> None:
     report = audit(built, 0)
-    assert report["lock"] == "dvc.lock is the committed one"
-    assert report["files"] > 8 and report["made_again"] > 5
+    assert report["lock"] == "dvc.lock is the committed one (made on a machine that is not recorded)"
+    assert report["commit"] == built.git("rev-parse", "--short", "HEAD").strip()
+    assert (report["studies"], report["sets"], report["warnings"]) == (["toy"], [], [])
+    assert report["files"] > 8 and report["made_again"] > 5 and report["tables"] == 3
+    assert report["recomputed"] is None
     assert set(report["kept_back"]) == {"dataset", "train", "report"}
     clone = built.pushed_clone(tmp_path / "clone")
     assert named(audit(clone, 1), "published") >= {TABLE, CLAIMS, FIGURE}  # nothing is here yet
@@ -106,6 +119,8 @@ def test_a_file_that_is_not_what_was_recorded_is_named(
 def test_the_command_that_is_named_mends_a_lost_file(built: Workspace) -> None:
     built.run("dvc", "remote", "add", "-d", "store", ".dvcstore")
     assert built.run("dvc", "push", "-q").status == 0
+    built.git("add", "-A")
+    built.git("commit", "-qm", "store")
     _lost(built)
     _swapped(built)
     for each in audit(built, 1)["findings"]:
@@ -124,24 +139,84 @@ def test_a_figure_that_was_replaced_with_its_record_is_named(built: Workspace) -
     assert named(report, "published") == set() and FIGURE in named(report, "made again")
 
 
+def a_set(built: Workspace, name: str, factor: float = 1.0) -> Path:
+    """Give the work tree a reference set, as `reference` makes one, but of its own results; return its folder."""
+    folder = built.path / "data/reference" / name
+    (folder / "claims").mkdir(parents=True)
+    (folder / "record.json").write_text(json.dumps({"study": "toy", "scale": "paper", "jobs": {}}))
+    claims = pl.read_parquet(built.path / CLAIMS).with_columns(
+        pl.col("value") * factor, scale=pl.lit("paper")
+    )
+    tables.store(claims, folder / "claims/claims.parquet", tables.read_metadata(built.path / CLAIMS))
+    assert built.run("dvc", "add", "-q", f"data/reference/{name}").status == 0
+    named_as(built, name, md5_of(built, name))
+    return folder
+
+
+def md5_of(built: Workspace, name: str) -> str:
+    return YAML(typ="safe").load(built.path / f"data/reference/{name}.dvc")["outs"][0]["md5"]
+
+
+def named_as(built: Workspace, name: str, md5: str) -> None:
+    file = built.path / "data/reference/names.json"
+    names = json.loads(file.read_text()) if file.exists() else {}
+    file.write_text(json.dumps(names | {name: md5}))
+
+
+def committed(built: Workspace) -> None:
+    built.git("add", "-A")
+    built.git("commit", "-qm", "so it was")
+
+
 @pytest.mark.parametrize("recorded_too", [False, True])
 def test_an_edited_reference_set_is_named(built: Workspace, recorded_too: bool) -> None:
     """Its files are held against its .dvc file, and that against the commit."""
-    folder = built.path / "data/reference/toy"
-    folder.mkdir()
-    (folder / "record.json").write_text(json.dumps({"study": "toy", "scale": "paper", "jobs": {}}))
-    claims = pl.read_parquet(built.path / CLAIMS).with_columns(scale=pl.lit("paper"))
-    (folder / "claims").mkdir()
-    tables.store(claims, folder / "claims/claims.parquet", tables.read_metadata(built.path / CLAIMS))
-    assert built.run("dvc", "add", "-q", "data/reference/toy").status == 0
-    built.git("add", "-A")
-    built.git("commit", "-qm", "a set")
-    assert not named(audit(built, 1), "reference sets")  # the report is stale, the set is as recorded
+    folder = a_set(built, "toy")
+    committed(built)
+    report = audit(built, 1)
+    assert not named(report, "reference sets")  # the report is stale, the set is as recorded
+    assert report["sets"] == ["toy"]
     changed(folder / "claims/claims.parquet", "value")
     if recorded_too:
         assert built.run("dvc", "add", "-q", "data/reference/toy").status == 0
     file = "data/reference/toy.dvc" if recorded_too else "data/reference/toy/claims/claims.parquet"
     assert named(audit(built, 1), "reference sets") == {file}
+
+
+def test_reference_sets_that_were_swapped_with_their_records_are_named(built: Workspace) -> None:
+    """Each is as its .dvc file says, and these are committed: `names.json` says which is which."""
+    folder = a_set(built, "toy")
+    other = a_set(built, "toy-more", factor=2.0)
+    committed(built)
+    assert not named(audit(built, 1), "reference sets")
+    pointers = [path.with_name(f"{path.name}.dvc") for path in (folder, other)]
+    one, two = (md5_of(built, name) for name in ("toy", "toy-more"))
+    for pointer, mine, theirs in zip(pointers, (one, two), (two, one), strict=True):
+        pointer.write_text(pointer.read_text().replace(mine, theirs))
+    folder.rename(built.path / "data/aside")
+    other.rename(folder)
+    (built.path / "data/aside").rename(other)
+    committed(built)
+    report = audit(built, 1)
+    assert named(report, "reference sets") == {"data/reference/toy.dvc", "data/reference/toy-more.dvc"}
+    text = next(each["text"] for each in report["findings"] if each["what"] == "data/reference/toy.dvc")
+    assert text == "is the set that data/reference/names.json calls toy-more"
+
+
+def test_a_reference_set_says_its_name_and_its_study(built: Workspace) -> None:
+    folder = a_set(built, "toy")
+    record = {"name": "toy-more", "study": "twin", "scale": "paper", "jobs": {}}
+    (folder / "record.json").write_text(json.dumps(record))
+    assert built.run("dvc", "add", "-q", "data/reference/toy").status == 0
+    named_as(built, "toy", md5_of(built, "toy"))
+    named_as(built, "toy-lost", "x")
+    committed(built)
+    texts = {each["text"] for each in audit(built, 1)["findings"] if each["part"] == "reference sets"}
+    assert texts == {
+        "says of itself that it is the set toy-more",
+        "is of the study twin, which params.yaml does not list",
+        "is gone, and data/reference/names.json names it",
+    }
 
 
 def test_an_edited_page_is_named(built: Workspace) -> None:
@@ -162,7 +237,7 @@ def test_a_claim_that_was_edited_with_its_record_and_committed_is_named(built: W
     changed(built.path / CLAIMS, "value")
     recorded(built, "claims@toy")
     report = audit(built, 1)
-    assert report["lock"] == "dvc.lock is the committed one"
+    assert report["lock"].startswith("dvc.lock is the committed one (")
     assert named(report, "published") == set() and CLAIMS in named(report, "made again")
 
 
@@ -179,8 +254,11 @@ def test_results_of_other_code_are_named(built: Workspace) -> None:
 def test_a_build_elsewhere_is_no_fault(built: Workspace) -> None:
     """Other bytes than the committed ones, but what lies here is what this lock file says."""
     built.set_lr("toy-a", 0.75)
+    built.git("commit", "-qam", "another rate")
     built.engine("snakemake")
     report = audit(built, 0)
+    where = "(this one made on a machine that is not recorded; the committed one made on"
+    assert where in report["lock"]
     assert "another build, in which" in report["lock"] and "rounding" not in report["lock"]
     # As benchmarks/rounding.py writes it, here of two tables of which one was changed.
     ours = pl.read_parquet(built.path / CLAIMS)
@@ -189,8 +267,269 @@ def test_a_build_elsewhere_is_no_fault(built: Workspace) -> None:
     assert (measured.gates, measured.moved) == (len(ours), len(ours))
     assert measured.largest == pytest.approx(1 / 3) and measured.turned == ["toy:1 mean"]
     (built.path / elsewhere.YARDSTICK).write_text(json.dumps({"smoke": asdict(measured)}))
+    built.git("commit", "-q", str(elsewhere.YARDSTICK), "-m", "a yardstick")
     note = f"rounding alone moves {len(ours)} of {len(ours)}, by at most 0.33 of a value, and turns 1 verdict"
     assert note in audit(built, 0)["lock"]
+
+
+def test_the_machine_is_that_of_the_results_at_hand(built: Workspace) -> None:
+    """Where a build was made is recorded with what it made, and said of nothing else."""
+    done = built.run("python", "-c", "from pipeline.engine.build import record; record(1.0)")
+    assert done.status == 0, done.output
+    times = built.path / "profiles/times.json"
+    machine = json.loads(times.read_text())["smoke"]["machine"]
+    built.git("commit", "-qam", "times")
+    assert audit(built, 0)["lock"] == f"dvc.lock is the committed one (made on {machine})"
+    changed(built.path / TABLE, "mean")
+    recorded(built, "analyse@toy-means")
+    assert audit(built, 1)["lock"] == "dvc.lock is the committed one (made on a machine that is not recorded)"
+
+
+@pytest.mark.parametrize("link", [TABLE, "data/tables/toy/toy-means", "data/tables/toy"])
+def test_a_link_to_the_same_content_is_refused(built: Workspace, link: str, tmp_path: Path) -> None:
+    shutil.rmtree(built.path / "data/report")
+    here = built.path / link
+    here.rename(tmp_path / "outside")
+    here.symlink_to(tmp_path / "outside")
+    report = audit(built, 1)
+    assert [each["what"] for each in report["findings"]] == [link]
+    assert "is a link" in report["findings"][0]["text"]
+    assert report["findings"][0]["mend"].startswith(f"rm {link} && dvc pull")
+    assert built.run("python", "-m", "pipeline", "trace", TABLE, "--verify").status == 1
+
+
+@pytest.mark.parametrize("how", ["damaged", "lost"])
+def test_an_object_of_the_store_that_is_no_longer_whole_is_told_from_a_lost_file(
+    built: Workspace, tmp_path: Path, how: str
+) -> None:
+    clone = built.pushed_clone(tmp_path / "clone")
+    md5 = hashlib.md5((built.path / TABLE).read_bytes()).hexdigest()
+    stored = Path(".dvcstore/files/md5", md5[:2], md5[2:])
+    (clone.path / stored).chmod(0o644)
+    if how == "damaged":
+        (clone.path / stored).write_bytes((clone.path / stored).read_bytes()[:-1])
+    else:
+        (clone.path / stored).unlink()
+    report = audit(clone, 1)
+    assert named(report, "commit") == {str(stored)}
+    (finding,) = (each for each in report["findings"] if each["what"] == TABLE)
+    assert finding["text"] == f"lost; its stored copy is {how}: {stored}"
+    others = {each["mend"] for each in report["findings"] if each["part"] == "published"} - {finding["mend"]}
+    assert all(each.startswith("dvc pull --force ") for each in others)
+    for step in [*finding["mend"].split(" && "), "dvc pull --allow-missing"]:  # the last brings all others
+        done = clone.run(*step.split())
+        assert done.status == 0, done.output
+    audit(clone, 0)
+
+
+def test_a_tree_that_is_not_its_commit_is_not_what_was_published(built: Workspace) -> None:
+    """Above all where the audit itself was edited."""
+    built.edit("pipeline/audit/inspection.py")
+    (built.path / "pipeline/unknown.py").write_text("")
+    (built.path / "notes.txt").write_text("nothing reads this")
+    report = audit(built, 1)
+    assert named(report, "commit") == {"pipeline/audit/inspection.py", "pipeline/unknown.py"}
+    done = built.run("python", "-m", "pipeline", "audit")
+    assert "✗ commit: 2 do not agree" in done.output
+    (built.path / "pipeline/unknown.py").unlink()
+    built.git("commit", "-qam", "an audit of one's own")
+    report = audit(built, 0)
+    line = f"✓ commit {report['commit']}: every file that it has is here as it has it"
+    assert line in built.run("python", "-m", "pipeline", "audit").output
+
+
+def test_an_acceptance_that_nobody_proved_is_named(built: Workspace) -> None:
+    """Code that changes a result, declared cosmetic. What was proved is not named, nor what is made again anyway."""
+    analysis = "pipeline/studies/toy/analysis/means.py"
+    text = (built.path / analysis).read_text()
+    (built.path / analysis).write_text(text.replace("context.settings.offset", "context.settings.offset + 1"))
+    built.edit("pipeline/studies/toy/figures/means.py")
+    accept = ("python", "-m", "pipeline", "accept", "--reason", "cosmetic")
+    for job in ("analyse@toy-means", "figures@toy-means"):
+        assert built.run(*accept, job).status == 0
+    committed(built)
+    report = audit(built, 0 if report_is_gone(built) else 1)
+    assert [each["what"] for each in report["warnings"]] == ["analyse@toy-means"]
+    assert analysis in report["warnings"][0]["text"] and "“cosmetic”" in report["warnings"][0]["text"]
+    done = built.run("python", "-m", "pipeline", "audit")
+    assert "⚠ analyse@toy-means: rests on an edit" in done.output
+    assert done.last_line == "audit passed, with 1 warning"
+    built.git("reset", "-q", "--hard", "HEAD~1")
+    built.edit(analysis)
+    assert built.run(*accept, "--prove", "analyse@toy-means").status == 0
+    committed(built)
+    assert audit(built, 0)["warnings"] == []
+
+
+def report_is_gone(built: Workspace) -> bool:
+    """The report prints the md5s of all code, so it is stale after any edit; an auditor has none."""
+    shutil.rmtree(built.path / "data/report")
+    return True
+
+
+def test_a_study_that_was_dropped_from_the_parameters_is_named(built: Workspace) -> None:
+    """dvc.lock still records its jobs; its parameter file is still there."""
+    lock = built.path / "dvc.lock"
+    block = re.search(r"^  claims@toy:\n(?:    .*\n)+", lock.read_text(), re.MULTILINE)
+    assert block is not None
+    lock.write_text(lock.read_text() + re.sub(r"\btoy\b", "twin", block[0]))
+    shutil.copy(built.path / "params/toy.yaml", built.path / "params/twin.yaml")
+    committed(built)
+    report = audit(built, 1)
+    (finding,) = report["findings"]
+    assert finding["what"] == "twin"
+    assert finding["text"] == "dvc.lock records 1 jobs of this study, which params.yaml does not list"
+    assert [each["what"] for each in report["warnings"]] == ["params/twin.yaml"]
+    lock.write_text(lock.read_text().replace("twin/", "toy/"))
+    committed(built)
+    (finding,) = audit(built, 1)["findings"]
+    assert (finding["what"], finding["part"]) == ("claims@twin", "record")
+
+
+def test_the_order_of_rows_is_not_audited(built: Workspace) -> None:
+    """Where nothing depends on it."""
+    shutil.rmtree(built.path / "data/report")
+    path = built.path / TABLE
+    tables.store(pl.read_parquet(path).reverse(), path, tables.read_metadata(path))
+    redrawn(built, "analyse@toy-means", "figures@toy-means", "figures@toy-losses", "claims@toy")
+    audit(built, 0)
+
+
+def renamed(path: Path, column: str, old: str, new: str) -> None:
+    frame = pl.read_parquet(path).with_columns(pl.col(column).replace(old, new))
+    tables.store(frame, path, tables.read_metadata(path))
+
+
+def test_ids_that_the_parameters_do_not_have_are_named(built: Workspace) -> None:
+    """Recorded and committed, and figures and claims drawn from it: a run that there never was."""
+    renamed(built.path / TABLE, "run", "toy-c", "toy-d")
+    renamed(built.path / THEORY, "theory", "toy-identity", "toy-other")
+    for stage in ("analyse@toy-means", "theory@toy-identity"):
+        recorded(built, stage)
+    report = audit(built, 1)
+    assert named(report, "ids") == {TABLE, THEORY}
+    texts = {each["what"]: each["text"] for each in report["findings"] if each["part"] == "ids"}
+    assert texts[TABLE] == (
+        "column run holds 'toy-d', which params/toy.yaml:experiments.toy-means.runs does not name"
+    )
+
+
+def redrawn(workspace: Workspace, *stages: str) -> None:
+    """Make figures and claims from the tables as they lie here now, and record and commit all of it."""
+    for stage in stages:
+        step, key = stage.split("@")
+        if step in ("figures", "claims"):
+            verb = "judge" if step == "claims" else step
+            done = workspace.run("python", "-m", "pipeline", verb, key)
+            assert done.status == 0, done.output
+    done = workspace.run("dvc", "commit", "--force", *stages)
+    assert done.status == 0, done.output
+    committed(workspace)
+
+
+def test_a_number_that_was_forged_with_all_that_follows_is_found_by_computing_it_again(
+    built: Workspace,
+) -> None:
+    """A theory check, with figures and claims made from it and dvc.lock's md5s corrected: what lies here agrees."""
+    shutil.rmtree(built.path / "data/report")
+    report = audit(built, 0, "--recompute")
+    assert report["recomputed"] == 2 and report["left_out"] == {}  # the dataset and the theory check
+    assert set(report["kept_back"]) == {"train", "report"}
+    path = built.path / THEORY
+    frame = pl.read_parquet(path).with_columns(measured=pl.lit(-1.0))
+    tables.store(frame, path, tables.read_metadata(path))
+    redrawn(built, "theory@toy-identity", "figures@toy-losses", "claims@toy")
+    assert audit(built, 0)["findings"] == []
+    report = audit(built, 1, "--recompute")
+    (finding,) = report["findings"]
+    assert (finding["part"], finding["what"], finding["mend"]) == (
+        "recomputed", THEORY, f"snakemake --force {THEORY}",
+    )  # fmt: skip
+    assert built.run(*finding["mend"].split()).status == 0
+
+
+def test_what_another_processor_may_have_is_a_warning_there(built: Workspace) -> None:
+    """Of the jobs that are listed; on the machine of the results nothing may differ."""
+    shutil.rmtree(built.path / "data/report")
+    frame = pl.read_parquet(built.path / THEORY).with_columns(measured=pl.lit(-1.0))
+    tables.store(frame, built.path / THEORY, tables.read_metadata(built.path / THEORY))
+    (built.path / again.PROCESSORS).write_text(json.dumps(["theory@toy-identity"]))
+    redrawn(built, "theory@toy-identity", "figures@toy-losses", "claims@toy")
+    report = audit(built, 0, "--recompute")
+    assert [each["what"] for each in report["warnings"]] == [THEORY]
+    assert built.run("python", "-c", "from pipeline.engine.build import record; record(1.0)").status == 0
+    committed(built)
+    report = audit(built, 1, "--recompute")
+    assert named(report, "recomputed") == {THEORY} and report["warnings"] == []
+
+
+def test_the_jobs_that_another_processor_changes_have_no_training_behind_them() -> None:
+    listed = json.loads((REPOSITORY / again.PROCESSORS).read_text(encoding="utf-8"))
+    loaded = params.load(REPOSITORY)
+    jobs = {job.stage: job for job in graph.jobs(loaded)}
+    assert listed and all(loaded.experiments[jobs[name].id].runs == [] for name in listed)
+
+
+def test_what_needs_a_package_that_is_not_installed_is_said_not_to_be_computed_again(
+    built: Workspace,
+) -> None:
+    shutil.rmtree(built.path / "data/report")
+    built.edit("pipeline/studies/toy/theory/identity.py", "import no_such_package.inside\n")
+    recorded(built, "theory@toy-identity")
+    report = audit(built, 0, "--recompute")
+    assert report["left_out"] == {"no_such_package": {"theory": 1}} and report["recomputed"] == 1
+    done = built.run("python", "-m", "pipeline", "audit", "--recompute")
+    assert "⚠ recomputed: not 1 theory, which need no_such_package" in done.output
+    built.edit("pipeline/studies/toy/theory/identity.py", "import pipeline.no_such_module\n")
+    text = (built.path / "pipeline/studies/toy/theory/identity.py").read_text()
+    text = text.replace("import no_such_package.inside\n", "")
+    (built.path / "pipeline/studies/toy/theory/identity.py").write_text(text)
+    recorded(built, "theory@toy-identity")
+    assert named(audit(built, 1, "--recompute"), "recomputed") == {"theory@toy-identity"}
+
+
+def test_a_dataset_that_comes_out_otherwise_is_named(built: Workspace) -> None:
+    """It is never published, and dvc.lock has its md5."""
+    shutil.rmtree(built.path / "data/report")
+    renumbered(built, r"path: data/datasets/toy/toy-numbers\n +hash: md5\n +md5: (\w+)\.dir")
+    report = audit(built, 1, "--recompute")
+    (finding,) = (each for each in report["findings"] if each["part"] == "recomputed")
+    assert finding["what"] == "data/datasets/toy/toy-numbers"
+    assert finding["mend"] == f"snakemake --force {DATASET}"
+
+
+def renumbered(built: Workspace, pattern: str) -> None:
+    """Write another md5 in each place in dvc.lock that the pattern finds, and commit that."""
+    lock = built.path / "dvc.lock"
+    text, count = re.subn(pattern, lambda hit: hit[0].replace(hit[1], "f" * 32), lock.read_text())
+    assert count
+    lock.write_text(text)
+    committed(built)
+
+
+def test_a_record_of_other_data_than_was_made_is_named(built: Workspace) -> None:
+    """Of data that is never published, too: what a training read is what the dataset's job made."""
+    renumbered(built, rf"path: {DATASET}\n +hash: md5\n +md5: (\w+)")
+    texts = {each["text"] for each in audit(built, 1)["findings"] if each["what"] == DATASET}
+    assert len(texts) == 1 and texts.pop().startswith("the job read ffffffff, recorded as made is ")
+
+
+@pytest.mark.slow
+def test_a_slope_that_was_forged_with_all_that_follows(
+    smoke_of: Callable[[str], Workspace], tmp_path: Path, forks: dict[str, str]
+) -> None:
+    """A rate in the landscapes of `nce`, its claims judged and its figures drawn again: an analysis reads no run."""
+    nce = Workspace(Path(shutil.copytree(smoke_of("nce").path, tmp_path / "tree", symlinks=True)), forks)
+    shutil.rmtree(nce.path / "data/report", ignore_errors=True)
+    committed(nce)
+    rates = "data/tables/nce/nce-landscape/rates.parquet"
+    frame = pl.read_parquet(nce.path / rates)
+    tables.store(
+        frame.with_columns(pl.col("slope") / 4), nce.path / rates, tables.read_metadata(nce.path / rates)
+    )
+    redrawn(nce, "analyse@nce-landscape", "figures@nce-landscape", "figures@nce-rates", "claims@nce")
+    assert audit(nce, 0)["findings"] == []
+    assert rates in named(audit(nce, 1, "--recompute"), "recomputed")
 
 
 @pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="ssh-keygen is not installed")

@@ -9,7 +9,7 @@ import pytest
 from workspace import Workspace
 
 from pipeline.store import tables
-from schemas.claims import FAILS, HOLDS, Claims
+from schemas.claims import CONTRADICTED, FAILS, HOLDS, Claims
 
 
 def pipeline(workspace: Workspace, *arguments: str, status: int = 0) -> str:
@@ -32,11 +32,11 @@ def test_a_claim_stands_as_the_best_evidence_says(built: Workspace) -> None:
     assert "claims of toy" in text and "holds (1 gate)" in text and "show STUDY:NUMBER" in text
     frozen(built, FAILS)
     (line,) = json.loads(pipeline(built, "claims", "--json"))["toy"]
-    assert line["claim"] == "1" and line["verdict"] == FAILS
+    assert line["claim"] == "1" and line["verdict"] == CONTRADICTED
     assert "smoke: holds" in line["evidence"] and "paper: fails" in line["evidence"]
     assert json.loads(pipeline(built, "claims", "--verdict", "holds", "--json")) == {"toy": []}
     for named in (["toy"], ["--study", "toy"]):
-        found = json.loads(pipeline(built, "claims", *named, "--verdict", "fails", "--json"))
+        found = json.loads(pipeline(built, "claims", *named, "--verdict", "contradicted", "--json"))
         assert found == {"toy": [line]}
 
 
@@ -58,7 +58,7 @@ def test_one_claim_with_its_gates(built: Workspace) -> None:
         (["claims", "--study", "ty"], "did you mean toy?"),
         (["claims", "ty"], "did you mean toy?"),
         (["claims", "toy", "--study", "toy"], "as an argument or with --study"),
-        (["claims", "--verdict", "maybe"], "there are: holds, holds partly"),
+        (["claims", "--verdict", "maybe"], "there are: holds, undecided"),
         (["show", "ty:1"], "did you mean toy?"),
         (["show", "toy:2"], "did you mean toy:1?"),
         (["show", "toy"], "for instance toy:1; all of toy: python -m pipeline claims toy"),

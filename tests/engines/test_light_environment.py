@@ -72,7 +72,17 @@ def test_all_that_draws_judges_and_reads_can_be_imported() -> None:
 
 @pytest.mark.started
 @pytest.mark.parametrize(
-    "command", ["audit", "claims", "show toy:1", "trace toy:1", "list", "why", "report --from-store"]
+    "command",
+    [
+        "audit",
+        "audit --recompute",
+        "claims",
+        "show toy:1",
+        "trace toy:1",
+        "list",
+        "why",
+        "report --from-store",
+    ],
 )
 def test_reading_and_auditing_need_no_more(built: Workspace, command: str) -> None:
     code = without_them("from pipeline.__main__ import main; main()")

@@ -48,7 +48,7 @@ def test_a_set_is_frozen_shown_and_fetched_again(built: Workspace, clone: Worksp
     built.run("dvc", "remote", "add", "-d", "store", ".dvcstore")
     assert freeze(built, clone.path).startswith("0 data/reference/toy is in DVC's cache")
     record = json.loads((built.path / "data/reference/toy/record.json").read_text())
-    assert record["scale"] == "quick"
+    assert (record["name"], record["scale"]) == ("toy", "quick")
     train = record["jobs"]["train@toy-a"]
     assert train["params"]["params/toy.yaml:runs.toy-a"]["lr"] == 0.5
     assert train["params"]["scale"] == "quick" and train["device"] is None  # noted by the trainer alone
@@ -79,7 +79,10 @@ def test_a_set_is_frozen_shown_and_fetched_again(built: Workspace, clone: Worksp
     for name in ("../toy", "Toy", ""):
         assert "is no name of a set" in freeze(built, clone.path, "--name", name)
     assert freeze(built, clone.path, "--name", "toy-more").startswith("0 data/reference/toy-more is in")
-    assert (built.path / "data/reference/toy-more.dvc").is_file()
+    names = json.loads((built.path / "data/reference/names.json").read_text())
+    assert list(names) == ["toy", "toy-more"] and names["toy"] != names["toy-more"]
+    for name, md5 in names.items():
+        assert md5 in (built.path / f"data/reference/{name}.dvc").read_text()
     assert verify(built) == 0  # the set of the study's own name is as it was
     record["study"] = "other"
     (built.path / "data/reference/toy-more/record.json").write_text(json.dumps(record))

@@ -18,7 +18,7 @@ import pytest
 from workspace import REPOSITORY, Workspace
 
 from pipeline.store import tables
-from schemas.claims import HOLDS, NOT_TESTED, Claims
+from schemas.claims import HOLDS, NOT_RUN, Claims
 from schemas.theory import Theory
 
 HOSTILE = (
@@ -251,7 +251,7 @@ def test_errata_reference_sets_and_accepted_edits_are_shown(toy: Workspace, tmp_
     job = {"params": {"seed": 7}, "device": "NVIDIA", "code": {"a.py": "0" * 32}, "outputs": outputs}
     record = {"study": "toy", "scale": "paper", "jobs": {"claims@toy": job}}
     (root / "data/reference/toy/record.json").write_text(json.dumps(record))
-    for name, value, verdict in (("toy-more", 0.75, HOLDS), ("toy-rest", None, NOT_TESTED)):
+    for name, value, verdict in (("toy-more", 0.75, HOLDS), ("toy-rest", None, NOT_RUN)):
         another = root / "data/reference" / name
         frame = ours.with_columns(pl.lit(value, pl.Float64).alias("value"), verdict=pl.lit(verdict))
         tables.write(frame, another / "claims/claims.parquet", Claims)

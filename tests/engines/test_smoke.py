@@ -69,7 +69,7 @@ def test_no_claim_is_judged_at_smoke_scale(smoke_of: Smoke, study: str) -> None:
     claims = pl.read_parquet(smoke_of(study).path / f"data/claims/{study}/claims.parquet")
     numbers = {int(claim) for claim in claims["claim"]}
     assert numbers == set(range(1, CLAIMS.get(study, max(numbers)) + 1))
-    assert claims["verdict"].unique().to_list() == ["not tested at this scale"]
+    assert claims["verdict"].unique().to_list() == ["not run at this scale"]
 
 
 @pytest.mark.parametrize("study", STUDIES)

@@ -16,8 +16,8 @@ import pytest
 from test_bad_input import flip, wait_for
 from workspace import Workspace, environment
 
-from pipeline.audit import hashing
-from pipeline.engine import machine
+from pipeline.audit import hashing, provenance
+from pipeline.engine import lockfile, machine
 from pipeline.store import tables
 
 NUMBERS = "data/datasets/toy/toy-numbers/toy-numbers.parquet"
@@ -353,7 +353,10 @@ def test_rebuild_compares(built: Workspace, tmp_path: Path) -> None:
 
 def test_a_rebuild_says_what_moved_what_turned_and_where(built: Workspace, tmp_path: Path) -> None:
     """On another processor numbers move; a verdict that turned is named, and what was built is kept."""
-    times = {"smoke": {"machine": "Abacus, 2 cores", "elapsed": 1.0, "jobs": {}}}
+    made = {path: out.md5 for path, out in provenance.read_lock(built.path).made.items()}
+    times = {
+        "smoke": {"machine": "Abacus, 2 cores", "elapsed": 1.0, "jobs": {}, "outputs": lockfile.digest(made)}
+    }
     (built.path / "profiles/times.json").write_text(json.dumps(times))
     yardstick = {"smoke": {"gates": 9, "moved": 4, "largest": 1.73, "turned": ["toy:1 mean"]}}
     (built.path / "profiles/rounding.json").write_text(json.dumps(yardstick))

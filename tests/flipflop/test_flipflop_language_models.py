@@ -19,7 +19,7 @@ from pipeline.models.flipflop import decoder
 from pipeline.studies.flipflop.analysis import language_models
 from pipeline.studies.flipflop.claims import language_models as claims
 from pipeline.training.objectives import stories
-from schemas.claims import FAILS, HOLDS, NOT_TESTED
+from schemas.claims import FAILS, HOLDS, NOT_RUN
 
 
 def strings(length: int, n: int = 200) -> list[list[int]]:
@@ -189,6 +189,6 @@ def test_gates_tell_stand_ins_from_pretrained_models() -> None:
     assert verdicts["stand-in, 2 layers, width 64, length"] == FAILS
     assert verdicts["stand-in, 2 layers, width 64, size"] == HOLDS
     outside = ("pretrained, length", "pretrained, size", "ChatGPT", "stand-in, 4 layers, width 128, size")
-    assert {verdicts[name] for name in outside} == {NOT_TESTED}
+    assert {verdicts[name] for name in outside} == {NOT_RUN}
     spoilt = told(table.with_columns(accuracy=pl.lit(float("nan"))), contrasts)
     assert spoilt["oracle"] == spoilt["n-grams"] == FAILS

@@ -17,8 +17,8 @@ from pipeline.studies.flipflop.analysis import errors
 from pipeline.studies.flipflop.claims import STATEMENTS, arithmetic, autopsy, controls, glitches, simulation
 from pipeline.studies.flipflop.figures import common
 from pipeline.studies.flipflop.measures import contrasts
-from pipeline.studies.flipflop.names import FAMILIES, LSTM, LSTM_LONG
-from schemas.claims import FAILS, HOLDS, NOT_TESTED
+from pipeline.studies.flipflop.names import BASE, FAMILIES, LSTM, LSTM_LONG
+from schemas.claims import FAILS, HOLDS, NOT_RUN
 
 PARTS = (glitches, controls, simulation, arithmetic, autopsy)
 KINDS, FORMS = ("entropy", "l-infinity", "l2"), ("linear", "one head")
@@ -90,9 +90,33 @@ def test_a_comparison_that_is_none_lets_its_gates_fall(name: str) -> None:
 def test_two_models_and_no_models_give_no_verdict() -> None:
     tables = made()
     few = judged(tables | {"contrasts": tables["contrasts"].with_columns(n=2)})
-    assert few["2, canonical model"][1] == few["19, switch"][1] == NOT_TESTED
+    assert few["2, canonical model"][1] == few["19, switch"][1] == NOT_RUN
     none = judged({name: frame.clear() for name, frame in tables.items()} | {"ngram": tables["ngram"]})
-    assert {verdict for gate, (_, verdict) in none.items() if not gate.startswith("23")} == {NOT_TESTED}
+    assert {verdict for gate, (_, verdict) in none.items() if not gate.startswith("23")} == {NOT_RUN}
+
+
+def test_a_direction_is_judged_wherever_there_are_models() -> None:
+    """A published size alone waits for the published sizes."""
+    context: Any = SimpleNamespace(
+        table=made().__getitem__, settings=SimpleNamespace(fewest=3), study="flipflop", scale="quick"
+    )
+    every = [gate for part in PARTS for gate in part.gates(context)]
+    assert {gate.verdict("quick")[0] for gate in every} == {HOLDS}
+    waits = {gate.gate for gate in every if gate.size("paper") != gate.size("quick")}
+    sharpened = {f"{kind}, sparse" for kind in KINDS} | {"best setting, sparse"}
+    assert waits == {"models without error", "sparse"} | sharpened
+
+
+def test_a_spread_of_errors_takes_two_models_that_err() -> None:
+    tables = made()
+    none = pl.when(pl.col("contrast") == "sparse tail base").then(None).otherwise("value").alias("value")
+    tables["contrasts"] = tables["contrasts"].with_columns(none)
+    clean = tables["final"].with_columns(run=pl.lit(BASE))
+    assert judged(tables)["6, sparse"][1] == FAILS
+    final = pl.concat([tables["final"], clean])
+    assert judged(tables | {"final": final})["6, sparse"][1] == NOT_RUN
+    failed = clean.with_columns(error=pl.lit(None, pl.Float64))
+    assert judged(tables | {"final": pl.concat([tables["final"], failed])})["6, sparse"][1] == FAILS
 
 
 def test_an_interval_across_the_bar_is_undecided() -> None:
@@ -111,7 +135,7 @@ def test_no_bad_minimum_is_no_evidence_and_a_tie_does_not_hold() -> None:
     rows = pl.concat(
         [rows, shares.with_columns(n_excluded=0, excluded_reason=pl.lit(""))], how="vertical_relaxed"
     )
-    assert judged(tables | {"contrasts": rows})["20, linear positions, entropy"][1] == NOT_TESTED
+    assert judged(tables | {"contrasts": rows})["20, linear positions, entropy"][1] == NOT_RUN
     tie = pl.when(pl.col("contrast") == name).then(0.0).otherwise("value").alias("value")
     ends = [pl.when(pl.col("contrast") == name).then(0.0).otherwise(end).alias(end) for end in ("lo", "hi")]
     rows = tables["contrasts"].with_columns(tie, *ends)

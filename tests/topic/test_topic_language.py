@@ -27,7 +27,7 @@ from pipeline.studies.topic import names
 from pipeline.studies.topic.claims import language as claims
 from pipeline.studies.topic.measures import bert_checkpoint, topic_words, word_pairs
 from pipeline.training.objectives import masked_words
-from schemas.claims import FAILS, HOLDS, NOT_TESTED
+from schemas.claims import FAILS, HOLDS, NOT_RUN
 
 SHA = "4717ccc51e2e7bd1eed2feddb0bcb5a7da19a1a923fd2f258cf81e4285e31683"
 SETTINGS = {
@@ -636,7 +636,7 @@ def test_without_the_extra_nothing_is_said_of_pretrained_models() -> None:
             for name in ("kinship", "word_pairs", "word_map")}  # fmt: skip
     outcomes = _judged(tables | none)
     of_others = {gate for gate in outcomes if "pretrained" in gate or "random" in gate}
-    assert {outcomes[gate] for gate in of_others} == {(None, NOT_TESTED)} and len(of_others) == 12
+    assert {outcomes[gate] for gate in of_others} == {(None, NOT_RUN)} and len(of_others) == 12
     assert {outcome[1] for gate, outcome in outcomes.items() if gate not in of_others} == {HOLDS}
 
 

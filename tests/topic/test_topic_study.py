@@ -16,7 +16,7 @@ from pipeline.studies.topic import names
 from pipeline.studies.topic.claims import STATEMENTS, attention, embeddings, stages, values
 from pipeline.studies.topic.figures import attention as figures
 from pipeline.studies.topic.measures import contrasts
-from schemas.claims import FAILS, HOLDS, NOT_TESTED, UNDECIDED
+from schemas.claims import FAILS, HOLDS, NOT_RUN, UNDECIDED
 
 PARTS = (values, embeddings, attention, stages)
 PANELS = [(run, cell) for _, run, cell in (*values.PANELS, *values.JOINT_PANELS)]
@@ -136,9 +136,9 @@ def test_a_table_with_no_number_lets_gates_fall(table: str, column: str) -> None
 def test_two_models_and_no_models_give_no_verdict() -> None:
     tables = made()
     few = judged(tables | {"contrasts": tables["contrasts"].with_columns(n=2)})
-    assert few["9, squared, Adam, with L2"][1] == few["19, Adam, rate 0.01"][1] == NOT_TESTED
+    assert few["9, squared, Adam, with L2"][1] == few["19, Adam, rate 0.01"][1] == NOT_RUN
     none = judged({name: frame.clear() for name, frame in tables.items()})
-    assert {verdict for _, verdict in none.values()} == {NOT_TESTED}
+    assert {verdict for _, verdict in none.values()} == {NOT_RUN}
 
 
 @pytest.mark.parametrize("scale", ["quick", "paper"])

@@ -303,8 +303,8 @@ def claims(*rows: dict[str, Any]) -> pl.DataFrame:
         (ALONE, {"bound": "value > 0.7"}, DIFFERENT, "bound 0.5 here, 0.7 rebuilt"),
         (ALONE | {"bound": "value <= 1e-09", "value": 2.8e-12, "reason": "value 2.8e-12 <= 1e-09"},
          {"value": 3.2e-12, "reason": "value 3.2e-12 <= 1e-09"}, WITHIN, ""),
-        (ALONE | {"verdict": "not tested at this scale", "value": None, "reason": "pilot: -0.04 of 2 models"},
-         {"reason": "pilot: 0.21 of 2 models"}, INSIDE, "3 theorem (not tested)"),
+        (ALONE | {"verdict": "too few models", "value": None, "reason": "-0.04 of 2 models"},
+         {"reason": "0.21 of 2 models"}, INSIDE, "3 theorem (not tested)"),
     ],
 )  # fmt: skip
 def test_a_gate_of_a_claim(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pipeline.kit import evidence
 from pipeline.kit.extremes import column_max, column_min, largest, smallest
 from pipeline.kit.verdicts import Condition, Gate
-from schemas.claims import FAILS, HOLDS, NOT_TESTED
+from schemas.claims import FAILS, HOLDS, NOT_RUN
 from schemas.theory import rows
 
 NUMBERS = st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=20)
@@ -56,7 +56,7 @@ def test_missing_evidence_is_named() -> None:
     measured, missing = evidence.checks(checks(0.2), "^other-", pl.col("measured").max())
     assert measured is None and "^other-" in missing
     gate = evidence.check_gate({}, "1", "g", "lemma-7", "s")
-    assert gate.verdict("quick") == (NOT_TESTED, "no theory check is named lemma-7")
+    assert gate.verdict("quick") == (NOT_RUN, "no theory check is named lemma-7")
     assert evidence.failures(checks(0.2), "s-none") == (None, "there are no theory checks of s-none")
     counted, _ = evidence.failures(checks(0.2, math.nan, 3.0), "s-entry")
     assert counted is not None and counted.value == 2

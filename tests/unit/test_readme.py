@@ -19,7 +19,7 @@ from pipeline.engine import graph
 from pipeline.references import reading, standing
 from pipeline.references.upgrade import upgraded
 from pipeline.store.paths import claims_path
-from schemas.claims import FAILS, HOLDS, NOT_TESTED, STATED, UNDECIDED
+from schemas.claims import FAILS, HOLDS, NOT_RUN, STATED, UNDECIDED
 
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 SETS = " ".join((REPOSITORY / "docs/reference-sets.md").read_text(encoding="utf-8").split())
@@ -46,8 +46,8 @@ def test_counts_of_verdicts(study: str) -> None:
     """Kinds are counted apart: statements of the source, and our corrected forms and checks."""
     gates = committed_claims(study)
     counts = dict(gates.filter(kind=STATED).group_by("verdict").len().iter_rows())
-    expected = [str(counts.get(verdict, 0)) for verdict in (HOLDS, UNDECIDED, FAILS, NOT_TESTED)]
-    others = gates.filter(pl.col("kind") != STATED, pl.col("verdict") != NOT_TESTED)["verdict"].to_list()
+    expected = [str(counts.get(verdict, 0)) for verdict in (HOLDS, UNDECIDED, FAILS, NOT_RUN)]
+    others = gates.filter(pl.col("kind") != STATED, pl.col("verdict") != NOT_RUN)["verdict"].to_list()
     assert row_of(study)[:5] == [*expected, f"{others.count(HOLDS)} of {len(others)}"]
 
 

@@ -30,7 +30,7 @@ from pipeline.report.files import Files, identity
 from pipeline.report.lineage import Lineage
 from pipeline.report.markdown import Mark, Text
 from pipeline.report.study import StudyText
-from schemas.claims import FAILS, HOLDS, NOT_TESTED, UNDECIDED, Claims
+from schemas.claims import FAILS, HOLDS, NOT_RUN, UNDECIDED, Claims
 from schemas.curves import Curves
 from schemas.theory import Theory
 
@@ -138,7 +138,7 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]
     monkeypatch.chdir(tmp_path)
     gates = [
         ("1", "mean", 0.5, 0.75, HOLDS),
-        ("2", "a", None, None, NOT_TESTED),
+        ("2", "a", None, None, NOT_RUN),
         ("2", "b", -0.25, None, UNDECIDED),
         ("2", "c", 1.5, 2.0, FAILS),
     ]
@@ -148,7 +148,8 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]
         for i, (claim, gate, value, hi, verdict) in enumerate(gates)
     ]
     verdict = {
-        key: Line(key, "It is so.", "S", text, "") for key, text in (("1", "holds"), ("2", "holds partly"))
+        key: Line(key, "It is so.", "S", text, "", "", "")
+        for key, text in (("1", "holds"), ("2", "contradicted in part"))
     }
     figure, table = {"fig": "s-one", "other": "s-two"}, {"t": ["s-one", "s-two"]}
     study = results.Study("s", "Title", "Source", figure, table, rows, verdict, {"check": []}, [], [])
@@ -210,7 +211,7 @@ def test_a_text_of_a_study(ask: Callable[[str], str]) -> None:
     assert '<i title="params/s.yaml: runs.s-b.steps">2</i> <a href="p.html">&lt;t&gt;</a>' in html
     assert re.findall(r"<i title=[^>]+>(\w+)</i>", html) == ["2", "8", "16", "7", "quick"]
     assert 'title="params.yaml: scale"' in html
-    assert "<figure>fig: Told. Verdicts: claim 1 holds; claim 2 holds partly.</figure>" in html
+    assert "<figure>fig: Told. Verdicts: claim 1 holds; claim 2 contradicted in part.</figure>" in html
     assert "<table>a,b,c</table>" in html and "<table>t y 2/6 of 2</table>" in html
     rest = html[html.index("Also measured") :]
     assert "<figure>other: Told. Verdicts: claim 1 holds.</figure>" in rest  # shown beside claim 1
@@ -340,14 +341,14 @@ def test_a_figure_is_an_image_and_a_script_with_the_same_chart(
         {"fig": "study-one"},
         {},
         [],
-        {"5": Line("5", "It is so.", "S", "holds partly", "")},
+        {"5": Line("5", "It is so.", "S", "undecided at this scale", "", "", "")},
         {},
         [],
         [],
     )
     figure, files = figures.load(study, "fig", sources.defined(code, "fig")), figures.files(study, "fig")
     assert (figure.caption, figure.description) == ("What is drawn.", NASTY)
-    assert figure.alt(["5"]) == f"{NASTY} Verdicts: claim 5 holds partly."
+    assert figure.alt(["5"]) == f"{NASTY} Verdicts: claim 5 undecided at this scale."
     assert files["figures/study/fig.svg"] == Path("data/figures/study/study-one/fig.svg").read_bytes()
     shown = files["figures/study/fig.view.svg"].decode()
     assert "aria-" not in shown and shown.count("<path") == files["figures/study/fig.svg"].count(b"<path")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from pipeline.kit import evidence
-from pipeline.kit.verdicts import Condition, Gate
+from pipeline.kit.verdicts import Gate, at_least, at_most, below
 
 RESIDUAL_BELOW = 1e-9
 # By theorem: what its construction does, where it is stated, and the checks that run it.
@@ -40,9 +40,9 @@ def constructions(checks: pl.DataFrame) -> Iterator[Gate]:
         yield Gate(
             "7",
             theorem,
-            f"the construction by which {what} is right on every input",
+            f"accuracy of the construction by which {what}, least of all sets of inputs",
             f"Chen and Zou 2024, {where}",
-            (Condition("value", ">=", 1.0),),
+            at_least(1.0),
             *evidence.checks(checks, pattern, pl.col("measured").min()),
         )
 
@@ -56,18 +56,16 @@ def impossibility(checks: pl.DataFrame) -> Iterator[Gate]:
         yield Gate(
             "8",
             f"{theorem}, residual",
-            f"outputs of random models of one layer ({task}) are dependent: largest relative residual below "
-            f"{RESIDUAL_BELOW:g}",
+            f"relative residual of the dependence between outputs of random models of one layer ({task}), the largest",
             f"Chen and Zou 2024, {where}",
-            (Condition("value", "<", RESIDUAL_BELOW),),
+            below(RESIDUAL_BELOW),
             *evidence.checks(checks, residuals, pl.col("measured").max()),
         )
         yield Gate(
             "8",
             f"{theorem}, classifiers",
-            f"no classifier of random models of one layer ({task}) is right: feasible linear programs, of "
-            "which there are to be none",
+            f"feasible linear programs, which look for a classifier of outputs of random models of one layer ({task})",
             f"Chen and Zou 2024, {where}",
-            (Condition("value", "<=", 0.0),),
+            at_most(0.0),
             *evidence.checks(checks, programs, pl.col("measured").sum()),
         )

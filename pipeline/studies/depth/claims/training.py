@@ -9,7 +9,7 @@ import polars as pl
 
 from pipeline.kit import evidence
 from pipeline.kit.evidence import Evidence
-from pipeline.kit.verdicts import Condition, Gate
+from pipeline.kit.verdicts import Condition, Gate, above, at_least, at_most, below
 from pipeline.studies.depth.names import (
     CONTEXTUAL,
     CONTEXTUAL_PUBLISHED,
@@ -69,12 +69,10 @@ def memorization(accuracy: pl.DataFrame) -> Iterator[Gate]:
         yield _learned("1", f"L=1{where}", "training accuracy of one layer", final)
     for where, run in (("", FROZEN[MEMORIZATION[1]]), (MANY, FROZEN[SIZES])):
         final = _final(most, run, JUDGED["sc"], OUTPUTS)
-        predicate = (
-            f"median training accuracy with attention frozen at its start is below {LEARNED}: to memorize, attention "
-            "has to learn"
+        measure = "median training accuracy of one layer with attention frozen at its start"
+        yield Gate(
+            "1", f"frozen attention{where}", measure, FIGURE_2, below(LEARNED), *final.evidence, kind=OWN
         )
-        short = (Condition("value", "<", LEARNED),)
-        yield Gate("1", f"frozen attention{where}", predicate, FIGURE_2, short, *final.evidence, kind=OWN)
 
 
 def reasoning(accuracy: pl.DataFrame) -> Iterator[Gate]:
@@ -106,12 +104,10 @@ def generalization(accuracy: pl.DataFrame) -> Iterator[Gate]:
         counted = f"accuracy of two layers on {what} ({final.distinct} different sequences)"
         yield replace(_learned("3", gate, counted, final), kind=OWN)
     final = _final(accuracy, ONE_LAYER["tm"], JUDGED["tm"], OUTPUTS)
-    predicate = (
-        f"median accuracy of one layer is at most chance plus {NEAR_CHANCE}: its average over all sequences is "
-        "that of a guess (Theorem 4), so that what it gains on some it loses on others"
-    )
+    # Its average over all sequences is that of a guess (Theorem 4): what it gains on some it loses on others.
+    measure = f"median accuracy of one layer on unseen combinations{_beside_chance(final)}"
     enough = _at_most_chance(final, NEAR_CHANCE)
-    yield Gate("3", UNIFORM, predicate, FIGURE_2, enough, *final.evidence, kind=OWN)
+    yield Gate("3", UNIFORM, measure, FIGURE_2, enough, *final.evidence, kind=OWN)
 
 
 def contextual(accuracy: pl.DataFrame) -> Iterator[Gate]:
@@ -122,7 +118,7 @@ def contextual(accuracy: pl.DataFrame) -> Iterator[Gate]:
     """
     split = JUDGED["ic_tm"]
     known = _final(accuracy, CONTEXTUAL[3], split, CONTEXT).chance  # that of every run with as many examples
-    for prefix, scale, here in _settings(accuracy):
+    for prefix, here in _settings(accuracy):
         gates = []
         for start, kind, depths in (
             ("", CORRECTED, CONTEXTUAL),
@@ -131,19 +127,18 @@ def contextual(accuracy: pl.DataFrame) -> Iterator[Gate]:
             words = "the published start" if start else "a classifier that starts small"
             final = _final(accuracy, depths[3], split, OUTPUTS)
             what = f"accuracy of three layers on fresh contexts from {words}{prefix and ', l=3, k=2'}"
-            learned = _learned("4", f"{prefix}L=3{start}", what, final, LEARNED_IN_CONTEXT, scale)
+            learned = _learned("4", f"{prefix}L=3{start}", what, final, LEARNED_IN_CONTEXT)
             guessed = _guesses(
                 "4",
                 f"{prefix}L=2{start}",
                 _with_chance(_final(accuracy, depths[2], split, CONTEXT), known),
                 NEAR_CHANCE_IN_CONTEXT,
-                scale,
             )
             gates += [replace(gate, kind=kind) for gate in (learned, guessed)]
-            gates.append(_most_starts("4", f"{prefix}L=3{start}", accuracy, depths[3], split, scale))
+            gates.append(_most_starts("4", f"{prefix}L=3{start}", accuracy, depths[3], split))
         for gate, run in (("L=2, 2l heads", TWO_LAYERS_HEADS), (UNIFORM, ONE_LAYER["ic_tm"])):
             final = _with_chance(_final(accuracy, run, split, CONTEXT), known)
-            guessed = _guesses("4", prefix + gate, final, NEAR_CHANCE_IN_CONTEXT, scale)
+            guessed = _guesses("4", prefix + gate, final, NEAR_CHANCE_IN_CONTEXT)
             gates.append(replace(guessed, kind=OWN))
         yield from (gate if here else _elsewhere(gate) for gate in gates)
 
@@ -153,27 +148,26 @@ def speed(accuracy: pl.DataFrame, contrasts: pl.DataFrame) -> Iterator[Gate]:
 
     There are gates at the published size, and at the middle setting.
     """
-    for prefix, scale, here in _settings(accuracy):
+    for prefix, here in _settings(accuracy):
         for start, kind in (("", CORRECTED), (PUBLISHED_START, STATED)):
             gate = Gate(
                 "5",
                 f"{prefix}L=4 over L=3{start}",
-                "median steps to 95% of four layers over those of three are below 1 (bootstrap over models)",
+                "median steps to 95% of four layers over those of three",
                 FIGURE_7,
-                (Condition("value", "<", 1.0),),
+                below(1.0),
                 *_compared(contrasts, f"four layers against three{start}"),
-                scale_needed=scale,
                 kind=kind,
             )
             yield gate if here else _elsewhere(gate)
 
 
-def _settings(accuracy: pl.DataFrame) -> Iterator[tuple[str, str, bool]]:
-    """Yield the prefix of the gates of a setting, the scale that they need, and whether runs here have it."""
+def _settings(accuracy: pl.DataFrame) -> Iterator[tuple[str, bool]]:
+    """Yield the prefix of the gates of a setting, and whether runs here have it."""
     final = _final(accuracy, CONTEXTUAL[3], JUDGED["ic_tm"], OUTPUTS)
     unknown, middle = final.l is None, (final.l, final.k) == MIDDLE
-    yield "middle setting, ", "quick", unknown or middle
-    yield "", "paper", unknown or not middle
+    yield "middle setting, ", unknown or middle
+    yield "", unknown or not middle
 
 
 def _elsewhere(gate: Gate) -> Gate:
@@ -185,29 +179,26 @@ def _elsewhere(gate: Gate) -> Gate:
 def heads(contrasts: pl.DataFrame, close: float) -> Iterator[Gate]:
     """Yield the gates of claim 6: heads make memorization faster, and change nothing else."""
     name = "heads of one layer"
-    predicate = "Spearman's correlation of heads and steps to 95% is negative"
-    fewer = (Condition("value", "<", 0.0),)
-    yield Gate("6", "SC, steps", predicate, FIGURES_4_6, fewer, *_compared(contrasts, name))
+    measure = "Spearman's correlation of heads and steps to 95%"
+    yield Gate("6", "SC, steps", measure, FIGURES_4_6, below(0.0), *_compared(contrasts, name))
     # The chapter asks for both (section 6, claim 6). A p-value has no interval, so this gate decides where the
-    # first one cannot.
-    predicate = (
-        f"the correlation of heads and steps to 95% is negative with a p-value below {SIGNIFICANT} (1 where it is "
-        "not negative): a test that the specification of this study adds to the sign, and that fails with too few "
-        "models as well"
+    # first one cannot; it fails with too few models as well.
+    measure = (
+        "p-value of the correlation of heads and steps to 95%, 1 where they do not fall with heads (a test that the "
+        "specification of this study adds to the sign)"
     )
-    significant = (Condition("value", "<", SIGNIFICANT),)
     one_sided = contrasts.with_columns(
         value=pl.when(pl.col("value") >= 0).then(1.0).otherwise(pl.col("p")),
         **dict.fromkeys(("lo", "hi"), pl.lit(None, pl.Float64)),
     )
-    yield Gate("6", "SC, p", predicate, FIGURES_4_6, significant, *_compared(one_sided, name))
+    yield Gate("6", "SC, p", measure, FIGURES_4_6, below(SIGNIFICANT), *_compared(one_sided, name))
     for label, task in (("IC-QA", "ic_qa"), ("TM", "tm")):
         yield Gate(
             "6",
             f"{label}, accuracy",
-            f"no setting of heads changes the median final accuracy on {label} by more than {close}",
+            f"change of the median final accuracy on {label} by a setting of heads, largest of all",
             FIGURES_4_6,
-            (Condition("value", "<=", close),),
+            at_most(close),
             *_compared(contrasts, f"heads of two layers, {task}"),
         )
 
@@ -226,10 +217,9 @@ def attention(agreement: pl.DataFrame) -> Iterator[Gate]:
     yield Gate(
         "9",
         "layer 2",
-        "median share of fresh questions whose largest key, its own pair aside, lies in the right pair is at least "
-        f"{RIGHT_PAIR}",
+        "median share of fresh questions whose largest key, its own pair aside, lies in the right pair",
         FIGURE_3,
-        (Condition("value", ">=", RIGHT_PAIR),),
+        at_least(RIGHT_PAIR),
         measured and replace(measured, n=rows.height),
         missing,
     )
@@ -241,10 +231,10 @@ def likeness(contrasts: pl.DataFrame) -> Iterator[Gate]:
         yield Gate(
             "9",
             f"templates, layer {layer}",
-            f"in two-layer models that solve generalization the cosine of layer {layer} with the construction rises "
-            "in training (median change)",
+            f"median change in training of the cosine of layer {layer} with the construction, in two-layer models that "
+            "solve generalization",
             FIGURE_3,
-            (Condition("value", ">", 0.0),),
+            above(0.0),
             *_compared(contrasts, name),
             kind=OWN,
         )
@@ -266,44 +256,40 @@ def _at_most_chance(final: Final, margin: float) -> tuple[Condition, ...]:
 
     Chance is not known only where nothing was measured.
     """
-    return () if final.chance is None else (Condition("value", "<=", final.chance + margin),)
+    return () if final.chance is None else at_most(final.chance + margin)
 
 
-def _most_starts(
-    claim: str, gate: str, accuracy: pl.DataFrame, run: str, split: str, scale: str = "quick"
-) -> Gate:
+def _beside_chance(final: Final) -> str:
+    """Return what a guess would reach, where it is known."""
+    return "" if final.chance is None else f" (chance is {final.chance:.4g})"
+
+
+def _most_starts(claim: str, gate: str, accuracy: pl.DataFrame, run: str, split: str) -> Gate:
     """Return the gate that more than half of all starts solve the task, whatever the median says of the others."""
     rows = accuracy.filter(run=run, split=split, among=OUTPUTS)
     shares = rows.drop("value", "lo", "hi").rename({"share": "value", "share_lo": "lo", "share_hi": "hi"})
     shares = shares.with_columns(n=pl.col("n") + pl.col("n_diverged"), n_excluded=pl.lit(0))
     solved = LEARNED_IN_CONTEXT if run in {*CONTEXTUAL.values(), *CONTEXTUAL_PUBLISHED.values()} else LEARNED
-    predicate = (
-        f"more than half of all starts reach {solved}: share of models, with its exact binomial interval; those that "
-        "diverged count as not"
-    )
-    most = (Condition("value", ">", 0.5),)
+    measure = f"share of all starts that reach an accuracy of {solved} (those that diverge do not)"
     measured = evidence.one_row(shares, _not_trained(run))
-    return Gate(claim, f"{gate}, share", predicate, FIGURE_2, most, *measured, scale_needed=scale, kind=OWN)
+    return Gate(claim, f"{gate}, share", measure, FIGURE_2, above(0.5), *measured, kind=OWN)
 
 
 def _not_trained(run: str) -> str:
     return f"{run} trains nothing at this scale"
 
 
-def _learned(
-    claim: str, gate: str, what: str, final: Final, bound: float = LEARNED, scale: str = "quick"
-) -> Gate:
-    predicate, enough = f"median {what} is at least {bound}", (Condition("value", ">=", bound),)
-    return Gate(claim, gate, predicate, FIGURE_2, enough, *final.evidence, scale_needed=scale)
+def _learned(claim: str, gate: str, what: str, final: Final, bound: float = LEARNED) -> Gate:
+    return Gate(claim, gate, f"median {what}", FIGURE_2, at_least(bound), *final.evidence)
 
 
-def _guesses(claim: str, gate: str, final: Final, margin: float, scale: str = "quick") -> Gate:
+def _guesses(claim: str, gate: str, final: Final, margin: float) -> Gate:
     """Return the gate that accuracy among the context's k answers is at most chance plus a margin."""
     layers = "one layer" if "L=1" in gate else "two layers"
-    predicate = f"median accuracy of {layers} among the context's k answers is at most 1/k + {margin}"
+    measure = f"median accuracy of {layers} among the context's k answers{_beside_chance(final)}"
     conditions = _at_most_chance(final, margin)
     kind = OWN if gate == UNIFORM else STATED
-    return Gate(claim, gate, predicate, FIGURE_2, conditions, *final.evidence, scale_needed=scale, kind=kind)
+    return Gate(claim, gate, measure, FIGURE_2, conditions, *final.evidence, kind=kind)
 
 
 def _compared(contrasts: pl.DataFrame, name: str) -> Evidence:

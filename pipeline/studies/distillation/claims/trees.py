@@ -18,18 +18,35 @@ def gates(context: Results) -> Iterator[Gate]:
     """Yield the gates."""
     measurement = evidence.checks(context.theory(), r"^tree\.corrected", column_max("measured"))
     yield Gate(
-        "19", "classes", "inputs that belong to no class of the tree, or to several: signs of nodes", SOURCE,
-        at_most(0.0), *measurement, kind=CORRECTED,
-    )  # fmt: skip
+        "19",
+        "classes",
+        "number of signs of nodes for which an input belongs to no class of the tree, or to several",
+        SOURCE,
+        at_most(0.0),
+        *measurement,
+        kind=CORRECTED,
+    )
     yield Gate(
-        "19", "two checkpoints", "mean final accuracy of students of the best pair is at least 0.95", SOURCE,
-        at_least(0.95), *contrast(context, "tree best pair"),
-    )  # fmt: skip
+        "19",
+        "two checkpoints",
+        "mean final accuracy of students of the best pair",
+        SOURCE,
+        at_least(0.95),
+        *contrast(context, "tree best pair"),
+    )
     yield Gate(
-        "19", "two against one", "mean final accuracy of the best pair minus that of the best single one is above 0",
-        SOURCE, above(0.0), *contrast(context, "tree best pair - best single"),
-    )  # fmt: skip
+        "19",
+        "two against one",
+        "mean final accuracy of students of the best pair minus that of students of the best single one",
+        SOURCE,
+        above(0.0),
+        *contrast(context, "tree best pair - best single"),
+    )
     yield Gate(
-        "19", "one after another", "median number of different steps at which the three parities separate most is at "
-        "least 2", SOURCE, at_least(2.0), *contrast(context, "tree peaks"),
-    )  # fmt: skip
+        "19",
+        "one after another",
+        "number of different steps at which the three parities separate most, median",
+        SOURCE,
+        at_least(2.0),
+        *contrast(context, "tree peaks"),
+    )

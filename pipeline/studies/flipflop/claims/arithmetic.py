@@ -12,19 +12,19 @@ from pipeline.studies.flipflop.claims.common import SECTION
 
 def gates(context: Results) -> Iterator[Gate]:
     """Yield the gates; none of them depends on what was trained."""
-    for gate, predicate, section, value, printed, unit in _numbers():
+    for gate, measure, section, value, printed, unit in _numbers():
         yield Gate(
-            "23", gate, predicate, SECTION.format(section), within(printed, unit / 2), Measured(float(value)), "",
+            "23", gate, measure, SECTION.format(section), within(printed, unit / 2), Measured(float(value)), "",
             printed,
         )  # fmt: skip
     yield Gate(
-        "23", "models", "trained models besides 500 baselines, in sets of 25: what is left over",
+        "23", "models", "remainder of trained models besides 500 baselines, in sets of 25",
         SECTION.format("3.5.4"), at_most(0.0), Measured(float((10_625 - 500) % 25)), "",
     )  # fmt: skip
     for n, reads in ((10**3, 3567), (10**5, 353875)):
         deviation = (reads - n * (1 + 254 * 0.01)) / sqrt(n * 254 * 0.01 * 0.99)
         yield Gate(
-            "23", f"{reads} reads", f"reads of {n} strings of FFL(0.98): distance from the mean in standard deviations",
+            "23", f"{reads} reads", f"standard deviations between the reads of {n} strings of FFL(0.98) and their mean",
             SECTION.format("3.5.6.2"), at_most(2.0), Measured(abs(deviation)), "",
         )  # fmt: skip
 

@@ -14,10 +14,12 @@ def gates(context: Results) -> Iterator[Gate]:
     """Yield the gates."""
     for name in ("dense", "sparse"):
         yield Gate(
-            "26", f"{name}, elsewhere", "share of models whose heaviest head looks at another place is above one half",
-            "our extension", above(0.5), *contrast(context, f"autopsy {name}, elsewhere"), kind=OWN,
+            "26", f"{name}, elsewhere",
+            "share of models in whose worst glitch the heaviest head of the last layer looks elsewhere than at the "
+            "last write", "our extension", above(0.5), *contrast(context, f"autopsy {name}, elsewhere"), kind=OWN,
         )  # fmt: skip
         yield Gate(
-            "26", f"{name}, other bit", "share of models whose heaviest head looks at the other bit is above one half",
+            "26", f"{name}, other bit",
+            "share of models in whose worst glitch the heaviest head of the last layer looks at the other bit",
             "our extension", above(0.5), *contrast(context, f"autopsy {name}, other bit"), kind=OWN,
         )  # fmt: skip

@@ -30,8 +30,8 @@ def gates(context: Results) -> Iterator[Gate]:
     p = pl.col("expected")
     off = rules.with_columns(z=(pl.col("accuracy") - p).abs() / (p * (1 - p) / pl.col("n")).sqrt())
     yield Gate(
-        "25", "n-grams", "standard errors between the accuracy of a rule and the law of its strings: at most", LIGHT,
-        at_most(FAR), *evidence.reduced(off, column_max("z"), "no rule was asked"), kind=OWN,
+        "25", "n-grams", "standard errors between the accuracy of a rule and the law of its strings, most of all rules",
+        LIGHT, at_most(FAR), *evidence.reduced(off, column_max("z"), "no rule was asked"), kind=OWN,
     )  # fmt: skip
     names = list(STANDINS)
     for run, label in STANDINS.items():
@@ -51,7 +51,8 @@ def gates(context: Results) -> Iterator[Gate]:
         )  # fmt: skip
     yield from _pretrained(contrasts)
     yield Gate(
-        "25", "ChatGPT", "right on strings up to a length of about 400, wrong beyond", CHAT, (), None,
+        "25", "ChatGPT", "tokens up to which a chat model that was told the rules answers right (the text: about 400)",
+        CHAT, (), None,
         "a chat model as of May 2023 cannot be asked again", kind=STATED,
     )  # fmt: skip
 
@@ -63,10 +64,10 @@ def _pretrained(contrasts: pl.DataFrame) -> Iterator[Gate]:
     longer = known.filter(pl.col("contrast").str.ends_with("longest - shortest"))
     larger = known.filter(~pl.col("contrast").str.ends_with("longest - shortest"))
     yield Gate(
-        "25", "pretrained, length", "accuracy at the longest strings less that at the shortest: largest of all models",
+        "25", "pretrained, length", "accuracy at the longest strings less that at the shortest, largest of all models",
         LIGHT, at_most(0.0), *evidence.reduced(longer, column_max("value"), missing),
     )  # fmt: skip
     yield Gate(
-        "25", "pretrained, size", "accuracy less that of the next smaller model: least of all pairs", LIGHT,
+        "25", "pretrained, size", "accuracy less that of the next smaller model, least of all pairs", LIGHT,
         at_least(0.0), *evidence.reduced(larger, column_min("value"), missing),
     )  # fmt: skip

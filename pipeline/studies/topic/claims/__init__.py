@@ -32,8 +32,9 @@ STATEMENTS = {
     "17": "Training embeddings alone costs little.",
     "18": "From unit embeddings the Gram matrix is diagonal before training.",
     "19": "Trained attention gives more weight to words of the same topic.",
-    "20": "With SGD, attention learns topics only after far more steps than are stated.",
-    "21": "The published averages come out when labels are shifted by four ids.",
+    "20": "With SGD, attention learns topics where the rate times the number of steps is large, and nothing where it "
+    "is small.",
+    "21": "The published averages over different words come out when labels are shifted by four ids.",
     "22": "Labels that are shifted by four ids explain the published counts of pairs.",
     "23": "Averages of attention over all pairs are fixed by the lengths of documents.",
     "24": "With a diagonal value matrix attention prefers the same word, then other topics, then its topic.",

@@ -21,16 +21,16 @@ NORMALISERS = {"paper": "normaliser as printed", "consistent": "normaliser with 
 # check that is not of a printed form belongs to one gate.
 PARTS = {
     "Proposition 2.1.1": ("1", r"^masking\.", 11, "shares of words behind the masking", "2.1.7.5", STATED),
-    "Theorem 2.1.4, sufficient": ("1", r"^optimal-set\.sufficient\.", 4, "its matrices are optimal", "2.1.7.3",
+    "Theorem 2.1.4, sufficient": ("1", r"^optimal-set\.sufficient\.", 4, "matrices of the set are optimal", "2.1.7.3",
                                   STATED),
-    "Theorem 2.1.4, necessary": ("1", r"^optimal-set\.necessary\.", 4, "optimal matrices are of the set", "2.1.7.3",
+    "Theorem 2.1.4, necessary": ("1", r"^optimal-set\.necessary\.", 4, "optimal matrices are in the set", "2.1.7.3",
                                  STATED),
     "Theorem 2.1.4, size of the set": ("1", r"^optimal-set\.(dimension|floor|perturbed|all-topics)", 13,
-                                       "its dimension, the least loss, and what perturbations cost", "2.1.7.3", OWN),
+                                       "dimension, least loss, and what perturbations cost", "2.1.7.3", OWN),
     "Theorem 2.1.2": ("1", r"^vanishing\.(minimum-norm|vertex)\.", 8, "the limit of a vanishing penalty is the "
                       "optimum of least norm", "2.1.4.2", STATED),
     "Theorem 2.1.2, numbers and paths": ("1", r"^vanishing\.(value|slope|proportion|saturates|descent)\.", 22,
-                                         "its entries, ridge solutions and gradient descent", "2.1.4.2", OWN),
+                                         "entries, ridge solutions and gradient descent", "2.1.4.2", OWN),
     "losses of stage 2": ("1", r"^loss\.(enumerated|uniform)\.", 6, "exact sums are those of enumeration", "2.1.7.7",
                           OWN),
     "Remark 2.1.5": ("1", r"^loss\.(gamma-only|same-gamma)\.", 6, "over uniform blocks only γ matters", "2.1.4.3",
@@ -38,7 +38,7 @@ PARTS = {
     "optima of stage 2": ("1", r"^optimum\.", 5, "two ways find the same optimum, and it is the only one", "2.1.7.7",
                           OWN),
     "landscapes at points": ("1", r"^landscape\.", 20, "losses and optima as computed before", "2.1.5.5", OWN),
-    "Theorem 2.1.3, other maskings": ("1", r"^interval\.maskings\.", 3, "where its intervals hold with other maskings",
+    "Theorem 2.1.3, other maskings": ("1", r"^interval\.maskings\.", 3, "the intervals with other maskings",
                                       "2.1.4.3", OWN),
     "Assumption 2.1.3": ("1", r"^assumption\.v$", 1, "v of 10 is enough", "2.1.4.3", STATED),
     "constants of Theorem 2.1.3": ("1", r"^lambda-1\.(corrected|swapped|reached)$", 3, "what the proof's constant is",
@@ -99,19 +99,34 @@ def gates(context: Results) -> Iterator[Gate]:
     for name, (claim, pattern, count, what, section, kind) in PARTS.items():
         checks = held.filter(pl.col("check").str.contains(pattern))
         yield Gate(
-            claim, name, f"{what}: checks that do not hold, or are not there", SECTION.format(section), NONE,
-            *failing(checks, name, expected(context, count)), kind=kind,
-        )  # fmt: skip
+            claim,
+            name,
+            f"number of checks that fail or are missing ({what})",
+            SECTION.format(section),
+            NONE,
+            *failing(checks, name, expected(context, count)),
+            kind=kind,
+        )
     for name, (erratum, count, section) in PRINTED.items():
         checks = rows.filter(form="printed", erratum=f"topic-{erratum}")
         yield Gate(
-            "1", f"{name}, as printed", "checks meant to show the slip that do not show it, or are missing",
-            SECTION.format(section), NONE, *failing(checks, name, expected(context, count)), kind=OWN,
-        )  # fmt: skip
+            "1",
+            f"{name}, as printed",
+            "number of checks meant to show the slip that do not show it, or are missing",
+            SECTION.format(section),
+            NONE,
+            *failing(checks, name, expected(context, count)),
+            kind=OWN,
+        )
     yield Gate(
-        "1", "every check is judged", "checks of forms that hold that belong to no gate, or to several",
-        SECTION.format("2.1"), NONE, *unjudged(held), kind=OWN,
-    )  # fmt: skip
+        "1",
+        "every check is judged",
+        "number of checks of forms that hold that belong to no gate, or to several",
+        SECTION.format("2.1"),
+        NONE,
+        *unjudged(held),
+        kind=OWN,
+    )
     yield from _vanishing(rows)
     yield from _attention(context)
     yield from _limit(rows)
@@ -148,10 +163,13 @@ def unjudged(rows: pl.DataFrame) -> Evidence:
 def _vanishing(rows: pl.DataFrame) -> Iterator[Gate]:
     source = SECTION.format("2.1.4.2, Theorem 2.1.2")
     yield Gate(
-        "2", "least norm", "largest distance of the closed form from the least-squares solution of least norm, over "
-        "all sizes", source, below(1e-10),
+        "2",
+        "least norm",
+        "largest distance of the closed form from the least-squares solution of least norm, over all sizes",
+        source,
+        below(1e-10),
         *evidence.checks(rows, r"^vanishing\.minimum-norm\.", column_max("measured")),
-    )  # fmt: skip
+    )
     for name, value in (("least", column_min("measured")), ("largest", column_max("measured"))):
         yield Gate(
             "2", f"{name} slope", f"{name} slope of the distance of ridge solutions in logarithms of λ, over all sizes",
@@ -166,14 +184,18 @@ def _attention(context: Results) -> Iterator[Gate]:
         landscapes = table.filter(kind=kind)
         outside = (~pl.col("inside") | broken("gamma_star")).sum().cast(pl.Float64)
         yield Gate(
-            "3", f"{theorem.split(', ')[1]}, Figures 2.7 and 2.8", "landscapes whose optimum is not where the theorem "
-            "says", SECTION.format(theorem), NONE, *evidence.reduced(landscapes, outside, "there are no landscapes"),
-        )  # fmt: skip
+            "3",
+            f"{theorem.split(', ')[1]}, Figures 2.7 and 2.8",
+            "number of landscapes whose optimum is not where the theorem says",
+            SECTION.format(theorem),
+            NONE,
+            *evidence.reduced(landscapes, outside, "there are no landscapes"),
+        )
     for variant, normaliser in NORMALISERS.items():
         landscapes = table.filter(kind="block", variant=variant).sort("tau")
         step = column_min(pl.col("gamma_star").fill_null(float("nan")).diff().slice(1))
         yield Gate(
-            "4", f"γ grows, {normaliser}", "least increase of the optimal γ from one τ to the next",
+            "4", f"γ grows, {normaliser}", "change of the optimal γ from one τ to the next, least of all",
             SECTION.format("2.1.5.5"), above(0.0),
             *evidence.reduced(landscapes, step, "there are too few landscapes", least=2),
         )  # fmt: skip
@@ -199,50 +221,74 @@ def _landscapes(context: Results) -> Iterator[Gate]:
     missing = "there are no landscapes"
     ratio = column_max(pl.col("ratio_high") / pl.col("lambda5"))
     yield Gate(
-        "6", "diagonal, α below λ₅β", "largest α/β where the loss is lowest, over λ₅", seven, below(1.0),
+        "6",
+        "diagonal, α/β over λ₅",
+        "α/β where the loss is lowest, over λ₅, largest of all landscapes",
+        seven,
+        below(1.0),
         *evidence.reduced(diagonal, ratio, missing),
-    )  # fmt: skip
+    )
     for variant, normaliser in NORMALISERS.items():
         ordered = diagonal.filter(variant=variant).sort("tau")
         powers = pl.col("beta_low").fill_null(float("nan")).log10()
         few = "there are too few landscapes"
         yield Gate(
-            "6", f"diagonal, β never falls, {normaliser}", "least step of the smallest β where the loss is lowest from "
-            "one τ to the next, in powers of ten", seven, at_least(0.0),
+            "6",
+            f"diagonal, β never falls, {normaliser}",
+            "change of the smallest β where the loss is lowest from one τ to the next, in powers of ten, least of all",
+            seven,
+            at_least(0.0),
             *evidence.reduced(ordered, column_min(powers.diff().slice(1)), few, least=2),
-        )  # fmt: skip
+        )
         yield Gate(
-            "6", f"diagonal, β grows, {normaliser}", "its growth from the first τ to the last, in powers of ten", seven,
-            above(0.0), *evidence.reduced(ordered, powers.last() - powers.first(), few, least=2),
-        )  # fmt: skip
+            "6",
+            f"diagonal, β grows, {normaliser}",
+            "change of the smallest β where the loss is lowest from the first τ to the last, in powers of ten",
+            seven,
+            above(0.0),
+            *evidence.reduced(ordered, powers.last() - powers.first(), few, least=2),
+        )
         steps = pl.col("gamma_low").fill_null(float("nan")).diff().slice(1)
         corner = block.filter(variant=variant).sort("tau")
         yield Gate(
-            "6", f"blocks, γ grows, {normaliser}", "least step of the smallest γ where the loss is lowest from one τ "
-            "to the next", eight, above(0.0), *evidence.reduced(corner, column_min(steps), few, least=2),
-        )  # fmt: skip
+            "6",
+            f"blocks, γ grows, {normaliser}",
+            "change of the smallest γ where the loss is lowest from one τ to the next, least of all",
+            eight,
+            above(0.0),
+            *evidence.reduced(corner, column_min(steps), few, least=2),
+        )
     yield Gate(
-        "6", "blocks, γ alone", "largest distance of the loss from that at α = β = γ", eight, below(1e-12),
+        "6",
+        "blocks, γ alone",
+        "largest distance of the loss from that at α = β = γ",
+        eight,
+        below(1e-12),
         *evidence.largest(block, "gamma_gap", missing),
-    )  # fmt: skip
-    for column, other in (("alpha", "beta"), ("beta", "alpha")):
+    )
+    for column, letter, other in (("alpha", "α", "β"), ("beta", "β", "α")):
         for name, end, value, bar in (
             (f"blocks, {column} small", f"{column}_low", column_max(f"{column}_low"), at_most(SMALL)),
             (f"blocks, {column} large", f"{column}_high", column_min(f"{column}_high"), at_least(10.0)),
         ):  # fmt: skip
-            side = "largest of the smallest" if end.endswith("low") else "least of the largest"
-            yield Gate(
-                "6", name, f"{side} {column} where the loss is lowest; {other} makes up for it", eight, bar,
-                *evidence.reduced(block, value, missing),
-            )  # fmt: skip
-    yield Gate(
-        "6", "blocks, γ not below 20", "smallest γ where the loss is lowest", eight, at_least(20.0),
-        *evidence.reduced(block, column_min("gamma_low"), missing), kind=OWN,
-    )  # fmt: skip
-    yield Gate(
-        "6", "blocks, γ not above 200", "largest γ where the loss is lowest", eight, at_most(200.0),
-        *evidence.reduced(block, column_max("gamma_high"), missing), kind=OWN,
-    )  # fmt: skip
+            first, second = ("smallest", "largest") if end.endswith("low") else ("largest", "smallest")
+            measure = (
+                f"{first} {letter} where the loss is lowest with some {other}, {second} of all landscapes"
+            )
+            yield Gate("6", name, measure, eight, bar, *evidence.reduced(block, value, missing))
+    for name, value, bar in (
+        ("smallest", column_min("gamma_low"), at_least(20.0)),
+        ("largest", column_max("gamma_high"), at_most(200.0)),
+    ):
+        yield Gate(
+            "6",
+            f"blocks, {name} γ",
+            f"{name} γ where the loss is lowest, of all landscapes",
+            eight,
+            bar,
+            *evidence.reduced(block, value, missing),
+            kind=OWN,
+        )
 
 
 def _free(rows: pl.DataFrame) -> Iterator[Gate]:
