@@ -20,7 +20,6 @@ from pipeline.kit.verdicts import (
     above,
     at_least,
     at_most,
-    defined,
 )
 from pipeline.studies.automata.names import FEWEST, MAXIMUM, MEDIAN
 from schemas.automata.tables import TASKS
@@ -38,13 +37,7 @@ def between(low: float, high: float) -> tuple[Condition, Condition]:
 
 def contrast(context: Results, name: str) -> Evidence:
     """Return the evidence of a comparison of models; too few of them are no evidence, and their value is the reason."""
-    return _enough(*single(context, name))
-
-
-def _enough(estimate: Measured | None, missing: str) -> Evidence:
-    if estimate is None or not defined(estimate.value) or (estimate.n or 0) >= FEWEST:
-        return estimate, missing
-    return None, f"pilot: {estimate.value:.3f} of {estimate.n} models; an interval needs {FEWEST}"
+    return evidence.enough(*single(context, name), FEWEST)
 
 
 def single(context: Results, name: str) -> Evidence:
@@ -120,7 +113,8 @@ def _trend(context: Results, task: str) -> Evidence:
         if 0 < value < lo or hi < value < 0:  # type: ignore[operator]
             correlation = replace(correlation, lo=None, hi=None)
     models = context.table("depth_grid").filter(task=task)["n"].min()
-    return _enough(correlation and replace(correlation, n=models), missing)  # type: ignore[arg-type]
+    correlation = correlation and replace(correlation, n=models)  # type: ignore[arg-type]
+    return evidence.enough(correlation, missing, FEWEST)
 
 
 def _best(context: Results, task: str, depth: int) -> Evidence:
@@ -262,17 +256,13 @@ def _unstable(context: Results) -> Iterator[Gate]:
             measured, missing = evidence.one_row(
                 rows, f"C2 with {depth} layers is not trained at this scale", value=column
             )
-            few = measured is not None and (measured.n or 0) < several
-            if measured and few:
-                missing = f"{measured.n} models, their spread needs {several}"
             yield Gate(
                 "14",
                 f"C2, L={depth}{gate}",
                 measure,
                 source,
                 above(bar),
-                None if few else measured,
-                missing,
+                *evidence.enough(measured, missing, several),
                 quoted,
                 size_needed="paper",
                 kind=OWN if quoted is None else STATED,
