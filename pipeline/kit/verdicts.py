@@ -156,16 +156,15 @@ def in_words(conditions: Iterable[Condition]) -> str:
 
     >>> in_words(at_least(0.97)), in_words(within(1.0, 0.2)), in_words((Condition("hi", "<", 0),))
     ('at least 0.97', '0.8 to 1.2', 'below 0 with its whole interval')
-    >>> in_words(within(3, 0))
-    'exactly 3'
+    >>> in_words(within(3, 0)), in_words(within(0.6931, 1e-9))
+    ('exactly 3', '0.6931 ± 1e-09')
     """
     words: list[str] = []
     asked = list(dict.fromkeys(conditions))
     low = [each for each in asked if each.what == "value" and each.comparison == ">="]
     high = [each for each in asked if each.what == "value" and each.comparison == "<="]
     if len(low) == len(high) == 1 and low[0].bound <= high[0].bound:
-        ends = (f"{low[0].bound:.4g}", f"{high[0].bound:.4g}")
-        words.append(f"exactly {ends[0]}" if low[0].bound == high[0].bound else " to ".join(ends))
+        words.append(_range(low[0].bound, high[0].bound))
         asked = [each for each in asked if each not in (low[0], high[0])]
     whole = {(each.comparison, each.bound) for each in asked if each.what != "value"}
     for each in asked:
@@ -174,6 +173,13 @@ def in_words(conditions: Iterable[Condition]) -> str:
             text = f"{_RELATIONS[each.comparison]} {each.bound:.4g}"
             words.append(f"{text} with its whole interval" if with_interval else text)
     return " and ".join(words)
+
+
+def _range(low: float, high: float) -> str:
+    ends = f"{low:.4g}", f"{high:.4g}"
+    if ends[0] != ends[1]:
+        return " to ".join(ends)
+    return f"{(low + high) / 2:.4g} ± {(high - low) / 2:.1g}" if low < high else f"exactly {ends[0]}"
 
 
 def _keys(conditions: Iterable[Condition]) -> set[tuple[str, str, float]]:

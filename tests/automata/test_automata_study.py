@@ -26,7 +26,7 @@ from pipeline.studies.automata.params import Dataset
 from pipeline.training import core, ensemble
 from schemas.automata.datasets import SCHEMA
 from schemas.automata.tables import OBSERVED, TASKS
-from schemas.claims import FAILS, HOLDS, NOT_TESTED
+from schemas.claims import FAILS, HOLDS, NOT_RUN, TOO_FEW
 
 
 def test_published_cells() -> None:
@@ -304,16 +304,14 @@ def test_every_gate_falls_that_reads_a_number_which_is_none(name: str) -> None:
 
 def test_nothing_is_tested_where_nothing_is_trained() -> None:
     empty = {name: frame.clear() for name, frame in made().items()} | {"published_cells": published.cells()}
-    assert {verdict for _, verdict in judged(empty).values()} == {NOT_TESTED}
+    assert {verdict for _, verdict in judged(empty).values()} == {NOT_RUN}
 
 
 def test_two_models_are_a_pilot() -> None:
     tables = made()
     few = tables["contrasts"].with_columns(n=2, lo=pl.lit(None, pl.Float64), hi=pl.lit(None, pl.Float64))
     outcomes = judged(tables | {"contrasts": few})
-    assert (
-        outcomes["9, D8, four layers over one"][1] == outcomes["25, Grid 9, boundary, LSTM"][1] == NOT_TESTED
-    )
+    assert outcomes["9, D8, four layers over one"][1] == outcomes["25, Grid 9, boundary, LSTM"][1] == TOO_FEW
     row = contrasts.contrast(
         context_of(), "two", lambda x, axis=-1: np.mean(x, axis=axis), np.array([0.0, 1.0])
     )

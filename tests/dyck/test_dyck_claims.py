@@ -47,7 +47,7 @@ from pipeline.studies.dyck.names import (
 )
 from pipeline.studies.dyck.theory import random_attention
 from schemas import theory
-from schemas.claims import FAILS, HOLDS, NOT_TESTED, UNDECIDED, Claims
+from schemas.claims import FAILS, HOLDS, NOT_RUN, UNDECIDED, Claims
 
 COMPLETE = ARMS["complete"]
 loaded = partial(load_study, "dyck")
@@ -253,13 +253,17 @@ def test_everything_is_reproduced_where_it_is() -> None:
 
 def test_scales() -> None:
     quick = judge("quick")
-    later = quick.filter(verdict=NOT_TESTED)
-    assert later["claim"].unique(maintain_order=True).to_list() == ["10", "13", "14", "22"]
-    assert later.filter(claim="10")["gate"].to_list() == ["standard"]
-    assert later.filter(claim="13")["gate"].str.ends_with(", size").all()
-    assert later.filter(claim="14")["gate"].str.ends_with(": over 2").all()
-    assert quick.filter(claim="10", gate="standard")["value"][0] == -0.5  # shown all the same
-    assert set(judge("smoke")["verdict"]) == {NOT_TESTED}
+    later = quick.filter(verdict=NOT_RUN)  # what asks for a printed number, and no bound
+    near = [name for cell in CELLS for name in (f"{cell}: layer 2, size", f"{cell}: layer 3, size")]
+    assert set(later["claim"]) == {"13"} and set(later["gate"]) == set(near) - {
+        f"{c}: layer 3, size" for c in FLAT
+    }
+    assert later["value"].is_not_null().all()  # shown all the same
+    unsized = quick.filter(size=NOT_RUN).filter(~pl.col("gate").is_in(later["gate"].implode()))
+    assert set(unsized["claim"]) == {"13", "14", "22"} and set(unsized["verdict"]) == {HOLDS}
+    assert unsized.filter(claim="13")["gate"].str.ends_with(": layer 1, size").all()
+    assert unsized.filter(claim="14")["gate"].str.ends_with(": over 2").all()
+    assert set(judge("smoke")["verdict"]) == {NOT_RUN}
     far = variation(**{STANDARD: 3.0})
     assert ("5", "M1") not in fallen(judge("quick", variation=far))
     assert ("5", "M1") in fallen(judge("paper", variation=far))
@@ -273,6 +277,7 @@ LONG_CELLS = [
     if length != "short"
 ]
 DEEP = [cell for cell in CELLS if cell.endswith("3 layers")]
+FLAT = [cell for cell in CELLS if cell not in DEEP]
 ON_PREFIXES = {("11", "balance, ratio of medians")}
 RATIOS = {("7", "M4 over M1, start token omitted"), ("7", "M4 over M1, start token included")}
 
@@ -377,7 +382,7 @@ def test_pruning_claims_tell_interval_and_number_of_parents() -> None:
     error = frame.filter(claim="18", gate="error, L=1, n=16").row(0, named=True)
     assert (error["value"], error["n"]) == (2e-4, 2)
     without = judge(theory=theory_rows().filter(~pl.col("check").str.contains("pruning|shared")))
-    assert set(without.filter(pl.col("claim").is_in(["18", "19"]))["verdict"]) == {NOT_TESTED}
+    assert set(without.filter(pl.col("claim").is_in(["18", "19"]))["verdict"]) == {NOT_RUN}
 
 
 def test_missing_runs_are_not_tested_and_named() -> None:
@@ -388,9 +393,7 @@ def test_missing_runs_are_not_tested_and_named() -> None:
         theory=theory_rows().filter(pl.col("check") == "prefix-chi2"),
     )
     reasons = dict(
-        frame.filter(verdict=NOT_TESTED)
-        .select(pl.concat_str("claim", "gate", separator=" "), "reason")
-        .rows()
+        frame.filter(verdict=NOT_RUN).select(pl.concat_str("claim", "gate", separator=" "), "reason").rows()
     )
     assert LINEAR in reasons["5 M2"] and LINEAR in reasons["6 M2"]
     assert all(
@@ -523,4 +526,4 @@ def test_a_nan_in_any_row_fails_every_gate_that_reads_it() -> None:
 def test_a_slope_without_an_interval_is_not_tested(end: str) -> None:
     rows = theory_rows().filter(pl.col("check") != f"pruning-slope-{end}-l2")
     row = judge(theory=rows).filter(claim="18", gate="slope, L=2").row(0, named=True)
-    assert (row["verdict"], row["reason"]) == (NOT_TESTED, f"no theory check is named pruning-slope-{end}-l2")
+    assert (row["verdict"], row["reason"]) == (NOT_RUN, f"no theory check is named pruning-slope-{end}-l2")

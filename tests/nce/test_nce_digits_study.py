@@ -428,16 +428,16 @@ def test_claim_15_asks_every_seed_of_the_area_and_the_interval_of_means() -> Non
     )
     swapped = {"gd": CURVES["ngd"], "ngd": CURVES["gd"]}
     assert judged(swapped)[area]["verdict"] == "fails"
-    assert judged(CURVES, "smoke")[area]["verdict"] == "not tested at this scale"
+    assert judged(CURVES, "smoke")[area]["verdict"] == "not run at this scale"
 
 
 def test_what_was_not_run_is_not_tested_and_says_why() -> None:
     gates = judged(CURVES)
     assert "path of its images" in gates["MNIST, full noise, eNCE: area"]["reason"]
-    assert gates["MNIST, full noise, eNCE: area"]["verdict"] == "not tested at this scale"
+    assert gates["MNIST, full noise, eNCE: area"]["verdict"] == "not run at this scale"
     lost = {"gd": {(0.1, 0): [None] * 3, (0.1, 1): [0.1] * 3}, "ngd": CURVES["ngd"]}
     assert "every step size of a method diverged" in judged(lost)["digits, full noise, NCE: area"]["reason"]
-    assert all(gate["verdict"] == "not tested at this scale" for gate in judged({}).values())
+    assert all(gate["verdict"] == "not run at this scale" for gate in judged({}).values())
 
 
 def test_figure_43_shows_every_step_size_until_it_diverges() -> None:

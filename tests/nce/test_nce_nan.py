@@ -23,7 +23,7 @@ from pipeline.studies.nce.claims import gauss, images, landscape, steps, variant
 from pipeline.studies.nce.claims.theory import checks as checks_gates
 from pipeline.studies.nce.names import CHECKS
 from pipeline.studies.nce.theory import barrier
-from schemas.claims import FAILS, NOT_TESTED
+from schemas.claims import FAILS, NOT_RUN
 from schemas.nce.tables import SCHEMAS
 from schemas.theory import rows as theory_rows
 
@@ -172,7 +172,7 @@ def test_gates_read_nothing_else(loaded: params.Params, made: Tables, theory: pl
 
 def test_nearly_every_gate_is_tested_here(loaded: params.Params, made: Tables, theory: pl.DataFrame) -> None:
     """So that the test above leaves none out."""
-    rest = [gate for gate, row in judged(loaded, made, theory).items() if row["verdict"] == NOT_TESTED]
+    rest = [gate for gate, row in judged(loaded, made, theory).items() if row["verdict"] == NOT_RUN]
     assert rest == []
 
 
@@ -195,9 +195,7 @@ def test_a_check_that_measured_nothing_fells_its_gates(
 def test_a_check_that_is_missing_is_named(loaded: params.Params, made: Tables, theory: pl.DataFrame) -> None:
     judgements = judged(loaded, made, theory.filter(pl.col("theory") != "nce-overlap"))
     assert (
-        judgements["16", "overlap"]["verdict"]
-        == judgements["16", "printed Lemma 60"]["verdict"]
-        == NOT_TESTED
+        judgements["16", "overlap"]["verdict"] == judgements["16", "printed Lemma 60"]["verdict"] == NOT_RUN
     )
     assert (
         "nce-overlap" in judgements["16", "overlap"]["reason"]

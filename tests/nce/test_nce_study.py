@@ -400,9 +400,9 @@ def test_claims_follow_the_tables(
     assert verdicts["2", "sigma_max"] == verdicts["9", "NCE"] == verdicts["16", "barrier"] == "holds"
     assert verdicts["3", "published rate"] == verdicts["5", "published bound"] == "fails"
     assert (
-        verdicts["10", "eta = 0.3: NCE-NGD against NCE-GD"] == "not tested at this scale"
+        verdicts["10", "eta = 0.3: NCE-NGD against NCE-GD"] == "not run at this scale"
     )  # n = 1000 is not there
-    assert verdicts["8", "GD over NGD, R = 5"] == "not tested at this scale"
+    assert verdicts["8", "GD over NGD, R = 5"] == "not run at this scale"
     factor = pl.when(pl.col("R") == 2).then(1000).otherwise(1)
     slower = made["steps"].with_columns(pl.col("steps") * factor)
     worse = made["landscape"].with_columns(pl.col("sig_max") * 3)
@@ -451,7 +451,7 @@ def test_growth_is_judged_over_the_r_of_the_line(
         verdicts = judged(loaded, made, theory, steps=table, rates=line.with_columns(last_R=pl.lit(last)))
         assert {verdicts[gate] for gate in gates} == {verdict}
     verdicts = judged(loaded, made, theory, steps=table, rates=line.clear())
-    assert {verdicts[gate] for gate in gates} == {"not tested at this scale"}
+    assert {verdicts[gate] for gate in gates} == {"not run at this scale"}
 
 
 def test_the_published_range_is_judged_at_both_ends(

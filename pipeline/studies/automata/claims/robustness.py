@@ -26,6 +26,9 @@ HIDDEN, SEEN, HEADS = (
 POSITIONS = "Liu 2024, Figure 3.22"
 COVERAGE = "own check of a hypothesis in Liu 2024, section 3.4.3.2"
 PERFECT = at_least(0.999)
+ON_BOUNDARY, EVEN = 1.5, 0.9  # from which a head looks at a boundary, and spreads evenly
+LIFT = "weight on a boundary over the uniform one"
+EVENNESS = "entropy of a head over that of uniform attention"
 CLOSED = ("dyck48-top", "grid9-boundary", "s5-first", "abab1", "abab2")
 
 
@@ -41,7 +44,7 @@ def gates(context: Results) -> Iterator[Gate]:
         yield Gate(
             "29",
             variant,
-            "correlation of predicted and learned accuracy over probabilities is above 0.8",
+            "correlation of predicted and learned accuracy over probabilities",
             COVERAGE,
             above(0.8),
             *contrast(context, f"coverage {variant}, m=1000"),
@@ -62,7 +65,7 @@ def _counting(context: Results) -> Iterator[Gate]:
             yield Gate(
                 claim,
                 gate,
-                f"smallest accuracy over {gate} and models is at least 0.999",
+                f"accuracy, smallest of all {gate} and models",
                 source,
                 PERFECT,
                 *smallest(rows, "accuracy", "not trained at this scale"),
@@ -70,7 +73,7 @@ def _counting(context: Results) -> Iterator[Gate]:
     yield Gate(
         "17",
         "p = 0.95",
-        "mean accuracy at 0.95 ones is below that at 0.5 by more than 0.1",
+        "mean accuracy where half of the symbols are ones minus that where 0.95 are",
         OOD,
         above(0.1),
         *contrast(context, "c2 gpt p=0.5 - p=0.95"),
@@ -81,7 +84,7 @@ def _counting(context: Results) -> Iterator[Gate]:
     yield Gate(
         "17",
         "worst probability",
-        "mean accuracy is smallest at one of both ends: 1 if so",
+        "whether mean accuracy is smallest at the lowest or the highest probability (1 if it is, else 0)",
         OOD,
         at_least(1.0),
         ends,
@@ -90,7 +93,7 @@ def _counting(context: Results) -> Iterator[Gate]:
     yield Gate(
         "18",
         "twice the length",
-        "mean accuracy at twice the training length is lower by more than 0.15",
+        "mean accuracy at the training length minus that at twice the length",
         LENGTH,
         above(0.15),
         *contrast(context, "c2 gpt T - 2T"),
@@ -98,7 +101,7 @@ def _counting(context: Results) -> Iterator[Gate]:
     yield Gate(
         "18",
         "falling",
-        "mean accuracy falls from each length to the next beyond training: largest rise",
+        "change of mean accuracy from each length to the next beyond training, largest",
         LENGTH,
         below(0.0),
         *contrast(context, "c2 gpt largest rise beyond T"),
@@ -106,7 +109,7 @@ def _counting(context: Results) -> Iterator[Gate]:
     yield Gate(
         "20",
         "against plain",
-        "mean accuracy at twice the length is within 0.1 of a plain Transformer's",
+        "mean accuracy at twice the length minus that of a plain Transformer",
         LENGTH,
         within(0.0, 0.1),
         *contrast(context, "c2 scratchpad - gpt at 2T"),
@@ -114,7 +117,7 @@ def _counting(context: Results) -> Iterator[Gate]:
     yield Gate(
         "20",
         "twice the length",
-        "mean accuracy at twice the length is below 0.9",
+        "mean accuracy at twice the length",
         LENGTH,
         below(0.9),
         *contrast(context, "c2 scratchpad 2T"),
@@ -122,16 +125,15 @@ def _counting(context: Results) -> Iterator[Gate]:
     yield Gate(
         "23",
         "C2",
-        "mean accuracy at low counts minus that at high ones is below 0",
+        "mean accuracy at low counts minus that at high ones",
         OOD,
         below(0.0),
         *contrast(context, "c2 gpt low - high counts"),
-        scale_needed="paper",
     )
     yield Gate(
         "23",
         "outer counts",
-        "mean accuracy at middle counts minus that at outer ones is above 0",
+        "mean accuracy at middle counts minus that at outer ones",
         OOD,
         above(0.0),
         *contrast(context, "c2 gpt middle - outer counts"),
@@ -151,7 +153,7 @@ def _dyck(context: Results) -> Iterator[Gate]:
     yield Gate(
         "21",
         "Transformer",
-        "mean accuracy at twice the length is lower by more than 0.1",
+        "mean accuracy at the training length minus that at twice the length",
         LENGTH,
         above(0.1),
         *contrast(context, "dyck42 gpt T - 2T"),
@@ -159,7 +161,7 @@ def _dyck(context: Results) -> Iterator[Gate]:
     yield Gate(
         "21",
         "LSTM",
-        "smallest accuracy of a model at twice the length is at least 0.995",
+        "accuracy at twice the length, smallest of the models",
         LENGTH,
         at_least(0.995),
         *smallest(twice, "accuracy", "not trained at this scale"),
@@ -171,47 +173,42 @@ def _positions_beyond(context: Results) -> Iterator[Gate]:
         yield Gate(
             "22",
             label,
-            "mean accuracy at twice the length is above a plain Transformer's",
+            "mean accuracy at twice the length minus that of a plain Transformer",
             LENGTH,
             above(0.0),
             *contrast(context, f"c2 {arm} - gpt at 2T"),
-            scale_needed="paper",
         )
 
 
 def _supervision(context: Results) -> Iterator[Gate]:
     for task, label in (("s3", "S3"), ("s5", "S5")):
-        scale = "quick" if task == "s3" else "paper"
         kind = OWN if task == "s3" else STATED
         shares = context.table("incomplete").filter(task=task, arm="lstm")
         yield Gate(
             "24",
             f"{label}, LSTM",
-            "smallest accuracy of an LSTM over shares of labels is at least 0.99",
+            "accuracy of an LSTM, smallest of all shares of labels and models",
             HIDDEN,
             at_least(0.99),
             *smallest(shares, "accuracy", "not trained at this scale"),
-            scale_needed=scale,
             kind=kind,
         )
         yield Gate(
             "24",
             f"{label}, Transformer",
-            "mean accuracy with all labels is above that with a tenth by more than 0.1",
+            "mean accuracy with all labels minus that with a tenth",
             HIDDEN,
             above(0.1),
             *contrast(context, f"{task} GPT, all labels - a tenth"),
-            scale_needed=scale,
             kind=kind,
         )
     yield Gate(
         "24",
         "C2, Transformer",
-        "mean accuracies with all labels and with a tenth are within 0.05 of each other",
+        "mean accuracy with all labels minus that with a tenth",
         HIDDEN,
         within(0.0, 0.05),
         *contrast(context, "c2 GPT, all labels - a tenth"),
-        scale_needed="paper",
     )
     for task, label in SHOWN.items():
         bound = 0.5 if task in CLOSED else 0.0
@@ -219,7 +216,7 @@ def _supervision(context: Results) -> Iterator[Gate]:
         yield Gate(
             "25",
             f"{label}, Transformer",
-            f"share that is closed of the gap between {base} and perfect accuracy is above {bound:g}",
+            f"share that is closed of the gap between {base} and perfect accuracy",
             SEEN,
             above(bound),
             *contrast(context, f"{task} gpt, gap closed"),
@@ -228,7 +225,7 @@ def _supervision(context: Results) -> Iterator[Gate]:
         yield Gate(
             "25",
             f"{label}, LSTM",
-            "mean accuracy of the LSTM is at least the Transformer's",
+            "mean accuracy of the LSTM minus the Transformer's",
             SEEN,
             at_least(0.0),
             *contrast(context, f"{task} LSTM - GPT"),
@@ -242,7 +239,7 @@ def _supervision(context: Results) -> Iterator[Gate]:
     yield Gate(
         "25",
         "published",
-        "best models are at most one point below the published: largest shortfall",
+        "percentage points by which the best models are below the published ones, largest of all tasks",
         SEEN,
         at_most(1.0),
         *evidence.reduced(
@@ -272,61 +269,60 @@ def _attention(context: Results) -> Iterator[Gate]:
     yield Gate(
         "26",
         "boundary",
-        "every model has a head in its last layer with over 1.5 times the uniform weight on a boundary",
+        f"{LIFT}, largest of the heads in a model's last layer, smallest of the models",
         HEADS,
-        above(1.5),
+        above(ON_BOUNDARY),
         *each(last, "lift"),
     )
     yield Gate(
         "26",
         "uniform head",
-        "every model has a head in any layer whose entropy is above 0.9 of a uniform one's",
+        f"{EVENNESS}, largest of a model's heads, smallest of the models",
         HEADS,
-        above(0.9),
+        above(EVEN),
         *each(heads, "uniformity"),
         kind=OWN,
     )
     yield Gate(
         "26",
         "boundary, untrained",
-        "no head in the last layer of an untrained model has over 1.5 times the uniform weight on a boundary",
+        f"{LIFT}, largest of the heads in the last layers of untrained models",
         HEADS,
-        at_most(1.5),
+        at_most(ON_BOUNDARY),
         *evidence.reduced(untrained.filter("last_layer"), column_max("lift"), missing),
         kind=OWN,
     )
     yield Gate(
         "26",
         "uniform head, untrained",
-        "training makes them: no head of an untrained model has an entropy above 0.9 of a uniform one's",
+        f"{EVENNESS}, largest of the heads of untrained models",
         HEADS,
-        at_most(0.9),
+        at_most(EVEN),
         *evidence.reduced(untrained, column_max("uniformity"), missing),
         kind=OWN,
     )
     yield Gate(
         "26",
         "uniform head, first layer",
-        "every model has such a head in its first layer",
+        f"{EVENNESS}, largest of the heads in a model's first layer, smallest of the models",
         HEADS,
-        above(0.9),
+        above(EVEN),
         *each(heads.filter(layer=1), "uniformity"),
-        scale_needed="paper",
     )
     # A model without such a head has no value, which makes the largest of them NaN; so does a lift that is none.
     share = (pl.col("pre_reset_mass") / pl.col("pre_reset_uniform")).fill_null(math.nan)
-    share = pl.when(pl.col("lift").is_nan()).then(math.nan).when(pl.col("lift") > 1.5).then(share)
+    share = pl.when(pl.col("lift").is_nan()).then(math.nan).when(pl.col("lift") > ON_BOUNDARY).then(share)
     per_model = last.group_by("replica").agg(share.nan_min().alias("share"))
     maximum, why = evidence.reduced(per_model, column_max("share"), missing)
     yield Gate(
         "26",
         "before the boundary",
-        "in every model some boundary head's weight before the last visit is below half that of uniform attention",
+        "weight before the last visit to a boundary over that of uniform attention, smallest of a model's boundary "
+        "heads, largest of the models",
         HEADS,
         below(0.5),
         maximum and replace(maximum, n=count),
         why,
-        scale_needed="paper",
     )
 
 
@@ -334,16 +330,15 @@ def _codes(context: Results) -> Iterator[Gate]:
     yield Gate(
         "27",
         "Grid 9, twice the length",
-        "mean accuracy with sinusoidal positions is lower",
+        "mean accuracy at twice the length, with sinusoidal positions minus that with linear ones",
         POSITIONS,
         below(0.0),
         *contrast(context, "grid9 sinusoidal - linear at 2T"),
-        scale_needed="paper",
     )
     yield Gate(
         "27",
         "Grid 9, loss beyond training",
-        "sinusoidal positions lose more at twice the length than linear ones",
+        "accuracy that is lost at twice the length, with sinusoidal positions minus that with linear ones",
         POSITIONS,
         above(0.0),
         *contrast(context, "grid9 gap sinusoidal - gap linear"),
@@ -352,7 +347,7 @@ def _codes(context: Results) -> Iterator[Gate]:
     yield Gate(
         "27",
         "abab (2)",
-        "mean accuracy with sinusoidal positions is higher",
+        "mean accuracy at the training length, with sinusoidal positions minus that with linear ones",
         POSITIONS,
         above(0.0),
         *contrast(context, "abab2 sinusoidal - linear at T"),
@@ -360,7 +355,7 @@ def _codes(context: Results) -> Iterator[Gate]:
     yield Gate(
         "27",
         "abab (2), advantage beyond training",
-        "sinusoidal positions lose more at twice the length than linear ones",
+        "accuracy that is lost at twice the length, with sinusoidal positions minus that with linear ones",
         POSITIONS,
         above(0.0),
         *contrast(context, "abab2 gap sinusoidal - gap linear"),

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from pipeline.kit import evidence
-from pipeline.kit.verdicts import Condition, Gate, Published, within
+from pipeline.kit.verdicts import Condition, Gate, Published, at_least, at_most, below, within
 from pipeline.studies.dyck.claims.common import (
     ACCURACIES,
     APPENDIX_C_7,
@@ -54,6 +54,7 @@ PREFIX_RATIO = 5.0
 UNIFORM_ACCURATE = 0.99  # footnote 4
 UNSEEN_AT_LEAST = 0.1
 FOOTNOTE_4 = "Wen et al. 2023, footnote 4"
+_UNLIKE_A_STACK = (Condition("hi", "<", STACK_LIKE),)
 _BLOCKS = {"gpt": "block of GPT (M1)", "resln": "block of Table 1 (M8)"}
 _DATA = {COMPLETE: "complete strings", PREFIX: "prefixes"}
 
@@ -69,12 +70,17 @@ def in_distribution(contrasts: pl.DataFrame) -> Iterator[Gate]:
         measurement, missing = measured(
             contrasts, contrast="in_distribution", first=run, metric="acc_close_unseen"
         )
-        predicate = (
-            f"median {ACCURACIES['acc_close']} by {name} on strings like its training data that are not among it "
-            f"is at least {ACCURATE}"
+        measure = f"median {ACCURACIES['acc_close']} by {name} on strings like its training data that are not among it"
+        yield Gate(
+            "3",
+            f"{name}, unseen",
+            measure,
+            SECTION_4_1,
+            at_least(ACCURATE),
+            measurement,
+            missing,
+            kind=OWN,
         )
-        conditions = (Condition("value", ">=", ACCURATE),)
-        yield Gate("3", f"{name}, unseen", predicate, SECTION_4_1, conditions, measurement, missing, kind=OWN)
 
 
 def unseen(accuracy: pl.DataFrame) -> Iterator[Gate]:
@@ -83,12 +89,12 @@ def unseen(accuracy: pl.DataFrame) -> Iterator[Gate]:
         name = f"{data} data, share of unseen strings"
         rows = accuracy.filter(pl.col("in_distribution"), run=run, replica=0)
         measurement, missing = evidence.one_row(rows, f"{run}: no models at this scale", value="unseen_share")
-        predicate = (
-            f"of the held-out strings for models trained on {data} strings (k=2, D=4) a share of at least "
-            f"{UNSEEN_AT_LEAST} is not in the training corpus, so that accuracy on them can be told"
+        measure = (
+            f"share of the held-out strings for models trained on {data} strings (k=2, D=4) that is not in the "
+            "training corpus, so that accuracy on them can be told"
         )
-        enough = (Condition("value", ">=", UNSEEN_AT_LEAST),)
-        yield Gate("3", name, predicate, SECTION_4_1, enough, measurement, missing, kind=OWN)
+        enough = at_least(UNSEEN_AT_LEAST)
+        yield Gate("3", name, measure, SECTION_4_1, enough, measurement, missing, kind=OWN)
 
 
 def uniform(contrasts: pl.DataFrame) -> Iterator[Gate]:
@@ -103,14 +109,9 @@ def _accurate(
 ) -> Gate:
     """Return the gate ``name`` on the accuracy of a run; ``models`` names these where ``name`` does not."""
     measurement, missing = measured(contrasts, contrast="in_distribution", first=run, metric="acc_close")
-    predicate = (
-        f"median {ACCURACIES['acc_close']} by {models or name} on data like its training data "
-        f"is at least {bound}"
-    )
-    conditions = (Condition("value", ">=", bound),)
-    return Gate(
-        claim, name, predicate, source, conditions, measurement, missing, Published(bound, form=FLOOR)
-    )
+    measure = f"median {ACCURACIES['acc_close']} by {models or name} on data like its training data"
+    published = Published(bound, form=FLOOR)
+    return Gate(claim, name, measure, source, at_least(bound), measurement, missing, published)
 
 
 def stack_like(contrasts: pl.DataFrame) -> Iterator[Gate]:
@@ -123,19 +124,15 @@ def stack_like(contrasts: pl.DataFrame) -> Iterator[Gate]:
 
 def _stack_like_share(claim: str, name: str, run: str, contrasts: pl.DataFrame, source: str) -> Gate:
     measurement, missing = measured(contrasts, contrast="stack", statistic="stack-like share", first=run)
-    predicate = (
-        f"share of {name} replicas whose last-layer stack score is at least {STACK_LIKE} "
-        f"is below {STACK_LIKE_SHARE_BELOW}"
-    )
-    below = (Condition("value", "<", STACK_LIKE_SHARE_BELOW),)
-    return Gate(claim, f"{name}, stack-like share", predicate, source, below, measurement, missing)
+    measure = f"share of {name} replicas whose last-layer stack score is at least {STACK_LIKE}"
+    few = below(STACK_LIKE_SHARE_BELOW)
+    return Gate(claim, f"{name}, stack-like share", measure, source, few, measurement, missing)
 
 
 def _stack_mean(claim: str, name: str, run: str, contrasts: pl.DataFrame, source: str) -> Gate:
     measurement, missing = measured(contrasts, contrast="stack", statistic="mean", first=run)
-    predicate = f"mean last-layer stack score of {name} has an interval below {STACK_LIKE}"
-    below = (Condition("hi", "<", STACK_LIKE),)
-    return Gate(claim, f"{name}, mean", predicate, source, below, measurement, missing)
+    measure = f"mean last-layer stack score of {name}"
+    return Gate(claim, f"{name}, mean", measure, source, _UNLIKE_A_STACK, measurement, missing)
 
 
 def cells(contrasts: pl.DataFrame) -> Iterator[Gate]:
@@ -146,12 +143,11 @@ def cells(contrasts: pl.DataFrame) -> Iterator[Gate]:
             continue
         name = f"{block}, {data}, k={k}, D={depth}" + (", trained longer" if length == "longer" else "")
         measurement, missing = measured(contrasts, contrast="stack", statistic="mean on D5", first=run)
-        predicate = (
+        measure = (
             f"mean last-layer stack score on D5 of models with the {_BLOCKS[block]}, trained {length} on "
-            f"{_DATA[data]}, k={k}, D={depth}, has an interval below {STACK_LIKE}"
+            f"{_DATA[data]}, k={k}, D={depth}"
         )
-        below = (Condition("hi", "<", STACK_LIKE),)
-        yield Gate("23", name, predicate, SECTION_4_1, below, measurement, missing, kind=OWN)
+        yield Gate("23", name, measure, SECTION_4_1, _UNLIKE_A_STACK, measurement, missing, kind=OWN)
 
 
 def effects(table: pl.DataFrame) -> Iterator[Gate]:
@@ -161,9 +157,9 @@ def effects(table: pl.DataFrame) -> Iterator[Gate]:
         measurement, missing = evidence.one_row(table, why, factor=factor, scope=ALL_CELLS)
         levels = [_BLOCKS.get(level, f"{factor} {level}") for level in (high, low)]
         over = "over all cells with {}, minus {}".format(*levels)
-        predicate = f"mean last-layer stack score on D5 {over}, is positive, its interval too"
+        measure = f"mean last-layer stack score on D5 {over}"
         positive = (Condition("value", ">", 0), Condition("lo", ">", 0))
-        yield Gate("24", factor, predicate, SECTION_4_1, positive, measurement, missing, kind=OWN)
+        yield Gate("24", factor, measure, SECTION_4_1, positive, measurement, missing, kind=OWN)
 
 
 def theory_layer(contrasts: pl.DataFrame) -> Iterator[Gate]:
@@ -182,14 +178,11 @@ def variation(variation: pl.DataFrame, tolerance: float) -> Iterator[Gate]:
     """Yield the gates of claim 5: how much attention of standard models varies between initialisations."""
     for run in (STANDARD, LINEAR):
         published = PUBLISHED_VARIATION[run]
-        predicate = (
-            f"variation of {MODELS[run]} on D4 (last layer, no start token) is {published} ± {tolerance}"
-        )
         measurement, missing = measured(variation, run=run, start_included=False)
         yield Gate(
             "5",
             MODELS[run],
-            predicate,
+            f"variation of {MODELS[run]} on D4 (last layer, no start token)",
             SECTION_4_1,
             within(published, tolerance),
             measurement,
@@ -202,7 +195,7 @@ def over_random(contrasts: pl.DataFrame, theory: dict[str, Any]) -> Iterator[Gat
     """Yield the gates of claim 6: how much attention of standard models varies, as a multiple of random maps."""
     random = theory.get(RANDOM_MAPS.format(PROBE_LENGTH))
     lowest, highest = OVER_RANDOM
-    conditions = (Condition("value", ">=", lowest), Condition("value", "<=", highest))
+    conditions = (*at_least(lowest), *at_most(highest))
     for run in (STANDARD, LINEAR):
         measurement, missing = measured(
             contrasts, contrast="variation_over_random", first=run, metric=convention(start=False)
@@ -210,7 +203,7 @@ def over_random(contrasts: pl.DataFrame, theory: dict[str, Any]) -> Iterator[Gat
         yield Gate(
             "6",
             MODELS[run],
-            f"variation of {MODELS[run]} over that of random causal maps is in [{lowest}, {highest}]",
+            f"variation of {MODELS[run]} over that of random causal maps",
             SECTION_4_1,
             conditions,
             measurement,
@@ -228,9 +221,9 @@ def minimal(variation: pl.DataFrame, contrasts: pl.DataFrame) -> Iterator[Gate]:
         yield Gate(
             "7",
             f"{name}, {variant}",
-            f"variation of {name} on D4 ({variant}) is below {MINIMAL_BELOW}",
+            f"variation of {name} on D4 ({variant})",
             SECTION_4_1,
-            (Condition("value", "<", MINIMAL_BELOW),),
+            below(MINIMAL_BELOW),
             measurement,
             missing,
             published=PUBLISHED_VARIATION[MINIMAL],
@@ -241,10 +234,9 @@ def minimal(variation: pl.DataFrame, contrasts: pl.DataFrame) -> Iterator[Gate]:
         yield Gate(
             "7",
             f"{name} over {other}, {variant}",
-            f"variation of {name} over that of {other} ({variant}) is below {RATIO_BELOW}, "
-            f"its interval below {RATIO_INTERVAL_BELOW}",
+            f"variation of {name} over that of {other} ({variant})",
             SECTION_4_1,
-            (Condition("value", "<", RATIO_BELOW), Condition("hi", "<", RATIO_INTERVAL_BELOW)),
+            (*below(RATIO_BELOW), Condition("hi", "<", RATIO_INTERVAL_BELOW)),
             measurement,
             missing,
             published=_ratio(PUBLISHED_VARIATION[MINIMAL], PUBLISHED_VARIATION[STANDARD]),
@@ -267,12 +259,11 @@ def prefix_ratio(contrasts: pl.DataFrame) -> Iterator[Gate]:
             yield Gate(
                 "22",
                 f"{PREFIX_MODELS[run]}, {variant}",
-                f"variation on D4 ({variant}) of {PREFIX_MODELS[run]}, over that of M4, both trained on prefixes, "
-                f"is at least {PREFIX_RATIO:g}",
+                f"variation on D4 ({variant}) of {PREFIX_MODELS[run]}, over that of M4, both trained on prefixes",
                 APPENDIX_D_2,
-                (Condition("value", ">=", PREFIX_RATIO),),
+                at_least(PREFIX_RATIO),
                 measurement,
                 missing,
                 published=_ratio(PUBLISHED_PREFIX_VARIATION["M1"], PUBLISHED_PREFIX_VARIATION["M4"]),
-                scale_needed="paper",
+                size_needed="paper",
             )

@@ -8,7 +8,7 @@ from dataclasses import replace
 import polars as pl
 
 from pipeline.kit import evidence
-from pipeline.kit.verdicts import Condition, Gate, Published
+from pipeline.kit.verdicts import Gate, Published, at_least
 from pipeline.studies.dyck.claims import common
 from pipeline.studies.dyck.names import (
     COPY_DEEP,
@@ -44,14 +44,12 @@ def accuracy(contrasts: pl.DataFrame) -> Iterator[Gate]:
     ):
         for run, name in models.items():
             measured, missing = common.measured(contrasts, contrast="copying", first=run)
-            predicate = f"median accuracy of copying ({name}) on held-out strings is at least {bound}"
-            reached = (Condition("value", ">=", bound),)
             yield Gate(
                 "21",
                 f"accuracy, {name}",
-                predicate,
+                f"median accuracy of copying ({name}) on held-out strings",
                 source,
-                reached,
+                at_least(bound),
                 measured,
                 missing,
                 Published(bound, form=FLOOR),
@@ -68,10 +66,9 @@ def misleading(ablation: pl.DataFrame) -> Iterator[Gate]:
     for run, name in DEEP.items():
         maps = ablation.filter(run=run, mode=UNIFORM_MODE)
         measurement, missing = evidence.reduced(maps, count, common.missing(run))
-        predicate = (
-            f"maps ({name}, all replicas) where the lift of some bracket is at most {low} or at least {high:g}, and "
-            f"where uniform attention in their place changes accuracy by less than {MISLEADING_BELOW}: at least 1"
+        measure = (
+            f"number of maps ({name}, all replicas) where the lift of some bracket is at most {low} or at least "
+            f"{high:g}, and where uniform attention in their place changes accuracy by less than {MISLEADING_BELOW}"
         )
-        some = (Condition("value", ">=", 1),)
         measured = replace(measurement, n=maps["replica"].n_unique()) if measurement else None
-        yield Gate("21", f"misleading maps, {name}", predicate, FIGURES_4_6, some, measured, missing)
+        yield Gate("21", f"misleading maps, {name}", measure, FIGURES_4_6, at_least(1), measured, missing)

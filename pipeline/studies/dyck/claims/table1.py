@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from pipeline.kit.verdicts import Condition, Gate, Published, within
+from pipeline.kit.verdicts import Condition, Gate, Published, above, below, within
 from pipeline.studies.dyck.claims.common import measured
 from pipeline.studies.dyck.names import PUBLISHED_TABLE_1, TABLE_1
 
@@ -15,7 +15,7 @@ BELOW_RANDOM, ABOVE_RANDOM = 3.30, 3.39
 FIRST_LAYER_BELOW = 1.0
 NEAR_PUBLISHED = {2: 0.5, 3: 0.35}  # layer: relative tolerance
 TABLE_1_SOURCE = "Wen et al. 2023, Table 1"
-LAST_OVER_MIDDLE = {"quick": 1.3, "paper": 2.0}
+LAST_OVER_MIDDLE = {1.3: "quick", 2.0: "paper"}  # bar: scale from which the published ratio is compared
 
 
 def table_1(table: pl.DataFrame, contrasts: pl.DataFrame) -> Iterator[Gate]:
@@ -23,73 +23,67 @@ def table_1(table: pl.DataFrame, contrasts: pl.DataFrame) -> Iterator[Gate]:
     for cell, published in PUBLISHED_TABLE_1.items():
         for layer, (mean, _) in enumerate(published, start=1):
             measurement, missing = measured(table, run=TABLE_1[cell], layer=layer)
-            for suffix, rule, scale, conditions in _layer_rules(layer, mean):
-                gate = f"{cell_name(*cell)}: layer {layer}{suffix}"
-                predicate = f"variation of layer {layer} on D5 ({cell_name(*cell)}) is {rule}"
+            measure = f"variation of layer {layer} on D5 ({cell_name(*cell)})"
+            for suffix, note, (scale, size), conditions in _layer_rules(layer, mean):
                 yield Gate(
                     "13",
-                    gate,
-                    predicate,
+                    f"{cell_name(*cell)}: layer {layer}{suffix}",
+                    f"{measure}{note}",
                     TABLE_1_SOURCE,
                     conditions,
                     measurement,
                     missing,
                     mean,
                     scale_needed=scale,
+                    size_needed=size,
                 )
         if len(published) == 3:
-            rule = f"variation of layer 3 on D5 ({cell_name(*cell)}) is larger than that of layer 2"
-            yield _layer_ratio(
-                "13", f"{cell_name(*cell)}: layer 3 over 2", rule, cell, contrasts, 1.0, "quick"
-            )
+            yield _layer_ratio("13", f"{cell_name(*cell)}: layer 3 over 2", cell, contrasts, 1.0)
 
 
-def _layer_rules(layer: int, published: float) -> Iterator[tuple[str, str, str, tuple[Condition, ...]]]:
-    """Yield what is asked of a layer: end of the gate's name, rule, scale, conditions."""
+def _layer_rules(
+    layer: int, published: float
+) -> Iterator[tuple[str, str, tuple[str, str], tuple[Condition, ...]]]:
+    """Yield what is asked of a layer: end of the gate's name, a note on what is measured, the scales from which effect
+    and size can be judged, conditions."""
+    beside = ", held against random maps"
     if layer == 1:
-        rule = f"below {BELOW_RANDOM:.2f}, so below random maps"
-        yield "", rule, "quick", (Condition("value", "<", BELOW_RANDOM),)
-        rule = f"below {FIRST_LAYER_BELOW:g}"
-        yield ", size", rule, "paper", (Condition("value", "<", FIRST_LAYER_BELOW),)
+        yield "", beside, ("quick", "quick"), below(BELOW_RANDOM)
+        yield ", size", "", ("quick", "paper"), below(FIRST_LAYER_BELOW)
     if layer == 2:
-        rule = f"above {ABOVE_RANDOM:.2f}, so above random maps"
-        yield "", rule, "quick", (Condition("value", ">", ABOVE_RANDOM),)
+        yield "", beside, ("quick", "quick"), above(ABOVE_RANDOM)
     if layer in NEAR_PUBLISHED:
         tolerance = NEAR_PUBLISHED[layer]
-        yield ", size", f"{published} ± {tolerance:.0%}", "paper", within(published, tolerance * published)
+        yield ", size", "", ("paper", "paper"), within(published, tolerance * published)
 
 
 def last_layer(contrasts: pl.DataFrame) -> Iterator[Gate]:
     """Yield the gates of claim 14: the third layer varies several times more than the second."""
     for cell in (cell for cell, published in PUBLISHED_TABLE_1.items() if len(published) == 3):
-        for scale, bound in LAST_OVER_MIDDLE.items():
-            name = f"{cell_name(*cell)}: over {bound:g}"
-            rule = f"variation of layer 3 on D5 ({cell_name(*cell)}) is over {bound:g} times that of layer 2"
-            yield _layer_ratio("14", name, rule, cell, contrasts, bound, scale)
+        for bound, scale in LAST_OVER_MIDDLE.items():
+            yield _layer_ratio("14", f"{cell_name(*cell)}: over {bound:g}", cell, contrasts, bound, scale)
 
 
 def _layer_ratio(
     claim: str,
     gate: str,
-    predicate: str,
     cell: tuple[int, int, int],
     contrasts: pl.DataFrame,
     bound: float,
-    scale: str,
+    size_needed: str = "quick",
 ) -> Gate:
     measurement, missing = measured(contrasts, contrast="layer_ratio", first=TABLE_1[cell])
     _, (middle, _), (last, _) = PUBLISHED_TABLE_1[cell]
-    above = (Condition("value", ">", bound),)
     return Gate(
         claim,
         gate,
-        predicate,
+        f"variation of layer 3 on D5 ({cell_name(*cell)}) over that of layer 2",
         TABLE_1_SOURCE,
-        above,
+        above(bound),
         measurement,
         missing,
         Published(last / middle, derivation=f"{last:g} / {middle:g}"),
-        scale_needed=scale,
+        size_needed=size_needed,
     )
 
 

@@ -12,7 +12,7 @@ import polars as pl
 from pipeline.kit import evidence
 from pipeline.kit.evidence import check_gate
 from pipeline.kit.extremes import column_max
-from pipeline.kit.verdicts import Condition, Gate, defined
+from pipeline.kit.verdicts import Gate, at_most, defined
 from pipeline.studies.dyck.claims.common import RANDOM_MAPS, SECTION_2, SECTION_3, SECTION_4_1
 from schemas.claims import OWN, STATED
 
@@ -86,9 +86,9 @@ def pruning(theory: dict[str, Any], rows: pl.DataFrame) -> Iterator[Gate]:
     yield Gate(
         "18",
         "error, L=1, n=16",
-        f"largest error of random parents pruned with 16 candidates per weight, L=1, is at most {PRUNED_ERROR_AT_MOST}",
+        "error of random parents pruned with 16 candidates per weight, L=1, largest",
         THEOREM_2,
-        (Condition("value", "<=", PRUNED_ERROR_AT_MOST),),
+        at_most(PRUNED_ERROR_AT_MOST),
         replace(measured, n=parents) if measured else None,
         missing,
     )

@@ -23,7 +23,7 @@ def defined(value: pl.Expr) -> pl.Expr:
 
 
 def bend(rates: pl.DataFrame, quantity: str, loss: str) -> str:
-    """Return how far the bend of the points of a fit moves its slope, for a predicate; empty without the fit."""
+    """Return how far the bend of the points of a fit moves its slope, for a measure; empty without the fit."""
     row = next(rates.filter(quantity=quantity, loss=loss).iter_rows(named=True), None)
     return f" (residual range {row['residual_lo']:.2f} to {row['residual_hi']:.2f})" if row else ""
 

@@ -10,7 +10,7 @@ import polars as pl
 from pipeline.kit.evidence import reduced
 from pipeline.kit.extremes import column_max, column_min
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Condition, Gate, Published, within
+from pipeline.kit.verdicts import Gate, Published, above, at_least, at_most, below, within
 from pipeline.studies.nce.claims.common import NOT_THERE, SOURCE, bend, between, defined, slope
 from pipeline.studies.nce.names import DECAY, LOSS_RANGE
 from schemas.claims import CORRECTED, FLOOR
@@ -28,22 +28,22 @@ def loss_range(context: Results) -> Iterator[Gate]:
     rows = context.table("landscape").filter(loss=NCE).sort("R")
     far = rows.filter(pl.col("R") >= ASYMPTOTIC)
     furthest = _last_by(pl.col("loss_init"), (pl.col("loss_init") - np.log(2)).abs())
-    yield Gate("1", "loss at tau_q", "L(tau_q), furthest from log 2 over R, is within 1e-9 of it", PROPOSITION_7,
+    yield Gate("1", "loss at tau_q", "L(tau_q) at the R where it is furthest from log 2", PROPOSITION_7,
                within(float(np.log(2)), 1e-9), *reduced(rows, furthest, "no R in params/nce.yaml"),
                published=Published(float(np.log(2)), derivation="log 2"))  # fmt: skip
     changes = pl.col("loss_opt").diff(null_behavior="drop")
-    yield Gate("1", "loss at tau_* falls", "largest change of L_* from one R to the next is below 0", PROPOSITION_7,
-               (Condition("value", "<", 0),),
+    yield Gate("1", "loss at tau_* falls", "change of L_* from one R to the next, largest", PROPOSITION_7,
+               below(0),
                *reduced(rows, column_max(changes), "fewer than two R", 2), kind=CORRECTED)  # fmt: skip
     distance = column_max((pl.col("loss_opt") / pl.col("asym_loss")).log().abs())
-    yield Gate("1", f"asymptote, R >= {ASYMPTOTIC:g}", "largest |log(L_* exp(R^2/8) R/sqrt(2 pi))| is below 0.05",
-               PROPOSITION_7, (Condition("value", "<", 0.05),),
+    yield Gate("1", f"asymptote, R >= {ASYMPTOTIC:g}", "|log(L_* exp(R^2/8) R/sqrt(2 pi))|, largest",
+               PROPOSITION_7, below(0.05),
                *reduced(far, distance, NOT_THERE), kind=CORRECTED)  # fmt: skip
     for name, part in (
         (f"published range, R <= {NEAR:g}", rows.filter(pl.col("R") <= NEAR)),
         (f"published range, R > {NEAR:g}", rows.filter(pl.col("R") > NEAR)),
     ):
-        yield Gate("1", name, "L_* exp(R^2/8) lies in [1/2, 2]: the value furthest from 1 on a logarithmic scale",
+        yield Gate("1", name, "L_* exp(R^2/8), the value furthest from 1 on a logarithmic scale",
                    PROPOSITION_7, between(*LOSS_RANGE), *reduced(part, _last_by(SCALED, SCALED.log().abs()), NOT_THERE),
                    published=Published(*LOSS_RANGE))  # fmt: skip
 
@@ -58,27 +58,27 @@ def curvature(context: Results) -> Iterator[Gate]:
     table, rates = context.table("landscape").sort("R"), context.table("rates")
     rows = table.filter(pl.col("R") >= 1, loss=NCE)
     ratio = column_max(pl.col("sig_max") / pl.col("lemma46_bound"))
-    yield Gate("2", "sigma_max", "sigma_max(H_*) over R/sqrt(2 pi) exp(-R^2/8) is at most 1 for R >= 1: largest",
-               SOURCE.format("Lemma 46"), (Condition("value", "<=", 1),),
+    yield Gate("2", "sigma_max", "sigma_max(H_*) over R/sqrt(2 pi) exp(-R^2/8), largest for R >= 1",
+               SOURCE.format("Lemma 46"), at_most(1),
                *reduced(rows, ratio, "no R from 1 on in params/nce.yaml"))  # fmt: skip
     lemma_47 = SOURCE.format("Lemma 47")
-    predicate = "slope of log(sigma_min(H_*) exp(R^2/8)) against log R"
+    measure = "slope of log(sigma_min(H_*) exp(R^2/8)) against log R"
     first = min(rates.filter(quantity="kappa")["first_R"].to_list(), default=0.0)
     bent = bend(rates, "sig_min", NCE)
-    yield Gate("3", "rate", f"{predicate}, R >= {first:g}{bent}, is in [-5.1, -4.3]", lemma_47, between(-5.1, -4.3),
+    yield Gate("3", "rate", f"{measure}, R >= {first:g}{bent}", lemma_47, between(-5.1, -4.3),
                *slope(rates, "sig_min", NCE), kind=CORRECTED)  # fmt: skip
-    yield Gate("3", "published rate", f"{predicate}{bent} is the printed -1, within 0.5", lemma_47, within(-1, 0.5),
+    yield Gate("3", "published rate", f"{measure}, R >= {first:g}{bent}", lemma_47, within(-1, 0.5),
                *slope(rates, "sig_min", NCE), published=-1.0)  # fmt: skip
     lemma_53 = SOURCE.format("Lemma 53")
     for name, loss, limits, source in (
         ("NCE", NCE, (5.3, 6.1), lemma_47), ("eNCE", ENCE, (3.6, 4.05), lemma_53),
     ):  # fmt: skip
         yield Gate("4", f"rate, {name}", f"slope of log kappa against log R, R >= {first:g}"
-                   f"{bend(rates, 'kappa', loss)}, is in {list(limits)}", source, between(*limits),
+                   f"{bend(rates, 'kappa', loss)}", source, between(*limits),
                    *slope(rates, "kappa", loss), kind=CORRECTED)  # fmt: skip
     both = table.filter(pl.col("R") >= 0.5).pivot("loss", index="R", values="kappa")
-    yield Gate("4", "NCE over eNCE", "kappa of NCE over that of eNCE is above 1 for every R >= 0.5: smallest", lemma_53,
-               (Condition("value", ">", 1),),
+    yield Gate("4", "NCE over eNCE", "kappa of NCE over that of eNCE, smallest for R >= 0.5", lemma_53,
+               above(1),
                *reduced(both, column_min(pl.col(NCE) / pl.col(ENCE)), NOT_THERE))  # fmt: skip
 
 
@@ -89,16 +89,16 @@ def at_noise(context: Results) -> Iterator[Gate]:
     exact = {"h11": (pl.col("R") ** 2 + 2) / 8, "h12": -pl.col("R") / 8, "h22": pl.lit(0.25)}
     errors = [(pl.col(name) - value).abs() for name, value in exact.items()]
     error = column_max(pl.concat_list(errors).explode())  # max_horizontal would skip NaN
-    yield Gate("5", "entries", "the Hessian at tau_q is [[R^2 + 2, -R], [-R, 2]]/8: largest difference, at most 1e-9",
-               SOURCE.format("Eq. 4.58"), (Condition("value", "<=", 1e-9),),
+    yield Gate("5", "entries", "distance of the Hessian's entries at tau_q from [[R^2 + 2, -R], [-R, 2]]/8, largest",
+               SOURCE.format("Eq. 4.58"), at_most(1e-9),
                *reduced(rows, error, "no R in params/nce.yaml"))  # fmt: skip
     far, share = rows.filter(pl.col("R") >= 4), pl.col("sig_max") / pl.col("R") ** 2
     for name, value in (("smallest", column_min(share)), ("largest", column_max(share))):
-        yield Gate("5", f"{name} ratio, R >= 4", f"{name} sigma_max/R^2 is in [0.12, 0.15]", source,
+        yield Gate("5", f"{name} ratio, R >= 4", f"sigma_max/R^2, {name} for R >= 4", source,
                    between(0.12, 0.15),
                    *reduced(far, value, NOT_THERE), kind=CORRECTED)  # fmt: skip
-    yield Gate("5", "published bound", "smallest sigma_max/R^2, R >= 4, is at least the printed 1/2", source,
-               (Condition("value", ">=", 0.5),),
+    yield Gate("5", "published bound", "sigma_max/R^2, smallest for R >= 4", source,
+               at_least(0.5),
                *reduced(far, column_min(share), NOT_THERE),
                published=Published(0.5, form=FLOOR))  # fmt: skip
 
@@ -109,17 +109,15 @@ def annulus(context: Results) -> Iterator[Gate]:
     for r in table["r"].unique().sort().to_list():
         row = table.filter(R=AT, r=r)
         limit = table.filter(r=r)["limit"][0]
-        predicate = (
-            f"{DECAY_EXPONENT} on the circle of radius {r:g} R is within 0.03 of its limit {limit:.4f}"
-        )
-        yield Gate("6", f"decay at r = {r:g}, R = {AT:g}", predicate, LEMMA_49,
+        measure = f"{DECAY_EXPONENT} on the circle of radius {r:g} R (its limit for large R: {limit:.4f})"
+        yield Gate("6", f"decay at r = {r:g}, R = {AT:g}", measure, LEMMA_49,
                    within(limit, 0.03),
                    *reduced(row, pl.col("kappa_min"), f"R = {AT:g} is not in params/nce.yaml"),
                    kind=CORRECTED)  # fmt: skip
     every = table.filter(pl.col("R") >= 4)
     smallest = reduced(every, column_min("kappa_min"), "no R from 4 on in params/nce.yaml")
-    yield Gate("6", "smallest decay", "decay exponent on all circles, R >= 4, is at least 1/2: smallest",
-               LEMMA_49, (Condition("value", ">=", 0.5),), *smallest, kind=CORRECTED)  # fmt: skip
-    yield Gate("6", "published range", "decay exponent on all circles is at least the printed 3/4: smallest",
-               LEMMA_49, (Condition("value", ">=", DECAY[0]),), *smallest,
+    yield Gate("6", "smallest decay", "decay exponent, smallest of all circles for R >= 4",
+               LEMMA_49, at_least(0.5), *smallest, kind=CORRECTED)  # fmt: skip
+    yield Gate("6", "published range", "decay exponent, smallest of all circles for R >= 4",
+               LEMMA_49, at_least(DECAY[0]), *smallest,
                published=Published(*DECAY))  # fmt: skip

@@ -9,7 +9,7 @@ import polars as pl
 from pipeline.kit.evidence import reduced
 from pipeline.kit.extremes import column_max, column_min
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Condition, Gate, Measured
+from pipeline.kit.verdicts import Gate, Measured, above, at_most, below
 from pipeline.studies.nce.claims.common import NOT_THERE, SOURCE, bend, between, slope
 from pipeline.studies.nce.names import LOSS_NAMES
 from schemas.nce.tables import (
@@ -48,9 +48,9 @@ def exponential(context: Results) -> Iterator[Gate]:
     yield from _preferred(context.table("growth_fits"))
     for name, optimizer, source in (("GD", GD, THEOREM_17), ("Newton", NEWTON, THEOREM_18)):
         factors = growth(table.filter(optimizer=optimizer))
-        span = f"R = {factors['R'][0]:g} to {factors['R'][-1]:g}, " if factors.height else ""
-        predicate = f"steps of {name} on NCE at R + 1 over those at R are above 5: {span}smallest"
-        yield Gate("7", f"{name}, growth", predicate, source, (Condition("value", ">", 5),),
+        span = f" for R + 1 = {factors['R'][0]:g} to {factors['R'][-1]:g}" if factors.height else ""
+        measure = f"steps of {name} on NCE at R + 1 over those at R, smallest{span}"
+        yield Gate("7", f"{name}, growth", measure, source, above(5),
                    *reduced(factors, column_min("growth"), FEW))  # fmt: skip
 
 
@@ -77,12 +77,12 @@ def _preferred(fits: pl.DataFrame) -> Iterator[Gate]:
                     f"{row[f'largest_residual_{PLAIN_R}']:.3f}; a = {row[f'slope_{R_SQUARED}']:.3f} and "
                     f"{row[f'slope_{PLAIN_R}']:.3f})"
                 )
-            predicate = (
-                f"log steps up to R = {last:g} by a R^2 + b log R + c and by a R + b log R + c{note}: AICc of the "
-                "first minus that of the second is below 0"
+            measure = (
+                "AICc of a R^2 + b log R + c minus that of a R + b log R + c, each fitted to log steps up to "
+                f"R = {last:g}{note}"
             )
             difference = pl.col(f"aicc_{R_SQUARED}") - pl.col(f"aicc_{PLAIN_R}")
-            yield Gate("7", f"{name}: R^2 against R, to R = {last:g}", predicate, source, (Condition("value", "<", 0),),
+            yield Gate("7", f"{name}: R^2 against R, to R = {last:g}", measure, source, below(0),
                        *reduced(both, difference, FEW_FITS))  # fmt: skip
 
 
@@ -100,18 +100,18 @@ def polynomial(context: Results) -> Iterator[Gate]:
     source = SOURCE.format("Theorems 19, 21, Corollary 2")
     for loss, limits in ((NCE, (4.8, 6.3)), (ENCE, (4.0, 5.3))):
         row = rates.filter(quantity="NGD steps", loss=loss)
-        span = f", R = {row['first_R'][0]:g} to {row['last_R'][0]:g}," if row.height else ""
+        span = f", R = {row['first_R'][0]:g} to {row['last_R'][0]:g}" if row.height else ""
         bent = bend(rates, "NGD steps", loss)
-        predicate = f"slope of log(steps of NGD) against log R{span}{bent} is in {list(limits)}"
-        yield Gate("8", f"rate, {LOSS_NAMES[loss]}", predicate, source, between(*limits),
+        measure = f"slope of log(steps of NGD) against log R{span}{bent}"
+        yield Gate("8", f"rate, {LOSS_NAMES[loss]}", measure, source, between(*limits),
                    *slope(rates, "NGD steps", loss))  # fmt: skip
     # A censored path counts against the claim: on eNCE as one without end, on NCE as one that ends at its cap.
     censored = pl.when(loss=ENCE).then(float("inf")).otherwise("cap")
     counted = fixed.with_columns(counted=pl.when(pl.col("steps") < 0).then(censored).otherwise("steps"))
     both = counted.filter(pl.col("R") >= 2).pivot("loss", index="R", values="counted")
     both = both if {NCE, ENCE} <= set(both.columns) else both.clear()
-    yield Gate("8", "eNCE over NCE", "steps of NGD on eNCE over those on NCE are below 1 for every R >= 2: largest",
-               source, (Condition("value", "<", 1),),
+    yield Gate("8", "eNCE over NCE", "steps of NGD on eNCE over those on NCE, largest for R >= 2",
+               source, below(1),
                *reduced(both, column_max(pl.col(ENCE) / pl.col(NCE)), NOT_THERE))  # fmt: skip
     gd = table.filter(optimizer=GD, target=TENTH, loss=NCE, R=COMPARED)
     ngd = fixed.filter(loss=NCE, R=COMPARED)
@@ -120,8 +120,8 @@ def polynomial(context: Results) -> Iterator[Gate]:
         # The same here: a path of GD that is censored has taken more than its cap, one of NGD has no end.
         long = gd["steps"][0] if gd["steps"][0] > 0 else gd["cap"][0]
         ratio = Measured(long / (ngd["steps"][0] if ngd["steps"][0] > 0 else float("inf")))
-    yield Gate("8", f"GD over NGD, R = {COMPARED:g}", "steps of GD to 0.1 R over those of NGD to 1/R are above 10",
-               source, (Condition("value", ">", 10),), ratio,
+    yield Gate("8", f"GD over NGD, R = {COMPARED:g}", "steps of GD to 0.1 R over those of NGD to 1/R",
+               source, above(10), ratio,
                f"R = {COMPARED:g} is not in params/nce.yaml")  # fmt: skip
 
 
@@ -131,6 +131,6 @@ def bounded(context: Results) -> Iterator[Gate]:
     for loss, name in LOSS_NAMES.items():
         rows = table.filter(loss=loss)
         share = pl.when(pl.col("steps") >= 0).then(pl.col("steps") / pl.col("bound")).otherwise(float("inf"))
-        yield Gate("9", name, "steps of NGD over the bound are at most 1 for every R: largest", THEOREM_19_SOURCE,
-                   (Condition("value", "<=", 1),),
+        yield Gate("9", name, "steps of NGD over the bound of the theorem, largest of all R", THEOREM_19_SOURCE,
+                   at_most(1),
                    *reduced(rows, column_max(share), "no R in params/nce.yaml"))  # fmt: skip
