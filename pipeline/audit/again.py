@@ -45,6 +45,7 @@ from pipeline.store import paths
 
 FROM_TABLES = ("figures", "claims", "report")  # steps that take seconds; the first two read what is published
 PROCESSORS = Path("profiles/processors.json")
+SHOWN_PAGES = 5  # of the site, each by itself; more are one finding
 FROM_PARAMETERS = ("dataset", "theory", "analyse")  # steps some of whose jobs have no training behind them
 
 
@@ -182,12 +183,22 @@ def _from_tables(job: graph.Job, folder: Path) -> _Made:
     if job.step == "report":
         made = [path.relative_to(folder) for path in hashing.files_in(folder / paths.REPORT)]
     compared = [compare(path, Path(), folder, ROUNDING) for path in made]
-    return _Made(job, len(made), [
+    findings = [
         Finding(AGAIN, file.path, f"comes out otherwise from the tables that lie here: {file.text or file.state}",
                 _remake(job, file.path, from_store))
         for file in compared
         if file.state not in (IDENTICAL, WITHIN) and Path(file.path).is_file()
-    ])  # fmt: skip
+    ]  # fmt: skip
+    return _Made(job, len(made), together(findings, len(made)) if job.step == "report" else findings)
+
+
+def together(findings: list[Finding], pages: int) -> list[Finding]:
+    """Return the findings on ``pages`` of the site; one in place of many, as where it was drawn from other results."""
+    if len(findings) <= SHOWN_PAGES:
+        return findings
+    some = ", ".join(each.what for each in findings[:SHOWN_PAGES])
+    text = f"{len(findings)} of {pages} files come out otherwise from the tables that lie here ({some}, …)"
+    return [Finding(AGAIN, str(paths.REPORT), text, findings[0].mend)]
 
 
 def _run(job: graph.Job, params: Params, folder: Path, from_store: bool = False) -> None:

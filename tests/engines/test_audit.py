@@ -21,6 +21,7 @@ from workspace import REPOSITORY, Workspace
 
 from pipeline import params
 from pipeline.audit import again, elsewhere
+from pipeline.audit.findings import Finding
 from pipeline.engine import graph
 from pipeline.store import tables
 
@@ -217,6 +218,15 @@ def test_a_reference_set_says_its_name_and_its_study(built: Workspace) -> None:
         "is of the study twin, which params.yaml does not list",
         "is gone, and data/reference/names.json names it",
     }
+
+
+def test_a_site_that_was_drawn_from_other_results_is_one_finding() -> None:
+    pages = [Finding("made again", f"data/report/{name}.html", "otherwise", "draw it") for name in "abcdef"]
+    assert again.together(pages[:5], 9) == pages[:5]
+    (whole,) = again.together(pages, 9)
+    assert (whole.what, whole.mend) == ("data/report", "draw it") and whole.text.startswith(
+        "6 of 9 files come"
+    )
 
 
 def test_an_edited_page_is_named(built: Workspace) -> None:
