@@ -24,6 +24,9 @@ import psutil
 from ruamel.yaml import YAML
 from workspace import Done, Workspace, environment, lay_out
 
+from pipeline.params import SECTIONS
+from pipeline.params.sharing import SHARED, names
+
 COMMANDS = {"snakemake": ("snakemake", "--cores", "2"), "dvc": ("dvc", "repro")}
 STARTS = {"empty": "nothing is built", "changed": "all is built, with another learning rate of one run"}
 # What DVC says of its own files, which it writes in place, when it was killed in that instant.
@@ -72,20 +75,22 @@ def reduce(tree: Workspace) -> None:
     tree.edit("pipeline/studies/dyck/names.py", "RUNS = DATASETS = THEORY = ()\n")
 
     def fewer(params: dict[str, Any]) -> None:
-        for section, names in (("datasets", DATASETS), ("runs", RUNS), ("theory", CHECKS)):
-            params[section] = {name: params[section][name] for name in names}
+        for section, kept in (("datasets", DATASETS), ("runs", RUNS), ("theory", CHECKS)):
+            params[section] = {name: params[section][name] for name in kept}
         # Claims read the tables of all experiments: those of the others have no rows.
         tables = dict.fromkeys(table for entry in params["experiments"].values() for table in entry["tables"])
         params["experiments"] = {EXPERIMENT: params["experiments"][EXPERIMENT]}
         own = {"theory": CHECKS, "tables": list(tables), "figures": ["variation"]}
         params["experiments"][EXPERIMENT] |= own
+        entries = [params[section] for section in SECTIONS]
+        params[SHARED] = {name: params[SHARED][name] for name in names(entries, params[SHARED])}
 
     tree.change(fewer, PARAMS)
 
 
 def other_rate(params: dict[str, Any]) -> None:
     """Edit ``params/dyck.yaml`` so that one run, and all that is made from it, is another."""
-    params["runs"]["dyck-minimal"]["lr"] /= 2
+    params[SHARED]["minimal"]["lr"] /= 2
 
 
 # --- one round -------------------------------------------------------------------------------------------
@@ -291,14 +296,18 @@ def _lock(tree: Workspace) -> Any:
 
 
 def _cache_complaints(tree: Workspace) -> list[str]:
-    """Return a complaint for each output in dvc.lock that DVC's cache does not hold, or holds otherwise."""
+    """Return a complaint for each output in dvc.lock that DVC's cache does not hold, or holds otherwise.
+
+    The report is kept nowhere but where it lies.
+    """
 
     def content(md5: str) -> bytes | None:
         file = tree.path / ".dvc/cache/files/md5" / md5[:2] / md5[2:]
         data = file.read_bytes() if file.is_file() else b""
         return data if hashlib.md5(data).hexdigest() == md5.removesuffix(".dir") else None
 
-    outputs = [out for stage in _lock(tree)["stages"].values() for out in stage["outs"]]
+    stages = _lock(tree)["stages"].items()
+    outputs = [out for name, stage in stages if name != "report" for out in stage["outs"]]
     paths = {out["md5"]: out["path"] for out in outputs}
     for md5, path in list(paths.items()):
         if md5.endswith(".dir"):

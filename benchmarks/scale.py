@@ -60,8 +60,10 @@ def workspace(path: Path, studies: int) -> Workspace:
             for file in (path / part / name).rglob("*.py"):
                 text = re.sub(r"\b(studies|schemas)([./])toy\b", rf"\1\2{name}", file.read_text())
                 file.write_text(text.replace('"toy-', f'"{name}-'))
+        yaml = YAML(typ="safe")
+        yaml.representer.ignore_aliases = lambda _: True
         with (path / f"params/{name}.yaml").open("w") as file:
-            YAML(typ="safe").dump(_study(name), file)
+            yaml.dump(_study(name), file)
     tree.change(lambda params: params.update(studies=names))
     done = tree.run(sys.executable, "-m", "pipeline", "params", "--write")
     assert done.status == 0, done.output

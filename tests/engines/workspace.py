@@ -139,7 +139,8 @@ class Workspace:
 
     def set_lr(self, run: str, lr: float) -> None:
         def edit(params: dict[str, Any]) -> None:
-            params["runs"][run]["lr"] = lr
+            entry = params["runs"][run]  # of several variants, that of the same name
+            entry.get("variants", {run: entry})[run]["lr"] = lr
 
         self.change(edit, "params/toy.yaml")
 
