@@ -44,8 +44,8 @@ _SECTION = {
 # files of that folder. {fields} are those of the job's entry. dvc.yaml states the same (a test compares), and
 # another test compares with what each step really imports.
 _EVERY = (
-    f"{SOFTWARE} pipeline/arithmetic.py pipeline/params/scales.py pipeline/store/paths.py "
-    "pipeline/steps/{step}.py "
+    f"{SOFTWARE} pipeline/arithmetic.py pipeline/params/scales.py pipeline/params/sharing.py "
+    "pipeline/store/paths.py pipeline/steps/{step}.py "
 )
 _CODE = {
     "dataset": """pipeline/kit/streams.py pipeline/store/tables.py pipeline/languages/{language}.py

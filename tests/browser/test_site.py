@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 from chromium import PHONE, Browser
 from workspace import Workspace
 
-from schemas.claims import VERDICTS
+from schemas.claims import STATES
 
 WEIGHT = 2_000_000  # bytes of a page with all that it loads
 SHOWN = 50  # that the search lists at once (site.js)
@@ -211,7 +211,7 @@ def test_claims_are_filtered_by_verdict(browser: Browser) -> None:
     browser.open("index.html")
     chips = "[...document.querySelectorAll('.chips li')].filter(chip => chip.offsetParent !== null).length"
     browser.wait(f"return {chips} === {len(claims)}", "all claims, before any is chosen")
-    for verdict in VERDICTS:
+    for verdict in STATES:
         box = browser.driver.find_element("css selector", f"#search input[value='{verdict}']")
         box.click()
         expected = [item for item in claims if item["verdict"] == verdict]

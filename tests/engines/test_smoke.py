@@ -16,6 +16,7 @@ from ruamel.yaml import YAML
 from workspace import REPOSITORY, STUDIES, Workspace
 
 from pipeline import params
+from schemas.claims import NOT_RUN, TOO_FEW
 
 CLAIMS = {
     "dyck": 25,
@@ -69,7 +70,7 @@ def test_no_claim_is_judged_at_smoke_scale(smoke_of: Smoke, study: str) -> None:
     claims = pl.read_parquet(smoke_of(study).path / f"data/claims/{study}/claims.parquet")
     numbers = {int(claim) for claim in claims["claim"]}
     assert numbers == set(range(1, CLAIMS.get(study, max(numbers)) + 1))
-    assert claims["verdict"].unique().to_list() == ["not run at this scale"]
+    assert {NOT_RUN} <= set(claims["verdict"]) <= {NOT_RUN, TOO_FEW}
 
 
 @pytest.mark.parametrize("study", STUDIES)
