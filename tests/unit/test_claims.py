@@ -141,7 +141,7 @@ def test_a_size_may_need_a_larger_scale_than_the_effect() -> None:
         ((Condition("value", ">", 0), Condition("lo", ">", 0)), "above 0 with its whole interval"),
         ((Condition("hi", "<", 0.9),), "below 0.9 with its whole interval"),
         ((Condition("value", "<", 0.2), Condition("hi", "<", 0.5)), "below 0.2 and below 0.5 with its whole interval"),
-        ((Condition("value", ">=", 0), Condition("value", "<=", 0)), "0 to 0"),
+        ((Condition("value", ">=", 0), Condition("value", "<=", 0)), "exactly 0"),
         ((), ""),
     ],
 )  # fmt: skip
