@@ -190,6 +190,11 @@ class Workspace:
         yaml.dump({"schema": "2.0", "stages": stages}, self.path / "dvc.lock")
 
 
+def stored(md5: str) -> Path:
+    """The object with this md5 in the embedded store of the repository."""
+    return REPOSITORY / ".dvcstore/files/md5" / md5[:2] / md5[2:]
+
+
 @functools.cache
 def load_study(study: str, scale: str = "smoke") -> params.Params:
     """The parameters of one study of this repository, and of no other."""

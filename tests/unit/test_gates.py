@@ -7,11 +7,10 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
 import polars as pl
 import pytest
-from workspace import REPOSITORY, STUDIES
+from workspace import REPOSITORY, STUDIES, stored
 
 from pipeline import params
 from pipeline.audit import provenance
@@ -24,12 +23,7 @@ from schemas.claims import FAILS, HOLDS, NOT_RUN, UNDECIDED
 
 LOADED = params.load(REPOSITORY)
 LOCK = provenance.Lock((REPOSITORY / provenance.LOCK).read_text(encoding="utf-8"), str(provenance.LOCK))
-STORE = REPOSITORY / ".dvcstore/files/md5"
 WORDS = r"(at least|at most|above|below|less than|more than|fewer than|exceeds|within|up to) "
-
-
-def stored(md5: str) -> Path:
-    return STORE / md5[:2] / md5[2:]
 
 
 @pytest.fixture(scope="module", params=STUDIES)

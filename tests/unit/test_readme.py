@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 from ruamel.yaml import YAML
-from workspace import REPOSITORY
+from workspace import REPOSITORY, stored
 
 from pipeline import params
 from pipeline.audit import provenance
@@ -176,7 +175,3 @@ def kept_set(name: str) -> reading.Reference:
     frame = upgraded(pl.read_parquet(stored(kept_files(name)["claims/claims.parquet"])))
     claims = {(row["claim"], row["gate"]): row for row in frame.iter_rows(named=True)}
     return reading.Reference(name, frame["scale"][0], {}, [], claims, [])
-
-
-def stored(md5: str) -> Path:
-    return REPOSITORY / ".dvcstore/files/md5" / md5[:2] / md5[2:]
