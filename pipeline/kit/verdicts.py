@@ -167,9 +167,10 @@ def in_words(conditions: Iterable[Condition]) -> str:
         words.append(_range(low[0].bound, high[0].bound))
         asked = [each for each in asked if each not in (low[0], high[0])]
     whole = {(each.comparison, each.bound) for each in asked if each.what != "value"}
+    values = {(each.comparison, each.bound) for each in asked if each.what == "value"}
     for each in asked:
         with_interval = (each.comparison, each.bound) in whole
-        if each.what == "value" or ("value", each.comparison, each.bound) not in _keys(asked):
+        if each.what == "value" or (each.comparison, each.bound) not in values:
             text = f"{_RELATIONS[each.comparison]} {each.bound:.4g}"
             words.append(f"{text} with its whole interval" if with_interval else text)
     return " and ".join(words)
@@ -180,10 +181,6 @@ def _range(low: float, high: float) -> str:
     if ends[0] != ends[1]:
         return " to ".join(ends)
     return f"{(low + high) / 2:.4g} ± {(high - low) / 2:.1g}" if low < high else f"exactly {ends[0]}"
-
-
-def _keys(conditions: Iterable[Condition]) -> set[tuple[str, str, float]]:
-    return {(each.what, each.comparison, each.bound) for each in conditions}
 
 
 def within(center: float, tolerance: float) -> tuple[Condition, Condition]:

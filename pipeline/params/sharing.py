@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pipeline.errors import SandglassError
 from pipeline.params.checking import File, nearest
 from pipeline.params.reading import MAX_VALUES, shown
 from pipeline.params.scales import is_per_scale
@@ -71,20 +72,9 @@ def names(value: Any, shared: Mapping[str, Any]) -> list[str]:
 def recorded(value: Any, shared: Mapping[str, Any]) -> Any:
     """Return ``value`` as an old record has it with every ``like`` replaced; what is not recorded stays as it is."""
     try:
-        return _replaced(value, shared)
-    except (KeyError, TypeError, ValueError, RecursionError):
+        return _Sharing(File("an old record"), shared).expand(value, "", ())
+    except (SandglassError, RecursionError):
         return value
-
-
-def _replaced(value: Any, shared: Mapping[str, Any]) -> Any:
-    if isinstance(value, list):
-        return [_replaced(each, shared) for each in value]
-    if not isinstance(value, dict):
-        return value
-    own = {key: _replaced(each, shared) for key, each in value.items() if key != LIKE}
-    if LIKE not in value:
-        return own
-    return _taken([_replaced(shared[name], shared) for name in _listed(value[LIKE])], own)
 
 
 def _taken(bases: list[Any], own: dict[str, Any]) -> Any:
@@ -117,7 +107,7 @@ def _likes(value: Any, path: str) -> Iterator[tuple[str, Any]]:
 class _Sharing:
     """Replaces ``like`` by what it names, or refuses the file."""
 
-    def __init__(self, file: File, shared: dict[str, Any]) -> None:
+    def __init__(self, file: File, shared: Mapping[str, Any]) -> None:
         self._file, self._shared = file, shared
         self._count = 0
         self.used: set[str] = set()

@@ -238,8 +238,8 @@ class _Bar:
         self.shown = sys.stderr.isatty()
 
     def line(self, done: int, speed: float) -> str:
-        left = (self.total - done) / speed if speed else float("nan")
-        return f"{done}/{self.total} replica-steps, {speed:.0f} per second, {left:.0f} s left"
+        shown = f"{done}/{self.total} replica-steps, {speed:.0f} per second"
+        return f"{shown}, {(self.total - done) / speed:.0f} s left" if speed else shown
 
     def update(self, done: int, speed: float) -> None:
         if self.shown:
