@@ -12,11 +12,14 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.kit.verdicts import Condition, Gate, Measured, Published, TooFew
+from pipeline.kit.conditions import Condition
+from pipeline.kit.verdicts import Gate, Measured, Published, TooFew
 from schemas.claims import FLOOR, NOT_RUN, NUMBER, STATED, TOO_FEW, Claims
 
 # What tables of older sets say where today's say that a gate was not run, or was measured on too few models.
 _NOT_TESTED, _PILOT = "not tested at this scale", "pilot:"
+
+_UNSAID = {"comparison": "", "interval": "", "fewest": None}  # what no older set says
 
 _CONDITION = re.compile(r"(value|lower end|upper end) \S+?(?:, not)? (<=|>=|<|>) (\S+?)(?=;|$)")
 _AT_LEAST = re.compile(r" at least ([0-9.]+)$")  # the end of a predicate
@@ -35,6 +38,12 @@ def upgraded(claims: pl.DataFrame) -> pl.DataFrame:
         .alias("verdict"),
         pl.selectors.by_name("size", require_all=False).replace(_NOT_TESTED, NOT_RUN),
     )
+    lacking = {
+        name: pl.lit(value, columns[name].dtype.type)
+        for name, value in _UNSAID.items()
+        if name not in claims.columns
+    }
+    claims = claims.with_columns(**lacking)
     if set(columns) <= set(claims.columns):
         return claims.select(*columns)
     rows = [_upgraded(row) for row in claims.iter_rows(named=True)]

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from pipeline.errors import SandglassError
 from pipeline.kit import evidence, verdicts
-from pipeline.kit.verdicts import Condition, Gate, Measured, Published, within
+from pipeline.kit.conditions import Condition, within
+from pipeline.kit.verdicts import Gate, Measured, Published
 from pipeline.references.upgrade import upgraded
 from pipeline.store import tables
 from schemas.claims import (

@@ -85,10 +85,10 @@ def test_each_bar_can_hold_fail_and_be_undecided(study: str) -> None:
             step = max(abs(condition.bound), 1.0)
             up = step if condition.comparison in (">", ">=") else -step
             for value, verdict in ((condition.bound + up, HOLDS), (condition.bound - up, FAILS)):
-                found = condition.verdict(Measured(value, value - step / 4, value + step / 4, 9))
+                found = verdicts.judged(condition, Measured(value, value - step / 4, value + step / 4, 9))
                 assert found == verdict, (gate.claim, gate.gate, condition)
             across = Measured(condition.bound, condition.bound - step, condition.bound + step, 9)
-            assert condition.verdict(across) == UNDECIDED
+            assert verdicts.judged(condition, across) == UNDECIDED
         if gate.measured is not None and gate.verdict("paper")[0] != NOT_RUN:
             assert gate.conditions, f"{gate.claim}, {gate.gate}: nothing is asked of what was measured"
 

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.kit import evidence
+from pipeline.kit.conditions import Condition
 from pipeline.kit.extremes import column_max, column_min, largest, smallest
-from pipeline.kit.verdicts import Condition, Gate
+from pipeline.kit.verdicts import Gate
 from schemas.claims import FAILS, HOLDS, NOT_RUN
 from schemas.theory import rows
 

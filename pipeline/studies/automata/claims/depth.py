@@ -9,18 +9,11 @@ from dataclasses import replace
 import polars as pl
 
 from pipeline.kit import evidence
+from pipeline.kit.conditions import Condition, above, at_least, at_most
 from pipeline.kit.evidence import Evidence
 from pipeline.kit.extremes import column_max, column_min
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import (
-    Condition,
-    Gate,
-    Measured,
-    Published,
-    above,
-    at_least,
-    at_most,
-)
+from pipeline.kit.verdicts import Gate, Measured, Published
 from pipeline.studies.automata.names import FEWEST, MAXIMUM, MEDIAN
 from schemas.automata.tables import TASKS
 from schemas.claims import OWN, STATED

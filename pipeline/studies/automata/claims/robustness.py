@@ -9,10 +9,11 @@ from dataclasses import replace
 import polars as pl
 
 from pipeline.kit import evidence
+from pipeline.kit.conditions import above, at_least, at_most, below, within
 from pipeline.kit.evidence import Evidence
 from pipeline.kit.extremes import column_max, column_min
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Gate, above, at_least, at_most, below, within
+from pipeline.kit.verdicts import Gate
 from pipeline.studies.automata.claims.depth import contrast
 from pipeline.studies.automata.names import SHOWN
 from schemas.claims import OWN, STATED

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pipeline.kit.conditions import Condition, above, below
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Condition, Gate, above, below
+from pipeline.kit.verdicts import Gate
 from pipeline.studies.automata.claims.depth import contrast
 
 SOURCE = "Liu 2024, section 3.4.5.1.1"

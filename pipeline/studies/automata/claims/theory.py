@@ -7,10 +7,11 @@ from collections.abc import Iterator
 import polars as pl
 
 from pipeline.kit import evidence
+from pipeline.kit.conditions import at_least, at_most, below
 from pipeline.kit.evidence import Evidence
 from pipeline.kit.extremes import column_max
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Gate, Measured, at_least, at_most, below
+from pipeline.kit.verdicts import Gate, Measured
 from schemas.claims import CORRECTED, OWN, STATED
 
 SOURCE = "Liu 2024, section 3.4.4{}"

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import polars as pl
 
 from pipeline.kit import evidence
-from pipeline.kit.verdicts import Gate, at_least, at_most, below
+from pipeline.kit.conditions import at_least, at_most, below
+from pipeline.kit.verdicts import Gate
 
 RESIDUAL_BELOW = 1e-9
 # By theorem: what its construction does, where it is stated, and the checks that run it.

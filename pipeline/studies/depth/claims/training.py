@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from pipeline.kit import evidence
+from pipeline.kit.conditions import Condition, above, at_least, at_most, below
 from pipeline.kit.evidence import Evidence
-from pipeline.kit.verdicts import Condition, Gate, above, at_least, at_most, below
+from pipeline.kit.verdicts import Gate
 from pipeline.studies.depth.names import (
     CONTEXTUAL,
     CONTEXTUAL_PUBLISHED,

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import polars as pl
 
 from pipeline.kit import evidence
+from pipeline.kit.conditions import above, at_least, at_most, below
 from pipeline.kit.extremes import column_max, column_min
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Gate, above, at_least, at_most, below
+from pipeline.kit.verdicts import Gate
 from pipeline.studies.distillation.claims.common import SECTION
 from pipeline.studies.distillation.names import LENGTHS, ORACLE, SELECTION
 from schemas.claims import OWN

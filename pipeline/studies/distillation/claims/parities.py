@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import polars as pl
 
 from pipeline.kit import evidence
+from pipeline.kit.conditions import above, at_least, at_most, below, within
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Gate, Published, above, at_least, at_most, below, within
+from pipeline.kit.verdicts import Gate, Published
 from pipeline.studies.distillation.claims.common import SECTION, contrast
 from pipeline.studies.distillation.names import CANDIDATES, TEACHER
 from schemas.claims import OWN

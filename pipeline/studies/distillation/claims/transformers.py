@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pipeline.kit.conditions import at_least, at_most
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Gate, Published, at_least, at_most
+from pipeline.kit.verdicts import Gate, Published
 from pipeline.studies.distillation.claims.common import SECTION, contrast
 from schemas.claims import OWN
 

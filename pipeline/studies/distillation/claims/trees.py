@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pipeline.kit import evidence
+from pipeline.kit.conditions import above, at_least, at_most
 from pipeline.kit.extremes import column_max
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Gate, above, at_least, at_most
+from pipeline.kit.verdicts import Gate
 from pipeline.studies.distillation.claims.common import SECTION, contrast
 from schemas.claims import CORRECTED
 

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 import polars as pl
 
 from pipeline.kit import evidence
+from pipeline.kit.conditions import Condition, at_least, at_most, within
 from pipeline.kit.evidence import Evidence
 from pipeline.kit.extremes import column_max
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Condition, Gate, Measured, Published, at_least, at_most, within
+from pipeline.kit.verdicts import Gate, Measured, Published
 from pipeline.studies.distillation.names import SPARSE_PARITY
 from schemas.claims import CORRECTED, OWN, STATED
 

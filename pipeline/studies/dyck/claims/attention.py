@@ -8,7 +8,8 @@ from typing import Any
 import polars as pl
 
 from pipeline.kit import evidence
-from pipeline.kit.verdicts import Condition, Gate, Published, at_least, at_most, below, within
+from pipeline.kit.conditions import Condition, at_least, at_most, below, within
+from pipeline.kit.verdicts import Gate, Published
 from pipeline.studies.dyck.claims.common import (
     ACCURACIES,
     APPENDIX_C_7,

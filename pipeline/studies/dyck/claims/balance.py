@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from pipeline.kit.verdicts import Condition, Gate, below
+from pipeline.kit.conditions import Condition, below
+from pipeline.kit.verdicts import Gate
 from pipeline.studies.dyck.claims.common import ACCURACIES, APPENDIX_D_2, SECTION_4_2, measured
 from pipeline.studies.dyck.names import ARMS, COMPLETE, PREFIX
 

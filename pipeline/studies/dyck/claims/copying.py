@@ -8,7 +8,8 @@ from dataclasses import replace
 import polars as pl
 
 from pipeline.kit import evidence
-from pipeline.kit.verdicts import Gate, Published, at_least
+from pipeline.kit.conditions import at_least
+from pipeline.kit.verdicts import Gate, Published
 from pipeline.studies.dyck.claims import common
 from pipeline.studies.dyck.names import (
     COPY_DEEP,

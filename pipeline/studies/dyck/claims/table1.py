@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from pipeline.kit.verdicts import Condition, Gate, Published, above, below, within
+from pipeline.kit.conditions import Condition, above, below, within
+from pipeline.kit.verdicts import Gate, Published
 from pipeline.studies.dyck.claims.common import measured
 from pipeline.studies.dyck.names import PUBLISHED_TABLE_1, TABLE_1
 

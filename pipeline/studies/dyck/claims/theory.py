@@ -10,9 +10,10 @@ from typing import Any
 import polars as pl
 
 from pipeline.kit import evidence
+from pipeline.kit.conditions import at_most, defined
 from pipeline.kit.evidence import check_gate
 from pipeline.kit.extremes import column_max
-from pipeline.kit.verdicts import Gate, at_most, defined
+from pipeline.kit.verdicts import Gate
 from pipeline.studies.dyck.claims.common import RANDOM_MAPS, SECTION_2, SECTION_3, SECTION_4_1
 from schemas.claims import OWN, STATED
 

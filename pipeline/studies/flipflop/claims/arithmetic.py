@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import sqrt
 
+from pipeline.kit.conditions import at_most, within
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Gate, Measured, at_most, within
+from pipeline.kit.verdicts import Gate, Measured
 from pipeline.studies.flipflop.claims.common import SECTION
 
 

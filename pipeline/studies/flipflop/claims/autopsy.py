@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pipeline.kit.conditions import above
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Gate, above
+from pipeline.kit.verdicts import Gate
 from pipeline.studies.flipflop.claims.common import contrast
 from schemas.claims import OWN
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from pipeline.kit.conditions import above, at_least, at_most, below
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Gate, Published, above, at_least, at_most, below
+from pipeline.kit.verdicts import Gate, Published
 from pipeline.studies.flipflop.claims.common import SECTION, contrast
 from schemas.claims import OWN
 

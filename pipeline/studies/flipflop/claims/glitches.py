@@ -7,10 +7,11 @@ from collections.abc import Iterator
 import polars as pl
 
 from pipeline.kit import evidence
+from pipeline.kit.conditions import above, at_least, at_most, below, defined
 from pipeline.kit.evidence import Evidence
 from pipeline.kit.extremes import column_max
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Gate, Measured, Published, above, at_least, at_most, below, defined
+from pipeline.kit.verdicts import Gate, Measured, Published
 from pipeline.studies.flipflop.claims.common import SECTION, contrast
 from pipeline.studies.flipflop.names import BASE, LSTM, LSTM_LONG
 from schemas.claims import OWN

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 import polars as pl
 
 from pipeline.kit import evidence
+from pipeline.kit.conditions import at_least, at_most
 from pipeline.kit.extremes import column_max, column_min
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Gate, at_least, at_most
+from pipeline.kit.verdicts import Gate
 from pipeline.studies.flipflop.names import STANDINS
 from schemas.claims import OWN, STATED
 

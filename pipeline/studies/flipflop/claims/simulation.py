@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from pipeline.kit.conditions import above, at_most, below
 from pipeline.kit.evidence import Evidence
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Gate, above, at_most, below
+from pipeline.kit.verdicts import Gate
 from pipeline.studies.flipflop.claims.common import SECTION, contrast
 from schemas.claims import OWN, STATED
 

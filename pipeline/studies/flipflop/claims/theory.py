@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import polars as pl
 
 from pipeline.kit import evidence
+from pipeline.kit.conditions import at_most
 from pipeline.kit.evidence import Evidence
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Gate, Measured, at_most
+from pipeline.kit.verdicts import Gate, Measured
 from schemas.claims import CORRECTED, OWN, STATED
 
 SOURCE = "Liu 2024, section {}"

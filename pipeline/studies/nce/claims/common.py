@@ -5,8 +5,8 @@ from __future__ import annotations
 import polars as pl
 
 from pipeline.kit import evidence
+from pipeline.kit.conditions import Condition
 from pipeline.kit.evidence import Evidence
-from pipeline.kit.verdicts import Condition
 
 SOURCE = "Liu 2024, {}"
 NOT_THERE = "no such R in params/nce.yaml"

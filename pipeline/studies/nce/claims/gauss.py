@@ -12,10 +12,11 @@ from typing import Any
 import polars as pl
 
 from pipeline.kit import evidence
+from pipeline.kit.conditions import Condition, above, below, within
 from pipeline.kit.evidence import Evidence
 from pipeline.kit.extremes import column_min
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Condition, Gate, Measured, above, below, within
+from pipeline.kit.verdicts import Gate, Measured
 from pipeline.studies.nce.claims.common import SOURCE, defined
 from pipeline.studies.nce.names import SAMPLES
 from schemas.nce.tables import GD, NCE, NGD, S_BEST, S_DIST, S_LOSS

@@ -8,9 +8,10 @@ from itertools import product
 import polars as pl
 
 from pipeline.kit import evidence
+from pipeline.kit.conditions import below
 from pipeline.kit.evidence import Evidence
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Gate, below
+from pipeline.kit.verdicts import Gate
 from pipeline.studies.nce.claims.common import SOURCE
 from pipeline.studies.nce.names import DIGITS, IMAGE_NAMES, LOSS_NAMES, MNIST
 from schemas.claims import OWN, STATED

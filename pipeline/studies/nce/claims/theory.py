@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import polars as pl
 
 from pipeline.kit import evidence
+from pipeline.kit.conditions import at_most
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Gate, at_most
+from pipeline.kit.verdicts import Gate
 from pipeline.studies.nce.claims.common import SOURCE
 from pipeline.studies.nce.names import CHECKS
 from schemas.claims import CORRECTED, OWN

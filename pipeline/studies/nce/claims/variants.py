@@ -8,8 +8,9 @@ from typing import Any
 import polars as pl
 
 from pipeline.kit import evidence
+from pipeline.kit.conditions import above, below
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Gate, above, below
+from pipeline.kit.verdicts import Gate
 from pipeline.studies.nce.claims.common import SOURCE, defined
 from pipeline.studies.nce.names import LOSS_NAMES, SAMPLES
 from schemas.claims import OWN, STATED

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pipeline.kit import evidence
+from pipeline.kit.conditions import above, at_least, at_most, below, within
 from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Gate, Measured, Published, above, at_least, at_most, below, within
+from pipeline.kit.verdicts import Gate, Measured, Published
 from pipeline.studies.topic.claims.common import SECTION, between, contrast
 from pipeline.studies.topic.names import (
     ATTENTION,

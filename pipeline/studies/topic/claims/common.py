@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pipeline.kit import evidence
+from pipeline.kit.conditions import Condition
 from pipeline.kit.evidence import Evidence
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Condition
 
 SECTION = "Li 2025, section {}"
 

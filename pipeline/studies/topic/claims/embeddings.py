@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pipeline.kit.conditions import above, at_least
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Gate, above, at_least
+from pipeline.kit.verdicts import Gate
 from pipeline.studies.topic.claims.common import SECTION, between, contrast
 from pipeline.studies.topic.names import (
     ALL,

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 import polars as pl
 
 from pipeline.kit import extremes
+from pipeline.kit.conditions import above, at_least, at_most, below, within
 from pipeline.kit.evidence import Evidence
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Gate, Measured, above, at_least, at_most, below, within
+from pipeline.kit.verdicts import Gate, Measured
 from pipeline.studies.topic.claims.common import SECTION, contrast
 from pipeline.studies.topic.names import ENCODER, LAYERS, OVERLAPPING, READER_EMBEDDED, READER_ONE_HOT
 from schemas.claims import OWN

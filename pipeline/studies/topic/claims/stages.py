@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pipeline.kit.conditions import at_least, at_most, below
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Gate, at_least, at_most, below
+from pipeline.kit.verdicts import Gate
 from pipeline.studies.topic.claims.common import SECTION, contrast
 from pipeline.studies.topic.names import STAGES_A, STAGES_B, STAGES_C, STAGES_N
 from schemas.claims import OWN

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 import polars as pl
 
 from pipeline.kit import evidence
+from pipeline.kit.conditions import above, at_least, at_most, below
 from pipeline.kit.evidence import Evidence
 from pipeline.kit.extremes import column_max, column_min
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Gate, Measured, above, at_least, at_most, below
+from pipeline.kit.verdicts import Gate, Measured
 from pipeline.studies.topic.claims.common import SECTION, between
 from schemas.claims import CORRECTED, OWN, STATED
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import polars as pl
 
 from pipeline.kit import evidence
+from pipeline.kit.conditions import above, at_least, at_most, below
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Gate, Published, above, at_least, at_most, below
+from pipeline.kit.verdicts import Gate, Published
 from pipeline.studies.topic.claims.common import SECTION, between, contrast
 from pipeline.studies.topic.names import (
     DOCUMENTS,
