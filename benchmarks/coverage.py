@@ -32,6 +32,10 @@ def _skewed(rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.floa
     return rng.gamma(4, size=shape)  # skewness 1
 
 
+def _strongly_skewed(rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    return rng.exponential(size=shape)  # skewness 2
+
+
 def _ties(rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.float64]:
     return rng.binomial(4, 0.5, size=shape).astype(float)  # five values
 
@@ -41,8 +45,12 @@ SAMPLES: dict[str, tuple[Draw, float, float]] = {
     "normal": (_normal, 0.0, 0.0),
     "skewed": (_skewed, 4.0, float(stats.gamma(4).median())),
     "ties": (_ties, 2.0, 2.0),
+    "strongly skewed": (_strongly_skewed, 1.0, math.log(2)),
 }
-VARIANCES = {"normal": 1.0, "skewed": 4.0, "ties": 1.0}
+BEYOND = (
+    "strongly skewed",
+)  # no interval of a mean covers these as it says; the table shows how far it falls short
+VARIANCES = {"normal": 1.0, "skewed": 4.0, "ties": 1.0, "strongly skewed": 1.0}
 VALUES = (
     5  # of a map whose distance from others is averaged over pairs; the more, the better an interval covers
 )

@@ -292,8 +292,10 @@ def _length(kind: str, n: int, confidence: float) -> float:
 
 
 def _variance(values: Floats) -> float:
-    """Return the variance of the mean of ``values``; NaN for fewer than two."""
-    return float(values.var(ddof=1) / len(values)) if len(values) > 1 else math.nan
+    """Return the variance of the mean of ``values``; NaN for fewer than two, and where one is infinite."""
+    if len(values) < 2 or not np.isfinite(values).all():
+        return math.nan
+    return float(values.var(ddof=1) / len(values))
 
 
 def _satterthwaite(variances: list[float], freedoms: list[int]) -> float:
