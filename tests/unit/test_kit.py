@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import SandglassError
-from pipeline.kit import evidence
+from pipeline.kit import evidence, verdicts
 from pipeline.kit.conditions import Condition, within
 from pipeline.kit.evidence import Part
 from pipeline.kit.extremes import column_max, column_min, largest, smallest
