@@ -155,6 +155,15 @@ def read_table(path: Path, schema: tables.Schemas) -> pl.DataFrame:
     return frame
 
 
+def read_former(path: Path) -> pl.DataFrame:
+    """Return a table of a set that no study makes any more, so that no schema knows it.
+
+    Raises SandglassError if the file is damaged.
+    """
+    tables.read_metadata(path)  # it checks every byte
+    return pl.read_parquet(path)
+
+
 def _load(folder: Path) -> Reference:
     record, claims, theory = read_record(folder), folder / "claims" / "claims.parquet", []
     rows = read_table(claims, Claims).to_dicts() if claims.is_file() else []
