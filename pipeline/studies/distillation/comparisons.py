@@ -57,7 +57,9 @@ from schemas.comparisons import NOTHING, SEEDS, TEACHERS
 DECLARED = Declared()
 FINAL = "final accuracy"
 LATE = "steps to an accuracy of 0.9"
-TO_80 = "the number of heads and the steps to 80 % of the last accuracy, of models that learn from labels for as many steps"
+TO_80 = (
+    "the number of heads and the steps to 80 % of the last accuracy, of models of labels and of equal length"
+)
 PROGRESSIVE = "progressive students"
 HALF = "progressive students at double speed"
 OF_LABELS = "students of labels"
