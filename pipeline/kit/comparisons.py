@@ -270,7 +270,9 @@ def _null(number: float) -> float | None:
 class Tables(Protocol):
     """What figures and claims read from (`pipeline.kit.results.Results`)."""
 
-    study: str
+    @property
+    def study(self) -> str:
+        """Return the study whose tables these are."""
 
     def table(self, name: str) -> pl.DataFrame:
         """Return the rows of a table of all experiments that have one of this name."""
