@@ -126,7 +126,7 @@ def _peaks(
     learned: dict[str, list[int]],
 ) -> None:
     """Compare how far correlations separate in the transition and at the end, and where their peak is."""
-    samples: dict[str, list[dict[str, float]]] = {}
+    samples: dict[str, list[dict[str, Any]]] = {}
     for run, course in courses.items():
         samples[run] = []
         for model in learned[run]:

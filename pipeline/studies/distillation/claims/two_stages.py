@@ -168,17 +168,11 @@ def _errata(rows: pl.DataFrame) -> Iterator[Gate]:
             gate = f"{name}, {form}"
             if gate not in WITHOUT_GATE:
                 failing = _failing(every.filter(form=form), name)
-                yield _gate("32", gate, what, section, none, failing, kind)
+                yield Gate("32", gate, what, LIU.format(section), none, *failing, kind=kind)
     others = rows.filter((pl.col("form") == "") | (pl.col("erratum") == "distillation-grid"))
-    yield _gate(
-        "32",
-        "all other checks",
-        "number of checks that do not hold",
-        "6",
-        none,
-        _failing(others, "theory"),
-        OWN,
-    )
+    failing = _failing(others, "theory")
+    what = "number of checks that do not hold"
+    yield Gate("32", "all other checks", what, LIU.format("6"), none, *failing, kind=OWN)
 
 
 def _failing(rows: pl.DataFrame, name: str) -> Evidence:
