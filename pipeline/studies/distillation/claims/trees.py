@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pipeline.kit import evidence
-from pipeline.kit.conditions import above, at_least, at_most
-from pipeline.kit.extremes import column_max
+from pipeline.kit.conditions import above, at_least
+from pipeline.kit.evidence import Part
 from pipeline.kit.results import Results
 from pipeline.kit.verdicts import Gate
 from pipeline.studies.distillation.claims.common import SECTION
@@ -18,16 +18,8 @@ SOURCE = SECTION.format("4.2.7.3, Figures 4.18 to 4.22")
 
 def gates(context: Results) -> Iterator[Gate]:
     """Yield the gates."""
-    measurement = evidence.checks(context.theory(), r"^tree\.corrected", column_max("measured"))
-    yield Gate(
-        "19",
-        "classes",
-        "number of signs of nodes for which an input belongs to no class of the tree, or to several",
-        SOURCE,
-        at_most(0.0),
-        *measurement,
-        kind=CORRECTED,
-    )
+    classes = Part("with the corrected rule every input belongs to one class of the tree", SOURCE, CORRECTED)
+    yield from evidence.part_gates(context.theory(), "19", {"classes": classes})
     more = (
         ("two checkpoints", BEST_PAIR, at_least(0.95)),
         ("two against one", PAIR_LESS_SINGLE, above(0.0)),
