@@ -16,7 +16,8 @@ STATES = [MEASURED, TOO_FEW, NOT_RUN]
 
 # What two arms have in common.
 NOTHING, SEEDS, MODELS = "nothing", "seed and data", "models"
-IN_COMMON = [NOTHING, SEEDS, MODELS]
+TEACHERS = "teacher and data"  # of students that start from other weights, or of a student and its teacher
+IN_COMMON = [NOTHING, SEEDS, TEACHERS, MODELS]
 
 
 class Comparisons(Result):

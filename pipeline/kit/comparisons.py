@@ -32,7 +32,7 @@ from pipeline.kit import intervals
 from pipeline.kit.conditions import Condition, in_words
 from pipeline.kit.intervals import Interval
 from schemas import comparisons as schema
-from schemas.comparisons import MODELS, NOT_RUN, NOTHING, SEEDS, TOO_FEW
+from schemas.comparisons import MODELS, NOT_RUN, NOTHING, SEEDS, TEACHERS, TOO_FEW
 
 if TYPE_CHECKING:
     from pipeline.kit.inputs import Inputs
@@ -68,9 +68,9 @@ class Comparison:
     """What is compared, and how.
 
     ``measure`` says what is measured of one unit, in words without a bar and without the arms. ``in_common`` says what
-    both arms share: samples are paired where that is the seed and the data, or the models themselves. With ``learned``
-    models that did not learn their task are left out. ``hits`` is what a unit has to meet to be counted in a share.
-    ``span`` is where the statistic can lie.
+    both arms share: samples are paired where that is the seed and the data, the teacher, or the models themselves.
+    With ``learned`` models that did not learn their task are left out. ``hits`` is what a unit has to meet to be
+    counted in a share. ``span`` is where the statistic can lie.
     """
 
     key: str
@@ -100,7 +100,7 @@ class Comparison:
     @property
     def paired(self) -> bool:
         """Return whether unit r of both arms belongs together."""
-        return self.in_common in (SEEDS, MODELS)
+        return self.in_common in (SEEDS, TEACHERS, MODELS)
 
     @property
     def words(self) -> str:
@@ -223,6 +223,11 @@ class Measurements:
         row["state"] = TOO_FEW if found.n < fewest else schema.MEASURED
         self._rows[key] = row
 
+    def not_run(self, comparison: Comparison) -> None:
+        """Say that a comparison was not run though its runs have models: at this scale they lack what it compares."""
+        empty = {"interval": intervals.NONE, "n": 0, "fewest": 0, "n_excluded": 0, "excluded_reason": ""}
+        self._rows[comparison.key] = self._about(comparison) | empty | {"state": NOT_RUN}
+
     def table(self) -> pl.DataFrame:
         """Return the table ``comparisons``: a row for each that is declared.
 
@@ -238,8 +243,7 @@ class Measurements:
                     f"{self._context.experiment}: comparison {key!r} is declared, its models are trained, and it was "
                     "not measured"
                 )
-            empty = {"interval": intervals.NONE, "n": 0, "fewest": 0, "n_excluded": 0, "excluded_reason": ""}
-            self._rows[key] = self._about(comparison) | empty | {"state": NOT_RUN}
+            self.not_run(comparison)
         columns = {name: column.dtype.type for name, column in schema.Comparisons.to_schema().columns.items()}
         own = {name: dtype for name, dtype in columns.items() if name not in ("scale", "params_hash")}
         return pl.DataFrame([self._rows[key] for key in self._declared], schema=own)
@@ -266,7 +270,9 @@ def _null(number: float) -> float | None:
 class Tables(Protocol):
     """What figures and claims read from (`pipeline.kit.results.Results`)."""
 
-    study: str
+    @property
+    def study(self) -> str:
+        """Return the study whose tables these are."""
 
     def table(self, name: str) -> pl.DataFrame:
         """Return the rows of a table of all experiments that have one of this name."""
