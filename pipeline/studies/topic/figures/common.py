@@ -169,10 +169,15 @@ def cosines(table: pl.DataFrame, panels: list[tuple[str, str, str, str]], title:
             y=alt.Y("row_word:N", sort=words),
             text=alt.Text("cosine:Q", format=".2f"),
         )
+        within, between = (
+            rows.filter((pl.col("row") < pl.col("column")) & (pl.col("same_topic") == same))["cosine"].mean()
+            for same in (True, False)
+        )
+        means_of = f"means: {within:.2f} within topics, {between:.2f} between them"
         side = 22 * len(words)
         drawn.append(
             alt.layer(cells, text).properties(
-                width=side, height=side, title=alt.Title(name, fontSize=charts.SIZE)
+                width=side, height=side, title=alt.Title(name, subtitle=means_of, fontSize=charts.SIZE)
             )
         )
     if not drawn:
