@@ -150,6 +150,7 @@ def share(hits: ArrayLike, confidence: float) -> Interval:
     return Interval(count / n, *binomial(count, n, confidence), EXACT, n, 1)
 
 
+@lru_cache(maxsize=4096)
 def binomial(count: int, n: int, confidence: float) -> tuple[float, float]:
     """Return the ends of Clopper and Pearson's interval of ``count`` hits among ``n``."""
     tail = (1 - confidence) / 2
@@ -287,13 +288,15 @@ def _length(kind: str, n: int, confidence: float) -> float:
     """Return to what the length of an interval of ``n`` units with the same spread is in proportion."""
     if kind in (STUDENT, WELCH, JACKKNIFE):
         freedom = 2 * (n - 1) if kind == WELCH else n - 1
-        return float(stats.t.ppf((1 + confidence) / 2, freedom)) / math.sqrt(n)
+        return _t(confidence, freedom) / math.sqrt(n)
     return 1 / math.sqrt(n - 3 if kind == FISHER and n > 3 else n)
 
 
 def _variance(values: Floats) -> float:
-    """Return the variance of the mean of ``values``; NaN for fewer than two."""
-    return float(values.var(ddof=1) / len(values)) if len(values) > 1 else math.nan
+    """Return the variance of the mean of ``values``; NaN for fewer than two, and where one is infinite."""
+    if len(values) < 2 or not np.isfinite(values).all():
+        return math.nan
+    return float(values.var(ddof=1) / len(values))
 
 
 def _satterthwaite(variances: list[float], freedoms: list[int]) -> float:
@@ -305,7 +308,7 @@ def _satterthwaite(variances: list[float], freedoms: list[int]) -> float:
 def _student(value: float, variance: float, freedom: float, confidence: float, kind: str, n: int) -> Interval:
     if freedom <= 0 or math.isnan(variance):
         return Interval(float(value), math.nan, math.nan, kind, n, 2)
-    half = float(stats.t.ppf((1 + confidence) / 2, freedom)) * math.sqrt(variance)
+    half = _t(confidence, freedom) * math.sqrt(variance)
     return Interval(float(value), float(value) - half, float(value) + half, kind, n, 2)
 
 
@@ -329,6 +332,19 @@ def _ranked(pairs_MxN: Floats, confidence: float) -> Interval:
     if not place:
         return Interval(value, math.nan, math.nan, RANKS, min(m, n), least)
     return Interval(value, float(ordered[place - 1]), float(ordered[-place]), RANKS, min(m, n), least)
+
+
+@lru_cache(maxsize=256)
+def _sign_place(n: int, confidence: float) -> int:
+    """Return the largest k for which fewer than k heads of n coins have at most half of what ``confidence`` leaves."""
+    below = np.cumsum(stats.binom.pmf(np.arange(n + 1), n, 0.5))
+    return int((below <= (1 - confidence) / 2).sum())
+
+
+@lru_cache(maxsize=4096)
+def _t(confidence: float, freedom: float) -> float:
+    """Return the quantile of Student's distribution that leaves half of the rest above."""
+    return float(stats.t.ppf((1 + confidence) / 2, freedom))
 
 
 @lru_cache(maxsize=256)

@@ -212,7 +212,7 @@ def test_table_and_metrics() -> None:
     frame = verdicts.table(gates, SAID, "study", "quick", "abc")
     tables.validate(frame, Claims, "claims")
     assert frame["statement"].unique(maintain_order=True).to_list() == list(SAID.values())
-    assert frame["replicas_needed"].to_list()[:4] == [None, None, None, 64]
+    assert frame["replicas_needed"].to_list()[:4] == [None, None, None, 65]
     assert frame.filter(gate="fails").row(0, named=True)["derivation"] == "6 / 2"
     expected = {
         "1": "contradicted in part (1 of 2 gates)", "2": "not run", "3": "contradicted (1 gate)", "10": "not run",
