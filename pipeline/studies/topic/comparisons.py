@@ -67,7 +67,7 @@ from pipeline.studies.topic.names import (
     THRESHOLDS,
     UNIT,
 )
-from schemas.comparisons import SEEDS
+from schemas.comparisons import NOTHING, SEEDS
 
 DECLARED = Declared()
 VALUES, GRAM, AVERAGES = "topic-values", "topic-embeddings-gram", "topic-averages"
@@ -200,10 +200,11 @@ _LOST = (
 )
 
 
-def _lost(key: str, experiment: str, words: str, run: str, whole: str, in_common: str = "") -> Comparison:
+def _lost(
+    key: str, experiment: str, words: str, run: str, whole: str, in_common: str = NOTHING
+) -> Comparison:
     arms = (Arm(words, run), Arm("everything trained", whole))
-    more = {"in_common": in_common} if in_common else {}
-    return DECLARED(Comparison(key, _LOST, OWN, experiment, arms, **more))
+    return DECLARED(Comparison(key, _LOST, OWN, experiment, arms, in_common))
 
 
 # The same W_V at the start, and the same order of documents.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import product
 from typing import Any
 
@@ -28,7 +28,7 @@ NO_DIAGONAL = "no visible diagonal"
 Key = tuple[str, str, float]  # run, cell, learning rate
 
 
-def analyse(context: Inputs) -> dict[str, Sequence[pl.DataFrame]]:
+def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
     """Return the tables of the experiment."""
     frame = context.dataset(DOCUMENTS)
     topics, words = int(frame["topics"][0]), int(frame["words"][0])
@@ -140,7 +140,7 @@ def _compared(
                 found, comparison, group, of(group), [seed in seeds for seed in group.seeds], NO_DIAGONAL
             )
         elif key[0] in context.runs():
-            found.add(comparison, [])  # not at this rate
+            found.not_run(comparison)  # not at this rate
 
     def ratio(group: Group) -> Floats:
         return given(group, TOPIC) / given(group, OTHER)
@@ -148,17 +148,23 @@ def _compared(
     for key, comparison in declared.TOPIC_FIRST.items():
         measured(comparison, key, ratio)
     measured(declared.SHORT, (ATTENTION_SGD_SHORT, 0.03), lambda group: np.abs(ratio(group) - 1))
+
+    def less(first: str, second: str) -> Callable[[Group], Floats]:
+        return lambda group: given(group, first) - given(group, second)
+
+    def alone(kind: str, offset: int = 0) -> Callable[[Group], Floats]:
+        return lambda group: given(group, kind, offset)
+
     for (order, run, rate), comparison in declared.ORDER.items():
-        first, second = declared.ORDERS[order]
-        measured(comparison, (run, rate), lambda own, a=first, b=second: given(own, a) - given(own, b))
+        measured(comparison, (run, rate), less(*declared.ORDERS[order]))
     for (kind, run), comparison in declared.SIZES.items():
-        measured(comparison, (run, declared.FROZEN_RATE), lambda own, kind=kind: given(own, kind))
+        measured(comparison, (run, declared.FROZEN_RATE), alone(kind))
     for rate in declared.RATES:
         key = ATTENTION_RELEASED, rate
-        measured(declared.CAPTION[rate], key, lambda own: given(own, WORD) - given(own, TOPIC))
-        measured(declared.RIGHT[rate], key, lambda own: given(own, OTHER))
+        measured(declared.CAPTION[rate], key, less(WORD, TOPIC))
+        measured(declared.RIGHT[rate], key, alone(OTHER))
         for kind in declared.KINDS:
-            measured(declared.SHIFTED[kind, rate], key, lambda own, kind=kind: given(own, kind, 4))
+            measured(declared.SHIFTED[kind, rate], key, alone(kind, 4))
     if groups:
         for norm, comparison in declared.POOLED.items():
             found.add(comparison, [gap for group in groups for gap in _pooled(group, rows, counts, norm)])

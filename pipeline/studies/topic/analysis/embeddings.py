@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import polars as pl
 
@@ -16,7 +14,7 @@ from pipeline.studies.topic.measures.models import Floats, Group, Row
 from pipeline.studies.topic.names import ALL, DOCUMENTS, ONLY_SQ, SHOWN, UNIT
 
 
-def analyse(context: Inputs) -> dict[str, Sequence[pl.DataFrame]]:
+def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
     """Return the tables of the experiment."""
     documents = context.dataset(DOCUMENTS)
     topics, words = int(documents["topics"][0]), int(documents["words"][0])

@@ -7,7 +7,7 @@ NLM-4 one of four layers. None is one of the published models, and no corpus is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 import polars as pl
@@ -44,7 +44,7 @@ EARLY, LATE = 40, 200
 SHOWN = 3  # topics, and words of each, in Figure 2.3
 
 
-def analyse(context: Inputs) -> dict[str, Sequence[pl.DataFrame]]:
+def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
     """Return the tables of the experiment."""
     tables: dict[str, list[Row]] = {
         name: []
@@ -82,7 +82,7 @@ def _learned(context: Inputs) -> dict[tuple[str, int], bool]:
 
     An answer that reads nothing gives each word its share of the documents to train on.
     """
-    made = {}
+    made: dict[tuple[str, int], bool] = {}
     for run in context.runs():
         header = context.run_header(run)
         entry, frame = header["entry"], context.dataset(header["entry"]["dataset"])

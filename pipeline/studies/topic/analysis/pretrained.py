@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -33,7 +33,7 @@ TRAINED, UNTRAINED = declared.ELSEWHERE, declared.RANDOM
 WORD = re.compile("[a-z]+")
 
 
-def analyse(context: Inputs) -> dict[str, Sequence[pl.DataFrame]]:
+def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
     """Return the tables of the experiment; they are empty where no encoder is measured."""
     tables: dict[str, list[Row]] = {
         name: [] for name in ("lda_fit", "lda_topics", "kinship", "word_pairs", "word_map")
@@ -81,6 +81,10 @@ def _compared(context: Inputs, found: Measurements, corpus: Corpus, readings: li
         belongs = topic_words.members(topics, many, assign == "one")[kept.astype(int)]
         return word_pairs.contrast(*of, *topic_words.kin(belongs)).ratio(context.entry.least_denominator)
 
+    def fall(low: float, high: float, assign: str, kept: Floats) -> float:
+        after, before = (ratio(own[declared.DEBIASED], each, assign, kept) for each in (high, low))
+        return after - before
+
     def gap(what: str, threshold: float, kept: Floats) -> float:
         made = kinships.companions(corpus, topics, threshold, together)
         same, _ = topic_words.kin(made.belongs[kept.astype(int)])
@@ -94,8 +98,7 @@ def _compared(context: Inputs, found: Measurements, corpus: Corpus, readings: li
             put(comparison, partial(ratio, of, key.threshold, key.assign), log=True)
     for (name, assign, low, high), comparison in declared.FALLS.items():
         if name == run:
-            first, second = (partial(ratio, own[declared.DEBIASED], each, assign) for each in (high, low))
-            put(comparison, lambda kept, a=first, b=second: a(kept) - b(kept))
+            put(comparison, partial(fall, low, high, assign))
     for (name, what, threshold), comparison in declared.OVER_COMPANIONS.items():
         if name == run:
             put(comparison, partial(gap, what, threshold))

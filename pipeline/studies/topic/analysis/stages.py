@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import polars as pl
 
@@ -20,7 +18,7 @@ LAG = 10  # steps over which values turn
 KEPT = 5  # one step in so many is in the table of norms; the measures read every step
 
 
-def analyse(context: Inputs) -> dict[str, Sequence[pl.DataFrame]]:
+def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
     """Return the tables of the experiment."""
     with one_thread():
         groups = list(models.groups(context))
@@ -35,7 +33,7 @@ def analyse(context: Inputs) -> dict[str, Sequence[pl.DataFrame]]:
             "value_turns": [row for group in groups for row in _turns(context, group)],
         }
         found = _compared(context, groups, metrics)
-    tables: dict[str, Sequence[pl.DataFrame]] = {
+    tables = {
         name: [pl.DataFrame(rows, infer_schema_length=None)] if rows else [] for name, rows in made.items()
     }
     return tables | {"norms": norms, "comparisons": [found]}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -39,7 +38,7 @@ CLOSED = {  # what least squares is solved on: dataset and masking of the run th
 RELEASED_WORDS = 99  # of a document, behind START, which the released statistics are of
 
 
-def analyse(context: Inputs) -> dict[str, Sequence[pl.DataFrame]]:
+def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
     """Return the tables of the experiment."""
     documents = context.dataset(DOCUMENTS)
     topics, words = int(documents["topics"][0]), int(documents["words"][0])

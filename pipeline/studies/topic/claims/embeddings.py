@@ -45,7 +45,7 @@ def gates(context: Results) -> Iterator[Gate]:
         if key in COSINES:
             yield gate(context, "16", f"{name}, cosines", COSINES[key], above(HALF), FIGURE, kind=OWN)
     for name, cell in (("cross-entropy, Adam", "ce"), ("squared, Adam", "sq")):
-        bars = at_most(context.settings.slight)
-        yield gate(context, "17", name, ALONE_COST[cell], bars, SECTION.format("2.1.3"))
+        slight = at_most(context.settings.slight)
+        yield gate(context, "17", name, ALONE_COST[cell], slight, SECTION.format("2.1.3"))
     source = "our extension: embeddings that start at unit size"
     yield gate(context, "18", "after training, entries", UNIT_DIAGONAL, above(HALF), source, kind=OWN)

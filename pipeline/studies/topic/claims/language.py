@@ -94,12 +94,13 @@ def _pretrained(context: Results) -> Iterator[Gate]:
     for own, comparison in declared.QUOTIENTS.items():
         at = f"{own.encoder}, {SAID[own.measure]}, {own.assign}, threshold {own.threshold:g}"
         if own.model == declared.RANDOM:
-            bars, source = within(1.0, 0.01), f"{TABLE_23}, and 2.4"
-            yield gate(context, "28", f"random weights, {at}", comparison, bars, source, kind=OWN)
+            name, ones = f"random weights, {at}", within(1.0, 0.01)
+            yield gate(context, "28", name, comparison, ones, f"{TABLE_23}, and 2.4", kind=OWN)
         else:
             claim = "30" if own.measure == DEBIASED else "29"
-            source = sources[own.assign]
-            yield gate(context, claim, f"pretrained, {at}", comparison, above(1.0), source, kind=OWN)
+            yield gate(
+                context, claim, f"pretrained, {at}", comparison, above(1.0), sources[own.assign], kind=OWN
+            )
     for (encoder, assign, _, high), comparison in declared.FALLS.items():
         name = f"pretrained, {encoder}, falls to threshold {high:g}, {assign}"
         yield gate(context, "30", name, comparison, below(0.0), sources[assign], kind=OWN)

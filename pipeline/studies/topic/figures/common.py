@@ -169,8 +169,9 @@ def cosines(table: pl.DataFrame, panels: list[tuple[str, str, str, str]], title:
             y=alt.Y("row_word:N", sort=words),
             text=alt.Text("cosine:Q", format=".2f"),
         )
+        pairs = rows.filter(pl.col("row") < pl.col("column"))
         within, between = (
-            rows.filter((pl.col("row") < pl.col("column")) & (pl.col("same_topic") == same))["cosine"].mean()
+            float(pairs.filter(same_topic=same).select(pl.col("cosine").mean()).item())
             for same in (True, False)
         )
         means_of = f"means: {within:.2f} within topics, {between:.2f} between them"
