@@ -171,7 +171,7 @@ class ClosedForm(_Blocks):
 
 
 class Matrices(_Keyed):
-    """Matrices of the words of the first topics by rows, of the first seed of a cell."""
+    """Matrices of words by rows, of the first seed of a cell."""
 
     matrix: pl.String = FIELD(
         isin=["WV_plus_bias", "WV_ols", "WV_ridge", "Gram", "Gram_init"],

@@ -74,21 +74,17 @@ def _dots(
         ),
         y=alt.Y("model:N", title=None, sort=order, axis=alt.Axis(labelLimit=300, grid=True)),
     )
-    colours = alt.Scale(domain=kinds, range=COLOURS)
+    colour = alt.Color("kind:N", title="pair", sort=kinds, scale=alt.Scale(domain=kinds, range=COLOURS))
     shape = alt.Shape("kind:N", title="pair", sort=kinds, scale=alt.Scale(domain=kinds, range=SHAPES))
-    rules = base.transform_filter("isValid(datum.sd)").mark_rule(strokeWidth=2).encode(
-        x="low:Q", x2="high:Q", color=alt.Color("kind:N", title="pair", sort=kinds, scale=colours)
-    )  # fmt: skip
-    white = alt.value("white")
-    points: Any = base.mark_point(size=70, opacity=0.85, strokeWidth=1.5).encode(
-        stroke=alt.Stroke("kind:N", title="pair", sort=kinds, scale=colours, legend=None),
-        fill=alt.condition("datum.learned", alt.Fill("kind:N", sort=kinds, scale=colours, legend=None), white),
-        shape=shape,
-        tooltip=[
-            "model", "source", "kind", alt.Tooltip("weight:Q", format=".5f"), alt.Tooltip("sd:Q", format=".2g"), "n",
-        ],
-    )  # fmt: skip
-    chart: Any = alt.layer(rules, points)
+    tips = [alt.Tooltip("weight:Q", format=".5f"), alt.Tooltip("sd:Q", format=".2g")]
+    layers: list[Any] = [
+        base.transform_filter("isValid(datum.sd)").mark_rule(strokeWidth=2).encode(x="low:Q", x2="high:Q", color=colour)
+    ]  # fmt: skip
+    for learned, look in ((True, {"filled": True}), (False, {"filled": False, "fill": "white"})):
+        points = base.transform_filter(alt.datum.learned == learned).mark_point(size=70, opacity=0.85, **look)
+        tooltip = ["model", "source", "kind", *tips, "n"]
+        layers.append(points.encode(color=colour, shape=shape, tooltip=tooltip))
+    chart: Any = alt.layer(*layers)
     return chart.properties(width=300, title=alt.Title(title, subtitle=subtitle)), data
 
 
