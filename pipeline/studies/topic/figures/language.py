@@ -56,9 +56,10 @@ def layers(context: Results) -> Figure:
     drawn = [row for row in rows if row is not None]
     if not drawn:
         return charts.empty(title, "no model was trained at this scale")
-    note = (
-        "Medians over seeds; bands (norm) and vertical lines (turn) from the least to the most, of all models"
-    )
+    note = [
+        "Medians over seeds; bands (norm) and vertical lines (turn) from the least to the most,",
+        "of all models, whether or not they learned.",
+    ]
     chart: Any = alt.vconcat(*(row for row, _ in drawn))
     data = pl.concat([own for _, own in drawn], how="diagonal")
     return chart.properties(title=alt.Title(title, subtitle=note)), data
