@@ -28,7 +28,8 @@ WEIGHTS = {"norm_v": "values", "norm_k": "keys", "norm_q": "queries"}
 
 def kinships(context: Results) -> Figure:
     """Table 2.3 of stand-ins: means over same-topic and different-topic pairs of words, by ambiguity threshold; topics
-    are the true ones, each word belongs to one. Medians over seeds; rules from the least to the most."""
+    are the true ones, each word belongs to one. Medians over seeds; rules from the least to the most. Claim 29 judges
+    embeddings, and claim 30 attention, that of small encoders (NLM-3) among it."""
     table = context.table("kinship").filter(corpus=OVERLAPPING, phi="true", assign="one")
     title = "Words of a topic and of different topics: stand-ins"
     note = "Points: medians over seeds; vertical lines: from the least to the most"
