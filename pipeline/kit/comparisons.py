@@ -224,9 +224,12 @@ class Measurements:
         self._rows[key] = row
 
     def not_run(self, comparison: Comparison) -> None:
-        """Say that a comparison was not run though its runs have models: at this scale they lack what it compares."""
-        empty = {"interval": intervals.NONE, "n": 0, "fewest": 0, "n_excluded": 0, "excluded_reason": ""}
-        self._rows[comparison.key] = self._about(comparison) | empty | {"state": NOT_RUN}
+        """Say that the parameters at this scale lack what is compared, a step size for instance, or a checkpoint.
+
+        A comparison whose runs have no models needs no such word.
+        """
+        self.put(comparison, intervals.plain(math.nan, 0))
+        self._rows[comparison.key] |= {"fewest": 0, "state": NOT_RUN}
 
     def table(self) -> pl.DataFrame:
         """Return the table ``comparisons``: a row for each that is declared.
