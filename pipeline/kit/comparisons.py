@@ -223,6 +223,14 @@ class Measurements:
         row["state"] = TOO_FEW if found.n < fewest else schema.MEASURED
         self._rows[key] = row
 
+    def not_run(self, comparison: Comparison) -> None:
+        """Say that the parameters at this scale do not have what is compared, a step size for instance.
+
+        A comparison whose runs have no models needs no such word.
+        """
+        self.put(comparison, intervals.plain(math.nan, 0))
+        self._rows[comparison.key] |= {"fewest": 0, "state": NOT_RUN}
+
     def table(self) -> pl.DataFrame:
         """Return the table ``comparisons``: a row for each that is declared.
 
@@ -238,8 +246,7 @@ class Measurements:
                     f"{self._context.experiment}: comparison {key!r} is declared, its models are trained, and it was "
                     "not measured"
                 )
-            empty = {"interval": intervals.NONE, "n": 0, "fewest": 0, "n_excluded": 0, "excluded_reason": ""}
-            self._rows[key] = self._about(comparison) | empty | {"state": NOT_RUN}
+            self.not_run(comparison)
         columns = {name: column.dtype.type for name, column in schema.Comparisons.to_schema().columns.items()}
         own = {name: dtype for name, dtype in columns.items() if name not in ("scale", "params_hash")}
         return pl.DataFrame([self._rows[key] for key in self._declared], schema=own)
