@@ -29,10 +29,9 @@ def largest(values: pl.Series, otherwise: float = 1.0) -> float:
     return float(values.to_numpy().max()) if len(values) else otherwise
 
 
-def interval(row: dict[str, Any], digits: int = 2) -> str:
-    """Return the slope of a row of ``rates`` with its residual range."""
-    ends = (number(row[end], digits) for end in ("residual_lo", "residual_hi"))
-    return f"{number(row['slope'], digits)} [{', '.join(ends)}]"
+def sloped(row: dict[str, Any]) -> str:
+    """Return the slope of a row of ``rates``, and in brackets its largest residual."""
+    return f"{number(row['slope'])} ({row['largest_residual']:.2g})"
 
 
 def loss_name() -> pl.Expr:

@@ -11,12 +11,12 @@ from pipeline.kit.charts import Figure
 from pipeline.kit.results import Results
 from pipeline.studies.nce.figures.common import (
     LOSS_COLOURS,
-    interval,
     largest,
     log_axis,
     loss_colour,
     loss_name,
     panel_title,
+    sloped,
 )
 from pipeline.studies.nce.names import LOSS_NAMES
 from schemas.nce.tables import ENCE, NCE
@@ -99,7 +99,7 @@ def kappa(context: Results) -> Figure:
         alt.Chart(data).mark_point(filled=True, size=50, opacity=1).encode(x, y, colour, shape),
     ).properties(width=285, height=280, title=panel_title("Condition number"))
     lines = [
-        f"{LOSS_NAMES[loss]}: slope {interval(rates[loss])}, for large R {rates[loss]['predicted']:g}"
+        f"{LOSS_NAMES[loss]}: slope {sloped(rates[loss])}, for large R {rates[loss]['predicted']:g}"
         for loss in (NCE, ENCE)
         if loss in rates
     ]
@@ -121,7 +121,7 @@ def kappa(context: Results) -> Figure:
         "The condition number grows polynomially, for eNCE more slowly",
         subtitle=[
             "; ".join(lines),
-            f"In brackets residual ranges{span}; dashed: R^6 / 16π² and R^4 / 16, the limits",
+            f"In brackets largest residuals{span}; dashed: R^6 / 16π² and R^4 / 16, the limits",
         ],
     )
     words = f"Condition number against R on logarithmic axes. Fitted slopes: {'; '.join(lines)}."

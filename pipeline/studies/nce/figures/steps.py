@@ -10,13 +10,13 @@ from pipeline.kit import charts
 from pipeline.kit.charts import Figure
 from pipeline.kit.results import Results
 from pipeline.studies.nce.figures.common import (
-    interval,
     largest,
     lines_legend,
     log_axis,
     loss_colour,
     loss_name,
     panel_title,
+    sloped,
 )
 from pipeline.studies.nce.names import LOSS_NAMES
 from schemas.nce.tables import ENCE, GD, INVERSE, NCE, NEWTON, NGD, PLAIN_R, R_SQUARED, TENTH, THEOREM_19
@@ -73,7 +73,9 @@ def steps(context: Results) -> Figure:
         )
     title = alt.TitleParams(
         "Updates on the population loss until the distance to τ* meets a target",
-        subtitle=["Dashed: lines by least squares, slope and residual range (bend of the points, not noise)"],
+        subtitle=[
+            "Dashed: lines by least squares, slope and largest residual (bend of the points, not noise)"
+        ],
     )
     summaries = [
         f"{name}: "
@@ -92,7 +94,7 @@ def _lines(context: Results) -> pl.DataFrame:
         for row in rates.filter(loss=loss, quantity=FITTED[optimizer]).iter_rows(named=True):
             r = np.linspace(row["first_R"], row["last_R"], 40)
             x = r**2 if row["against"] == "R^2" else np.log(r)
-            label = f"{name.rpartition(',')[0]}: {interval(row)}"
+            label = f"{name.rpartition(',')[0]}: {sloped(row)}"
             value = np.exp(row["intercept"] + row["slope"] * x)
             frames.append(pl.DataFrame({"R": r, "R2": r**2, "steps": value, "walk": name, "told": label}))
     columns = {"R": pl.Float64, "R2": pl.Float64, "steps": pl.Float64, "walk": pl.String, "told": pl.String}
