@@ -8,7 +8,6 @@ import altair as alt
 import polars as pl
 
 from pipeline.kit import charts
-from pipeline.kit.charts import number
 from pipeline.studies.nce.names import LOSS_NAMES
 
 LOSS_COLOURS = {"NCE": charts.VERMILLION, "eNCE": charts.BLUE}
@@ -27,11 +26,6 @@ DECADES = [10.0**e for e in range(-40, 41)]
 def largest(values: pl.Series, otherwise: float = 1.0) -> float:
     """Return the largest of ``values``; ``otherwise`` if there is none."""
     return float(values.to_numpy().max()) if len(values) else otherwise
-
-
-def sloped(row: dict[str, Any]) -> str:
-    """Return the slope of a row of ``rates``, and in brackets its largest residual."""
-    return f"{number(row['slope'])} ({row['largest_residual']:.2g})"
 
 
 def loss_name() -> pl.Expr:
