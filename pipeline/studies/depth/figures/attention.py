@@ -133,7 +133,14 @@ def agreement(context: Results) -> Figure:
         y=alt.Y("where:N", title=None, sort=order, axis=alt.Axis(labelLimit=360, grid=True, ticks=False)),
         color=alt.Color("when:N", title=None, scale=colours, legend=alt.Legend(orient="top")),
         shape=alt.Shape("when:N", title=None, scale=shapes),
-        tooltip=["where:N", "when:N", "replica:O", "head:O", "learned:N", alt.Tooltip("cosine:Q", format=".3f")],
+        tooltip=[
+            "where:N",
+            "when:N",
+            "replica:O",
+            "head:O",
+            "learned:N",
+            alt.Tooltip("cosine:Q", format=".3f"),
+        ],
     )
     points = alt.layer(
         base.transform_filter("datum.learned").mark_point(filled=True, size=55, opacity=0.8),
