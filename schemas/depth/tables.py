@@ -242,6 +242,9 @@ class Attention(Result):
     run: pl.String
     source: pl.String = pa.Field(isin=["trained", "constructed"])
     replica: pl.Int32 = pa.Field(ge=0, nullable=True, description="null for the construction")
+    learned: pl.Boolean = pa.Field(
+        nullable=True, description="did the model solve its task? null for the construction and in older sets"
+    )
     layer: pl.Int8 = pa.Field(ge=1)
     head: pl.Int8 = pa.Field(ge=0)
     query: pl.Int16 = pa.Field(ge=0)

@@ -259,6 +259,7 @@ def attention() -> pl.DataFrame:
                 for query in range(T - 1 if layer == layers else 0, T):
                     rows += [
                         {"probe": probe, "run": run, "source": source, "replica": 0 if source == "trained" else None,
+                         "learned": True if source == "trained" else None,
                          "layer": layer, "head": 0, "query": query, "key": key, "query_token": probe[query],
                          "key_token": probe[key],
                          "weight": scale * layer * ((key == query) + (key == 0 and query == T - 1))}

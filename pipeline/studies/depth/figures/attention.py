@@ -35,14 +35,14 @@ def _maps(context: Results, probes: list[str], name: str) -> Figure:
     table = context.table("attention").filter(pl.col("probe").is_in(probes), head=0)
     if not table.height:
         return empty(name, "the runs of this figure train nothing at this scale")
-    first = (pl.col("replica") == pl.col("replica").min().over("probe", "source")) | pl.col(
+    first = (pl.col("replica") == pl.col("replica").first().over("probe", "source")) | pl.col(
         "replica"
     ).is_null()
     largest = pl.col("weight").max().over("probe", "source", "layer")
     data = (
         table.filter(first)
         .with_columns(pl.when(largest > 0).then(pl.col("weight") / largest).otherwise(0.0).alias("share"))
-        .select("probe", "run", "source", "replica", "layer", "query", "key", "query_token",
+        .select("probe", "run", "source", "replica", "learned", "layer", "query", "key", "query_token",
                 "key_token", "weight", "share")
         .sort("probe", "layer", "source", "query", "key")
     )  # fmt: skip
@@ -71,7 +71,11 @@ def _maps(context: Results, probes: list[str], name: str) -> Figure:
 
 def _map(frame: pl.DataFrame, probe: str, layer: int, source: str) -> Any:
     """Draw a map, keys below each other, queries beside each other, as in the columns of the paper."""
-    title = alt.TitleParams([f"layer {layer},", source], fontSize=charts.SIZE, fontWeight="normal", offset=4)
+    failed = source == TRAINED and not frame["learned"].all()
+    drawn_of = f"{source}, unsolved" if failed else source
+    title = alt.TitleParams(
+        [f"layer {layer},", drawn_of], fontSize=charts.SIZE, fontWeight="normal", offset=4
+    )
     drawn = attention_map(
         frame,
         probe,

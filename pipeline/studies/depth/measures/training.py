@@ -22,11 +22,17 @@ TOO_SLOW = "fewer than half of an arm get to 95%"
 
 
 def solved(context: Inputs, task: str) -> float:
-    """Return the accuracy from which a model has learned ``task``: the one rule of this study.
+    """Return the accuracy from which a model has learned ``task``."""
+    return float(context.settings.threshold if task == IN_CONTEXT else context.settings.solved)
+
+
+def learned(context: Inputs, run: trained.Run) -> NDArray[np.bool_]:
+    """Return which models of a run learned their task, (models,): the one rule of this study.
 
     A model that diverged has not, whatever its accuracy was before.
     """
-    return float(context.settings.threshold if task == IN_CONTEXT else context.settings.solved)
+    ends = run.last("accuracy", JUDGED[run.task]) >= solved(context, run.task)
+    return ends & ~np.isin(run.models, list(run.diverged))
 
 
 def tables(context: Inputs, runs: Iterable[trained.Run] | None = None) -> dict[str, list[pl.DataFrame]]:
@@ -103,7 +109,7 @@ def endings(context: Inputs, run: trained.Run) -> pl.DataFrame:
         "accuracy_unseen_token": run.last("accuracy", "unseen_token"),
     }
     reached = _first_step(run.curves, judged, context.settings.threshold)
-    bar, rows = solved(context, run.task), []
+    solves, rows = learned(context, run), []
     for model in run.models:
         corpus = run.corpus(model)
         rows.append(
@@ -113,7 +119,7 @@ def endings(context: Inputs, run: trained.Run) -> pl.DataFrame:
                 "lr": run.lr[model],
                 "replica": run.replica[model],
                 "chosen": bool(run.chosen[model]),
-                "learned": bool(final["accuracy"][model] >= bar) and model not in run.diverged,
+                "learned": bool(solves[model]),
                 "diverged_at": run.diverged.get(model),
                 "steps_to_95": reached.get(model),
                 "steps": run.entry["steps"],
@@ -148,8 +154,9 @@ def add_steps(found: Measurements, comparison: Comparison, first: pl.DataFrame, 
             part.filter(pl.col("replica").is_in(replicas)).sort("replica") for part in (first, second)
         )
     slow = any(2 * part["steps_to_95"].null_count() >= part.height for part in (first, second))
-    samples = ([], []) if slow else (steps_to_95(first), steps_to_95(second))
-    found.add(comparison, *samples, excluded=(first.height + second.height) * slow, reason=TOO_SLOW)
+    first_steps, second_steps = (steps_to_95(part.clear() if slow else part) for part in (first, second))
+    left_out = first.height + second.height if slow else 0
+    found.add(comparison, first_steps, second_steps, excluded=left_out, reason=TOO_SLOW)
 
 
 def steps_to_95(part: pl.DataFrame) -> NDArray[np.float64]:
@@ -168,9 +175,9 @@ def accuracy(context: Inputs, run: trained.Run) -> Iterator[dict[str, Any]]:
             for metric, chance in chances.items():
                 values = run.last(metric, split)[kept]
                 median = intervals.median(values, confidence)
-                learned = np.zeros(len(models), bool)  # a model that diverged has not solved anything
-                learned[: len(kept)] = values >= bar
-                share = intervals.share(learned, confidence)
+                solves = np.zeros(len(models), bool)  # a model that diverged has not solved anything
+                solves[: len(kept)] = values >= bar
+                share = intervals.share(solves, confidence)
                 yield run.row_keys(corpus) | {
                     "lr": run.lr[models[0]],
                     "split": split,
@@ -186,7 +193,7 @@ def accuracy(context: Inputs, run: trained.Run) -> Iterator[dict[str, Any]]:
                     "n_diverged": len(models) - len(kept),
                     "distinct": run.distinct[split, number],
                     "solved": bar,
-                    "n_solved": int(learned.sum()),
+                    "n_solved": int(solves.sum()),
                     "share": share.value,
                     "share_lo": share.lo,
                     "share_hi": share.hi,
