@@ -131,7 +131,8 @@ class Curves(Result):
 
 
 class ByDistance(Result):
-    """FF-A5: errors of all models of a run that learned, by the distance in pairs between a read and what it depends on."""
+    """FF-A5: errors of the models of a run that learned, by the distance in pairs between a read and what it depends
+    on."""
 
     run: pl.String
     set: pl.String
@@ -140,8 +141,13 @@ class ByDistance(Result):
     )
     bin_lo: pl.Int16 = FIELD(ge=1, description="least distance of the bin")
     bin_hi: pl.Int16 = FIELD(ge=1, description="largest distance of the bin")
-    n_reads: pl.Int32 = FIELD(ge=1, description="reads of all models that learned")
-    n_err: pl.Int32 = FIELD(ge=0, description="those that are answered wrongly")
+    n_reads: pl.Int32 = FIELD(ge=1, description="reads of the bin, for each model")
+    n_err: pl.Int32 = FIELD(ge=0, description="wrong answers of all models")
+    error: pl.Float64 = FIELD(**SHARE, description="mean over models of the share of wrong answers")
+    lo: pl.Float64 = FIELD(**SHARE, nullable=True, description="lower end of its interval over models")
+    hi: pl.Float64 = FIELD(**SHARE, nullable=True, description="upper end")
+    interval: pl.String = FIELD(description="its kind")
+    n: pl.Int32 = FIELD(ge=1, description="models that learned")
 
     class Config:
         """One row per bin."""
@@ -463,7 +469,9 @@ class Autopsy(Result):
     n_wrong: pl.Int32 = FIELD(ge=0, description="wrong answers among the reads that were searched")
     n_right: pl.Int32 = FIELD(ge=0, description="right ones")
     mended: pl.Float64 = FIELD(
-        **SHARE, nullable=True, description="wrong answers that are right once attention is on the last write alone"
+        **SHARE,
+        nullable=True,
+        description="wrong answers that are right once attention is on the last write alone",
     )
     kept: pl.Float64 = FIELD(**SHARE, nullable=True, description="right answers that then stay right")
     votes_wrong: pl.Float64 = FIELD(
@@ -473,7 +481,10 @@ class Autopsy(Result):
     )
     votes_right: pl.Float64 = FIELD(**SHARE, nullable=True, description="the same of right answers")
     on_write_wrong: pl.Float64 = FIELD(
-        ge=0, le=1.000001, nullable=True, description="weight on the last write at wrong answers, mean over heads"
+        ge=0,
+        le=1.000001,
+        nullable=True,
+        description="weight on the last write at wrong answers, mean over heads",
     )
     on_write_right: pl.Float64 = FIELD(
         ge=0, le=1.000001, nullable=True, description="the same of right answers"

@@ -72,7 +72,12 @@ LSTM_LONGER_CLEAN = DECLARED(
 
 FITTED = DECLARED(
     Comparison(
-        "fitted", "share of models that learned the training language", OWN, ERRORS, (CANONICAL,), learned=False
+        "fitted",
+        "share of models that learned the training language",
+        OWN,
+        ERRORS,
+        (CANONICAL,),
+        learned=False,
     )
 )
 GLITCHES = {
@@ -85,9 +90,7 @@ GLITCHES = {
     for run, arm in ((names.BASE, CANONICAL), (names.GENERATIVE, GENERATIVE))
 }  # fmt: skip
 ERROR = {
-    name: DECLARED(
-        Comparison(_slug("error", name), f"error on the {name} set", MEDIAN, ERRORS, (CANONICAL,))
-    )
+    name: DECLARED(Comparison(_slug("error", name), f"error on the {name} set", MEDIAN, ERRORS, (CANONICAL,)))
     for name in OUT
 }
 GAP = DECLARED(Comparison("gap-dense", "error on the dense set", SHIFT, ERRORS, (CANONICAL, LSTMS)))
@@ -279,12 +282,13 @@ LEAVES = DECLARED(
         SIMULATION, (Arm("linear positions, no penalty", names.LINEAR),),
     )
 )  # fmt: skip
+LINEAR_RUNS = [run for plain, sharp in names.LINEAR_ARMS.values() for run in (plain, *sharp.values())]
 # Runs of one seed have the same initial weights, so that a seed counts once, with all its models.
 FORETOLD = DECLARED(
     Comparison(
         "drift-foretold", "share of seeds of whose models, with every penalty, attention leaves the write exactly "
         "where their weights predict it", OWN, SIMULATION,
-        (Arm("linear positions", *(run for plain, sharp in names.LINEAR_ARMS.values() for run in (plain, *sharp.values()))),),
+        (Arm("linear positions", *LINEAR_RUNS),),
         unit="seed", learned=False,
     )
 )  # fmt: skip
@@ -295,7 +299,10 @@ VALUED = DECLARED(
     )
 )  # fmt: skip
 SEVERAL = Arm("no penalty", names.MANY)
-ALL_LAYERS, FIRST_LAYER = Arm("entropy penalty", names.MANY_SHARP), Arm("penalty on the first layer", names.MANY_FIRST)
+ALL_LAYERS, FIRST_LAYER = (
+    Arm("entropy penalty", names.MANY_SHARP),
+    Arm("penalty on the first layer", names.MANY_FIRST),
+)
 SPARSER = DECLARED(
     Comparison(
         "many-sparser", "largest weight of attention, several layers", MEAN_DIFFERENCE, SIMULATION,

@@ -37,9 +37,7 @@ def _taken_apart(context: Inputs, config: Config) -> Iterator[Row]:
     final, _ = reading.final(context, config)
     good = {row["replica"]: row["learned"] for row in final}
     params = {
-        name: value[replicas]
-        for name, value in config.ensemble.params.items()
-        if not name.startswith("step")
+        name: value[replicas] for name, value in config.ensemble.params.items() if not name.startswith("step")
     }
     each = len(replicas) * config.entry["heads"] * config.entry["length"] ** 2
     for name in OUT:
@@ -82,5 +80,7 @@ def _compared(context: Inputs, table: pl.DataFrame) -> pl.DataFrame:
         ):
             samples = [rows[column].to_numpy() for column in columns]
             lost = every.height - rows.height
-            found.add(comparison, *samples, excluded=lost, reason="the model did not learn, or makes no error")
+            found.add(
+                comparison, *samples, excluded=lost, reason="the model did not learn, or makes no error"
+            )
     return found.table()

@@ -308,7 +308,9 @@ def _sizes(known: Known) -> None:
     for (name, field), comparison in comparisons.SIZE.items():
         runs = [run for run in SIZES[field][1] if run in known.configs]
         most = max((len(known.of(run, name)) for run in runs), default=0)
-        line = [(known.configs[run].entry[field], known.good_decades(run, name)[:most]) for run in (BASE, *runs)]
+        line = [
+            (known.configs[run].entry[field], known.good_decades(run, name)[:most]) for run in (BASE, *runs)
+        ]
         line = [(size, values) for size, values in line if len(values)]
         if len(line) < 3:
             line = []
@@ -413,4 +415,6 @@ def _seeds(known: Known) -> None:
     k = known.configs[FACTORIAL].entry["data_seeds"]
     parts = factorial.components(values, known.context.settings.confidence)
     for (_, found), comparison in zip(parts, comparisons.SEED_RATIO.values(), strict=False):
-        known.found.put(comparison, found, k - values.shape[1], "initial weights with which a model did not learn")
+        known.found.put(
+            comparison, found, k - values.shape[1], "initial weights with which a model did not learn"
+        )

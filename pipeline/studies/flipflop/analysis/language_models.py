@@ -299,7 +299,9 @@ def _compared(context: Inputs, table: pl.DataFrame) -> pl.DataFrame:
 
     def accuracy(known: pl.DataFrame) -> Floats:
         rows = known.drop_nulls("accuracy").sort("replica", "length").group_by("replica", maintain_order=True)
-        return np.array([own["accuracy"].to_list() for _, own in rows]).reshape(-1, table["length"].n_unique())
+        return np.array([own["accuracy"].to_list() for _, own in rows]).reshape(
+            -1, table["length"].n_unique()
+        )
 
     shown = {run: accuracy(table.filter("learned", model=run)) for run in context.runs()}
     lost = {run: table.filter(~pl.col("learned"), model=run)["replica"].n_unique() for run in shown}
@@ -316,5 +318,7 @@ def _compared(context: Inputs, table: pl.DataFrame) -> pl.DataFrame:
         each = [own["accuracy"].to_numpy() for _, own in known.group_by("model", maintain_order=True)]
         found.add(comparisons.PRETRAINED_LENGTH, [own[-1] - own[0] for own in each])
         means_of = [float(own.mean()) for own in each]
-        found.add(comparisons.PRETRAINED_SIZE, [large - small for small, large in itertools.pairwise(means_of)])
+        found.add(
+            comparisons.PRETRAINED_SIZE, [large - small for small, large in itertools.pairwise(means_of)]
+        )
     return found.table()

@@ -79,7 +79,9 @@ def with_learned(measured: pl.DataFrame, configs: dict[str, Config], settings: A
     own = [
         rows.select("run", "replica", learned=pl.Series(reading.learned(rows["error"].to_numpy(), settings)))
         for run, config in configs.items()
-        for rows in [measured.filter(run=run, set=ON[config.entry["train"][0]], length=config.entry["length"])]
+        for rows in [
+            measured.filter(run=run, set=ON[config.entry["train"][0]], length=config.entry["length"])
+        ]
     ]
     return measured.join(pl.concat(own), on=["run", "replica"], maintain_order="left")
 
@@ -132,9 +134,7 @@ def _maps(config: Config) -> Iterator[Row]:
 def _heads(context: Inputs, config: Config) -> Iterator[Row]:
     """Yield where each head looks on inputs as in training, and whether it is ideal on the short probe."""
     layers, trained = config.entry["layers"], config.entry["length"]
-    frame = context.dataset(config.entry["dataset"]).filter(
-        set=ON[config.entry["train"][0]], length=trained
-    )
+    frame = context.dataset(config.entry["dataset"]).filter(set=ON[config.entry["train"][0]], length=trained)
     symbols = reading.matrix(frame["tokens"])[:MAPPED]
     patterns = {}
     for name, inputs in (("set", symbols), ("probe", PROBE)):
@@ -263,7 +263,11 @@ class Known:
 
     def as_trained(self, run: str, column: str = "error") -> Floats:
         """Return a column of the models of a run on inputs like those of training."""
-        return self.of(run, ON[self.configs[run].entry["train"][0]], column) if run in self.configs else np.empty(0)
+        return (
+            self.of(run, ON[self.configs[run].entry["train"][0]], column)
+            if run in self.configs
+            else np.empty(0)
+        )
 
     def learned(self, run: str) -> reading.Bools:
         """Return which models of a run learned what they were trained on."""
@@ -295,7 +299,13 @@ class Known:
 
 
 def _by_model(rows: pl.DataFrame, value: pl.Expr) -> Floats:
-    return rows.group_by("replica").agg(value.alias("value")).sort("replica")["value"].cast(pl.Float64).to_numpy()
+    return (
+        rows.group_by("replica")
+        .agg(value.alias("value"))
+        .sort("replica")["value"]
+        .cast(pl.Float64)
+        .to_numpy()
+    )
 
 
 def _compared(context: Inputs, known: Known) -> pl.DataFrame:

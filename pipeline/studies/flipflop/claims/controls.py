@@ -24,7 +24,10 @@ TENTH = Published(-1.0, derivation="an order of magnitude")
 def gates(context: Results) -> Iterator[Gate]:
     """Yield the gates."""
     gate = partial(evidence.gate, context)
-    for name, scale in (("dense", "quick"), ("sparse", "paper")):  # few sparse reads show few errors to remove
+    for name, scale in (
+        ("dense", "quick"),
+        ("sparse", "paper"),
+    ):  # few sparse reads show few errors to remove
         removed = comparisons.REMOVED[name]
         yield gate("8", f"{name}, tenfold", removed, at_most(-1.0), R4, scale_needed=scale)
     yield gate("8", "dense, direction", comparisons.REMOVED["dense"], below(0.0), R4)

@@ -16,7 +16,9 @@ from schemas.claims import OWN, STATED
 
 R1, R2 = SECTION.format("3.5.2, R1"), SECTION.format("3.5.2, R2")
 FIGURE, NGRAMS = SECTION.format("3.5.6.2, Figure 3.28"), SECTION.format("3.5.3")
-VARIES = 2.0  # a factor by which errors have to vary; drawing reads makes them vary by less than a tenth of that
+VARIES = (
+    2.0  # a factor by which errors have to vary; drawing reads makes them vary by less than a tenth of that
+)
 
 
 def gates(context: Results) -> Iterator[Gate]:

@@ -67,7 +67,9 @@ def added(spec: decoder.Spec, params: dict[str, Tensor], layer: int, x: Tensor, 
 def seen(spec: decoder.Spec, params: dict[str, Tensor], tokens_NxT: NDArray[np.integer]) -> Seen:
     """Return what the models do at all reads of strings with two data symbols."""
     reads = language.reads(tokens_NxT)
-    row, at, last = (torch.from_numpy(part) for part in (reads.row, 2 * reads.pair, reads.pair - reads.dist_write))
+    row, at, last = (
+        torch.from_numpy(part) for part in (reads.row, 2 * reads.pair, reads.pair - reads.dist_write)
+    )
     x, pattern, v = last_layer(spec, params, tokens_NxT[:, :-1])
     R, n, d = x.shape[0], len(row), spec.width
     weights = pattern[:, row, :, at]  # (R, reads, H, T)

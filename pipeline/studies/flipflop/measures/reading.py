@@ -31,7 +31,9 @@ UNTRAINED = "error on the training language above the bar"
 class Found(Measurements):
     """Measurements that pass over comparisons with nothing to measure because a run is not trained at this scale."""
 
-    def put(self, comparison: Comparison, found: Interval, excluded: int = 0, reason: str = UNTRAINED) -> None:
+    def put(
+        self, comparison: Comparison, found: Interval, excluded: int = 0, reason: str = UNTRAINED
+    ) -> None:
         """Take a value and interval; ``excluded`` models are by default those that did not learn."""
         trained = set(self._context.runs())
         if found.n or all(not arm.runs or trained.intersection(arm.runs) for arm in comparison.arms):
@@ -149,15 +151,20 @@ def described(config: Config) -> dict[str, Any]:
     }
 
 
-def distances(run: str, name: str, wrong: Bools, reads: language.Reads) -> Iterator[dict[str, Any]]:
-    """Yield rows of ``by_distance``: reads of all models of a run that learned, in bins that double."""
+def distances(
+    run: str, name: str, wrong: Bools, reads: language.Reads, confidence: float
+) -> Iterator[dict[str, Any]]:
+    """Yield rows of ``by_distance``: mean errors of the models of a run that learned, in bins that double."""
     for kind, at in (("write", reads.dist_write), ("info", reads.dist_info)):
         bins = np.floor(np.log2(at)).astype(int)
         for b in np.unique(bins):
             here = bins == b
+            found = intervals.mean(wrong[:, here].mean(1), confidence).within(0, 1)
+            lo, hi = (None if np.isnan(end) else end for end in (found.lo, found.hi))
             yield {
                 "run": run, "set": name, "kind": kind, "bin_lo": 2**b, "bin_hi": 2 ** (b + 1) - 1,
-                "n_reads": int(here.sum()) * len(wrong), "n_err": int(wrong[:, here].sum()),
+                "n_reads": int(here.sum()), "n_err": int(wrong[:, here].sum()), "error": found.value, "lo": lo,
+                "hi": hi, "interval": found.kind, "n": found.n,
             }  # fmt: skip
 
 
@@ -172,7 +179,7 @@ def final(context: Inputs, config: Config, dataset: str = "") -> tuple[list[Row]
     for name, tokens in sets.items():
         reads, (wrong, disagree) = language.reads(tokens), known[name]
         if good.any():
-            binned += distances(config.name, name, wrong[good], reads)
+            binned += distances(config.name, name, wrong[good], reads, context.settings.confidence)
         for i, (replica, data_seed, model_seed) in enumerate(config.seeds):
             n_err, n_reads = int(wrong[i].sum()), len(reads.row)
             lo, hi = intervals.binomial(n_err, n_reads, context.settings.confidence)

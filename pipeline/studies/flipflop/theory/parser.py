@@ -13,7 +13,16 @@ from pipeline.kit.extremes import largest
 from pipeline.kit.streams import stream
 from pipeline.languages import flipflop as language
 from pipeline.models.flipflop import exact
-from pipeline.studies.flipflop.constructions import CONTROL, ERRATUM, OWN, SOURCE, exceptions, judged, row, share
+from pipeline.studies.flipflop.constructions import (
+    CONTROL,
+    ERRATUM,
+    OWN,
+    SOURCE,
+    exceptions,
+    judged,
+    row,
+    share,
+)
 from schemas import theory
 
 if TYPE_CHECKING:
