@@ -218,11 +218,10 @@ def test_attention_that_is_changed_is_the_model_s_own_otherwise(position: str) -
     answers = logits[:, reads.row, 2 * reads.pair].argmax(-1).numpy() - language.DATA
     assert ((answers != reads.target) == seen.wrong).all() and (seen.patched_wrong != seen.wrong).any()
     pattern, norms = (recorded[name].numpy() for name in names)
-    weights = pattern[:, reads.row, :, 2 * reads.pair]
+    weights = pattern.swapaxes(2, 3)[:, reads.row, 2 * reads.pair]  # (R, reads, H, T)
     last = 2 * (reads.pair - reads.dist_write)
-    at = np.arange(len(last))
-    both = weights[:, at, :, last] + weights[:, at, :, last + 1]
-    assert np.allclose(both.mean(-1).T if both.shape[0] != 2 else both.mean(-1), seen.on_write, atol=1e-6)
+    both = [np.take_along_axis(weights, (last + k)[None, :, None, None], 3)[..., 0] for k in (0, 1)]
+    assert np.allclose((both[0] + both[1]).mean(-1), seen.on_write, atol=1e-6)
     heavy = (weights * norms[:, reads.row]).sum(2)
     shown = tokens[reads.row, :-1].astype(int) - language.DATA
     sides = [(heavy * (shown == bit[:, None])).sum(-1) for bit in (1 - reads.target, reads.target)]

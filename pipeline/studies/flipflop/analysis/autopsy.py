@@ -10,9 +10,11 @@ import torch
 
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
+from pipeline.languages import flipflop as language
 from pipeline.studies.flipflop import comparisons
+from pipeline.studies.flipflop.comparisons import OUT
 from pipeline.studies.flipflop.measures import interventions, reading
-from pipeline.studies.flipflop.measures.reading import OUT, Config, Floats, Row
+from pipeline.studies.flipflop.measures.reading import Config, Floats, Row
 from pipeline.studies.flipflop.names import BASE, PLAIN
 
 MOST = {"sparse": 1000, "dense": 400}  # sequences of each set that are searched
@@ -34,8 +36,8 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
 def _taken_apart(context: Inputs, config: Config) -> Iterator[Row]:
     """Yield a row for each model and set; what there is no answer of is null."""
     sets, replicas = reading.held(context, config), config.replicas[:MODELS]
-    final, _ = reading.final(context, config)
-    good = {row["replica"]: row["learned"] for row in final}
+    own = config.answers(sets["val"])[0] != language.reads(sets["val"]).target
+    good = reading.learned(own.mean(1), context.settings)
     params = {
         name: value[replicas] for name, value in config.ensemble.params.items() if not name.startswith("step")
     }
@@ -54,7 +56,7 @@ def _taken_apart(context: Inputs, config: Config) -> Iterator[Row]:
         for i, replica in enumerate(replicas):
             at = wrong[i]
             yield {
-                "run": config.name, "replica": replica, "set": name, "learned": good[replica],
+                "run": config.name, "replica": replica, "set": name, "learned": bool(good[i]),
                 "n_wrong": int(at.sum()), "n_right": int((~at).sum()),
                 "mended": _mean(~patched[i][at]), "kept": _mean(~patched[i][~at]),
                 "votes_wrong": _mean(votes[i][at]), "votes_right": _mean(votes[i][~at]),

@@ -16,8 +16,9 @@ from pipeline.kit.streams import one_thread
 from pipeline.languages import flipflop as language
 from pipeline.models.flipflop import exact
 from pipeline.studies.flipflop import comparisons
+from pipeline.studies.flipflop.comparisons import OUT
 from pipeline.studies.flipflop.measures import dilution, factorial, maps, reading
-from pipeline.studies.flipflop.measures.reading import OUT, Config, Floats, Row
+from pipeline.studies.flipflop.measures.reading import Config, Floats, Row
 from pipeline.studies.flipflop.names import (
     BASE,
     EMBED_HALF,

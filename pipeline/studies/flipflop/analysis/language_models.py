@@ -70,7 +70,8 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
             rows += answers(predictor, *_strings(context))
     table = pl.DataFrame(rows, infer_schema_length=None)
     table = table.join(told(context), on=["model", "replica"], how="left", maintain_order="left")
-    table = table.with_columns(learned=(pl.col("told") >= context.settings.told).fill_null(True))
+    enough = (pl.col("told") >= context.settings.told).fill_null(False)
+    table = table.with_columns(learned=(pl.col("kind") != "standin") | enough)
     return {"lm_eval": table, "comparisons": _compared(context, table)}
 
 

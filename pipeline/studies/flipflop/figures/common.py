@@ -51,7 +51,7 @@ def points(base: alt.Chart, **look: Any) -> alt.LayerChart:
     )
 
 
-def dashed() -> alt.StrokeDash:
+def dashed() -> Any:
     """Return lines that are dashed where the model did not learn what it was trained on."""
     return alt.condition("datum.learned", alt.value([1, 0]), alt.value([4, 3]))
 
