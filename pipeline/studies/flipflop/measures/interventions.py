@@ -72,10 +72,7 @@ def seen(spec: decoder.Spec, params: dict[str, Tensor], tokens_NxT: NDArray[np.i
     )
     x, pattern, v = last_layer(spec, params, tokens_NxT[:, :-1])
     R, n, d = x.shape[0], len(row), spec.width
-    weights, values = (
-        pattern.transpose(2, 3)[:, row, at],
-        v.transpose(2, 3),
-    )  # (R, reads, H, T), (R, N, T, H, d/H)
+    weights = pattern.transpose(2, 3)[:, row, at]  # (R, reads, H, T)
 
     def wrong(mixed: Tensor) -> Bools:
         stream = added(spec, params, spec.layers - 1, x[:, row, at], mixed.reshape(R, n, d))
@@ -94,7 +91,7 @@ def seen(spec: decoder.Spec, params: dict[str, Tensor], tokens_NxT: NDArray[np.i
     pairs = torch.stack([2 * last, 2 * last + 1], -1).expand(R, spec.heads, n, 2).transpose(1, 2)
     return Seen(
         wrong((pattern @ v).transpose(2, 3)[:, row, at]),
-        wrong(values[:, row, 2 * last + 1]),
+        wrong(v.transpose(2, 3)[:, row, 2 * last + 1]),
         (against > for_target).numpy(),
         weights.gather(-1, pairs).sum(-1).mean(-1).double().numpy(),
     )
