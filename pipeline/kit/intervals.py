@@ -7,7 +7,8 @@ of forty no more than these do (`docs/intervals.md` has both, simulated). No int
 - mean: Student; difference of means: Welch, or Student of the differences where arms are paired;
 - median: order statistics; shift between arms: Mann and Whitney's, or order statistics of the paired differences;
 - ratio: as a shift, of quotients; share: Clopper and Pearson's;
-- rank correlation: Fisher's; any other smooth statistic: the jackknife.
+- rank correlation: Fisher's; any other smooth statistic: the jackknife;
+- ratio of variance components: the F distribution (a study makes it from its mean squares).
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ Floats = NDArray[np.float64]
 
 STUDENT, WELCH, ORDER, RANKS = "Student", "Welch", "order statistics", "Mann-Whitney"
 EXACT, NEWCOMBE, FISHER, JACKKNIFE, NONE = "exact binomial", "Newcombe", "Fisher", "jackknife", "none"
-KINDS = [STUDENT, WELCH, ORDER, RANKS, EXACT, NEWCOMBE, FISHER, JACKKNIFE, NONE]
+VARIANCES = "F distribution"
+KINDS = [STUDENT, WELCH, ORDER, RANKS, EXACT, NEWCOMBE, FISHER, JACKKNIFE, VARIANCES, NONE]
 MOST = 100_000  # units: nobody would train more
 
 
