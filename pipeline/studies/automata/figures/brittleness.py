@@ -21,10 +21,10 @@ from pipeline.studies.automata.names import shown
 
 def probability(context: Results) -> Figure:
     """Accuracy on C2 by the probability of a one in test inputs; dashed: the probability in training. Means over
-    models, bands from the least to the most accurate."""
+    models that learned their task, bands from the least to the most accurate."""
     table = context.table("ood_p")
-    if not table.height:
-        return empty("Other probabilities", "nothing was trained")
+    if not table["learned"].any():
+        return empty("Other probabilities", "no model learned its task")
     data = summary(table, "p1")
     title = alt.TitleParams("Other probabilities of a one, C2", subtitle=models(data))
     chart = lines(data, "p1", "probability of a one", 0.5)
@@ -38,7 +38,7 @@ def counts(context: Results) -> Figure:
     models, bands from the least to the most accurate."""
     table = context.table("ood_count")
     if not table.height:
-        return empty("Other counts", "nothing was trained")
+        return empty("Other counts", "no model learned its task")
     data = summary(table, "ones")
     last = float(data["ones"].max())  # type: ignore[arg-type]
     title = alt.TitleParams("Exact numbers of ones, C2", subtitle=models(data))
@@ -49,11 +49,11 @@ def counts(context: Results) -> Figure:
 
 
 def lengths(context: Results) -> Figure:
-    """Accuracy on C2 and Dyck (4, 2) by the length of test inputs; dashed: the length in training. Means over models,
-    bands from the least to the most accurate."""
+    """Accuracy on C2 and Dyck (4, 2) by the length of test inputs; dashed: the length in training. Means over models
+    that learned their task, bands from the least to the most accurate."""
     table = context.table("length_gen")
-    if not table.height:
-        return empty("Other lengths", "nothing was trained")
+    if not table["learned"].any():
+        return empty("Other lengths", "no model learned its task")
     data, trained = summary(table, "length"), float(table["trained"][0])
     panels = [
         lines(rows, "length", "length of test inputs", trained, data["label"].unique().to_list()).properties(
@@ -74,10 +74,10 @@ def lengths(context: Results) -> Figure:
 
 def coverage(context: Results) -> Figure:
     """Accuracy that coverage of counts predicts for C2, for two readings of what a shortcut knows and two numbers of
-    occurrences that it needs; dots: trained Transformers."""
-    table, learned = context.table("coverage"), context.table("ood_p").filter(arm="gpt")
+    occurrences that it needs; dots: mean of the Transformers that learned their task."""
+    table, learned = context.table("coverage"), context.table("ood_p").filter("learned", arm="gpt")
     if not table.height or not learned.height:
-        return empty("Coverage of counts", "nothing was trained")
+        return empty("Coverage of counts", "no model learned its task")
     times = pl.when(pl.col("seen") == 1).then(pl.lit("once")).otherwise(pl.format("{} times", "seen"))
     data = table.with_columns(pl.format("{}, seen {}", "variant", times).alias("label")).sort("label", "p1")
     means = learned.group_by("p1").agg(pl.mean("accuracy").alias("predicted")).sort("p1")

@@ -30,11 +30,14 @@ def named(frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def summary(frame: pl.DataFrame, by: str) -> pl.DataFrame:
-    """Return mean, least and most accuracy over models by task, arm and the column ``by``."""
+def summary(frame: pl.DataFrame, by: str, every: bool = False) -> pl.DataFrame:
+    """Return mean, least and most accuracy over models that learned their task, or ``every`` one, by task, arm and the
+    column ``by``."""
     value = pl.col("accuracy")
-    accuracies = frame.group_by("task", "arm", by).agg(
-        value.mean(), value.min().alias("least"), value.max().alias("most"), value.len().alias("models")
+    accuracies = (
+        frame.filter(pl.col("learned") | every)
+        .group_by("task", "arm", by)
+        .agg(value.mean(), value.min().alias("least"), value.max().alias("most"), value.len().alias("models"))
     )
     return named(accuracies).sort("panel", "label", by)
 
@@ -57,6 +60,15 @@ def accuracy(data: pl.DataFrame, column: str = "accuracy") -> alt.Scale:
     """Return the scale of accuracies in ``column``: up to 1, from the tenth below the least of them."""
     least = data[column].min()
     return alt.Scale(domain=[0.0 if least is None else math.floor(10 * float(least)) / 10, 1])  # type: ignore[arg-type]
+
+
+def points(base: Any, **encoding: Any) -> list[Any]:
+    """Return a point for each model of a chart with the column ``learned``: hollow where it did not learn its task."""
+    solved = base.transform_filter("datum.learned").mark_point(filled=True, size=45, opacity=1)
+    others = base.transform_filter("!datum.learned").mark_point(
+        filled=False, fill="white", size=45, strokeWidth=1.6, opacity=1
+    )
+    return [marks.encode(**encoding) for marks in (solved, others)]
 
 
 def lines(
@@ -91,10 +103,10 @@ def lines(
 
 
 def models(data: pl.DataFrame) -> str:
-    """Return how many models each arm has, as a subtitle."""
+    """Return how many models that learned their task each arm has, as a subtitle."""
     counts = sorted(set(data["models"].to_list()))
     number = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    return f"{number} model{'' if counts[-1] == 1 else 's'} of each arm"
+    return f"{number} model{'' if counts[-1] == 1 else 's'} of each arm, of those that learned their task"
 
 
 def accuracies_text(data: pl.DataFrame, by: str, at: float) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.languages.automata import TASKS
 from pipeline.studies.automata.names import MAXIMUM, MEDIAN
+from schemas.automata.tables import TASKS
 
 THRESHOLD = 99.0  # per cent
 
