@@ -135,7 +135,7 @@ class _Arm(Result):
 
 
 class Runs(_Arm):
-    """Every model: how it was trained, and how well it does on fresh sequences of its training length."""
+    """Every model: how it was trained, and how well it does on test sequences of its training length."""
 
     experiment: pl.String
     replica: pl.Int32 = pa.Field(ge=0)
@@ -145,7 +145,7 @@ class Runs(_Arm):
     length: pl.Int16 = pa.Field(ge=1)
     batch: pl.Int32 = pa.Field(ge=1)
     steps: pl.Int32 = pa.Field(ge=1)
-    sequences: pl.Int64 = pa.Field(ge=1, description="fresh training sequences")
+    sequences: pl.Int64 = pa.Field(ge=1, description="training sequences")
     lr: pl.Float64 = pa.Field(gt=0)
     at_edge: pl.Boolean = pa.Field(description="whether the chosen rate is the first or last of several")
     revealed: pl.Float64 = pa.Field(gt=0, le=1)
@@ -177,6 +177,7 @@ class DepthGrid(Result):
     acc_iqr: pl.Float64 = pa.Field(**SHARE)
     solved: pl.Float64 = pa.Field(description="share of models that solve the task", **SHARE)
     constant: pl.Float64 = pa.Field(**SHARE)
+    seen: pl.Float64 = pa.Field(description="share of test sequences that are training sequences as well", **SHARE)
     published_max: pl.Float64 = pa.Field(ge=0, le=100, nullable=True)
     published_median: pl.Float64 = pa.Field(ge=0, le=100, nullable=True)
 

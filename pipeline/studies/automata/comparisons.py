@@ -18,7 +18,6 @@ from pipeline.kit.comparisons import (
     Declared,
 )
 from pipeline.kit.conditions import above, at_least, at_most, below
-from pipeline.studies.automata.measures import published
 from pipeline.studies.automata.names import (
     ARMS,
     ATTENTION,
@@ -250,6 +249,16 @@ COVERED = {
 # --- less supervision ---------------------------------------------------------------------------------------------
 
 SUPERVISION = "automata-supervision"
+# The published maximum where states are seen through a map, per cent (the table of Figure 3.18).
+INDIRECT = {
+    "dyck48-top": 100.0,
+    "grid9-boundary": 100.0,
+    "s5-first": 99.6,
+    "c4-zero": 99.9,
+    "d8-location": 100.0,
+    "abab1": 100.0,
+    "abab2": 100.0,
+}
 SHARES = {
     "s3": (1.0, 0.1),
     "s5": (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01),
@@ -282,7 +291,7 @@ CLOSED = {
 SEEN_BEST = {
     task: DECLARED(Comparison(
         f"best-{task}", ACCURACY, SHARE, SUPERVISION, (Arm(f"{name}, Transformer", seen(task, "gpt")),),
-        learned=False, hits=at_least(round(published.INDIRECT[task] / 100 - 0.01, 6)),
+        learned=False, hits=at_least(round(INDIRECT[task] / 100 - 0.01, 6)),
     ))
     for task, name in SHOWN.items()
 }  # fmt: skip

@@ -27,6 +27,7 @@ from pipeline.studies.automata.measures.arms import (
     frame,
     measured,
     over_runs,
+    seen_share,
 )
 from pipeline.studies.automata.names import C2_CELL, DEPTHS, MAXIMUM, MEDIAN, shown
 
@@ -74,6 +75,7 @@ def _grid(context: Inputs, cells: Cells, lengths: dict[str, int]) -> pl.DataFram
         (row["figure"], row["task"], row["depth"]): row["value"]
         for row in published.cells().iter_rows(named=True)
     }
+    seen = {sample.arm.run: seen_share(context, sample.arm) for sample in cells.values()}
     rows = [
         {
             "task": task,
@@ -84,10 +86,11 @@ def _grid(context: Inputs, cells: Cells, lengths: dict[str, int]) -> pl.DataFram
             "acc_iqr": float(np.subtract(*np.quantile(values, [0.75, 0.25]))),
             "solved": float((values >= context.settings.solved).mean()),
             "constant": automata.constant_accuracy(task, lengths[task]),
+            "seen": seen[arm.run],
             "published_max": printed.get((MAXIMUM, task, depth)),
             "published_median": printed.get((MEDIAN, task, depth)),
         }
-        for (task, depth), (_, values) in cells.items()
+        for (task, depth), (arm, values) in cells.items()
     ]
     return frame(rows)
 

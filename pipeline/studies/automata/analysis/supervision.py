@@ -18,11 +18,11 @@ from pipeline.studies.automata.comparisons import (
     CLOSED,
     HIDDEN,
     HIDDEN_LSTM,
+    INDIRECT,
     SEEN_BEST,
     SEEN_LSTM,
     SHARES,
 )
-from pipeline.studies.automata.measures import published
 from pipeline.studies.automata.measures.arms import (
     Arm,
     Floats,
@@ -75,7 +75,7 @@ def _indirect(arm: Arm, accuracy: Floats, length: int) -> dict[str, Any]:
         "acc_median": float(np.median(accuracy)),
         "constant": automata.constant_accuracy(task, length),
         "majority": automata.majority_accuracy(task, length),
-        "published": published.INDIRECT[task],
+        "published": INDIRECT[task],
     }
 
 

@@ -79,10 +79,10 @@ def _map(rows: pl.DataFrame, T: int, title: str) -> Any:
 def heads(context: Results) -> Figure:
     """Every head of every gridworld model: weight on positions in state 0 and in state 8, each over the weight of the
     same head blind to states (its mean by place and symbol); grey: a head that looks at symbols and places alone, and
-    the level from which claim 26 says that a head looks at a boundary. Hollow: of models that did not learn the task."""
-    data = context.table("attn_metrics").filter("trained").drop_nulls(["blind_lift_0", "blind_lift_S"])
+    the level from which claim 26 says that a head looks at a boundary. Hollow: of models that did not learn it."""
+    data = context.table("attn_metrics").filter("trained")
     if not data.height:
-        return empty("Heads of gridworld models", "nothing was trained, or no input gets to a boundary")
+        return empty("Heads of gridworld models", "nothing was trained")
     most = float(data.select(pl.max_horizontal("blind_lift_0", "blind_lift_S").max()).item())
     scale = alt.Scale(domain=[0, max(2.0, 1.1 * most)])
     base = alt.Chart(data).encode(

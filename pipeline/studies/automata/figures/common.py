@@ -30,14 +30,11 @@ def named(frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def summary(frame: pl.DataFrame, by: str, every: bool = False) -> pl.DataFrame:
-    """Return mean, least and most accuracy over models that learned their task, or ``every`` one, by task, arm and the
-    column ``by``."""
+def summary(frame: pl.DataFrame, by: str) -> pl.DataFrame:
+    """Return mean, least and most accuracy over models by task, arm and the column ``by``."""
     value = pl.col("accuracy")
-    accuracies = (
-        frame.filter(pl.col("learned") | every)
-        .group_by("task", "arm", by)
-        .agg(value.mean(), value.min().alias("least"), value.max().alias("most"), value.len().alias("models"))
+    accuracies = frame.group_by("task", "arm", by).agg(
+        value.mean(), value.min().alias("least"), value.max().alias("most"), value.len().alias("models")
     )
     return named(accuracies).sort("panel", "label", by)
 
@@ -102,11 +99,14 @@ def lines(
     return alt.layer(*layers).properties(width=560, height=200)
 
 
-def models(data: pl.DataFrame) -> str:
-    """Return how many models that learned their task each arm has, as a subtitle."""
+def models(data: pl.DataFrame, table: pl.DataFrame) -> str:
+    """Return how many models each arm has, and how many of all did not learn their task, as a subtitle."""
     counts = sorted(set(data["models"].to_list()))
     number = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    return f"{number} model{'' if counts[-1] == 1 else 's'} of each arm, of those that learned their task"
+    every = table.unique(["run", "replica"])
+    missed = every.height - int(every["learned"].sum())
+    words = f"; {missed} of {every.height} did not learn their task" if missed else ""
+    return f"{number} model{'' if counts[-1] == 1 else 's'} of each arm{words}"
 
 
 def accuracies_text(data: pl.DataFrame, by: str, at: float) -> str:

@@ -86,7 +86,7 @@ def incomplete(context: Results) -> Figure:
     table = context.table("incomplete")
     if not table.height:
         return empty("Incomplete supervision", "nothing was trained")
-    data = summary(table, "revealed", every=True)
+    data = summary(table, "revealed")
     colour, dash = looks(data["label"].unique().to_list())
     panels = []
     for (task,), rows in data.group_by("task", maintain_order=True):

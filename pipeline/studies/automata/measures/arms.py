@@ -262,3 +262,11 @@ def measured(
     return tested, runs_table(
         known, tested, averaged, {name: int(frame["length"][0]) for name, frame in rows.items()}
     )
+
+
+def seen_share(context: Inputs, arm: Arm) -> float:
+    """Return which share of a run's test sequences is among those that it was trained on."""
+    read = sequences(context, arm, "train").head(arm.entry["batch"] * arm.entry["steps"])
+    known = {row.tobytes() for row in matrix(read["tokens"])}
+    tested = matrix(sequences(context, arm)["tokens"])
+    return float(np.mean([row.tobytes() in known for row in tested]))
