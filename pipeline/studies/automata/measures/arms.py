@@ -158,9 +158,8 @@ def compare(
         if not trained.intersection(side.runs):
             return
         by_run = samples[min(place, len(samples) - 1)]
-        sides += [by_run[run] for run in side.runs if run in by_run][
-            :1
-        ]  # none where all of its models diverged
+        here = [by_run[run] for run in side.runs if run in by_run]
+        sides += here[:1]  # none where all of its models diverged
     counted = [counting(context, comparison, side) for side in sides] or [{}]
     if comparison.in_common == SEEDS or len(counted) < len(comparison.arms):
         twins = set.intersection(*map(set, counted)) if len(counted) == len(comparison.arms) else set()
