@@ -48,7 +48,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
         for row in _metrics(arm, seen, tokens, states, arm.task.labels - 1)
     ]
     solves = learned(context, arm)
-    rows = [row | {"learned": row["trained"] and bool(solves[row.pop("replica_index")])} for row in rows]
+    rows = [row | {"learned": row["trained"] and bool(solves[row["replica_index"]])} for row in rows]
     best = int(np.argmax(accuracy))
     maps = [part for n in range(DRAWN) for part in _maps(arm, [p[best, n] for p in patterns], states[n], n)]
     metrics = frame(rows)
@@ -72,8 +72,8 @@ def _compared(context: Inputs, metrics: pl.DataFrame, arm: Arm, control: Arm) ->
 
     # A boundary that no input gets to has no heads: NaN, also for polars' smaller one of two.
     lifts = [pl.col(f"blind_lift_{name}").fill_null(np.nan) for name in ("0", "S")]
-    smaller = pl.when(pl.any_horizontal(lift.is_nan().any() for lift in lifts)).then(np.nan)
-    looks = smaller.otherwise(pl.min_horizontal(lift.max() for lift in lifts))
+    smaller = pl.when(pl.any_horizontal(*(lift.is_nan().any() for lift in lifts))).then(np.nan)
+    looks = smaller.otherwise(pl.min_horizontal(*(lift.max() for lift in lifts)))
     even = pl.col("uniformity").max()
     last, first = {"last_layer": True}, {"layer": 1}
     for comparison, value, where in (
@@ -85,7 +85,7 @@ def _compared(context: Inputs, metrics: pl.DataFrame, arm: Arm, control: Arm) ->
         (comparisons.UNIFORM_UNTRAINED, even, {"trained": False}),
     ):
         compare(context, found, comparison, {arm.run: _defined(of_heads(value, **where))}, why=UNREACHED)
-    on_boundary = pl.max_horizontal(*lifts) > comparisons.ON_BOUNDARY
+    on_boundary = pl.max_horizontal(*(lift.fill_nan(0) for lift in lifts)) > comparisons.ON_BOUNDARY
     before = (pl.col("pre_reset_mass") / pl.col("pre_reset_blind")).filter(on_boundary).min()
     looking = _defined(of_heads(before, trained=True, **last))
     compare(context, found, comparisons.BEFORE, {arm.run: looking}, why=", or no head looks at a boundary")
