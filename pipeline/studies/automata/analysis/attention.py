@@ -33,7 +33,10 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
     with one_thread():
         models = arms(context, [ATTENTION])
         if not models:
-            return {"attn_metrics": None, "attn_maps": None, "comparisons": Measurements(context).table()}
+            found = Measurements(context)
+            for comparison in comparisons.DECLARED.of(context.experiment).values():
+                compare(context, found, comparison, {})
+            return {"attn_metrics": None, "attn_maps": None, "comparisons": found.table()}
         arm = models[ATTENTION]
         rng = stream(context.seed, context.study, context.experiment, "sequences")
         tokens, states = automata.sample("grid9", context.entry.length, context.entry.sequences, rng)
