@@ -177,7 +177,9 @@ class DepthGrid(Result):
     acc_iqr: pl.Float64 = pa.Field(**SHARE)
     solved: pl.Float64 = pa.Field(description="share of models that solve the task", **SHARE)
     constant: pl.Float64 = pa.Field(**SHARE)
-    seen: pl.Float64 = pa.Field(description="share of test sequences that are training sequences as well", **SHARE)
+    seen: pl.Float64 = pa.Field(
+        description="share of test sequences that are training sequences as well", **SHARE
+    )
     published_max: pl.Float64 = pa.Field(ge=0, le=100, nullable=True)
     published_median: pl.Float64 = pa.Field(ge=0, le=100, nullable=True)
 
