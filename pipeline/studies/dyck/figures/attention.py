@@ -105,7 +105,9 @@ def variation(context: Results) -> Figure:
     published = base.transform_filter(alt.datum.source == PUBLISHED).encode(x=x)
     number = alt.Text("value:Q", format=".2f")
     layers = alt.layer(
-        bars.mark_bar(height=20).encode(x=x, color=colour),
+        bars.mark_bar(height=20).encode(
+            x=x, color=colour, tooltip=["model:N", "value:Q", "n:Q", "interval:N"]
+        ),
         ours.mark_rule(strokeWidth=1.5).encode(x="lo:Q", x2="hi:Q"),
         *(ours.mark_tick(size=9, thickness=1.5, color="black").encode(x=f"{end}:Q") for end in ("lo", "hi")),
         bars.mark_text(align="left", dx=6).encode(x="label_at:Q", text=number),
@@ -131,6 +133,7 @@ def _variation_data(table: pl.DataFrame, published_random: float | None) -> pl.D
             "lo": row["ci_lo"],
             "hi": row["ci_hi"],
             "n": row["n_models"],
+            "interval": row["interval"],
         }
         rows.append(labels | numbers | {"source": OURS})
         rows.append(labels | {"value": PUBLISHED_VARIATION[row["run"]], "source": PUBLISHED})
@@ -140,9 +143,8 @@ def _variation_data(table: pl.DataFrame, published_random: float | None) -> pl.D
         rows.append({"panel": panel, "model": RANDOM, "value": baseline, "source": CLOSED_FORM})
         if published_random is not None:
             rows.append({"panel": panel, "model": RANDOM, "value": published_random, "source": PUBLISHED})
-    schema = {"panel": pl.String, "model": pl.String, "source": pl.String} | dict.fromkeys(
-        ("value", "lo", "hi"), pl.Float64
-    )
+    schema: dict[str, Any] = dict.fromkeys(("panel", "model", "source", "interval"), pl.String)
+    schema |= dict.fromkeys(("value", "lo", "hi"), pl.Float64)
     frame = pl.DataFrame(rows, schema=schema | {"n": pl.Int32})
     return frame.with_columns(label_at=pl.coalesce("hi", "value")).sort("panel", "model", "source")
 
@@ -168,7 +170,7 @@ def _panel(row: dict[str, Any]) -> str:
 def _variation_title(table: pl.DataFrame) -> alt.TitleParams:
     subtitle = ["Last layer, probe [[[[]]]](((())))"]
     if table.height:
-        subtitle[0] += f"; whiskers: {table['confidence'][0]:.0%} bootstrap interval over models"
+        subtitle[0] += f"; whiskers: {table['confidence'][0]:.0%} interval over models (jackknife)"
     models = {row["run"]: row for row in table.iter_rows(named=True)}
     for run, label in MODEL_LABELS.items():
         if run in models:
@@ -216,7 +218,7 @@ def exact_solvers(context: Results) -> Figure:
         subtitle=[
             "Exact solvers of Theorem 1: logits of spread σ, balanced and else random; every prediction is exact",
             f"Probe {PROBE_TEXT}; trained models without start token, solvers without its row and column",
-            "For comparison: trained models, with bootstrap intervals over models, and random causal maps",
+            "For comparison: trained models, with intervals over models (jackknife), and random causal maps",
         ],
     )
     summary = ", ".join(f"{row['what']} {number(row['value'])}" for row in data.iter_rows(named=True))
