@@ -48,15 +48,13 @@ def judge(context: Results) -> pl.DataFrame:
 
     Runs without models at this scale leave a gate that is not tested, and the reason says what is missing.
     """
-    checks = {row["check"]: row for row in context.theory().iter_rows(named=True)}
     gates = [
-        *theory.sampler(checks),
-        *theory.random_attention(checks),
+        *theory.gates(context.theory()),
         *attention.in_distribution(context),
         *attention.unseen(context),
         *attention.stack_like(context),
         *attention.variation(context),
-        *attention.over_random(context, checks),
+        *attention.over_random(context),
         *attention.minimal(context),
         *balance.balance(context),
         *balance.accuracy(context),
@@ -65,9 +63,6 @@ def judge(context: Results) -> pl.DataFrame:
         *attention.uniform(context),
         *table1.table_1(context),
         *table1.last_layer(context),
-        *theory.constructions(checks),
-        *theory.pruning(checks, context.theory()),
-        *theory.shared_matrix(checks),
         *attention.prefix_ratio(context),
         *attention.cells(context),
         *attention.effects(context),

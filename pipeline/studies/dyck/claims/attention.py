@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pipeline.kit import evidence
 from pipeline.kit.conditions import above, at_least, at_most, below, within
@@ -12,7 +12,6 @@ from pipeline.kit.verdicts import Gate, Published
 from pipeline.studies.dyck.claims.common import (
     APPENDIX_C_7,
     APPENDIX_D_2,
-    PROBE_LENGTH,
     RANDOM_MAPS,
     SECTION_4_1,
 )
@@ -148,13 +147,13 @@ def variation(context: Results) -> Iterator[Gate]:
         yield gate(context, "5", MODELS[run], VARIATION[run, False], near, SECTION_4_1, published=published)
 
 
-def over_random(context: Results, theory: dict[str, Any]) -> Iterator[Gate]:
+def over_random(context: Results) -> Iterator[Gate]:
     """Yield the gates of claim 6: how much attention of standard models varies, as a multiple of random maps."""
-    random = theory.get(RANDOM_MAPS.format(PROBE_LENGTH))
+    random = context.theory().filter(group=RANDOM_MAPS)["bound"].item()
     lowest, highest = OVER_RANDOM_LIES
     conditions = (*at_least(lowest), *at_most(highest))
     for run, comparison in OVER_RANDOM.items():
-        published = _ratio(PUBLISHED_VARIATION[run], random["bound"]) if random else None
+        published = _ratio(PUBLISHED_VARIATION[run], random)
         yield gate(context, "6", MODELS[run], comparison, conditions, SECTION_4_1, published=published)
 
 

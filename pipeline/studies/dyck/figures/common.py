@@ -36,13 +36,6 @@ def log_domain(
     return min([least[0], *ends["low"]]), max([least[1], *ends["high"]])
 
 
-def theory_points(context: Results, pattern: str) -> pl.DataFrame:
-    """Return the theory rows whose check matches ``pattern``, its group ``x`` as a number and other groups as text."""
-    points = context.theory().select("check", "measured")
-    points = points.with_columns(pl.col("check").str.extract_groups(f"^{pattern}$")).unnest("check")
-    return points.drop_nulls("x").with_columns(pl.col("x").cast(pl.Float64))
-
-
 # Attention maps
 
 
