@@ -155,7 +155,8 @@ def theory_rows() -> pl.DataFrame:
             *(row("18", f"masks, L={layers}", 0.0, "<=", 0.0) for layers in (1, 2)),
             *(row("18", f"slope, L={layers}", -0.29, "within", -0.3, 0.06, group=f"slope, L = {layers}")
               for layers in (1, 2)),
-            *(row("", "", value, comparison, value, check=f"{end}-{layers}", group=f"{end} end of the slope, L = {layers}")
+            *(row("", "", value, comparison, value, check=f"{end}-{layers}",
+                  group=f"{end} end of the slope, L = {layers}")
               for layers in (1, 2) for end, value, comparison in (("lower", -0.31, ">="), ("upper", -0.27, "<="))),
             *(row("18", "error, L=1, n=16", 1e-4 * (seed + 1), "<=", 2e-3, check=f"error-{seed}") for seed in (0, 1)),
             *(row("19", f"layer {layer} is the same", 0.0, "<=", 0.0) for layer in (1, 2, 3, 4)),

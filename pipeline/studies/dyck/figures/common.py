@@ -10,6 +10,7 @@ import polars as pl
 from pipeline.kit import charts, comparisons
 from pipeline.kit.attention_maps import attention_map
 from pipeline.kit.charts import Figure, number
+from pipeline.kit.intervals import NONE
 from pipeline.studies.dyck.comparisons import RANK, RANK_POOLED, RANK_WITHIN
 from pipeline.studies.dyck.names import ARMS, PROBE, START_SIGN
 from schemas.comparisons import NOT_RUN
@@ -138,12 +139,10 @@ def with_fill(data: pl.DataFrame) -> pl.DataFrame:
     return data.with_columns(filled=pl.col("learned").fill_null(True))
 
 
-def fill(colour: alt.Color) -> alt.FillValue | alt.Fill:
-    """Return how points of models are filled (`with_fill`): in their colour, or white."""
-    return alt.Fill(
-        colour.shorthand, scale=colour.scale, legend=None,
-        condition={"test": "!datum.filled", "value": "white"},
-    )  # fmt: skip
+def fill(colour: alt.Color) -> alt.Fill:
+    """Return how points of models are filled (`with_fill`): in their ``colour``, or white."""
+    white = {"test": "!datum.filled", "value": "white"}
+    return alt.Fill(colour["shorthand"], scale=colour["scale"], legend=None, condition=white)
 
 
 # Balance against accuracy at length
@@ -158,7 +157,7 @@ def scatter(context: Results, trained: str, corpus: str) -> Figure:
     panels = [_scatter_panel(data, ranks[name], name, runs) for name in ACCURACIES]
     shortest, longest = lengths.select(pl.col("shortest").min(), pl.col("longest").max()).row(0)
     span = f" at lengths {shortest} to {longest}" if lengths.height else ""
-    known = ranks["acc_thr80"].drop_nulls("confidence")
+    known = ranks["acc_thr80"].filter(pl.col("interval") != NONE)
     kinds = "; ".join(known["interval"].unique(maintain_order=True))
     confidence = f", {known['confidence'][0]:.0%} interval ({kinds})" if known.height else ""
     title = alt.TitleParams(
