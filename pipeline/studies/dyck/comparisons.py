@@ -7,6 +7,8 @@ independent.
 
 from __future__ import annotations
 
+import math
+
 from pipeline.kit.comparisons import (
     CORRELATION,
     MEAN,
@@ -69,7 +71,8 @@ ACCURACIES = {
     "acc_thr80": "share of closers with more than 0.8 of the probability of all closers",
 }
 IMPORTANCES = {"importance_fixed": "all else left as it is", "importance_adapt": "trained further without it"}
-UNIT, CORRELATIONS = (0.0, 1.0), (-1.0, 1.0)  # spans
+# Where statistics can lie.
+UNIT, CORRELATIONS, POSITIVE, EVERYWHERE = (0.0, 1.0), (-1.0, 1.0), (0.0, math.inf), (-math.inf, math.inf)
 
 
 def _slug(*parts: str | int) -> str:
@@ -137,7 +140,7 @@ STACK_MEAN = {
 FIRST_LAYER = DECLARED(  # of the models that Figure 11 shows
     Comparison(
         "first-layer", "divergence of first-layer attention from uniform, in nats", MEAN, TABLES,
-        (Arm(NAMES[THREE_LAYERS], THREE_LAYERS),), span=(0.0, float("inf")),
+        (Arm(NAMES[THREE_LAYERS], THREE_LAYERS),), span=POSITIVE,
     )
 )  # fmt: skip
 
@@ -236,10 +239,14 @@ _ON = {COMPLETE: "", PREFIX: " of models trained on prefixes"}
 _BOTH = {data: tuple(Arm(arm, ARMS[data][arm]) for arm in ("contrastive", "standard")) for data in ARMS}
 
 
-def _compared(data: str, key: str, measure: str, statistic: str, **more: object) -> Comparison:
+def _compared(
+    data: str, key: str, measure: str, statistic: str, span: tuple[float, float] = EVERYWHERE
+) -> Comparison:
     """Return what compares both arms of one kind of data."""
     return DECLARED(
-        Comparison(_slug(key, data), measure, statistic, BALANCE[data], _BOTH[data], in_common=SEEDS, **more)  # type: ignore[arg-type]
+        Comparison(
+            _slug(key, data), measure, statistic, BALANCE[data], _BOTH[data], in_common=SEEDS, span=span
+        )
     )
 
 
@@ -285,7 +292,7 @@ VIOLATION_BY_LENGTH = {  # what is held out is of another length, so that no mod
         Comparison(
             _slug("violation-n", length), "balance violation", MEAN, ON_PREFIXES,
             (Arm(f"M4, trained on prefixes of {length} tokens", run),), learned=False,
-            span=(0.0, float("inf")),
+            span=POSITIVE,
         )
     )
     for length, run in PREFIX_LENGTHS.items()

@@ -178,4 +178,4 @@ RUNS = tuple(
     )
 )  # fmt: skip
 DATASETS: tuple[str, ...] = ()  # the analysis goes by their splits
-THEORY: tuple[str, ...] = ()  # figures and claims go by the names of checks
+THEORY: tuple[str, ...] = ()  # figures and claims go by the groups and claims of checks
