@@ -61,7 +61,7 @@ _CODE = {
     "theory": """pipeline/kit/streams.py pipeline/kit/stats.py pipeline/kit/extremes.py pipeline/store/tables.py
         pipeline/store/checkpoints.py schemas/theory.py pipeline/languages/{language}.py pipeline/models/{model}.py
         pipeline/studies/{study}/constructions.py pipeline/studies/{study}/theory/{module}.py""",
-    "analyse": """pipeline/kit/streams.py pipeline/kit/stats.py pipeline/kit/shares.py pipeline/kit/extremes.py
+    "analyse": """pipeline/kit/streams.py pipeline/kit/stats.py pipeline/kit/extremes.py
         pipeline/kit/intervals.py pipeline/kit/conditions.py pipeline/kit/comparisons.py schemas/comparisons.py
         pipeline/studies/{study}/comparisons.py
         pipeline/kit/inputs.py pipeline/kit/results.py pipeline/store/tables.py pipeline/store/checkpoints.py

@@ -213,3 +213,15 @@ def test_that_many_units_would_decide_a_share() -> None:
     assert intervals.needed(intervals.share([1] * 5, 0.95), 0.5, 0.95) == 6
     assert intervals.needed(intervals.share([1] * 5, 0.95), 1.0, 0.95) is None
     assert intervals.needed(Interval(0.5, 0.0, 1.0, intervals.STUDENT, 3), 0.5, 0.95) is None
+
+
+@given(points=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=2, max_size=12))
+def test_a_rank_correlation_is_scipys(points: list[tuple[int, int]]) -> None:
+    x, y = np.array(points, float).T
+    found = intervals.correlation(x, y, 0.95)
+    if np.ptp(x) == 0 or np.ptp(y) == 0:
+        assert math.isnan(found.value) and math.isnan(found.lo)
+        return
+    assert found.value == pytest.approx(stats.spearmanr(x, y).statistic)
+    if len(points) >= found.fewest:
+        assert -1 <= found.lo <= found.value + 1e-12 and found.value - 1e-12 <= found.hi <= 1
