@@ -156,18 +156,19 @@ class ByDistance(Result):
 
 
 class Violin(Result):
-    """FF-A3: the five numbers of the errors of a run's models, and how many make none."""
+    """FF-A3: the five numbers of the errors of a run's models that learned, and how many of all make none."""
 
     run: pl.String
     family: pl.String = FIELD(description="what the configuration varies")
     length: pl.Int16 = FIELD(ge=4, description="tokens of a string")
     set: pl.String
     n_runs: pl.Int32 = FIELD(ge=1, description="models")
-    least: pl.Float64 = FIELD(**SHARE, description="smallest error")
-    q25: pl.Float64 = FIELD(**SHARE, description="first quartile of errors")
-    median: pl.Float64 = FIELD(**SHARE, description="median of errors")
-    q75: pl.Float64 = FIELD(**SHARE, description="third quartile of errors")
-    most: pl.Float64 = FIELD(**SHARE, description="largest error")
+    n_learned: pl.Int32 = FIELD(ge=0, description="models that learned what they were trained on")
+    least: pl.Float64 = FIELD(**SHARE, nullable=True, description="smallest error of these; null for none")
+    q25: pl.Float64 = FIELD(**SHARE, nullable=True, description="first quartile of errors")
+    median: pl.Float64 = FIELD(**SHARE, nullable=True, description="median of errors")
+    q75: pl.Float64 = FIELD(**SHARE, nullable=True, description="third quartile of errors")
+    most: pl.Float64 = FIELD(**SHARE, nullable=True, description="largest error")
     n_zero: pl.Int32 = FIELD(ge=0, description="models without an error")
     n_reads: pl.Int32 = FIELD(ge=1, description="reads of the set")
 
@@ -286,11 +287,11 @@ class Ngram(Result):
 
 
 class Pareto(Result):
-    """FF-A12: median errors of each configuration on both sets."""
+    """FF-A12: median errors of each configuration on both sets, of models that learned."""
 
     run: pl.String = FIELD(unique=True)
     family: pl.String = FIELD(description="what the configuration varies")
-    n: pl.Int32 = FIELD(ge=1, description="models")
+    n: pl.Int32 = FIELD(ge=1, description="models that learned the training language")
     sparse: pl.Float64 = FIELD(**SHARE, description="median error on the sparse set")
     dense: pl.Float64 = FIELD(**SHARE, description="median error on the dense set")
     on_front: pl.Boolean = FIELD(

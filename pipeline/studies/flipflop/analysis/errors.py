@@ -129,11 +129,13 @@ def _ngrams(context: Inputs) -> Iterator[Row]:
                 yield {"n": n, "set": name, "length": length, "error": error}
 
 
-def _pareto(errors: pl.DataFrame) -> pl.DataFrame:
-    """Return median errors of each run on both sets, and whether no other run is better on one and no worse on the
-    other."""
+def _pareto(errors: pl.DataFrame) -> pl.DataFrame | None:
+    """Return median errors of each run on both sets, over the models that learned, and whether no other run is
+    better on one and no worse on the other."""
+    if not errors["learned"].any():
+        return None
     wide = (
-        errors.filter(pl.col("set").is_in(OUT))
+        errors.filter("learned", pl.col("set").is_in(OUT))
         .group_by("run", "family", "set", maintain_order=True)
         .agg(pl.col("error").median(), pl.len().alias("n"))
         .pivot("set", index=["run", "family", "n"], values="error")

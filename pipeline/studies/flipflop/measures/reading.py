@@ -230,10 +230,10 @@ def scatter(final: pl.DataFrame) -> pl.DataFrame:
 
 
 def violins(final: pl.DataFrame) -> pl.DataFrame:
-    """Return the five-number summary of errors over the models of each run and set."""
-    e = pl.col("error")
+    """Return the five-number summary of errors over the models of each run and set that learned."""
+    e = pl.col("error").filter("learned")
     return final.group_by("run", "family", "length", "set", maintain_order=True).agg(
-        e.len().alias("n_runs"), e.min().alias("least"), e.quantile(0.25, "linear").alias("q25"),
-        e.median().alias("median"), e.quantile(0.75, "linear").alias("q75"), e.max().alias("most"),
-        (e == 0).sum().alias("n_zero"), pl.col("n_reads").first(),
+        pl.len().alias("n_runs"), pl.col("learned").sum().alias("n_learned"), e.min().alias("least"),
+        e.quantile(0.25, "linear").alias("q25"), e.median().alias("median"), e.quantile(0.75, "linear").alias("q75"),
+        e.max().alias("most"), (pl.col("n_err") == 0).sum().alias("n_zero"), pl.col("n_reads").first(),
     )  # fmt: skip
