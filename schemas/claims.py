@@ -48,6 +48,7 @@ class Claims(pa.DataFrameModel):
     gate: pl.String = pa.Field(
         str_length={"min_value": 1}, description="the model or quantity that is tested"
     )
+    comparison: pl.String = pa.Field(description="key of the comparison that is judged; empty for none")
     kind: pl.String = pa.Field(isin=KINDS, description="whose statement is tested")
     predicate: pl.String = pa.Field(str_length={"min_value": 1})
     source: pl.String = pa.Field(str_length={"min_value": 1}, description="paper and section")
@@ -61,13 +62,15 @@ class Claims(pa.DataFrameModel):
     derivation: pl.String = pa.Field(description="how a number that is not printed follows from printed ones")
     bound: pl.String = pa.Field(description="what the gate asks of value and interval")
     value: pl.Float64 = pa.Field(nullable=True, description="ours; null where it could not be measured")
-    lo: pl.Float64 = pa.Field(nullable=True, description="bootstrap interval over replicas")
+    lo: pl.Float64 = pa.Field(nullable=True, description="interval over replicas; docs/intervals.md")
     hi: pl.Float64 = pa.Field(nullable=True)
     n: pl.Int32 = pa.Field(
         ge=0, nullable=True, description="replicas; null where there are none, as in theory"
     )
     excluded: pl.Int32 = pa.Field(ge=0)
     excluded_reason: pl.String
+    interval: pl.String = pa.Field(description="kind of the interval; empty for none")
+    fewest: pl.Int32 = pa.Field(ge=0, nullable=True, description="replicas that a verdict needs")
     scale_needed: pl.String = pa.Field(isin=SCALES)
     scale: pl.String = pa.Field(isin=SCALES)
     verdict: pl.String = pa.Field(isin=VERDICTS, description="whether the effect is there")

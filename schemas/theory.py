@@ -36,6 +36,12 @@ class Theory(pa.DataFrameModel):
     detail: pl.String
     erratum: pl.String = pa.Field(description="what the row is evidence for: a printed form that is wrong")
     form: pl.String = pa.Field(isin=FORMS, description="of an erratum: the printed form, or one that holds")
+    claim: pl.String = pa.Field(
+        str_matches=r"^([0-9]+[a-z]?)?$", description="that it decides; empty for none"
+    )
+    part: pl.String = pa.Field(description="the gate of that claim that counts it")
+    group: pl.String = pa.Field(description="of a figure: what the row is drawn with; else empty")
+    x: pl.Float64 = pa.Field(nullable=True, description="of a figure: where the row is drawn")
 
     class Config:
         """Exactly these columns, in this order; one row per key."""
@@ -51,6 +57,10 @@ class Theory(pa.DataFrameModel):
     @pa.dataframe_check(name="a row of an erratum says which form it tests")
     def form_given(cls, data: PolarsData) -> pl.LazyFrame:
         return data.lazyframe.select((pl.col("erratum") == "") == (pl.col("form") == ""))
+
+    @pa.dataframe_check(name="a row that decides a claim says in which part")
+    def part_given(cls, data: PolarsData) -> pl.LazyFrame:
+        return data.lazyframe.select((pl.col("claim") == "") == (pl.col("part") == ""))
 
     @pa.dataframe_check(name="a tolerance exactly where the comparison needs one")
     def tolerance_given(cls, data: PolarsData) -> pl.LazyFrame:
@@ -73,11 +83,11 @@ def rows(study: str, theory: str, source: str, checks: Iterable[Mapping[str, Any
     """Return the table of one theory entry; ``passed`` is computed here.
 
     Each of ``checks`` gives check, statement, size, measured, comparison and bound, and where it applies
-    tolerance, detail, its own source, and erratum with form.
+    tolerance, detail, its own source, erratum with form, claim with part, and group and x for a figure.
     """
     schema = {name: dtype for name, dtype in _dtypes().items() if name != "passed"}
     defaults = {"study": study, "theory": theory, "source": source, "tolerance": None, "detail": ""}
-    defaults |= {"erratum": "", "form": ""}
+    defaults |= {"erratum": "", "form": "", "claim": "", "part": "", "group": "", "x": None}
     frame = pl.DataFrame([defaults | dict(check) for check in checks], schema=schema)
     return frame.with_columns(_HOLDS.alias("passed")).select(*_dtypes())
 

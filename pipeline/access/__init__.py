@@ -87,12 +87,15 @@ def load_table(
     tree = _work_tree(root)
     params = _load_params(tree)
     parts = _parts(study, params)
+    kept = study if reference is True else reference
+    if kept and name not in parts and (former := _former_tables(kept, name, tree)):
+        return pl.concat((reading.read_former(path) for path in former), how="diagonal")
     _known(f"table of {study}", name, parts, f"list_tables({study!r})")
     schema, files = parts[name]
     if experiment is not None:
         files = _of_experiment(study, name, experiment, params)
-    if reference:
-        return _load_reference(study, study if reference is True else reference, files, schema, tree, params)
+    if kept:
+        return _load_reference(study, kept, files, schema, tree, params)
     for path in files:
         if not (tree / path).is_file():
             raise SandglassError(f"{path} is missing in {tree.resolve()}: {_make(path)}")
@@ -114,6 +117,11 @@ def _of_experiment(study: str, name: str, experiment: str, params: Params) -> li
             + (f"{makers} make one" if makers else "it is one of the whole study")
         )
     return [paths.table_path(study, experiment, name)]
+
+
+def _former_tables(kept: str, name: str, tree: Path) -> list[Path]:
+    """Return the files of a reference set that hold a table which the study made once, and makes no more."""
+    return sorted((tree / paths.REFERENCE / kept / "tables").rglob(f"{name}.parquet"))
 
 
 def _load_reference(

@@ -141,7 +141,12 @@ def _print(study: str, line: Line, rows: list[Row]) -> None:
         console.print(f"  {row['scale']}, this build: {escape(measured(row))}", soft_wrap=True)
         for reference, other in row["references"]:
             text = f"{other['scale']}, reference set {reference.name}: {measured(other)}"
-            console.print(f"  {escape(text)}", soft_wrap=True)
+            asked = (
+                ""
+                if other["same"]
+                else f"; it asked another question, and does not count: {other['predicate']}"
+            )
+            console.print(f"  {escape(text + asked)}", soft_wrap=True)
     console.print(f"\nwhere it comes from: python -m pipeline trace {study}:{line.claim}")
 
 
@@ -150,11 +155,12 @@ def measured(row: Row) -> str:
     parts = []
     if row["value"] is not None:
         interval = "" if row["lo"] is None or row["hi"] is None else f" [{row['lo']:.4g}, {row['hi']:.4g}]"
-        count = "" if row["n"] is None else f", n = {row['n']}"
+        kind = f", {row['interval']}" if row["interval"] and interval else ""
+        count = f"{kind}, n = {row['n']}" if row["n"] is not None else kind
         parts.append(f"{row['value']:.4g}{interval}{count}:")
     parts.append(f"{row['verdict']} ({row['reason']})")
     if row["replicas_needed"] is not None:
-        parts.append(f"about {row['replicas_needed']:,} replicas would decide it")
+        parts.append(f"about {row['replicas_needed']:,} would decide it")
     if row["size"] in SIZES_IN_WORDS:
         parts.append(SIZES_IN_WORDS[row["size"]])
     return " ".join(parts[:2]) + "".join(f"; {part}" for part in parts[2:])

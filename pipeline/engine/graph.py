@@ -61,17 +61,23 @@ _CODE = {
     "theory": """pipeline/kit/streams.py pipeline/kit/stats.py pipeline/kit/extremes.py pipeline/store/tables.py
         pipeline/store/checkpoints.py schemas/theory.py pipeline/languages/{language}.py pipeline/models/{model}.py
         pipeline/studies/{study}/constructions.py pipeline/studies/{study}/theory/{module}.py""",
-    "analyse": """pipeline/kit/streams.py pipeline/kit/stats.py pipeline/kit/shares.py pipeline/kit/extremes.py
+    "analyse": """pipeline/kit/streams.py pipeline/kit/stats.py pipeline/kit/extremes.py
+        pipeline/kit/intervals.py pipeline/kit/conditions.py pipeline/kit/comparisons.py schemas/comparisons.py
+        pipeline/studies/{study}/comparisons.py
         pipeline/kit/inputs.py pipeline/kit/results.py pipeline/store/tables.py pipeline/store/checkpoints.py
         schemas/curves.py schemas/results.py schemas/theory.py
         pipeline/languages/{language}.py pipeline/models/{family}/ pipeline/studies/{study}/names.py
         pipeline/studies/{study}/measures/ pipeline/studies/{study}/analysis/{module}.py
         schemas/{study}/datasets.py schemas/{study}/tables.py""",
-    "figures": """pipeline/kit/attention_maps.py pipeline/kit/charts.py pipeline/kit/drawings.py pipeline/kit/results.py
+    "figures": """pipeline/kit/intervals.py pipeline/kit/conditions.py pipeline/kit/comparisons.py
+        schemas/comparisons.py pipeline/studies/{study}/comparisons.py pipeline/kit/attention_maps.py
+        pipeline/kit/charts.py pipeline/kit/drawings.py pipeline/kit/results.py
         pipeline/store/tables.py schemas/results.py schemas/theory.py schemas/{study}/tables.py
         pipeline/studies/{study}/names.py pipeline/studies/{study}/figures/common.py
         pipeline/studies/{study}/figures/{module}.py""",
-    "claims": """pipeline/kit/evidence.py pipeline/kit/extremes.py pipeline/kit/results.py pipeline/kit/verdicts.py
+    "claims": """pipeline/kit/intervals.py pipeline/kit/conditions.py pipeline/kit/comparisons.py
+        schemas/comparisons.py pipeline/studies/{study}/comparisons.py pipeline/kit/evidence.py
+        pipeline/kit/extremes.py pipeline/kit/results.py pipeline/kit/verdicts.py
         pipeline/store/tables.py schemas/claims.py schemas/results.py schemas/theory.py schemas/{study}/tables.py
         pipeline/studies/{study}/names.py pipeline/studies/{study}/claims/""",
     # It prints the md5 of all code, so it depends on all of it. It depends on the parameter files as such, too: where

@@ -6,13 +6,20 @@ test. No reduction skips a NaN: one measurement that failed makes the whole gate
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
+from pipeline.errors import SandglassError
+from pipeline.kit import comparisons, intervals
+from pipeline.kit.comparisons import Comparison
+from pipeline.kit.conditions import Condition, at_most, defined, within
 from pipeline.kit.extremes import column_max
-from pipeline.kit.verdicts import Condition, Gate, Measured, Published, TooFew, defined, within
-from schemas.claims import STATED
+from pipeline.kit.verdicts import Gate, Measured, Published, TooFew
+from schemas.claims import NOT_RUN, STATED
 
 Evidence = tuple[Measured | None, str]
 
@@ -46,6 +53,53 @@ def enough(measured: Measured | None, missing: str, fewest: int) -> Evidence:
     return None, TooFew(f"{measured.value:.3g} of {measured.n} models; a verdict needs {fewest}")
 
 
+# Comparisons
+
+
+def of(context: comparisons.Tables, comparison: Comparison) -> Evidence:
+    """Return what was found of a comparison; None where it was not run.
+
+    Raises SandglassError if the study does not declare it, or its table lacks it.
+    """
+    row = comparisons.read(context, [comparison]).row(0, named=True)
+    if row["state"] == NOT_RUN:
+        return None, NOT_RUN
+    # An end that is null though there are enough units is not defined: that must not pass as a value alone.
+    exists = row["interval"] != intervals.NONE and row["n"] >= row["fewest"]
+    lo, hi = (math.nan if row[end] is None and exists else row[end] for end in ("lo", "hi"))
+    return Measured(
+        row["value"], lo, hi, row["n"], row["n_excluded"], row["excluded_reason"], row["interval"], row["fewest"],
+        row["confidence"],
+    ), ""  # fmt: skip
+
+
+def gate(
+    context: comparisons.Tables,
+    claim: str,
+    name: str,
+    comparison: Comparison,
+    conditions: tuple[Condition, ...],
+    source: str,
+    **more: Any,
+) -> Gate:
+    """Return the gate ``name`` of a claim on a comparison, which says in words what is measured.
+
+    ``more`` are further fields of the `Gate`: published, kind, scale_needed, size_needed.
+    """
+    measured, missing = of(context, comparison)
+    return Gate(
+        claim,
+        name,
+        comparison.words,
+        source,
+        conditions,
+        measured,
+        missing,
+        comparison=comparison.key,
+        **more,
+    )
+
+
 # Theory checks
 
 
@@ -73,9 +127,7 @@ def check_gate(
     """Return the gate that holds exactly if the theory check ``check`` does; ``theory`` has the rows by their check."""
     row = theory.get(check)
     if row is None:
-        return Gate(
-            claim, gate, check, source, (), None, f"no theory check is named {check}", published, kind=kind
-        )
+        raise SandglassError(f"claim {claim}, {gate}: no theory check is named {check}")
     if row["comparison"] == "within":
         conditions: tuple[Condition, ...] = within(row["bound"], row["tolerance"])
     else:
@@ -85,6 +137,35 @@ def check_gate(
         claim, gate, row["statement"], row["source"], conditions, measured, published=published, kind=kind,
         stated=True,
     )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Part:
+    """A gate on theory checks: what they are about, the source, and whose statement it is."""
+
+    what: str
+    source: str
+    kind: str = STATED
+
+
+def part_gates(theory: pl.DataFrame, claim: str, parts: Mapping[str, Part]) -> Iterator[Gate]:
+    """Yield a gate for each part of a claim: how many of the theory rows that carry it do not hold.
+
+    Raises SandglassError if a part has no row, or rows of the claim carry a part that is not among ``parts``.
+    """
+    rows = theory.filter(claim=claim)
+    for name in rows["part"].unique(maintain_order=True).to_list():
+        if name not in parts:
+            raise SandglassError(
+                f"claim {claim}: theory checks belong to a part {name!r}, which no gate judges"
+            )
+    for name, part in parts.items():
+        own = rows.filter(part=name)
+        if not own.height:
+            raise SandglassError(f"claim {claim}: no theory check belongs to the part {name!r}")
+        measured = Measured(float((~own["passed"]).sum()), n=own.height)
+        measure = f"checks that do not hold ({part.what})"
+        yield Gate(claim, name, measure, part.source, at_most(0.0), measured, kind=part.kind)
 
 
 def failures(theory: pl.DataFrame, entry: str) -> Evidence:

@@ -10,13 +10,14 @@ stands beside both, and is never mixed in a count.
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import polars as pl
 
 from pipeline.errors import SandglassError
+from pipeline.kit import intervals
+from pipeline.kit.conditions import Condition, defined, in_words
 from schemas.claims import (
     CEILING,
     CONTRADICTED,
@@ -39,14 +40,10 @@ from schemas.claims import (
     Claims,
 )
 
-_NAMES = {"value": "value", "lo": "lower end", "hi": "upper end"}
-_RELATIONS = {"<": "below", "<=": "at most", ">": "above", ">=": "at least"}
-_OPERATORS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
-
 
 @dataclass(frozen=True)
 class Measured:
-    """A value, its interval, and the replicas behind it; null and NaN mean that it is not defined."""
+    """A value, its interval, and the units behind it; null and NaN mean that it is not defined."""
 
     value: float | None
     lo: float | None = None
@@ -54,6 +51,14 @@ class Measured:
     n: int | None = None
     excluded: int = 0
     excluded_reason: str = ""
+    interval: str = ""  # its kind (`pipeline.kit.intervals.KINDS`); empty where there is none
+    fewest: int | None = None  # units that a verdict needs, where it is on a sample of units
+    confidence: float = 0.95
+
+    @property
+    def too_few(self) -> bool:
+        """Return whether there are fewer units than a verdict needs."""
+        return self.fewest is not None and (self.n or 0) < self.fewest
 
     @property
     def is_broken(self) -> bool:
@@ -82,130 +87,40 @@ class Published:
         return low, math.inf if self.form == FLOOR else self.value if self.high is None else self.high
 
 
-@dataclass(frozen=True)
-class Condition:
-    """``Condition("hi", "<", 0.5)``: the upper end of the interval is below 0.5."""
+def judged(condition: Condition, measured: Measured) -> str:
+    """Return whether the bound is met by the whole interval, by none of it, or undecided by a part of it.
 
-    what: str  # value, lo or hi
-    comparison: str  # <, <=, > or >=
-    bound: float
+    Without an interval the value alone decides. A number that is not defined fails, and so does an interval of which an
+    end is not.
+    """
+    number = getattr(measured, condition.what)
+    if measured.is_broken or not (defined(measured.value) and defined(number)):
+        return FAILS
+    numbers = [each for each in (measured.value, measured.lo, measured.hi) if each is not None]
+    met = {condition.meets(each) for each in numbers}
+    return UNDECIDED if len(met) == 2 else HOLDS if met == {True} else FAILS
 
-    def holds(self, measured: Measured) -> bool:
-        """Return whether the number meets the bound; False where the number is not defined."""
-        number = getattr(measured, self.what)
-        return defined(number) and bool(_OPERATORS[self.comparison](number, self.bound))
 
-    def verdict(self, measured: Measured) -> str:
-        """Return whether the bound is met by the whole interval, by none of it, or undecided by a part of it.
-
-        Without an interval the value alone decides. A number that is not defined fails, and so does an interval of
-        which an end is not.
-        """
-        if measured.is_broken or not (defined(measured.value) and defined(getattr(measured, self.what))):
-            return FAILS
-        numbers = [number for number in (measured.value, measured.lo, measured.hi) if number is not None]
-        meets = _OPERATORS[self.comparison]
-        met = {bool(meets(number, self.bound)) for number in numbers}
-        return UNDECIDED if len(met) == 2 else HOLDS if met == {True} else FAILS
-
-    def replicas(self, measured: Measured) -> float:
-        """Return how many replicas would make an interval short enough not to reach across the bound.
-
-        The half of the interval that reaches across shrinks as one over the square root of their number; infinite
-        where the value is the bound.
-        """
-        value = math.nan if measured.value is None else measured.value
-        end = measured.lo if self.bound < value else measured.hi
-        distance, half = abs(value - self.bound), abs(value - (math.nan if end is None else end))
-        return (measured.n or 0) * (half / distance) ** 2 if distance else math.inf
-
-    @property
-    def text(self) -> str:
-        """Return the condition as the column ``bound`` shows it, for instance ``upper end < 0.5``."""
-        return f"{_NAMES[self.what]} {self.comparison} {self.bound:.4g}"
-
-    def describe(self, measured: Measured) -> str:
-        """Return what was found, for instance ``upper end 0.31 < 0.5``, ``value 0.62, not < 0.5``, or
-        ``the interval 0.4 to 0.6 reaches across 0.5``."""
-        number, name = getattr(measured, self.what), _NAMES[self.what]
-        if not defined(number):
-            return f"{name} not defined"
-        if measured.is_broken:
-            return "interval not defined"
-        relation = f"{self.comparison} {self.bound:.4g}"
-        if self.verdict(measured) == UNDECIDED:
-            return f"the interval {measured.lo:.4g} to {measured.hi:.4g} reaches across {self.bound:.4g}"
-        return (
-            f"{name} {number:.4g} {relation}"
-            if self.holds(measured)
-            else f"{name} {number:.4g}, not {relation}"
-        )
+def described(condition: Condition, measured: Measured) -> str:
+    """Return what was found, for instance ``upper end 0.31 < 0.5``, ``value 0.62, not < 0.5``, or
+    ``the interval 0.4 to 0.6 reaches across 0.5``."""
+    number, name = getattr(measured, condition.what), condition.name
+    if not defined(number):
+        return f"{name} not defined"
+    if measured.is_broken:
+        return "interval not defined"
+    relation = f"{condition.comparison} {condition.bound:.4g}"
+    if judged(condition, measured) == UNDECIDED:
+        return f"the interval {measured.lo:.4g} to {measured.hi:.4g} reaches across {condition.bound:.4g}"
+    return (
+        f"{name} {number:.4g} {relation}"
+        if condition.meets(number)
+        else f"{name} {number:.4g}, not {relation}"
+    )
 
 
 class TooFew(str):
     """The reason why a gate has nothing to test: it was measured, on fewer models than a verdict needs."""
-
-
-def defined(number: float | None) -> bool:
-    """Return whether ``number`` is neither None nor NaN."""
-    return number is not None and not math.isnan(number)
-
-
-def in_words(conditions: Iterable[Condition]) -> str:
-    """Return what the conditions ask for in words, so that no bar stands in a sentence beside the one that decides.
-
-    >>> in_words(at_least(0.97)), in_words(within(1.0, 0.2)), in_words((Condition("hi", "<", 0),))
-    ('at least 0.97', '0.8 to 1.2', 'below 0 with its whole interval')
-    >>> in_words(within(3, 0)), in_words(within(0.6931, 1e-9))
-    ('exactly 3', '0.6931 ± 1e-09')
-    """
-    words: list[str] = []
-    asked = list(dict.fromkeys(conditions))
-    low = [each for each in asked if each.what == "value" and each.comparison == ">="]
-    high = [each for each in asked if each.what == "value" and each.comparison == "<="]
-    if len(low) == len(high) == 1 and low[0].bound <= high[0].bound:
-        words.append(_range(low[0].bound, high[0].bound))
-        asked = [each for each in asked if each not in (low[0], high[0])]
-    whole = {(each.comparison, each.bound) for each in asked if each.what != "value"}
-    values = {(each.comparison, each.bound) for each in asked if each.what == "value"}
-    for each in asked:
-        with_interval = (each.comparison, each.bound) in whole
-        if each.what == "value" or (each.comparison, each.bound) not in values:
-            text = f"{_RELATIONS[each.comparison]} {each.bound:.4g}"
-            words.append(f"{text} with its whole interval" if with_interval else text)
-    return " and ".join(words)
-
-
-def _range(low: float, high: float) -> str:
-    ends = f"{low:.4g}", f"{high:.4g}"
-    if ends[0] != ends[1]:
-        return " to ".join(ends)
-    return f"{(low + high) / 2:.4g} ± {(high - low) / 2:.1g}" if low < high else f"exactly {ends[0]}"
-
-
-def within(center: float, tolerance: float) -> tuple[Condition, Condition]:
-    """Return the conditions that the value lies within ``center`` ± ``tolerance``."""
-    return Condition("value", ">=", center - tolerance), Condition("value", "<=", center + tolerance)
-
-
-def above(bar: float) -> tuple[Condition, ...]:
-    """Return the condition that the value is above ``bar``."""
-    return (Condition("value", ">", bar),)
-
-
-def at_least(bar: float) -> tuple[Condition, ...]:
-    """Return the condition that the value is at least ``bar``."""
-    return (Condition("value", ">=", bar),)
-
-
-def below(bar: float) -> tuple[Condition, ...]:
-    """Return the condition that the value is below ``bar``."""
-    return (Condition("value", "<", bar),)
-
-
-def at_most(bar: float) -> tuple[Condition, ...]:
-    """Return the condition that the value is at most ``bar``."""
-    return (Condition("value", "<=", bar),)
 
 
 @dataclass(frozen=True)
@@ -216,6 +131,7 @@ class Gate:
     the statement of a theory check, which says its bound itself. ``published`` is a number that the source prints; what
     else can be said of it, `Published` says. ``scale_needed`` is the scale from which the effect can be judged, and
     ``size_needed`` that from which the published number can be compared with ours, where that takes a larger one.
+    ``comparison`` is the key of what is measured, if the study declares it (`pipeline.kit.comparisons`).
     """
 
     claim: str
@@ -230,6 +146,7 @@ class Gate:
     kind: str = STATED
     size_needed: str = ""
     stated: bool = False
+    comparison: str = ""
 
     @property
     def predicate(self) -> str:
@@ -241,25 +158,39 @@ class Gate:
         """Return the verdict on the effect at ``scale``, and the reason."""
         if self.measured is None:
             return (TOO_FEW if isinstance(self.missing, TooFew) else NOT_RUN), str(self.missing)
+        if self.measured.too_few:
+            shown = f"{self.measured.value:.3g} " if defined(self.measured.value) else ""
+            return TOO_FEW, f"{shown}of {self.measured.n or 0}; a verdict needs {self.measured.fewest}"
         if SCALES.index(scale) < SCALES.index(self.scale_needed):
             return NOT_RUN, f"needs scale {self.scale_needed}, this is {scale}"
         if not defined(self.measured.value):
             return FAILS, "value not defined"  # also where the conditions look at the interval alone
-        by_condition = {condition: condition.verdict(self.measured) for condition in self.conditions}
+        by_condition = {each: judged(each, self.measured) for each in self.conditions}
         verdict = next((v for v in (FAILS, UNDECIDED) if v in by_condition.values()), HOLDS)
-        reasons = [each.describe(self.measured) for each, result in by_condition.items() if result == verdict]
+        reasons = [
+            described(each, self.measured) for each, result in by_condition.items() if result == verdict
+        ]
         return verdict, "; ".join(dict.fromkeys(reasons))
 
     def replicas(self, scale: str) -> int | None:
-        """Return how many replicas would decide the gate, judged by the spread of those there are.
+        """Return how many units would decide the gate by an interval of the same kind, judged by the spread of these.
 
-        None where it is decided, or where no number of them would tell.
+        Of too few, at least those that a verdict needs. None where it is decided, or no number of them would tell.
         """
-        if self.measured is None or self.verdict(scale)[0] != UNDECIDED:
+        measured, verdict = self.measured, self.verdict(scale)[0]
+        if measured is None or verdict not in (UNDECIDED, TOO_FEW):
             return None
-        across = [each for each in self.conditions if each.verdict(self.measured) == UNDECIDED]
-        needed = max(each.replicas(self.measured) for each in across)
-        return math.ceil(round(needed, 6)) if self.measured.n and needed < MOST_REPLICAS else None
+        least = measured.fewest or 0
+        across = [each for each in self.conditions if measured.too_few or judged(each, measured) == UNDECIDED]
+        value, lo, hi = (
+            math.nan if number is None else number for number in (measured.value, measured.lo, measured.hi)
+        )
+        found = intervals.Interval(value, lo, hi, measured.interval, measured.n or 0, least)
+        needed = [intervals.needed(found, each.bound, measured.confidence) for each in across]
+        known = [number for number in needed if number is not None]
+        if verdict == TOO_FEW:
+            return max([least, *known])
+        return max(known) if known and len(known) == len(needed) else None
 
     def size(self, scale: str) -> str:
         """Return where the published number lies: inside our interval, outside, or why that cannot be said."""
@@ -281,8 +212,8 @@ class Gate:
         return Published(float(self.published)) if plain else self.published  # type: ignore[arg-type,return-value]
 
 
-MOST_REPLICAS = 1_000_000  # nobody would run more
 UNTESTED = (TOO_FEW, NOT_RUN)
+MEASURED = ("value", "lo", "hi", "n", "excluded", "excluded_reason", "interval", "fewest")
 
 
 def table(
@@ -299,10 +230,10 @@ def table(
         measured = gate.measured or Measured(None)
         verdict, reason = gate.verdict(scale)
         quoted = gate.quoted
-        same = ("claim", "gate", "kind", "predicate", "source", "scale_needed")
+        same = ("claim", "gate", "comparison", "kind", "predicate", "source", "scale_needed")
         rows.append(
             {name: getattr(gate, name) for name in same}
-            | {name: getattr(measured, name) for name in Measured.__dataclass_fields__}
+            | {name: getattr(measured, name) for name in MEASURED}
             | {
                 "study": study,
                 "statement": statements[gate.claim],

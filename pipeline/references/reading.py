@@ -89,14 +89,37 @@ def stranger(folder: Path, study: str, studies: Container[str]) -> str | None:
     return of if of != study and (of != folder.name or of in studies) else None
 
 
-def beside(references: list[Reference], claim: str, gate: str) -> list[tuple[Reference, Row]]:
-    """Return what the sets say of a gate: those that test it, or, if none does, the first that knows it."""
+def beside(references: list[Reference], gate: Row) -> list[tuple[Reference, Row]]:
+    """Return what the sets say of a gate of this build: those that test it, or, if none does, the first that knows it.
+
+    Each row says as ``same`` whether it answers the question of the gate (`asks_the_same`); only then it counts.
+    """
     known = [
-        (reference, reference.claims[claim, gate])
+        (reference, found | {"same": asks_the_same(gate, found)})
         for reference in references
-        if (claim, gate) in reference.claims
+        if (found := _counterpart(reference, gate)) is not None
     ]
     return [pair for pair in known if pair[1]["verdict"] != NOT_RUN] or known[:1]
+
+
+def _counterpart(reference: Reference, gate: Row) -> Row | None:
+    """Return the row of a set that asks what ``gate`` asks, or else the one that has its name."""
+    same = (
+        row for row in reference.claims.values() if row["claim"] == gate["claim"] and asks_the_same(gate, row)
+    )
+    return next(same, reference.claims.get((gate["claim"], gate["gate"])))
+
+
+def asks_the_same(gate: Row, frozen: Row) -> bool:
+    """Return whether a frozen row is about the same claim, comparison and condition as a gate of this build.
+
+    A gate without a comparison, such as one on theory checks, is known by its words. Sets that are older than
+    comparisons have their words alone, and what was compared they do not say, so that they answer no gate on one.
+    """
+    keys = ("claim", "comparison", "bound")
+    if any(gate[key] != frozen[key] for key in keys):
+        return False
+    return bool(gate["comparison"]) or gate["predicate"] == frozen["predicate"]
 
 
 def table_files(name: str, paths: list[Path], root: Path = Path()) -> list[Path]:
@@ -120,6 +143,9 @@ def read_table(path: Path, schema: tables.Schemas) -> pl.DataFrame:
     frame = pl.read_parquet(path)
     if model is Claims:
         frame = upgraded(frame)
+    if model is Theory:
+        unsaid = {name: pl.lit("") for name in ("claim", "part", "group") if name not in frame.columns}
+        frame = frame.with_columns(**unsaid)
     columns = model.to_schema().columns
     new = {key: each for key, each in columns.items() if key not in frame.columns and each.nullable}
     frame = frame.with_columns(pl.lit(None, dtype=each.dtype.type).alias(key) for key, each in new.items())
@@ -127,6 +153,15 @@ def read_table(path: Path, schema: tables.Schemas) -> pl.DataFrame:
     frame = frame.select(*order, *(key for key in frame.columns if key not in columns))
     tables.validate(frame, model, str(path))
     return frame
+
+
+def read_former(path: Path) -> pl.DataFrame:
+    """Return a table of a set that no study makes any more, so that no schema knows it.
+
+    Raises SandglassError if the file is damaged.
+    """
+    tables.read_metadata(path)  # it checks every byte
+    return pl.read_parquet(path)
 
 
 def _load(folder: Path) -> Reference:

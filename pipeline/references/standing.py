@@ -1,8 +1,8 @@
 """How claims stand: what this build and the reference sets say of each together, the best evidence first.
 
-Of each gate the strongest evidence counts: that of a reference set at a larger scale where one tests it, else that of
-this build and of the sets at its scale. A claim's gates on published statements decide how it stands; own checks and
-corrected forms stand beside them (`pipeline.kit.verdicts.stands`).
+Of each gate the strongest evidence counts: that of a reference set at a larger scale where one answers the same
+question, else that of this build and of the sets at its scale. A claim's gates on published statements decide how it
+stands; own checks and corrected forms stand beside them (`pipeline.kit.verdicts.stands`).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def rows(study: str, references: list[Reference] | None = None, partial: bool = 
 def beside_sets(claims: pl.DataFrame, sets: list[Reference]) -> list[Row]:
     """Return the rows of a claims table as `rows` does."""
     gates = [
-        row | {"row": number, "references": reading.beside(sets, row["claim"], row["gate"])}
+        row | {"row": number, "references": reading.beside(sets, row)}
         for number, row in enumerate(claims.iter_rows(named=True))
     ]
     return sorted(gates, key=lambda row: _by_number(row["claim"]))
@@ -88,7 +88,9 @@ def _at_scale(row: Row, scale: str) -> str:
     as many, the one against the claim.
     """
     evidence = [
-        result for result in (row, *(result for _, result in row["references"])) if result["scale"] == scale
+        result
+        for result in (row, *(result for _, result in row["references"] if result["same"]))
+        if result["scale"] == scale
     ]
     order = {FAILS: 3, HOLDS: 2, UNDECIDED: 1}
     tested = [

@@ -3,28 +3,49 @@
 Their verdicts were given by the value alone. The reason of each names the conditions that decided it, so the verdict is
 given again by the interval (`pipeline.kit.verdicts`). They do not say either whether the source prints a number or
 a lower bound: it is a bound where the gate asks for at least that number.
+
+Sets that are older than comparisons say what a gate measured in a sentence alone. ``words.yaml`` has, by study, the
+sentences that mean exactly what a comparison of today measures: the same arms, quantity and statistic. A sentence that
+is not there asked something else.
 """
 
 from __future__ import annotations
 
 import re
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import polars as pl
+from ruamel.yaml import YAML
 
-from pipeline.kit.verdicts import Condition, Gate, Measured, Published, TooFew
+from pipeline.kit.conditions import Condition
+from pipeline.kit.verdicts import Gate, Measured, Published, TooFew
 from schemas.claims import FLOOR, NOT_RUN, NUMBER, STATED, TOO_FEW, Claims
 
 # What tables of older sets say where today's say that a gate was not run, or was measured on too few models.
 _NOT_TESTED, _PILOT = "not tested at this scale", "pilot:"
+
+_UNSAID = {"interval": "", "fewest": None}  # what no older set says
 
 _CONDITION = re.compile(r"(value|lower end|upper end) \S+?(?:, not)? (<=|>=|<|>) (\S+?)(?=;|$)")
 _AT_LEAST = re.compile(r" at least ([0-9.]+)$")  # the end of a predicate
 _WHAT = {"value": "value", "lower end": "lo", "upper end": "hi"}
 
 
+@cache
+def _comparisons() -> dict[str, dict[str, str]]:
+    """Return the key of the comparison by the sentence that older sets have for it, by study."""
+    text = Path(__file__).with_name("words.yaml").read_text(encoding="utf-8")
+    return YAML(typ="safe").load(text) or {}
+
+
 def upgraded(claims: pl.DataFrame) -> pl.DataFrame:
     """Return the claims table of a set with the columns of `schemas.claims.Claims`, and its verdicts."""
+    if "comparison" not in claims.columns:
+        known = {study: _comparisons().get(study) or {} for study in claims["study"].unique()}
+        keys = [known[study].get(said, "") for study, said in claims.select("study", "predicate").iter_rows()]
+        claims = claims.with_columns(comparison=pl.Series(keys, dtype=pl.String))
     columns = Claims.to_schema().columns
     claims = claims.with_columns(
         pl.when(pl.col("verdict") != _NOT_TESTED)
@@ -35,6 +56,12 @@ def upgraded(claims: pl.DataFrame) -> pl.DataFrame:
         .alias("verdict"),
         pl.selectors.by_name("size", require_all=False).replace(_NOT_TESTED, NOT_RUN),
     )
+    lacking = {
+        name: pl.lit(value, columns[name].dtype.type)
+        for name, value in _UNSAID.items()
+        if name not in claims.columns
+    }
+    claims = claims.with_columns(**lacking)
     if set(columns) <= set(claims.columns):
         return claims.select(*columns)
     rows = [_upgraded(row) for row in claims.iter_rows(named=True)]
@@ -70,6 +97,7 @@ def _upgraded(row: dict[str, Any]) -> dict[str, Any]:
     )  # fmt: skip
     verdict, reason = gate.verdict(row["scale"])
     return row | {
+        "bound": row["bound"] or " and ".join(condition.text for condition in conditions),
         "verdict": verdict,
         "reason": reason if conditions else row["reason"],
         "size": gate.size(row["scale"]),

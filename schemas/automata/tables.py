@@ -12,6 +12,7 @@ import pandera.polars as pa
 import polars as pl
 from pandera.api.polars.types import PolarsData
 
+from schemas.comparisons import Comparisons
 from schemas.results import Result
 
 TASKS = [
@@ -134,7 +135,7 @@ class _Arm(Result):
 
 
 class Runs(_Arm):
-    """Every model: how it was trained, and how well it does on fresh sequences of its training length."""
+    """Every model: how it was trained, and how well it does on test sequences of its training length."""
 
     experiment: pl.String
     replica: pl.Int32 = pa.Field(ge=0)
@@ -144,7 +145,7 @@ class Runs(_Arm):
     length: pl.Int16 = pa.Field(ge=1)
     batch: pl.Int32 = pa.Field(ge=1)
     steps: pl.Int32 = pa.Field(ge=1)
-    sequences: pl.Int64 = pa.Field(ge=1, description="fresh training sequences")
+    sequences: pl.Int64 = pa.Field(ge=1, description="training sequences")
     lr: pl.Float64 = pa.Field(gt=0)
     at_edge: pl.Boolean = pa.Field(description="whether the chosen rate is the first or last of several")
     revealed: pl.Float64 = pa.Field(gt=0, le=1)
@@ -176,6 +177,9 @@ class DepthGrid(Result):
     acc_iqr: pl.Float64 = pa.Field(**SHARE)
     solved: pl.Float64 = pa.Field(description="share of models that solve the task", **SHARE)
     constant: pl.Float64 = pa.Field(**SHARE)
+    seen: pl.Float64 = pa.Field(
+        description="share of test sequences that are training sequences as well", **SHARE
+    )
     published_max: pl.Float64 = pa.Field(ge=0, le=100, nullable=True)
     published_median: pl.Float64 = pa.Field(ge=0, le=100, nullable=True)
 
@@ -241,18 +245,6 @@ class EvalNoise(Result):
         unique = ["run", "replica", "sample"]
 
 
-class Contrasts(Result):
-    """Comparisons of arms, with bootstrap intervals over models."""
-
-    contrast: pl.String = pa.Field(unique=True)
-    value: pl.Float64 = pa.Field(nullable=True)
-    lo: pl.Float64 = pa.Field(nullable=True)
-    hi: pl.Float64 = pa.Field(nullable=True)
-    n: pl.Int32 = pa.Field(ge=0, description="models of the smaller arm")
-    n_excluded: pl.Int32 = pa.Field(ge=0, description="models that did not learn their task")
-    excluded_reason: pl.String = pa.Field(description="why they are left out; empty for none")
-
-
 class Stabilisers(Result):
     """EXP-STAB: accuracy by dropout, and of moving averages of weights."""
 
@@ -264,6 +256,9 @@ class Stabilisers(Result):
     )
     replica: pl.Int32 = pa.Field(ge=0)
     accuracy: pl.Float64 = pa.Field(**SHARE)
+    learned: pl.Boolean = pa.Field(
+        description="whether the model is right on sequences like those of training"
+    )
 
     class Config:
         """One row per model and average."""
@@ -297,6 +292,9 @@ class Incomplete(Result):
     revealed: pl.Float64 = pa.Field(gt=0, le=1)
     replica: pl.Int32 = pa.Field(ge=0)
     accuracy: pl.Float64 = pa.Field(**SHARE)
+    learned: pl.Boolean = pa.Field(
+        description="whether the model is right on sequences like those of training"
+    )
 
     class Config:
         """One row per model."""
@@ -310,6 +308,9 @@ class _Probed(_Arm):
     replica: pl.Int32 = pa.Field(ge=0)
     accuracy: pl.Float64 = pa.Field(**SHARE)
     sequences: pl.Int32 = pa.Field(ge=1)
+    learned: pl.Boolean = pa.Field(
+        description="whether the model is right on sequences like those of training"
+    )
 
 
 class OodP(_Probed):
@@ -390,11 +391,22 @@ class AttnMetrics(Result):
     lift_S: pl.Float64 = pa.Field(
         ge=0, nullable=True, description="the same for the other end; null if nothing gets there"
     )
+    blind_lift_0: pl.Float64 = pa.Field(
+        ge=0,
+        nullable=True,
+        description="weight on visits to state 0 over that of the same head blind to states: its mean weight by "
+        "place and symbol; null if nothing gets there",
+    )
+    blind_lift_S: pl.Float64 = pa.Field(ge=0, nullable=True, description="the same for the other end")
     argmax_last0: pl.Float64 = pa.Field(nullable=True, **SHARE)
     argmax_lastS: pl.Float64 = pa.Field(nullable=True, **SHARE)
     pre_reset_mass: pl.Float64 = pa.Field(description="weight before the last visit to a boundary", **SHARE)
+    pre_reset_blind: pl.Float64 = pa.Field(description="that of the same head blind to states", **SHARE)
     pre_reset_uniform: pl.Float64 = pa.Field(description="that of uniform attention", **SHARE)
     accuracy: pl.Float64 = pa.Field(description="of the model", **SHARE)
+    learned: pl.Boolean = pa.Field(
+        description="whether the model is right on sequences like those of training"
+    )
 
     class Config:
         """One row per head."""
@@ -453,7 +465,6 @@ SCHEMAS = {
     "published_cells": PublishedCells,
     "curves": Curves,
     "eval_noise": EvalNoise,
-    "contrasts": Contrasts,
     "stabilisers": Stabilisers,
     "indirect": Indirect,
     "incomplete": Incomplete,
@@ -465,4 +476,5 @@ SCHEMAS = {
     "attn_metrics": AttnMetrics,
     "attn_maps": AttnMaps,
     "explorer": Explorer,
+    "comparisons": Comparisons,
 }

@@ -11,6 +11,7 @@ import pandera.polars as pa
 import polars as pl
 from pandera.api.polars.types import PolarsData
 
+from schemas.comparisons import Comparisons
 from schemas.results import Result
 
 TASKS = ["sc", "ic_qa", "tm", "ic_tm", "nested"]
@@ -105,6 +106,9 @@ class Summary(_Shape):
     lr: pl.Float64 = pa.Field(gt=0)
     replica: pl.Int32 = pa.Field(ge=0)
     chosen: pl.Boolean
+    learned: pl.Boolean = pa.Field(
+        nullable=True, description="did it solve its task, on the judged split? null in older sets"
+    )
     diverged_at: pl.Int32 = pa.Field(ge=0, nullable=True)
     training_loss: pl.Float64 = pa.Field(ge=0, nullable=True, description="at the last point of the curve")
     accuracy: pl.Float64 = pa.Field(ge=0, le=1, nullable=True)
@@ -155,8 +159,8 @@ class LearningRates(_Shape):
 
 
 class Accuracy(_Shape):
-    """Final accuracy at the chosen rate: medians over models, with bootstrap intervals. A model that diverged has
-    its last accuracy nowhere: it is left out and counted."""
+    """Final accuracy at the chosen rate: medians over models, with their intervals. A model that diverged has its last
+    accuracy nowhere: it is left out and counted."""
 
     lr: pl.Float64 = pa.Field(gt=0)
     split: pl.String = pa.Field(isin=SPLITS)
@@ -164,6 +168,7 @@ class Accuracy(_Shape):
     value: pl.Float64 = pa.Field(ge=0, le=1, nullable=True, description="median")
     lo: pl.Float64 = pa.Field(nullable=True)
     hi: pl.Float64 = pa.Field(nullable=True)
+    interval: pl.String = pa.Field(nullable=True, description="its kind; null in older sets: a bootstrap")
     confidence: pl.Float64 = pa.Field(gt=0, lt=1)
     least: pl.Float64 = pa.Field(ge=0, le=1, nullable=True)
     most: pl.Float64 = pa.Field(ge=0, le=1, nullable=True)
@@ -185,36 +190,8 @@ class Accuracy(_Shape):
         unique = ["run", "hops", "sequences", "split", "among"]
 
 
-class Contrasts(Result):
-    """Comparisons between runs that claims need, all at the chosen rates."""
-
-    contrast: pl.String
-    task: pl.String = pa.Field(isin=TASKS)
-    quantity: pl.String
-    statistic: pl.String = pa.Field(
-        isin=["spearman", "largest difference of medians", "median ratio", "median change"]
-    )
-    runs: pl.String
-    value: pl.Float64 = pa.Field(nullable=True)
-    lo: pl.Float64 = pa.Field(nullable=True)
-    hi: pl.Float64 = pa.Field(nullable=True)
-    start: pl.Float64 = pa.Field(nullable=True, description="of a change: the median before training")
-    p: pl.Float64 = pa.Field(ge=0, le=1, nullable=True)
-    confidence: pl.Float64 = pa.Field(gt=0, lt=1)
-    n: pl.Int32 = pa.Field(ge=0, description="models")
-    n_censored: pl.Int32 = pa.Field(
-        ge=0, description="models that never got there; they count as one step too late"
-    )
-    n_diverged: pl.Int32 = pa.Field(ge=0)
-
-    class Config:
-        """One row per contrast and quantity."""
-
-        unique = ["contrast", "quantity"]
-
-
 class Findings(Result):
-    """What was found, in sentences computed from the tables of the experiment."""
+    """What was found beside comparisons, in sentences computed from the tables of the experiment."""
 
     topic: pl.String
     leads: pl.Boolean = pa.Field(description="is it among what the page begins with?")
@@ -265,6 +242,9 @@ class Attention(Result):
     run: pl.String
     source: pl.String = pa.Field(isin=["trained", "constructed"])
     replica: pl.Int32 = pa.Field(ge=0, nullable=True, description="null for the construction")
+    learned: pl.Boolean = pa.Field(
+        nullable=True, description="did the model solve its task? null for the construction and in older sets"
+    )
     layer: pl.Int8 = pa.Field(ge=1)
     head: pl.Int8 = pa.Field(ge=0)
     query: pl.Int16 = pa.Field(ge=0)
@@ -286,7 +266,7 @@ SCHEMAS: dict[str, type[pa.DataFrameModel]] = {
     "summary": Summary,
     "learning_rates": LearningRates,
     "accuracy": Accuracy,
-    "contrasts": Contrasts,
+    "comparisons": Comparisons,
     "agreement": Agreement,
     "findings": Findings,
     "attention": Attention,

@@ -8,6 +8,7 @@ import pandera.polars as pa
 import polars as pl
 from pandera.api.polars.types import PolarsData
 
+from schemas.comparisons import Comparisons
 from schemas.results import Result
 
 FIELD = pa.Field
@@ -15,7 +16,7 @@ SHARE: dict[str, Any] = {"ge": 0, "le": 1}
 
 
 class Arms(Result):
-    """Mean accuracy of the models of an arm after so many steps, with a bootstrap interval over models."""
+    """Mean accuracy of the models of an arm after so many steps, with its interval over models."""
 
     run: pl.String
     width: pl.Int32 = FIELD(ge=1, description="hidden units of an MLP, channels of a Transformer")
@@ -25,6 +26,7 @@ class Arms(Result):
     value: pl.Float64 = FIELD(**SHARE, nullable=True, description="mean accuracy on held-out strings")
     lo: pl.Float64 = FIELD(**SHARE, nullable=True, description="lower end of the interval")
     hi: pl.Float64 = FIELD(**SHARE, nullable=True, description="upper end of the interval")
+    interval: pl.String = FIELD(description="kind of the interval; docs/intervals.md")
     loss: pl.Float64 = FIELD(ge=0, nullable=True, description="mean loss on held-out strings, nats")
     n: pl.Int32 = FIELD(ge=1, description="models")
 
@@ -53,21 +55,6 @@ class Models(Result):
         """One row per model."""
 
         unique = ["run", "arm", "model"]
-
-
-class Contrasts(Result):
-    """Comparisons, with bootstrap intervals over models."""
-
-    contrast: pl.String
-    value: pl.Float64 = FIELD(nullable=True, description="what is compared")
-    lo: pl.Float64 = FIELD(nullable=True, description="lower end of the interval")
-    hi: pl.Float64 = FIELD(nullable=True, description="upper end of the interval")
-    n: pl.Int32 = FIELD(ge=0, description="models")
-
-    class Config:
-        """One row per comparison."""
-
-        unique = ["contrast"]
 
 
 class LearningRates(Result):
@@ -203,7 +190,7 @@ class NtProbe(_AfterStep):
     acc_all: pl.Float64 = FIELD(**SHARE, description="accuracy at all tokens")
     majority: pl.Float64 = FIELD(**SHARE, description="share of the most frequent symbol")
     n_train: pl.Int32 = FIELD(ge=1, description="sentences that the probe is trained on")
-    n_test: pl.Int32 = FIELD(ge=1, description="sentences that it is tested on")
+    n_test: pl.Int32 = FIELD(ge=1, description="sentences that it is tested on, of other strings")
 
     class Config:
         """One row per model, step and level."""
@@ -269,6 +256,11 @@ class StageCorrelations(Result):
     bound: pl.Float64 = FIELD(gt=0, description="1/8k, the printed bound inside the support")
     spread: pl.Float64 = FIELD(
         gt=0, description="mean absolute correlation inside, from the printed start, by closed form"
+    )
+    signal: pl.Float64 = FIELD(
+        ge=0,
+        le=1 + 1e-9,
+        description="sum of c_j^2 inside the support over E f(x)^2: its share of the output's square",
     )
 
     class Config:
@@ -369,12 +361,9 @@ class SupportRecovery(Result):
     value: pl.Float64 = FIELD(
         gt=0, nullable=True, description="the same, between two batches by log-linear interpolation"
     )
-    lo: pl.Float64 = FIELD(
-        gt=0, nullable=True, description="lower end of its bootstrap interval over replicas"
-    )
-    hi: pl.Float64 = FIELD(
-        gt=0, nullable=True, description="upper end of its bootstrap interval over replicas"
-    )
+    lo: pl.Float64 = FIELD(gt=0, nullable=True, description="lower end of its interval over replicas")
+    hi: pl.Float64 = FIELD(gt=0, nullable=True, description="upper end of its interval over replicas")
+    interval: pl.String = FIELD(description="kind of the interval; docs/intervals.md")
     predicted: pl.Float64 = FIELD(
         gt=0,
         nullable=True,
@@ -382,9 +371,6 @@ class SupportRecovery(Result):
     )
     formula: pl.Float64 = FIELD(
         gt=0, description="k^2 ln(dm/delta), or of labels d^(k-1); constants are left out"
-    )
-    forbidden: pl.Float64 = FIELD(
-        gt=0, description="batch up to which Lemma 66 says that one step cannot learn every parity"
     )
 
     class Config:
@@ -449,32 +435,18 @@ class LowerBounds(Result):
         unique = ["d", "k", "m", "gradient_error"]
 
 
-class TwoStageContrasts(Result):
-    """What gates compare with bars: slopes, ratios, and extremes over replicas."""
-
-    contrast: pl.String = FIELD(unique=True, description="what is compared")
-    value: pl.Float64 = FIELD(nullable=True, description="null where it could not be measured")
-    lo: pl.Float64 = FIELD(
-        nullable=True, description="lower end of its interval over replicas; null for an extreme"
-    )
-    hi: pl.Float64 = FIELD(
-        nullable=True, description="upper end of its interval over replicas; null for an extreme"
-    )
-    n: pl.Int32 = FIELD(ge=1, description="replicas, or sizes")
-
-
 TWO_STAGES = {
     "majority_sizes": MajoritySizes, "stage_correlations": StageCorrelations, "stage_weights": StageWeights,
     "stage_two": StageTwo,
     "sample_complexity": SampleComplexity, "support_recovery": SupportRecovery, "end_to_end": EndToEnd,
-    "lower_bounds": LowerBounds, "two_stage_contrasts": TwoStageContrasts,
+    "lower_bounds": LowerBounds,
 }  # fmt: skip
 
 SCHEMAS = {
     "arms": Arms,
     "models": Models,
     "learning_rates": LearningRates,
-    "contrasts": Contrasts,
+    "comparisons": Comparisons,
     "correlations": Correlations,
     "separation": Separation,
     "chosen": Chosen,

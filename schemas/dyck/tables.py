@@ -1,7 +1,8 @@
 """Result tables of the Dyck study (chapter section 8, with the keys ``run`` and ``replica`` for run_id).
 
 A *run* is an ensemble (a member of an entry of ``params/dyck.yaml``), a *replica* one of its models. Values that are
-not defined are null.
+not defined are null. Columns that a frozen reference set has not got (`interval`, `learned`) may be null, so that it is
+read all the same.
 """
 
 from __future__ import annotations
@@ -10,12 +11,18 @@ import pandera.polars as pa
 import polars as pl
 from pandera.api.polars.types import PolarsData
 
+from schemas.comparisons import Comparisons
 from schemas.results import Result
 
 ARCHITECTURES = ["gpt", "gpt_pos", "gpt200", "uniform", "resln", "eq6", "mfl15", "mfl16", "mfl17", "copy"]
 DATA = ["complete", "prefix"]
 NETWORKS = ["target", "parent", "pruned"]
 TOKENS = ["start", "[", "]", "(", ")", "{", "}", "<", ">"]
+_KIND = pa.Field(nullable=True, description="kind of the interval; docs/intervals.md")
+_LEARNED = pa.Field(
+    nullable=True,
+    description="did not diverge, and learned its task in distribution; null where that is not known",
+)
 
 
 class Runs(Result):
@@ -41,6 +48,7 @@ class Runs(Result):
     stream: pl.String = pa.Field(description="runs of one stream share initialisation and data order")
     final_loss: pl.Float64 = pa.Field(ge=0, nullable=True, description="last point of the curve")
     diverged_at: pl.Int32 = pa.Field(ge=0, nullable=True, description="step at which it was frozen")
+    learned: pl.Boolean = _LEARNED
 
     class Config:
         """One row per replica."""
@@ -112,7 +120,7 @@ class Attention(Result):
 
 
 class Variation(Result):
-    """DYCK-A2: mean |A_r - A_s|_F^2 over pairs of replicas, with an interval from resampling replicas."""
+    """DYCK-A2: mean |A_r - A_s|_F^2 over pairs of replicas, with an interval over replicas, not pairs."""
 
     run: pl.String
     probe_split: pl.String
@@ -127,6 +135,7 @@ class Variation(Result):
     variation_mean: pl.Float64 = pa.Field(ge=0, nullable=True, description="null for fewer than two models")
     ci_lo: pl.Float64 = pa.Field(ge=0, nullable=True)
     ci_hi: pl.Float64 = pa.Field(ge=0, nullable=True)
+    interval: pl.String = _KIND
     confidence: pl.Float64 = pa.Field(gt=0, lt=1, description="of the interval")
     random_baseline: pl.Float64 = pa.Field(
         ge=0, description="closed form for random causal maps of this size"
@@ -160,8 +169,9 @@ class VariationTable1(Result):
     layer: pl.Int8 = pa.Field(ge=1, le=4)
     mean: pl.Float64 = pa.Field(ge=0, nullable=True, description="null for fewer than two models")
     sd_over_sentences: pl.Float64 = pa.Field(ge=0, nullable=True)
-    ci_lo: pl.Float64 = pa.Field(ge=0, nullable=True, description="of the mean, replicas resampled")
+    ci_lo: pl.Float64 = pa.Field(ge=0, nullable=True, description="of the mean, over replicas")
     ci_hi: pl.Float64 = pa.Field(ge=0, nullable=True)
+    interval: pl.String = _KIND
     confidence: pl.Float64 = pa.Field(gt=0, lt=1, description="of the interval")
     n_sentences: pl.Int16 = pa.Field(ge=1)
     n_rows: pl.Int16 = pa.Field(ge=1)
@@ -281,8 +291,9 @@ class StackCells(Result):
     steps: pl.Int32 = pa.Field(ge=1)
     acc_close: pl.Float64 = pa.Field(ge=0, le=1, nullable=True, description="median, in distribution")
     mean: pl.Float64 = pa.Field(ge=0, le=1, nullable=True, description="of stack_argmax")
-    lo: pl.Float64 = pa.Field(ge=0, le=1, nullable=True, description="of the mean, replicas resampled")
+    lo: pl.Float64 = pa.Field(ge=0, le=1, nullable=True, description="of the mean, over replicas")
     hi: pl.Float64 = pa.Field(ge=0, le=1, nullable=True)
+    interval: pl.String = _KIND
     unseen: pl.Float64 = pa.Field(
         ge=0, le=1, nullable=True, description="the same mean, on strings that no replica was trained on"
     )
@@ -315,8 +326,11 @@ class StackEffects(Result):
     mean_low: pl.Float64 = pa.Field(ge=0, le=1, description="mean stack score at that level")
     mean_high: pl.Float64 = pa.Field(ge=0, le=1, description="mean stack score at the other level")
     value: pl.Float64 = pa.Field(ge=-1, le=1, description="mean_high - mean_low")
-    lo: pl.Float64 = pa.Field(ge=-1, le=1, nullable=True, description="replicas resampled within each cell")
+    lo: pl.Float64 = pa.Field(
+        ge=-1, le=1, nullable=True, description="replicas of cells that start alike left out together"
+    )
     hi: pl.Float64 = pa.Field(ge=-1, le=1, nullable=True)
+    interval: pl.String = _KIND
     confidence: pl.Float64 = pa.Field(gt=0, lt=1, description="of the interval")
     n_pairs: pl.Int32 = pa.Field(ge=1, description="pairs of cells that differ in the factor alone")
     n: pl.Int32 = pa.Field(ge=0, description="models in them")
@@ -325,46 +339,6 @@ class StackEffects(Result):
         """One row per factor and scope."""
 
         unique = ["factor", "scope"]
-
-
-class Contrasts(Result):
-    """Comparisons between runs that claims are about; null where a value is not defined."""
-
-    contrast: pl.String = pa.Field(
-        isin=[
-            "in_distribution",
-            "stack",
-            "uniform",
-            "variation_over_random",
-            "variation_ratio",
-            "layer_ratio",
-            "beta",
-            "accuracy",
-            "rank",
-            "copying",
-        ]
-    )
-    statistic: pl.String
-    first: pl.String = pa.Field(description="run, or the arms that are pooled")
-    second: pl.String = pa.Field(nullable=True, description="the run it is compared with")
-    metric: pl.String
-    value: pl.Float64 = pa.Field(nullable=True)
-    lo: pl.Float64 = pa.Field(nullable=True)
-    hi: pl.Float64 = pa.Field(nullable=True)
-    confidence: pl.Float64 = pa.Field(gt=0, lt=1, description="of the interval")
-    n: pl.Int32 = pa.Field(ge=0, description="replicas of the first run, pairs of replicas, or heads")
-    n_excluded: pl.Int32 = pa.Field(ge=0)
-    excluded_reason: pl.String
-    paired: pl.Boolean = pa.Field(description="replica r of both runs was resampled together")
-
-    class Config:
-        """One row per comparison."""
-
-        unique = ["contrast", "statistic", "first", "second", "metric"]
-
-    @pa.dataframe_check(name="the interval is ordered")
-    def ordered_interval(cls, data: PolarsData) -> pl.LazyFrame:
-        return data.lazyframe.select((pl.col("lo") <= pl.col("hi")).fill_null(True))
 
 
 class Balance(Result):
@@ -414,6 +388,7 @@ class Fig3(Result):
     acc_close: pl.Float64 = pa.Field(ge=0, le=1)
     acc_thr80: pl.Float64 = pa.Field(ge=0, le=1)
     diverged: pl.Boolean
+    learned: pl.Boolean = _LEARNED
 
     class Config:
         """One row per replica."""
@@ -433,6 +408,7 @@ class Readings(Result):
     value: pl.Float64 = pa.Field(nullable=True)
     lo: pl.Float64 = pa.Field(nullable=True)
     hi: pl.Float64 = pa.Field(nullable=True)
+    interval: pl.String = _KIND
     confidence: pl.Float64 = pa.Field(gt=0, lt=1, description="of the interval")
     n: pl.Int32 = pa.Field(ge=0, description="replicas")
     n_excluded: pl.Int32 = pa.Field(ge=0)
@@ -592,6 +568,7 @@ class HeadImportance(Result):
     importance_fixed: pl.Float64 = pa.Field(ge=-1, le=1, description="acc_before - acc_fixed")
     importance_adapt: pl.Float64 = pa.Field(ge=-1, le=1, description="acc_control - acc_adapted")
     finetune_steps: pl.Int32 = pa.Field(ge=1)
+    learned: pl.Boolean = _LEARNED
 
     class Config:
         """One row per head."""
@@ -610,7 +587,6 @@ SCHEMAS: dict[str, type[pa.DataFrameModel]] = {
     "stack_effects": StackEffects,
     "families": Families,
     "family_distances": FamilyDistances,
-    "contrasts": Contrasts,
     "balance": Balance,
     "balance_detail": BalanceDetail,
     "fig3": Fig3,
@@ -621,4 +597,5 @@ SCHEMAS: dict[str, type[pa.DataFrameModel]] = {
     "ablation": Ablation,
     "copy_maps": CopyMaps,
     "head_importance": HeadImportance,
+    "comparisons": Comparisons,
 }

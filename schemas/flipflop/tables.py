@@ -12,15 +12,13 @@ import pandera.polars as pa
 import polars as pl
 from pandera.api.polars.types import PolarsData
 
+from schemas.comparisons import Comparisons
 from schemas.results import Result
 
 SHARE: dict[str, Any] = {"ge": 0, "le": 1}
 COUNT: dict[str, Any] = {"ge": 0}
 FIELD = pa.Field
-KINDS = [
-    "the read itself", "last write", "ignored, same bit", "ignored, other bit", "earlier read, same bit",
-    "earlier read, other bit", "older write, same bit", "older write, other bit",
-]  # fmt: skip
+LEARNED = "whether the model learned what it was trained on"
 
 
 class DataStats(Result):
@@ -88,6 +86,7 @@ class Final(Result):
     replica: pl.Int32 = FIELD(ge=0)
     data_seed: pl.Int32 = FIELD(ge=0, description="number of the order of data")
     model_seed: pl.Int32 = FIELD(ge=0, description="number of the initial weights")
+    learned: pl.Boolean = FIELD(description=LEARNED)
     length: pl.Int16 = FIELD(ge=4, description="tokens of a string")
     set: pl.String
     n_reads: pl.Int32 = FIELD(ge=1, description="reads of the set")
@@ -95,6 +94,7 @@ class Final(Result):
     error: pl.Float64 = FIELD(**SHARE, description="share of reads that are answered wrongly")
     lo: pl.Float64 = FIELD(**SHARE, description="lower end of the exact binomial interval of the error")
     hi: pl.Float64 = FIELD(**SHARE, description="its upper end: above 0 where no answer is wrong")
+    interval: pl.String = FIELD(description="its kind")
     n_seq_wrong: pl.Int32 = FIELD(ge=0, description="strings with at least one wrong read")
     disagree: pl.Float64 = FIELD(
         **SHARE,
@@ -131,7 +131,8 @@ class Curves(Result):
 
 
 class ByDistance(Result):
-    """FF-A5: errors of all models of a run by the distance in pairs between a read and what it depends on."""
+    """FF-A5: errors of the models of a run that learned, by the distance in pairs between a read and what it depends
+    on."""
 
     run: pl.String
     set: pl.String
@@ -140,8 +141,13 @@ class ByDistance(Result):
     )
     bin_lo: pl.Int16 = FIELD(ge=1, description="least distance of the bin")
     bin_hi: pl.Int16 = FIELD(ge=1, description="largest distance of the bin")
-    n_reads: pl.Int32 = FIELD(ge=1, description="reads of all models")
-    n_err: pl.Int32 = FIELD(ge=0, description="those that are answered wrongly")
+    n_reads: pl.Int32 = FIELD(ge=1, description="reads of the bin, for each model")
+    n_err: pl.Int32 = FIELD(ge=0, description="wrong answers of all models")
+    error: pl.Float64 = FIELD(**SHARE, description="mean over models of the share of wrong answers")
+    lo: pl.Float64 = FIELD(**SHARE, nullable=True, description="lower end of its interval over models")
+    hi: pl.Float64 = FIELD(**SHARE, nullable=True, description="upper end")
+    interval: pl.String = FIELD(description="its kind")
+    n: pl.Int32 = FIELD(ge=1, description="models that learned")
 
     class Config:
         """One row per bin."""
@@ -150,18 +156,19 @@ class ByDistance(Result):
 
 
 class Violin(Result):
-    """FF-A3: the five numbers of the errors of a run's models, and how many make none."""
+    """FF-A3: the five numbers of the errors of a run's models that learned, and how many of all make none."""
 
     run: pl.String
     family: pl.String = FIELD(description="what the configuration varies")
     length: pl.Int16 = FIELD(ge=4, description="tokens of a string")
     set: pl.String
     n_runs: pl.Int32 = FIELD(ge=1, description="models")
-    least: pl.Float64 = FIELD(**SHARE, description="smallest error")
-    q25: pl.Float64 = FIELD(**SHARE, description="first quartile of errors")
-    median: pl.Float64 = FIELD(**SHARE, description="median of errors")
-    q75: pl.Float64 = FIELD(**SHARE, description="third quartile of errors")
-    most: pl.Float64 = FIELD(**SHARE, description="largest error")
+    n_learned: pl.Int32 = FIELD(ge=0, description="models that learned what they were trained on")
+    least: pl.Float64 = FIELD(**SHARE, nullable=True, description="smallest error of these; null for none")
+    q25: pl.Float64 = FIELD(**SHARE, nullable=True, description="first quartile of errors")
+    median: pl.Float64 = FIELD(**SHARE, nullable=True, description="median of errors")
+    q75: pl.Float64 = FIELD(**SHARE, nullable=True, description="third quartile of errors")
+    most: pl.Float64 = FIELD(**SHARE, nullable=True, description="largest error")
     n_zero: pl.Int32 = FIELD(ge=0, description="models without an error")
     n_reads: pl.Int32 = FIELD(ge=1, description="reads of the set")
 
@@ -226,6 +233,7 @@ class SeedFactorial(Result):
 
     data_seed: pl.Int32 = FIELD(ge=0, description="number of the order of data")
     model_seed: pl.Int32 = FIELD(ge=0, description="number of the initial weights")
+    learned: pl.Boolean = FIELD(description=LEARNED)
     set: pl.String
     error: pl.Float64 = FIELD(**SHARE, description="share of reads that are answered wrongly")
     n_err: pl.Int32 = FIELD(ge=0, description="reads that are answered wrongly")
@@ -238,7 +246,8 @@ class SeedFactorial(Result):
 
 
 class SeedVariance(Result):
-    """FF-A6: what the two seeds add to the variance of log errors; null without any spread."""
+    """FF-A6: what the two seeds add to the variance of log errors, of the initial weights that learned with every order
+    of data; null where fewer than two did, or without any spread."""
 
     set: pl.String
     part: pl.String = FIELD(isin=["data seed", "model seed", "rest"], description="what explains the share")
@@ -246,14 +255,16 @@ class SeedVariance(Result):
         **SHARE, nullable=True, description="of the sum of squares: above 0 for noise as well"
     )
     component: pl.Float64 = FIELD(
-        description="variance in squared decades, from expected mean squares: unbiased, so that it may be below 0"
+        nullable=True,
+        description="variance in squared decades, from expected mean squares: unbiased, so that it may be below 0",
     )
     ratio: pl.Float64 = FIELD(nullable=True, description="component of a seed over that of the rest")
     lo: pl.Float64 = FIELD(
         nullable=True, description="lower end of the ratio's interval, for normal log errors"
     )
     hi: pl.Float64 = FIELD(nullable=True, description="upper end of the ratio's interval")
-    n: pl.Int32 = FIELD(ge=2, description="seeds of each kind")
+    interval: pl.String = FIELD(description="its kind")
+    n: pl.Int32 = FIELD(ge=0, description="seeds of the part; of the rest, the fewer of both")
 
     class Config:
         """One row per set and part."""
@@ -276,33 +287,16 @@ class Ngram(Result):
 
 
 class Pareto(Result):
-    """FF-A12: median errors of each configuration on both sets."""
+    """FF-A12: median errors of each configuration on both sets, of models that learned."""
 
     run: pl.String = FIELD(unique=True)
     family: pl.String = FIELD(description="what the configuration varies")
-    n: pl.Int32 = FIELD(ge=1, description="models")
+    n: pl.Int32 = FIELD(ge=1, description="models that learned the training language")
     sparse: pl.Float64 = FIELD(**SHARE, description="median error on the sparse set")
     dense: pl.Float64 = FIELD(**SHARE, description="median error on the dense set")
     on_front: pl.Boolean = FIELD(
         description="whether no other configuration is as good on both and better on one"
     )
-
-
-class Contrasts(Result):
-    """Comparisons of configurations, with intervals over models."""
-
-    contrast: pl.String
-    value: pl.Float64 = FIELD(nullable=True, description="what is compared")
-    lo: pl.Float64 = FIELD(nullable=True)
-    hi: pl.Float64 = FIELD(nullable=True)
-    n: pl.Int32 = FIELD(ge=0, description="models")
-    n_excluded: pl.Int32 = FIELD(ge=0, description="models that are left out")
-    excluded_reason: pl.String = FIELD(description="why")
-
-    class Config:
-        """One row per comparison."""
-
-        unique = ["contrast"]
 
 
 class SimEval(Result):
@@ -315,6 +309,7 @@ class SimEval(Result):
     length: pl.Int16 = FIELD(ge=4, description="symbols of an input")
     n: pl.Int32 = FIELD(ge=1, description="states that are predicted")
     error: pl.Float64 = FIELD(**SHARE, description="share of states that are wrong")
+    learned: pl.Boolean = FIELD(description=LEARNED)
     max_weight: pl.Float64 = FIELD(
         ge=0, le=1.000001, nullable=True, description="largest weight of a query, on average"
     )
@@ -466,66 +461,40 @@ class DriftSummary(Result):
 
 
 class Autopsy(Result):
-    """The worst glitch of each model on each set: the wrong answer of the largest margin."""
+    """Where the last layer looks at the wrong and the right answers of each model; null where there are none."""
 
     run: pl.String
-    family: pl.String = FIELD(description="what the configuration varies")
     replica: pl.Int32 = FIELD(ge=0)
     set: pl.String
-    learned: pl.Boolean = FIELD(description="whether the model learned the training language")
-    string: pl.String = FIELD(description="the input up to the read")
-    target: pl.Int8 = FIELD(ge=0, description="the true bit")
-    margin: pl.Float64 = FIELD(gt=0, description="logit of the wrong bit minus that of the right one")
-    n_wrong: pl.Int32 = FIELD(ge=1, description="wrong reads among those that were searched")
-    pairs: pl.Int16 = FIELD(ge=1, description="pairs before the read")
-    dist_write: pl.Int16 = FIELD(ge=1, description="pairs back to the last write")
-    dist_info: pl.Int16 = FIELD(ge=1, description="pairs back to the last pair that shows the bit")
-    n_writes: pl.Int16 = FIELD(ge=1, description="writes before the read")
-    ignored: pl.Int16 = FIELD(ge=0, description="ignored pairs before the read")
-    ignored_removed: pl.Int16 = FIELD(
-        ge=1,
+    learned: pl.Boolean = FIELD(description=LEARNED)
+    n_wrong: pl.Int32 = FIELD(ge=0, description="wrong answers among the reads that were searched")
+    n_right: pl.Int32 = FIELD(ge=0, description="right ones")
+    mended: pl.Float64 = FIELD(
+        **SHARE,
         nullable=True,
-        description="fewest ignored pairs whose removal mends the answer; null if none does",
+        description="wrong answers that are right once attention is on the last write alone",
     )
-    ignored_exact: pl.Boolean = FIELD(description="whether every smaller choice was tried")
-    any_removed: pl.Int16 = FIELD(
-        ge=1, nullable=True, description="the same of pairs of any kind but the first and the last write"
+    kept: pl.Float64 = FIELD(**SHARE, nullable=True, description="right answers that then stay right")
+    votes_wrong: pl.Float64 = FIELD(
+        **SHARE,
+        nullable=True,
+        description="wrong answers at which weights times lengths of values are more for the wrong bit",
     )
-    any_exact: pl.Boolean = FIELD(description="whether every smaller choice was tried")
-    top_head: pl.Int8 = FIELD(ge=1, description="head of the last layer that adds most")
-    top_on_last_write: pl.Float64 = FIELD(ge=0, le=1.000001, description="its weight on the last write")
-    top_weight: pl.Float64 = FIELD(ge=0, le=1.000001, description="its largest weight")
-    top_looks_at: pl.String = FIELD(isin=KINDS, description="what has that weight")
-    best_on_last_write: pl.Float64 = FIELD(
-        ge=0, le=1.000001, description="most that a head of any layer gives the write"
+    votes_right: pl.Float64 = FIELD(**SHARE, nullable=True, description="the same of right answers")
+    on_write_wrong: pl.Float64 = FIELD(
+        ge=0,
+        le=1.000001,
+        nullable=True,
+        description="weight on the last write at wrong answers, mean over heads",
+    )
+    on_write_right: pl.Float64 = FIELD(
+        ge=0, le=1.000001, nullable=True, description="the same of right answers"
     )
 
     class Config:
         """One row per model and set."""
 
         unique = ["run", "replica", "set"]
-
-
-class AutopsyHeads(Result):
-    """What each head looks at from the worst wrong read."""
-
-    run: pl.String
-    replica: pl.Int32 = FIELD(ge=0)
-    set: pl.String
-    layer: pl.Int8 = FIELD(ge=1)
-    head: pl.Int8 = FIELD(ge=1)
-    on_last_write: pl.Float64 = FIELD(
-        ge=0, le=1.000001, description="weight on the two tokens of the last write"
-    )
-    key: pl.Int16 = FIELD(ge=0, description="token with the largest weight")
-    weight: pl.Float64 = FIELD(ge=0, le=1.000001, description="the largest weight")
-    looks_at: pl.String = FIELD(isin=KINDS, description="what that token is")
-    heavy: pl.Float64 = FIELD(ge=0, description="weights times lengths of the value vectors, added up")
-
-    class Config:
-        """One row per head."""
-
-        unique = ["run", "replica", "set", "layer", "head"]
 
 
 # --- theory, language models, addition -------------------------------------------------------------
@@ -611,6 +580,10 @@ class LmEval(Result):
     expected: pl.Float64 = pa.Field(
         ge=0, le=1, nullable=True, description="accuracy of a rule by the law of strings"
     )
+    told: pl.Float64 = pa.Field(
+        ge=0, le=1, nullable=True, description="accuracy of a stand-in on stories like those of training"
+    )
+    learned: pl.Boolean = pa.Field(description="whether that is enough; all others count as such")
 
     class Config:
         """One row per model and length."""
@@ -653,9 +626,9 @@ SCHEMAS = {
     "data_stats": DataStats, "configs": Configs, "final": Final, "curves": Curves, "by_distance": ByDistance,
     "violin": Violin, "sharpness": Sharpness, "scatter": Scatter, "seed_factorial": SeedFactorial,
     "seed_variance": SeedVariance,
-    "ngram": Ngram, "pareto": Pareto, "contrasts": Contrasts, "sim_eval": SimEval, "sim_maps": SimMaps,
+    "ngram": Ngram, "pareto": Pareto, "sim_eval": SimEval, "sim_maps": SimMaps,
     "heads": Heads, "head_distance": HeadDistance, "weight_norms": WeightNorms, "drift": Drift,
     "drift_summary": DriftSummary,
-    "autopsy": Autopsy, "autopsy_heads": AutopsyHeads,
-    **THEORY,
+    "autopsy": Autopsy,
+    **THEORY, "comparisons": Comparisons,
 }  # fmt: skip

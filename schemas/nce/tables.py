@@ -6,6 +6,7 @@ import pandera.polars as pa
 import polars as pl
 from pandera.api.polars.types import PolarsData
 
+from schemas.comparisons import Comparisons
 from schemas.results import Result
 
 NCE, ENCE = LOSSES = ["nce", "ence"]
@@ -17,13 +18,7 @@ S_LOSS, S_BEST, S_DIST = SELECTIONS = ["s_loss", "s_best", "s_dist"]
 S_AREA = "s_area"
 IMAGE_SELECTIONS = [S_AREA, S_LOSS]
 FULL, DIAG = NOISES = ["full", "diag"]
-AREA, BATCH_AREA, EARLY, FINAL_TEST = IMAGE_QUANTITIES = [
-    "area",
-    "batch_area",
-    "early_loss",
-    "final_test_loss",
-]
-METHODS = ["NCE-GD", "NCE-NGD", "eNCE-GD", "eNCE-NGD"]
+AREA, EARLY, FINAL_TEST = "area", "early_loss", "final_test_loss"  # of `DigitsFinal`
 # Rules of the table of steps: step size 1/lambda_M; lambda_rho/lambda_M; delta/sqrt(2 kappa); that of Theorem 19.
 STANDARD, CONSERVATIVE, FIXED, THEOREM_19 = RULES = ["1/lambda_M", "lambda_rho/lambda_M", "N5a", "N5b"]
 LOG_R, PLAIN_R, R_SQUARED = ABSCISSAS = ["log R", "R", "R^2"]  # what logarithms are fitted against
@@ -145,8 +140,7 @@ class FullNewton(Result):
 class Rates(Result):
     """Slopes by least squares, and what is predicted.
 
-    The points are exact, so what is left over is bend and no noise: the residual range of a slope, the t interval that
-    would hold if it were noise, says how straight the points are, and not how sure a number is.
+    The points are exact, so what is left over is bend and no noise, and a slope has no interval.
     """
 
     quantity: pl.String
@@ -156,8 +150,6 @@ class Rates(Result):
     last_R: pl.Float64
     points: pl.Int32 = pa.Field(ge=3)
     slope: pl.Float64
-    residual_lo: pl.Float64 = pa.Field(description="lower end of the residual range of the slope")
-    residual_hi: pl.Float64 = pa.Field(description="upper end of the residual range of the slope")
     intercept: pl.Float64
     largest_residual: pl.Float64 = pa.Field(ge=0)
     predicted: pl.Float64 = pa.Field(nullable=True, description="for large R")
@@ -318,28 +310,6 @@ class GaussSelected(Result):
         unique = ["dim", "loss", "optimizer", "n", "rule"]
 
 
-class GaussContrasts(Result):
-    """N6: mean difference of smallest distances, first minus second, paired by seed, with a bootstrap interval."""
-
-    dim: pl.Int8 = pa.Field(isin=[1, 16])
-    n: pl.Int32 = pa.Field(gt=0)
-    matched: pl.String = pa.Field(isin=["eta", *SELECTIONS], description="what makes a pair")
-    eta: pl.Float64 = pa.Field(gt=0, nullable=True)
-    first: pl.String = pa.Field(isin=METHODS)
-    second: pl.String = pa.Field(isin=METHODS)
-    first_mean: pl.Float64
-    second_mean: pl.Float64
-    value: pl.Float64
-    lo: pl.Float64 = pa.Field(nullable=True)
-    hi: pl.Float64 = pa.Field(nullable=True)
-    seeds: pl.Int32 = pa.Field(ge=1)
-
-    class Config:
-        """One row per pair of methods."""
-
-        unique = ["dim", "n", "matched", "eta", "first", "second"]
-
-
 class GaussVariants(GaussFinal):
     """N6 with further optimisers, and with gradients or log-ratios of single samples cut off (NCE-NUM3, 4)."""
 
@@ -356,11 +326,7 @@ class GaussVariants(GaussFinal):
 
 
 class GaussVariantsSelected(Result):
-    """N6: each method of `GaussVariants` at its step size with the smallest mean distance, against another method.
-
-    The other is plain NGD for momentum and Adam, and the same optimiser without a guard for the rest; differences are
-    first minus other, paired by seed, with a bootstrap interval.
-    """
+    """N6: each method of `GaussVariants` at its step size with the smallest mean distance."""
 
     dim: pl.Int8 = pa.Field(isin=[1, 16])
     loss: pl.String = pa.Field(isin=LOSSES)
@@ -375,15 +341,7 @@ class GaussVariantsSelected(Result):
     etas_diverged: pl.Int32 = pa.Field(ge=0, description="step sizes at which a seed diverged")
     mean_min_dist: pl.Float64 = pa.Field(ge=0)
     sd_min_dist: pl.Float64 = pa.Field(ge=0, nullable=True)
-    against: pl.String = pa.Field(
-        isin=[GD, NGD, *FURTHER],
-        nullable=True,
-        description="optimiser of the other method, which has no guard",
-    )
-    value: pl.Float64 = pa.Field(nullable=True, description="mean difference of smallest distances")
-    lo: pl.Float64 = pa.Field(nullable=True)
-    hi: pl.Float64 = pa.Field(nullable=True)
-    seeds: pl.Int32 = pa.Field(ge=1, description="seeds that are paired")
+    seeds: pl.Int32 = pa.Field(ge=1)
 
     class Config:
         """One row per method."""
@@ -544,30 +502,6 @@ class DigitsSelected(Result):
         unique = ["dataset", "q_kind", "loss", "optimizer", "rule"]
 
 
-class DigitsContrasts(Result):
-    """N7: NGD minus GD, each at the step size selected for it, paired by seed, with a bootstrap interval."""
-
-    dataset: pl.String
-    q_kind: pl.String = pa.Field(isin=NOISES)
-    loss: pl.String = pa.Field(isin=LOSSES)
-    rule: pl.String = pa.Field(isin=IMAGE_SELECTIONS)
-    quantity: pl.String = pa.Field(isin=IMAGE_QUANTITIES)
-    eta_gd: pl.Float64 = pa.Field(gt=0)
-    eta_ngd: pl.Float64 = pa.Field(gt=0)
-    gd: pl.Float64 = pa.Field(ge=0, description="mean over seeds")
-    ngd: pl.Float64 = pa.Field(ge=0)
-    value: pl.Float64 = pa.Field(description="mean difference")
-    lo: pl.Float64 = pa.Field(nullable=True)
-    hi: pl.Float64 = pa.Field(nullable=True)
-    largest: pl.Float64 = pa.Field(description="difference; below 0 where NGD is lower in every seed")
-    seeds: pl.Int32 = pa.Field(ge=1)
-
-    class Config:
-        """One row per pair of methods, rule and quantity."""
-
-        unique = ["dataset", "q_kind", "loss", "rule", "quantity"]
-
-
 SCHEMAS = {
     "landscape": Landscape,
     "hessian_q": HessianQ,
@@ -583,7 +517,6 @@ SCHEMAS = {
     "gauss_final": GaussFinal,
     "gauss_without_means": GaussWithoutMeans,
     "gauss_selected": GaussSelected,
-    "gauss_contrasts": GaussContrasts,
     "gauss_precision": GaussPrecision,
     "gauss_variants": GaussVariants,
     "gauss_variants_selected": GaussVariantsSelected,
@@ -592,5 +525,5 @@ SCHEMAS = {
     "digits_runs": DigitsRuns,
     "digits_final": DigitsFinal,
     "digits_selected": DigitsSelected,
-    "digits_contrasts": DigitsContrasts,
+    "comparisons": Comparisons,
 }

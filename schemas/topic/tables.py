@@ -12,6 +12,7 @@ import pandera.polars as pa
 import polars as pl
 from pandera.api.polars.types import PolarsData
 
+from schemas.comparisons import Comparisons
 from schemas.results import Result
 
 SHARE: dict[str, Any] = {"ge": 0, "le": 1}
@@ -85,7 +86,7 @@ class DocMoments(Result):
 
 
 class PairShares(Result):
-    """Shares of ordered pairs of tokens by category, in all training documents, without special tokens."""
+    """Shares of ordered pairs of tokens by category, in START and the first 99 words of all training documents."""
 
     label_offset: pl.Int8 = FIELD(isin=[0, 4], description="0: labels by word; 4: by token id, four too far")
     category: pl.String = FIELD(
@@ -170,7 +171,7 @@ class ClosedForm(_Blocks):
 
 
 class Matrices(_Keyed):
-    """Matrices of the words of the first topics by rows, of the first seed of a cell."""
+    """Matrices of words by rows, of the first seed of a cell."""
 
     matrix: pl.String = FIELD(
         isin=["WV_plus_bias", "WV_ols", "WV_ridge", "Gram", "Gram_init"],
@@ -233,6 +234,7 @@ class Averages(_Keyed):
     norm: pl.String = FIELD(isin=["raw", "norm100"], nullable=True, description="null: printed, not said")
     n: pl.Int32 = FIELD(ge=0, description="models")
     n_trained: pl.Int32 = FIELD(ge=0, description="models with those that are left out")
+    n_learned: pl.Int32 = FIELD(ge=0, nullable=True, description="of these models; null: printed, not said")
     source: pl.String = FIELD(description="ours, or where it is printed")
     same_word: pl.Float64 = FIELD(ge=0, nullable=True, description="mean attention to the same word")
     same_word_sd: pl.Float64 = FIELD(ge=0, nullable=True, description="standard deviation over models")
@@ -300,18 +302,6 @@ class StageMetrics(_Keyed):
         """One row per model."""
 
         unique = ["run", "cell", "lr", "replica"]
-
-
-class Contrasts(Result):
-    """Comparisons of models: medians over seeds with intervals, and the smallest or largest value of all seeds."""
-
-    contrast: pl.String = FIELD(unique=True)
-    value: pl.Float64 = FIELD(nullable=True, description="what is compared")
-    lo: pl.Float64 = FIELD(nullable=True, description="lower end of the bootstrap interval over seeds")
-    hi: pl.Float64 = FIELD(nullable=True, description="upper end")
-    n: pl.Int32 = FIELD(ge=0, description="models")
-    n_excluded: pl.Int32 = FIELD(ge=0, description="models that are left out")
-    excluded_reason: pl.String = FIELD(description="why")
 
 
 class Landscape(Result):
@@ -472,9 +462,12 @@ class Kinship(_Compared):
 
 
 class WordPairs(_Compared):
-    """MT5: same-topic pairs of words, as many pairs of the most frequent companions, and all pairs (Table 2.5)."""
+    """MT5: same-topic pairs of words, the most frequent companions, as many as one topic has pairs, those of them that
+    share no topic, and all pairs (Table 2.5)."""
 
-    group: pl.String = FIELD(isin=["same_topic", "top_cooccur", "all"], description="which pairs of words")
+    group: pl.String = FIELD(
+        isin=["same_topic", "top_cooccur", "top_unrelated", "all"], description="which pairs of words"
+    )
     n_pairs: pl.Int32 = FIELD(gt=0, description="pairs of words")
     kin_share: pl.Float64 = FIELD(**SHARE, description="share of them that are same-topic pairs")
     mean_attention: pl.Float64 = FIELD(
@@ -575,6 +568,6 @@ SCHEMAS = LANGUAGE | {
     "doc_moments": DocMoments, "pair_shares": PairShares, "configs": Configs, "block_stats": BlockStats,
     "closed_form": ClosedForm, "matrices": Matrices, "gram_stats": GramStats, "attention": Attention,
     "averages": Averages, "norms": Norms, "value_turns": ValueTurns, "stage_metrics": StageMetrics,
-    "contrasts": Contrasts,
+    "comparisons": Comparisons,
     "landscape": Landscape, "stage2_opt": Stage2Optimum,
 }  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,21 +12,31 @@ import polars as pl
 import pytest
 import torch
 from pydantic import ValidationError
+from scipy import stats as scipy_stats
 from workspace import Workspace, load_study
 
 from pipeline.errors import SandglassError
+from pipeline.kit.comparisons import Comparison, Measurements
+from pipeline.kit.intervals import NONE, STUDENT
 from pipeline.kit.verdicts import Gate
 from pipeline.languages import automata
-from pipeline.models.automata import gpt
+from pipeline.models.automata import exact, gpt
 from pipeline.store import tables
-from pipeline.studies.automata import datasets, inputs, runs
+from pipeline.studies.automata import comparisons, datasets, inputs, runs
+from pipeline.studies.automata.analysis import attention, brittleness
 from pipeline.studies.automata.claims import STATEMENTS, depth, robustness, stabilisers, theory
-from pipeline.studies.automata.measures import contrasts, published
+from pipeline.studies.automata.comparisons import BOTH
+from pipeline.studies.automata.measures import published
+from pipeline.studies.automata.measures.arms import Arm, Sample, compare
 from pipeline.studies.automata.params import Dataset
+from pipeline.studies.automata.theory import counters
 from pipeline.training import core, ensemble
 from schemas.automata.datasets import SCHEMA
 from schemas.automata.tables import OBSERVED, TASKS
 from schemas.claims import FAILS, HOLDS, NOT_RUN, TOO_FEW
+from schemas.comparisons import MEASURED
+from schemas.comparisons import NOT_RUN as NOT_RUN_HERE
+from schemas.comparisons import TOO_FEW as TOO_FEW_HERE
 
 
 def test_published_cells() -> None:
@@ -152,254 +162,270 @@ def test_tasks_have_one_order() -> None:
     assert tuple(TASKS) == automata.TASKS and tuple(OBSERVED) == automata.OBSERVED
 
 
-# --- claims on tables in which every gate holds ------------------------------------------------------------
-
-HOLD = {  # the value of each contrast
-    **{f"{task} L=4 - L=1": 0.2 for task in ("d8", "q8", "s5")}, **{f"{t} spearman": 0.8 for t in ("d8", "q8", "s5")},
-    **{f"{pair} L={n}": 0.3 for pair in ("dyck42 - d8", "grid9 - d8", "d8 - q8") for n in (2, 4)},
-    "accuracy dyck42 L=2": 0.99, "dyck42 L=2 - L=1": 0.1, "grid9 L=2 - L=1": 0.1, "evaluation noise": 0.0003,
-    **{f"{task} dropout 0.1 - none": 0.1 for task in ("d8", "q8")},
-    **{f"{task} dropout 0.1 - none": -0.1 for task in ("dyck42", "grid9")},
-    **{f"{task} average 0.9 - none": 0.1 for task in stabilisers.AVERAGED},
-    **{f"{task} average 0.95 - average 0.85": 0.001 for task in stabilisers.AVERAGED},
-    "c2 gpt p=0.5 - p=0.95": 0.2, "c2 gpt worst p": 0.95, "c2 gpt T - 2T": 0.2, "c2 gpt largest rise beyond T": -0.1,
-    "c2 scratchpad - gpt at 2T": 0.01, "c2 scratchpad 2T": 0.7, "c2 gpt low - high counts": -0.1,
-    "c2 gpt middle - outer counts": 0.1, "dyck42 gpt T - 2T": 0.3, "c2 shift - gpt at 2T": 0.1,
-    "c2 none - gpt at 2T": 0.1, "s3 GPT, all labels - a tenth": 0.2, "s5 GPT, all labels - a tenth": 0.2,
-    "c2 GPT, all labels - a tenth": 0.01, **{f"{task} gpt, gap closed": 0.9 for task in OBSERVED},
-    **{f"{task} LSTM - GPT": 0.01 for task in OBSERVED}, "grid9 sinusoidal - linear at 2T": -0.1,
-    "grid9 gap sinusoidal - gap linear": 0.1, "abab2 sinusoidal - linear at T": 0.1,
-    "abab2 gap sinusoidal - gap linear": 0.1, "coverage position and count, m=1000": 0.9,
-    "coverage count alone, m=1000": 0.9,
-}  # fmt: skip
-UNDIVIDED = ("evaluation noise", "c2 gpt worst p", "c2 gpt largest rise beyond T")  # have no interval
-
-
-def made() -> dict[str, pl.DataFrame]:
-    """Return tables of five models at scale paper."""
-    rows = [
-        (name, value, *([None] * 2 if name in UNDIVIDED else [value] * 2), 5) for name, value in HOLD.items()
-    ]
-    frame = pl.DataFrame(rows, schema=["contrast", "value", "lo", "hi", "n"], orient="row")
-    first = {"grid9": 2, "d8": 3, "d6": 5, "q8": 6, "a4": 10, "s4": 13, "s5": 13}
-    cells = [(task, 16, 1.0, 0.9, 100.0) for task in TASKS] + [("c2", d, 1.0, 0.9, 99.5) for d in range(4, 9)]
-    cells += [
-        ("dyck42", 1, 0.993, 0.99, 99.3),
-        ("grid4", 1, 0.999, 0.99, 99.9),
-        ("grid9", 1, 0.92, 0.9, None),
-    ]
-    cells += [("grid9", 2, 1.0, 0.9, 100.0), ("d8", 1, 0.45, 0.4, 45.6)]
-    grid = pl.DataFrame(
-        cells, schema=["task", "depth", "acc_max", "acc_median", "published_max"], orient="row"
-    ).with_columns(acc_iqr=0.1, n=5)
-    known = published.minimum_depths()
-    least = [(task, first.get(task, 1), 16, known[task][0]) for task in TASKS]
-    models = pl.DataFrame({"replica": range(3), "accuracy": 1.0})
-    probed = [models.with_columns(task=pl.lit("c2"), arm=pl.lit(arm)) for arm in ("lstm", "recency")]
-    dyck = models.with_columns(task=pl.lit("dyck42"), arm=pl.lit("lstm"))
-    hidden = [models.with_columns(task=pl.lit(task), arm=pl.lit("lstm")) for task in ("s3", "s5")]
-    seen = {"arm": "gpt", "acc_max": 1.0, "majority": 0.5, "constant": 0.6, "published": 100.0}
-    head = {"lift_0": 2.0, "lift_S": 1.0, "uniformity": 0.95, "pre_reset_mass": 0.1, "pre_reset_uniform": 0.5}
-    flat = head | {"lift_0": 1.1, "uniformity": 0.8}
-    heads = [
-        {"replica": r, "trained": trained, "layer": n, "last_layer": n == 2} | seen_at
-        for trained, seen_at in ((True, head), (False, flat))
-        for r in range(2)
-        for n in (1, 2)
-    ]
-    return {
-        "contrasts": frame.with_columns(n_excluded=0, excluded_reason=pl.lit("")),
-        "depth_grid": grid,
-        "published_cells": published.cells(),
-        "min_depth": pl.DataFrame(
-            least, schema=["task", "depth", "deepest", "published_depth"], orient="row"
-        ),
-        "eval_noise": pl.DataFrame({"accuracy": [0.995, 0.9951]}),
-        "ood_p": pl.concat(each.with_columns(p1=p) for each in probed for p in (0.05, 0.95)),
-        "length_gen": pl.concat(each.with_columns(length=24, trained=12) for each in [*probed, dyck]),
-        "incomplete": pl.concat(hidden).with_columns(revealed=0.1),
-        "indirect": pl.DataFrame([seen | {"task": task} for task in OBSERVED]),
-        "attn_metrics": pl.DataFrame(heads),
-    }
-
+# --- claims on comparisons of which every gate holds --------------------------------------------------------
 
 GROUPS = (depth, stabilisers, robustness)
 
 
-def judged(
-    tables: dict[str, pl.DataFrame], groups: Iterable[Any] = GROUPS
-) -> dict[str, tuple[float | None, str]]:
-    context: Any = SimpleNamespace(
-        table=tables.__getitem__, settings=SimpleNamespace(several=5), study="automata", scale="paper"
-    )
-    every = [gate for group in groups for gate in group.gates(context)]
-    return {
-        f"{gate.claim}, {gate.gate}": (gate.measured and gate.measured.value, gate.verdict("paper")[0])
-        for gate in every
+def row_of(comparison: Comparison, value: float | None, /, **changes: Any) -> dict[str, Any]:
+    """Return the row of a comparison, of six units that agree; without a value, one that was not run."""
+    columns: dict[str, Any] = {
+        "value": value,
+        "lo": value,
+        "hi": value,
+        "interval": STUDENT,
+        "n": 6,
+        "fewest": 5,
     }
+    if value is None:
+        columns |= {"interval": NONE, "n": 0, "fewest": 0}
+    same = {"comparison": comparison.key, "measure": comparison.words, "confidence": 0.95, "n_excluded": 0}
+    state = NOT_RUN_HERE if value is None else MEASURED
+    return same | columns | {"excluded_reason": "", "state": state} | changes
 
 
-def readers(name: str) -> list[Any]:
-    """The groups of gates that read the table ``name``."""
-    tables, matches = made(), []
+def context_of(values: Mapping[str, float | None], scale: str = "paper", **changes: Any) -> Any:
+    """Return what claims read, with these values by comparison; each with the same changes of its columns."""
+    rows = [row_of(each, values[each.key], **changes) for each in comparisons.DECLARED]
+    table = pl.DataFrame(rows, infer_schema_length=None)
+    tables = {"comparisons": table}
+    settings = SimpleNamespace(best_of=20)
+    return SimpleNamespace(table=tables.__getitem__, settings=settings, study="automata", scale=scale)
 
-    def table(asked: str) -> pl.DataFrame:
-        if asked == name:
-            matches.append(group)
-        return tables[asked]
 
-    context: Any = SimpleNamespace(
-        table=table, settings=SimpleNamespace(several=5), study="automata", scale="paper"
-    )
-    for group in GROUPS:
-        list(group.gates(context))
-    return [group for group in GROUPS if group in matches]
+def gates_of(context: Any) -> list[Gate]:
+    return [gate for group in GROUPS for gate in group.gates(context)]
+
+
+def within(gate: Gate) -> float:
+    """Return a number that meets all conditions of a gate."""
+    lows = [each.bound for each in gate.conditions if each.comparison in (">", ">=")]
+    highs = [each.bound for each in gate.conditions if each.comparison in ("<", "<=")]
+    low = max(lows) if lows else min(highs) - 0.02
+    return (low + (min(highs) if highs else low + 0.02)) / 2
+
+
+def holding() -> dict[str, float | None]:
+    """Return values at which every gate holds."""
+    nothing: dict[str, float | None] = {each.key: None for each in comparisons.DECLARED}
+    return {gate.comparison: within(gate) for gate in gates_of(context_of(nothing))}
+
+
+def verdicts_of(context: Any) -> dict[str, str]:
+    return {f"{gate.claim}, {gate.gate}": gate.verdict(context.scale)[0] for gate in gates_of(context)}
+
+
+def test_every_comparison_is_judged_and_of_runs_that_exist() -> None:
+    assert holding().keys() == {each.key for each in comparisons.DECLARED}
+    members = load_study("automata", "paper").members("runs").keys()
+    named = {run for each in comparisons.DECLARED for arm in each.arms for run in arm.runs}
+    missing = {run for run in named if run not in members}
+    assert missing == set()
 
 
 def test_every_gate_holds_where_everything_does() -> None:
-    assert {gate: outcome for gate, outcome in judged(made()).items() if outcome[1] != HOLDS} == {}
+    assert set(verdicts_of(context_of(holding())).values()) == {HOLDS}
 
 
-READ = {  # the columns that gates read of each table
-    "contrasts": ["value", "lo"], "depth_grid": ["acc_max", "acc_median", "acc_iqr"], "ood_p": ["accuracy"],
-    "length_gen": ["accuracy"], "incomplete": ["accuracy"], "indirect": ["acc_max"],
-    "attn_metrics": ["lift_0", "lift_S", "uniformity", "pre_reset_mass"], "eval_noise": ["accuracy"],
-}  # fmt: skip
+@pytest.mark.parametrize("column", ["value", "lo"])
+@pytest.mark.parametrize("none", [None, float("nan")])
+def test_every_gate_falls_whose_number_is_none(column: str, none: float | None) -> None:
+    assert set(verdicts_of(context_of(holding(), **{column: none})).values()) == {FAILS}
 
 
-@pytest.mark.parametrize("name", READ)
-def test_every_gate_falls_that_reads_a_number_which_is_none(name: str) -> None:
-    """A gate reads a number if it would measure or say something else with another one there. Of the contrasts each
-    gate reads one row, so that all rows are spoilt at once."""
-    tables, groups, all_read = made(), readers(name), 0
-    before = judged(tables, groups)
-    frame = tables[name]
-    at = pl.int_range(pl.len())
-    rows = (
-        [pl.lit(True)]
-        if name == "contrasts"
-        else [at == row for row in range(0, frame.height, 1 + frame.height // 12)]
+def test_every_gate_turns_with_its_comparison_alone() -> None:
+    values = holding()
+    for gate in gates_of(context_of(values))[::5]:
+        beyond = 1e9 if any(each.comparison in ("<", "<=") for each in gate.conditions) else -1e9
+        told = verdicts_of(context_of(values | {gate.comparison: beyond}))
+        assert [key for key, verdict in told.items() if verdict != HOLDS] == [f"{gate.claim}, {gate.gate}"]
+
+
+def test_few_models_and_none_are_no_evidence() -> None:
+    few = verdicts_of(context_of(holding(), n=4, state=TOO_FEW_HERE))
+    assert set(few.values()) == {TOO_FEW}
+    nothing: dict[str, float | None] = {each.key: None for each in comparisons.DECLARED}
+    assert set(verdicts_of(context_of(nothing)).values()) == {NOT_RUN}
+
+
+# --- what is measured, on small cases -----------------------------------------------------------------------
+
+
+def an_arm(run: str, replicas: list[int], validation: list[float], diverged: int = 0) -> Arm:
+    return Arm(
+        run,
+        {},
+        automata.task("c2"),
+        None,
+        replicas,
+        0.1,
+        False,
+        diverged,
+        np.zeros(len(replicas)),
+        np.array(validation),
     )
-    for column in READ[name]:
-        for row in rows:
-
-            def told(value: float | None, row: pl.Expr = row, column: str = column) -> dict[str, Any]:
-                new = (
-                    pl.when(row & pl.col(column).is_not_null())
-                    .then(pl.lit(value, pl.Float64))
-                    .otherwise(column)
-                )
-                return judged(tables | {name: frame.with_columns(new.alias(column))}, groups)
-
-            others = [told(value) for value in (-1e9, 1e9)]
-            reading = {gate for gate, was in before.items() if any(other[gate] != was for other in others)}
-            all_read += len(reading)
-            for value in (float("nan"), None) if reading else ():
-                if column == "lo" and value is None:
-                    continue  # an interval of which both ends are missing is none
-                fallen = told(value)
-                assert {gate for gate in reading if fallen[gate][1] != FAILS} == set(), (column, value)
-    assert all_read
 
 
-def test_nothing_is_tested_where_nothing_is_trained() -> None:
-    empty = {name: frame.clear() for name, frame in made().items()} | {"published_cells": published.cells()}
-    assert {verdict for _, verdict in judged(empty).values()} == {NOT_RUN}
-
-
-def test_two_models_are_a_pilot() -> None:
-    tables = made()
-    few = tables["contrasts"].with_columns(n=2, lo=pl.lit(None, pl.Float64), hi=pl.lit(None, pl.Float64))
-    outcomes = judged(tables | {"contrasts": few})
-    assert outcomes["9, D8, four layers over one"][1] == outcomes["25, Grid 9, boundary, LSTM"][1] == TOO_FEW
-    row = contrasts.contrast(
-        context_of(), "two", lambda x, axis=-1: np.mean(x, axis=axis), np.array([0.0, 1.0])
+def found_by(
+    experiment: str, measure: Callable[[Any, Measurements], None], *runs: str
+) -> dict[str, dict[str, Any]]:
+    settings = SimpleNamespace(confidence=0.95, solved=0.99)
+    context: Any = SimpleNamespace(
+        study="automata", experiment=experiment, settings=settings, runs=lambda: runs
     )
-    assert (row["value"], row["lo"], row["hi"], row["n"]) == (0.5, None, None, 2)
+    found = Measurements(context)
+    measure(context, found)
+    return found._rows
 
 
-def context_of() -> Any:
-    return SimpleNamespace(seed=1, study="automata", settings=SimpleNamespace(resamples=100, confidence=0.95))
+def test_twins_are_compared_where_both_learned() -> None:
+    """Models 0 and 2 learned in both arms; of model 1 the second arm lacks the twin, and model 3 did not learn."""
+    comparison = comparisons.AGAINST_PLAIN["shift"]
+    first, second = (arm.runs[0] for arm in comparison.arms)
+    samples = {
+        first: Sample(an_arm(first, [0, 1, 2, 3], [1, 1, 1, 0.5]), np.array([0.9, 0.0, 0.7, 0.0])),
+        second: Sample(an_arm(second, [0, 2, 3], [1, 1, 1], diverged=1), np.array([0.5, 0.6, 1.0])),
+    }
+    row = found_by(
+        "automata-shifts", lambda context, found: compare(context, found, comparison, samples), first, second
+    )[comparison.key]
+    assert row["value"] == pytest.approx((0.4 + 0.1) / 2) and row["n"] == 2 and row["n_excluded"] == 4
+    assert row["interval"] == STUDENT and "twin" in row["excluded_reason"]
 
 
-def test_a_trend_resamples_models_not_layers() -> None:
-    samples = {1: np.array([0.1, 0.2, 0.1]), 4: np.array([0.5, 0.6, 0.4])}
-    row = contrasts.trend(context_of(), "trend", samples)
-    assert row["n"] == 3 and 0 < row["lo"] <= row["value"] <= row["hi"] <= 1
+def test_arms_of_other_shapes_are_independent() -> None:
+    comparison = comparisons.HARDER["d8", "q8", 2]
+    first, second = (arm.runs[0] for arm in comparison.arms)
+    x, y = np.array([0.5, 0.7, 0.6, 0.8, 0.6]), np.array([0.2, 0.5, 0.35, 0.3, 0.2, 0.4])
+    samples = {
+        run: Sample(an_arm(run, [*range(len(v))], [0.5] * len(v)), v) for run, v in ((first, x), (second, y))
+    }
+    row = found_by(
+        "automata-accuracy",
+        lambda context, found: compare(context, found, comparison, samples),
+        first,
+        second,
+    )[comparison.key]
+    ends = scipy_stats.ttest_ind(x, y, equal_var=False).confidence_interval(0.95)
+    assert (row["lo"], row["hi"]) == pytest.approx(tuple(ends)) and row["n"] == 5 and row["n_excluded"] == 0
 
 
-@pytest.mark.parametrize(
-    ("row", "ends"),
-    [
-        ((0.9, 0.95, 0.99), (None, None)),
-        ((-0.9, -0.99, -0.95), (None, None)),
-        ((0.9, 0.8, 0.95), (0.8, 0.95)),
-        ((-0.1, 0.1, 0.2), (0.1, 0.2)),  # undecided, and to stay so
-        ((0.1, None, None), (None, None)),
-    ],
-)
-def test_an_interval_beyond_a_trend_is_left_out_where_no_verdict_changes(
-    row: tuple[Any, ...], ends: Any
-) -> None:
-    tables = made()
-    values = dict(zip(("value", "lo", "hi"), row, strict=True))
-    tables["contrasts"] = tables["contrasts"].with_columns(
-        pl.when(contrast="d8 spearman").then(pl.lit(value)).otherwise(name).alias(name)
-        for name, value in values.items()
+def test_what_was_not_trained_is_not_compared_and_what_diverged_is_empty() -> None:
+    comparison = comparisons.GAIN["d8", 4]
+    four, one = (arm.runs[0] for arm in comparison.arms)
+    samples = {one: Sample(an_arm(one, [0, 1], [1, 1]), np.array([0.1, 0.2]))}
+
+    def measure(context: Any, found: Measurements) -> None:
+        compare(context, found, comparison, samples)
+
+    assert found_by("automata-accuracy", measure, one) == {}
+    row = found_by("automata-accuracy", measure, one, four)[comparison.key]
+    assert (row["n"], row["state"]) == (0, TOO_FEW_HERE)
+
+
+def test_a_model_that_is_right_everywhere_does_not_fail_at_an_end() -> None:
+    run, key = "automata-c2-l4", comparisons.WORST.key
+    curves = {0.05: [1, 0.9, 0.9], 0.5: [1, 1, 0.8], 0.95: [1, 0.8, 1]}
+    shifted = {run: (an_arm(run, [0, 1, 2], [1, 1, 1]), {p: np.array(v, float) for p, v in curves.items()})}
+    row = found_by(
+        "automata-shifts", lambda context, found: brittleness._probability(context, found, shifted), run
+    )[key]
+    assert row["value"] == pytest.approx(1 / 3)  # only the second is worse at an end than within
+
+
+def test_prediction_by_number_of_ones() -> None:
+    """With two symbols: a count of 1 at either place, of 0 and 2 at the ends."""
+    assert brittleness.predicted_by_count(10**6, 2, BOTH, 1).tolist() == [1, 1, 1]
+    # 1500 sequences show each of the counts 0 and 2 at position 2 some 375 times, and 1 some 750 times.
+    assert brittleness.predicted_by_count(1500, 2, BOTH, 500).tolist() == [0.75, 1, 0.75]
+
+
+def test_a_head_that_prefers_late_places_or_one_symbol_does_not_look_at_states() -> None:
+    rng = np.random.default_rng(0)
+    tokens, states = automata.sample("grid9", 24, 400, rng)
+    moves = np.where(tokens == 1, 1.0, -1.0)[:, None, None] * np.ones((1, 1, 24, 1))
+    late = -0.3 * (np.arange(24)[:, None] - np.arange(24)[None])
+    at_end = (states == 8) | (states == 0)
+    scores = np.stack(
+        [np.broadcast_to(late, (400, 24, 24)), late + moves[:, 0], 3.0 * at_end[:, None] + 0 * late], 1
     )
-    context: Any = SimpleNamespace(table=tables.__getitem__)
-    measured, _ = depth._trend(context, "d8")
-    assert measured and (measured.value, measured.lo, measured.hi) == (row[0], *ends)
+    masked = np.where(np.tril(np.ones((24, 24), bool)), scores, -np.inf)
+    weights = np.exp(masked - masked.max(-1, keepdims=True))
+    pattern = (weights / weights.sum(-1, keepdims=True))[None]
+    arm = an_arm("automata-attention", [0], [1])
+    heads = pl.DataFrame(list(attention._metrics(arm, [pattern], tokens, states, 8)))
+    lifts = heads.select("blind_lift_0", "blind_lift_S").to_numpy()
+    assert heads["lift_S"][0] > 1.5  # of uniform attention, though it sees no state
+    assert np.abs(lifts[:2] - 1).max() < 0.25 and lifts[2].min() > 1.5
 
 
-def test_bars_of_the_chapter() -> None:
-    tables = made()
-    for name, gate, value in (
-        ("d8 L=4 - L=1", "9, D8, four layers over one", 0.09),
-        ("abab2 LSTM - GPT", "25, abab (2), LSTM", -0.001),
-        ("c2 gpt largest rise beyond T", "18, falling", 0.0),
-        ("c2 gpt worst p", "17, worst probability", 0.5),
-    ):
-        new = [
-            pl.when(contrast=name).then(pl.lit(value)).otherwise(c).alias(c) for c in ("value", "lo", "hi")
-        ]
-        outcomes = judged(tables | {"contrasts": tables["contrasts"].with_columns(new)})
-        assert [key for key, outcome in outcomes.items() if outcome[1] != HOLDS] == [gate]
+def test_of_each_model_the_head_counts_that_shows_most() -> None:
+    """Six models: of the last one no head looks at state 0, and no head of the fifth sees what lies before."""
+    rows = []
+    for replica in range(6):
+        for trained in (True, False):
+            for layer in (1, 2):
+                looks = trained and layer == 2
+                about = {"trained": trained, "replica": replica, "layer": layer, "last_layer": layer == 2}
+                for head, lift in enumerate(("blind_lift_0", "blind_lift_S")):
+                    lifts = {"blind_lift_0": 1.0, "blind_lift_S": 1.0}
+                    if looks and (replica < 5 or head == 1):
+                        lifts[lift] = 2.0
+                    mass = 0.4 if replica == 4 and looks else 0.1
+                    rows.append(
+                        about | lifts | {"uniformity": 0.95 if layer == 1 else 0.5, "pre_reset_mass": mass}
+                    )
+    metrics = pl.DataFrame(rows).with_columns(pre_reset_blind=0.5)
+    arm = an_arm("automata-attention", [*range(6)], [1] * 6)
+    tables: dict[str, pl.DataFrame] = {}
+
+    def measure(context: Any, found: Measurements) -> None:
+        tables["found"] = attention._compared(context, metrics, arm, arm)
+
+    found_by("automata-maps", measure, "automata-attention")
+    shares = dict(tables["found"].select("comparison", "value").iter_rows())
+    assert shares == pytest.approx({
+        "boundary": 5 / 6, "boundary-first": 1, "boundary-untrained": 1, "uniform": 1, "uniform-first": 1,
+        "uniform-untrained": 0, "before": 5 / 6,
+    })  # fmt: skip
+    assert dict(tables["found"].select("comparison", "n").iter_rows())["before"] == 6
+
+
+# --- claims on theory rows ----------------------------------------------------------------------------------
 
 
 def test_gates_of_theory_fall_with_their_rows() -> None:
-    """One row of each kind: errors, deviations, depths, sizes, printed forms, refusals, the algorithm."""
-    names = [
-        f"{check}.x.{kind}" for check, _ in theory.CONSTRUCTIONS.values() for kind in ("errors", "deviation")
-    ]
-    names += [f"ledger.{check}.x.depth" for check, _ in theory.CONSTRUCTIONS.values()]
-    names += [f"thm-16.{name}.errors" for name in theory.SOLVABLE] + [
-        "thm-10.depth.8",
-        "thm-16.depth.d8",
-        "thm-12.depth",
-    ]
-    names += ["thm-16.refused.a5", "thm-16.refused.s5", "thm-13.c2", "alg-1.state", "alg-1.simpler", "lem-22"]
-    one = ("thm-16.depth", "thm-12.depth", "thm-16.refused", "thm-13", "ledger", "thm-10.depth")
     rows = [
-        {"check": name, "measured": float(name.startswith(one)), "erratum": "", "form": ""} for name in names
+        {"claim": claim, "part": part, "check": f"{claim}-{part}-{k}", "passed": True, "measured": 0.0}
+        for claim, parts in theory.PARTS.items()
+        for part in parts
+        for k in range(2)
+    ] + [
+        {"claim": "", "part": "", "check": check, "passed": True, "measured": 0.0}
+        for check, _ in theory.ALGORITHM.values()
     ]
-    rows += [
-        {"check": erratum, "measured": 1.0, "erratum": erratum, "form": "printed"}
-        for erratum, _ in theory.PRINTED.values()
-    ]
-    frame = pl.DataFrame(rows).with_columns(bound=1.0)
+    frame = pl.DataFrame(rows).with_columns(
+        bound=pl.lit(0.0), tolerance=None, comparison=pl.lit("<="), statement=pl.lit("x"), source=pl.lit("x")
+    )
 
-    def told(measured: pl.Expr) -> dict[str, Gate]:
-        new = frame.with_columns(measured.alias("measured"))
-        new = new.with_columns(passed=pl.col("measured").is_not_nan() & pl.col("measured").is_not_null())
-        context: Any = SimpleNamespace(theory=lambda: new)
-        return {f"{gate.claim}, {gate.gate}": gate for gate in theory.gates(context)}
+    def told(rows: pl.DataFrame) -> dict[str, str]:
+        context: Any = SimpleNamespace(theory=lambda: rows)
+        return {f"{gate.claim}, {gate.gate}": gate.verdict("quick")[0] for gate in theory.gates(context)}
 
-    before = told(pl.col("measured"))
-    assert {gate.verdict("quick")[0] for gate in before.values()} == {HOLDS}
-    for value in (None, float("nan")):
-        spoilt = told(pl.lit(value, pl.Float64))
-        assert {gate.verdict("quick")[0] for gate in spoilt.values()} == {FAILS}
+    before = told(frame)
+    assert set(before.values()) == {HOLDS} and {key.split(",")[0] for key in before} == set("123456")
     for row in range(frame.height):
-        after = told(pl.when(pl.int_range(pl.len()) == row).then(pl.lit(value)).otherwise("measured"))
-        assert any(gate.verdict("quick")[0] == FAILS for gate in after.values()), frame["check"][row]
+        bad = pl.int_range(pl.len()) == row
+        failed = {"passed": pl.col("passed") & ~bad, "measured": pl.when(bad).then(1.0).otherwise("measured")}
+        assert list(told(frame.with_columns(**failed)).values()).count(FAILS) == 1, frame["check"][row]
+    with pytest.raises(SandglassError, match="no theory check belongs to the part"):
+        told(frame.filter(~((pl.col("claim") == "3") & (pl.col("part") == "A5"))))
+
+
+def test_weights_of_a_memory_stay_within_the_mended_bound_alone() -> None:
+    """The proof's sharpness is T log(16 |Q| T), above the printed 2T log(|Q|T) where |Q|T is below 16."""
+    rows = counters.check(SimpleNamespace(sequences=4, length=8, short=4), "automata-counters", 1)
+    norms = {row["form"]: row for row in rows.filter(erratum="automata-lemma-16-norm").iter_rows(named=True)}
+    assert norms["printed"]["measured"] > 1.2 and norms["corrected"]["measured"] == pytest.approx(1)
+    assert norms["printed"]["passed"] and norms["corrected"]["passed"]
+    assert exact.memory(2, 0, 7).network.sizes["norm"] > max(10, 14 * np.log(14))  # as mended before

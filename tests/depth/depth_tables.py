@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import polars as pl
 
+from pipeline.kit.comparisons import RATIO, SHARE, SHIFT, Comparison, Measurements
+from pipeline.kit.intervals import ORDER, Interval
 from pipeline.store import tables
+from pipeline.studies.depth.comparisons import (
+    DECLARED,
+    ENDED,
+    HEADS_ACCURACY,
+    HEADS_P,
+    HEADS_STEPS,
+    RIGHT_PAIR,
+)
 from pipeline.studies.depth.names import (
+    CONTEXT,
     CONTEXTUAL,
     CONTEXTUAL_PUBLISHED,
     FROZEN,
     GENERALIZATION,
     JUDGED,
-    LIKENESS,
     MEMORIZATION,
     ONE_LAYER,
     PROBES,
@@ -65,6 +76,9 @@ def shape(run: str, task: str, heads: str, experiment: str, k: int, hops: int) -
     layers = len(heads.split(", "))
     return {"run": run, "experiment": experiment, "task": task, "layers": layers, "heads": heads, "k": k,
             "l": 3 if "tm" in task else 0, "hops": hops, "sequences": 500 if SIZES in run else 100}  # fmt: skip
+
+
+ABOUT = {given[0]: shape(*given) for given in RUNS}
 
 
 def learned(about: dict[str, Any]) -> bool:
@@ -133,7 +147,8 @@ def summary() -> pl.DataFrame:
         ours = {name: value for name, value in model.items() if name != "split"}
         rows.append(
             ours
-            | {"diverged_at": None, "training_loss": -math.log(curve(model, STEPS)), "accuracy": curve(model, STEPS),
+            | {"learned": learned(model) and model["chosen"], "diverged_at": None,
+               "training_loss": -math.log(curve(model, STEPS)), "accuracy": curve(model, STEPS),
                "context": curve(model, STEPS, True) if model["task"] in PAIRS else None,
                "accuracy_unseen_repetition": curve(model, STEPS) if model["task"] == "tm" else None,
                "accuracy_unseen_token": curve(model, STEPS) if model["task"] == "tm" else None,
@@ -158,7 +173,8 @@ def accuracy() -> pl.DataFrame:
                 chance = level(entry, True) if among == "context" else CHANCE[entry["task"]]
                 row = {name: value_ for name, value_ in entry.items() if name != "chosen"}
                 rows.append(row | {"lr": 0.01, "split": split, "among": among, "value": value, "lo": value - 0.005,
-                                   "hi": value, "confidence": 0.95, "least": value - 0.01, "most": value, "n": 2,
+                                   "hi": value, "interval": ORDER, "confidence": 0.95, "least": value - 0.01,
+                                   "most": value, "n": 2,
                                    "n_diverged": 0, "distinct": 50, "solved": 0.99, "n_solved": 2 * (value > 0.99),
                                    "share": float(value > 0.99), "share_lo": 0.6 * (value > 0.99), "share_hi": 1.0,
                                    "chance": chance})  # fmt: skip
@@ -185,32 +201,32 @@ def learning_rates() -> pl.DataFrame:
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
-def contrasts() -> pl.DataFrame:
-    row = {
-        "confidence": 0.95,
-        "n": 8,
-        "n_censored": 0,
-        "n_diverged": 0,
-        "runs": "some",
-        "start": None,
-    }
-    rows = pl.DataFrame(
-        [
-            row | {"contrast": "heads of one layer", "task": "sc", "quantity": "steps_to_95", "statistic": "spearman",
-                   "value": -0.9, "p": 0.001},
-            row | {"contrast": "heads of two layers, ic_qa", "task": "ic_qa", "quantity": "final accuracy",
-                   "statistic": "largest difference of medians", "value": 0.01, "p": None},
-            row | {"contrast": "heads of two layers, tm", "task": "tm", "quantity": "final accuracy",
-                   "statistic": "largest difference of medians", "value": 0.01, "p": None},
-            *(row | {"contrast": f"four layers against three{start}", "task": "ic_tm", "quantity": "steps_to_95",
-                     "statistic": "median ratio", "value": 0.5, "p": None} for start in ("", ", published start")),
-            *(row | {"contrast": name, "task": "tm", "quantity": "cosine", "statistic": "median change",
-                     "value": 0.1, "p": None, "start": 0.5} for name in LIKENESS.values()),
-            row | {"contrast": "attention that learns, N=100", "task": "sc", "quantity": "steps_to_95",
-                   "statistic": "median ratio", "value": 0.5, "p": None},
-        ], infer_schema_length=None
-    )  # fmt: skip
-    return rows.with_columns(lo=pl.col("value") - 0.001, hi=pl.col("value") + 0.001)
+def holding(comparison: Comparison) -> float:
+    """A value with which the gate of a comparison holds."""
+    if comparison in ENDED.values():
+        run, _, among = next(key for key, each in ENDED.items() if each == comparison)
+        return curve(ABOUT[run] | {"chosen": True}, STEPS, among == CONTEXT)
+    if comparison in HEADS_ACCURACY.values():
+        return 0.01
+    others = {HEADS_STEPS: -0.9, HEADS_P: 0.001, RIGHT_PAIR: 0.99}
+    by_statistic = {SHARE: 1.0, RATIO: 0.5, SHIFT: 0.1}
+    return others.get(comparison) or by_statistic[comparison.statistic]
+
+
+def comparisons(found: Mapping[Comparison, float | Interval] = MappingProxyType({})) -> pl.DataFrame:
+    """All comparisons as measured on eight models, with what was ``found``, else with what their gates ask for."""
+    parts = []
+    for experiment in dict.fromkeys(each.experiment for each in DECLARED):
+        settings = SimpleNamespace(confidence=0.95)
+        context: Any = SimpleNamespace(study="depth", experiment=experiment, settings=settings, runs=list)
+        measured = Measurements(context)
+        for each in DECLARED.of(experiment).values():
+            value = found.get(each, holding(each))
+            if not isinstance(value, Interval):
+                value = Interval(value, value - 0.001, value + 0.001, ORDER, 8, 6).within(*each.span)
+            measured.put(each, value)
+        parts.append(measured.table())
+    return tables.conform([pl.concat(parts)], SCHEMAS["comparisons"], scale="quick", params_hash="0" * 32)
 
 
 def agreement() -> pl.DataFrame:
@@ -243,6 +259,7 @@ def attention() -> pl.DataFrame:
                 for query in range(T - 1 if layer == layers else 0, T):
                     rows += [
                         {"probe": probe, "run": run, "source": source, "replica": 0 if source == "trained" else None,
+                         "learned": True if source == "trained" else None,
                          "layer": layer, "head": 0, "query": query, "key": key, "query_token": probe[query],
                          "key_token": probe[key],
                          "weight": scale * layer * ((key == query) + (key == 0 and query == T - 1))}
@@ -283,7 +300,7 @@ def runs() -> pl.DataFrame:
 
 def findings() -> pl.DataFrame:
     return pl.DataFrame(
-        {"topic": ["unseen tokens"], "leads": [True], "finding": ["Two layers classify some of them."]}
+        {"topic": ["hops"], "leads": [True], "finding": ["Chains are learned for 1 hop at 2 layers."]}
     )
 
 
@@ -291,7 +308,7 @@ def every() -> dict[str, pl.DataFrame]:
     """All tables, valid."""
     made = {
         "examples": examples(), "runs": runs(), "curves": curves(), "summary": summary(), "accuracy": accuracy(),
-        "learning_rates": learning_rates(), "contrasts": contrasts(), "agreement": agreement(),
+        "learning_rates": learning_rates(), "comparisons": comparisons(), "agreement": agreement(),
         "attention": attention(), "findings": findings(),
     }  # fmt: skip
     stamp = {"scale": "quick", "params_hash": "0" * 32}

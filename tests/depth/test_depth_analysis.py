@@ -1,4 +1,4 @@
-"""Analysis of the depth study: rates, agreement with the constructions, contrasts, letters."""
+"""Analysis of the depth study: rates, agreement with the constructions, comparisons, letters."""
 
 from __future__ import annotations
 
@@ -11,18 +11,28 @@ import polars as pl
 import pytest
 import torch
 
-from pipeline.kit.shares import share_interval
+from pipeline.kit.comparisons import Comparison, Measurements
 from pipeline.kit.streams import stream
 from pipeline.languages import sequence_tasks as tasks
 from pipeline.models.attention_only import network as attention_only
 from pipeline.studies.depth.analysis import attention as probes
-from pipeline.studies.depth.analysis import contextual, examples, heads
-from pipeline.studies.depth.measures import attention, contrasts, runs, training
+from pipeline.studies.depth.analysis import examples, heads, layers
+from pipeline.studies.depth.comparisons import (
+    ENDED,
+    FOUR_LAYERS,
+    FROZEN_STEPS,
+    HEADS_P,
+    HEADS_STEPS,
+    RIGHT_PAIR,
+    SOLVED,
+)
+from pipeline.studies.depth.measures import attention, runs, training
+from pipeline.studies.depth.names import HEADS, MEMORIZATION, REASONING
 
 CONTEXT: Any = SimpleNamespace(
     seed=1,
     study="depth",
-    settings=SimpleNamespace(resamples=200, confidence=0.9, solved=0.99, threshold=0.95),
+    settings=SimpleNamespace(confidence=0.95, solved=0.99, threshold=0.95),
 )
 
 
@@ -62,15 +72,6 @@ def test_a_rate_at_an_edge_of_its_grid_is_marked(losses: list[float], place: str
     _, rates = runs._choose(run([[loss, loss] for loss in losses], {}))
     assert rates.filter("chosen")["place"].to_list() == [place]
     assert set(rates.filter(~pl.col("chosen"))["place"]) <= {""}
-
-
-def test_the_interval_of_a_share_is_exact() -> None:
-    """Clopper and Pearson: none of four is 0 to 1 - (0.05 / 2)^(1/4), which a bootstrap calls 0 to 0."""
-    none, every = share_interval([False] * 4, 0.95), share_interval([True] * 5, 0.95)
-    assert none == pytest.approx((0.0, 0.0, 1 - 0.025**0.25)) and every == pytest.approx(
-        (1.0, 0.025**0.2, 1.0)
-    )
-    assert all(math.isnan(x) for x in share_interval([], 0.95))
 
 
 def test_models_that_diverged_count_as_infinite() -> None:
@@ -155,44 +156,102 @@ def test_dead_heads_are_silent_where_it_counts() -> None:
     assert measures == {"heads_total": 4, "heads_dead": 2, "zero_share": pytest.approx(1 - 1 / 6)}
 
 
-def summary(run: str, heads: str, steps: list[int | None], accuracy: float) -> pl.DataFrame:
+def ended(steps: list[int | None], accuracy: float = 1.0, replicas: list[int] | None = None) -> pl.DataFrame:
+    """How models of a run ended that trains for 100 steps."""
     n = len(steps)
     return pl.DataFrame(
         {
-            "run": [run] * n, "heads": [heads] * n, "task": ["ic_qa"] * n, "steps": [100] * n,
-            "experiment": ["exp-2"] * n, "accuracy": [accuracy] * n, "chosen": [True] * n,
+            "steps": [100] * n, "accuracy": [accuracy] * n, "replica": replicas or list(range(n)),
+            "steps_to_95": pl.Series(steps, dtype=pl.Int32), "diverged_at": pl.Series([None] * n, dtype=pl.Int32),
         }
-    ).with_columns(
-        pl.Series("steps_to_95", steps, dtype=pl.Int32), pl.lit(None, pl.Int32).alias("diverged_at")
     )  # fmt: skip
 
 
-def test_models_that_never_get_there_are_censored() -> None:
-    steps, censored = contrasts.steps_to(summary("a", "1", [40, None, 60], 1.0))
-    assert steps.tolist() == [40, 101, 60] and censored == 1
+def measured(experiment: str) -> Any:
+    """Measurements of an experiment that has no runs, so that what is not added is not run."""
+    return Measurements(SimpleNamespace(**vars(CONTEXT), experiment=experiment, runs=list))  # type: ignore[arg-type]
+
+
+def row(found: Any, comparison: Comparison) -> dict[str, Any]:
+    return dict(found.table().filter(comparison=comparison.key).row(0, named=True))
+
+
+def test_models_that_never_get_there_come_last() -> None:
+    assert training.steps_to_95(ended([40, None, 60])).tolist() == [40, 101, 60]
+
+
+def test_steps_are_compared_by_the_quotients_of_all_models() -> None:
+    found = measured("depth-exp-3")
+    training.add_steps(found, FOUR_LAYERS, ended([10, 20, 30, 40, 50]), ended([100, 100, 100, 100, None]))
+    given = row(found, FOUR_LAYERS)
+    assert (given["value"], given["n"], given["interval"]) == (0.3, 5, "Mann-Whitney")
+    assert given["state"] == "measured" and given["hi"] < 1
+
+
+def test_nothing_is_compared_where_half_never_got_there() -> None:
+    found = measured("depth-exp-3")
+    training.add_steps(found, FOUR_LAYERS, ended([10] * 4), ended([40, 40, None, None]))
+    given = row(found, FOUR_LAYERS)
+    assert (given["state"], given["n_excluded"], given["excluded_reason"]) == (
+        "too few models", 8, "fewer than half of an arm get to 95%",
+    )  # fmt: skip
+
+
+def test_frozen_attention_is_paired_by_start_and_data() -> None:
+    """Replica r of both has the same weights and data: six pairs, of which both arms have five."""
+    found = measured("depth-exp-1")
+    comparison = FROZEN_STEPS[MEMORIZATION[1]]
+    training.add_steps(
+        found, comparison, ended([10, 20, 30, 40, 50, 60]), ended([90, 80, 40, 20], replicas=[5, 3, 1, 0])
+    )
+    given = row(found, comparison)
+    assert (given["in_common"], given["n"], given["value"]) == ("seed and data", 4, 0.5)
 
 
 def test_heads_and_steps_are_ranked_over_all_models() -> None:
-    parts = {str(h): summary(str(h), str(h), [80 // h, 80 // h + 1, 80 // h + 2], 1.0) for h in (1, 2, 4)}
-    (row,) = heads._rank(CONTEXT, parts, "heads", list(parts))
-    assert row["value"] < -0.9 and row["p"] < 0.001 and row["n"] == 9 and row["hi"] < 0
-
-
-def test_largest_difference_is_from_the_first() -> None:
-    parts = {
-        name: summary(name, "1", [1, 1, 1], value) for name, value in (("a", 0.9), ("b", 0.8), ("c", 1.0))
+    found = measured("depth-exp-2")
+    by_heads = {
+        run: ended([80 // int(h), 80 // int(h) + 1, 80 // int(h) + 2]) for h, run in HEADS["sc"].items()
     }
-    (row,) = heads._spread(CONTEXT, parts, "heads", ["a", "b", "c"])
-    assert row["value"] == pytest.approx(0.1) and row["n"] == 9
+    heads._speed(found, by_heads)
+    steps, p = row(found, HEADS_STEPS), row(found, HEADS_P)
+    assert steps["value"] < -0.9 and steps["hi"] < 0 and steps["n"] == 12 and steps["interval"] == "Fisher"
+    assert p["value"] < 0.001 and p["interval"] == "none"
+    found = measured("depth-exp-2")
+    heads._speed(found, {run: ended([int(h), int(h) + 1]) for h, run in HEADS["sc"].items()})
+    assert row(found, HEADS_P)["value"] == 1.0  # a correlation of the other sign shows nothing
 
 
-def test_ratio_is_undefined_where_half_never_got_there() -> None:
-    fast, slow = summary("f", "1", [10, 20, 30], 1.0), summary("s", "1", [40, None, None], 0.5)
-    parts = {"f": fast, "s": slow, "t": summary("t", "1", [40, 40, None], 1.0)}
-    (row,) = contextual._ratio(CONTEXT, parts, "x", "f", "t")
-    assert row["value"] == 0.5 and row["n_censored"] == 1
-    (row,) = contextual._ratio(CONTEXT, parts, "x", "f", "s")
-    assert np.isnan(row["value"]) and row["n_censored"] == 2
+def test_attention_is_measured_in_models_that_learned() -> None:
+    """Replica 1 did not, and of two heads the mean counts."""
+    models = {"run": REASONING[2], "lr": 0.1, "chosen": True}
+    summary = pl.DataFrame([models | {"replica": r, "learned": r != 1} for r in range(3)])
+    part = {"run": REASONING[2], "lr": 0.1, "layer": 2, "cosine": None, "cosine_start": None}
+    agreement = pl.DataFrame(
+        [part | {"replica": r, "head": h, "right_example": 0.1 * r + h} for r in range(3) for h in range(2)]
+    )
+    found = measured("depth-exp-1")
+    layers._attention(found, summary, agreement)
+    given = row(found, RIGHT_PAIR)
+    assert given["value"] == pytest.approx(0.6) and (given["n"], given["n_excluded"]) == (2, 1)
+    assert given["state"] == "too few models" and given["excluded_reason"] == "did not learn the task"
+
+
+def test_a_model_that_diverged_has_solved_nothing() -> None:
+    """Of the runs here nobody solves anything; the one that diverged leaves the median and stays in the share."""
+    one = run([[1.0, 1.0, 1.0]], {2: 1})
+    of = runs.Run(
+        **(
+            vars(one)
+            | {"chosen": np.full(3, True), "name": REASONING[2], "shape": one.shape | {"task": "ic_qa"}}
+        )
+    )
+    of.curves.insert_column(0, of.curves["accuracy"].alias("accuracy_fresh"))
+    found = measured("depth-exp-1")
+    layers._ended(found, of)
+    median, share = row(found, ENDED[REASONING[2], "fresh", "outputs"]), row(found, SOLVED[REASONING[2]])
+    assert (median["value"], median["n"], median["excluded_reason"]) == (0.5, 2, "diverged")
+    assert (share["value"], share["n"], share["n_excluded"]) == (0.0, 3, 0)
 
 
 def test_letters() -> None:

@@ -26,7 +26,7 @@ from pipeline.studies.depth.figures import (
     nested,
     random_start,
 )
-from pipeline.studies.depth.names import CONTEXTUAL, MEMORIZATION
+from pipeline.studies.depth.names import CONTEXTUAL, MEMORIZATION, REASONING
 
 TABLES = depth_tables.every()
 WIDEST = 660
@@ -122,6 +122,15 @@ def test_final_accuracy_has_both_levels_of_chance() -> None:
     assert dict(chances) == {"all outputs": 0.05, "the context's answers": 0.5}
     splits = {"all outputs", "all outputs, unseen tokens", "all outputs, AAA of other tokens"}
     assert set(data.filter(task="generalization")["among"]) == splits
+
+
+def test_models_that_did_not_learn_are_drawn_hollow() -> None:
+    lost = pl.col("run") == REASONING[2]
+    summary = TABLES["summary"].with_columns(learned=~lost & pl.col("learned"))
+    chart, data = attention.agreement(context(summary=summary))
+    assert dict(data.filter(run=REASONING[2]).group_by("learned").len().iter_rows()).keys() == {False}
+    assert "reasoning [1, 1]: layer 2" in data["where"].to_list()
+    assert "reasoning [1, 1]: layer 2" not in charts.specification(chart)["description"]
 
 
 def test_one_rate_is_chosen_for_each_run() -> None:

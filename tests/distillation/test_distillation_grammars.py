@@ -20,6 +20,7 @@ from pipeline.languages import pcfg
 from pipeline.models.distillation_exact import attention, inside
 from pipeline.steps.analyse import finished
 from pipeline.studies.distillation.analysis import grammars
+from pipeline.studies.distillation.claims import grammars as claims
 from pipeline.studies.distillation.figures import grammars as drawings
 from pipeline.studies.distillation.theory import attention as selection
 from pipeline.studies.distillation.theory import lengths, oracle
@@ -250,6 +251,8 @@ SELECTION = SimpleNamespace(study="distillation", sizes=[[20, 6], [100, 6]], rep
 def test_theory_holds(module: Any, entry: Any) -> None:
     checks = module.check(entry, "distillation-theory", 1)
     assert checks.filter(~pl.col("passed"))["check"].to_list() == []
+    judged = {(claim, part) for claim, parts in claims.PARTS.items() for part in parts}
+    assert set(checks.select("claim", "part").rows()) <= judged | {("33", part) for part in claims.SHOWN}
     evidence = checks.filter(pl.col("erratum") != "").group_by("erratum").agg(pl.col("form").unique().sort())
     assert all(forms == ["corrected", "printed"] for forms in evidence["form"].to_list())
 

@@ -149,6 +149,24 @@ def test_the_probe_reads_what_is_there_and_nothing_else() -> None:
     assert (nothing[..., 1] < 0.75).all()
 
 
+def test_the_probe_is_tested_on_strings_that_it_has_not_read() -> None:
+    sample = probe.drawn(np.random.default_rng(0), "cfg3b", 10, 90)  # of a grammar of few strings
+    train, test = probe.split(np.random.default_rng(1), sample, 0.3)
+    strings = [{row.tobytes() for row in part.words} for part in (train, test)]
+    assert not strings[0] & strings[1] and len(strings[1]) == round(0.3 * len(strings[0] | strings[1]))
+    assert len(train.words) + len(test.words) == 90
+    assert test.ancestors.shape == (1, *test.words.shape) == (1, *test.ends.shape[1:])
+    assert len(probe.split(np.random.default_rng(1), sample, 0.001)[1].words) > 0
+
+
+def test_at_the_inflection_is_a_share_of_the_largest() -> None:
+    summary = pl.DataFrame(
+        {"model": 0, "measure": ["robust"] * 3 + ["close"], "ngram": 3, "step": [1, 2, 3, 1]}
+    ).with_columns(q50=pl.Series([0.1, 0.3, 0.4, 9.0]))
+    stages = pl.DataFrame({"model": [0], "c1": [2]})
+    assert windows.at_inflection(stages, summary).tolist() == [0.3 / 0.4]
+
+
 def test_the_best_rate_is_the_most_accurate_then_the_fastest(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two models side by side, one replica, four rates: three of them end alike, the second in fewer steps."""
     ends = [0.7, 0.7, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9]

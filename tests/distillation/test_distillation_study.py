@@ -2,104 +2,119 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 import torch
-from spoiling import assert_gates_fall
+from distillation_tables import context, good, inputs, inside, measured, on_comparisons, outside
 from workspace import Workspace
 
-from pipeline.studies.distillation.analysis import ablations, endings
-from pipeline.studies.distillation.analysis.transformers import _compared as compared
-from pipeline.studies.distillation.analysis.transformers import along_paths
-from pipeline.studies.distillation.claims import STATEMENTS, parities, transformers, trees
+from pipeline.kit.comparisons import Measurements
+from pipeline.kit.verdicts import Gate
+from pipeline.studies.distillation import comparisons as declared
+from pipeline.studies.distillation.analysis import ablations, acceleration, endings
+from pipeline.studies.distillation.analysis.transformers import along_paths, compare
+from pipeline.studies.distillation.claims import (
+    STATEMENTS,
+    language_models,
+    parities,
+    transformers,
+    trees,
+    two_stages,
+)
 from pipeline.studies.distillation.measures import lessons
-from pipeline.studies.distillation.names import ATTENDING, ATTENTION, CANDIDATES, DEFINITIONS, TEACHER, WARMER
+from pipeline.studies.distillation.names import (
+    ATTENDING,
+    ATTENTION,
+    ENDINGS_PUPILS,
+    NARROW,
+    OTHER_PUPILS,
+    PUPILS,
+    TEACHER,
+    TEXT_PUPILS,
+    WIDE,
+)
 from schemas.claims import FAILS, HOLDS, NOT_RUN, TOO_FEW
 
-PARTS = (parities, transformers, trees)
-HOLD = {  # the value of each comparison at scale paper
-    **{
-        f"{size} {name}": value
-        for size in ("narrow", "wide")
-        for name, value in {
-            "delay": 1.0, "prog - ce": 0.4, "prog - one-shot": 0.4, "middle": 1.0, "behind": 0.5,
-            "middle - behind": 0.5, "before": 0.5, "distance at the switch": 0.01, "rise after the switch": 0.25,
-            "cool - middle": 0.0, "mild - middle": 0.0, "hot - middle at the switch": -0.2,
-        }.items()
-    },
-    "narrow ce": 0.5, "narrow one-shot": 0.5, "teacher peak": 8.0, "teacher final": 1.0, "teacher inside": 1.0,
-    "warm teacher degree": 1.0,
-    **{f"warm {size} middle - {arm}": 0.3 for size in ("narrow", "wide") for arm in ("before", "behind")},
-    "heads and t80": -0.9, "width and t90": -0.95, "attending ce": 0.5, "attending os": 0.5,
-    "attending peak, learned": 1.0, "attending between": 0.5, "attention peak": 9.0, "attention final": 1.0,
-    "separation between": 0.5, "attending delay": 1.0,
-    **{f"{group} and t90": -0.9 for group in ("heads", "hidden", "averaged")},
-    "tree best pair": 1.0, "tree best pair - best single": 0.2, "tree peaks": 3.0,
+# What no gate is about: numbers that gates and figures need, and students of labels that tell where to compare.
+UNJUDGED = {declared.ASKED.key, declared.COMMON.key, *(each.key for each in declared.TEXT_LABELS.values())}
+TABLES: dict[str, Any] = {
+    "models": pl.DataFrame({"run": [PUPILS[0]] * 10, "arm": "ce", "model": range(10), "final": 0.9}),
+    "oracle": pl.DataFrame(
+        {"grammar": "cfg3b", "task": "masked", "quantity": "acc", "mask_rate": 0.3, "root": [13], "value": 0.9}
+    ).with_columns(se=0.01),
+    "support_recovery": pl.DataFrame({"value": [90.0, 130.0], "predicted": [100.0, 100.0]}),
 }  # fmt: skip
 
 
-SINGLE_SIGNS = [f"13, {which}" for which in (
-    "single signs at checkpoint 2", "other signs at checkpoint 2", "single signs at checkpoint 3",
-)]  # fmt: skip
+def judge(context: Any) -> Iterator[Gate]:
+    for part in (parities, transformers, trees, language_models):
+        yield from part.gates(context)
+    for part in (two_stages._correlations, two_stages._samples, two_stages._students):
+        yield from part(context)
 
 
-def made() -> dict[str, pl.DataFrame]:
-    """Return tables of ten models at scale paper."""
-    rows = [(name, value, value, value, 10) for name, value in HOLD.items()]
-    chosen = pl.DataFrame(
-        {"dataset": CANDIDATES, "arm": ["middle", "behind"], "order": 0, "teacher": 0, "teacher_step": [5, 7]}
-    )
-    other = [(WARMER, 0, 5, "support", 0.5), (WARMER, 0, 5, "rest", 0.5)]  # which no gate is about
-    own = [
-        (TEACHER, 0, step, feature, value)
-        for step, support in ((5, 0.095), (7, 0.01))
-        for feature, value in (("support", support), ("rest", 0.001))
-    ]
-    columns = ["run", "model", "step", "feature", "correlation"]
-    return {
-        "contrasts": pl.DataFrame(rows, schema=["contrast", "value", "lo", "hi", "n"], orient="row"),
-        "chosen": chosen,
-        "correlations": pl.DataFrame(own + other, schema=columns, orient="row"),
-    }
+GATES = {scale: on_comparisons(judge, {}, scale, **TABLES) for scale in ("quick", "paper")}
+GOOD = good(GATES["paper"])
+NEEDED = {"asked": measured(1000.0)}
 
 
-def judged(tables: dict[str, pl.DataFrame]) -> dict[str, tuple[float | None, str]]:
-    theory = pl.DataFrame(
-        {"theory": [DEFINITIONS], "check": ["tree.corrected"], "passed": [True], "measured": [0.0]}
-    )
-    context: Any = SimpleNamespace(
-        table=tables.__getitem__, theory=lambda: theory, settings=SimpleNamespace(fewest=3), scale="paper"
-    )
-    every = [gate for part in PARTS for gate in part.gates(context)]
-    return {f"{g.claim}, {g.gate}": (g.measured and g.measured.value, g.verdict("paper")[0]) for g in every}
+def at_paper(values: dict[str, Any]) -> dict[str, Gate]:
+    return on_comparisons(judge, values | NEEDED, "paper", **TABLES)
 
 
 def test_every_gate_holds_where_everything_does() -> None:
-    assert {gate: outcome for gate, outcome in judged(made()).items() if outcome[1] != HOLDS} == {}
+    verdicts = {gate.gate: gate.verdict("paper") for gate in at_paper(GOOD).values()}
+    assert {name: verdict for name, verdict in verdicts.items() if verdict[0] != HOLDS} == {}
 
 
-@pytest.mark.parametrize("name", HOLD)
-def test_a_comparison_that_is_none_lets_its_gates_fall(name: str) -> None:
-    assert_gates_fall(judged, made(), name)
+def test_gates_fall_beyond_each_of_their_bars_and_with_what_is_none() -> None:
+    """All are spoilt at once, and each gate reads one comparison."""
+    spoilt: list[dict[str, Any]] = [
+        {key: measured(outside(gate)[end]) for key, gate in GATES["paper"].items()} for end in (0, -1)
+    ]
+    spoilt.append(dict.fromkeys(GOOD, measured(float("nan"))))
+    spoilt.append({key: measured(inside(gate), lo=float("nan")) for key, gate in GATES["paper"].items()})
+    for values in spoilt:
+        assert {gate.verdict("paper")[0] for gate in at_paper(values).values()} == {FAILS}
 
 
-def test_a_correlation_that_is_none_lets_its_gate_fall() -> None:
-    tables = made()
-    spoilt = tables["correlations"].with_columns(correlation=float("nan"))
-    outcomes = judged(tables | {"correlations": spoilt})
-    assert {outcomes[gate][1] for gate in SINGLE_SIGNS} == {FAILS}
+def test_every_comparison_is_judged_at_one_of_the_scales() -> None:
+    judged = {key for gates in GATES.values() for key in gates}
+    of_text = {each.key for each in declared.TEXT_ORDER.values()}  # of one horizon of several
+    assert {each.key for each in declared.DECLARED} - judged - of_text == UNJUDGED
+    assert len(of_text & judged) == 2
+
+
+def test_text_is_judged_where_students_of_labels_have_learned_more_than_frequencies() -> None:
+    common = {declared.COMMON.key: measured(0.3)}
+    labels = [declared.TEXT_LABELS[run].key for run in TEXT_PUPILS]
+    at_second = common | {labels[0]: measured(0.31, lo=0.2), labels[1]: measured(0.4, lo=0.35)}
+    for values, run in ((at_second, TEXT_PUPILS[1]), (common, TEXT_PUPILS[-1])):
+        gates = on_comparisons(judge, values, "paper", **TABLES)
+        expected = {declared.TEXT_ORDER[run, *pair].key for pair in (("prog", "os"), ("os", "ce"))}
+        assert {key for key, gate in gates.items() if gate.claim == "31"} == expected
 
 
 def test_too_few_models_give_no_verdict() -> None:
-    tables = made()
-    few = judged(tables | {"contrasts": tables["contrasts"].with_columns(n=2)})
-    gates = {gate for gate, (_, verdict) in few.items() if verdict not in (NOT_RUN, TOO_FEW)}
-    assert gates == {*SINGLE_SIGNS, "19, classes"}
-    assert few["15, width"][1] == TOO_FEW
+    few = at_paper({key: value._replace(n=4) for key, value in GOOD.items()})
+    models = {each.key for each in declared.DECLARED if each.unit == "model"}
+    assert {gate.verdict("paper")[0] for key, gate in few.items() if key in models} == {TOO_FEW}
+
+
+def test_no_model_is_to_exceed_the_best_predictor() -> None:
+    def verdict(ends: list[float]) -> str:
+        models = pl.DataFrame({"run": PUPILS[0], "arm": "ce", "model": range(len(ends)), "final": ends})
+        tables = TABLES | {"models": models}
+        (gate,) = (g for g in judge(context(NEEDED, "quick", **tables)) if g.claim == "21")
+        return gate.verdict("quick")[0]
+
+    assert verdict([0.9] * 10) == HOLDS and verdict([0.99] * 10) == FAILS
+    assert verdict([0.9] * 4) == TOO_FEW and verdict([]) == NOT_RUN
 
 
 def test_attention_along_paths_sums_to_one_and_follows_both_layers() -> None:
@@ -128,21 +143,24 @@ def test_students_of_a_teacher_that_has_not_learned_are_left_out() -> None:
 
     teachers, students = (
         course(ATTENTION, ["label"], [1.0, 0.5]),
-        course(ATTENDING, ["ce", "peak", "prog", "between"], [0.9, 0.6]),
+        course(ATTENDING, ["ce", "os", "peak", "prog", "between"], [0.9, 0.6]),
     )
-    assert lessons.converged(teachers) == [0]
+    context: Any = inputs("distillation-transformers")
+    assert lessons.learned(context, teachers) == [0]
     chosen = pl.DataFrame(
-        [(arm, m, m, 0, 5) for arm in ("peak", "prog", "between") for m in (0, 1)],
+        [(arm, m, m, 0, 5) for arm in ("os", "peak", "prog", "between") for m in (0, 1)],
         ["arm", "model", "teacher", "order", "teacher_step"], orient="row",
     )  # fmt: skip
     first = pl.DataFrame({"model": [0, 0, 1, 1], "step": [5, 10] * 2, "separation": [9.0, 1.0, 70.0, 60.0]})
-    settings = SimpleNamespace(risen=0.9, resamples=100, confidence=0.95)
-    context: Any = SimpleNamespace(settings=settings, seed=1, study="distillation")
-    rows = {row["contrast"]: row for row in compared(context, teachers, students, first, chosen)}
-    assert rows["attending ce"]["n"] == 2 and rows["attending ce"]["value"] == 0.75  # they have no teacher
-    assert rows["attending peak"]["n"] == 1 and rows["attending peak"]["value"] == 0.9
-    assert (rows["attention peak"]["value"], rows["attention final"]["value"]) == (9.0, 1.0)
-    assert rows["separation between"]["value"] == 9.0 and rows["attending delay"]["value"] == 1.0
+    found = Measurements(inputs("distillation-transformers", ATTENTION, ATTENDING))
+    compare(context, found, teachers, students, first, chosen)
+    rows = {row["comparison"]: row for row in found.table().iter_rows(named=True)}
+    assert rows["attending-ce"]["n"] == 2 and rows["attending-ce"]["value"] == 0.75  # they have no teacher
+    assert (rows["attending-between"]["n"], rows["attending-between"]["value"]) == (1, 0.9)
+    assert (rows["attending-between"]["n_excluded"], rows["attending-ce"]["n_excluded"]) == (1, 0)
+    assert rows["attending-peak"]["value"] == 0.0  # 0.9 is less than it takes
+    assert (rows["attention-peak"]["value"], rows["attention-end"]["value"]) == (9.0, 1.0)
+    assert rows["attention-valley"]["value"] == 9.0 and rows["attending-delay"]["value"] == 1.0
 
 
 def test_models_are_late_or_never_learn() -> None:
@@ -159,44 +177,54 @@ def test_models_are_late_or_never_learn() -> None:
     assert done.tolist() == [0.95, 0.89]
 
 
+def test_students_are_compared_when_their_teacher_has_learned() -> None:
+    """The second teacher learns late, the third never: its student is left out."""
+    accuracies = {
+        (TEACHER, "label"): [[0.5, 1.0, 1.0], [0.5, 0.5, 1.0], [0.5, 0.5, 0.6]],
+        (NARROW, "prog"): [[0.5, 0.9, 1.0], [0.5, 0.6, 0.95], [0.5, 0.5, 0.5]],
+        **{(NARROW, arm): [[0.5, 0.5, 0.6]] * 3 for arm in ("ce", "os", "warm")},
+    }
+    rows = [(run, 8, None, arm, model, step, value) for (run, arm), models in accuracies.items()
+            for model, course in enumerate(models) for step, value in zip((10, 20, 30), course)]  # fmt: skip  # noqa: B905
+    columns = ["run", "width", "heads", "arm", "model", "step", "accuracy"]
+    courses = pl.DataFrame(rows, columns, orient="row")
+    found_for: Any = inputs("distillation-acceleration", TEACHER, NARROW)
+    found = Measurements(found_for)
+    teachers, students = (courses.filter(run=run) for run in (TEACHER, NARROW))
+    done = acceleration._done(found_for, teachers)
+    assert done == {0: 20, 1: 30}
+    acceleration._compared(found, "narrow", students, lessons.models(found_for, courses), done)
+    values = {key: row["value"] for key, row in found._rows.items()}
+    assert values["narrow-ahead-ce"] == pytest.approx((0.9 + 0.95) / 2 - (0.5 + 0.6) / 2)
+    assert values["narrow-delay"] == 1.0 and found._rows["narrow-delay"]["n_excluded"] == 1
+    assert WIDE not in courses["run"]
+
+
 def test_a_gain_is_the_mean_over_horizons_model_by_model() -> None:
-    finals = {"short": {"ce": (0.5, 0.5), "os": (0.5, 0.6), "half": (0.7, 0.9)}, "long": {
-        "ce": (0.5, 0.5), "os": (0.8, 0.8), "half": (0.9, 0.7)}}  # fmt: skip
-    courses = {
-        run: pl.DataFrame(
-            [(arm, model, 9, value) for arm, ends in arms.items() for model, value in enumerate(ends)],
-            schema=["arm", "model", "step", "accuracy"], orient="row",
-        )
-        for run, arms in finals.items()
-    }  # fmt: skip
-    context: Any = SimpleNamespace(
-        seed=1, study="distillation", settings=SimpleNamespace(resamples=50, confidence=0.95)
-    )
-    rows, gains = endings.horizons(context, "level 2", courses)
-    assert gains.tolist() == pytest.approx([0.15, 0.1])
-    values = {row["contrast"]: row["value"] for row in rows}
-    assert values["level 2, gain"] == pytest.approx(0.125)
-    assert values["level 2, gain beyond the shortest"] == pytest.approx(0.0)
-    assert values["level 2, longest, half"] == pytest.approx(0.8)
-    assert values["long, half - os"] == pytest.approx(0.0)
-    assert endings.horizons(context, "level 4", {})[1].size == 0
+    short = {"ce": np.array([0.5, 0.5]), "os": np.array([0.5, 0.6]), "half": np.array([0.7, 0.9])}
+    long = {"ce": np.array([0.5, 0.5]), "os": np.array([0.8, 0.8]), "half": np.array([0.9, 0.7])}
+    found = Measurements(inputs("distillation-endings", *ENDINGS_PUPILS["3g"]))
+    endings.compare(found, {spans: [short, long] if spans == "3g" else [] for spans in ENDINGS_PUPILS})
+    values = {row["comparison"]: row["value"] for row in found.table().iter_rows(named=True)}
+    assert values[declared.BEYOND.key] == pytest.approx(0.0)
+    assert values[declared.LONGEST["3g"].key] == pytest.approx(0.8)
+    assert values[declared.LEVELS.key] is None
 
 
 def test_gains_shrink_as_shares_of_what_one_shot_students_reach() -> None:
-    def course(*ends: tuple[str, tuple[float, float]]) -> pl.DataFrame:
-        rows = [(arm, model, 9, value) for arm, values in ends for model, value in enumerate(values)]
-        return pl.DataFrame(rows, schema=["arm", "model", "step", "accuracy"], orient="row")
+    def final(os: list[float], half: list[float]) -> dict[str, Any]:
+        return {"os": np.array(os), "half": np.array(half)}
 
-    context: Any = SimpleNamespace(
-        seed=1, study="distillation", settings=SimpleNamespace(resamples=50, confidence=0.95)
-    )
-    short = course(("os", (0.5, 0.4)), ("half", (0.6, 0.5)))
-    middle = course(("os", (0.1, 0.1)), ("half", (0.9, 0.9)))
-    long = course(("os", (0.8, 0.8)), ("half", (0.8, 0.88)))
-    rows = {row["contrast"]: row["value"] for row in ablations._horizons(context, "a", [short, middle, long])}
-    assert rows["a, relative gain, shortest - longest"] == pytest.approx((0.2 + 0.25) / 2 - (0 + 0.1) / 2)
-    assert rows["a, half, shortest - longest"] == pytest.approx((0.6 + 0.5 - 0.8 - 0.88) / 2)
-    assert ablations._horizons(context, "a", [short]) == []
+    ends = [final([0.5, 0.4], [0.6, 0.5]), final([0.1, 0.1], [0.9, 0.9]), final([0.8, 0.8], [0.8, 0.88])]
+    runs = (*PUPILS[:3], *OTHER_PUPILS["rate15"][:1])
+    found = Measurements(inputs("distillation-ablations", *runs))
+    ablations.compare(found, dict(zip(runs, [*ends, ends[0]], strict=True)))
+    values = {row["comparison"]: row["value"] for row in found.table().iter_rows(named=True)}
+    shrinking = declared.SHRINKING["smaller", "cfg3b"].key
+    assert values[shrinking] == pytest.approx((0.2 + 0.25) / 2 - (0 + 0.1) / 2)
+    assert values[declared.SHRINKING["smaller", "rate15"].key] is None  # of one horizon
+    assert values[declared.ON_OTHERS["smaller", "rate15"].key] == pytest.approx(0.1)
+    assert values[declared.BY_TAU["smaller", 1, "warm"].key] is None  # the run lacks that arm
 
 
 def test_speed_compares_models_of_one_horizon_that_learn_from_labels() -> None:
@@ -208,19 +236,17 @@ def test_speed_compares_models_of_one_horizon_that_learn_from_labels() -> None:
         ("ce", 4, 1, 10),
     ]
     models = pl.DataFrame(rows, schema=["arm", "heads", "t80", "horizon"], orient="row")
-    context: Any = SimpleNamespace(
-        seed=1, study="distillation", settings=SimpleNamespace(resamples=50, confidence=0.95)
-    )
-    (row,) = lessons.speed(context, "x", models, 90)
-    assert row["value"] == pytest.approx(-1) and row["n"] == 3
-    assert lessons.speed(context, "x", models, 10) == []
+    heads, late = lessons.speed(models, 90) or ([], [])
+    assert list(heads) == [8, 16, 32] and list(late) == [30, 20, 10]
+    assert lessons.speed(models, 10) is None
 
 
-def test_a_share_has_its_exact_interval() -> None:
-    context: Any = SimpleNamespace(settings=SimpleNamespace(confidence=0.95))
-    (row,) = lessons.share(context, "x", [True] * 3 + [False])
-    assert (row["value"], row["n"]) == (0.75, 4) and row["lo"] == pytest.approx(0.1941, abs=1e-4)
-    assert lessons.share(context, "x", []) == []
+def test_means_of_accuracies_have_intervals_that_end_at_the_ends() -> None:
+    rows = [("a", 8, None, "ce", model, 9, value, 0.1) for model, value in enumerate((1.0, 1.0, 0.97))]
+    columns = ["run", "width", "heads", "arm", "model", "step", "accuracy", "loss"]
+    (row,) = lessons.averages(inputs("x"), pl.DataFrame(rows, columns, orient="row")).iter_rows(named=True)
+    assert row["value"] == pytest.approx(0.99) and row["hi"] == 1.0 and row["lo"] < 0.99
+    assert (row["interval"], row["n"]) == ("Student", 3)
 
 
 def test_the_study_is_built(smoke_of: Callable[[str], Workspace]) -> None:

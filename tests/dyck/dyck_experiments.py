@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
 from workspace import load_study
 
+from pipeline.kit.comparisons import Comparison, Measurements
+from pipeline.kit.intervals import Interval
 from pipeline.steps.analyse import finished
+from pipeline.studies.dyck.comparisons import DECLARED
 from schemas.dyck.tables import SCHEMAS
 
+Numbers = tuple[float, float, float]
 LOADED = load_study("dyck")
 EXPERIMENTS = LOADED.of_study("experiments", "dyck")
 FIGURES = {
@@ -27,11 +32,12 @@ def analyse(context: SimpleNamespace, **own: dict[str, Any]) -> dict[str, pl.Dat
     Each experiment sees those runs of ``context`` that it names; ``own`` changes its entry, by its module.
     """
     parts: dict[str, list[pl.DataFrame]] = {name: [] for name in SCHEMAS}
-    for entry in EXPERIMENTS.values():
+    for experiment, entry in EXPERIMENTS.items():
         if entry.tables:
             owner = {run: LOADED.owner("runs", run).id for run in context.runs()}
             runs = [run for run in owner if owner[run] in entry.runs]
             seen = vars(context) | {
+                "experiment": experiment,
                 "entry": entry.model_copy(update=own.get(entry.module, {})),
                 "runs": lambda runs=runs: runs,
                 "run_header": lambda run, owner=owner: context.run_header(run) | {"job": owner[run]},
@@ -42,3 +48,24 @@ def analyse(context: SimpleNamespace, **own: dict[str, Any]) -> dict[str, pl.Dat
             for name, frame in finished(made, SCHEMAS, context).items():
                 parts[name].append(frame)
     return {name: pl.concat(frames) for name, frames in parts.items()}
+
+
+def compared(tables: dict[str, pl.DataFrame], comparison: Comparison) -> dict[str, Any]:
+    """Return what ``tables`` say of a comparison."""
+    return tables["comparisons"].filter(comparison=comparison.key).row(0, named=True)
+
+
+def comparisons(value: Callable[[Comparison], Numbers | None], n: int = 10) -> pl.DataFrame:
+    """Return the table ``comparisons`` with what ``value`` says of each: value and ends of the interval, None where
+    it is not run."""
+    frames = []
+    for experiment in dict.fromkeys(each.experiment for each in DECLARED):
+        settings = SimpleNamespace(confidence=0.9)
+        found = Measurements(
+            SimpleNamespace(study="dyck", experiment=experiment, settings=settings, runs=list)
+        )
+        for each in DECLARED.of(experiment).values():
+            if (numbers := value(each)) is not None:
+                found.put(each, Interval(*numbers, "Student", n, 2))
+        frames.append(found.table())
+    return pl.concat(frames)

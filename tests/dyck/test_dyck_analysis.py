@@ -10,15 +10,17 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
-from dyck_experiments import analyse
+from dyck_experiments import analyse, compared
+from workspace import load_study
 
-from pipeline.kit import stats
+from pipeline.errors import SandglassError
+from pipeline.kit import intervals, stats
 from pipeline.kit.streams import stream
 from pipeline.languages import dyck
 from pipeline.models.transformer import decoder as transformer
 from pipeline.models.transformer import theory as theory_transformer
 from pipeline.store import tables
-from pipeline.studies.dyck import datasets
+from pipeline.studies.dyck import comparisons, datasets
 from pipeline.studies.dyck.measures import metrics, model
 from pipeline.studies.dyck.names import (
     ARMS,
@@ -36,6 +38,7 @@ from pipeline.studies.dyck.names import (
     UNIFORM,
 )
 from pipeline.studies.dyck.params import Complete, Nested, Prefix
+from schemas.comparisons import SEEDS
 from schemas.dyck.tables import SCHEMAS
 
 REPLICAS = 4
@@ -130,7 +133,7 @@ def context(
     diverged: dict[str, dict[str, int]] | None = None,
     min_accuracy: float = 0.0,
 ) -> Any:
-    settings = SimpleNamespace(min_accuracy=min_accuracy, resamples=200, confidence=0.95, stored_maps=2)
+    settings = SimpleNamespace(min_accuracy=min_accuracy, confidence=0.95, stored_maps=2)
     return SimpleNamespace(
         study="dyck", settings=settings, datasets=lambda: [key for key in DATASETS if key not in without],
         scale="smoke", seed=1, params_hash="0" * 32,
@@ -260,17 +263,22 @@ def pair_mean(pattern_RxNxN: np.ndarray) -> float:
 
 def test_variation_is_that_of_the_maps(made: dict[str, pl.DataFrame]) -> None:
     where = {"run": STANDARD, "probe_split": "probe16", "layer": 2, "start_included": True}
-    row = made["variation"].filter(**where).row(0, named=True)
-    assert row["variation_mean"] == pytest.approx(
+    found = made["variation"].filter(**where).row(0, named=True)
+    assert found["variation_mean"] == pytest.approx(
         pair_mean(maps(STANDARD, dyck.nested_probe(2, 4)[0].tolist(), True, 2))
     )
-    assert row["ci_lo"] < row["variation_mean"] < row["ci_hi"]
-    assert (row["n_models"], row["n_rows"], row["last_layer"]) == (REPLICAS, 17, True)
-    assert row["random_baseline"] == stats.causal_distance(17)
-    over = made["contrasts"].filter(
-        contrast="variation_over_random", first=STANDARD, metric="variation, start token included"
+    assert found["ci_lo"] < found["variation_mean"] < found["ci_hi"] and found["interval"] == "jackknife"
+    assert (found["n_models"], found["n_rows"], found["last_layer"]) == (REPLICAS, 17, True)
+    assert found["random_baseline"] == stats.causal_distance(17)
+    plain = made["variation"].filter(**where | {"start_included": False}).row(0, named=True)
+    mean, over = (
+        compared(made, comparisons.VARIATION[STANDARD, False]),
+        compared(made, comparisons.OVER_RANDOM[STANDARD]),
     )
-    assert over["value"][0] == pytest.approx(row["variation_mean"] / stats.causal_distance(17))
+    assert (mean["value"], mean["lo"], mean["hi"]) == tuple(
+        plain[name] for name in ("variation_mean", "ci_lo", "ci_hi")
+    )
+    assert over["hi"] == pytest.approx(plain["ci_hi"] / stats.causal_distance(16))
 
 
 def test_table_1_is_the_mean_over_sentences_of_the_variation(made: dict[str, pl.DataFrame]) -> None:
@@ -279,27 +287,28 @@ def test_table_1_is_the_mean_over_sentences_of_the_variation(made: dict[str, pl.
     sentences = context().dataset("probe19").filter(lang_k=2)["tokens"].to_list()
     for layer, published in ((1, 0.070), (2, 5.072), (3, 24.063)):
         each = [pair_mean(maps(run, tokens, True, layer)) for tokens in sentences]
-        row = made["variation_table1"].filter(run=run, layer=layer).row(0, named=True)
-        assert row["mean"] == pytest.approx(np.mean(each), rel=1e-4)
-        assert row["sd_over_sentences"] == pytest.approx(np.std(each, ddof=1), rel=1e-4)
-        assert (row["n_sentences"], row["n_rows"], row["n_models"]) == (6, 20, REPLICAS)
-        assert row["ci_lo"] < row["mean"] < row["ci_hi"]
-        assert row["published_mean"] == published
+        found = made["variation_table1"].filter(run=run, layer=layer).row(0, named=True)
+        assert found["mean"] == pytest.approx(np.mean(each), rel=1e-4)
+        assert found["sd_over_sentences"] == pytest.approx(np.std(each, ddof=1), rel=1e-4)
+        assert (found["n_sentences"], found["n_rows"], found["n_models"]) == (6, 20, REPLICAS)
+        assert found["ci_lo"] < found["mean"] < found["ci_hi"]
+        assert found["published_mean"] == published
+        of_layer = compared(made, comparisons.BY_LAYER[(2, 4, 3), layer])
+        assert (of_layer["value"], of_layer["lo"]) == (found["mean"], found["ci_lo"])
         stored = made["variation"].filter(run=run, probe_split="probe19", layer=layer, start_included=True)
         assert stored.sort("seq_id")["variation_mean"].to_list() == pytest.approx(each, rel=1e-4)
-        means.append(row["mean"])
+        means.append(found["mean"])
     assert made["variation_table1"].height == 3
-    ratio = made["contrasts"].filter(contrast="layer_ratio").row(0, named=True)
-    assert ratio["first"] == run and ratio["lo"] < ratio["value"] < ratio["hi"]
+    ratio = compared(made, comparisons.LAYER_RATIO[2, 4, 3])
+    assert ratio["lo"] < ratio["value"] < ratio["hi"] and ratio["state"] == "too few models"
     assert ratio["value"] == pytest.approx(means[2] / means[1])
 
 
-def test_an_interval_of_table_1_is_that_of_the_means_over_sentences() -> None:
-    """With two replicas a resample is either both (one pair, whatever the counts) or undefined."""
+def test_two_models_have_a_distance_and_no_interval() -> None:
     frames = made_of(context([TABLE_1[2, 4, 3]], diverged={TABLE_1[2, 4, 3]: {"0": 1, "2": 1}}))
-    for row in frames["variation_table1"].iter_rows(named=True):
-        assert (row["n_models"], row["n_excluded"]) == (2, 2)
-        assert row["ci_lo"] == pytest.approx(row["mean"]) == row["ci_hi"]
+    for found in frames["variation_table1"].iter_rows(named=True):
+        assert (found["n_models"], found["n_excluded"]) == (2, 2)
+        assert found["mean"] > 0 and found["ci_lo"] is None and found["ci_hi"] is None
 
 
 @pytest.mark.parametrize("run", [STANDARD, MINIMAL, UNIFORM["complete"], TABLE_1[2, 4, 3]])
@@ -344,42 +353,39 @@ def _open_at(text: np.ndarray, level: int) -> list[int]:
     return [j for j in range(1, len(text)) if text[j] % 2 == 1 and depth[j] == level]
 
 
-def test_contrasts_are_those_of_the_tables(made: dict[str, pl.DataFrame]) -> None:
-    contrasts, fig3 = made["contrasts"], made["fig3"]
+def test_comparisons_are_those_of_the_tables(made: dict[str, pl.DataFrame]) -> None:
+    fig3 = made["fig3"]
     first, second = (fig3.filter(arm=arm).sort("replica") for arm in ("contrastive", "standard"))
-    runs = {"first": COMPLETE["contrastive"], "second": COMPLETE["standard"]}
+    beta = [arm["beta"].to_numpy() for arm in (first, second)]
 
-    def value(**where: Any) -> float:
-        contrast = contrasts.filter(**where)
-        assert contrast.height == 1, where
-        assert contrast["lo"][0] <= contrast["value"][0] <= contrast["hi"][0]
-        return float(contrast["value"][0])
+    def value(comparison: Any) -> float:
+        found = compared(made, comparison)
+        assert (found["n"], found["n_excluded"]) == (REPLICAS, 0)
+        assert found["lo"] is None or found["lo"] <= found["value"] <= found["hi"]
+        return float(found["value"])
 
-    expected = first["beta"].median() / second["beta"].median()  # type: ignore[operator]
-    assert value(statistic="ratio of medians", **runs) == pytest.approx(expected)
-    assert contrasts.filter(statistic="difference of medians")["paired"].to_list() == [True]
-    expected = first["acc_thr80"].mean() - second["acc_thr80"].mean()  # type: ignore[operator]
-    assert value(statistic="difference of means", metric="acc_thr80") == pytest.approx(expected)
+    assert value(comparisons.VIOLATION_RATIO["complete"]) == pytest.approx(np.median(beta[0] / beta[1]))
+    assert value(comparisons.VIOLATION_SHIFT["complete"]) == pytest.approx(np.median(beta[0] - beta[1]))
+    gained = first["acc_thr80"].mean() - second["acc_thr80"].mean()  # type: ignore[operator]
+    assert value(comparisons.GAINED["complete", "acc_thr80"]) == pytest.approx(gained)
     expected = fig3.select(pl.corr("beta", "acc_thr80", method="spearman")).item()
-    assert value(statistic="spearman of both arms pooled", metric="beta, acc_thr80") == pytest.approx(
-        expected
-    )
+    assert value(comparisons.RANK_POOLED["complete", "acc_thr80"]) == pytest.approx(expected)
     ranks = fig3.with_columns(pl.col("beta", "acc_thr80").rank().over("arm"))
     centred = ranks.with_columns(pl.col("beta", "acc_thr80") - pl.col("beta", "acc_thr80").mean().over("arm"))
     expected = centred.select(pl.corr("beta", "acc_thr80")).item()
-    assert value(statistic="spearman within arms", metric="beta, acc_thr80") == pytest.approx(expected)
+    assert value(comparisons.RANK_WITHIN["complete", "acc_thr80"]) == pytest.approx(expected)
+    expected = intervals.spearman(beta[1], second["acc_thr80"].to_numpy())
+    assert value(comparisons.RANK["complete", "standard", "acc_thr80"]) == pytest.approx(expected)
     for run in (STANDARD, TABLE_1[2, 4, 3]):
         accuracy = made["accuracy"].filter(run=run).filter("in_distribution")["acc_close"]
-        row = contrasts.filter(contrast="in_distribution", first=run).row(0, named=True)
-        assert (row["value"], row["n"]) == (pytest.approx(accuracy.median()), REPLICAS)
+        assert value(comparisons.ACCURACY[run]) == pytest.approx(accuracy.median())
     scores = made["stack_score"].filter(run=STANDARD, layer=2)["stack_argmax"]
-    assert value(contrast="stack", statistic="mean", first=STANDARD) == pytest.approx(scores.mean())
-    share = contrasts.filter(contrast="stack", statistic="stack-like share", first=STANDARD)["value"][0]
-    assert share == (scores >= 0.9).mean()
-    for start, text in ((False, "omitted"), (True, "included")):
+    assert value(comparisons.STACK_MEAN[STANDARD]) == pytest.approx(scores.mean())
+    assert value(comparisons.STACK_SHARE[STANDARD]) == (scores >= 0.9).mean()
+    for start in (False, True):
         last = made["variation"].filter("last_layer", probe_split="probe16", start_included=start)
         means = [last.filter(run=run)["variation_mean"][0] for run in (MINIMAL, STANDARD)]
-        ratio = value(contrast="variation_ratio", metric=f"variation, start token {text}")
+        ratio = value(comparisons.VARIATION_RATIO[MINIMAL, STANDARD, start])
         assert ratio == pytest.approx(means[0] / means[1])
 
 
@@ -394,17 +400,16 @@ def more() -> dict[str, pl.DataFrame]:
 def test_prefix_models_are_compared_like_the_others(more: dict[str, pl.DataFrame]) -> None:
     first, second = (more["fig3"].filter(arm=arm).sort("replica") for arm in ("contrastive", "standard"))
     assert set(more["fig3"]["data"]) == {"prefix"} and first.height == second.height == REPLICAS
-    row = more["contrasts"].filter(statistic="ratio of medians").row(0, named=True)
-    assert (row["first"], row["second"]) == (PREFIXES["contrastive"], PREFIXES["standard"])
-    assert row["value"] == pytest.approx(first["beta"].median() / second["beta"].median())  # type: ignore[operator]
+    assert compared(more, comparisons.VIOLATION_RATIO["complete"])["state"] == "not run at this scale"
+    found = compared(more, comparisons.VIOLATION_RATIO["prefix"])
+    assert found["value"] == pytest.approx((first["beta"] / second["beta"]).median())
     probe = dyck.nested_probe(2, 4)[0].tolist()
     means = [
         pair_mean(maps(run, probe, True, layer))
         for run, layer in ((PREFIX_STANDARD_ALL, 2), (PREFIX_MINIMAL, 1))
     ]
-    ratio = more["contrasts"].filter(contrast="variation_ratio", metric="variation, start token included")
-    assert ratio.select("first", "second").rows() == [(PREFIX_STANDARD_ALL, PREFIX_MINIMAL)]
-    assert ratio["value"][0] == pytest.approx(means[0] / means[1], rel=1e-4)
+    ratio = compared(more, comparisons.VARIATION_RATIO[PREFIX_STANDARD_ALL, PREFIX_MINIMAL, True])
+    assert ratio["value"] == pytest.approx(means[0] / means[1], rel=1e-4)
 
 
 def test_the_longer_probe_is_shown_with_its_text(more: dict[str, pl.DataFrame]) -> None:
@@ -432,14 +437,16 @@ def test_readings_stand_beside_the_recommended_one(more: dict[str, pl.DataFrame]
     }
     variation = more["variation"].filter("last_layer", run="dyck-standard-double", probe_split="probe16")
     for start, word in ((False, "omitted"), (True, "included")):
-        row = readings.filter(
+        found = readings.filter(
             run="dyck-standard-double", quantity=f"variation on D4, start token {word}"
         ).row(0, named=True)
-        assert row["value"] == variation.filter(start_included=start)["variation_mean"][0]
-        assert row["published"] == (None if start else 2.27)
+        assert found["value"] == variation.filter(start_included=start)["variation_mean"][0]
+        assert found["published"] == (None if start else 2.27)
     accuracy = more["accuracy"].filter(run="dyck-standard-double", eval_split="dev_complete")["acc_close"]
-    row = readings.filter(run="dyck-standard-double", quantity="acc_close in distribution").row(0, named=True)
-    assert row["value"] == pytest.approx(accuracy.mean()) and row["lo"] <= row["value"] <= row["hi"]
+    found = readings.filter(run="dyck-standard-double", quantity="acc_close in distribution").row(
+        0, named=True
+    )
+    assert found["value"] == pytest.approx(accuracy.mean()) and found["lo"] <= found["value"] <= found["hi"]
 
 
 def test_outputs_that_estimate_probabilities_are_read_as_such(more: dict[str, pl.DataFrame]) -> None:
@@ -469,56 +476,59 @@ def test_balance_detail_adds_up_to_beta(made: dict[str, pl.DataFrame]) -> None:
 def test_diverged_and_weak_replicas_are_left_out_and_counted() -> None:
     frames = made_of(context(diverged={STANDARD: {"1": 7}, COMPLETE["standard"]: {"0": 3}}))
     probe = {"run": STANDARD, "probe_split": "probe16", "layer": 2, "start_included": False}
-    row = frames["variation"].filter(**probe).row(0, named=True)
-    assert (row["n_models"], row["n_excluded"], row["excluded_reason"]) == (3, 1, "1 diverged")
+    found = frames["variation"].filter(**probe).row(0, named=True)
+    assert (found["n_models"], found["n_excluded"], found["excluded_reason"]) == (3, 1, "1 diverged")
     assert frames["runs"].filter(run=STANDARD)["diverged_at"].to_list() == [None, 7, None, None]
-    beta = frames["contrasts"].filter(statistic="difference of medians").row(0, named=True)
-    assert (beta["n"], beta["n_excluded"], beta["excluded_reason"]) == (
-        3,
-        1,
-        f"{COMPLETE['standard']}: 1 diverged",
-    )
+    assert frames["runs"].filter(run=STANDARD)["learned"].to_list() == [True, False, True, True]
+    beta = compared(frames, comparisons.VIOLATION_SHIFT["complete"])
+    assert (beta["n"], beta["n_excluded"]) == (3, 1)
+    assert beta["excluded_reason"] == f"{COMPLETE['standard']}: 1 diverged"
 
     strict = made_of(context(min_accuracy=0.97))
     for name, frame in strict.items():
         tables.validate(frame, SCHEMAS[name], name)
-    row = strict["variation"].filter(**probe).row(0, named=True)
-    assert (row["n_models"], row["variation_mean"], row["ci_lo"]) == (0, None, None)
-    assert row["excluded_reason"] == "4 with acc_close below 0.97"
-    assert strict["fig3"].height == 2 * REPLICAS  # Figure 3 shows all models
+    found = strict["variation"].filter(**probe).row(0, named=True)
+    assert (found["n_models"], found["variation_mean"], found["ci_lo"]) == (0, None, None)
+    assert found["excluded_reason"] == "4 with acc_close below 0.97"
+    assert (
+        strict["fig3"].height == 2 * REPLICAS and not strict["fig3"]["learned"].any()
+    )  # Figure 3 shows all models
+    for comparison in (comparisons.VIOLATION_SHIFT["complete"], comparisons.STACK_MEAN[STANDARD]):
+        assert (
+            compared(strict, comparison)["state"] == "too few models"
+            and not compared(strict, comparison)["n"]
+        )
+    assert compared(strict, comparisons.ACCURACY[STANDARD])["n"] == REPLICAS
 
 
 @pytest.mark.parametrize(
-    ("runs", "without", "empty"),
+    ("runs", "empty"),
     [
-        ([STANDARD], (), {"variation_table1", "balance", "balance_detail", "fig3", "readings"}),
-        ([COMPLETE["standard"]], (), {"attention", "variation_table1", "readings", "stack_cells"}),
-        (None, ("long",), {"fig3"}),
-        (None, ("probe",), set()),
-        (None, ("probe19",), {"variation_table1"}),
-        (None, ("probe", "probe19", "probe28"), {"attention", "variation", "variation_table1"}),
-        ([MINIMAL, STANDARD], ("dev", "dev-prefix", "long", "probe", "probe19", "probe28"),
-         {"accuracy", "stack_score", "attention", "variation", "variation_table1", "fig3", "contrasts", "readings",
-          "stack_cells"}),
+        ([STANDARD], {"variation_table1", "balance", "balance_detail", "fig3", "readings"}),
+        ([COMPLETE["standard"]], {"attention", "variation_table1", "readings", "stack_cells"}),
     ],
-)  # fmt: skip
-def test_what_is_not_there_leaves_no_rows(
-    runs: list[str] | None, without: tuple[str, ...], empty: set[str]
-) -> None:
-    frames, empty = made_of(context(runs, without)), empty | ELSEWHERE
-    if runs is not None or {"dev", "probe"} & set(without):  # no such list of runs has the target of pruning
-        empty = empty | {"pruning_demo", "pruning_maps"}
+)
+def test_what_is_not_trained_leaves_no_rows(runs: list[str], empty: set[str]) -> None:
+    frames = made_of(context(runs))
     for name, frame in frames.items():
         tables.validate(frame, SCHEMAS[name], name)
-        assert (frame.height == 0) == (name in empty), name
+        assert (frame.height == 0) == (name in empty | ELSEWHERE | {"pruning_demo", "pruning_maps"}), name
 
 
-def test_replicas_are_paired_only_within_a_stream(
-    made: dict[str, pl.DataFrame], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(RUNS, COMPLETE["contrastive"], RUNS[COMPLETE["contrastive"]] | {"stream": "another"})
-    where = {"statistic": "difference of means", "metric": "acc_thr80"}
-    paired = made["contrasts"].filter(**where).row(0, named=True)
-    apart = made_of(context(list(COMPLETE.values())))["contrasts"].filter(**where).row(0, named=True)
-    assert paired["paired"] and not apart["paired"]
-    assert paired["value"] == apart["value"] and (paired["lo"], paired["hi"]) != (apart["lo"], apart["hi"])
+@pytest.mark.parametrize("without", ["long", "probe", "probe19", "dev"])
+def test_data_that_models_are_not_measured_on_are_missed(without: str) -> None:
+    with pytest.raises(SandglassError, match="is declared, its models are trained, and it was not measured"):
+        made_of(context(without=(without,)))
+
+
+@pytest.mark.parametrize("scale", ["quick", "paper"])
+def test_paired_arms_start_alike_and_see_the_same_strings(scale: str) -> None:
+    runs = load_study("dyck", scale).members("runs", "dyck")
+    paired = [each for each in comparisons.DECLARED if each.in_common == SEEDS]
+    assert paired
+    for comparison in paired:
+        first, second = (
+            {(runs[run].stream, runs[run].dataset, runs[run].corpus, runs[run].batch) for run in arm.runs}
+            for arm in comparison.arms
+        )
+        assert first == second, comparison.key

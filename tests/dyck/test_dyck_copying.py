@@ -11,14 +11,15 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
-from dyck_experiments import analyse
+from dyck_experiments import analyse, compared
 
-from pipeline.kit import stats
+from pipeline.errors import SandglassError
+from pipeline.kit import intervals
 from pipeline.kit.streams import stream
 from pipeline.languages import dyck
 from pipeline.models.transformer import decoder as transformer
 from pipeline.store import tables
-from pipeline.studies.dyck import datasets, inputs
+from pipeline.studies.dyck import comparisons, datasets, inputs
 from pipeline.studies.dyck.analysis import copying
 from pipeline.studies.dyck.analysis import heads as importance
 from pipeline.studies.dyck.names import COPY_DEEP, COPY_STRIPPED, HEADS
@@ -67,9 +68,12 @@ def ensemble(run: str) -> transformer.Ensemble:
 
 
 def context(
-    runs: tuple[str, ...] = tuple(RUNS), without: str = "", diverged: dict[str, int] | None = None
+    runs: tuple[str, ...] = tuple(RUNS),
+    without: str = "",
+    diverged: dict[str, int] | None = None,
+    min_accuracy: float = 0.0,
 ) -> Any:
-    settings = SimpleNamespace(min_accuracy=0.0, resamples=100, confidence=0.95, stored_maps=1)
+    settings = SimpleNamespace(min_accuracy=min_accuracy, confidence=0.95, stored_maps=1)
     listed = [key for key in ENTRIES if key != without]
     return SimpleNamespace(
         study="dyck", scale="smoke", seed=1, params_hash="0" * 32,
@@ -212,17 +216,36 @@ def test_maps_and_median_accuracy_are_those_of_the_models(made: Tables) -> None:
     dense[rows["query"], rows["key"]] = rows["weight"]
     np.testing.assert_allclose(dense, run_one(COPY_DEEP, ids)[1][1][2, 1], atol=1e-6)
     assert "".join(rows.filter(query=16).sort("key")["key_token"]) == "start[[[[]]]](((())))"
-    median = made["contrasts"].filter(contrast="copying", first=COPY_DEEP).row(0, named=True)
+    median = compared(made, comparisons.COPIED[COPY_DEEP])
     before = made["ablation"].filter(run=COPY_DEEP, layer=1, head=0, mode="zero")["acc_before"]
     assert (median["value"], median["n"]) == (before.median(), REPLICAS)
+    maps = (
+        made["ablation"]
+        .filter(run=COPY_DEEP, mode="uniform")
+        .group_by("replica")
+        .agg(pl.col("misleading").any())
+    )
+    share = compared(made, comparisons.MISLEADING[COPY_DEEP])
+    assert (share["value"], share["n"]) == (maps["misleading"].mean(), REPLICAS)
+
+
+def test_maps_of_models_that_do_not_copy_mislead_nobody() -> None:
+    """What a map says of a model that cannot copy is no evidence; its accuracy is."""
+    frames = made_of(context((COPY_DEEP,), min_accuracy=1.1))
+    assert compared(frames, comparisons.MISLEADING[COPY_DEEP])["n"] == 0
+    assert compared(frames, comparisons.MISLEADING[COPY_DEEP])["excluded_reason"] == (
+        f"{COPY_DEEP}: {REPLICAS} with accuracy of copying below 1.1"
+    )
+    assert compared(frames, comparisons.COPIED[COPY_DEEP])["n"] == REPLICAS
 
 
 def test_diverged_replicas_and_missing_strings_leave_no_rows() -> None:
     some = made_of(context((COPY_DEEP,), diverged={"1": 3}))
     for name in ("class_lift", "ablation", "copy_maps"):
         assert set(some[name]["replica"]) == {0, 2}, name
-    none = made_of(context((COPY_DEEP,), without="dev-copy"))
-    assert all(none[name].is_empty() for name in ("class_lift", "ablation", "copy_maps", "contrasts"))
+    assert compared(some, comparisons.COPIED[COPY_DEEP])["n_excluded"] == 1
+    with pytest.raises(SandglassError, match="was not measured"):
+        made_of(context((COPY_DEEP,), without="dev-copy"))
     no_probe = made_of(context((COPY_DEEP,), without="probe"))
     assert no_probe["copy_maps"].is_empty() and no_probe["ablation"].height
 
@@ -278,10 +301,15 @@ def test_importance_is_the_accuracy_that_is_lost(made: Tables) -> None:
     fixed, adapted = (table["acc_before"] - table["acc_fixed"]), (table["acc_control"] - table["acc_adapted"])
     assert table["importance_fixed"].equals(fixed) and table["importance_adapt"].equals(adapted)
     assert fixed.abs().max() > 0  # type: ignore[operator]
-    for name in importance.IMPORTANCES:
-        row = made["contrasts"].filter(metric=f"{name}, stack_argmax").row(0, named=True)
-        expected = stats.spearman(table[name].to_numpy(), table["stack_argmax"].to_numpy())
-        assert (row["value"], row["n"]) == (pytest.approx(float(expected)), table.height)
+    for name, comparison in comparisons.HEAD_RANK.items():
+        of_models = [
+            intervals.spearman(*(heads[column].to_numpy() for column in (name, "stack_argmax")))
+            for _, heads in table.group_by("replica")
+        ]
+        assert (compared(made, comparison)["value"], compared(made, comparison)["n"]) == (
+            pytest.approx(np.mean(of_models)),
+            REPLICAS,
+        )
 
 
 def test_the_same_input_gives_the_same_tables(made: Tables) -> None:

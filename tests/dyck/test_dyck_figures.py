@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,10 +14,12 @@ import numpy as np
 import polars as pl
 import pytest
 import vl_convert
-from dyck_experiments import EXPERIMENTS, FIGURES
+from dyck_experiments import EXPERIMENTS, FIGURES, comparisons
 
 from pipeline.kit import charts
+from pipeline.kit.comparisons import Comparison
 from pipeline.languages import dyck
+from pipeline.studies.dyck import comparisons as declared
 from pipeline.studies.dyck.figures import attention as complete
 from pipeline.studies.dyck.figures import prefix, table1
 from pipeline.studies.dyck.figures.common import PROBE_TEXT
@@ -38,7 +41,6 @@ from pipeline.studies.dyck.names import (
     MAPPED,
     MINIMAL,
     PARENT,
-    PREFIX_LENGTHS,
     PREFIX_MINIMAL,
     PREFIX_STANDARD_ALL,
     PROBE,
@@ -68,6 +70,7 @@ def variation() -> pl.DataFrame:
                 {"run": run, "probe_split": "probe16", "seq_id": 0, "layer": 2, "head": 0, "last_layer": True,
                  "start_included": bool(start), "causal": True, "n_models": 10 - excluded, "n_rows": 16 + start,
                  "variation_mean": mean, "ci_lo": mean * 0.8, "ci_hi": mean * 1.2, "confidence": 0.9,
+                 "interval": "jackknife",
                  "random_baseline": 3.0 + start / 10, "n_excluded": excluded,
                  "excluded_reason": "1 diverged" if excluded else ""}
             )  # fmt: skip
@@ -95,9 +98,10 @@ STEPS = dict(zip(TRAINING_LENGTHS, (100, 400, 1200, 2400), strict=True))
 
 
 def runs() -> pl.DataFrame:
-    """M1 and M2 start alike."""
+    """M1 and M2 start alike; of M2, replica 3 did not learn its task."""
     return pl.DataFrame(
-        {"run": run, "replica": replica, "steps": steps, "stream": "dyck-standard"}
+        {"run": run, "replica": replica, "steps": steps, "stream": "dyck-standard",
+         "learned": (run, replica) != (LINEAR, 3)}
         for run, steps in (STEPS | {LINEAR: 1200}).items() for replica in range(10)
     )  # fmt: skip
 
@@ -119,6 +123,7 @@ def stack_cells() -> pl.DataFrame:
     return pl.DataFrame(
         {"run": run, "block": block, "data": data, "lang_k": k, "lang_D": depth, "length": length, "steps": steps,
          "mean": (mean := steps * k / 4000), "lo": mean - 0.05, "hi": mean + 0.05, "n": 5, "acc_close": 0.99,
+         "interval": "Student",
          "n_accurate": 4, "n_stack_like": int(k == 3), "confidence": 0.9}
         for (k, depth, block, data, length), run in STACK_CELLS.items()
         for steps in ({"short": 100, "long": 400}[length],)
@@ -128,7 +133,7 @@ def stack_cells() -> pl.DataFrame:
 def stack_effects() -> pl.DataFrame:
     return pl.DataFrame(
         {"factor": factor, "low": str(low), "high": str(high), "scope": scope, "value": 0.2, "lo": 0.1, "hi": 0.3,
-         "mean_low": 0.3, "mean_high": 0.5, "confidence": 0.9, "n_pairs": 16, "n": 160}
+         "mean_low": 0.3, "mean_high": 0.5, "confidence": 0.9, "interval": "jackknife", "n_pairs": 16, "n": 160}
         for factor, (low, high) in FACTORS.items()
         for scope in (ALL_CELLS, "long", f"{ALL_CELLS}, strings of its own kind")
     )  # fmt: skip
@@ -156,34 +161,27 @@ def fig3() -> pl.DataFrame:
         for replica in range(6):
             beta = rng.normal(0.23 if arm == "standard" else 0.05, 0.01)
             rows.append({"run": run, "replica": replica, "arm": arm, "data": data, "beta": beta, "acc_close": 1 - beta,
-                         "acc_thr80": 1 - 2 * beta, "diverged": replica == 5})  # fmt: skip
+                         "acc_thr80": 1 - 2 * beta, "diverged": replica == 5,
+                         "learned": replica != 4})  # fmt: skip
     return pl.DataFrame(rows)
 
 
-def contrasts() -> pl.DataFrame:
-    rows = []
-    for name in ("acc_close", "acc_thr80"):
-        metric = f"beta, {name}"
-        for statistic, run, value in (
-            ("spearman", COMPLETE_ARMS["standard"], -0.551), ("spearman", COMPLETE_ARMS["contrastive"], 0.124),
-            ("spearman of both arms pooled", COMPLETE_ARMS["contrastive"], None),
-            ("spearman", ARMS["prefix"]["standard"], 0.33),
-        ):  # fmt: skip
-            rows.append({"contrast": "rank", "statistic": statistic, "first": run, "metric": metric, "value": value,
-                         "lo": -0.8, "hi": 0.3, "confidence": 0.9})  # fmt: skip
+RANKS = {"standard": -0.551, "contrastive": 0.124}
+
+
+def compared() -> pl.DataFrame:
+    numbers: dict[Comparison, tuple[float, float, float]] = {}
+    for (data, arm, _), comparison in declared.RANK.items():
+        numbers[comparison] = (RANKS[arm] if data == "complete" else 0.33, -0.8, 0.3)
+    numbers |= dict.fromkeys(declared.RANK_POOLED.values(), (math.nan, -0.8, 0.3))
     for steps, run in enumerate(TRAINING_LENGTHS):
-        rows.append({"contrast": "in_distribution", "statistic": "median", "first": run, "metric": "acc_close",
-                     "value": 0.9 + steps / 100, "lo": 0.9, "hi": 1.0, "confidence": 0.9, "n": 5})  # fmt: skip
-    for row in stack_cells().iter_rows(named=True):
-        rows.append({"contrast": "stack", "statistic": "mean on D5", "first": row["run"], "metric": "stack_argmax",
-                     "value": row["mean"] / 2, "lo": 0.1, "hi": 0.9, "confidence": 0.9, "n": 5})  # fmt: skip
-    for n, run in PREFIX_LENGTHS.items():
-        rows.append({"contrast": "beta", "statistic": "mean", "first": run, "metric": "beta", "value": 0.3 - n / 1000,
-                     "lo": 0.15, "hi": 0.35, "confidence": 0.9, "n": 5})  # fmt: skip
+        numbers[declared.ACCURACY[run]] = (0.9 + steps / 100, 0.9, 1.0)
+    means = dict(stack_cells().select("run", "mean").iter_rows())
+    numbers |= {declared.ON_SENTENCES[cell]: (means[run] / 2, 0.1, 0.9) for cell, run in STACK_CELLS.items()}
+    numbers |= {each: (0.3 - n / 1000, 0.15, 0.35) for n, each in declared.VIOLATION_BY_LENGTH.items()}
     for name, value in (("importance_fixed", 0.25), ("importance_adapt", -0.375)):
-        rows.append({"contrast": "rank", "statistic": "spearman over heads", "first": HEADS, "value": value,
-                     "metric": f"{name}, stack_argmax", "lo": -0.5, "hi": 0.5, "confidence": 0.9})  # fmt: skip
-    return pl.DataFrame(rows, infer_schema_length=None)
+        numbers[declared.HEAD_RANK[name]] = (value, -0.5, 0.5)
+    return comparisons(numbers.get)
 
 
 # Run, layers, heads of models that copy; two replicas of each.
@@ -243,7 +241,8 @@ def copy_maps() -> pl.DataFrame:
 def head_importance() -> pl.DataFrame:
     return pl.DataFrame(
         {"run": HEADS, "replica": replica, "layer": layer, "head": head, "stack_argmax": 0.1 * layer + 0.05 * head,
-         "importance_fixed": 0.02 * head, "importance_adapt": 0.01 * head, "finetune_steps": 50}
+         "importance_fixed": 0.02 * head, "importance_adapt": 0.01 * head, "finetune_steps": 50,
+         "learned": True}
         for replica in (0, 1) for layer in (1, 2) for head in range(4)
     )  # fmt: skip
 
@@ -290,7 +289,7 @@ def table_1() -> pl.DataFrame:
         {"run": TABLE_1[cell], "data": data, "lang_k": cell[0], "lang_D": cell[1], "n_layers": cell[2], "layer": layer,
          "mean": factor * mean, "sd_over_sentences": factor * sd, "n_sentences": 40, "n_rows": 20, "n_models": 3,
          "n_excluded": 1, "random_baseline": 3.386, "published_mean": mean, "published_sd": sd,
-         "ci_lo": mean, "ci_hi": 3 * mean, "confidence": 0.9}
+         "ci_lo": mean, "ci_hi": 3 * mean, "confidence": 0.9, "interval": "jackknife"}
         for cell, published in PUBLISHED_TABLE_1.items() for layer, (mean, sd) in enumerate(published, start=1)
         for data, factor in (("prefix", 2), ("complete", 3))
     )  # fmt: skip
@@ -331,7 +330,7 @@ TABLES = {
     "families": families(),
     "family_distances": FAMILY_DISTANCES,
     "fig3": fig3(),
-    "contrasts": contrasts(),
+    "comparisons": compared(),
     "pruning_maps": pruning_maps(),
     "pruning_demo": PRUNING_DEMO,
     "class_lift": class_lift(),
@@ -353,29 +352,28 @@ TABLES = {
     ),
 }
 # Errors on the line 10^(-0.3 n), in which the second target has another slope and ten times the error.
-PRUNING = {
-    f"pruning-error-l{layers}-n{n}-seed{seed}": layers**3 * 10 ** (-0.3 * n)
-    for layers in (1, 2) for n in (8, 12, 16) for seed in (0, 1)
-} | {
-    f"pruning-slope{end}-l{layers}": slope / layers
-    for layers in (1, 2) for end, slope in (("", -0.3), ("-low", -0.32), ("-high", -0.28))
-}  # fmt: skip
+PRUNING = [
+    *((f"L = {layers}", n, layers**3 * 10 ** (-0.3 * n)) for layers in (1, 2) for n in (8, 12, 16) for _ in (0, 1)),
+    *((f"{end}, L = {layers}", None, slope / layers)
+      for layers in (1, 2)
+      for end, slope in (("slope", -0.3), ("lower end of the slope", -0.32), ("upper end of the slope", -0.28))),
+]  # fmt: skip
 THEORY = pl.DataFrame(
     [
-        ("published-16", 2.85, 3.0), ("other", 7.77, 0.0), ("causal-closed-form-16", 0.0, 3.003),
-        ("exact-variation-sigma0.5", 0.0, 0.871), ("exact-variation-sigma2", 0.0, 8.664),
-        ("exact-variation-error", 0.0, 5.55), ("pumped-balanced", 0.0, 5.55), ("pumped-decay-delta1", 0.0, 5.55),
-        *((f"pumped-delta{delta}-pairs{n}", 2.0, (1.0 + delta) / n) for delta in (0, 0.2, 1) for n in (1, 16)),
-        *((f"broken-delta{delta}-length{n}", 1.0, 1 - delta * n / 900) for delta in (0, 0.02) for n in (28, 450)),
-        *((check, 9.0, value) for check, value in PRUNING.items()),
-        *((f"law-16-matrices-{count}", 0.6 / count, 0.0) for count in (2, 40)),
+        ("published, N = 16", None, 2.85, 3.0), ("other", None, 7.77, 0.0), ("mean, N = 16", None, 0.0, 3.003),
+        ("exact solvers", 0.5, 0.0, 0.871), ("exact solvers", 2.0, 0.0, 8.664), ("", None, 0.0, 5.55),
+        *((f"inserted pairs, delta = {delta}", n, 2.0, (1.0 + delta) / n) for delta in (0, 0.2, 1) for n in (1, 16)),
+        *((f"length, delta = {delta}", n, 1.0, 1 - delta * n / 900) for delta in (0, 0.02) for n in (28, 450)),
+        *((group, x, 9.0, value) for group, x, value in PRUNING),
+        *(("N = 16", count, 0.6 / count, 0.0) for count in (2, 40)),
     ],
-    schema=["check", "bound", "measured"], orient="row",
+    schema={"group": pl.String, "x": pl.Float64, "bound": pl.Float64, "measured": pl.Float64}, orient="row",
+    strict=False,
 )  # fmt: skip
 
 
 def context(theory: pl.DataFrame = THEORY, **replaced: pl.DataFrame) -> Any:
-    return SimpleNamespace(table=(TABLES | replaced).__getitem__, theory=lambda: theory)
+    return SimpleNamespace(study="dyck", table=(TABLES | replaced).__getitem__, theory=lambda: theory)
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -383,8 +381,12 @@ def test_a_figure_reads_what_its_experiment_makes_or_names(name: str) -> None:
     (entry,) = (each for each in EXPERIMENTS.values() if name in each.figures)
     inputs = {*entry.tables, *(table for other in entry.beside for table in EXPERIMENTS[other].tables)}
     tables = {table: frame for table, frame in TABLES.items() if table in inputs}
+    if "comparisons" in tables:
+        experiments = {name for name, each in EXPERIMENTS.items() if each is entry} | {*entry.beside}
+        here = [each.key for each in declared.DECLARED if each.experiment in experiments]
+        tables["comparisons"] = tables["comparisons"].filter(pl.col("comparison").is_in(here))
     theory = (lambda: THEORY) if entry.theory else None
-    FIGURES[name](SimpleNamespace(table=tables.__getitem__, theory=theory))
+    FIGURES[name](SimpleNamespace(study="dyck", table=tables.__getitem__, theory=theory))
 
 
 def texts(chart: alt.TopLevelMixin, folder: Path) -> list[str]:
@@ -408,22 +410,23 @@ def test_variation_shows_ours_published_and_random(tmp_path: Path) -> None:
     for text in ("2.33", "2.61", "0.08", "3.00", "2.27", "2.20", "0.24", "2.85", "6.25", "3.10"):
         assert text in labels, text
     assert {"this reproduction", "published", "closed form"} <= set(labels)
-    assert any("90% bootstrap interval" in text for text in labels)
+    assert any("90% interval over models (jackknife)" in text for text in labels)
     assert "linear position code (M2): 9 models, without 1 diverged" in labels
     assert labels.index("start token omitted (16 × 16)") < labels.index("start token included (17 × 17)")
 
 
 def test_fig3_shows_both_arms_and_their_correlations(tmp_path: Path) -> None:
     chart, data = FIGURES["fig3"](context())
-    assert data.height == 10 and not data["diverged"].any()
+    assert data.height == 10 and not data["diverged"].any() and data.filter(~pl.col("filled")).height == 2
     labels = texts(chart, tmp_path)
     assert "Balance violation against accuracy at lengths 403 to 498" in labels
     assert labels.count("standard: ρ = −0.55 [−0.80, 0.30]") == 2
     assert labels.count("contrastive: ρ = 0.12 [−0.80, 0.30]") == 2
     assert labels.count("both pooled: ρ = – [−0.80, 0.30]") == 2
     svg = marks(tmp_path)
-    points = svg.count('aria-roledescription="point"') + svg.count('aria-roledescription="circle"')
-    assert points == 20  # ten models in each of two panels
+    points = re.findall(r'aria-roledescription="(?:point|circle)"[^>]*fill="([^"]+)"', svg)
+    assert len(points) == 20  # ten models in each of two panels
+    assert points.count("white") == 4  # those that did not learn their task
     assert svg.count('aria-roledescription="line mark"') == 4  # one line per arm and panel
 
 
@@ -485,9 +488,7 @@ def test_training_length_shows_variation_and_accuracy(tmp_path: Path) -> None:
     chart, data = FIGURES["training_length"](context())
     assert data["quantity"].value_counts(sort=True)["count"].to_list() == [4, 4]
     labels = texts(chart, tmp_path)
-    assert {"400", "1,200", "2,400"} <= set(labels) and any(
-        "90% bootstrap interval" in text for text in labels
-    )
+    assert {"400", "1,200", "2,400"} <= set(labels) and any("90% interval" in text for text in labels)
     sentence = "100 steps: variation –; 400 steps: variation 0.40; 1200 steps: variation 2.33"
     assert sentence in chart.to_dict()["description"]
 
@@ -522,9 +523,9 @@ def test_families_and_violation_by_length_are_told(tmp_path: Path) -> None:
 
 def test_the_law_of_random_maps_is_drawn_from_its_deviations(tmp_path: Path) -> None:
     chart, data = FIGURES["random_law"](context())
-    assert data.select("n", "maps", "mean").rows() == [(16, 2, 3.003), (16, 40, 3.003)]
+    assert data.select("panel", "maps", "mean").rows() == [("N = 16", 2, 3.003), ("N = 16", 40, 3.003)]
     assert data["hi"].to_list() == pytest.approx([3.003 + 1.96 * 0.6 / n for n in (2, 40)])
-    assert "N=16, 40 maps: 2.97 to 3.03 (published 2.85)" in chart.to_dict()["description"]
+    assert "N = 16, 40 maps: 2.97 to 3.03 (published 2.85)" in chart.to_dict()["description"]
     assert texts(chart, tmp_path)
 
 
@@ -610,7 +611,10 @@ def test_exact_solvers_stand_beside_trained_models_and_random_maps(tmp_path: Pat
 def test_broken_solvers_show_every_point_once(tmp_path: Path) -> None:
     chart, data = FIGURES["broken_solvers"](context())
     assert data["panel"].value_counts(sort=True).rows() == [("(a) inserted pairs", 6), ("(b) length", 4)]
-    assert data.filter(x=450.0).select("δ", "y").rows() == [("0", 1.0), ("0.02", 1 - 0.02 * 450 / 900)]
+    assert data.filter(x=450.0).select("line", "y").rows() == [
+        ("delta = 0", 1.0),
+        ("delta = 0.02", 1 - 0.02 * 450 / 900),
+    ]
     assert 5.55 not in data["y"].to_list()
     texts(chart, tmp_path)
     svg = marks(tmp_path)
@@ -621,9 +625,9 @@ def test_pruning_error_shows_every_parent_and_the_measured_slopes(tmp_path: Path
     chart, data = FIGURES["pruning_error"](context())
     points = data.filter(pl.col("error").is_not_null())
     assert points.height == 2 * 3 * 2
-    line = data.filter(pl.col("fitted").is_not_null(), layers=1).sort("candidates")
+    line = data.filter(pl.col("fitted").is_not_null(), target="L = 1").sort("candidates")
     assert line["fitted"].to_list() == pytest.approx([10 ** (-0.3 * n) for n in (8, 12, 16)])
-    ends = data.filter(pl.col("fitted").is_not_null(), layers=2, candidates=8).row(0, named=True)
+    ends = data.filter(pl.col("fitted").is_not_null(), target="L = 2", candidates=8).row(0, named=True)
     center = 8 * 10 ** (-0.3 * 12)
     assert ends["low"] == pytest.approx(center * 10 ** (0.14 * 4))
     assert ends["high"] == pytest.approx(center * 10 ** (0.16 * 4))
@@ -687,8 +691,8 @@ def test_importance_stands_against_the_stack_score(tmp_path: Path) -> None:
     assert data.height == 2 * 16 and data["points"].max() == pytest.approx(6.0)
     labels = texts(chart, tmp_path)
     assert {
-        "Spearman 0.25 (−0.50 to 0.50)",
-        "Spearman −0.38 (−0.50 to 0.50)",
+        "Spearman 0.25 (−0.50 to 0.50), n = 10",
+        "Spearman −0.38 (−0.50 to 0.50), n = 10",
         "trained further without it",
     } <= set(labels)
 
@@ -705,7 +709,9 @@ def test_figures_survive_missing_runs(name: str, tmp_path: Path) -> None:
     few = {
         "variation": variation().filter(run=STANDARD),
         "fig3": fig3().filter(arm="standard", data="complete"),
-        "contrasts": contrasts().filter(first=COMPLETE_ARMS["standard"]),
+        "comparisons": comparisons(
+            lambda each: (-0.5, -0.8, 0.3) if each.arms[0].runs == (COMPLETE_ARMS["standard"],) else None
+        ),
         "attention": attention().filter(pl.col("run") != WIDE, replica=3),
         "stack_score": stack_scores().filter(run=STANDARD),
         "variation_table1": table_1().filter(n_layers=2),

@@ -10,17 +10,18 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
+from dyck_experiments import compared
 
-from pipeline.kit.shares import share_interval
+from pipeline.kit import intervals
 from pipeline.kit.streams import stream
 from pipeline.languages import dyck
 from pipeline.models.transformer import decoder
 from pipeline.steps.analyse import finished
 from pipeline.store import tables
-from pipeline.studies.dyck import datasets
+from pipeline.studies.dyck import comparisons, datasets
 from pipeline.studies.dyck.analysis import prefix, stack
 from pipeline.studies.dyck.measures import model
-from pipeline.studies.dyck.names import ALL_CELLS, FACTORS, LONGER_CELLS, STACK_CELLS, TABLE_1
+from pipeline.studies.dyck.names import ALL_CELLS, FACTORS, LONGER_CELLS, OWN_KIND, STACK_CELLS, TABLE_1
 from pipeline.studies.dyck.params import Complete, Prefix
 from schemas.dyck.tables import SCHEMAS
 
@@ -37,7 +38,7 @@ DATASETS = {
 }
 LONGER = TABLE_1[3, 8, 2]
 CELLS = {run: cell for cell, run in (STACK_CELLS | LONGER_CELLS).items()}
-TABLES = ["runs", "accuracy", "stack_score", "variation", "variation_table1", "contrasts"]
+TABLES = ["runs", "accuracy", "stack_score", "variation", "variation_table1"]
 
 
 def entry(run: str) -> dict[str, Any]:
@@ -46,7 +47,8 @@ def entry(run: str) -> dict[str, Any]:
         "dataset": data, "k": k, "depth": depth, "block": block, "layers": 2, "heads": 1, "width": 12, "ffn": 12,
         "attention": "learned", "embedding": "token", "position": "none", "t_max": 6000, "lr": 0.003, "batch": 8,
         "replicas": 3 + (length == "longer"), "steps": {"short": 10, "long": 40, "longer": 120}[length],
-        "loss_positions": "closing", "contrastive": 0.0, "corpus": "shared", "stream": "a", "objective": "next_token",
+        "loss_positions": "closing", "contrastive": 0.0, "corpus": "shared", "stream": f"k{k}-d{depth}",
+        "objective": "next_token",
     }  # fmt: skip
 
 
@@ -68,10 +70,11 @@ def ensemble(run: str) -> decoder.Ensemble:
 def analysed(
     runs: list[str], diverged: dict[str, dict[str, int]] | None = None, min_accuracy: float = 0.0
 ) -> dict[str, pl.DataFrame]:
-    names = [*TABLES, "stack_cells", "stack_effects"]
+    names = [*TABLES, "stack_cells", "stack_effects", "comparisons"]
     context: Any = SimpleNamespace(
-        study="dyck", scale="smoke", seed=1, params_hash="0" * 32, datasets=lambda: list(DATASETS),
-        settings=SimpleNamespace(min_accuracy=min_accuracy, resamples=200, confidence=0.95, stored_maps=2),
+        study="dyck", experiment="dyck-stack", scale="smoke", seed=1, params_hash="0" * 32,
+        datasets=lambda: list(DATASETS),
+        settings=SimpleNamespace(min_accuracy=min_accuracy, confidence=0.95, stored_maps=2),
         entry=SimpleNamespace(tables=names, repeated=["elsewhere"]),
         dataset=lambda key: datasets.generate(DATASETS[key], key, 1)[0], model=ensemble, runs=lambda: runs,
         run_header=lambda run: {"entry": entry(run), "diverged": (diverged or {}).get(run, {}),
@@ -99,15 +102,14 @@ def test_a_cell_is_the_mean_over_its_models(made: dict[str, pl.DataFrame]) -> No
         assert row["unseen"] == pytest.approx(scores["stack_argmax_unseen"].mean())
         assert row["lo"] <= row["mean"] <= row["hi"] and row["n"] == row["n_accurate"] == 3
         assert row["n_stack_like"] == (scores["stack_argmax"] >= 0.9).sum()
-        share = share_interval([True] * row["n_stack_like"] + [False] * (3 - row["n_stack_like"]), 0.95)
-        assert (row["share_lo"], row["share_hi"]) == share[1:]
+        assert (row["share_lo"], row["share_hi"]) == intervals.binomial(row["n_stack_like"], 3, 0.95)
 
 
 def test_an_effect_is_the_difference_of_means_over_pairs_of_cells(made: dict[str, pl.DataFrame]) -> None:
     cells, effects = made["stack_cells"], made["stack_effects"]
     assert effects.height == 2 * (4 * 3 + 1 + 1)
-    effects = effects.filter(pl.col("scope").str.ends_with(stack.OWN_KIND))
-    effects = effects.with_columns(pl.col("scope").str.strip_suffix(stack.OWN_KIND))
+    effects = effects.filter(pl.col("scope").str.ends_with(OWN_KIND))
+    effects = effects.with_columns(pl.col("scope").str.strip_suffix(OWN_KIND))
     columns = dict(zip(FACTORS, ("lang_k", "lang_D", "block", "data", "length"), strict=True))
     own = cells.filter(pl.col("length") != "longer")
     for factor, (low, high) in FACTORS.items():
@@ -132,21 +134,42 @@ def test_cells_are_compared_on_the_same_sentences(made: dict[str, pl.DataFrame])
     run = STACK_CELLS[3, 4, "resln", "complete", "long"]
     frame = datasets.generate(DATASETS["sentences"], "sentences", 1)[0].filter(lang_k=3, lang_D=4)
     _, scores = model._evaluate(ensemble(run), entry(run), frame, True)
-    contrast = made["contrasts"].filter(statistic="mean on D5", first=run).row(0, named=True)
-    assert contrast["value"] == pytest.approx(scores[-1].stack_argmax.mean().item())
-    means = dict(made["contrasts"].filter(statistic="mean on D5").select("first", "value").iter_rows())
-    levels = [
-        [means[run] for cell, run in STACK_CELLS.items() if cell[3] == data]
-        for data in ("prefix", "complete")
+    means = {cell: compared(made, comparisons.ON_SENTENCES[cell])["value"] for cell in STACK_CELLS}
+    assert means[CELLS[run]] == pytest.approx(scores[-1].stack_argmax.mean().item())
+    levels = [[means[cell] for cell in STACK_CELLS if cell[3] == data] for data in ("prefix", "complete")]
+    effect = made["stack_effects"].filter(factor="training data", scope=ALL_CELLS).row(0, named=True)
+    assert effect["value"] == pytest.approx(np.mean(levels[0]) - np.mean(levels[1]))
+    judged = compared(made, comparisons.EFFECTS["training data"])
+    assert [judged[name] for name in ("value", "lo", "hi")] == [
+        effect[name] for name in ("value", "lo", "hi")
     ]
-    effect = made["stack_effects"].filter(factor="training data", scope=ALL_CELLS)["value"][0]
-    assert effect == pytest.approx(np.mean(levels[0]) - np.mean(levels[1]))
+
+
+def test_cells_that_start_alike_are_one_unit() -> None:
+    """Of two cells with one stream only their differences count; of two with streams of their own both spreads do."""
+    cell, other = (2, 4, "gpt", "complete", "short"), (2, 4, "gpt", "complete", "long")
+    scores = {cell: np.array([0.1, 0.2, 0.3]), other: np.array([0.2, 0.3, 0.4])}
+    some: Any = SimpleNamespace(settings=SimpleNamespace(confidence=0.95))
+
+    def effect(*streams: str) -> intervals.Interval:
+        models: Any = {
+            each: SimpleNamespace(entry={"stream": name})
+            for each, name in zip((cell, other), streams, strict=True)
+        }
+        return stack._effect(some, models, scores, [(cell, other)])
+
+    alike, apart = effect("a", "a"), effect("a", "b")
+    assert alike.value == apart.value == pytest.approx(0.1)
+    assert (alike.lo, alike.hi) == pytest.approx((0.1, 0.1)) and (alike.n, apart.n) == (3, 3)
+    welch = intervals.mean_difference(scores[other], scores[cell], 0.95, paired=False)
+    assert (apart.lo, apart.hi) == pytest.approx((welch.lo, welch.hi))
 
 
 def test_a_cell_without_models_leaves_no_effect_over_it() -> None:
     absent = STACK_CELLS[2, 4, "gpt", "complete", "short"]
     frames = analysed([run for run in STACK_CELLS.values() if run != absent])
-    assert set(frames["stack_effects"]["scope"]) == {"long", f"long{stack.OWN_KIND}"}
+    assert set(frames["stack_effects"]["scope"]) == {"long", f"long{OWN_KIND}"}
+    assert compared(frames, comparisons.EFFECTS["block"])["state"] == "too few models"
 
 
 def test_models_that_are_not_accurate_count_in_the_mean_alone() -> None:

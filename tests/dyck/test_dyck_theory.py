@@ -43,6 +43,19 @@ def test_the_figures_of_the_chapter(sampler_rows: pl.DataFrame, attention_rows: 
     assert published["tolerance"] == pytest.approx(1.96 * 0.093, rel=0.2)
 
 
+def test_rows_say_which_part_of_a_claim_they_decide_and_where_they_are_drawn(
+    sampler_rows: pl.DataFrame, attention_rows: pl.DataFrame
+) -> None:
+    parts = sampler_rows.filter(pl.col("claim") != "").select("check", "claim", "part").rows()
+    assert parts == [("prefix-chi2", "1", "law of prefixes"), ("depth-zero", "1", "depth 0 at length 28")]
+    own = attention_rows.filter(claim="2")
+    assert own.height == own["part"].n_unique() == 5 + 2 * 3
+    law = attention_rows.filter(group="N = 16").sort("x")
+    assert law["x"].to_list() == list(random_attention.MATRICES)
+    assert attention_rows.filter(group="published, N = 16")["bound"].to_list() == [2.85]
+    assert attention_rows.filter(group="mean, N = 16")["check"].to_list() == ["causal-closed-form-16"]
+
+
 def test_rows_are_reproducible_and_depend_on_the_seed(sampler_rows: pl.DataFrame) -> None:
     entry = SimpleNamespace(samples=50_000)
     assert sampler.check(entry, "dyck-sampler", 1).equals(sampler_rows)

@@ -19,9 +19,9 @@ def assert_gates_fall(judged: Callable[[Tables], dict[str, Any]], tables: Tables
     before = judged(tables)
     for column in ("value", "lo"):
         spoilt = (
-            pl.when(pl.col("contrast") == name).then(float("nan")).otherwise(pl.col(column)).alias(column)
+            pl.when(pl.col("comparison") == name).then(float("nan")).otherwise(pl.col(column)).alias(column)
         )
-        after = judged(tables | {"contrasts": tables["contrasts"].with_columns(spoilt)})
+        after = judged(tables | {"comparisons": tables["comparisons"].with_columns(spoilt)})
         fallen = {gate for gate, judgement in after.items() if judgement[1] == FAILS}
         assert fallen and {gate for gate in before if after[gate] != before[gate]} == fallen
 

@@ -157,6 +157,11 @@ def test_a_reference_set_is_read_in_place_of_what_was_built(dyck: Workspace) -> 
     (kept.parents[2] / "tables/variation.parquet").write_bytes(b"of no use beside these")
     table = pipeline.load_table("dyck", "variation", root=dyck.path, reference=True, experiment=key)
     assert table.equals(part)
+    former = kept.with_name("contrasts.parquet")  # a table that the study makes no more
+    shutil.copy(kept, former)
+    assert pipeline.load_table("dyck", "contrasts", root=dyck.path, reference=True).height == table.height
+    with pytest.raises(SandglassError, match="contrasts"):
+        pipeline.load_table("dyck", "contrasts", root=dyck.path)
     with pytest.raises(SandglassError, match="no such file in the reference set dyck-more"):
         pipeline.load_table("dyck", "variation", root=dyck.path, reference="dyck-more")
     kept.parents[2].rename(dyck.path / "data/reference/dyck-more")

@@ -18,6 +18,8 @@ from pipeline.languages import flipflop as language
 from pipeline.models.flipflop import decoder
 from pipeline.studies.flipflop.analysis import language_models
 from pipeline.studies.flipflop.claims import language_models as claims
+from pipeline.studies.flipflop.comparisons import DECLARED
+from pipeline.studies.flipflop.names import STANDINS
 from pipeline.training.objectives import stories
 from schemas.claims import FAILS, HOLDS, NOT_RUN
 
@@ -162,33 +164,60 @@ def test_pretrained_models_come_from_a_folder(tmp_path: Path, monkeypatch: pytes
     assert long["accuracy"] is None
 
 
-def test_gates_tell_stand_ins_from_pretrained_models() -> None:
+def test_stand_ins_are_compared_where_they_learned() -> None:
+    small, large = list(STANDINS)[:2]
+    rows = [
+        (run, "standin", r, 10, length, 0.5 + 0.1 * (run == large) - 0.01 * (length == 8), r > 0)
+        for run in (small, large) for r in range(6) for length in (4, 8)
+    ]  # fmt: skip
+    schema = ["model", "kind", "replica", "n_params", "length", "accuracy", "learned"]
+    table = pl.DataFrame(rows, schema=schema, orient="row")
+    context: Any = SimpleNamespace(
+        study="flipflop", experiment="flipflop-language-models", settings=SimpleNamespace(confidence=0.95),
+        runs=lambda: [small, large],
+    )  # fmt: skip
+    found = {
+        row["comparison"]: row for row in language_models._compared(context, table).iter_rows(named=True)
+    }
+    lost, gained = found["length-standin-32"], found["size-standin-64"]
+    assert (lost["n"], lost["n_excluded"]) == (5, 1) and lost["value"] == pytest.approx(-0.01)
+    assert (gained["n"], gained["n_excluded"]) == (5, 2) and gained["value"] == pytest.approx(0.1)
+    assert (
+        found["pretrained-size"]["state"] == found["length-standin-128"]["state"] == "not run at this scale"
+    )
+    pretrained = table.with_columns(
+        kind=pl.lit("pretrained"),
+        replica=0,
+        n_params=pl.col("n_params") + pl.col("replica"),
+        model=pl.format("{}-{}", "model", "replica"),
+    )
+    both = language_models._compared(context, pl.concat([table, pretrained], how="vertical_relaxed"))
+    shares = both.filter(pl.col("comparison").str.starts_with("pretrained"))
+    assert shares["n"].to_list() == [12, 11] and shares["value"][0] == 1
+
+
+def test_rules_that_cannot_be_measured_do_not_hold() -> None:
     table = pl.DataFrame(
         [
             {"model": "oracle", "kind": "oracle", "length": 4, "n": 10, "accuracy": 1.0, "expected": 1.0},
             {"model": "5-gram", "kind": "ngram", "length": 8, "n": 100, "accuracy": 0.7, "expected": 0.68},
         ]
     )
-    trends = [
-        ("standin flipflop-standin-32, longest - shortest", -0.1),
-        ("standin flipflop-standin-64, longest - shortest", 0.1),
-        ("standin flipflop-standin-64 - flipflop-standin-32", 0.2),
-    ]  # fmt: skip
-    contrasts = pl.DataFrame(
-        [{"contrast": name, "value": v, "lo": v - 0.01, "hi": v + 0.01, "n": 5} for name, v in trends]
+    rows = pl.DataFrame(
+        [(each.key, "not run at this scale") for each in DECLARED],
+        schema=["comparison", "state"],
+        orient="row",
     )
 
-    def told(known: pl.DataFrame, other: pl.DataFrame) -> dict[str, str]:
-        tables = {"lm_eval": known, "contrasts": other}
-        context: Any = SimpleNamespace(table=tables.__getitem__)
+    def told(known: pl.DataFrame) -> dict[str, str]:
+        tables = {"lm_eval": known, "comparisons": rows}
+        context: Any = SimpleNamespace(
+            table=tables.__getitem__, study="flipflop", settings=SimpleNamespace(far=4.5)
+        )
         return {gate.gate: gate.verdict("quick")[0] for gate in claims.gates(context)}
 
-    verdicts = told(table, contrasts)
-    assert verdicts["oracle"] == verdicts["n-grams"] == HOLDS
-    assert verdicts["stand-in, 1 layer, width 32, length"] == HOLDS
-    assert verdicts["stand-in, 2 layers, width 64, length"] == FAILS
-    assert verdicts["stand-in, 2 layers, width 64, size"] == HOLDS
-    outside = ("pretrained, length", "pretrained, size", "ChatGPT", "stand-in, 4 layers, width 128, size")
-    assert {verdicts[name] for name in outside} == {NOT_RUN}
-    spoilt = told(table.with_columns(accuracy=pl.lit(float("nan"))), contrasts)
+    verdicts = told(table)
+    assert verdicts.pop("oracle") == verdicts.pop("n-grams") == HOLDS
+    assert set(verdicts.values()) == {NOT_RUN}
+    spoilt = told(table.with_columns(accuracy=pl.lit(float("nan"))))
     assert spoilt["oracle"] == spoilt["n-grams"] == FAILS

@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from test_nce_digits_study import CURVES, Study
-from test_nce_digits_study import made as image_tables
-from test_nce_study import SEED, context
+from test_nce_study import SEED, compared, context
 
 from pipeline import params
+from pipeline.errors import SandglassError
+from pipeline.kit.evidence import part_gates
 from pipeline.kit.verdicts import Gate
 from pipeline.models.log_ratio import exponential_family as log_ratio
 from pipeline.steps.analyse import finished
 from pipeline.studies.nce import claims
-from pipeline.studies.nce.claims import gauss, images, landscape, steps, variants
-from pipeline.studies.nce.claims.theory import checks as checks_gates
-from pipeline.studies.nce.names import CHECKS
+from pipeline.studies.nce.claims import landscape, steps
+from pipeline.studies.nce.claims.theory import PARTS
+from pipeline.studies.nce.names import THEORY
 from pipeline.studies.nce.theory import barrier
 from schemas.claims import FAILS, NOT_RUN
 from schemas.nce.tables import SCHEMAS
@@ -30,7 +30,7 @@ from schemas.theory import rows as theory_rows
 Tables = dict[str, pl.DataFrame]
 NAN = float("nan")
 # What chooses rows; all other numbers are measured.
-KEYS = {"limit", "clip", "R", "r", "eta", "first_R", "last_R"}
+KEYS = {"R", "r", "eta", "first_R", "last_R"}
 # The columns that gates read of each table, and the functions that read them. Steps are whole numbers; -1 is censored.
 Gates = Callable[[Any], Iterable[Gate]]
 READ: dict[str, tuple[list[str], list[Gates]]] = {
@@ -42,21 +42,15 @@ READ: dict[str, tuple[list[str], list[Gates]]] = {
     "annulus": (["kappa_min", "limit"], [landscape.annulus]),
     "steps": (["bound"], [steps.exponential, steps.polynomial, steps.bounded]),
     "rates": (["slope"], [landscape.curvature, steps.exponential, steps.polynomial]),
-    "gauss_final": (["min_dist"], [gauss.standard_steps]),
-    "gauss_selected": (["mean_min_dist"], [gauss.selected]),
-    "gauss_contrasts": (["value", "lo", "hi"], [gauss.matched, gauss.selected]),
     "growth_fits": (["aicc"], [steps.exponential]),
-    "gauss_variants_selected": (["mean_min_dist", "value", "lo", "hi"], [variants.further, variants.guarded]),
-    "digits_contrasts": (["largest", "value", "lo", "hi"], [images.faster]),
 }
+COMPARED = ["value", "lo", "hi"]  # of comparisons
 # Small grids in which every gate finds what it needs.
 GRIDS: dict[str, dict[str, Any]] = {
     "nce-landscape": {"means": [0.5, 1, 2, 3, 8, 10, 16, 20], "points": 2001},
     "nce-annulus": {"means": [4, 20], "radii": [0.1, 0.2], "angles": 91},
     "nce-steps": {"gd": [2, 3], "newton_nce": [2, 3], "newton_ence": [2], "ngd": [2, 3, 4, 5], "bounded": [1, 2],
                   "cap": 3000, "fitted_ngd": [2, 5], "continued": [2, 2.25, 2.5, 2.75, 3, 3.25], "compared": [3.25]},
-    "nce-variants": {"etas": [0.1, 0.3], "samples": [1000], "updates": 2, "fresh": 100},
-    "nce-gaussians": {"etas": [0.02, 0.1, 0.3, 1, 3, 10], "samples": [1000], "updates": 2, "fresh": 100},
 }  # fmt: skip
 
 
@@ -68,7 +62,8 @@ def made(loaded: params.Params) -> Tables:
         analysis = importlib.import_module(f"pipeline.studies.nce.analysis.{run.entry.module}")
         for name, frame in finished(analysis.analyse(run), SCHEMAS, run).items():
             parts.setdefault(name, []).append(frame)
-    tables = {name: pl.concat(frames) for name, frames in parts.items()} | image_tables(Study(CURVES))
+    tables = {name: pl.concat(frames) for name, frames in parts.items()}
+    tables["comparisons"] = compared(-1.0, -2.0, -0.5)
     # A line through the steps of GD, and its steps at R = 5, would take minutes.
     line = (
         tables["rates"]
@@ -82,22 +77,12 @@ def made(loaded: params.Params) -> Tables:
         .with_columns(R=5.0, steps=pl.lit(40_000, pl.Int64))
     )
     tables["steps"] = pl.concat([tables["steps"], gd])
-    for name in (
-        "digits_contrasts",
-        "digits_final",
-    ):  # of one noise and one loss; claims compare six such settings
-        settings = [("nce-digits", q, loss) for q in ("full", "diag") for loss in ("nce", "ence")]
-        settings += [("nce-mnist", "full", loss) for loss in ("nce", "ence")]
-        tables[name] = pl.concat(
-            tables[name].with_columns(dataset=pl.lit(dataset), q_kind=pl.lit(noise), loss=pl.lit(loss))
-            for dataset, noise, loss in settings
-        )
     return tables
 
 
 @pytest.fixture(scope="module")
 def theory(loaded: params.Params) -> pl.DataFrame:
-    return pl.concat(check(loaded, key) for key in CHECKS)
+    return pl.concat(check(loaded, key) for key in THEORY)
 
 
 def check(loaded: params.Params, key: str) -> pl.DataFrame:
@@ -155,8 +140,18 @@ def test_every_gate_falls_that_reads_a_number_which_is_none(
     assert {column for column, _ in readers} == set(columns)
 
 
+def test_every_gate_on_a_comparison_falls_without_its_numbers(
+    loaded: params.Params, made: Tables, theory: pl.DataFrame
+) -> None:
+    for column in COMPARED:
+        for value in (NAN, None):
+            table = made["comparisons"].with_columns(pl.lit(value, pl.Float64).alias(column))
+            gates = judged(loaded, made | {"comparisons": table}, theory).values()
+            assert {gate["verdict"] for gate in gates if gate["comparison"]} == {FAILS}
+
+
 def test_gates_read_nothing_else(loaded: params.Params, made: Tables, theory: pl.DataFrame) -> None:
-    """So that the test above leaves no column out."""
+    """So that the tests above leave no column out."""
 
     def told(tables: Tables) -> list[tuple[float | None, str]]:
         return [(row["value"], row["verdict"]) for row in judged(loaded, tables, theory).values()]
@@ -164,7 +159,8 @@ def test_gates_read_nothing_else(loaded: params.Params, made: Tables, theory: pl
     before = told(made)
     for name, frame in made.items():
         columns = {column for column, dtype in frame.schema.items() if dtype == pl.Float64} - KEYS
-        for column in sorted(columns - set(READ.get(name, ([], []))[0])):
+        read = COMPARED if name == "comparisons" else READ.get(name, ([], []))[0]
+        for column in sorted(columns - set(read)):
             for value in (-1e9, 1e9):
                 changed = frame.with_columns(pl.lit(value).alias(column))
                 assert told(made | {name: changed}) == before, (name, column)
@@ -176,31 +172,19 @@ def test_nearly_every_gate_is_tested_here(loaded: params.Params, made: Tables, t
     assert rest == []
 
 
-def test_a_check_that_measured_nothing_fells_its_gates(
-    loaded: params.Params, made: Tables, theory: pl.DataFrame
-) -> None:
+def test_a_check_that_measured_nothing_fells_its_gate(theory: pl.DataFrame) -> None:
     for row in range(theory.height):
         changed = with_cell(theory, row, "measured", NAN).drop("passed").to_dicts()
         again = pl.concat(
-            theory_rows("nce", key, "", [each for each in changed if each["theory"] == key]) for key in CHECKS
+            theory_rows("nce", key, "", [each for each in changed if each["theory"] == key]) for key in THEORY
         )
-        gates = checks_gates(reading(loaded, made, again))
-        verdicts = {gate.gate: gate.verdict("paper")[0] for gate in gates}
-        entry, name = theory["theory"][row], theory["check"][row]
-        assert verdicts[CHECKS[entry][0]] == FAILS, name
-        if name.removeprefix("lemma-60-").replace(".", "").isdigit():
-            assert verdicts["printed Lemma 60"] == FAILS, name
+        verdicts = {gate.gate: gate.verdict("paper")[0] for gate in part_gates(again, "16", PARTS)}
+        assert {gate for gate, verdict in verdicts.items() if verdict == FAILS} == {theory["part"][row]}
 
 
-def test_a_check_that_is_missing_is_named(loaded: params.Params, made: Tables, theory: pl.DataFrame) -> None:
-    judgements = judged(loaded, made, theory.filter(pl.col("theory") != "nce-overlap"))
-    assert (
-        judgements["16", "overlap"]["verdict"] == judgements["16", "printed Lemma 60"]["verdict"] == NOT_RUN
-    )
-    assert (
-        "nce-overlap" in judgements["16", "overlap"]["reason"]
-        and "lemma-60" in judgements["16", "printed Lemma 60"]["reason"]
-    )
+def test_a_part_without_a_check_is_named(loaded: params.Params, made: Tables, theory: pl.DataFrame) -> None:
+    with pytest.raises(SandglassError, match="'overlap'"):
+        judged(loaded, made, theory.filter(pl.col("theory") != "nce-overlap"))
 
 
 # --- theory modules -----------------------------------------------------------------------------------------
@@ -219,7 +203,7 @@ def spoilt(change: Change, method: Any) -> Any:
     return call
 
 
-@pytest.mark.parametrize("key", CHECKS)
+@pytest.mark.parametrize("key", THEORY)
 def test_every_check_fails_that_uses_a_number_which_is_none(
     loaded: params.Params, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:

@@ -14,12 +14,13 @@ import pytest
 
 from pipeline import params
 from pipeline.errors import SandglassError
-from pipeline.kit import charts
+from pipeline.kit import charts, intervals
 from pipeline.report import catalogue, index
 from pipeline.steps.analyse import finished
 from pipeline.store import tables
 from pipeline.studies.nce import claims, constructions, datasets
 from pipeline.studies.nce.analysis import gauss, landscape, steps
+from pipeline.studies.nce.comparisons import DECLARED
 from pipeline.studies.nce.measures import rates
 from pipeline.studies.nce.names import METHODS
 from pipeline.studies.nce.params import Landscape
@@ -33,6 +34,7 @@ from pipeline.studies.nce.theory import (
     overlap,
     tricks,
 )
+from schemas.comparisons import MEASURED, Comparisons
 from schemas.nce.datasets import GAUSS, SCHEMA
 from schemas.nce.tables import S_BEST, S_DIST, S_LOSS, SCHEMAS
 from schemas.theory import Theory
@@ -207,14 +209,13 @@ def test_selection_by_each_rule_leaves_out_what_diverged() -> None:
     assert chosen[S_DIST]["eta"] == 3.0 and np.isclose(chosen[S_DIST]["sd_min_dist"], np.sqrt(0.5))
 
 
-def test_a_line_gives_slope_interval_and_residuals() -> None:
+def test_a_line_gives_slope_and_residuals() -> None:
     x = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
-    exact = rates.line(x, 2 - 3 * x, 0.95)
-    assert np.isclose(exact.slope, -3) and np.isclose(exact.hi - exact.lo, 0, atol=1e-9)
-    bent = rates.line(x, 2 - 3 * x + np.array([0.1, -0.1, 0, -0.1, 0.1]), 0.95)
-    assert bent.lo < -3 < bent.hi and np.isclose(bent.residuals.sum(), 0)
-    wider = rates.line(x, 2 - 3 * x + np.array([0.1, -0.1, 0, -0.1, 0.1]), 0.99)
-    assert wider.hi - wider.lo > bent.hi - bent.lo
+    exact = rates.line(x, 2 - 3 * x)
+    assert np.isclose(exact.slope, -3) and np.allclose(exact.residuals, 0, atol=1e-9)
+    bend = np.array([0.1, -0.1, 0, -0.1, 0.1])  # that moves no slope
+    bent = rates.line(x, 2 - 3 * x + bend)
+    assert np.isclose(bent.slope, -3) and np.allclose(bent.residuals, bend)
 
 
 def test_rates_are_fitted_inside_their_range_only(loaded: params.Params) -> None:
@@ -244,7 +245,7 @@ def test_rates_are_fitted_inside_their_range_only(loaded: params.Params) -> None
             *landscape.series(flat, near.fitted),
             *steps.series(paths, walked.fitted_ngd, walked.fitted_exponential),
         ]
-        return rates.fitted(series, 0.95)["rates"]
+        return rates.fitted(series)["rates"]
 
     lines = fitted(outside=True)
     assert set(lines["quantity"]) >= {"kappa", "GD steps", "Newton steps", "NGD steps"}
@@ -387,6 +388,20 @@ def results(
     )  # fmt: skip
 
 
+def compared(value: float | None, lo: float | None, hi: float | None) -> pl.DataFrame:
+    """A table of all comparisons of the study, each measured on nine models with the same result."""
+    rows: list[dict[str, Any]] = [
+        {
+            "comparison": each.key, "measure": each.words, "statistic": each.statistic, "first": "", "second": None,
+            "in_common": each.in_common, "unit": each.unit, "value": value, "lo": lo, "hi": hi,
+            "interval": intervals.STUDENT, "confidence": 0.95, "n": 9, "fewest": 5, "n_excluded": 0,
+            "excluded_reason": "", "state": MEASURED,
+        }
+        for each in DECLARED
+    ]  # fmt: skip
+    return tables.conform([pl.DataFrame(rows)], Comparisons, scale="quick", params_hash="0" * 32)
+
+
 def judged(*given: Any, **changed: Any) -> dict[tuple[str, str], str]:
     frame = claims.judge(results(*given, **changed))
     return {(row["claim"], row["gate"]): row["verdict"] for row in frame.iter_rows(named=True)}
@@ -468,12 +483,30 @@ def test_the_published_range_is_judged_at_both_ends(
 def test_sampled_claims_want_an_interval(
     loaded: params.Params, made: dict[str, pl.DataFrame], theory: pl.DataFrame
 ) -> None:
-    row = made["gauss_contrasts"].filter(dim=1, matched="eta", first="NCE-NGD", second="NCE-GD", eta=0.3)
-    row = row.with_columns(n=pl.lit(1000, pl.Int32), value=-1.0)
     gate = ("10", "eta = 0.3: NCE-NGD against NCE-GD")
     for hi, verdict in ((-0.5, "holds"), (0.5, "undecided at this scale"), (None, "fails")):
-        table = row.with_columns(hi=pl.lit(hi, pl.Float64))
-        assert judged(loaded, made, theory, gauss_contrasts=table)[gate] == verdict
+        assert judged(loaded, made, theory, comparisons=compared(-1.0, -2.0, hi))[gate] == verdict
+
+
+def test_gaussians_are_compared_seed_by_seed(loaded: params.Params) -> None:
+    """Of what was walked; what the parameters do not have at a scale is not run."""
+    frames = sampled(loaded, etas=[0.02, 0.3], samples=[1000], updates=5, fresh=100)
+    rows = {row["comparison"]: row for row in frames["comparisons"].iter_rows(named=True)}
+    final = frames["gauss_final"].filter(dim=1, eta=0.3).sort("seed")
+    first, second = (
+        final.filter(loss=loss, optimizer="ngd")["min_dist"].to_numpy() for loss in ("ence", "nce")
+    )
+    row = rows["1d-eta-0.3-ence-ngd-nce-ngd"]
+    assert row["value"] == pytest.approx((first - second).mean()) and row["n"] == 2
+    ends = intervals.mean(first - second, 0.95)
+    assert (row["lo"], row["hi"]) == pytest.approx((ends.lo, ends.hi))
+    assert row["in_common"] == "seed and data" and row["state"] == "too few models"
+    assert rows["1d-eta-3-ence-ngd-nce-ngd"]["state"] == "not run at this scale"
+    slow = frames["gauss_final"].filter(dim=16, loss="nce", optimizer="gd", eta=0.02)["min_dist"].mean()
+    assert rows["16d-standard"]["value"] == pytest.approx(slow)
+    chosen = frames["gauss_selected"].filter(dim=1, loss="nce", rule=S_LOSS)
+    near = dict(chosen.select("optimizer", "mean_min_dist").iter_rows())
+    assert rows["1d-s-loss-fraction"]["value"] == pytest.approx(near["ngd"] / near["gd"])
 
 
 def drawn(loaded: params.Params, name: str, run: Any) -> Any:

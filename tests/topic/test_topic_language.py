@@ -17,17 +17,16 @@ import pytest
 import torch
 from safetensors.numpy import save
 from scipy import stats
-from spoiling import assert_gates_fall
 from workspace import Workspace
 
 from pipeline.errors import SandglassError
+from pipeline.kit.comparisons import Measurements
 from pipeline.languages import topic_corpora as corpora
 from pipeline.models.topic import encoder, one_layer
+from pipeline.studies.topic import comparisons as declared
 from pipeline.studies.topic import names
-from pipeline.studies.topic.claims import language as claims
-from pipeline.studies.topic.measures import bert_checkpoint, topic_words, word_pairs
+from pipeline.studies.topic.measures import bert_checkpoint, kinships, topic_words, word_pairs
 from pipeline.training.objectives import masked_words
-from schemas.claims import FAILS, HOLDS, NOT_RUN
 
 SHA = "4717ccc51e2e7bd1eed2feddb0bcb5a7da19a1a923fd2f258cf81e4285e31683"
 SETTINGS = {
@@ -518,126 +517,42 @@ def test_a_forward_pass_is_that_of_transformers() -> None:
     torch.testing.assert_close(states[1, :5], reference[1, :5], atol=1e-5, rtol=1e-4)
 
 
-# --- claims ---------------------------------------------------------------------------------------------
-
-THRESHOLDS = (0.005, 0.01, 0.02)
-HOLD = {  # the value of each comparison of stand-ins
-    **{
-        f"{run} {model} {names.OVERLAPPING} true one {threshold:g} {measure} {what}": value
-        for threshold in THRESHOLDS
-        for run, model, measure, what, value in (
-            (names.ENCODER, "NLM-0", "attention, debiased", "ratio", 1.0),
-            (names.ENCODER, "NLM-0", "attention, raw", "ratio", 1.05),
-            (names.ENCODER, "NLM-0", "cosine, layer output", "ratio", 1.0),
-            (names.READER_EMBEDDED, "NLM-2", "cosine, word table", "difference", 0.3),
-            (names.ENCODER, "NLM-3", "cosine, layer output", "difference", 0.3),
-            (names.ENCODER, "NLM-3", "cosine, layer output", "ratio", 2.5),
-            (names.READER_ONE_HOT, "NLM-1", "attention, debiased", "ratio", 4.0),
-            (names.READER_EMBEDDED, "NLM-2", "attention, debiased", "ratio", 1.5),
-        )
-    },
-    **{
-        f"{names.ENCODER} NLM-3 {names.OVERLAPPING} true {threshold:g} same_topic - all mean_cosine": 0.2
-        for threshold in THRESHOLDS
-    },
-    f"{names.LAYERS} values at the onset of keys": 0.4, f"{names.LAYERS} turning early - late": 0.001,
-}  # fmt: skip
+# --- comparisons ----------------------------------------------------------------------------------------
 
 
-def _tables() -> dict[str, pl.DataFrame]:
-    """Tables of ten seeds of stand-ins, and of one pretrained encoder, of which everything holds that is claimed."""
-    contrasts = [(name, value, value, value, 10, 0, "") for name, value in HOLD.items()]
-    columns = ["contrast", "value", "lo", "hi", "n", "n_excluded", "excluded_reason"]
-    ratios = [
-        (model, model, names.REFERENCE, "lda", assign, measure, threshold, ratio)
-        for assign in ("one", "multi")
-        for measure in ("cosine, word table", "cosine, layer output", "attention, debiased")
-        for place, threshold in enumerate(THRESHOLDS)
-        for model, ratio in (("pretrained", 1.3 - 0.05 * place), ("pretrained, before training", 1.001))
-    ]
-    ratios += [
-        ("NLM-0", names.ENCODER, names.OVERLAPPING, "true", "one", "x", own, 1.0) for own in THRESHOLDS
-    ]
-    keys = ["model", "run", "corpus", "phi", "assign", "measure", "threshold", "ratio"]
-    pairs = [
-        ("pretrained", "minilm", "lda", threshold, group, cosine, attention)
-        for threshold in THRESHOLDS
-        for group, cosine, attention in (
-            ("same_topic", 0.5, 0.006),
-            ("top_cooccur", 0.3, 0.007),
-            ("all", 0.1, 0.005),
-        )
-    ]
-    cells = [
-        (
-            "pretrained",
-            "minilm",
-            embedding,
-            row,
-            column,
-            row // 3 == column // 3,
-            0.6 if row // 3 == column // 3 else 0.1,
-        )
-        for embedding in ("word table", "layer output")
-        for row, column in np.ndindex(9, 9)
-    ]
-    return {
-        "contrasts": pl.DataFrame(contrasts, schema=columns, orient="row"),
-        "kinship": pl.DataFrame(ratios, schema=keys, orient="row"),
-        "word_pairs": pl.DataFrame(
-            pairs, orient="row",
-            schema=["model", "run", "phi", "threshold", "group", "mean_cosine", "mean_attention"],
-        ),
-        "word_map": pl.DataFrame(
-            cells, schema=["model", "run", "embedding", "row", "column", "same_topic", "cosine"], orient="row"
-        ),
-    }  # fmt: skip
-
-
-def _judged(tables: dict[str, pl.DataFrame]) -> dict[str, tuple[float | None, str]]:
+def test_words_that_never_stand_together_and_models_that_did_not_learn_are_left_out() -> None:
     context: Any = SimpleNamespace(
-        table=tables.__getitem__, settings=SimpleNamespace(fewest=3), scale="quick"
+        study="topic", experiment=declared.LANGUAGE, settings=SimpleNamespace(confidence=0.95), runs=list
     )
-    every = list(claims.gates(context))
-    assert len({(gate.claim, gate.gate) for gate in every}) == len(every)
-    return {f"{g.claim}, {g.gate}": (g.measured and g.measured.value, g.verdict("quick")[0]) for g in every}
+    found = Measurements(context)
+    kin = declared.Kin(names.ENCODER, "NLM-3", names.OVERLAPPING, "true", 0.01, declared.DEBIASED, "ratio")
+    rows = [
+        kin._asdict() | {"replica": r, "assign": assign, "ratio": value}
+        for r, value in enumerate([1.0, 2.0, 3.0, None, 9.0, 4.0, 5.0, 6.0])
+        for assign, value in (("one", value), ("multi", 0.0))
+    ]
+    learned = {(names.ENCODER, r): r != 4 for r in range(8)}
+    kinships.compared(found, rows, [], learned)
+    table = found.table()
+    row = table.filter(comparison=declared.KINSHIP[kin].key).row(0, named=True)
+    assert (row["value"], row["lo"], row["hi"], row["n"], row["n_excluded"]) == (3.5, 1.0, 6.0, 6, 2)
+    assert row["excluded_reason"] == "did not learn or not defined"
+    assert set(table.filter(pl.col("n") == 0)["state"]) == {"too few models", "not run at this scale"}
 
 
-def test_every_gate_holds_where_everything_does() -> None:
-    assert {gate: outcome for gate, outcome in _judged(_tables()).items() if outcome[1] != HOLDS} == {}
-
-
-@pytest.mark.parametrize("name", HOLD)
-def test_a_comparison_that_is_none_lets_its_gates_fall(name: str) -> None:
-    assert_gates_fall(_judged, _tables(), name)
-
-
-@pytest.mark.parametrize(
-    ("table", "column", "gates"),
-    [("kinship", "ratio", 8), ("word_pairs", "mean_cosine", 1), ("word_pairs", "mean_attention", 1),
-     ("word_map", "cosine", 2)],
-)  # fmt: skip
-@pytest.mark.parametrize("nothing", [float("nan"), None])
-def test_a_pretrained_model_without_a_number_lets_gates_fall(
-    table: str, column: str, gates: int, nothing: float | None
-) -> None:
-    tables = _tables()
-    spoilt = (
-        pl.when(pl.int_range(pl.len()) % 3 == 1).then(pl.lit(nothing, pl.Float64)).otherwise(pl.col(column))
-    )
-    after = _judged(tables | {table: tables[table].with_columns(spoilt.alias(column))})
-    fallen = {gate for gate, outcome in after.items() if outcome[1] == FAILS}
-    assert len(fallen) == gates and all("pretrained" in gate or "random" in gate for gate in fallen)
-
-
-def test_without_the_extra_nothing_is_said_of_pretrained_models() -> None:
-    tables = _tables()
-    none = {name: tables[name].filter(~pl.col("model").str.starts_with("pretrained"))
-            for name in ("kinship", "word_pairs", "word_map")}  # fmt: skip
-    outcomes = _judged(tables | none)
-    of_others = {gate for gate in outcomes if "pretrained" in gate or "random" in gate}
-    assert {outcomes[gate] for gate in of_others} == {(None, NOT_RUN)} and len(of_others) == 12
-    assert {outcome[1] for gate, outcome in outcomes.items() if gate not in of_others} == {HOLDS}
+def test_companions_are_as_many_as_one_topic_has_pairs() -> None:
+    documents = [np.array(own) for own in ([0, 1, 2], [0, 1, 3], [0, 2, 4], [1, 2, 5], [3, 4, 5])]
+    topics = np.array([[0.5, 0.3, 0.2, 0, 0, 0], [0, 0, 0, 0.5, 0.3, 0.2]])
+    words = ["a", "b", "c", "d", "e", "f"]
+    corpus = kinships.Corpus("here", documents, words, np.zeros(6, bool), {"true": topics})
+    together = word_pairs.cooccurrences(documents, 6)
+    groups = kinships.companions(corpus, topics, 0.4, together).groups  # three words of a topic
+    assert [np.triu(groups[name]).sum() for name in ("same_topic", "top_cooccur", "top_unrelated")] == [
+        6,
+        3,
+        0,
+    ]
+    assert groups["all"].sum() == 30
 
 
 # --- the study ------------------------------------------------------------------------------------------

@@ -2,128 +2,103 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
-from spoiling import assert_gates_fall
+import torch
+from topic_tables import comparisons
 from workspace import Workspace, load_study
 
+from pipeline.kit.comparisons import Measurements
+from pipeline.kit.intervals import ORDER, Interval
+from pipeline.studies.topic import comparisons as declared
 from pipeline.studies.topic import names
-from pipeline.studies.topic.claims import STATEMENTS, attention, embeddings, stages, values
+from pipeline.studies.topic.claims import STATEMENTS, attention, embeddings, language, stages, values
 from pipeline.studies.topic.figures import attention as figures
-from pipeline.studies.topic.measures import contrasts
+from pipeline.studies.topic.measures import models
 from schemas.claims import FAILS, HOLDS, NOT_RUN, TOO_FEW, UNDECIDED
 
-PARTS = (values, embeddings, attention, stages)
-PANELS = [(run, cell) for _, run, cell in (*values.PANELS, *values.JOINT_PANELS)]
-TRAINED = [f"{names.ATTENTION_RELEASED} {rate:g}" for rate in attention.RATES] + [f"{names.ATTENTION} 0.01"]
-DIAGONALS = [f"{run} 0.003" for _, run in attention.DIAGONALS]
-LEAST = "topic over other, least, right labels"
-DIAGONAL_ENOUGH = [f"{names.JOINT_LONG} {rate}" for rate in ("0.003", "0.01")]
-HOLD = {  # the value of each comparison
-    **{f"auc {run} {cell}": 1.0 for run, cell in PANELS},
-    **{f"auc {run} {cell}-l2": 1.0 for _, run, cell in values.PANELS},
-    **{
-        f"closed form {run} {cell} {what}": 0.0001
-        for run in values.NAMES for cell in ("sq", "sq-l2") for what in values.TOLERANCES
-        if run == names.FROZEN_ADAM or what not in ("diag_mean", "held_loss")
-    },
-    f"block mean {names.FROZEN_PUBLISHED} sq": 0.0055, f"block mean {names.JOINT_PUBLISHED} sq": 0.0065,
-    f"block in standard deviations {names.FROZEN_PUBLISHED} sq": 9.0,
-    f"block in standard deviations {names.JOINT_PUBLISHED} sq": 9.0,
-    "initial subset, smallest": 0.0006, "initial subset, largest": 0.0006,
-    f"diagonal {names.FROZEN_ADAM} sq": 2.0, f"diagonal {names.FROZEN_ADAM} sq-l2": 1.1,
-    f"diagonal {names.FROZEN_RELEASED} sq": 1.1, f"diagonal {names.FROZEN_EXACT} sq": 2.0,
-    "joint gain ce": 0.01, "joint gain sq": 0.06, "long thesis, least ratio": 5.0, "long released, largest ratio": 1.5,
-    f"top_distinct {names.JOINT_ADAM} ce": 0.2, f"top_share {names.JOINT_ADAM} sq": 0.7,
-    "long, words matched with themselves": 0.3,
-    **{f"{what} {run} sq": 0.95 for what in ("top_share", "top_distinct")
-       for run in (names.JOINT_LONG, names.JOINT_LONG_RELEASED)},
-    **{f"word minus topic {names.ATTENTION_RELEASED} {rate:g}": 0.001 for rate in attention.RATES},
-    "held squared loss, uniform attention": 0.946, "held cross-entropy": 3.3,
-    f"block_sum_same {names.ONLY_SQ} sq": 1.13, f"block_sum_diff {names.ONLY_SQ} sq": 0.0,
-    **{f"gram auc {run} {cell}": 0.99 for _, run, cell in embeddings.PANELS},
-    **{f"block above rest {run} {cell}": 0.1 for _, run, cell in embeddings.PANELS},
-    f"cosine gap {names.ALL} ce": 0.9, f"cosine gap {names.ONLY_CE} ce": 0.9, "price of embeddings alone, ce": 0.06,
-    f"diagonal over rest of blocks, before {names.UNIT} ce": 300.0,
-    f"least diagonal over largest other entry, before {names.UNIT} ce": 2.0,
-    f"least diagonal over largest other entry, after {names.UNIT} ce": 2.0,
-    **{f"{LEAST} {run}": 2.0 for run in TRAINED}, f"{LEAST} {names.BLOCK_SQ} 0.003": 3.0,
-    f"{LEAST} {names.ATTENTION_SGD} 20": 1.8, f"{LEAST} {names.ATTENTION_SGD_PUBLISHED} 0.03": 1.6,
-    f"topic over other, largest distance from 1 {names.ATTENTION_SGD_SHORT} 0.03": 0.001,
-    **{f"same_topic_diff_word shifted labels {run}": 0.0105 for run in TRAINED[:3]},
-    **{f"diff_topic shifted labels {run}": 0.0066 for run in TRAINED[:3]},
-    **{f"diff_topic right labels {run}": 0.0035 for run in TRAINED[:3]},
-    **{f"pooled mean, {norm}": 1e-9 for norm in ("raw", "norm100")},
-    **{f"word above other {run}": 0.05 for run in (*DIAGONALS, *DIAGONAL_ENOUGH)},
-    **{f"other above topic {run}": 0.001 for run in (*DIAGONALS, *DIAGONAL_ENOUGH)},
-    **{f"same_word right labels {run}": 0.09 for run in DIAGONALS},
-    **{f"same_topic_diff_word right labels {run}": 0.0018 for run in DIAGONALS},
-    **{f"diff_topic right labels {run}": 0.0026 for run in DIAGONALS},
-    **{f"fv_at_sk10, least {run} {rate}": 0.9 for _, run, rate in stages.SETTINGS},
-    f"fv_at_sk10, largest {names.STAGES_N} 0.01": 0.1, f"k_frac_400, largest {names.STAGES_A} 0.003": 0.05,
-    f"v_frac_400, least {names.STAGES_A} 0.003": 0.9,
-}  # fmt: skip
+PARTS = (values, embeddings, attention, stages, language)
 
 
 def made() -> dict[str, pl.DataFrame]:
     """Return tables of ten seeds at scale paper."""
-    rows = [(name, value, value, value, 10) for name, value in HOLD.items()]
-    known = pl.DataFrame(rows, schema=["contrast", "value", "lo", "hi", "n"], orient="row")
     optima = [
         (masking, l2, diagonal, 0.1, 1e-9, True, names.DOCUMENTS)
         for masking, l2, diagonal in (("thesis", 0.0, 0.22), ("thesis", 0.001, 0.1), ("released", 0.0, 0.108))
     ]
     columns = ["masking", "l2", "diag_mean", "same_offdiag_mean", "solver_gap", "intercept", "dataset"]
     shares = [
-        (offset, category, share)
-        for offset, each in attention.SHARES.items()
-        for category, share in each.items()
+        (offset, category, count / sum(counts.values()))
+        for offset, counts in ((4, attention.RELEASED), (0, attention.RIGHT))
+        for category, count in counts.items()
     ]
     moments = {"mean_sum_p2": 0.5537, "share_2_to_4": 0.834, "mean_len": 125.0, "mean_entropy": 0.8465}
     printed = {
-        "source": ["Li 2025, Table 2.1"],
-        "same_word": [0.00759],
-        "same_topic": [0.0108],
-        "diff_topic": [0.00689],
-    }
+        "source": "Li 2025, Table 2.1", "run": "Table 2.1, adam", "lr": list(declared.RATES), "same_word": 0.00759,
+        "same_topic": 0.0108, "diff_topic": 0.00689,
+    }  # fmt: skip
+    cells = [
+        ("pretrained", "minilm", embedding, row, column, kin, 0.6 if kin else 0.1)
+        for embedding in ("word table", "layer output")
+        for row, column in np.ndindex(9, 9)
+        for kin in (row // 3 == column // 3,)
+    ]
     return {
-        "contrasts": known.with_columns(n_excluded=0, excluded_reason=pl.lit("")),
+        "comparisons": comparisons(),
         "closed_form": pl.DataFrame(optima, schema=columns, orient="row"),
         "pair_shares": pl.DataFrame(shares, schema=["label_offset", "category", "pair_share"], orient="row"),
         "doc_moments": pl.DataFrame({"dataset": [names.DOCUMENTS], "split": ["train"]} | moments),
         "averages": pl.DataFrame(printed),
+        "word_map": pl.DataFrame(
+            cells, schema=["model", "run", "embedding", "row", "column", "same_topic", "cosine"], orient="row"
+        ),
     }
 
 
-def judged(tables: dict[str, pl.DataFrame]) -> dict[str, tuple[float | None, str]]:
+def gates(tables: dict[str, pl.DataFrame]) -> list[Any]:
     context: Any = SimpleNamespace(
-        table=tables.__getitem__, settings=SimpleNamespace(fewest=3), study="topic",
-        scale="paper",
-    )  # fmt: skip
+        table=tables.__getitem__, settings=SimpleNamespace(slight=0.2), study="topic", scale="paper"
+    )
     every = [gate for part in PARTS for gate in part.gates(context)]
     assert {gate.claim for gate in every} <= set(STATEMENTS)
     assert len({(gate.claim, gate.gate) for gate in every}) == len(every)
-    return {f"{g.claim}, {g.gate}": (g.measured and g.measured.value, g.verdict("paper")[0]) for g in every}
+    return every
+
+
+def judged(tables: dict[str, pl.DataFrame]) -> dict[str, tuple[float | None, str]]:
+    return {
+        f"{g.claim}, {g.gate}": (g.measured and g.measured.value, g.verdict("paper")[0])
+        for g in gates(tables)
+    }
 
 
 def test_every_gate_holds_where_everything_does() -> None:
     assert {gate: outcome for gate, outcome in judged(made()).items() if outcome[1] != HOLDS} == {}
 
 
-@pytest.mark.parametrize("name", HOLD)
-def test_a_comparison_that_is_none_lets_its_gates_fall(name: str) -> None:
-    assert_gates_fall(judged, made(), name)
+def test_every_comparison_is_judged() -> None:
+    assert {gate.comparison for gate in gates(made())} - {""} == {each.key for each in declared.DECLARED}
+
+
+@pytest.mark.parametrize("column", ["value", "lo"])
+def test_a_comparison_that_is_none_lets_its_gates_fall(column: str) -> None:
+    tables = made()
+    spoilt = tables["comparisons"].with_columns(pl.lit(None, pl.Float64).alias(column))
+    for gate in gates(tables | {"comparisons": spoilt}):
+        assert (gate.verdict("paper")[0] == FAILS) == bool(gate.comparison), gate.gate
 
 
 @pytest.mark.parametrize(
     ("table", "column"),
     [("closed_form", "solver_gap"), ("closed_form", "diag_mean"), ("pair_shares", "pair_share"),
-     ("doc_moments", "mean_len"), ("averages", "same_word")],
+     ("doc_moments", "mean_len"), ("averages", "same_word"), ("word_map", "cosine")],
 )  # fmt: skip
 def test_a_table_with_no_number_lets_gates_fall(table: str, column: str) -> None:
     tables = made()
@@ -133,12 +108,24 @@ def test_a_table_with_no_number_lets_gates_fall(table: str, column: str) -> None
     assert changed and {after[gate][1] for gate in changed} == {FAILS}
 
 
-def test_two_models_and_no_models_give_no_verdict() -> None:
+def test_few_models_and_no_models_give_no_verdict() -> None:
     tables = made()
-    few = judged(tables | {"contrasts": tables["contrasts"].with_columns(n=2)})
-    assert few["9, squared, Adam, with L2"][1] == few["19, Adam, rate 0.01"][1] == TOO_FEW
-    none = judged({name: frame.clear() for name, frame in tables.items()})
-    assert {verdict for _, verdict in none.values()} == {NOT_RUN}
+    table = tables["comparisons"].with_columns(n=pl.lit(5, pl.Int32))
+    few = judged(tables | {"comparisons": table})
+    assert few["12, Adam, with L2"][1] == few["19, caption, Adam, rate 0.01"][1] == TOO_FEW
+    none = comparisons(experiments=("nothing",))
+    outcomes = gates(tables | {"comparisons": none})
+    assert {gate.verdict("paper")[0] for gate in outcomes if gate.comparison} == {NOT_RUN}
+
+
+def test_without_the_extra_nothing_is_said_of_pretrained_models() -> None:
+    tables = made()
+    others = tuple({each.experiment for each in declared.DECLARED} - {declared.PRETRAINED})
+    without = {"comparisons": comparisons(experiments=others), "word_map": tables["word_map"].clear()}
+    outcomes = judged(tables | without)
+    of_others = {gate for gate in outcomes if "pretrained" in gate or "random" in gate}
+    assert {outcomes[gate] for gate in of_others} == {(None, NOT_RUN)}
+    assert {outcome[1] for gate, outcome in outcomes.items() if gate not in of_others} == {HOLDS}
 
 
 @pytest.mark.parametrize("scale", ["quick", "paper"])
@@ -150,18 +137,50 @@ def test_trainings_are_what_gates_and_figures_call_them(scale: str) -> None:
 
 
 def test_an_interval_across_the_bar_is_undecided() -> None:
-    tables = made()
-    name = f"diagonal {names.FROZEN_ADAM} sq"
-    wide = pl.when(pl.col("contrast") == name).then(1.3).otherwise(pl.col("lo")).alias("lo")
-    outcomes = judged(tables | {"contrasts": tables["contrasts"].with_columns(wide)})
+    across = {declared.DIAGONAL[names.FROZEN_ADAM, "sq"]: Interval(2.0, 1.3, 2.2, ORDER, 10, 6)}
+    outcomes = judged(made() | {"comparisons": comparisons(across)})
     assert outcomes["12, Adam, without L2"][1] == UNDECIDED
 
 
-def test_smallest_and_largest_let_no_nan_pass() -> None:
-    assert (
-        contrasts.least("a", [1.0, 2.0])[0]["value"] == 1 and contrasts.most("a", [1.0, 2.0])[0]["value"] == 2
-    )
-    assert np.isnan(contrasts.least("a", [1.0, np.nan])[0]["value"]) and contrasts.most("a", []) == []
+def group(run: str, held: list[float], diverged: int = 0, loss: str = "ce") -> models.Group:
+    """Models of one run that ended at these losses, of a hundred words."""
+    entry = {"cells": {"ce": {"loss": loss, "l2": 0.0}}, "masking": "thesis"}
+    many, spec = len(held), SimpleNamespace(symbols=101)
+    made = models.Group(
+        run, "ce", 0.01, entry, spec, {}, {}, torch.zeros(0), list(range(many)),  # type: ignore[arg-type]
+        list(range(many, many + diverged)), list(range(many)), np.array(held), np.ones(many, bool),
+    )  # fmt: skip
+    return replace(made, learned=models.learned(made.held, made.ignorant, 0.01))
+
+
+def context(experiment: str) -> Any:
+    settings = SimpleNamespace(confidence=0.95, learned=0.01)
+    return SimpleNamespace(study="topic", experiment=experiment, settings=settings, runs=list)
+
+
+def test_models_that_did_not_learn_or_diverged_are_left_out() -> None:
+    own = group(names.ATTENTION_RELEASED, [3.4, 4.6, 3.3, 3.4, 3.4, 3.4, 3.4], diverged=1)
+    assert own.ignorant == math.log(100) and own.learned.tolist() == [True, False, *[True] * 5]
+    found = Measurements(context(declared.AVERAGES))
+    ratios = [1.5, 0.1, 1.3, 1.5, 1.5, 1.5, 1.5]
+    models.measure(found, declared.TOPIC_FIRST[names.ATTENTION_RELEASED, 0.01], own, ratios)
+    models.measure(found, declared.SHORT, own, [0.01, 0.5, np.nan, 0.01, 0.01, 0.01, 0.01])
+    learned, every = found.table().filter(state="measured").rows(named=True)
+    assert (learned["value"], learned["n"], learned["n_excluded"]) == (5 / 6, 6, 2)
+    assert learned["excluded_reason"] == "diverged or did not learn"
+    assert (every["value"], every["n"], every["n_excluded"]) == (5 / 6, 6, 2)
+    assert every["excluded_reason"] == "diverged or not defined"
+
+
+def test_what_is_lost_is_a_share_of_what_can_be_saved() -> None:
+    both = [
+        group(run, [loss] * 6, loss="sq_sum")
+        for run, loss in ((names.FROZEN_ADAM, 0.95), (names.JOINT_ADAM, 0.89))
+    ]
+    found = Measurements(context(declared.VALUES))
+    models.lost(context(declared.VALUES), found, declared.FROZEN_COST["sq"], *both)
+    row = found.table().filter(comparison="frozen-cost-sq").row(0, named=True)
+    assert row["value"] == pytest.approx(0.6) and row["n"] == 6 and row["in_common"] == "seed and data"
 
 
 def test_the_study_is_built(smoke_of: Callable[[str], Workspace]) -> None:

@@ -17,13 +17,14 @@ from hypothesis import strategies as st
 from spoiling import Checked, assert_no_row_holds
 from workspace import load_study
 
+from pipeline.errors import SandglassError
 from pipeline.kit.results import Context
 from pipeline.kit.verdicts import Gate
 from pipeline.languages import topic as language
 from pipeline.languages.topic import Masking, Population
 from pipeline.models.topic_attention import stage_two
 from pipeline.models.topic_values import stage_one
-from pipeline.studies.topic import names
+from pipeline.studies.topic import constructions, names
 from pipeline.studies.topic.analysis import landscapes
 from pipeline.studies.topic.claims import theory as claims
 from pipeline.studies.topic.figures import landscapes as figures
@@ -321,9 +322,7 @@ def at_quick() -> tuple[pl.DataFrame, pl.DataFrame]:
     return rows, landscapes.analyse(experiment("quick"))["stage2_opt"]
 
 
-def test_every_check_belongs_to_one_gate_and_a_missing_one_is_seen(
-    at_quick: tuple[pl.DataFrame, pl.DataFrame],
-) -> None:
+def test_a_check_that_fails_lets_its_gate_fall_alone(at_quick: tuple[pl.DataFrame, pl.DataFrame]) -> None:
     rows, table = at_quick
     gates = told(rows, table)
     failed = {
@@ -331,30 +330,33 @@ def test_every_check_belongs_to_one_gate_and_a_missing_one_is_seen(
     }
     assert failed == {}
     assert {gate.claim for gate in gates.values()} == {"1", "2", "3", "4", "5", "6", "7", "27"}
-    held = rows.filter(pl.col("form") != "printed")
-    groups = [held.filter(pl.col("check").str.contains(pattern)) for _, pattern, *_ in claims.PARTS.values()]
-    groups += [rows.filter(form="printed", erratum=f"topic-{own}") for own, *_ in claims.PRINTED.values()]
-    assert sum(group.height for group in groups) == rows.height
-    for check in (group["check"][0] for group in groups):
-        fewer = rows.filter(pl.col("check") != check)
-        assert any(gate.verdict("quick")[0] != HOLDS for gate in told(fewer, table).values()), check
-    stray = rows.with_columns(
-        check=pl.when(pl.col("check") == "assumption.v").then(pl.lit("assumption.w")).otherwise("check")
+    for check, claim, part in rows.unique(["claim", "part"]).select("check", "claim", "part").iter_rows():
+        spoilt = rows.with_columns(passed=pl.col("passed") & (pl.col("check") != check))
+        fallen = {name for name, gate in told(spoilt, table).items() if gate.verdict("quick")[0] == FAILS}
+        assert fallen == {f"{claim}, {part}"}, check
+
+
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [("other", "belong to a part 'other', which no gate"), ("slips", "belongs to the part 'Assumption")],
+)
+def test_a_check_of_no_gate_and_a_gate_without_checks_are_refused(
+    at_quick: tuple[pl.DataFrame, pl.DataFrame], part: str, message: str
+) -> None:
+    rows, table = at_quick
+    moved = rows.with_columns(
+        part=pl.when(pl.col("check") == "assumption.v").then(pl.lit(part)).otherwise("part")
     )
-    assert told(stray, table)["1, every check is judged"].measured.value == 1  # type: ignore[union-attr]
+    with pytest.raises(SandglassError, match=message):
+        told(moved, table)
 
 
 def test_gates_fall_with_each_of_their_rows(at_quick: tuple[pl.DataFrame, pl.DataFrame]) -> None:
     rows, table = at_quick
-    for value in (NAN, None):
-        none = rows.with_columns(measured=pl.lit(value, pl.Float64), passed=pl.lit(True))
-        fallen = {name for name, gate in told(none, table).items() if gate.verdict("quick")[0] == FAILS}
-        kept = {
-            name
-            for name in told(rows, table)
-            if "judged" in name or "Figures" in name or name.startswith(("4, γ", "6,"))
-        }
-        assert fallen == set(told(rows, table)) - kept
+    none = rows.with_columns(measured=pl.lit(NAN), passed=pl.lit(False))
+    fallen = {name for name, gate in told(none, table).items() if gate.verdict("quick")[0] == FAILS}
+    kept = {name for name in told(rows, table) if "Figures" in name or name.startswith(("4, γ", "6,"))}
+    assert fallen == set(told(rows, table)) - kept
     read = {
         "gamma_star": 4, "ratio_high": 1, "beta_low": 4, "gamma_gap": 1, "alpha_low": 1, "alpha_high": 1,
         "beta_high": 1, "gamma_low": 2, "gamma_high": 1,
@@ -375,7 +377,7 @@ def test_printed_forms_have_an_erratum_and_one_that_holds(
     at_quick: tuple[pl.DataFrame, pl.DataFrame],
 ) -> None:
     rows = at_quick[0].filter(pl.col("erratum") != "")
-    assert {f"topic-{erratum}" for erratum, *_ in claims.PRINTED.values()} == set(rows["erratum"])
+    assert {constructions.ERRATUM.format(name) for name in constructions.SLIPS} == set(rows["erratum"])
     for form in ("printed", "corrected"):
         assert set(rows.filter(form=form)["erratum"]) == set(rows["erratum"])
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from pipeline.errors import SandglassError
 from pipeline.kit import evidence, verdicts
-from pipeline.kit.verdicts import Condition, Gate, Measured, Published, within
+from pipeline.kit.conditions import Condition, within
+from pipeline.kit.verdicts import Gate, Measured, Published
 from pipeline.references.upgrade import upgraded
 from pipeline.store import tables
 from schemas.claims import (
@@ -211,7 +212,7 @@ def test_table_and_metrics() -> None:
     frame = verdicts.table(gates, SAID, "study", "quick", "abc")
     tables.validate(frame, Claims, "claims")
     assert frame["statement"].unique(maintain_order=True).to_list() == list(SAID.values())
-    assert frame["replicas_needed"].to_list()[:4] == [None, None, None, 64]
+    assert frame["replicas_needed"].to_list()[:4] == [None, None, None, 65]
     assert frame.filter(gate="fails").row(0, named=True)["derivation"] == "6 / 2"
     expected = {
         "1": "contradicted in part (1 of 2 gates)", "2": "not run", "3": "contradicted (1 gate)", "10": "not run",

@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 
 import polars as pl
 import pytest
@@ -15,11 +16,12 @@ from workspace import REPOSITORY, STUDIES, stored
 from pipeline import params
 from pipeline.audit import provenance
 from pipeline.engine import graph
-from pipeline.kit import verdicts
+from pipeline.errors import SandglassError
+from pipeline.kit import comparisons, verdicts
 from pipeline.kit.results import Results
 from pipeline.kit.verdicts import Gate, Measured
 from pipeline.store.paths import claims_path
-from schemas.claims import FAILS, HOLDS, NOT_RUN, UNDECIDED
+from schemas.claims import FAILS, HOLDS, NOT_RUN, TOO_FEW, UNDECIDED
 
 LOADED = params.load(REPOSITORY)
 LOCK = provenance.Lock((REPOSITORY / provenance.LOCK).read_text(encoding="utf-8"), str(provenance.LOCK))
@@ -46,13 +48,17 @@ def study(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         yield request.param
 
 
-def judged(study: str) -> tuple[pl.DataFrame, list[Gate]]:
-    """The claims table of a study from what lies here, and the gates that it was made of."""
+def context(study: str) -> Results:
+    """What the claims of a study are judged from."""
     job = graph.job("claims", study, LOADED)
-    context = Results(
+    return Results(
         study, study, graph.entry(job, LOADED), graph.settings(job, LOADED), LOADED.scale, LOADED.seed,
         job.params_hash(LOADED), graph.experiments(job, LOADED),
     )  # fmt: skip
+
+
+def judged(study: str) -> tuple[pl.DataFrame, list[Gate]]:
+    """The claims table of a study from what lies here, and the gates that it was made of."""
     gates: list[Gate] = []
     table = verdicts.table
 
@@ -62,7 +68,7 @@ def judged(study: str) -> tuple[pl.DataFrame, list[Gate]]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(verdicts, "table", kept)
-        frame = importlib.import_module(f"pipeline.studies.{study}.claims").judge(context)
+        frame = importlib.import_module(f"pipeline.studies.{study}.claims").judge(context(study))
     return frame, gates
 
 
@@ -85,12 +91,67 @@ def test_each_bar_can_hold_fail_and_be_undecided(study: str) -> None:
             step = max(abs(condition.bound), 1.0)
             up = step if condition.comparison in (">", ">=") else -step
             for value, verdict in ((condition.bound + up, HOLDS), (condition.bound - up, FAILS)):
-                found = condition.verdict(Measured(value, value - step / 4, value + step / 4, 9))
+                found = verdicts.judged(condition, Measured(value, value - step / 4, value + step / 4, 9))
                 assert found == verdict, (gate.claim, gate.gate, condition)
             across = Measured(condition.bound, condition.bound - step, condition.bound + step, 9)
-            assert condition.verdict(across) == UNDECIDED
+            assert verdicts.judged(condition, across) == UNDECIDED
         if gate.measured is not None and gate.verdict("paper")[0] != NOT_RUN:
             assert gate.conditions, f"{gate.claim}, {gate.gate}: nothing is asked of what was measured"
+
+
+def test_each_gate_can_hold_fail_and_be_undecided_by_what_its_comparison_found(study: str) -> None:
+    """All three, at the scale that it asks for, of six models."""
+    _, gates = judged(study)
+    for gate in (gate for gate in gates if gate.comparison):
+        lows = [each.bound for each in gate.conditions if each.comparison in (">", ">=")]
+        highs = [each.bound for each in gate.conditions if each.comparison in ("<", "<=")]
+        inside = (max(lows) + min(highs)) / 2 if lows and highs else max(lows) + 1 if lows else min(highs) - 1
+        outside = min(lows) - 1 if lows else max(highs) + 1
+        reach = min([abs(inside - bar) for bar in (*lows, *highs)])
+        for value, half, verdict in (
+            (inside, reach / 2, HOLDS), (outside, 0.5, FAILS), (inside, 2 * reach + 1, UNDECIDED),
+        ):  # fmt: skip
+            found = Measured(value, value - half, value + half, 6, interval="Student", fewest=5)
+            # A bar of a single value, such as exactly 0, holds for it alone.
+            expected = HOLDS if verdict == HOLDS and reach > 0 else verdict
+            if reach > 0 or verdict != HOLDS:
+                assert replace(gate, measured=found).verdict("paper")[0] == expected, (gate.claim, gate.gate)
+        few = Measured(inside, inside, inside, 4, interval="Student", fewest=5)
+        assert replace(gate, measured=few).verdict("paper")[0] == TOO_FEW
+
+
+def test_a_comparison_under_another_name_is_an_error(study: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever is renamed, in the table or where it is declared, no claim is judged as if it had not been run."""
+    table = Results.table
+    declared = comparisons.declared(study)
+    named = [each.key for each in declared]
+    for key in named:
+
+        def renamed(self: Results, name: str, key: str = key) -> pl.DataFrame:
+            frame = table(self, name)
+            if name != comparisons.TABLE:
+                return frame
+            return frame.with_columns(pl.col("comparison").replace(key, f"{key}-renamed"))
+
+        monkeypatch.setattr(Results, "table", renamed)
+        rows = context(study).table(comparisons.TABLE)
+        if f"{key}-renamed" in rows["comparison"]:  # an experiment that is not run has no rows
+            with pytest.raises(SandglassError, match=f"{re.escape(key)}"):
+                comparisons.read(context(study), [next(iter(declared))])
+    monkeypatch.undo()
+
+
+def test_every_comparison_is_judged_drawn_or_printed(study: str) -> None:
+    """What nothing reads would be kept for nobody."""
+    _, gates = judged(study)
+    judged_keys = {gate.comparison for gate in gates}
+    folder = REPOSITORY / "pipeline" / "studies" / study
+    shown = "".join(
+        path.read_text(encoding="utf-8")
+        for path in (*(folder / "figures").glob("*.py"), folder / "report.md.j2")
+    )
+    unread = [each.key for each in comparisons.declared(study) if each.key not in judged_keys]
+    assert not unread or "comparisons" in shown, unread
 
 
 def test_no_words_repeat_a_bar(study: str) -> None:

@@ -9,10 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.kit import evidence
+from pipeline.errors import SandglassError
+from pipeline.kit import evidence, verdicts
+from pipeline.kit.conditions import Condition, within
+from pipeline.kit.evidence import Part
 from pipeline.kit.extremes import column_max, column_min, largest, smallest
-from pipeline.kit.verdicts import Condition, Gate
-from schemas.claims import FAILS, HOLDS, NOT_RUN
+from pipeline.kit.verdicts import Gate, Published
+from schemas.claims import FAILS, HOLDS, OWN
 from schemas.theory import rows
 
 NUMBERS = st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=20)
@@ -55,8 +58,8 @@ def test_a_failed_check_fails_its_gate_whatever_the_reduction(value: pl.Expr) ->
 def test_missing_evidence_is_named() -> None:
     measured, missing = evidence.checks(checks(0.2), "^other-", pl.col("measured").max())
     assert measured is None and "^other-" in missing
-    gate = evidence.check_gate({}, "1", "g", "lemma-7", "s")
-    assert gate.verdict("quick") == (NOT_RUN, "no theory check is named lemma-7")
+    with pytest.raises(SandglassError, match="claim 1, g: no theory check is named lemma-7"):
+        evidence.check_gate({}, "1", "g", "lemma-7", "s")
     assert evidence.failures(checks(0.2), "s-none") == (None, "there are no theory checks of s-none")
     counted, _ = evidence.failures(checks(0.2, math.nan, 3.0), "s-entry")
     assert counted is not None and counted.value == 2
@@ -77,11 +80,35 @@ def test_one_row_takes_interval_and_counts_where_the_table_has_them() -> None:
 
 
 def test_the_bound_of_a_gate_is_stated() -> None:
-    from pipeline.kit import verdicts
-
-    gate = Gate(
-        "1", "g", "p", "s", verdicts.within(2.0, 0.5), None, "why", published=verdicts.Published(1.0, 3.0)
-    )
+    gate = Gate("1", "g", "p", "s", within(2.0, 0.5), None, "why", published=Published(1.0, 3.0))
     row = verdicts.table([gate], {"1": "It is so."}, "s", "quick", "h").row(0, named=True)
     assert row["bound"] == "value >= 1.5 and value <= 2.5"
     assert (row["published"], row["published_high"]) == (1.0, 3.0)
+
+
+def parts() -> pl.DataFrame:
+    """Two parts of claim 22, of which one has a check that fails, and a check of no claim."""
+    made = [
+        {"check": f"c-{number}", "statement": "s", "size": "", "measured": value, "comparison": "<=", "bound": 1.0,
+         "claim": claim, "part": part}
+        for number, (value, claim, part) in enumerate(
+            [(0.5, "22", "exact"), (2.0, "22", "exact"), (math.nan, "22", "broken"), (0.1, "", "")]
+        )
+    ]  # fmt: skip
+    return rows("s", "s-entry", "Paper, section 1", made)
+
+
+def test_a_part_counts_the_checks_that_carry_it() -> None:
+    said = {"exact": Part("they are exact", "A"), "broken": Part("they break", "B", OWN)}
+    exact, broken = evidence.part_gates(parts(), "22", said)
+    assert exact.measured is not None and (exact.measured.value, exact.measured.n) == (1, 2)
+    assert exact.verdict("quick")[0] == broken.verdict("quick")[0] == FAILS and broken.kind == OWN
+    assert exact.predicate == "checks that do not hold (they are exact): at most 0"
+
+
+def test_parts_and_gates_belong_together() -> None:
+    with pytest.raises(SandglassError, match="a part 'broken', which no gate judges"):
+        list(evidence.part_gates(parts(), "22", {"exact": Part("they are exact", "A")}))
+    with pytest.raises(SandglassError, match="no theory check belongs to the part 'other'"):
+        said = {name: Part("so", "A") for name in ("exact", "broken", "other")}
+        list(evidence.part_gates(parts(), "22", said))

@@ -27,7 +27,8 @@ from schemas.claims import (
 
 def row(verdict: str, *references: tuple[Any, ...], **more: Any) -> dict[str, Any]:
     """A gate of claim 1 that was judged at quick, and in reference sets of a scale, with some number of models."""
-    pairs = [(None, dict(zip(("scale", "verdict", "n"), each, strict=False))) for each in references]
+    keys = ("scale", "verdict", "n", "same")
+    pairs = [(None, {"same": True} | dict(zip(keys, each, strict=False))) for each in references]
     own = {"claim": "1", "statement": "It is so.", "source": "A", "scale": "quick", "kind": STATED}
     return own | {"verdict": verdict, "references": pairs} | more
 
@@ -54,6 +55,8 @@ def row(verdict: str, *references: tuple[Any, ...], **more: Any) -> dict[str, An
         ([row(UNDECIDED, ("quick", HOLDS, 5), n=3)], HOLDS, "1 gate", "quick: holds (1 gate)"),
         ([row(HOLDS, ("quick", UNDECIDED, 5), n=3)], UNDECIDED, "1 gate", None),
         ([row(UNDECIDED, ("quick", FAILS, 3), n=5)], UNDECIDED, "1 gate", None),
+        # A set that asked something else does not count.
+        ([row(HOLDS, ("paper", FAILS, 9, False))], HOLDS, "1 gate", "quick: holds (1 gate)"),
         # Own checks and corrected forms say nothing of a statement of the source.
         ([row(HOLDS), row(FAILS, kind=OWN)], HOLDS, "1 gate", "quick: holds (1 gate)"),
         ([row(FAILS), row(HOLDS, kind=CORRECTED)], CONTRADICTED, "1 gate", "quick: fails (1 gate)"),

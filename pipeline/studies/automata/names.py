@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+# Of several runs the first that has models stands for the arm: at `paper` the plain model is as deep as its rivals.
 C2 = {
-    "gpt": "automata-c2-l4", "shift": "automata-c2-shift", "none": "automata-c2-none", "scratchpad":
-    "automata-c2-scratchpad", "recency": "automata-c2-recency", "lstm": "automata-c2-lstm",
+    "gpt": ("automata-c2-gpt", "automata-c2-l4"), "shift": ("automata-c2-shift",), "none": ("automata-c2-none",),
+    "scratchpad": ("automata-c2-scratchpad",), "recency": ("automata-c2-recency",), "lstm": ("automata-c2-lstm",),
 }  # fmt: skip
-DYCK = {"gpt": "automata-dyck42-l2", "lstm": "automata-dyck42-lstm"}
+C2_CELL = "automata-c2-l4"  # is also the cell C2 of four layers
+DYCK = {"gpt": ("automata-dyck42-l2",), "lstm": ("automata-dyck42-lstm",)}
+DEPTHS = (1, 2, 3, 4, 6, 8, 12)
+# The sinusoidal model is the one that is as deep as the linear one, which depends on the scale.
 POSITIONS = {
-    ("grid9", "sin"): "automata-grid9-l2", ("grid9", "linear"): "automata-grid9-linear",
-    ("abab2", "sin"): "automata-abab2-gpt", ("abab2", "linear"): "automata-abab2-linear",
+    ("grid9", "sin"): ("automata-grid9-l1", "automata-grid9-l2", "automata-grid9-l8"),
+    ("grid9", "linear"): ("automata-grid9-linear",),
+    ("abab2", "sin"): ("automata-abab2-gpt",), ("abab2", "linear"): ("automata-abab2-linear",),
 }  # fmt: skip
 ATTENTION = "automata-attention"
 TINY = {f"automata-tiny-{name}": name for name in ("c2", "c3", "grid4", "d6")}  # of the explorer
@@ -24,16 +29,31 @@ SHOWN = {  # tasks whose states are seen through a map
 FREE = {  # and those whose states are seen as they are, where the id is no name
     "dyck42": "Dyck (4, 2)", "grid4": "Grid 4", "grid9": "Grid 9", "c2p2": "C2²", "c2p3": "C2³",
 }  # fmt: skip
-
 # Parameters that lack one of these are refused at the start.
-RUNS = tuple(dict.fromkeys([*C2.values(), *DYCK.values(), *POSITIONS.values(), ATTENTION, *TINY]))
+RUNS = tuple(dict.fromkeys([
+    *(run for arms in (C2, DYCK, POSITIONS) for runs in arms.values() for run in runs), ATTENTION, *TINY,
+]))  # fmt: skip
 DATASETS = ("automata-c2", "automata-shown", "automata-partial")
 THEORY = tuple(
     f"automata-{name}" for name in ("gadgets", "prefix", "counters", "groups", "cascades", "gridworld")
 )
 
-FEWEST = 3  # models on which an interval, and with it the verdict of a comparison, may rest
 MAXIMUM, MEDIAN = "3.15", "3.16"  # published figures
+
+
+def cell(task: str, depth: int) -> str:
+    """Return the run of a task whose states are seen as they are."""
+    return f"automata-{task}-l{depth}"
+
+
+def seen(task: str, arm: str) -> str:
+    """Return the run of a task whose states are seen through a map."""
+    return f"automata-{task}-{arm}"
+
+
+def hidden(task: str, arm: str, share: float) -> str:
+    """Return the run of a task of which a share of the labels is shown."""
+    return f"automata-incomplete-{task}-{arm}-p{round(100 * share):03d}"
 
 
 def shown(task: str) -> str:

@@ -153,11 +153,14 @@ class Analysis(Strict):
     """Settings that all experiments share."""
 
     confidence: Annotated[float, Field(gt=0.5, lt=1)]
-    resamples: Annotated[int, Field(ge=100)]
-    solved: Probability = Field(description="accuracy from which a model counts as one that solves its task")
+    solved: Probability = Field(
+        description="accuracy on validation sequences from which a model counts as one that learned its task"
+    )
 
 
 class Claims(Strict):
     """How tables become verdicts."""
 
-    several: Positive = Field(description="models from which a best one says something of instability")
+    best_of: Positive = Field(
+        description="models of a published maximum, which says that about one of so many gets there"
+    )

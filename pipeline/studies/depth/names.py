@@ -1,4 +1,4 @@
-"""Runs, datasets, checks and labels that the code of this study names: what claims, figures and contrasts speak of."""
+"""Runs, datasets and labels that the code of this study names: what claims, figures and comparisons speak of."""
 
 from __future__ import annotations
 
@@ -29,15 +29,32 @@ PROBES = {  # Figure 3 and section 6.2, and one of three layers: the run that is
     "ABB=": GENERALIZATION[2],
     "AAB=1ABA=2CCD=": CONTEXTUAL[3],
 }
-# What Figure 7 compares: a name, the run whose steps are divided, and the run by whose steps.
-RATIOS = {
-    "four layers against three": (CONTEXTUAL[4], CONTEXTUAL[3]),
-    "four layers against three, published start": (CONTEXTUAL_PUBLISHED[4], CONTEXTUAL_PUBLISHED[3]),
-    "three layers with Adam against SGD": (CONTEXTUAL_ADAM[3], CONTEXTUAL[3]),
-    "heads 1, 1, 2 against 1, 1, 1 at k = 4": ("depth-ic-tm-k4-heads112", "depth-ic-tm-k4-heads111"),
-    "heads 1, 1, 4 against 1, 1, 1 at k = 4": ("depth-ic-tm-k4-heads114", "depth-ic-tm-k4-heads111"),
-    "four layers against three at k = 4": ("depth-ic-tm-k4-heads1111", "depth-ic-tm-k4-heads111"),
-    "four layers against three at k = 3": ("depth-ic-tm-k3-heads1111", "depth-ic-tm-k3-heads111"),
+HEADS = {  # Figures 4 to 6: runs by task and heads of each layer
+    "sc": {"1": MEMORIZATION[1], "2": "depth-sc-heads2", "4": "depth-sc-heads4", "8": "depth-sc-heads8"},
+    "ic_qa": {
+        "1, 1": REASONING[2],
+        "2, 1": "depth-ic-qa-heads21",
+        "1, 2": "depth-ic-qa-heads12",
+        "2, 2": "depth-ic-qa-heads22",
+        "4, 4": "depth-ic-qa-heads44",
+    },
+    "tm": {
+        "1, 1": GENERALIZATION[2],
+        "2, 1": "depth-tm-heads21",
+        "1, 2": "depth-tm-heads12",
+        "2, 2": "depth-tm-heads22",
+        "4, 4": "depth-tm-heads44",
+    },
+}
+ONE_HEAD = "1, 1"  # in each of two layers: what other settings of heads are compared with
+EXAMPLES = {  # Figure 7: runs by the number k of examples and heads of each layer
+    3: {"1, 1, 1": "depth-ic-tm-k3-heads111", "1, 1, 1, 1": "depth-ic-tm-k3-heads1111"},
+    4: {
+        "1, 1, 1": "depth-ic-tm-k4-heads111",
+        "1, 1, 2": "depth-ic-tm-k4-heads112",
+        "1, 1, 4": "depth-ic-tm-k4-heads114",
+        "1, 1, 1, 1": "depth-ic-tm-k4-heads1111",
+    },
 }
 SHOWN = {  # the dataset from which a task is shown
     "sc": "depth-sc",
@@ -50,7 +67,7 @@ SHOWN = {  # the dataset from which a task is shown
 # The split by which a task is judged (claims 1 to 4): what was to be memorized, else what training never showed.
 JUDGED = {"sc": "train", "ic_qa": "fresh", "tm": "unseen_combination", "ic_tm": "fresh", "nested": "fresh"}
 IN_CONTEXT = "ic_tm"  # solved from a lower accuracy than the others (claim 4)
-LIKENESS = {layer: f"likeness of layer {layer} to the construction, tm" for layer in (1, 2)}
+OUTPUTS, CONTEXT = "outputs", "context"  # what the largest score is taken of, in the table accuracy
 TRAINED, CONSTRUCTED = "trained", "constructed"  # sources of attention maps
 
 # A parameter file must have all of these.
@@ -64,10 +81,11 @@ RUNS = (
     *SOFTMAX.values(),
     *ONE_LAYER.values(),
     TWO_PAIRS,
-    *(run for pair in RATIOS.values() for run in pair),
+    *(run for runs in HEADS.values() for run in runs.values()),
+    *(run for runs in EXAMPLES.values() for run in runs.values()),
 )
 DATASETS = tuple(SHOWN.values())
-# Claims 7 and 8 read the checks of these, by their names.
+# Checks of these carry claims 7 and 8.
 THEORY = (
     "depth-one-layer",
     "depth-impossibility",

@@ -236,9 +236,10 @@ Experiment = Annotated[Examples | Attention | Trained, Field(discriminator="modu
 class Analysis(Strict):
     """How runs become tables, in every experiment."""
 
-    threshold: Probability = Field(description="accuracy whose first step is reported (steps_to_95)")
-    solved: Probability = Field(description="final accuracy from which a model counts as one that learned")
-    resamples: Annotated[int, Field(ge=100, description="bootstrap resamples")]
+    threshold: Probability = Field(
+        description="accuracy whose first step is reported (steps_to_95); in context from there a model has learned"
+    )
+    solved: Probability = Field(description="final accuracy from which a model has learned any other task")
     confidence: Annotated[float, Field(gt=0.5, lt=1)]
     probes: Positive = Field(
         description="test sequences on which attention is compared with the construction"
@@ -248,4 +249,6 @@ class Analysis(Strict):
 class Claims(Strict):
     """How tables become verdicts."""
 
-    close: Annotated[float, Field(gt=0, lt=1, description="claim 6: largest difference of accuracy")]
+    close: Annotated[
+        float, Field(gt=0, lt=1, description="claim 6: how far heads may move the final accuracy")
+    ]

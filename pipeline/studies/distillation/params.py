@@ -433,8 +433,8 @@ class Probe(Strict):
     heads: Positive
     width: Positive = Field(description="of the vectors of positions")
     epochs: Positive
-    train: Positive = Field(description="sentences that it is trained on")
-    test: Positive = Field(description="sentences that it is tested on")
+    train: Positive = Field(description="sentences that it is trained on, about")
+    test: Positive = Field(description="sentences of other strings that it is tested on, about")
 
 
 class Windowed(ExperimentEntry):
@@ -526,11 +526,9 @@ class Analysis(Strict):
     """Settings that all experiments share."""
 
     confidence: Annotated[float, Field(gt=0.5, lt=1)]
-    resamples: Annotated[int, Field(ge=100)]
     risen: Probability = Field(description="accuracy that counts as having learned a parity (t90)")
+    solved: Probability = Field(description="last accuracy with which a teacher has learned its parity")
 
 
 class Claims(Strict):
-    """How tables become verdicts."""
-
-    fewest: Positive = Field(description="models from which a verdict may follow")
+    """How tables become verdicts: bars stand in the claims."""

@@ -38,6 +38,13 @@ HEADS = "dyck-heads"  # M1 with four heads (DYCK-E11)
 # M10, by layers and heads, or by how the one layer lets tokens pass; the first are those of claim 21.
 COPY_DEEP, COPY_HEADS, COPY_SHALLOW = "dyck-copy-l4", "dyck-copy-l4-heads4", "dyck-copy-l1"
 COPY_NO_SKIP, COPY_STRIPPED = "dyck-copy-l1-no-skip", "dyck-copy-l1-stripped"
+COPY_NAMES = {  # whether the paper's model of one layer had a residual stream is not stated
+    COPY_DEEP: "4 layers",
+    COPY_HEADS: "4 layers, 4 heads",
+    COPY_SHALLOW: "1 layer",
+    COPY_NO_SKIP: "1 layer, no skip connection around the MLP",
+    COPY_STRIPPED: "1 layer, attention alone",
+}
 
 MODELS = {
     STANDARD: "M1",
@@ -88,7 +95,10 @@ FACTORS: dict[str, tuple[Any, Any]] = {
     "training data": (COMPLETE, PREFIX),
     "length of training": ("short", "long"),
 }
+BLOCKS = {"gpt": "block of GPT (M1)", "resln": "block of Table 1 (M8)"}
+STRINGS = {COMPLETE: "complete strings", PREFIX: "prefixes"}
 ALL_CELLS = "all cells"  # scope of an effect over the whole factorial
+OWN_KIND = ", strings of its own kind"  # end of the scope of effects on other strings than D5
 STACK_CELLS = {
     cell: "dyck-stack-{2}-{3}-k{0}-d{1}-{4}".format(*cell) for cell in itertools.product(*FACTORS.values())
 }
@@ -150,9 +160,9 @@ MAPPED = (
 )
 
 
-def convention(start: bool) -> str:
-    """Return the metric of a contrast of variation, under either convention for the start token."""
-    return f"variation, start token {'included' if start else 'omitted'}"
+def cell_name(k: int, depth: int, layers: int) -> str:
+    """Return what a row of Table 1 is called."""
+    return f"k={k}, D={depth}, {layers} layers"
 
 
 # What params/dyck.yaml must hold
@@ -168,4 +178,4 @@ RUNS = tuple(
     )
 )  # fmt: skip
 DATASETS: tuple[str, ...] = ()  # the analysis goes by their splits
-THEORY: tuple[str, ...] = ()  # figures and claims go by the names of checks
+THEORY: tuple[str, ...] = ()  # figures and claims go by the groups and claims of checks

@@ -293,10 +293,9 @@ class Analysis(Strict):
     """What all experiments share on the way from runs to tables."""
 
     min_accuracy: Probability = Field(
-        description="in-distribution acc_close below which a replica is excluded"
+        description="a model has learned its task if its accuracy on strings like its training data is at least this"
     )
-    resamples: Annotated[int, Field(ge=100, description="bootstrap resamples")]
-    confidence: Annotated[float, Field(gt=0.5, lt=1)]
+    confidence: Annotated[float, Field(gt=0.5, lt=1, description="of every interval")]
     stored_maps: Positive = Field(description="maps kept for figures: of the first replicas that count")
 
 

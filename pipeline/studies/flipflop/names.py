@@ -13,7 +13,7 @@ PLAIN = (
     "sin",
     "none",
 )  # positions that are in the inputs, so that scores are products of two of these
-EMBED, EMBED_HALF = "flipflop-emb01", "flipflop-emb05"
+EMBED_HALF = "flipflop-emb05"
 SHARP = {"entropy": "flipflop-entropy", "l-infinity": "flipflop-linf", "l2": "flipflop-l2norm"}
 LINEAR, LINEAR_SHARP = "flipflop-linear-plain", "flipflop-linear-entropy"
 LINEAR_RARE, LINEAR_RARE_SHARP = "flipflop-linear-plain9", "flipflop-linear-entropy9"
@@ -38,7 +38,18 @@ STANDINS = {
     "flipflop-standin-32": "1 layer, width 32", "flipflop-standin-64": "2 layers, width 64",
     "flipflop-standin-128": "4 layers, width 128",
 }  # fmt: skip
+PRETRAINED = "pretrained"  # no run: models that somebody has in a folder
 MANY, MANY_SHARP, MANY_FIRST = "flipflop-many-plain", "flipflop-many-entropy", "flipflop-many-first"
+# One factor at a time: what it is called, and the runs that differ from the baseline in it alone.
+SIZES = {
+    "layers": ("depth", ("flipflop-l1", "flipflop-l2", "flipflop-l4", "flipflop-l8")),
+    "width": ("width", ("flipflop-d128", "flipflop-d256", "flipflop-d1024")),
+    "heads": ("the number of heads", ("flipflop-h2", "flipflop-h4", "flipflop-h16")),
+}
+OPTIMISERS = (
+    "flipflop-rate", "flipflop-rate-low", "flipflop-rate-high", "flipflop-beta1", "flipflop-beta1-095",
+    "flipflop-beta2", "flipflop-beta2-099", "flipflop-batch8", "flipflop-batch32", "flipflop-batch64",
+)  # fmt: skip
 
 # How figures and tables call families of configurations.
 FAMILIES = {
@@ -52,7 +63,8 @@ FAMILIES = {
 # Parameters that lack one of these are refused at the start.
 RUNS = (
     BASE, LSTM, LSTM_LONG, FACTORIAL, GENERATIVE, MIXTURE, FRESH, EPOCHS, FRESH_10, EPOCHS_10, SINE, ALIBI,
-    NO_POSITIONS, EMBED, EMBED_HALF, *SHARP.values(), MANY, MANY_SHARP, MANY_FIRST, *STANDINS,
+    NO_POSITIONS, EMBED_HALF, *SHARP.values(), MANY, MANY_SHARP, MANY_FIRST, *STANDINS, *OPTIMISERS,
+    *(run for _, runs in SIZES.values() for run in runs),
     *(run for arms in (LINEAR_ARMS, ONE_ARMS) for plain, sharp in arms.values() for run in (plain, *sharp.values())),
 )  # fmt: skip
 DATASETS = (STRINGS, LONG, INPUTS, SWITCH, SWITCH_CONTEXT)

@@ -185,13 +185,15 @@ class Analysis(Strict):
     """Settings that all experiments share."""
 
     confidence: Annotated[float, Field(gt=0.5, lt=1)]
-    resamples: Annotated[int, Field(ge=100)]
     learned: Probability = Field(
-        description="error on the training language up to which a model counts as trained"
+        description="error on held-out inputs like those of training up to which a model counts as trained"
+    )
+    told: Probability = Field(
+        description="accuracy on stories like those of training from which a stand-in counts as trained"
     )
 
 
 class Claims(Strict):
     """How tables become verdicts."""
 
-    fewest: Positive = Field(description="models from which a verdict may follow")
+    far: Annotated[float, Field(gt=0, description="claim 25: standard errors that a rule may be off its law")]

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from pipeline.languages.exponential_families import Array, mean_optimum
 from pipeline.models.log_ratio import exponential_family as log_ratio
+from schemas import theory
 
 LOSSES = (log_ratio.NCE, log_ratio.ENCE)
 NAMES = {log_ratio.NCE: "NCE", log_ratio.ENCE: "eNCE"}
@@ -38,6 +41,11 @@ def row(
         "bound": float(bound),
         **more,
     }
+
+
+def rows(theory_id: str, part: str, source: str, checks: Iterable[dict[str, Any]]) -> pl.DataFrame:
+    """Return the table of a theory entry. Its rows decide claim 16, in ``part`` unless one names another."""
+    return theory.rows("nce", theory_id, source, ({"claim": "16", "part": part} | each for each in checks))
 
 
 def grid(means: Array | list[float]) -> str:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 # Ids of params/nce.yaml
 DIGITS, MNIST = DATASETS = ("nce-digits", "nce-mnist")
-RUNS = ()
-CHECKS = {  # theory entries: what claim 16 calls them, and what they execute
-    "nce-formulas": ("formulas", "Definitions 19, 20, Lemmas 44, 45"),
-    "nce-flatness": ("flatness", "Propositions 7, 8"),
-    "nce-curvature": ("curvature", "Lemmas 46 to 48"),
-    "nce-barrier": ("barrier", "Lemmas 49, 50, 59, Claim 6, Theorems 17, 18"),
-    "nce-normalised": ("normalised gradients", "Lemma 51, Theorem 19, Corollary 2"),
-    "nce-exponential-loss": ("exponential loss", "Lemmas 53, 54, Theorem 21"),
-    "nce-overlap": ("overlap", "Theorem 20, Lemmas 52, 60, 61"),
-    "nce-tricks": ("numerical tricks", "section 4.1.6"),
+RUN_OF = {  # images, noise, loss and optimizer of each run
+    (DIGITS, noise, loss, optimizer): f"nce-digits-{noise}-{loss}-{optimizer}"
+    for noise in ("full", "diag")
+    for loss in ("nce", "ence")
+    for optimizer in ("gd", "ngd")
+} | {
+    (MNIST, "full", loss, optimizer): f"nce-mnist-{loss}-{optimizer}"
+    for loss in ("nce", "ence")
+    for optimizer in ("gd", "ngd")
 }
-THEORY = tuple(CHECKS)
+RUNS = tuple(RUN_OF.values())
+THEORY = (
+    *("nce-formulas", "nce-flatness", "nce-curvature", "nce-barrier"),
+    *("nce-normalised", "nce-exponential-loss", "nce-overlap", "nce-tricks"),
+)
 
 # Labels
 LOSS_NAMES = {"nce": "NCE", "ence": "eNCE"}

@@ -302,7 +302,6 @@ Experiment = Annotated[
 class Analysis(Strict):
     """How the tables of all experiments are made."""
 
-    resamples: Annotated[int, Field(ge=100, description="bootstrap resamples")]
     confidence: Annotated[float, Field(gt=0.5, lt=1)]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,31 @@ SOURCE = "Li 2025, section 2.1{}"
 OWN_CHECK = "own check, not in the source"
 CONTROL = f"{OWN_CHECK} (control)"
 ERRATUM = "topic-{}"
+# Errata, as the gates of claim 1 call them.
+SLIPS = {
+    "indices": "indices",
+    "hessian-rank": "rank of the Hessian",
+    "penalty": "penalty",
+    "normaliser": "normaliser",
+    "proof-q": "q of the proof",
+    "softmax": "softmax",
+    "equation-2.20": "equation 2.20",
+    "lambda-1": "λ₁",
+    "equation-2.26": "equation 2.26",
+    "combination": "combined cases",
+    "comparison": "compared cases",
+    "assumption-2.1.2": "Assumption 2.1.2",
+    "bias": "bias of Theorem 2.1.1",
+    "example": "example of Theorem 2.1.1",
+    "remark-2.1.2": "Remark 2.1.2",
+    "table-2.1": "caption of Table 2.1",
+}
+# What judges the form of an erratum that holds, where that is not the gate of all slips.
+HELD = {
+    "lambda-1": ("1", "constants of Theorem 2.1.3"),
+    "bias": ("1", "Theorem 2.1.1, its bias"),
+    "assumption-2.1.2": ("7", "free attention, with the weight of [MASK]"),
+}
 # What the variants of `pipeline.models.topic_attention.stage_two` are called on the page.
 NORMALISERS = {"paper": "normaliser as printed", "consistent": "normaliser with [MASK]"}
 
@@ -26,6 +52,22 @@ def row(
         "check": check, "statement": statement, "size": size, "measured": float(measured),
         "comparison": comparison, "bound": float(bound), **more,
     }  # fmt: skip
+
+
+def decides(claim: str, part: str) -> dict[str, Any]:
+    """Return what makes a row one that decides a claim, in the gate ``part``."""
+    return {"claim": claim, "part": part}
+
+
+def judged(claim: str, part: str, rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows as such that decide a claim; one that says what it decides itself is left as it is."""
+    return [{**decides(claim, part), **each} for each in rows]
+
+
+def slip(name: str, form: str) -> dict[str, Any]:
+    """Return what makes a row one on an erratum: on its printed form, or on the corrected one."""
+    gate = ("1", f"{SLIPS[name]}, as printed") if form == "printed" else HELD.get(name, ("1", "slips"))
+    return {"form": form, "erratum": ERRATUM.format(name)} | decides(*gate)
 
 
 def exceptions(bad: ArrayLike, *outputs: ArrayLike) -> float:

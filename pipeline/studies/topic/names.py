@@ -55,6 +55,8 @@ CORPORA = {OVERLAPPING: "topic-overlapping-words", REFERENCE: "topic-reference-w
 READER_ONE_HOT, READER_EMBEDDED = "topic-reader-one-hot", "topic-reader-embedded"
 ENCODER, ENCODER_ENGLISH = "topic-encoder", "topic-encoder-english"
 LAYERS, LAYERS_FAST = "topic-encoder-stages", "topic-encoder-stages-fast"
+THRESHOLDS = (0.005, 0.01, 0.02)  # of ambiguity, that comparisons are declared for; parameters may name more
+ENCODERS = ("minilm",)  # trained elsewhere, for which comparisons are declared
 
 # Parameters that lack one of these are refused at the start.
 RUNS = (
@@ -72,4 +74,4 @@ THEORY = (
     MISPRINTS,
 )  # fmt: skip
 
-SHOWN = 2  # topics whose words stand in tables of matrices, and in maps: blocks can be seen word by word
+SHOWN = 2  # topics whose words stand in maps of matrices: there blocks can be seen word by word

@@ -462,11 +462,16 @@ class Analysis(Strict):
     """Settings that all experiments share."""
 
     confidence: Annotated[float, Field(gt=0.5, lt=1)]
-    resamples: Annotated[int, Field(ge=100)]
+    learned: Annotated[float, Field(gt=0, lt=1)] = Field(
+        description="share by which the held-out loss of a model that learned is below that of an answer that reads "
+        "nothing"
+    )
     attention_documents: Positive = Field(description="held-out documents that attention is averaged over")
 
 
 class Claims(Strict):
     """How tables become verdicts."""
 
-    fewest: Positive = Field(description="models from which a verdict may follow")
+    slight: Annotated[float, Field(gt=0, lt=1)] = Field(
+        description="share of what training everything saves that may be lost where 'little' is claimed to be"
+    )

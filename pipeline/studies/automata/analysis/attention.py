@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -11,17 +11,18 @@ import polars as pl
 import torch
 from numpy.typing import NDArray
 
+from pipeline.kit.comparisons import Measurements
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread, stream
 from pipeline.languages import automata
 from pipeline.models.automata import gpt
-from pipeline.studies.automata.measures import contrasts
-from pipeline.studies.automata.measures.arms import Arm, arms
-from pipeline.studies.automata.measures.contrasts import Floats
+from pipeline.studies.automata import comparisons
+from pipeline.studies.automata.measures.arms import Arm, Floats, Sample, arms, compare, frame, learned
 from pipeline.studies.automata.names import ATTENTION
 
 FIRST = 7  # 0-based position from which heads are measured, or half of a shorter sequence
 DRAWN = 2  # sequences
+UNREACHED = ", or no input gets to a boundary"
 
 
 def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
@@ -32,7 +33,10 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
     with one_thread():
         models = arms(context, [ATTENTION])
         if not models:
-            return {"attn_metrics": None, "attn_maps": None}
+            found = Measurements(context)
+            for comparison in comparisons.DECLARED.of(context.experiment).values():
+                compare(context, found, comparison, {})
+            return {"attn_metrics": None, "attn_maps": None, "comparisons": found.table()}
         arm = models[ATTENTION]
         rng = stream(context.seed, context.study, context.experiment, "sequences")
         tokens, states = automata.sample("grid9", context.entry.length, context.entry.sequences, rng)
@@ -44,11 +48,64 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
     rows = [
         row | {"trained": trained, "accuracy": float(known[row["replica_index"]])}
         for trained, known, seen in ((True, accuracy, patterns), (False, start, untrained))
-        for row in _metrics(arm, seen, states, arm.task.labels - 1)
+        for row in _metrics(arm, seen, tokens, states, arm.task.labels - 1)
     ]
+    solves = learned(context, arm)
+    rows = [row | {"learned": row["trained"] and bool(solves[row["replica_index"]])} for row in rows]
     best = int(np.argmax(accuracy))
     maps = [part for n in range(DRAWN) for part in _maps(arm, [p[best, n] for p in patterns], states[n], n)]
-    return {"attn_metrics": contrasts.table(rows), "attn_maps": pl.concat(maps)}
+    metrics = frame(rows)
+    assert metrics is not None
+    return {
+        "attn_metrics": metrics,
+        "attn_maps": pl.concat(maps),
+        "comparisons": _compared(context, metrics, arm, control),
+    }
+
+
+def _compared(context: Inputs, metrics: pl.DataFrame, arm: Arm, control: Arm) -> pl.DataFrame:
+    """Measure of each model the head that shows most of what is asked for."""
+    found = Measurements(context)
+
+    def of_heads(value: pl.Expr, **where: Any) -> Sample:
+        rows = metrics.filter(**where).group_by("replica").agg(value.alias("value")).sort("replica")
+        by_replica = dict(rows.select("replica", "value").iter_rows())
+        of = arm if where["trained"] else control
+        return Sample(of, np.array([by_replica[r] for r in of.replicas], float))
+
+    # A boundary that no input gets to has no heads: NaN, also for polars' smaller one of two.
+    lifts = [pl.col(f"blind_lift_{name}").fill_null(np.nan) for name in ("0", "S")]
+    smaller = pl.when(pl.any_horizontal(*(lift.is_nan().any() for lift in lifts))).then(np.nan)
+    looks = smaller.otherwise(pl.min_horizontal(*(lift.max() for lift in lifts)))
+    even = pl.col("uniformity").max()
+    last, first = {"last_layer": True}, {"layer": 1}
+    for comparison, value, where in (
+        (comparisons.BOUNDARY, looks, last | {"trained": True}),
+        (comparisons.BOUNDARY_FIRST, looks, first | {"trained": True}),
+        (comparisons.BOUNDARY_UNTRAINED, looks, last | {"trained": False}),
+        (comparisons.UNIFORM, even, {"trained": True}),
+        (comparisons.UNIFORM_FIRST, even, first | {"trained": True}),
+        (comparisons.UNIFORM_UNTRAINED, even, {"trained": False}),
+    ):
+        compare(context, found, comparison, {arm.run: _defined(of_heads(value, **where))}, why=UNREACHED)
+    on_boundary = pl.max_horizontal(*(lift.fill_nan(0) for lift in lifts)) > comparisons.ON_BOUNDARY
+    before = (pl.col("pre_reset_mass") / pl.col("pre_reset_blind")).filter(on_boundary).min()
+    looking = _defined(of_heads(before, trained=True, **last))
+    compare(context, found, comparisons.BEFORE, {arm.run: looking}, why=", or no head looks at a boundary")
+    return found.table()
+
+
+def _defined(sample: Sample) -> Sample:
+    """Return the models of a sample that have what is measured: a head that looks at a boundary, for one."""
+    has = ~np.isnan(sample.values)
+    arm = sample.arm
+    kept = replace(
+        arm,
+        replicas=np.array(arm.replicas)[has].tolist(),
+        validation=arm.validation[has],
+        diverged=arm.diverged + int((~has).sum()),
+    )
+    return Sample(kept, sample.values[has])
 
 
 def _untrained(arm: Arm, context: Inputs) -> Arm:
@@ -70,7 +127,9 @@ def _patterns(arm: Arm, tokens: NDArray[np.int64]) -> list[Floats]:
     return [recorded[name].double().numpy() for name in names]
 
 
-def _metrics(arm: Arm, patterns: list[Floats], states: NDArray[np.int64], S: int) -> Iterator[dict[str, Any]]:
+def _metrics(
+    arm: Arm, patterns: list[Floats], tokens: NDArray[np.int64], states: NDArray[np.int64], S: int
+) -> Iterator[dict[str, Any]]:
     T = states.shape[1]
     first = min(FIRST, T // 2)
     causal = np.tril(np.ones((T, T), bool))
@@ -81,6 +140,7 @@ def _metrics(arm: Arm, patterns: list[Floats], states: NDArray[np.int64], S: int
     for layer, pattern_RxNxHxTxT in enumerate(patterns, 1):
         P = pattern_RxNxHxTxT
         entropy = -(P * np.log(np.where(P > 0, P, 1))).sum(-1)[..., first:] / np.log(seen[first:])
+        blind = blind_to_states(P, tokens)
         measured: dict[str, Floats] = {"uniformity": np.minimum(entropy.mean((1, 3)), 1.0)}
         largest = P.argmax(-1)
         for name, where in visits.items():
@@ -89,12 +149,15 @@ def _metrics(arm: Arm, patterns: list[Floats], states: NDArray[np.int64], S: int
             valid = (share > 0) & (np.arange(T) >= first)
             lift = np.where(valid[:, None], mass / np.where(share > 0, share, 1)[:, None], np.nan)
             measured[f"lift_{name}"] = _mean(lift)
+            measured[f"blind_lift_{name}"] = _ratio(mass, blind(where[:, None] & causal), valid)
             hit = np.where(valid[:, None], largest == last[name][:, None], np.nan)
             measured[f"argmax_last{name}"] = _mean(hit)
         before = np.arange(T)[None, None] < reset[..., None]  # (N, T, T)
         present = (reset >= 0) & (np.arange(T) >= first)
         mass = np.where(present[:, None], (P * before[:, None]).sum(-1), np.nan)
         measured["pre_reset_mass"] = np.clip(_mean(mass), 0, 1)
+        expected = np.where(present[:, None], blind(before), np.nan)
+        measured["pre_reset_blind"] = np.clip(_mean(expected), 0, 1)
         uniform = float(np.nanmean(np.where(present, np.maximum(reset, 0) / seen, np.nan)))
         for r, replica in enumerate(arm.replicas):
             for head in range(P.shape[2]):
@@ -107,6 +170,35 @@ def _metrics(arm: Arm, patterns: list[Floats], states: NDArray[np.int64], S: int
                     "last_layer": layer == len(patterns),
                     "pre_reset_uniform": uniform,
                 } | {name: float(value[r, head]) for name, value in measured.items()}
+
+
+def blind_to_states(P_RxNxHxTxT: Floats, tokens: NDArray[np.int64]) -> Callable[[NDArray[np.bool_]], Floats]:
+    """Return which weight (R, N, H, T) a head puts on keys (N, T, T) if it looks at their symbol and place alone.
+
+    That is its mean weight over the inputs that have the same symbol at the key. A head that prefers late positions, as
+    those where the far boundary can have been reached, or one of the symbols, gets no more than this on a boundary.
+    """
+    symbols = np.unique(tokens)
+    has = [(tokens == symbol).astype(float) for symbol in symbols]  # (N, T)
+    means = [
+        np.einsum("rnhqk,nk->rhqk", P_RxNxHxTxT, each, optimize=True) / np.maximum(each.sum(0), 1)
+        for each in has
+    ]
+
+    def weight(keys_NxTxT: NDArray[np.bool_]) -> Floats:
+        parts = [
+            np.einsum("rhqk,nqk->rnhq", mean, keys_NxTxT * each[:, None], optimize=True)
+            for mean, each in zip(means, has, strict=True)
+        ]
+        return np.asarray(sum(parts))
+
+    return weight
+
+
+def _ratio(first_RxNxHxT: Floats, second_RxNxHxT: Floats, valid_NxT: NDArray[np.bool_]) -> Floats:
+    """Return the quotient of two sums over the sequences and positions that are valid, (R, H); NaN for none."""
+    first, second = ((each * valid_NxT[:, None]).sum((1, 3)) for each in (first_RxNxHxT, second_RxNxHxT))
+    return np.where(second > 0, first / np.where(second > 0, second, 1), np.nan)
 
 
 def _mean(values_RxNxHxT: Floats) -> Floats:

@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 from scipy import stats as scipy_stats
 
-from pipeline.kit import stats
+from pipeline.kit.comparisons import Comparison, Measurements
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
-from pipeline.studies.automata.measures import contrasts
-from pipeline.studies.automata.measures.arms import Arm, arms, sequences
-from pipeline.studies.automata.measures.contrasts import Floats, contrast, difference
+from pipeline.studies.automata import comparisons
+from pipeline.studies.automata.comparisons import ALONE, BOTH
+from pipeline.studies.automata.measures.arms import (
+    Arm,
+    Floats,
+    Sample,
+    arms,
+    compare,
+    frame,
+    learned,
+    sequences,
+)
 from pipeline.studies.automata.names import C2, DYCK
 
 SEEN = (1, 1000)  # how often a count must have occurred, m
-BOTH, ALONE = "position and count", "count alone"
+OFTEN = 1000  # of which the prediction by number of ones is judged; the source says no number
 
 
 def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
-    """Return accuracy on shifted inputs, what coverage of counts predicts, and the contrasts that claims need."""
+    """Return accuracy on shifted inputs, what coverage of counts predicts, and the comparisons."""
     with one_thread():
-        known = arms(context, [*C2.values(), *DYCK.values()])
+        known = _standing(context)
         rows: dict[str, list[dict[str, Any]]] = {"ood_p": [], "ood_count": [], "length_gen": []}
         for arm in known.values():
             for table, split, by in (
@@ -33,52 +43,24 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
                 ("length_gen", "length", "length"),
             ):
                 rows[table] += _probed(context, arm, split, by)
-    frames = {name: contrasts.table(records) for name, records in rows.items()}
-    learned = {name: _learned(context, known, frame) for name, frame in frames.items()}
-    coverage = _coverage(context, known)
-    comparisons = [
-        *_probability(context, learned["ood_p"]),
-        *_counts(context, learned["ood_count"]),
-        *_lengths(context, learned["length_gen"]),
-        *_covered(context, learned["ood_p"], coverage),
-    ]
-    return frames | {
-        "coverage": contrasts.table(coverage),
-        "contrasts": contrasts.compared(
-            row | _left_out(context, known, row["contrast"]) for row in comparisons
-        ),
+    tables = {name: frame(records) for name, records in rows.items()}
+    found = Measurements(context)
+    curves = {
+        name: _curves(known, table, by)
+        for (name, table), by in zip(tables.items(), ("p1", "ones", "length"), strict=True)
     }
+    _probability(context, found, curves["ood_p"])
+    _counts(context, found, curves["ood_count"])
+    _lengths(context, found, curves["length_gen"], _trained(context, known))
+    _covered(context, found, curves["ood_count"])
+    return tables | {"coverage": frame(_coverage(context, known)), "comparisons": found.table()}
 
 
-def _solves(context: Inputs, arm: Arm) -> list[int]:
-    """Return the models that are right on inputs like those of training: elsewhere, others may just lack training."""
-    return [
-        r for r, held in zip(arm.replicas, arm.validation, strict=True) if held >= context.settings.solved
-    ]
-
-
-def _learned(context: Inputs, known: dict[str, Arm], frame: pl.DataFrame | None) -> pl.DataFrame | None:
-    if frame is None or not frame.height:
-        return None
-    kept = [
-        frame.filter(pl.col("replica").is_in(_solves(context, arm)), run=run) for run, arm in known.items()
-    ]
-    return pl.concat(kept)
-
-
-def _left_out(context: Inputs, known: dict[str, Arm], contrast: str) -> dict[str, Any]:
-    """Return how many models of the arm that a contrast is about are left out, and why."""
-    for arm in known.values():
-        if contrast.startswith(f"{arm.task.name} {arm.arm} ") or (
-            contrast.startswith("coverage") and (arm.task.name, arm.arm) == ("c2", "gpt")
-        ):
-            count = len(arm.replicas) - len(_solves(context, arm))
-            if count:
-                return {
-                    "n_excluded": count,
-                    "excluded_reason": f"below {context.settings.solved:g} on inputs like those of training",
-                }
-    return {}
+def _standing(context: Inputs) -> dict[str, Arm]:
+    """Return the run that stands for each arm: the first of its runs that has models."""
+    every = arms(context, [run for group in (C2, DYCK) for runs in group.values() for run in runs])
+    chosen = [[run for run in runs if run in every][:1] for group in (C2, DYCK) for runs in group.values()]
+    return {run: every[run] for runs in chosen for run in runs}
 
 
 def _probed(context: Inputs, arm: Arm, split: str, by: str) -> Iterator[dict[str, Any]]:
@@ -86,11 +68,17 @@ def _probed(context: Inputs, arm: Arm, split: str, by: str) -> Iterator[dict[str
     trained = {"trained": int(sequences(context, arm)["length"][0])} if by == "length" else {}
     for (value,), part in frame.group_by(by, maintain_order=True):
         accuracy, _ = arm.accuracy(part)
-        for replica, each in zip(arm.replicas, accuracy, strict=True):
+        for replica, each, solves in zip(arm.replicas, accuracy, learned(context, arm), strict=True):
             yield (
                 arm.row_keys()
                 | trained
-                | {"replica": replica, by: value, "accuracy": each, "sequences": part.height}
+                | {
+                    "replica": replica,
+                    by: value,
+                    "accuracy": each,
+                    "sequences": part.height,
+                    "learned": bool(solves),
+                }
             )
 
 
@@ -99,18 +87,15 @@ def _coverage(context: Inputs, known: dict[str, Arm]) -> list[dict[str, Any]]:
 
     After N sequences at p = 1/2, the pair (t, c) was seen N C(t, c) 2^-t times on average (chapter 4.11).
     """
-    arm = known.get(C2["gpt"])
+    arm = next((known[run] for run in C2["gpt"] if run in known), None)
     if arm is None:
         return []
-    T = int(sequences(context, arm)["length"][0])
-    N = int(arm.entry["batch"] * arm.entry["steps"])
+    N, T = _seen(context, arm)
     t, c = np.arange(1, T + 1)[:, None], np.arange(T + 1)[None]
-    often = N * scipy_stats.binom.pmf(c, t, 0.5)
     rows = []
     for variant in (BOTH, ALONE):
-        shown = often if variant == BOTH else np.broadcast_to(often.sum(0), often.shape)
         for seen in SEEN:
-            unknown = shown < seen
+            unknown = _unknown(N, T, variant, seen)
             for p1 in sequences(context, arm, "probability")["p1"].unique().sort().to_list():
                 guessed = (scipy_stats.binom.pmf(c, t, p1) * unknown).sum(1)
                 rows.append(
@@ -125,100 +110,118 @@ def _coverage(context: Inputs, known: dict[str, Arm]) -> list[dict[str, Any]]:
     return rows
 
 
-def _by(frame: pl.DataFrame | None, column: str, **where: Any) -> dict[Any, Floats]:
-    """Return accuracy of the models by a column, in the order of replicas."""
-    if frame is None or not frame.height:
+def _seen(context: Inputs, arm: Arm) -> tuple[int, int]:
+    """Return how many sequences of which length a run read."""
+    return int(arm.entry["batch"] * arm.entry["steps"]), int(sequences(context, arm)["length"][0])
+
+
+def _unknown(N: int, T: int, variant: str, seen: int) -> NDArray[np.bool_]:
+    """Return (T, T + 1) whether N sequences showed a count at a position, or anywhere, less often than ``seen``."""
+    t, c = np.arange(1, T + 1)[:, None], np.arange(T + 1)[None]
+    often = N * scipy_stats.binom.pmf(c, t, 0.5)
+    return (often if variant == BOTH else np.broadcast_to(often.sum(0), often.shape)) < seen
+
+
+def predicted_by_count(N: int, T: int, variant: str, seen: int) -> Floats:
+    """Return (T + 1,) the accuracy of the same shortcut on inputs with 0 to T ones at random positions.
+
+    Of an input with c ones the first t symbols hold a hypergeometric number of them.
+    """
+    c, t, k = np.arange(T + 1)[:, None, None], np.arange(1, T + 1)[:, None], np.arange(T + 1)
+    guessed = (scipy_stats.hypergeom.pmf(k, T, c, t) * _unknown(N, T, variant, seen)).sum(-1)
+    return np.asarray(1 - guessed.mean(-1) / 2)
+
+
+Curves = dict[str, tuple[Arm, dict[Any, Floats]]]  # by run: its models' accuracies by what is shifted
+
+
+def _curves(known: dict[str, Arm], table: pl.DataFrame | None, by: str) -> Curves:
+    """Return the accuracies of each run, in the order of its models."""
+    if table is None:
         return {}
-    rows = frame.filter(**where).sort(column, "replica")
-    return {key: part["accuracy"].to_numpy() for (key,), part in rows.group_by(column, maintain_order=True)}
+    curves: Curves = {}
+    for (run,), rows in table.group_by("run", maintain_order=True):
+        arm = known[str(run)]
+        order = {replica: place for place, replica in enumerate(arm.replicas)}
+        rows = rows.with_columns(place=pl.col("replica").replace_strict(order)).sort(by, "place")
+        parts = rows.group_by(by, maintain_order=True)
+        curves[str(run)] = arm, {key: part["accuracy"].to_numpy() for (key,), part in parts}
+    return curves
 
 
-def _probability(context: Inputs, frame: pl.DataFrame | None) -> Iterator[dict[str, Any]]:
-    for arm in C2:
-        accuracies = _by(frame, "p1", arm=arm)
-        if accuracies:
-            yield contrast(context, f"c2 {arm} p=0.5", stats.mean, accuracies[0.5])
-            yield difference(context, f"c2 {arm} p=0.5 - p=0.95", accuracies[0.5], accuracies[0.95])
-            yield difference(context, f"c2 {arm} p=0.05 - p=0.95", accuracies[0.05], accuracies[0.95])
-            means = {p: each.mean() for p, each in accuracies.items()}
-            worst = min(means, key=means.__getitem__)
-            yield {
-                "contrast": f"c2 {arm} worst p",
-                "value": worst,
-                "lo": None,
-                "hi": None,
-                "n": len(accuracies[0.5]),
-            }
+def _each(curves: Curves, value: Callable[[dict[Any, Floats]], Floats]) -> dict[str, Sample]:
+    return {run: Sample(arm, np.asarray(value(curve))) for run, (arm, curve) in curves.items()}
 
 
-def _counts(context: Inputs, frame: pl.DataFrame | None) -> Iterator[dict[str, Any]]:
-    for arm in C2:
-        accuracies = _by(frame, "ones", arm=arm)
-        if accuracies:
-            T = max(accuracies)
-            low = np.mean([accuracies[c] for c in accuracies if c < T / 4], axis=0)
-            high = np.mean([accuracies[c] for c in accuracies if c > 3 * T / 4], axis=0)
-            middle = np.mean([accuracies[c] for c in accuracies if T / 4 <= c <= 3 * T / 4], axis=0)
-            yield difference(context, f"c2 {arm} low - high counts", low, high)
-            yield difference(context, f"c2 {arm} middle - outer counts", middle, (low + high) / 2)
+def _probability(context: Inputs, found: Measurements, curves: Curves) -> None:
+    at = {p: _each(curves, lambda curve, p=p: curve[p]) for p in (0.05, 0.5, 0.95)}  # type: ignore[misc]
+    compare(context, found, comparisons.MORE_ONES, at[0.5], at[0.95])
+    compare(context, found, comparisons.FEWER_ONES, at[0.5], at[0.05])
+
+    def worse(curve: dict[Any, Floats]) -> Floats:
+        """Of a model that is as good everywhere this is 0: a tie is no failure at an end."""
+        low, *inner, high = (curve[p] for p in sorted(curve))
+        return np.asarray(np.min(inner, axis=0) - np.minimum(low, high))
+
+    compare(context, found, comparisons.WORST, _each(curves, worse))
+    for comparison in comparisons.EVERY_P.values():
+        compare(context, found, comparison, _each(curves, _least))
 
 
-def _lengths(context: Inputs, frame: pl.DataFrame | None) -> Iterator[dict[str, Any]]:
-    if frame is None or not frame.height:
-        return
-    T = int(frame["trained"][0])
-    for task, names in (("c2", C2), ("dyck42", DYCK)):
-        plain = _by(frame, "length", task=task, arm="gpt")
-        for arm in names:
-            accuracies = _by(frame, "length", task=task, arm=arm)
-            if not {T, 2 * T} <= accuracies.keys():
-                continue
-            yield contrast(context, f"{task} {arm} T", stats.mean, accuracies[T])
-            yield contrast(context, f"{task} {arm} 2T", stats.mean, accuracies[2 * T])
-            yield difference(context, f"{task} {arm} T - 2T", accuracies[T], accuracies[2 * T])
-            beyond = [accuracies[length].mean() for length in sorted(accuracies) if length >= T]
-            falls = float(np.max(np.diff(beyond))) if len(beyond) > 1 else np.nan
-            yield {
-                "contrast": f"{task} {arm} largest rise beyond T",
-                "value": falls,
-                "lo": None,
-                "hi": None,
-                "n": len(accuracies[T]),
-            }
-            if arm != "gpt" and plain:
-                yield difference(context, f"{task} {arm} - gpt at 2T", accuracies[2 * T], plain[2 * T])
+def _least(curve: dict[Any, Floats]) -> Floats:
+    return np.asarray(np.min([*curve.values()], axis=0))
 
 
-def _covered(
-    context: Inputs, frame: pl.DataFrame | None, coverage: list[dict[str, Any]]
-) -> Iterator[dict[str, Any]]:
-    """Yield how well each variant of the predictor goes with the learned curve (Pearson's correlation over p)."""
-    accuracies = _by(frame, "p1", arm="gpt")
-    for variant in (BOTH, ALONE):
-        for seen in SEEN:
-            rows = {
-                row["p1"]: row["predicted"]
-                for row in coverage
-                if (row["variant"], row["seen"]) == (variant, seen)
-            }
-            if not rows or not accuracies:
-                continue
-            predicted = np.array([rows[p] for p in accuracies])
-            models = np.array(list(accuracies.values()))  # (p, R)
+def _counts(context: Inputs, found: Measurements, curves: Curves) -> None:
+    def mean(share: Callable[[float], bool]) -> dict[str, Sample]:
+        """Return the mean accuracy over the counts whose share of the length is so."""
+        return _each(
+            curves, lambda curve: np.mean([curve[c] for c in curve if share(c / max(curve))], axis=0)
+        )
 
-            def correlation(
-                sample: Floats, axis: int = -1, predicted: Floats = predicted, models: Floats = models
-            ) -> Floats:
-                """Of the mean curve over the models that ``sample`` picks."""
-                picks = np.asarray(sample, int)
-                curves = (
-                    models[:, picks].mean(-1) if axis in (-1, picks.ndim - 1) else models[:, picks].mean(1)
-                )
-                x = predicted - predicted.mean()
-                y = curves - curves.mean(0)
-                scale = np.sqrt((x**2).sum() * (y**2).sum(0))
-                with np.errstate(invalid="ignore"):
-                    return np.asarray(np.tensordot(x, y, (0, 0)) / np.where(scale > 0, scale, np.nan))
+    low, high, middle = (
+        mean(lambda c: c < 0.25),
+        mean(lambda c: c > 0.75),
+        mean(lambda c: 0.25 <= c <= 0.75),
+    )
+    outer = {run: Sample(each.arm, (each.values + high[run].values) / 2) for run, each in low.items()}
+    compare(context, found, comparisons.LOW_COUNTS, low, high)
+    compare(context, found, comparisons.OUTER_COUNTS, middle, outer)
 
-            index = np.arange(models.shape[1], dtype=float)
-            yield contrast(context, f"coverage {variant}, m={seen}", correlation, index)
+
+def _trained(context: Inputs, known: dict[str, Arm]) -> dict[str, int]:
+    """Return the length of training of each run."""
+    return {run: int(sequences(context, arm)["length"][0]) for run, arm in known.items()}
+
+
+def _lengths(context: Inputs, found: Measurements, curves: Curves, trained: dict[str, int]) -> None:
+    once, twice = (
+        {run: Sample(arm, curve[factor * trained[run]]) for run, (arm, curve) in curves.items()}
+        for factor in (1, 2)
+    )
+    for comparison in comparisons.LONGER.values():
+        compare(context, found, comparison, once, twice)
+    alone: list[Comparison] = [comparisons.SCRATCHPAD, comparisons.DYCK_LSTM]
+    for comparison in (*alone, *comparisons.AGAINST_PLAIN.values()):
+        compare(context, found, comparison, twice)
+    for comparison in comparisons.EVERY_LENGTH.values():
+        compare(context, found, comparison, _each(curves, _least))
+    rises = {}
+    for run, (arm, curve) in curves.items():
+        beyond = np.array([curve[length] for length in sorted(curve) if length >= trained[run]])
+        rises[run] = Sample(arm, np.diff(beyond, axis=0).max(0))
+    compare(context, found, comparisons.RISE, rises)
+
+
+def _covered(context: Inputs, found: Measurements, curves: Curves) -> None:
+    """Measure how far predictions by number of ones are from models, and how far the mean of each model is from it: a
+    number that knows nothing of counts, but is fitted."""
+    for variant, comparison in comparisons.COVERED.items():
+        errors = {}
+        for run, (arm, curve) in curves.items():
+            N, T = _seen(context, arm)
+            predicted = predicted_by_count(N, T, variant, OFTEN)[sorted(curve)]
+            accuracy = np.array([curve[count] for count in sorted(curve)])
+            error = np.sqrt(np.square(accuracy - predicted[:, None]).mean(0))
+            errors[run] = Sample(arm, error - accuracy.std(0))
+        compare(context, found, comparison, errors)

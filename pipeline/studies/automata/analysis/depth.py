@@ -2,26 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import ArrayLike
 
-from pipeline.kit import stats
+from pipeline.kit import intervals
+from pipeline.kit.comparisons import Comparison, Measurements
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread, stream
 from pipeline.languages import automata
 from pipeline.languages.automata import TASKS
-from pipeline.studies.automata.measures import contrasts, published
-from pipeline.studies.automata.measures.arms import Arm, arms, measured
-from pipeline.studies.automata.measures.contrasts import Floats, contrast, difference, trend
-from pipeline.studies.automata.names import C2, MAXIMUM, MEDIAN, shown
+from pipeline.studies.automata import comparisons
+from pipeline.studies.automata.comparisons import SOLVED
+from pipeline.studies.automata.measures import published
+from pipeline.studies.automata.measures.arms import (
+    Arm,
+    Floats,
+    Sample,
+    arms,
+    compare,
+    frame,
+    measured,
+    over_runs,
+    seen_share,
+)
+from pipeline.studies.automata.names import C2_CELL, DEPTHS, MAXIMUM, MEDIAN, shown
 
 CURVES = ("c2", "s5")  # Figure 3.5 b, c
 SAMPLES, SIZE = 10, {"smoke": 8, "quick": 512, "paper": 2048}
+NOISY = (0.99, 0.9999)  # accuracies of a model whose noise of evaluation is compared (chapter, claim 15)
+LIKE = 0.999  # accuracy of the model that is chosen for it: a perfect one has no noise
 
-Cells = dict[tuple[str, int], Floats]  # accuracy of each model, by task and depth
+Cells = dict[tuple[str, int], Sample]  # accuracy of each model, by task and depth
 
 
 def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
@@ -30,7 +45,9 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
         known = {name: arm for name, arm in arms(context).items() if _is_cell(name, arm)}
         tested, runs = measured(context, known)
         noise = _noise(context, known)
-    cells: Cells = {(arm.task.name, arm.depth or 0): tested[name][0] for name, arm in known.items()}
+    cells: Cells = {
+        (arm.task.name, arm.depth or 0): Sample(arm, tested[name][0]) for name, arm in known.items()
+    }
     lengths = {arm.task.name: context.dataset(arm.entry["dataset"])["length"][0] for arm in known.values()}
     curves = [_curve(context, arm) for arm in known.values() if arm.task.name in CURVES]
     return {
@@ -39,8 +56,8 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
         "min_depth": _min_depth(context, cells),
         "published_cells": published.cells(),
         "curves": pl.concat(curves) if curves else None,
-        "contrasts": contrasts.compared(_contrasts(context, cells, noise)),
-        "eval_noise": contrasts.table(noise),
+        "eval_noise": frame(noise),
+        "comparisons": _compared(context, cells, noise),
     }
 
 
@@ -49,7 +66,7 @@ def _is_cell(name: str, arm: Arm) -> bool:
     return (
         arm.arm == "gpt"
         and arm.entry["dropout"] == 0
-        and (arm.entry["experiment"] == "depth" or name == C2["gpt"])
+        and (arm.entry["experiment"] == "depth" or name == C2_CELL)
     )
 
 
@@ -58,22 +75,24 @@ def _grid(context: Inputs, cells: Cells, lengths: dict[str, int]) -> pl.DataFram
         (row["figure"], row["task"], row["depth"]): row["value"]
         for row in published.cells().iter_rows(named=True)
     }
+    seen = {sample.arm.run: seen_share(context, sample.arm) for sample in cells.values()}
     rows = [
         {
             "task": task,
             "depth": depth,
-            "n": len(accuracies),
-            "acc_max": accuracies.max(),
-            "acc_median": float(np.median(accuracies)),
-            "acc_iqr": float(np.subtract(*np.quantile(accuracies, [0.75, 0.25]))),
-            "solved": float((accuracies >= context.settings.solved).mean()),
+            "n": len(values),
+            "acc_max": values.max(),
+            "acc_median": float(np.median(values)),
+            "acc_iqr": float(np.subtract(*np.quantile(values, [0.75, 0.25]))),
+            "solved": float((values >= context.settings.solved).mean()),
             "constant": automata.constant_accuracy(task, lengths[task]),
+            "seen": seen[arm.run],
             "published_max": printed.get((MAXIMUM, task, depth)),
             "published_median": printed.get((MEDIAN, task, depth)),
         }
-        for (task, depth), accuracies in cells.items()
+        for (task, depth), (arm, values) in cells.items()
     ]
-    return contrasts.table(rows)
+    return frame(rows)
 
 
 def _min_depth(context: Inputs, cells: Cells) -> pl.DataFrame | None:
@@ -82,7 +101,7 @@ def _min_depth(context: Inputs, cells: Cells) -> pl.DataFrame | None:
     for task in TASKS:
         depths = sorted(depth for name, depth in cells if name == task)
         if depths:
-            enough = [d for d in depths if cells[task, d].max() >= context.settings.solved]
+            enough = [d for d in depths if cells[task, d].values.max() >= context.settings.solved]
             rows.append(
                 {
                     "task": task,
@@ -94,35 +113,35 @@ def _min_depth(context: Inputs, cells: Cells) -> pl.DataFrame | None:
                     "is_upper_bound": printed[task][1],
                 }
             )
-    return contrasts.table(rows)
+    return frame(rows)
 
 
 def _curve(context: Inputs, arm: Arm) -> pl.DataFrame:
     header = context.run_header(arm.run)
     models = [m for m, lr in enumerate(header["lr"]) if lr == arm.lr]
     columns = [pl.lit(value).alias(name) for name, value in arm.row_keys().items()]
-    frame = context.curves(arm.run).filter(pl.col("replica").is_in(models)).drop("accuracy")
+    curves = context.curves(arm.run).filter(pl.col("replica").is_in(models)).drop("accuracy")
     streams = pl.col("replica").replace_strict({m: header["streams"][m] for m in models}).alias("replica")
-    return frame.rename({"loss": "train_loss", "accuracy_held": "accuracy"}).select(
+    return curves.rename({"loss": "train_loss", "accuracy_held": "accuracy"}).select(
         *columns, streams, "step", "train_loss", "accuracy"
     )
 
 
 def _noise(context: Inputs, known: dict[str, Arm]) -> list[dict[str, Any]]:
-    """Return the accuracy of the best C2 model on several samples of test sequences."""
-    arm = known.get(C2["gpt"])
+    """Return the accuracy of one C2 model on several samples of test sequences."""
+    arm = known.get(C2_CELL)
     if arm is None:
         return []
-    best, rows = int(np.argmax(arm.validation)), []
+    one, rows = int(np.argmin(np.abs(arm.validation - LIKE))), []
     length, size = int(context.dataset(arm.entry["dataset"])["length"][0]), SIZE[context.scale]
     for k in range(SAMPLES):
         rng = stream(context.seed, context.study, context.experiment, "noise", k)
         tokens, states = automata.sample("c2", length, size, rng)
-        right = arm.answers(tokens)[best] == states
+        right = arm.answers(tokens)[one] == states
         rows.append(
             {
                 "run": arm.run,
-                "replica": arm.replicas[best],
+                "replica": arm.replicas[one],
                 "sample": k,
                 "sequences": size,
                 "accuracy": float(right.mean()),
@@ -131,23 +150,104 @@ def _noise(context: Inputs, known: dict[str, Arm]) -> list[dict[str, Any]]:
     return rows
 
 
-def _contrasts(context: Inputs, cells: Cells, noise: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    for task in TASKS:
-        depths = sorted(depth for name, depth in cells if name == task)
-        for depth in depths:
-            yield contrast(context, f"accuracy {task} L={depth}", stats.mean, cells[task, depth])
-        for low, high in ((1, 2), (1, 4)):
-            if {low, high} <= {*depths}:
-                yield difference(context, f"{task} L={high} - L={low}", cells[task, high], cells[task, low])
-        if len(depths) > 2:
-            yield trend(context, f"{task} spearman", {depth: cells[task, depth] for depth in depths})
-    pairs = (("dyck42", "d8"), ("grid9", "d8"), ("d8", "q8"))
-    for depth in (2, 4):
-        for easy, hard in pairs:
-            if (easy, depth) in cells and (hard, depth) in cells:
-                yield difference(
-                    context, f"{easy} - {hard} L={depth}", cells[easy, depth], cells[hard, depth]
-                )
+def _compared(context: Inputs, cells: Cells, noise: list[dict[str, Any]]) -> pl.DataFrame:
+    found = Measurements(context)
+    samples = {sample.arm.run: sample for sample in cells.values()}
+    for group in ("GAIN", "HARDER", "REACHED", "BEST_C2", "LOW_C2"):
+        for comparison in getattr(comparisons, group).values():
+            compare(context, found, comparison, samples)
+    for comparison in (comparisons.MISSED, comparisons.DYCK_TWO):
+        compare(context, found, comparison, samples)
+    for task, comparison in comparisons.TREND.items():
+        by_depth = _depths(cells, task)
+        layers = [float(depth) for depth, each in by_depth.items() for _ in each.values]
+        _add(
+            context, found, comparison, layers, [value for each in by_depth.values() for value in each.values]
+        )
+    for task, comparison in comparisons.SOME_DEPTH.items():
+        by_depth = _depths(cells, task)
+        best = [over_runs([*by_depth.values()], np.max)] if by_depth else []
+        compare(context, found, comparison, {each.arm.run: each for each in best})
+    _first_depths(context, found, cells)
+    _published(context, found, cells)
     if noise:
-        spread = float(np.std([row["accuracy"] for row in noise], ddof=1))
-        yield {"contrast": "evaluation noise", "value": spread, "lo": None, "hi": None, "n": len(noise)}
+        _spread(context, found, np.array([row["accuracy"] for row in noise]))
+    return found.table()
+
+
+def _add(context: Inputs, found: Measurements, comparison: Comparison, *samples: ArrayLike) -> None:
+    """Measure a comparison whose arms were all trained; it is empty where all models of one diverged."""
+    trained = set(context.runs())
+    if all(trained.intersection(arm.runs) for arm in comparison.arms):
+        found.add(comparison, *samples)
+
+
+def _depths(cells: Cells, task: str) -> dict[int, Sample]:
+    """Return the models of a task by depth."""
+    return {depth: cells[task, depth] for depth in DEPTHS if (task, depth) in cells}
+
+
+def _first_depths(context: Inputs, found: Measurements, cells: Cells) -> None:
+    """Measure how many layers models take, those of equal number at each depth; none of the depths is one too many."""
+    first: dict[str, Sample] = {}
+    for task in TASKS:
+        if by_depth := _depths(cells, task):
+            depths = np.array([*by_depth, max(by_depth) + 1])
+
+            def layers(values: Floats, axis: int, depths: Floats = depths) -> Floats:
+                reached = np.concatenate([values >= SOLVED, np.ones((1, values.shape[1]), bool)])
+                return depths[reached.argmax(axis)].astype(float)
+
+            first[task] = over_runs([*by_depth.values()], layers)
+    printed, tasks = published.minimum_depths(), [*first] if len(first) == len(TASKS) else []
+    means = [first[task].values.mean() for task in tasks]
+    _add(context, found, comparisons.ORDER, means, [printed[task][0] for task in tasks])
+
+    def extreme(tasks: tuple[str, ...], reduce: Callable[..., Floats]) -> list[Sample]:
+        return [over_runs([first[task] for task in tasks], reduce)] if first.keys() >= {*tasks} else []
+
+    for (easy, hard), comparison in comparisons.LATER.items():
+        parts = extreme(hard, np.min) + extreme(easy, np.max)
+        later = (
+            [over_runs(parts, lambda values, axis: -np.diff(values, axis=axis)[0])] if len(parts) == 2 else []
+        )
+        _add(context, found, comparison, [value for each in later for value in each.values])
+    most = extreme(comparisons.GROUPLESS, np.max)
+    _add(context, found, comparisons.WITHOUT_GROUPS, [value for each in most for value in each.values])
+
+
+def _published(context: Inputs, found: Measurements, cells: Cells) -> None:
+    """Measure how the order of accuracies goes with the published one, leaving out whole tasks."""
+    printed = {
+        (row["task"], row["depth"]): row["value"]
+        for row in published.cells().filter(figure=MAXIMUM).drop_nulls("value").iter_rows(named=True)
+    }
+    tasks = sorted({task for task, depth in cells if (task, depth) in printed})
+    both = np.full((len(tasks), 2, len(DEPTHS)), np.nan)
+    for i, task in enumerate(tasks):
+        for j, depth in enumerate(DEPTHS):
+            if (task, depth) in cells and (task, depth) in printed:
+                both[i, :, j] = cells[task, depth].values.mean(), printed[task, depth]
+
+    def correlation(both: Floats) -> float:
+        ours, theirs = both[:, 0].ravel(), both[:, 1].ravel()
+        return intervals.spearman(ours[~np.isnan(ours)], theirs[~np.isnan(theirs)])
+
+    interval = intervals.jackknife(correlation, both, confidence=context.settings.confidence)
+    found.put(comparisons.CELLS, interval.within(*comparisons.CELLS.span))
+
+
+def _spread(context: Inputs, found: Measurements, accuracy: Floats) -> None:
+    """Measure the noise of evaluation, of a model whose accuracy is one that has some."""
+    low, high = NOISY
+    if not low <= accuracy.mean() <= high:
+        accuracy = accuracy[:0]
+    spread = intervals.jackknife(
+        lambda sample: float(np.std(sample, ddof=1)),
+        accuracy,
+        confidence=context.settings.confidence,
+        log=True,
+    )
+    left = SAMPLES - len(accuracy)
+    why = f"the model's accuracy is not from {low:g} to {high:g}"
+    found.put(comparisons.NOISE, spread.within(*comparisons.NOISE.span), left, why)

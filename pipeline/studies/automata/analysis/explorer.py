@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from pipeline.kit.inputs import Inputs
 from pipeline.languages.automata import automaton
 from pipeline.models.automata import exact, gpt
-from pipeline.studies.automata.measures import contrasts
-from pipeline.studies.automata.measures.arms import arms, sequences
+from pipeline.studies.automata.measures.arms import arms, frame, sequences
 from pipeline.studies.automata.names import TINY
 
 
@@ -30,7 +29,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
         sizes = {"layers": shape.layers, "heads": shape.heads, "length": length, "accuracy": accuracy}
         rows += _rows(name, "trained", parts | {key: np.array([value]) for key, value in sizes.items()})
         rows += _rows(name, "exact", dict(_exact(name, length)))
-    return {"explorer": contrasts.table(rows)}
+    return {"explorer": frame(rows)}
 
 
 def _rows(name: str, kind: str, parts: dict[str, NDArray]) -> Iterator[dict[str, Any]]:

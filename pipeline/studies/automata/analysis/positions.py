@@ -2,60 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import polars as pl
 
+from pipeline.kit.comparisons import Measurements
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
-from pipeline.studies.automata.measures import contrasts
-from pipeline.studies.automata.measures.arms import arms, sequences
-from pipeline.studies.automata.measures.contrasts import Floats, difference
+from pipeline.studies.automata.comparisons import ABAB_LOST, ABAB_ONCE, GRID_LOST, GRID_TWICE
+from pipeline.studies.automata.measures.arms import Arm, Sample, arms, compare, frame, learned, sequences
 from pipeline.studies.automata.names import POSITIONS
 
 
 def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
-    """Return accuracies by position code and length, and the contrasts that claims need."""
-    names = {run: key for key, run in POSITIONS.items()}
+    """Return accuracies by position code and length, and the comparisons of the codes."""
     rows: list[dict[str, Any]] = []
-    cells: dict[tuple[str, str, int], Floats] = {}
+    at: dict[str, dict[str, Sample]] = {"once": {}, "twice": {}, "lost": {}}
     with one_thread():
-        for run, arm in arms(context, list(names)).items():
-            task, position = names[run]
+        for (_, position), arm in _chosen(context).items():
             T = int(sequences(context, arm)["length"][0])
             probes = sequences(context, arm, "length")
-            for factor in (1, 2):
+            for factor, name in ((1, "once"), (2, "twice")):
                 part = probes.filter(length=factor * T)
                 accuracy, _ = arm.accuracy(part)
-                cells[task, position, factor] = accuracy
+                at[name][arm.run] = Sample(arm, accuracy)
+                about = arm.row_keys() | {"position": position, "length": factor * T, "trained": T}
                 rows += [
-                    arm.row_keys()
+                    about
                     | {
-                        "position": position,
-                        "length": factor * T,
-                        "trained": T,
                         "replica": replica,
                         "accuracy": each,
                         "sequences": part.height,
+                        "learned": bool(solves),
                     }
-                    for replica, each in zip(arm.replicas, accuracy, strict=True)
+                    for replica, each, solves in zip(
+                        arm.replicas, accuracy, learned(context, arm), strict=True
+                    )
                 ]
-    return {
-        "positions": contrasts.table(rows),
-        "contrasts": contrasts.compared(_contrasts(context, cells)),
-    }
+            at["lost"][arm.run] = Sample(arm, at["once"][arm.run].values - at["twice"][arm.run].values)
+    found = Measurements(context)
+    compare(context, found, GRID_TWICE, at["twice"])
+    compare(context, found, GRID_LOST, at["lost"])
+    compare(context, found, ABAB_ONCE, at["once"])
+    compare(context, found, ABAB_LOST, at["lost"])
+    return {"positions": frame(rows), "comparisons": found.table()}
 
 
-def _contrasts(context: Inputs, cells: dict[tuple[str, str, int], Floats]) -> Iterator[dict[str, Any]]:
-    for task in ("grid9", "abab2"):
-        accuracies = {key[1:]: value for key, value in cells.items() if key[0] == task}
-        if len(accuracies) < 4:
-            continue
-        n = min(map(len, accuracies.values()))
-        cut = {key: value[:n] for key, value in accuracies.items()}
-        for factor in (1, 2):
-            name = f"{task} sinusoidal - linear at {'T' if factor == 1 else '2T'}"
-            yield difference(context, name, cut["sin", factor], cut["linear", factor])
-        gap = {p: cut[p, 1] - cut[p, 2] for p in ("sin", "linear")}
-        yield difference(context, f"{task} gap sinusoidal - gap linear", gap["sin"], gap["linear"])
+def _chosen(context: Inputs) -> dict[tuple[str, str], Arm]:
+    """Return the models by task and code: of sinusoidal ones those that are as deep as the linear ones."""
+    known = arms(context, [run for runs in POSITIONS.values() for run in runs])
+    chosen: dict[tuple[str, str], Arm] = {}
+    for task, position in POSITIONS:
+        linear = known.get(POSITIONS[task, "linear"][0])
+        for arm in (known[run] for run in POSITIONS[task, position] if run in known):
+            if linear is None or arm.depth == linear.depth:
+                chosen.setdefault((task, position), arm)
+    return chosen

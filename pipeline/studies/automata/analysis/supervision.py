@@ -3,24 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from pipeline.kit.comparisons import Measurements
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
 from pipeline.languages import automata
-from pipeline.languages.automata import OBSERVED
-from pipeline.studies.automata.measures import contrasts, published
-from pipeline.studies.automata.measures.arms import Arm, arms, measured
-from pipeline.studies.automata.measures.contrasts import Floats, contrast, difference
-
-Cells = dict[tuple[str, str, float], Floats]  # by task, arm and share of labels
+from pipeline.studies.automata.comparisons import (
+    AHEAD,
+    CLOSED,
+    HIDDEN,
+    HIDDEN_LSTM,
+    INDIRECT,
+    SEEN_BEST,
+    SEEN_LSTM,
+    SHARES,
+)
+from pipeline.studies.automata.measures.arms import (
+    Arm,
+    Floats,
+    Sample,
+    arms,
+    compare,
+    frame,
+    learned,
+    measured,
+    over_runs,
+)
+from pipeline.studies.automata.names import hidden, seen
 
 
 def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
-    """Return both tables of supervision, and the contrasts that claims need."""
+    """Return both tables of supervision, and their comparisons."""
     with one_thread():
         known = {
             name: arm
@@ -29,21 +47,21 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
         }
         tested, runs = measured(context, known)
     lengths = {name: int(context.dataset(arm.entry["dataset"])["length"][0]) for name, arm in known.items()}
-    seen = {name: arm for name, arm in known.items() if arm.entry["experiment"] == "indirect"}
-    hidden = {name: arm for name, arm in known.items() if name not in seen}
-    rows = [_indirect(arm, tested[name][0], lengths[name]) for name, arm in seen.items()]
-    incomplete = [row for name, arm in hidden.items() for row in _incomplete(arm, tested[name][0])]
-    cells = {(arm.task.name, arm.arm, arm.entry["revealed"]): tested[name][0] for name, arm in hidden.items()}
-    indirect = {(arm.task.name, arm.arm): tested[name][0] for name, arm in seen.items()}
-    comparisons = [
-        *_hidden(context, cells),
-        *_seen(context, indirect, {arm.task.name: lengths[name] for name, arm in seen.items()}),
+    mapped = {name: arm for name, arm in known.items() if arm.entry["experiment"] == "indirect"}
+    rows = [_indirect(arm, tested[name][0], lengths[name]) for name, arm in mapped.items()]
+    incomplete = [
+        row
+        for name, arm in known.items()
+        if name not in mapped
+        for row in _incomplete(arm, tested[name][0], learned(context, arm))
     ]
     return {
         "runs": runs,
-        "indirect": contrasts.table(rows),
-        "incomplete": contrasts.table(incomplete),
-        "contrasts": contrasts.compared(comparisons),
+        "indirect": frame(rows),
+        "incomplete": frame(incomplete),
+        "comparisons": _compared(
+            context, known, {name: accuracy for name, (accuracy, _) in tested.items()}, lengths
+        ),
     }
 
 
@@ -57,46 +75,40 @@ def _indirect(arm: Arm, accuracy: Floats, length: int) -> dict[str, Any]:
         "acc_median": float(np.median(accuracy)),
         "constant": automata.constant_accuracy(task, length),
         "majority": automata.majority_accuracy(task, length),
-        "published": published.INDIRECT[task],
+        "published": INDIRECT[task],
     }
 
 
-def _incomplete(arm: Arm, accuracy: Floats) -> Iterator[dict[str, Any]]:
-    for replica, value in zip(arm.replicas, accuracy, strict=True):
-        yield {
-            "task": arm.task.name,
-            "arm": arm.arm,
-            "revealed": arm.entry["revealed"],
-            "replica": replica,
-            "accuracy": value,
+def _incomplete(arm: Arm, accuracy: Floats, solves: np.ndarray) -> Iterator[dict[str, Any]]:
+    same = {"task": arm.task.name, "arm": arm.arm, "revealed": arm.entry["revealed"]}
+    for replica, value, is_solved in zip(arm.replicas, accuracy, solves, strict=True):
+        yield same | {"replica": replica, "accuracy": value, "learned": bool(is_solved)}
+
+
+def _compared(
+    context: Inputs, known: dict[str, Arm], accuracy: dict[str, Floats], lengths: dict[str, int]
+) -> pl.DataFrame:
+    found = Measurements(context)
+    samples = {name: Sample(arm, accuracy[name]) for name, arm in known.items()}
+    for comparison in HIDDEN.values():
+        # What is learned from few labels is what is asked: such a model counts where its twin with all labels does.
+        few = {
+            name: Sample(replace(each.arm, validation=np.ones(len(each.values))), each.values)
+            for name, each in samples.items()
         }
-
-
-def _hidden(context: Inputs, cells: Cells) -> Iterator[dict[str, Any]]:
-    for task in sorted({task for task, _, _ in cells}):
-        ends = [cells.get((task, "gpt", share)) for share in (1.0, 0.1)]
-        if ends[0] is not None and ends[1] is not None:
-            yield difference(context, f"{task} GPT, all labels - a tenth", ends[0], ends[1])
-
-
-def _seen(
-    context: Inputs, cells: dict[tuple[str, str], Floats], lengths: dict[str, int]
-) -> Iterator[dict[str, Any]]:
-    """Yield for each task which part of the gap between a constant and 1 is closed, and how far the LSTM is ahead.
-
-    The constant says the best label at each position; where labels follow from positions (abab (1)), one at all.
-    """
-    for task in OBSERVED:
-        for arm in ("gpt", "lstm"):
-            if (task, arm) in cells:
-                base = automata.constant_accuracy(task, lengths[task])
-                if base == 1:
-                    base = automata.majority_accuracy(task, lengths[task])
-                closed = (cells[task, arm] - base) / (1 - base)
-                yield contrast(context, f"{task} {arm}, gap closed", _mean, closed)
-        if (task, "gpt") in cells and (task, "lstm") in cells:
-            yield difference(context, f"{task} LSTM - GPT", cells[task, "lstm"], cells[task, "gpt"])
-
-
-def _mean(sample: Floats, axis: int = -1) -> Floats:
-    return np.asarray(np.mean(sample, axis=axis))
+        compare(context, found, comparison, samples, few)
+    for task, comparison in HIDDEN_LSTM.items():
+        runs = [run for share in SHARES[task] if (run := hidden(task, "lstm", share)) in samples]
+        smallest = {run: over_runs([samples[each] for each in runs], np.min) for run in runs[:1]}
+        compare(context, found, comparison, smallest)
+    for task, comparison in CLOSED.items():
+        closed = {}
+        if (run := seen(task, "gpt")) in samples:
+            base = automata.constant_accuracy(task, lengths[run])
+            if base == 1:  # labels follow from positions: one label for all of them
+                base = automata.majority_accuracy(task, lengths[run])
+            closed[run] = Sample(known[run], (accuracy[run] - base) / (1 - base))
+        compare(context, found, comparison, closed)
+    for comparison in (*SEEN_BEST.values(), *SEEN_LSTM.values(), *AHEAD.values()):
+        compare(context, found, comparison, samples)
+    return found.table()

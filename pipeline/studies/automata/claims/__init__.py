@@ -24,11 +24,11 @@ STATEMENTS = {
     "10": "At equal depth automata without groups are learned better than D8, and D8 better than Q8.",
     "11": "Some depth learns every one of the 19 tasks.",
     "12": "Harder algebra needs more layers.",
-    "13": "The published accuracies by depth are found again.",
-    "14": "Training is unstable: the best of several models is far above their median.",
+    "13": "Accuracies by task and depth have the published order.",
+    "14": "Training is unstable: the best of several models is right, and most of them are far from it.",
     "15": "The noise of evaluation is small.",
     "16": "An LSTM counts modulo 2 without an error at every probability of ones and every length.",
-    "17": "A Transformer that counts modulo 2 fails where there are more ones than in training.",
+    "17": "A Transformer that counts modulo 2 fails where ones are more, or fewer, than in training.",
     "18": "A Transformer that counts modulo 2 fails at lengths beyond training.",
     "19": "A scratchpad with a recency bias is right at every probability and length.",
     "20": "A scratchpad without recency bias generalises to longer inputs no better than a plain Transformer.",
@@ -40,7 +40,7 @@ STATEMENTS = {
     "26": "Gridworld models have heads that look at visits to a boundary, and heads that spread evenly.",
     "27": "Linear positions generalise better to longer inputs of the gridworld, sinusoidal ones learn abab better.",
     "28": "Dropout helps on dihedral groups and harms on bounded Dyck.",
-    "29": "Which counts were seen in training predicts where a Transformer fails.",
+    "29": "Which counts were seen in training predicts at which numbers of ones a Transformer fails.",
     "30": "Moving averages of weights are more accurate than the weights, and their decay hardly matters.",
 }
 

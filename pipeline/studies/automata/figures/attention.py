@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import altair as alt
@@ -11,6 +12,8 @@ from pipeline.kit import charts
 from pipeline.kit.attention_maps import BLUES, WEIGHTS
 from pipeline.kit.charts import Figure, empty
 from pipeline.kit.results import Results
+from pipeline.studies.automata.comparisons import ON_BOUNDARY
+from pipeline.studies.automata.figures.common import points
 
 PANEL = 132  # pixels
 STATES = 9
@@ -33,8 +36,8 @@ def attention(context: Results) -> Figure:
     metrics = context.table("attn_metrics").filter("trained", "last_layer")
     words = (
         "In last layers the largest weight on a boundary is "
-        f"{metrics.select(pl.max_horizontal('lift_0', 'lift_S').max()).item():.2f} "
-        "times that of uniform attention"
+        f"{metrics.select(pl.max_horizontal('blind_lift_0', 'blind_lift_S').max()).item() or math.nan:.2f} "
+        "times that of the same head blind to states"
     )
     title = alt.TitleParams(
         "Attention on Grid 9", subtitle="Orange: state 0; green: state 8; rows are queries"
@@ -74,41 +77,31 @@ def _map(rows: pl.DataFrame, T: int, title: str) -> Any:
 
 
 def heads(context: Results) -> Figure:
-    """Every head of every gridworld model: weight on positions in state 0 and in state 8, each over their share of
-    positions; dashed, uniform attention."""
+    """Every head of every gridworld model: weight on positions in state 0 and in state 8, each over the weight of the
+    same head blind to states (its mean by place and symbol); grey: a head that looks at symbols and places alone, and
+    the level from which claim 26 says that a head looks at a boundary. Hollow: of models that did not learn it."""
     data = context.table("attn_metrics").filter("trained")
     if not data.height:
         return empty("Heads of gridworld models", "nothing was trained")
-    scale = alt.Scale(
-        domain=[0, max(2.0, 1.1 * float(data.select(pl.max_horizontal("lift_0", "lift_S").max()).item()))]
+    most = float(data.select(pl.max_horizontal("blind_lift_0", "blind_lift_S").max()).item())
+    scale = alt.Scale(domain=[0, max(2.0, 1.1 * most)])
+    base = alt.Chart(data).encode(
+        x=alt.X("blind_lift_0:Q", title="weight on state 0, over blind", scale=scale),
+        y=alt.Y("blind_lift_S:Q", title="weight on state 8, over blind", scale=scale),
+        color=alt.Color("layer:N", title="layer", scale=alt.Scale(range=charts.PALETTE)),
+        shape=alt.Shape("layer:N", title="layer"),
     )
-    points = (
-        alt.Chart(data)
-        .mark_point(size=60, strokeWidth=1.6)
-        .encode(
-            x=alt.X("lift_0:Q", title="weight on state 0, over uniform", scale=scale),
-            y=alt.Y("lift_S:Q", title="weight on state 8, over uniform", scale=scale),
-            color=alt.Color("layer:N", title="layer", scale=alt.Scale(range=charts.PALETTE)),
-            shape=alt.Shape("layer:N", title="layer"),
-            tooltip=[
-                "layer:O",
-                "head:O",
-                "replica:O",
-                "lift_0:Q",
-                "lift_S:Q",
-                "uniformity:Q",
-                "pre_reset_mass:Q",
-            ],
-        )
-    )
-    one = pl.DataFrame({"one": [1.0]})
+    shown = ["layer:O", "head:O", "replica:O"]
+    numbers = ("blind_lift_0", "blind_lift_S", "uniformity", "pre_reset_mass", "pre_reset_blind", "accuracy")
+    each = points(base, tooltip=[*shown, *(alt.Tooltip(f"{name}:Q", format=".3f") for name in numbers)])
+    levels = pl.DataFrame({"level": [1.0, ON_BOUNDARY]})
     rules = [
-        alt.Chart(one).mark_rule(color=charts.GREY, strokeDash=[4, 3]).encode(**{axis: "one:Q"})
+        alt.Chart(levels).mark_rule(color=charts.GREY, strokeDash=[4, 3]).encode(**{axis: "level:Q"})
         for axis in ("x", "y")
     ]
     even = data.sort("uniformity").row(-1, named=True)
     words = f"largest uniformity {even['uniformity']:.2f}, in layer {even['layer']}"
-    chart = alt.layer(*rules, points).properties(
+    chart = alt.layer(*rules, *each).properties(
         width=300, height=300, title="Heads of gridworld models", description=f"{words}."
     )
     return chart, data

@@ -14,19 +14,20 @@ from pipeline.studies.automata.figures.common import (
     accuracy,
     lines,
     models,
+    points,
     summary,
 )
 from pipeline.studies.automata.names import shown
 
 
 def probability(context: Results) -> Figure:
-    """Accuracy on C2 by the probability of a one in test inputs; dashed: the probability in training. Means over
+    """Accuracy on C2 by the probability of a one in test inputs; dashed: the probability in training. Means over all
     models, bands from the least to the most accurate."""
     table = context.table("ood_p")
     if not table.height:
         return empty("Other probabilities", "nothing was trained")
     data = summary(table, "p1")
-    title = alt.TitleParams("Other probabilities of a one, C2", subtitle=models(data))
+    title = alt.TitleParams("Other probabilities of a one, C2", subtitle=models(data, table))
     chart = lines(data, "p1", "probability of a one", 0.5)
     return chart.properties(
         title=title, description=f"Mean accuracy at 0.95: {accuracies_text(data, 'p1', 0.95)}."
@@ -35,13 +36,13 @@ def probability(context: Results) -> Figure:
 
 def counts(context: Results) -> Figure:
     """Accuracy on C2 by the exact number of ones, at random positions of test inputs of the training length. Means over
-    models, bands from the least to the most accurate."""
+    all models, bands from the least to the most accurate."""
     table = context.table("ood_count")
     if not table.height:
         return empty("Other counts", "nothing was trained")
     data = summary(table, "ones")
     last = float(data["ones"].max())  # type: ignore[arg-type]
-    title = alt.TitleParams("Exact numbers of ones, C2", subtitle=models(data))
+    title = alt.TitleParams("Exact numbers of ones, C2", subtitle=models(data, table))
     chart = lines(data, "ones", "ones in the input", last / 2)
     return chart.properties(
         title=title, description=f"Mean accuracy with ones alone: {accuracies_text(data, 'ones', last)}."
@@ -49,8 +50,8 @@ def counts(context: Results) -> Figure:
 
 
 def lengths(context: Results) -> Figure:
-    """Accuracy on C2 and Dyck (4, 2) by the length of test inputs; dashed: the length in training. Means over models,
-    bands from the least to the most accurate."""
+    """Accuracy on C2 and Dyck (4, 2) by the length of test inputs; dashed: the length in training. Means over all
+    models, bands from the least to the most accurate."""
     table = context.table("length_gen")
     if not table.height:
         return empty("Other lengths", "nothing was trained")
@@ -66,7 +67,7 @@ def lengths(context: Results) -> Figure:
         f"{shown(str(task))}: {accuracies_text(rows, 'length', 2 * trained)}"
         for (task,), rows in data.group_by("task", maintain_order=True)
     )
-    title = alt.TitleParams("Other lengths", subtitle=models(data))
+    title = alt.TitleParams("Other lengths", subtitle=models(data, table))
     return chart.properties(
         title=title, description=f"Mean accuracy at twice the training length. {words}."
     ), data
@@ -74,18 +75,18 @@ def lengths(context: Results) -> Figure:
 
 def coverage(context: Results) -> Figure:
     """Accuracy that coverage of counts predicts for C2, for two readings of what a shortcut knows and two numbers of
-    occurrences that it needs; dots: trained Transformers."""
+    occurrences that it needs; dots: trained Transformers, hollow where one did not learn its task."""
     table, learned = context.table("coverage"), context.table("ood_p").filter(arm="gpt")
     if not table.height or not learned.height:
         return empty("Coverage of counts", "nothing was trained")
     times = pl.when(pl.col("seen") == 1).then(pl.lit("once")).otherwise(pl.format("{} times", "seen"))
     data = table.with_columns(pl.format("{}, seen {}", "variant", times).alias("label")).sort("label", "p1")
-    means = learned.group_by("p1").agg(pl.mean("accuracy").alias("predicted")).sort("p1")
+    learned = learned.select("p1", "replica", "learned", predicted="accuracy")
     x = alt.X("p1:Q", title="probability of a one")
     y = alt.Y(
         "predicted:Q",
         title=ACCURACY,
-        scale=accuracy(pl.concat([data.select("predicted"), means.select("predicted")]), "predicted"),
+        scale=accuracy(pl.concat([data.select("predicted"), learned.select("predicted")]), "predicted"),
     )
     legend = alt.Legend(
         orient="top", columns=2, symbolType="stroke", symbolSize=500, symbolStrokeWidth=2, labelLimit=260
@@ -112,9 +113,9 @@ def coverage(context: Results) -> Figure:
             ),
         )
     )
-    dots = alt.Chart(means).mark_point(filled=True, color=charts.INK, size=45).encode(x=x, y=y)
+    dots = points(alt.Chart(learned).encode(x=x, y=y, color=alt.value(charts.INK)))
     ends = data.filter(pl.col("p1") == data["p1"].max())
     words = ", ".join(f"{row['label']}: {row['predicted']:.2f}" for row in ends.iter_rows(named=True))
-    chart = alt.layer(curves, dots).properties(width=560, height=200, title="Coverage of counts")
-    both = pl.concat([data, means.with_columns(label=pl.lit("trained"))], how="diagonal")
+    chart = alt.layer(curves, *dots).properties(width=560, height=200, title="Coverage of counts")
+    both = pl.concat([data, learned.with_columns(label=pl.lit("trained"))], how="diagonal")
     return chart.properties(description=f"Predicted accuracy at the largest probability: {words}."), both

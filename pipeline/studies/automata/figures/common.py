@@ -59,6 +59,15 @@ def accuracy(data: pl.DataFrame, column: str = "accuracy") -> alt.Scale:
     return alt.Scale(domain=[0.0 if least is None else math.floor(10 * float(least)) / 10, 1])  # type: ignore[arg-type]
 
 
+def points(base: Any, **encoding: Any) -> list[Any]:
+    """Return a point for each model of a chart with the column ``learned``: hollow where it did not learn its task."""
+    solved = base.transform_filter("datum.learned").mark_point(filled=True, size=45, opacity=1)
+    others = base.transform_filter("!datum.learned").mark_point(
+        filled=False, fill="white", size=45, strokeWidth=1.6, opacity=1
+    )
+    return [marks.encode(**encoding) for marks in (solved, others)]
+
+
 def lines(
     data: pl.DataFrame, by: str, title: str, rule: float | None = None, labels: list[str] | None = None
 ) -> Any:
@@ -90,11 +99,14 @@ def lines(
     return alt.layer(*layers).properties(width=560, height=200)
 
 
-def models(data: pl.DataFrame) -> str:
-    """Return how many models each arm has, as a subtitle."""
+def models(data: pl.DataFrame, table: pl.DataFrame) -> str:
+    """Return how many models each arm has, and how many of all did not learn their task, as a subtitle."""
     counts = sorted(set(data["models"].to_list()))
     number = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    return f"{number} model{'' if counts[-1] == 1 else 's'} of each arm"
+    every = table.unique(["run", "replica"])
+    missed = every.height - int(every["learned"].sum())
+    words = f"; {missed} of {every.height} did not learn their task" if missed else ""
+    return f"{number} model{'' if counts[-1] == 1 else 's'} of each arm{words}"
 
 
 def accuracies_text(data: pl.DataFrame, by: str, at: float) -> str:

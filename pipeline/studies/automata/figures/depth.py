@@ -90,7 +90,8 @@ def _panel(data: pl.DataFrame, title: str) -> Any:
 
 
 def training_curves(context: Results) -> Figure:
-    """Accuracy on fresh sequences while models of C2 and S5 train: one line for each model."""
+    """Accuracy on validation sequences while models of C2 and S5 train: one line for each model. Models of C2 with four
+    layers train for more steps than shallower ones."""
     curves = context.table("curves").drop_nulls("accuracy")
     if not curves.height:
         return empty("Training curves", "nothing was trained")

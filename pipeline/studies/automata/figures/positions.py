@@ -8,7 +8,7 @@ import polars as pl
 from pipeline.kit import charts
 from pipeline.kit.charts import Figure, empty
 from pipeline.kit.results import Results
-from pipeline.studies.automata.figures.common import ACCURACY
+from pipeline.studies.automata.figures.common import ACCURACY, points
 from pipeline.studies.automata.names import shown
 
 NAMES = {"sin": "sinusoidal", "linear": "linear"}
@@ -16,7 +16,7 @@ NAMES = {"sin": "sinusoidal", "linear": "linear"}
 
 def positions(context: Results) -> Figure:
     """Accuracy with sinusoidal and with linear positions at the training length and at twice that: bars of means, a
-    point for each model."""
+    point for each model, hollow where it did not learn its task."""
     table = context.table("positions")
     if not table.height:
         return empty("Position codes", "nothing was trained")
@@ -42,9 +42,12 @@ def positions(context: Results) -> Figure:
         )
         y = alt.Y("mean(accuracy):Q", title=ACCURACY, scale=alt.Scale(domain=[0, 1]))
         bars = base.mark_bar().encode(y=y, color=colour)
-        points = base.mark_point(color=charts.INK, size=30).encode(y=alt.Y("accuracy:Q", title=ACCURACY))
+        tooltip = ["code:N", "at:N", "replica:Q", alt.Tooltip("accuracy:Q", format=".3f")]
+        each = points(
+            base.encode(color=alt.value(charts.INK)), y=alt.Y("accuracy:Q", title=ACCURACY), tooltip=tooltip
+        )
         panels.append(
-            alt.layer(bars, points).properties(
+            alt.layer(bars, *each).properties(
                 width=230, height=180, title=alt.TitleParams(str(name), fontSize=13)
             )
         )

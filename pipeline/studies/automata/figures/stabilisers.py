@@ -10,7 +10,7 @@ import polars as pl
 from pipeline.kit import charts
 from pipeline.kit.charts import Figure, empty
 from pipeline.kit.results import Results
-from pipeline.studies.automata.figures.common import ACCURACY, accuracy
+from pipeline.studies.automata.figures.common import ACCURACY, accuracy, points
 from pipeline.studies.automata.names import shown
 
 
@@ -50,11 +50,10 @@ def _panel(data: pl.DataFrame, title: str, x: alt.X, column: str, label: str, sc
         "name:N", title=None, scale=alt.Scale(range=charts.PALETTE), legend=alt.Legend(orient="top")
     )
     base = alt.Chart(data).encode(x=x, color=colour)
-    points = base.mark_point(filled=True, size=45).encode(
-        y=alt.Y(f"{column}:Q", title=label, scale=scale), tooltip=["name:N", x["shorthand"], f"{column}:Q"]
-    )
+    tooltip = ["name:N", x["shorthand"], f"{column}:Q"]
+    each = points(base, y=alt.Y(f"{column}:Q", title=label, scale=scale), tooltip=tooltip)
     means = base.mark_line().encode(y=alt.Y(f"mean({column}):Q", title=label, scale=scale))
-    return alt.layer(means, points, width=270, height=200, title=title)
+    return alt.layer(means, *each, width=270, height=200, title=title)
 
 
 def _words(data: pl.DataFrame, by: str, column: str) -> str:

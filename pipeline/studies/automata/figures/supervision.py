@@ -81,8 +81,8 @@ def indirect(context: Results) -> Figure:
 
 
 def incomplete(context: Results) -> Figure:
-    """Accuracy by the probability with which a label is shown in training: means over models, bands from the least
-    to the most accurate."""
+    """Accuracy by the probability with which a label is shown in training: means over all models, bands from the
+    least to the most accurate."""
     table = context.table("incomplete")
     if not table.height:
         return empty("Incomplete supervision", "nothing was trained")

@@ -1,22 +1,26 @@
-"""One run as it was trained: the learning rate that its validation chooses, its models, and what they answer."""
+"""One run as it was trained: the learning rate that its validation chooses, its models, what they answer, and which of
+them count in a comparison."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 import torch
 from numpy.typing import NDArray
 
+from pipeline.kit.comparisons import Comparison, Measurements
 from pipeline.kit.inputs import Inputs
 from pipeline.languages import automata
 from pipeline.languages.automata import Task
 from pipeline.models.automata import gpt, lstm
-from pipeline.studies.automata.measures.contrasts import Floats
 from schemas.automata.datasets import matrix
+from schemas.comparisons import SEEDS
+
+Floats = NDArray[np.float64]
 
 SCRATCHPAD = ("scratchpad", "recency")
 ROWS = 256  # sequences at once
@@ -123,6 +127,81 @@ def arms(context: Inputs, runs: list[str] | None = None) -> dict[str, Arm]:
     return {run: arm for run in names if (arm := read(context, run)).replicas}
 
 
+class Sample(NamedTuple):
+    """One value for each model of an arm."""
+
+    arm: Arm
+    values: Floats
+
+
+def learned(context: Inputs, arm: Arm) -> NDArray[np.bool_]:
+    """Return which models are right on validation sequences, which are like those of training: a model that is not
+    says nothing of what its solution does elsewhere."""
+    return arm.validation >= context.settings.solved
+
+
+def compare(
+    context: Inputs,
+    found: Measurements,
+    comparison: Comparison,
+    *samples: Mapping[str, Sample],
+    why: str = "",
+) -> None:
+    """Measure a comparison, of whose arms ``samples`` give the values by run: one mapping for each arm, or one for all.
+
+    An arm takes the first of its runs that is there; one that was not trained leaves the comparison out. Models count
+    that learned their task where the comparison says so and, of arms that are paired by seeds, those whose twin counts.
+    ``why`` says what else leaves models out.
+    """
+    trained, sides = set(context.runs()), []
+    for place, side in enumerate(comparison.arms):
+        if not trained.intersection(side.runs):
+            return
+        by_run = samples[min(place, len(samples) - 1)]
+        here = [by_run[run] for run in side.runs if run in by_run]
+        sides += here[:1]  # none where all of its models diverged
+    counted = [counting(context, comparison, side) for side in sides] or [{}]
+    if comparison.in_common == SEEDS or len(counted) < len(comparison.arms):
+        twins = set.intersection(*map(set, counted)) if len(counted) == len(comparison.arms) else set()
+        counted = [{r: each[r] for r in sorted(twins)} for each in counted]
+        counted += [{}] * (len(comparison.arms) - len(counted))
+    left = {
+        side.arm.run: len(side.values) + side.arm.diverged - len(each)
+        for side, each in zip(sides, counted, strict=False)
+    }
+    values = [list(each.values()) for each in counted]
+    found.add(comparison, *values, excluded=sum(left.values()), reason=left_out(context, comparison) + why)
+
+
+def counting(context: Inputs, comparison: Comparison, sample: Sample) -> dict[int, float]:
+    """Return the values of the models that count, by the number of the model."""
+    kept = learned(context, sample.arm) | (not comparison.learned)
+    return dict(zip(np.array(sample.arm.replicas)[kept].tolist(), sample.values[kept].tolist(), strict=True))
+
+
+def over_runs(samples: list[Sample], reduce: Callable[..., Floats]) -> Sample:
+    """Return one value for each number of a model that every run has: that of its values by run, (runs, R)."""
+    first = samples[0].arm
+    by_number = [dict(zip(each.arm.replicas, each.values.tolist(), strict=True)) for each in samples]
+    numbers = sorted(set.intersection(*map(set, by_number)))
+    most = max(len(each.arm.replicas) + each.arm.diverged for each in samples)
+    same = first.validation[[first.replicas.index(r) for r in numbers]]
+    arm = replace(first, replicas=numbers, validation=same, diverged=most - len(numbers))
+    return Sample(arm, reduce(np.array([[values[r] for r in numbers] for values in by_number]), axis=0))
+
+
+def left_out(context: Inputs, comparison: Comparison) -> str:
+    """Return why a comparison leaves models out."""
+    below = f"accuracy below {context.settings.solved:g} on sequences like those of training"
+    reason = f"{below}, or diverged" if comparison.learned else "diverged"
+    return f"{reason}; or their twin was" if comparison.in_common == SEEDS else reason
+
+
+def frame(rows: list[dict[str, Any]]) -> pl.DataFrame | None:
+    """Return the rows as a frame; None if there is none."""
+    return pl.DataFrame(rows, infer_schema_length=None) if rows else None
+
+
 def sequences(context: Inputs, arm: Arm, split: str = "test") -> pl.DataFrame:
     """Return the rows of a split of the run's task, from the dataset that it was trained on."""
     return context.dataset(arm.entry["dataset"]).filter(task=arm.task.name, split=split)
@@ -140,7 +219,7 @@ def runs_table(
         for name, arm in arms.items()
         for row in _rows(arm, tested[name], averaged.get(name), length[name])
     ]
-    return pl.DataFrame(rows, infer_schema_length=None) if rows else None
+    return frame(rows)
 
 
 def _rows(
@@ -182,3 +261,11 @@ def measured(
     return tested, runs_table(
         known, tested, averaged, {name: int(frame["length"][0]) for name, frame in rows.items()}
     )
+
+
+def seen_share(context: Inputs, arm: Arm) -> float:
+    """Return which share of a run's test sequences is among those that it was trained on."""
+    read = sequences(context, arm, "train").head(arm.entry["batch"] * arm.entry["steps"])
+    known = {row.tobytes() for row in matrix(read["tokens"])}
+    tested = matrix(sequences(context, arm)["tokens"])
+    return float(np.mean([row.tobytes() in known for row in tested]))

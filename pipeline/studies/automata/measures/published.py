@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.languages.automata import TASKS
 from pipeline.studies.automata.names import MAXIMUM, MEDIAN
+from schemas.automata.tables import TASKS
 
 THRESHOLD = 99.0  # per cent
 
@@ -53,15 +53,6 @@ a5 10.5 18.7 26.6 30.5 40.6 - - 99.4 99.3 100 100 100 100 100 99.9 100
 s4 10.7 15.1 18.8 22.9 25.0 31.1 36.6 43.6 56.2 - - 88.1 91.0 97.6 95.6 97.8
 s5 7.1 11.0 13.1 16.5 20.9 24.3 29.4 37.6 40.1 59.0 - 91.3 91.2 94.6 98.0 99.1
 """,
-}
-INDIRECT = {
-    "dyck48-top": 100.0,
-    "grid9-boundary": 100.0,
-    "s5-first": 99.6,
-    "c4-zero": 99.9,
-    "d8-location": 100.0,
-    "abab1": 100.0,
-    "abab2": 100.0,
 }
 
 

@@ -17,8 +17,10 @@ from pipeline.languages.automata import Automaton, automaton, every_input, gener
 from pipeline.models.automata import exact
 from pipeline.studies.automata.constructions import (
     FOOTNOTE_14,
+    LEMMA_20,
     SIZES,
     SOURCE,
+    THEOREM_11,
     ledger,
     refuted,
     row,
@@ -27,8 +29,7 @@ from pipeline.studies.automata.constructions import (
 )
 from schemas import theory
 
-LEMMA_20, LEMMA_21 = (SOURCE.format(f".3.4, Lemma {n}") for n in (20, 21))
-THEOREM_11, THEOREM_15 = SOURCE.format(".3, Theorem 11"), SOURCE.format(".3.2, Theorem 15")
+LEMMA_21, THEOREM_15 = SOURCE.format(".3.4, Lemma 21"), SOURCE.format(".3.2, Theorem 15")
 LENGTHS = (8, 16, 32)
 CASCADES = ("grid4", "grid6", "memory3", "abab", "c4")
 
@@ -59,7 +60,7 @@ def _permutation_reset(rng: np.random.Generator, entry: Any) -> Iterator[dict[st
         words = rng.choice(4, (max(entry.sequences // 4, 2), T), p=[0.45, 0.45, 0.05, 0.05])
         built = exact.cascade_network(exact.one_level(maps, 1), 4, T)
         what = f"Lemma 20 on {k} points that {group.upper()} permutes and two symbols reset"
-        yield from verified(f"lem-20.{name}", what, built, words, simulate(known, words), LEMMA_20)
+        yield from verified(LEMMA_20, name, what, built, words, simulate(known, words))
     sizes, order, simulator = built.network.sizes, math.factorial(4), exact.solvable(generated(maps[:2]))
     T, bounds = (
         entry.length,
@@ -68,9 +69,9 @@ def _permutation_reset(rng: np.random.Generator, entry: Any) -> Iterator[dict[st
     bounds |= {"head_dim": 4 + 3, "mlp_width": 20 * 4 * T * order + 4 * 4 + order**2 * 4}
     bounds["norm"] = 6 * 4 * T * math.log(T)
     larger = {size: f"automata-lemma-20-{size.replace('_', '-')}" for size in ("dim", "head_dim")}
-    yield from ledger("lem-20.s4", "Lemma 20 on S4 on 4 points", built, LEMMA_20, bounds, **larger)
+    yield from ledger(LEMMA_20, "s4", "Lemma 20 on S4 on 4 points", built, bounds, **larger)
     reads = 2 * simulator.codes.shape[1] + 1
-    metadata = {"erratum": "automata-lemma-20-inverse", "source": LEMMA_20}
+    metadata = {"erratum": "automata-lemma-20-inverse", "source": LEMMA_20.source}
     yield row(
         "lem-20.inverse.printed",
         "The last MLP does not read 2 repSize + 1 coordinates: coordinates over that",
@@ -94,7 +95,7 @@ def _permutation_reset(rng: np.random.Generator, entry: Any) -> Iterator[dict[st
         **metadata,
     )
     for size, bound in (("dim", order + 4 + 4), ("head_dim", 4 + 3)):
-        metadata = {"erratum": f"automata-lemma-20-{size.replace('_', '-')}", "source": LEMMA_20}
+        metadata = {"erratum": f"automata-lemma-20-{size.replace('_', '-')}", "source": LEMMA_20.source}
         yield row(
             f"lem-20.{size.replace('_', '-')}.printed",
             f"The claimed bound on the {SIZES[size]} does not follow from Theorem 16",
@@ -126,17 +127,17 @@ def _permutation_reset(rng: np.random.Generator, entry: Any) -> Iterator[dict[st
         exact.cascade_network(flip, 2, entry.short, pad_resets=False),
         words,
         states,
-        LEMMA_20,
+        LEMMA_20.source,
         metadata["erratum"],
     )
     right = exact.cascade_network(flip, 2, entry.short)
     yield from verified(
-        "lem-20.start",
+        LEMMA_20,
+        "start",
         "Lemma 20 with one",
         right,
         words,
         states,
-        LEMMA_20,
         True,
         form="corrected",
         **metadata,
@@ -184,11 +185,11 @@ def _three_states(entry: Any) -> Iterator[dict[str, Any]]:
     size = f"{len(known)} of the 729 automata of three states and two letters, all inputs of length {words.shape[1]}"
     rows = [
         *verified_all(
-            "thm-11.three-states",
+            THEOREM_11,
+            "three-states",
             "Theorem 11 by cascades",
             cases,
             size,
-            THEOREM_11,
             detail=f"depth at most {depth}",
         )
     ]
@@ -223,8 +224,8 @@ def _networks(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any]]:
         words = rng.integers(0, known.next.shape[1], (max(entry.sequences // 4, 2), min(entry.length, 64)))
         built = exact.cascade_network(automata.cascade(known), known.next.shape[1], words.shape[1])
         what = f"Theorem 11 on {automata.shown(name)}"
-        yield from verified(f"thm-11.{name}", what, built, words, simulate(known, words), THEOREM_11)
-        yield from ledger(f"thm-11.{name}", what, built, THEOREM_11, _bounds(known, words.shape[1]))
+        yield from verified(THEOREM_11, name, what, built, words, simulate(known, words))
+        yield from ledger(THEOREM_11, name, what, built, _bounds(known, words.shape[1]))
 
 
 def _bounds(known: Automaton, T: int) -> dict[str, float]:
@@ -251,7 +252,7 @@ def _sines(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any]]:
         built = exact.cascade_network(cascade, letters, T, periodic=True)
         what = f"Theorem 11 with sines on {automata.shown(name)}"
         states = simulate(known, words)
-        yield from verified(f"thm-11.sines.{name}", what, built, words, states, FOOTNOTE_14)
+        yield from verified(THEOREM_11, f"sines.{name}", what, built, words, states, source=FOOTNOTE_14)
         for sines in (True, False):
             made = [exact.cascade_network(cascade, letters, length, periodic=sines) for length in LENGTHS]
             # The widest MLP may be one that applies permutations: layers are compared one by one.
@@ -284,9 +285,9 @@ def _levels() -> Iterator[dict[str, Any]]:
         free = automata.is_aperiodic(elements)
         yield row(
             f"thm-15.{name}",
-            "An automaton with a group has a level with a group: exceptions",
+            "Levels have no group but the trivial one exactly where the automaton has none: exceptions",
             f"{automata.shown(name)}, orders of the groups {', '.join(map(str, orders))}",
-            float(trivial and not free),
+            float(trivial != free),
             "<=",
             0,
             source=THEOREM_15,
@@ -322,11 +323,11 @@ def _random(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any]]:
         orders = max(orders, *(len(automata.generated(level.permutations)) for level in built.levels))
         instances.append((exact.cascade_network(built, 3, T), words, simulate(known, words)))
     yield from verified_all(
-        "thm-11.random",
+        THEOREM_11,
+        "random",
         "Theorem 11 on random automata of four states and three letters",
         instances,
         f"{count} automata, T = {T}, groups of up to {orders} elements",
-        THEOREM_11,
     )
     points = [tuple(np.argsort(g).tolist()) for g in automata.generators("a", 5)]
     try:
@@ -342,6 +343,6 @@ def _random(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any]]:
         "within",
         1,
         tolerance=0.0,
-        source=THEOREM_11,
+        source=THEOREM_11.source,
         detail=message,
     )

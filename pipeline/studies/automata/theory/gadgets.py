@@ -97,18 +97,13 @@ def _lemma_11(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
 def _lemma_12() -> Iterator[dict[str, Any]]:
     x = np.concatenate([[-3.0, -1.0, -1 + NOISE], [1 - NOISE, 1.0, 3.0]])  # in units of Delta
     targets = np.array([0, 0, 0, 1, 1, 1.0])
-    metadata = {
-        "source": SOURCE.format(".1, Lemma 12"),
-        "erratum": "automata-lemma-12",
-        "size": "",
-        "measured": 0,
-    }
+    metadata = {"source": SOURCE.format(".1, Lemma 12"), "erratum": "automata-lemma-12"}
     forms = {"corrected": (0.5, 1.0, "(x ± Δ/2)/Δ"), "printed": (1.0, 2.0, "(x ± Δ)/2Δ")}
     for form, (shift, scale, shown) in forms.items():
         outputs = np.maximum((x + shift) / scale, 0) - np.maximum((x - shift) / scale, 0)
         error = float(np.abs(outputs - targets).max())
         detail = f"{(0.75 + shift) / scale - max((0.75 - shift) / scale, 0):.3g} at x = 0.75 Δ"
-        yield metadata | row(
+        yield row(
             f"lem-12.{form}",
             f"Lemma 12 as {shown}, at |x| >= Δ with deviations of Δ/4: largest error",
             "6 points",
@@ -117,6 +112,7 @@ def _lemma_12() -> Iterator[dict[str, Any]]:
             1e-12 if form == "corrected" else 0.1,
             form=form,
             detail=detail,
+            **metadata,
         )
 
 

@@ -17,7 +17,8 @@ from pipeline.languages.automata import Automaton, automaton, simulate
 from pipeline.models.automata import exact
 from pipeline.studies.automata.constructions import (
     NEAR,
-    SOURCE,
+    THEOREM_10,
+    exact_depth,
     exceptions,
     ledger,
     refuted,
@@ -28,7 +29,6 @@ from pipeline.studies.automata.constructions import (
 )
 from schemas import theory
 
-THEOREM = SOURCE.format(".2, Theorem 10")
 DEPTHS = (4, 8, 16, 32, 64, 128)
 SHARPNESS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
 
@@ -41,11 +41,11 @@ def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
         *_random(rng, entry),
         *_tasks(rng, entry),
         *_five_points(rng, entry),
-        *_depth(),
+        *_depth(stream(seed, "automata", theory_id, "depth")),
         *_printed(rng),
         *_temperature(rng, entry),
     ]
-    return theory.rows("automata", theory_id, THEOREM, made)
+    return theory.rows("automata", theory_id, THEOREM_10.source, made)
 
 
 def _three_states(length: int) -> Iterator[dict[str, Any]]:
@@ -62,7 +62,7 @@ def _three_states(length: int) -> Iterator[dict[str, Any]]:
         built = exact.prefix_composition(known.next, q0, length)
         what = f"Theorem 10 on all 729 automata of three states and two letters from state {q0}"
         yield from verified(
-            f"thm-10.three-states.{q0}", what, built, tokens, simulate(known, tokens, q0), THEOREM, True
+            THEOREM_10, f"three-states.{q0}", what, built, tokens, simulate(known, tokens, q0), True
         )
 
 
@@ -76,7 +76,7 @@ def _random(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any]]:
         instances.append((built, words, simulate(known, words)))
         tokens += words.size
     what, size = "Theorem 10 on random automata", f"|Q| <= 5, T <= 32, {tokens} tokens"
-    yield from verified_all("thm-10.random", what, instances, size, THEOREM)
+    yield from verified_all(THEOREM_10, "random", what, instances, size)
 
 
 def _tasks(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any]]:
@@ -85,18 +85,18 @@ def _tasks(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any]]:
         words = rng.integers(0, known.next.shape[1], (max(entry.sequences // 4, 2), entry.length))
         built = exact.prefix_composition(known.next, known.q0, entry.length)
         yield from verified(
-            f"thm-10.{name}",
+            THEOREM_10,
+            name,
             f"Theorem 10 on {automata.shown(name)}",
             built,
             words,
             simulate(known, words),
-            THEOREM,
         )
         yield from ledger(
-            f"thm-10.{name}",
+            THEOREM_10,
+            name,
             f"Theorem 10 on {automata.shown(name)}",
             built,
-            THEOREM,
             mlp_width="automata-theorem-10-width",
         )
         n = len(known.next)
@@ -135,6 +135,7 @@ def _five_points(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any
         errors,
         "<=",
         0,
+        **THEOREM_10.right,
     )
     yield row(
         "thm-10.s5.deviation",
@@ -143,6 +144,7 @@ def _five_points(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any
         largest(off),
         "<=",
         NEAR,
+        **THEOREM_10.sharp,
     )
     yield row(
         "thm-10.s5.depth",
@@ -155,18 +157,20 @@ def _five_points(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any
     )
 
 
-def _depth() -> Iterator[dict[str, Any]]:
-    table = automaton("c3").next
+def _depth(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
+    known = automaton("c3")
     for T in DEPTHS:
-        depth = len(exact.prefix_composition(table, 0, T).network.layers)
+        words = rng.integers(0, 3, (4, T))
         yield row(
             f"thm-10.depth.{T}",
-            "Depth is the logarithm of the length",
-            f"T = {T}",
-            depth,
+            "Depth of a network without an error is the logarithm of the length",
+            f"T = {T}, {words.size} tokens",
+            exact_depth(exact.prefix_composition(known.next, 0, T), words, simulate(known, words)),
             "within",
             math.ceil(math.log2(T)),
             tolerance=0.0,
+            claim="2",
+            part="Theorem 10",
         )
 
 
@@ -198,7 +202,7 @@ def _printed(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
             built,
             words,
             states,
-            THEOREM,
+            THEOREM_10.source,
             **metadata,
         )
         errors, _ = wrong(exact.prefix_composition(known.next, 0, 16), words, states)
@@ -210,7 +214,7 @@ def _printed(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
             "<=",
             0,
             form="corrected",
-            **metadata,
+            **metadata | THEOREM_10.right,
         )
 
 
@@ -230,6 +234,8 @@ def _temperature(rng: np.random.Generator, entry: Any) -> Iterator[dict[str, Any
             share,
             "<=" if enough else ">=",
             0.0 if enough else 0.01,
+            group="sharpness",
+            x=sharp,
         )
     T = entry.length
     words = rng.integers(0, 3, (2, T))

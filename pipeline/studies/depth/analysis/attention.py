@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
 from pipeline.languages import sequence_tasks as tasks
-from pipeline.studies.depth.measures import attention, runs
+from pipeline.studies.depth.measures import attention, runs, training
 from pipeline.studies.depth.names import CONSTRUCTED, PROBES, TRAINED
 
 
@@ -36,23 +36,27 @@ def _maps(context: Inputs, known: dict[str, runs.Run]) -> Iterator[pl.DataFrame]
         if run is None or ids is None:
             continue
         ensemble = context.model(name)
+        learned = training.learned(context, run)
         good = [m for m in run.models if run.chosen[m] and m not in run.diverged]
+        good.sort(key=lambda model: not learned[model])  # those that learned come first
         with torch.inference_mode():
             for model in good[: context.entry.stored]:
                 weights = {key: value[model : model + 1] for key, value in ensemble.params.items()}
                 for layer, pattern in enumerate(runs.patterns(run, weights, ensemble.table, ids)):
                     shown = attention.read(pattern, layer, run.spec.layers)[0]
-                    yield from _entries(probe, run, TRAINED, run.replica[model], layer, shown)
+                    about = {"replica": run.replica[model], "learned": bool(learned[model])}
+                    yield from _entries(probe, run, TRAINED, layer, shown, **about)
         built = attention.constructed(run.task, run.shape["k"], run.shape["l"], run.spec.layers, ids)
         for layer, target in enumerate(built):
             if target is not None:
                 shown = attention.read(target[:, None], layer, run.spec.layers)[0]
-                yield from _entries(probe, run, CONSTRUCTED, None, layer, shown)
+                yield from _entries(probe, run, CONSTRUCTED, layer, shown)
 
 
 def _entries(
-    probe: str, run: runs.Run, source: str, replica: int | None, layer: int, map_HxTxQ: NDArray[np.float64]
-) -> Iterator[pl.DataFrame]:
+    probe: str, run: runs.Run, source: str, layer: int, map_HxTxQ: NDArray[np.float64],
+    replica: int | None = None, learned: bool | None = None,
+) -> Iterator[pl.DataFrame]:  # fmt: skip
     T, Q = map_HxTxQ.shape[1:]
     tokens = np.array(list(probe))
     key, query = np.repeat(np.arange(T), Q), np.tile(np.arange(T - Q, T), T)
@@ -69,7 +73,8 @@ def _entries(
             pl.lit(value, dtype).alias(column)
             for column, value, dtype in (
                 ("probe", probe, pl.String), ("run", run.name, pl.String), ("source", source, pl.String),
-                ("replica", replica, pl.Int32), ("layer", layer + 1, pl.Int8), ("head", head, pl.Int8),
+                ("replica", replica, pl.Int32), ("learned", learned, pl.Boolean),
+                ("layer", layer + 1, pl.Int8), ("head", head, pl.Int8),
             )
         )  # fmt: skip
 

@@ -2,65 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
-from scipy import stats as scipy_stats
+from scipy import stats
 
-from pipeline.kit import stats
+from pipeline.kit import intervals
+from pipeline.kit.comparisons import Measurements
 from pipeline.kit.inputs import Inputs
-from pipeline.studies.depth.measures import findings, training
-from pipeline.studies.depth.measures.contrasts import FINAL, STEPS, Parts, interval, row, steps_to
+from pipeline.studies.depth.comparisons import HEADS_ACCURACY, HEADS_P, HEADS_STEPS
+from pipeline.studies.depth.measures import training
 from pipeline.studies.depth.measures.runs import read
-from pipeline.studies.depth.names import GENERALIZATION, MEMORIZATION, REASONING
+from pipeline.studies.depth.names import HEADS, ONE_HEAD
+
+Ended = dict[str, pl.DataFrame]  # how the models of each run ended at the chosen rate
 
 
 def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
-    """Return contrasts of the runs that vary heads with the reference of their task."""
-    first = {"sc": MEMORIZATION[1], "ic_qa": REASONING[2], "tm": GENERALIZATION[2]}
-    varied = [run for run in context.runs() if context.run_header(run)["entry"]["experiment"] == "exp-2"]
-    runs = read(context, [run for run in context.runs() if run in (*first.values(), *varied)])
-    parts = {name: training.endings(context, run).filter("chosen") for name, run in runs.items()}
-    rows: list[dict[str, Any]] = []
-    for task, reference in first.items():
-        of = [reference, *(run for run in varied if runs[run].task == task)]
-        if task == "sc":
-            rows += _rank(context, parts, "heads of one layer", of)
-        else:
-            rows += _spread(context, parts, "heads of two layers", of)
-    if not rows:
-        return {"contrasts": [], "findings": []}
-    contrasts = pl.DataFrame(rows, infer_schema_length=None)
-    rates = pl.concat([run.rates for run in runs.values()])
-    return {"contrasts": [contrasts], "findings": findings.table(findings.of_heads(rates, contrasts))}
+    """Return comparisons of runs that vary heads: their speed on memorization, else their accuracy."""
+    named = {run for runs in HEADS.values() for run in runs.values()}
+    runs = read(context, [run for run in context.runs() if run in named])
+    ended = {name: training.endings(context, run).filter("chosen") for name, run in runs.items()}
+    found = Measurements(context)
+    _speed(found, ended)
+    for (task, heads), comparison in HEADS_ACCURACY.items():
+        pair = [ended[run] for run in (HEADS[task][heads], HEADS[task][ONE_HEAD]) if run in ended]
+        if len(pair) == 2:
+            kept = [part.filter(pl.col("diverged_at").is_null()) for part in pair]
+            left = sum(part.height for part in pair) - sum(part.height for part in kept)
+            samples = [part["accuracy"].fill_null(np.nan) for part in kept]
+            found.add(comparison, *samples, excluded=left, reason="diverged")
+    return {"comparisons": [found.table()]}
 
 
-def _rank(context: Inputs, known: Parts, name: str, of: list[str]) -> Iterator[dict[str, Any]]:
-    """Yield Spearman's correlation of heads and steps, over all models."""
-    parts = [known[run] for run in of if run in known]
-    if of[0] not in known or len(parts) < 3:
+def _speed(found: Measurements, ended: Ended) -> None:
+    """Add the rank correlation of heads and steps to the threshold over all models that memorize, and its p-value."""
+    parts = {int(heads): ended[run] for heads, run in HEADS["sc"].items() if run in ended}
+    if not parts:
         return
-    heads = np.concatenate([np.full(part.height, int(part["heads"][0])) for part in parts])
-    steps, censored = zip(*map(steps_to, parts), strict=True)
-    every = np.concatenate(steps)
-    correlation = interval(context, stats.spearman, heads, every, names=("contrast", name), paired=True)
-    p = scipy_stats.spearmanr(heads, every).pvalue if len(set(every)) > 1 else np.nan
-    yield row(context, name, STEPS, "spearman", parts, correlation, p=p, censored=sum(censored))
-
-
-def _spread(context: Inputs, known: Parts, name: str, of: list[str]) -> Iterator[dict[str, Any]]:
-    """Yield the largest difference of median final accuracy of any of the runs from the first."""
-    parts = [known[run] for run in of if run in known]
-    if of[0] not in known or len(parts) < 2:
-        return
-    samples = [part["accuracy"].drop_nulls().to_numpy() for part in parts]
-    gap = interval(context, _largest_difference, *samples, names=("contrast", name, parts[0]["task"][0]))
-    yield row(context, f"{name}, {parts[0]['task'][0]}", FINAL, "largest difference of medians", parts, gap)
-
-
-def _largest_difference(*samples: NDArray, axis: int = -1) -> NDArray[np.float64]:
-    medians = [np.median(sample, axis=axis) for sample in samples]
-    return np.abs(np.stack(medians[1:]) - medians[0]).max(0)
+    heads = np.concatenate([np.full(part.height, count) for count, part in parts.items()])
+    steps = np.concatenate([training.steps_to_95(part) for part in parts.values()])
+    correlation = found.add(HEADS_STEPS, heads, steps)
+    varied = len(set(heads.tolist())) > 1 and len(set(steps.tolist())) > 1
+    p = float(stats.spearmanr(heads, steps).pvalue) if varied else np.nan
+    found.put(HEADS_P, intervals.plain(1.0 if correlation.value >= 0 else p, len(steps)))

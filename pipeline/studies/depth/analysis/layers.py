@@ -2,68 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import numpy as np
 import polars as pl
 
-from pipeline.kit import stats
+from pipeline.kit.comparisons import Measurements
 from pipeline.kit.inputs import Inputs
+from pipeline.store.tables import conform
+from pipeline.studies.depth.comparisons import ENDED, FROZEN_STEPS, LIKENESS, RIGHT_PAIR, SOLVED
 from pipeline.studies.depth.measures import findings, training
-from pipeline.studies.depth.measures.contrasts import STEPS, interval, row, steps_to
-from pipeline.studies.depth.measures.runs import read
-from pipeline.studies.depth.names import FROZEN, GENERALIZATION, LIKENESS
+from pipeline.studies.depth.measures.runs import Run, read
+from pipeline.studies.depth.names import CONTEXT, FROZEN, GENERALIZATION, JUDGED, REASONING
+from schemas.depth.tables import Agreement
 
 
 def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
-    """Return the tables of all runs of the experiment, what was found, and contrasts.
-
-    Contrasts are of attention that learns with attention that is frozen, and of attention that is trained with that of
-    the construction.
-    """
-    runs = list(read(context, context.runs()).values())
-    tables = training.tables(context, runs)
-    if not runs:
-        return tables | {"contrasts": [], "findings": []}
-    summary, accuracy, rates, metadata = (
-        pl.concat(tables[name], how="diagonal_relaxed")
-        for name in ("summary", "accuracy", "learning_rates", "runs")
-    )
-    agreement = (
-        pl.concat(tables["agreement"], how="diagonal_relaxed") if tables["agreement"] else pl.DataFrame()
-    )
-    rows = [*_frozen(context, summary), *(_likeness(context, summary, agreement) if agreement.height else ())]
-    contrasts = pl.DataFrame(rows, infer_schema_length=None) if rows else pl.DataFrame({"contrast": []})
-    statements = [*findings.of_layers(accuracy, metadata, contrasts, rates), *findings.start_scores(runs)]
-    return tables | {"contrasts": [contrasts] if rows else [], "findings": findings.table(iter(statements))}
-
-
-def _frozen(context: Inputs, summary: pl.DataFrame) -> Iterator[dict[str, Any]]:
-    """Yield the ratio of median steps to the threshold where attention learns to that where it is frozen."""
+    """Return the tables of all runs of the experiment, comparisons of their models, and what was found."""
+    runs = read(context, context.runs())
+    tables = training.tables(context, runs.values())
+    found = Measurements(context)
+    for run in runs.values():
+        _ended(found, run)
+    summary = pl.concat(tables["summary"], how="diagonal_relaxed")
     for trained, frozen in FROZEN.items():
-        for n in summary.filter(run=frozen)["sequences"].unique().sort():
-            parts = [summary.filter(pl.col("chosen"), run=run, sequences=n) for run in (trained, frozen)]
-            if not parts[0].height:
-                continue
-            steps, censored = zip(*map(steps_to, parts), strict=True)
-            name = f"attention that learns, N={n}"
-            if any(2 * count >= len(sample) for count, sample in zip(censored, steps, strict=True)):
-                ratio = stats.Interval(np.nan, np.nan, np.nan)
-            else:
-                ratio = interval(context, stats.median_ratio, *steps, names=("contrast", name))
-            yield row(context, name, STEPS, "median ratio", parts, ratio, censored=sum(censored))
+        if trained in runs and frozen in runs:
+            parts = (_largest(summary.filter(pl.col("chosen"), run=run)) for run in (trained, frozen))
+            training.add_steps(found, FROZEN_STEPS[trained], *parts)
+    stamp = {"scale": context.scale, "params_hash": context.params_hash}
+    _attention(found, summary, conform(tables["agreement"], Agreement, **stamp))  # it may have no rows
+    rates = pl.concat(tables["learning_rates"], how="diagonal_relaxed")
+    sentences = [*findings.of_rates(rates), *findings.start_scores(list(runs.values()))]
+    return tables | {"comparisons": [found.table()], "findings": findings.table(iter(sentences))}
 
 
-def _likeness(context: Inputs, summary: pl.DataFrame, agreement: pl.DataFrame) -> Iterator[dict[str, Any]]:
-    """Yield how much the cosine with the construction changed in the models of two layers that solve generalization."""
-    run = GENERALIZATION[2]
-    ours = summary.filter(pl.col("chosen") & (pl.col("accuracy") >= context.settings.solved), run=run)
-    joined = agreement.filter(run=run).join(ours.select("run", "lr", "replica"), on=("run", "lr", "replica"))
-    for layer, name in LIKENESS.items():
-        cosines = joined.filter(layer=layer).drop_nulls("cosine")
-        if cosines.height:
-            change = (cosines["cosine"] - cosines["cosine_start"]).to_numpy()
-            median = interval(context, stats.median, change, names=("contrast", name))
-            start = float(np.median(cosines["cosine_start"].to_numpy()))
-            yield row(context, name, "cosine", "median change", [ours], median, start=start)
+def _ended(found: Measurements, run: Run) -> None:
+    """Add how accurate the models of a run end, on its largest corpus, and how many of them solve the task."""
+    models, kept = run.models_of(max(run.corpora, key=lambda corpus: corpus.sequences))
+    for (name, split, among), comparison in ENDED.items():
+        if name == run.name:
+            values = run.last("context" if among == CONTEXT else "accuracy", split)[kept]
+            found.add(comparison, values, excluded=len(models) - len(kept), reason="diverged")
+    if run.name in SOLVED:
+        ends = run.last("accuracy", JUDGED[run.task])[kept]
+        found.add(SOLVED[run.name], np.append(ends, np.zeros(len(models) - len(kept))))
+
+
+def _largest(summary: pl.DataFrame) -> pl.DataFrame:
+    return summary.filter(pl.col("sequences") == pl.col("sequences").max())
+
+
+def _attention(found: Measurements, summary: pl.DataFrame, agreement: pl.DataFrame) -> None:
+    """Add where models of two layers that learned their task look, and by how much training made attention more like
+    the construction; of several heads the mean."""
+    for run, comparisons in (
+        (REASONING[2], {2: (RIGHT_PAIR, ["right_example"])}),
+        (GENERALIZATION[2], {layer: (each, ["cosine", "cosine_start"]) for layer, each in LIKENESS.items()}),
+    ):
+        models = summary.filter(pl.col("chosen"), run=run)
+        if not models.height:
+            continue
+        learned = models.filter("learned").select("lr", "replica")
+        rows = agreement.filter(run=run).join(learned, on=("lr", "replica"), how="semi")
+        for layer, (comparison, columns) in comparisons.items():
+            means = rows.filter(layer=layer).group_by("replica").agg(pl.col(columns).fill_null(np.nan).mean())
+            samples = means.sort("replica").select(columns).to_numpy().T
+            left = models.height - learned.height
+            found.add(comparison, *samples, excluded=left, reason="did not learn the task")

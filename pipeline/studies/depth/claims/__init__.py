@@ -28,20 +28,14 @@ def judge(context: Results) -> pl.DataFrame:
 
     What is not trained at this scale leaves a gate that is not tested; its reason says what is missing.
     """
-    checks = context.theory()
-    accuracy, contrasts = (
-        training.with_exclusions(context.table(name)) for name in ("accuracy", "contrasts")
-    )
     gates = [
-        *training.memorization(accuracy),
-        *training.reasoning(accuracy),
-        *training.generalization(accuracy),
-        *training.contextual(accuracy),
-        *training.speed(accuracy, contrasts),
-        *training.heads(contrasts, context.settings.close),
-        *theory.constructions(checks),
-        *theory.impossibility(checks),
-        *training.attention(context.table("agreement")),
-        *training.likeness(contrasts),
+        *training.memorization(context),
+        *training.reasoning(context),
+        *training.generalization(context),
+        *training.contextual(context),
+        *training.speed(context),
+        *training.heads(context),
+        *theory.gates(context.theory()),
+        *training.attention(context),
     ]
     return verdicts.table(gates, STATEMENTS, context.study, context.scale, context.params_hash)

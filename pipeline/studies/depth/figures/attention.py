@@ -35,14 +35,14 @@ def _maps(context: Results, probes: list[str], name: str) -> Figure:
     table = context.table("attention").filter(pl.col("probe").is_in(probes), head=0)
     if not table.height:
         return empty(name, "the runs of this figure train nothing at this scale")
-    first = (pl.col("replica") == pl.col("replica").min().over("probe", "source")) | pl.col(
+    first = (pl.col("replica") == pl.col("replica").first().over("probe", "source")) | pl.col(
         "replica"
     ).is_null()
     largest = pl.col("weight").max().over("probe", "source", "layer")
     data = (
         table.filter(first)
         .with_columns(pl.when(largest > 0).then(pl.col("weight") / largest).otherwise(0.0).alias("share"))
-        .select("probe", "run", "source", "replica", "layer", "query", "key", "query_token",
+        .select("probe", "run", "source", "replica", "learned", "layer", "query", "key", "query_token",
                 "key_token", "weight", "share")
         .sort("probe", "layer", "source", "query", "key")
     )  # fmt: skip
@@ -71,7 +71,11 @@ def _maps(context: Results, probes: list[str], name: str) -> Figure:
 
 def _map(frame: pl.DataFrame, probe: str, layer: int, source: str) -> Any:
     """Draw a map, keys below each other, queries beside each other, as in the columns of the paper."""
-    title = alt.TitleParams([f"layer {layer},", source], fontSize=charts.SIZE, fontWeight="normal", offset=4)
+    failed = source == TRAINED and not frame["learned"].all()
+    drawn_of = f"{source}, unsolved" if failed else source
+    title = alt.TitleParams(
+        [f"layer {layer},", drawn_of], fontSize=charts.SIZE, fontWeight="normal", offset=4
+    )
     drawn = attention_map(
         frame,
         probe,
@@ -105,7 +109,9 @@ def agreement(context: Results) -> Figure:
     if not table.height:
         return empty(name, "nothing that has a construction was trained")
     known = context.table("runs").select("run", "init", "optimizer", "readout").unique()
+    ended = context.table("summary").select("run", "lr", "replica", "learned")
     table = table.join(known, on="run", how="left", maintain_order="left")
+    table = table.join(ended, on=("run", "lr", "replica"), how="left", maintain_order="left")
     named = pl.struct("task", "heads", "init", "optimizer").map_elements(shape_name, return_dtype=pl.String)
     table = table.with_columns(named.alias("name"))
     more = [  # where runs of one name differ in it
@@ -116,35 +122,45 @@ def agreement(context: Results) -> Figure:
     ]
     where = pl.format("{}{}{}: layer {}", "name", *more, "layer")
     long = table.select(
-        where.alias("where"), "run", "task", "layers", "layer", "head", "replica",
+        where.alias("where"), "run", "task", "layers", "layer", "head", "replica", "learned",
         pl.col("cosine_start").alias("at the start"), pl.col("cosine").alias("trained"),
     ).unpivot(
-        ["at the start", "trained"], index=["where", "run", "task", "layers", "layer", "head", "replica"],
+        ["at the start", "trained"], index=["where", "run", "task", "layers", "layer", "head", "replica", "learned"],
         variable_name="when", value_name="cosine",
     )  # fmt: skip
     data = long.sort("task", "layers", "run", "layer", "head", "replica", "when")
     order = list(dict.fromkeys(data["where"].to_list()))
     colours = alt.Scale(domain=["at the start", "trained"], range=[charts.GREY, charts.BLUE])
     shapes = alt.Scale(domain=["at the start", "trained"], range=["diamond", "circle"])
-    points = (
-        alt.Chart(data)
-        .mark_point(filled=True, size=55, opacity=0.8)
-        .encode(
-            x=alt.X("cosine:Q", title="cosine (one mark per head and model)", scale=alt.Scale(domain=[0, 1])),
-            y=alt.Y("where:N", title=None, sort=order, axis=alt.Axis(labelLimit=360, grid=True, ticks=False)),
-            color=alt.Color("when:N", title=None, scale=colours, legend=alt.Legend(orient="top")),
-            shape=alt.Shape("when:N", title=None, scale=shapes),
-            tooltip=["where:N", "when:N", "replica:O", "head:O", alt.Tooltip("cosine:Q", format=".3f")],
-        )
+    base = alt.Chart(data).encode(
+        x=alt.X("cosine:Q", title="cosine (one mark per head and model)", scale=alt.Scale(domain=[0, 1])),
+        y=alt.Y("where:N", title=None, sort=order, axis=alt.Axis(labelLimit=360, grid=True, ticks=False)),
+        color=alt.Color("when:N", title=None, scale=colours, legend=alt.Legend(orient="top")),
+        shape=alt.Shape("when:N", title=None, scale=shapes),
+        tooltip=[
+            "where:N",
+            "when:N",
+            "replica:O",
+            "head:O",
+            "learned:N",
+            alt.Tooltip("cosine:Q", format=".3f"),
+        ],
     )
-    medians = data.group_by("where", "when", maintain_order=True).agg(pl.col("cosine").median())
+    points = alt.layer(
+        base.transform_filter("datum.learned").mark_point(filled=True, size=55, opacity=0.8),
+        base.transform_filter("!datum.learned").mark_point(filled=False, size=55, opacity=0.8),
+    )
+    learned = data.filter("learned")
+    medians = learned.group_by("where", "when", maintain_order=True).agg(pl.col("cosine").median())
     summary = "; ".join(f"{where}, {when}: {number(value)}" for where, when, value in medians.iter_rows())
+    words = f"Medians of models that learned: {summary or 'there are none'}"
     title = alt.TitleParams(
         name,
         subtitle=[
             "Mean cosine of attention matrices over test sequences; of the last layer, of its last query",
             "First layers start from their construction (R1), unless the run is one of random starts",
+            "Hollow: models that did not learn their task",
         ],
     )
-    chart = points.properties(width=290, height=alt.Step(22), title=title, description=f"{name}. {summary}.")
+    chart = points.properties(width=290, height=alt.Step(22), title=title, description=f"{name}. {words}.")
     return chart, data

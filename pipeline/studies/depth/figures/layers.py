@@ -103,7 +103,7 @@ def final_accuracy(context: Results) -> Figure:
     )  # fmt: skip
     data = table.select(
         pl.col("task").replace_strict(common.TASKS),
-        *("run", "layers", "value", "lo", "hi", "n", "chance", "confidence"),
+        *("run", "layers", "value", "lo", "hi", "interval", "n", "chance", "confidence"),
         among.otherwise(pl.lit(OUTPUTS)).alias("among"),
         row.alias("row"),
     ).sort("task", "layers", "row", "among", "run")
@@ -112,7 +112,7 @@ def final_accuracy(context: Results) -> Figure:
         name,
         subtitle=[
             "On what training never showed; memorization on its training data. Grey ticks: chance",
-            f"Medians over models, with {data['confidence'][0]:.0%} bootstrap intervals",
+            f"Medians over models, with {data['confidence'][0]:.0%} intervals where there are models enough for one",
         ],
     )
     summary = "; ".join(
@@ -146,7 +146,7 @@ def _by_depth(data: pl.DataFrame) -> Any:
         yOffset=alt.YOffset(
             "among:N", sort=list(LOOKS), scale=alt.Scale(domain=list(LOOKS), paddingOuter=0.5)
         ),
-        tooltip=["task:N", "row:N", "among:N", alt.Tooltip("value:Q", format=".3f"), "n:Q"],
+        tooltip=["task:N", "row:N", "among:N", alt.Tooltip("value:Q", format=".3f"), "n:Q", "interval:N"],
     )
     return alt.layer(
         base.mark_tick(color=charts.GREY, thickness=2, size=12).encode(x=alt.X("chance:Q", title=axis)),

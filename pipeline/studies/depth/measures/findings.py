@@ -1,4 +1,4 @@
-"""What the reproduction found, in sentences whose numbers, directions and orders are computed from its tables."""
+"""What the reproduction found beside comparisons of models: sentences whose numbers are computed from its tables."""
 
 from __future__ import annotations
 
@@ -10,23 +10,10 @@ import polars as pl
 
 from pipeline.languages import sequence_tasks as tasks
 from pipeline.studies.depth.measures.runs import Run
-from pipeline.studies.depth.names import (
-    CONTEXTUAL,
-    CONTEXTUAL_PUBLISHED,
-    FROZEN,
-    GENERALIZATION,
-    JUDGED,
-    LIKENESS,
-    ONE_LAYER,
-    REASONING,
-    SOFTMAX,
-    TWO_LAYERS_HEADS,
-)
+from pipeline.studies.depth.names import JUDGED
 
-Row = dict[str, Any]
 Sentences = Iterator[tuple[str, str]]  # topic and sentence
-# Topics with which the page begins: what the source does not say.
-LEADING = ("frozen attention", "unseen tokens", "likeness", "published start", "two layers", "heads", "hops")
+LEADING = ("hops",)  # topics with which the page begins: what the source does not say
 EDGES = {"lowest": "the lowest", "highest": "the highest", "only": "the only one"}
 
 
@@ -37,136 +24,6 @@ def table(sentences: Sentences) -> list[pl.DataFrame]:
         for topic, sentence in sentences
     ]
     return [pl.DataFrame(rows)] if rows else []
-
-
-def of_layers(
-    accuracy: pl.DataFrame, runs: pl.DataFrame, contrasts: pl.DataFrame, rates: pl.DataFrame
-) -> Sentences:
-    """Yield what EXP-1 and its controls found."""
-    for trained, frozen in FROZEN.items():
-        for ours in _rows(accuracy, frozen, "train"):
-            n, width = ours["sequences"], runs.filter(run=frozen)["width"][0]
-            full = _row(accuracy.filter(sequences=n), trained, "train")
-            if full is not None:
-                speed = contrasts.filter(contrast=f"attention that learns, N={n}")
-                ratio = speed["value"][0] if speed.height else None
-                yield (
-                    f"frozen attention, N={n}",
-                    (
-                        f"With attention frozen at its start, a classifier alone labels {ours['value']:.0%} of "
-                        f"{n} sequences (width {width}: {_size(n, width)}); where attention learns as well it is "
-                        f"{full['value']:.0%}"
-                        + (
-                            f", in {_number(ratio)} times the steps to 95%."
-                            if ratio and _known(ratio)
-                            else "."
-                        )
-                    ),
-                )
-    if (unseen := _row(accuracy, GENERALIZATION[2], "unseen_token")) is not None:
-        known = _row(accuracy, GENERALIZATION[2], JUDGED["tm"])
-        assert known is not None
-        yield (
-            "unseen tokens",
-            (
-                f"Two layers with a median accuracy of {_number(known['value'])} on unseen combinations "
-                f"({known['distinct']} different ones) have {_number(unseen['value'])} on the "
-                f"{unseen['distinct']} sequences of tokens that training never showed; the construction "
-                "classifies all of them."
-            ),
-        )
-    for task, run in {"reasoning": REASONING[2], "generalization": GENERALIZATION[2]}.items():
-        if (row := _row(accuracy, run, JUDGED["ic_qa" if task == "reasoning" else "tm"])) is not None:
-            yield (
-                f"starts, {task}",
-                (
-                    f"Two layers solve {task} ({_number(row['solved'])} or more) from {_share(row)}; the "
-                    f"median is "
-                    f"{_number(row['value'])}, the least {_number(row['least'])}."
-                ),
-            )
-    yield from _likeness(contrasts)
-    for task, run in SOFTMAX.items():
-        row = _row(accuracy, run, JUDGED[task])
-        if row is not None:
-            name = {"ic_qa": "reasoning", "tm": "generalization"}[task]
-            yield (
-                f"softmax, {name}",
-                (
-                    f"Two layers with softmax attention, one head each, reach {_number(row['value'])} on "
-                    f"{name}: solved from "
-                    f"{_share(row)}."
-                ),
-            )
-    uniform = _row(accuracy, ONE_LAYER["tm"], JUDGED["tm"])
-    if uniform is not None:
-        yield (
-            "one layer on templates",
-            (
-                f"One layer from the uniform start reaches {_number(uniform['value'])} on unseen combinations, "
-                f"{_side(uniform['value'], uniform['chance'])} chance ({_number(uniform['chance'])})."
-            ),
-        )
-    yield from of_rates(rates)
-
-
-def of_context(ended: dict[str, Row], contrasts: pl.DataFrame) -> Sentences:
-    """Yield what was found on contextual generalization, from how the models of each run ended."""
-    here = [ended[run] for run in (CONTEXTUAL_PUBLISHED[3], CONTEXTUAL[3]) if run in ended]
-    if len(here) > 1:
-        ends = "; ".join(
-            f"from a classifier in [0, {row['readout']:g}) they solve it in {_share(row)} at the best rate, "
-            f"{row['lr']:g} (median {_number(row['value'])}), and the best model of all rates reaches "
-            f"{_number(row['best'])} (rate {row['best_lr']:g})"
-            for row in here
-        )
-        yield "published start", f"Three layers on contextual generalization (published start first): {ends}."
-    for words, run in {"one head": CONTEXTUAL[2], "2 l heads": TWO_LAYERS_HEADS}.items():
-        if run in ended:
-            row = ended[run]
-            yield (
-                f"two layers, {words}",
-                (
-                    f"Two layers with {words} in the last solve contextual generalization in {_share(row)}: "
-                    f"{_number(row['context'])} among the answers of the context, where chance is "
-                    f"{_number(row['chance'])}."
-                ),
-            )
-    speed = contrasts.filter(contrast="four layers against three")
-    if speed.height and _known(speed["value"][0]):
-        row = speed.row(0, named=True)
-        yield (
-            "four layers",
-            (
-                f"Four layers take {_number(row['value'])} times the steps of three to 95% "
-                f"({_number(row['lo'])} to {_number(row['hi'])}, bootstrap over {row['n']} models; "
-                f"{row['n_censored']} of them never got there)."
-            ),
-        )
-
-
-def of_heads(rates: pl.DataFrame, contrasts: pl.DataFrame) -> Sentences:
-    """Yield how the number of heads and the learning rate go together on memorization."""
-    correlations = contrasts.filter(contrast="heads of one layer")
-    chosen = rates.filter(pl.col("chosen"), task="sc", layers=1)
-    if correlations.height and _known(correlations["value"][0]):
-        row = correlations.row(0, named=True)
-        best_rates = ", ".join(f"{r['heads']}: {r['lr']:g}" for r in chosen.sort("lr").iter_rows(named=True))
-        direction = (
-            "fewer"
-            if row["hi"] < 0
-            else "more"
-            if row["lo"] > 0
-            else "neither clearly fewer nor clearly more"
-        )
-        yield (
-            "heads",
-            (
-                f"At the best rate of each number of heads (heads: rate; {best_rates}), more heads take "
-                f"{direction} steps to 95%: "
-                f"rank correlation {_number(row['value'])} ({_number(row['lo'])} to {_number(row['hi'])})."
-            ),
-        )
 
 
 def of_chains(accuracy: pl.DataFrame, summary: pl.DataFrame) -> Sentences:
@@ -244,61 +101,6 @@ def start_scores(runs: list[Run]) -> Sentences:
                 f"{(other > 0).mean() if other.size else 0:.0%}."
             ),
         )
-
-
-def _likeness(contrasts: pl.DataFrame) -> Sentences:
-    rows = {
-        row["contrast"]: row
-        for row in contrasts.iter_rows(named=True)
-        if row["contrast"] in LIKENESS.values()
-    }
-    changes = [rows.get(LIKENESS[layer]) for layer in (1, 2)]
-    if all(row is not None and _known(row["value"]) for row in changes):
-        first, second = changes
-        assert first is not None and second is not None
-        yield (
-            "likeness to the construction",
-            (
-                f"In the {second['n']} models of two layers that solve generalization, the cosine of "
-                f"trained and constructed "
-                f"attention {_direction(second['value'])} in layer 2 (by {_number(abs(second['value']))}, from "
-                f"{_number(second['start'])}) and {_direction(first['value'])} in layer 1 (by "
-                f"{_number(abs(first['value']))}, "
-                f"from {_number(first['start'])}, where it is inherited from the start)."
-            ),
-        )
-
-
-def _known(value: float | None) -> bool:
-    return value is not None and bool(np.isfinite(value))
-
-
-def _rows(accuracy: pl.DataFrame, run: str, split: str) -> list[Row]:
-    rows = accuracy.filter(run=run, split=split, among="outputs").filter(pl.col("value").is_not_null())
-    return list(rows.iter_rows(named=True))
-
-
-def _row(accuracy: pl.DataFrame, run: str, split: str) -> Row | None:
-    return next(iter(_rows(accuracy, run, split)), None)
-
-
-def _share(row: Row) -> str:
-    return (
-        f"{row['n_solved']} of {row['n'] + row['n_diverged']} starts (exact interval of the share "
-        f"{_number(row['share_lo'])} to {_number(row['share_hi'])})"
-    )
-
-
-def _size(n: int, width: int) -> str:
-    return f"N {'above' if n > width else 'below'} the width"
-
-
-def _side(value: float, bar: float) -> str:
-    return "below" if value < bar else "above" if value > bar else "at"
-
-
-def _direction(change: float) -> str:
-    return "falls" if change < 0 else "rises" if change > 0 else "stays"
 
 
 def _range(values: Any) -> str:

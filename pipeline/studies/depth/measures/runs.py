@@ -60,6 +60,11 @@ class Run:
         """Return what the model was trained on."""
         return self.corpora[self.replica[model] % len(self.corpora)]
 
+    def models_of(self, corpus: Corpus) -> tuple[list[int], list[int]]:
+        """Return the models at the chosen rate that train on a corpus, and those among them that did not diverge."""
+        models = [m for m in self.models if self.chosen[m] and self.corpus(m) is corpus]
+        return models, [m for m in models if m not in self.diverged]
+
     def chance(self, split: str, corpus: Corpus) -> float:
         """Return the accuracy of a guess, before a model picks among the answers of the context.
 

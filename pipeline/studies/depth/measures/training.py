@@ -7,16 +7,32 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from pipeline.kit import stats
+from pipeline.kit import intervals
+from pipeline.kit.comparisons import Comparison, Measurements
 from pipeline.kit.inputs import Inputs
-from pipeline.kit.shares import share_interval
 from pipeline.kit.streams import one_thread
 from pipeline.studies.depth.measures import attention
 from pipeline.studies.depth.measures import runs as trained
-from pipeline.studies.depth.measures.contrasts import interval
 from pipeline.studies.depth.names import IN_CONTEXT, JUDGED
 from schemas.depth.tables import SPLITS
+
+TOO_SLOW = "fewer than half of an arm get to 95%"
+
+
+def solved(context: Inputs, task: str) -> float:
+    """Return the accuracy from which a model has learned ``task``."""
+    return float(context.settings.threshold if task == IN_CONTEXT else context.settings.solved)
+
+
+def learned(context: Inputs, run: trained.Run) -> NDArray[np.bool_]:
+    """Return which models of a run learned their task, (models,): the one rule of this study.
+
+    A model that diverged has not, whatever its accuracy was before.
+    """
+    ends = run.last("accuracy", JUDGED[run.task]) >= solved(context, run.task)
+    return ends & ~np.isin(run.models, list(run.diverged))
 
 
 def tables(context: Inputs, runs: Iterable[trained.Run] | None = None) -> dict[str, list[pl.DataFrame]]:
@@ -93,7 +109,7 @@ def endings(context: Inputs, run: trained.Run) -> pl.DataFrame:
         "accuracy_unseen_token": run.last("accuracy", "unseen_token"),
     }
     reached = _first_step(run.curves, judged, context.settings.threshold)
-    rows = []
+    solves, rows = learned(context, run), []
     for model in run.models:
         corpus = run.corpus(model)
         rows.append(
@@ -103,6 +119,7 @@ def endings(context: Inputs, run: trained.Run) -> pl.DataFrame:
                 "lr": run.lr[model],
                 "replica": run.replica[model],
                 "chosen": bool(run.chosen[model]),
+                "learned": bool(solves[model]),
                 "diverged_at": run.diverged.get(model),
                 "steps_to_95": reached.get(model),
                 "steps": run.entry["steps"],
@@ -125,22 +142,42 @@ def _first_step(curves: pl.DataFrame, split: str, threshold: float) -> dict[int,
     return dict(rows.group_by("replica").agg(pl.col("step").min()).iter_rows())
 
 
+def add_steps(found: Measurements, comparison: Comparison, first: pl.DataFrame, second: pl.DataFrame) -> None:
+    """Compare how many steps the models of two arms, rows of how they ended, take to the threshold.
+
+    A model that never gets there counts with one step more than training has: later than any that does. Where fewer
+    than half of an arm get there, the quotient would be that of two lengths of training, and nothing is compared.
+    """
+    if comparison.paired:
+        replicas = set(first["replica"]) & set(second["replica"])
+        first, second = (
+            part.filter(pl.col("replica").is_in(replicas)).sort("replica") for part in (first, second)
+        )
+    slow = any(2 * part["steps_to_95"].null_count() >= part.height for part in (first, second))
+    first_steps, second_steps = (steps_to_95(part.clear() if slow else part) for part in (first, second))
+    left_out = first.height + second.height if slow else 0
+    found.add(comparison, first_steps, second_steps, excluded=left_out, reason=TOO_SLOW)
+
+
+def steps_to_95(part: pl.DataFrame) -> NDArray[np.float64]:
+    """Return the steps of each model to the threshold; of one that never got there, one more than training has."""
+    return part["steps_to_95"].fill_null(part["steps"] + 1).cast(pl.Float64).to_numpy()
+
+
 def accuracy(context: Inputs, run: trained.Run) -> Iterator[dict[str, Any]]:
     """Yield rows of the table ``accuracy``: final accuracy of the models at the chosen rates."""
-    settings = context.settings
-    solved = settings.threshold if run.task == IN_CONTEXT else settings.solved
+    confidence, bar = context.settings.confidence, solved(context, run.task)
     for number, corpus in enumerate(run.corpora):
-        models = [m for m in run.models if run.chosen[m] and run.corpus(m) is corpus]
-        kept = [m for m in models if m not in run.diverged]
+        models, kept = run.models_of(corpus)
         for split in filter(run.has, SPLITS):
             chances = {"accuracy": run.chance(split, corpus)}
             chances |= {"context": 1 / run.offered} if run.offered else {}
             for metric, chance in chances.items():
                 values = run.last(metric, split)[kept]
-                median = interval(context, stats.median, values, names=(run.name, split, metric))
-                learned = np.zeros(len(models), bool)  # a model that diverged has not solved anything
-                learned[: len(kept)] = values >= solved
-                share = share_interval(learned, settings.confidence)
+                median = intervals.median(values, confidence)
+                solves = np.zeros(len(models), bool)  # a model that diverged has not solved anything
+                solves[: len(kept)] = values >= bar
+                share = intervals.share(solves, confidence)
                 yield run.row_keys(corpus) | {
                     "lr": run.lr[models[0]],
                     "split": split,
@@ -148,14 +185,15 @@ def accuracy(context: Inputs, run: trained.Run) -> Iterator[dict[str, Any]]:
                     "value": median.value,
                     "lo": median.lo,
                     "hi": median.hi,
-                    "confidence": settings.confidence,
+                    "interval": median.kind,
+                    "confidence": confidence,
                     "least": values.min() if kept else None,
                     "most": values.max() if kept else None,
                     "n": len(kept),
                     "n_diverged": len(models) - len(kept),
                     "distinct": run.distinct[split, number],
-                    "solved": solved,
-                    "n_solved": int(learned.sum()),
+                    "solved": bar,
+                    "n_solved": int(solves.sum()),
                     "share": share.value,
                     "share_lo": share.lo,
                     "share_hi": share.hi,

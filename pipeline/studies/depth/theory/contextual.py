@@ -79,6 +79,8 @@ def _solved(
         "comparison": ">=",
         "bound": 1.0,
         "detail": f"d'={built.spec.width}, smallest margin {constructions.margin(outputs, labels).min():.3g}",
+        "claim": "7",
+        "part": "T6",
     }
 
 

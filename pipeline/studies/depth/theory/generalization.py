@@ -64,6 +64,8 @@ def _templates(entry: Any, length: int, theory_id: str, seed: int) -> Iterator[d
             "comparison": ">=",
             "bound": 1.0,
             "detail": f"d'={built.spec.width}, smallest margin {constructions.margin(outputs, y).min():.3g}",
+            "claim": "7",
+            "part": "T5",
         }
     directions = constructions.generalizer(templates, length).weights["head.W"][0]
     cosines = directions.T @ directions - np.eye(len(templates))

@@ -107,6 +107,8 @@ def _reasoning(models: Model, heads: int) -> Iterator[dict[str, Any]]:
     size = f"{R} random models of {heads} head{'s' if heads > 1 else ''}, d'={models.spec.width}"
     yield {
         "check": f"reasoning-residual-h{heads}",
+        "claim": "8",
+        "part": "T2, residual",
         "statement": "One layer gives the toy set dependent outputs, o0 + o1 - o2 - o3 = 0: largest relative residual",
         "size": size,
         "measured": residual(np.tile(TOY_SIDES, (R, 1)), outputs),
@@ -115,6 +117,8 @@ def _reasoning(models: Model, heads: int) -> Iterator[dict[str, Any]]:
     }
     yield {
         "check": f"reasoning-classifier-h{heads}",
+        "claim": "8",
+        "part": "T2, classifiers",
         "statement": f"No classifier of one layer is right on all four: {UNPROVED}",
         "size": size,
         "comparison": "<=",
@@ -169,6 +173,8 @@ def _templates(entry: Any, heads: int, theory_id: str, seed: int) -> Iterator[di
     size = f"{entry.models} random models of {heads} head{'s' if heads > 1 else ''}, {entry.tokens} tokens"
     yield {
         "check": f"templates-residual-h{heads}",
+        "claim": "8",
+        "part": "T4, residual",
         "statement": "One layer gives all sequences of any two templates the same average output: largest relative "
         "difference",
         "source": SECTION_14,
@@ -185,6 +191,8 @@ def _templates(entry: Any, heads: int, theory_id: str, seed: int) -> Iterator[di
     first, second = (len(sets[i]) for i in (0, 1))
     yield {
         "check": f"templates-classifier-h{heads}",
+        "claim": "8",
+        "part": "T4, classifiers",
         "statement": "No classifier of one layer tells all sequences of two templates apart: feasible programs",
         "source": SECTION_14,
         "size": f"{size}, all pairs of templates of length {length}",
@@ -257,6 +265,8 @@ def _softmax(entry: Any, theory_id: str, seed: int) -> Iterator[dict[str, Any]]:
     size = f"{entry.models} random models of 1 head"
     yield {
         "check": "softmax-residual-reasoning",
+        "claim": "8",
+        "part": "T8, residual",
         "statement": "With one softmax head the outputs of the toy set, each times its normaliser, are dependent: "
         "largest relative residual",
         "source": SECTION_16,
@@ -267,6 +277,8 @@ def _softmax(entry: Any, theory_id: str, seed: int) -> Iterator[dict[str, Any]]:
     }
     yield {
         "check": "softmax-classifier-reasoning",
+        "claim": "8",
+        "part": "T8, classifiers",
         "statement": f"With one softmax head no classifier is right on all four: {UNPROVED}",
         "source": SECTION_16,
         "size": size,
@@ -288,6 +300,8 @@ def _softmax(entry: Any, theory_id: str, seed: int) -> Iterator[dict[str, Any]]:
         residuals.append(residual(side * normalisers, outputs))
     yield {
         "check": "softmax-residual-templates",
+        "claim": "8",
+        "part": "T8, residual",
         "statement": "With one softmax head so are those of all sequences of any two templates: largest relative "
         "residual",
         "source": SECTION_16,
@@ -299,6 +313,8 @@ def _softmax(entry: Any, theory_id: str, seed: int) -> Iterator[dict[str, Any]]:
     feasible, programs = _pairs_separated(constructions.last_columns(models, ids), sets)
     yield {
         "check": "softmax-classifier-templates",
+        "claim": "8",
+        "part": "T8, classifiers",
         "statement": "With one softmax head no classifier tells all sequences of two templates apart: "
         "feasible programs",
         "source": SECTION_16,

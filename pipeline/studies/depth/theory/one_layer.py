@@ -132,6 +132,8 @@ def _memorized(name: str, which: str, ids: NDArray, labels: NDArray, tokens: int
         "bound": 1.0,
         "detail": f"n={ids.shape[1]}, d'={built.spec.width}, "
         f"smallest margin {constructions.margin(outputs, labels).min():.3g}",
+        "claim": "7",
+        "part": "T1",
     }
 
 

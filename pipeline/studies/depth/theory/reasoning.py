@@ -83,7 +83,8 @@ def _one_hop(entry: Any, theory_id: str, seed: int) -> Iterator[dict[str, Any]]:
     small = constructions.reasoner(SMALL_K, SMALL, SMALL)
     statement = "Two layers of one head, as built, answer the last question"
     size = f"k={SMALL_K}, {SMALL} questions, {SMALL} answers, every context"
-    yield solved("copy-match-all", statement, size, small, ids, labels)
+    decides = {"claim": "7", "part": "T3"}
+    yield solved("copy-match-all", statement, size, small, ids, labels) | decides
     columns = constructions.last_columns(small, ids)[0]
     expected = np.zeros((len(ids), 2 * SMALL + 1))
     expected[np.arange(len(ids)), ids[:, -2]] = expected[:, SMALL] = 6
@@ -101,7 +102,7 @@ def _one_hop(entry: Any, theory_id: str, seed: int) -> Iterator[dict[str, Any]]:
         sample = tasks.question_answering(rng, entry.inputs, k, entry.tokens, entry.tokens)
         built = constructions.reasoner(k, entry.tokens, entry.tokens)
         size = f"k={k}, {entry.tokens} questions and answers"
-        yield solved(f"copy-match-{k}", statement, size, built, sample.ids_NxT, sample.label_N)
+        yield solved(f"copy-match-{k}", statement, size, built, sample.ids_NxT, sample.label_N) | decides
 
 
 def _several_hops(entry: Any, theory_id: str, seed: int) -> Iterator[dict[str, Any]]:
@@ -116,6 +117,8 @@ def _several_hops(entry: Any, theory_id: str, seed: int) -> Iterator[dict[str, A
             else ("Copying and matching once for each hop, two layers each, follow", "")
         )
         statement, metadata = f"{description} a chain to its end", {"source": SECTION_7}
+        if not merged:  # the paper counts two layers for each hop
+            metadata |= {"claim": "7", "part": "T9"}
         small = constructions.chain_reasoner(CHAIN, CHAIN, ENTITIES, merged)
         size = f"{CHAIN} hops, {ENTITIES} entities, every chain in every order"
         yield solved(f"nested-all{suffix}", statement, size, small, ids, labels) | metadata

@@ -2,56 +2,64 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import polars as pl
 
-from pipeline.kit import stats
+from pipeline.kit.comparisons import Measurements
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
+from pipeline.studies.distillation.comparisons import (
+    ALL_PUPILS,
+    BY_TAU,
+    CFG3I_END,
+    CFG3I_SOON,
+    ON_OTHERS,
+    SHRINKING,
+)
 from pipeline.studies.distillation.measures import lessons
-from pipeline.studies.distillation.names import OTHER_PUPILS, OTHER_TEACHERS, OTHER_WIDER, PUPILS, WIDER
+from pipeline.studies.distillation.names import OTHER_PUPILS
+
+Finals = dict[str, dict[str, lessons.Floats]]  # accuracies after the last step, by run and arm
 
 
 def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
     """Return mean accuracies, models one by one, and how progressive students compare with one-shot ones, by horizon
     and between the shortest and the longest."""
-    known = context.runs()
     with one_thread():
-        courses = {run: lessons.courses(context, run) for run in known}
-        everything = pl.concat(courses.values())
-        rows: list[dict[str, Any]] = []
-        pairs = (("half", "os"), ("half", "warm"), ("halfwarm", "os"), ("half", "ce"))
-        for run in known:
-            if run not in OTHER_TEACHERS:
-                rows += lessons.ends(context, run, courses[run], pairs)
-        for size, groups in (
-            ("smaller", {"cfg3b": PUPILS, **OTHER_PUPILS}),
-            ("larger", {"cfg3b": WIDER, **OTHER_WIDER}),
-        ):
-            for kind, runs in groups.items():
-                rows += _horizons(
-                    context, f"{kind}, {size}", [courses[run] for run in runs if run in courses]
-                )
+        courses = {run: lessons.courses(context, run) for run in context.runs()}
+    everything = pl.concat(courses.values())
+    found = Measurements(context)
+    compare(found, {run: lessons.finals(course) for run, course in courses.items()})
     return {
         "arms": lessons.averages(context, everything),
         "models": lessons.models(context, everything),
-        "contrasts": pl.DataFrame(rows, infer_schema_length=None),
+        "comparisons": found.table(),
     }
 
 
-def _horizons(context: Inputs, name: str, courses: list[pl.DataFrame]) -> list[dict[str, Any]]:
-    """Return what progressive students gain over one-shot ones, as a share of the accuracy of these, at the shortest
-    horizon less the same at the longest, and how far the accuracy of the former is from that at the longest."""
-    if len(courses) < 2:
-        return []
-    finals = [lessons.finals(course) for course in (courses[0], courses[-1])]
-    gains = [(final["half"] - final["os"]) / np.maximum(final["os"], 1e-12) for final in finals]
-    accuracies = [final["half"] for final in finals]
-    return [
-        *lessons.contrast(context, f"{name}, relative gain, shortest - longest", stats.mean_difference, *gains,
-                          paired=True),
-        *lessons.contrast(context, f"{name}, half, shortest - longest", stats.mean_difference, *accuracies,
-                          paired=True),
-    ]  # fmt: skip
+def compare(found: Measurements, finals: Finals) -> None:
+    """Compare progressive students with one-shot ones of the same run, and what they gain between horizons."""
+    for (size, place, arm), comparison in BY_TAU.items():
+        final = finals.get(ALL_PUPILS[size]["cfg3b"][place - 1], {})
+        lessons.add(found, comparison, final.get("half"), final.get(arm))
+    for (size, kind), comparison in ON_OTHERS.items():
+        final = finals.get(ALL_PUPILS[size][kind][0], {})
+        lessons.add(found, comparison, final.get("half"), final.get("os"))
+    for (size, kind), comparison in SHRINKING.items():
+        lessons.add(found, comparison, *(_gain(final) for final in _ends(finals, ALL_PUPILS[size][kind])))
+    of_cfg3i = OTHER_PUPILS["cfg3i"]
+    lessons.add(found, CFG3I_END, finals.get(of_cfg3i[-1], {}).get("half"))
+    lessons.add(found, CFG3I_SOON, *(final.get("half") for final in _ends(finals, of_cfg3i)))
+
+
+def _ends(
+    finals: Finals, runs: tuple[str, ...]
+) -> tuple[dict[str, lessons.Floats], dict[str, lessons.Floats]]:
+    """Return the accuracies at the shortest and at the longest horizon that was trained; nothing of a single one."""
+    known = [finals[run] for run in runs if run in finals]
+    return (known[0], known[-1]) if len(known) > 1 else ({}, {})
+
+
+def _gain(final: dict[str, lessons.Floats]) -> lessons.Floats | None:
+    """Return what progressive students gain over one-shot ones, as a share of the accuracy of these."""
+    return (final["half"] - final["os"]) / np.maximum(final["os"], 1e-12) if final else None

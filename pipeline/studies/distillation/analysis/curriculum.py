@@ -7,9 +7,30 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from pipeline.kit import stats
+from pipeline.kit.comparisons import Measurements
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
+from pipeline.studies.distillation.comparisons import (
+    AFTER_SWITCH,
+    AT_SWITCH,
+    BEST_INSIDE,
+    CHECKPOINT,
+    CORRELATED,
+    END,
+    HIGHER_DEGREE,
+    HOT,
+    INSIDE,
+    OF_CHECKED,
+    OF_WARM_CHECKED,
+    PEAK,
+    SINGLE_SIGNS,
+    SOFTER,
+    SOFTNESS,
+    TEMPERATURES,
+    TRANSITION,
+    WARM_BEST_INSIDE,
+    WHERE,
+)
 from pipeline.studies.distillation.measures import curriculum, lessons
 from pipeline.studies.distillation.names import (
     ALONE_STRINGS,
@@ -22,21 +43,24 @@ from pipeline.studies.distillation.names import (
     WARMER,
 )
 
-TRANSITION = (0.52, 0.97)  # accuracies between which a teacher learns (chapter section 6, C12)
+CHANCE = 0.5  # accuracy of untrained weights, at which curves have no point
+MISSED = "they have not learned their parity"
 
 
 def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
     """Return the teachers' correlations, the checkpoints that were chosen, the students' courses, and comparisons."""
-    answers = context.dataset(CANDIDATES)
-    task = lessons.task(answers)
+    task = lessons.task(context.dataset(CANDIDATES))
+    found = Measurements(context)
     with one_thread():
         known = [run for run in (TEACHER, WARMER) if run in context.runs()]
         parts = [curriculum.tables(context, run, task) for run in known]
         single, summary = (pl.concat(tables) for tables in zip(*parts, strict=True))
-        teachers = pl.concat([lessons.courses(context, run) for run in known])
+        by_run = {run: lessons.courses(context, run) for run in known}
+        learned = {run: lessons.learned(context, course) for run, course in by_run.items()}
+        teachers = pl.concat(by_run.values())
         chosen = pl.concat(
             [
-                lessons.checkpoints(context, name, teachers.filter(run=run))
+                lessons.checkpoints(context, name, by_run[run])
                 for name, run in ((CANDIDATES, TEACHER), (ALONE_STRINGS, TEACHER), (WARM_CANDIDATES, WARMER))
                 if run in known
             ]
@@ -48,100 +72,102 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
                 if run in context.runs()
             ]
         )
-        rows = [
-            *_students(context, courses, chosen.filter(dataset=CANDIDATES)),
-            *_warm_students(context, courses),
-            *_curriculum(context, teachers, summary),
-        ]
+        first = chosen.filter(dataset=CANDIDATES, order=0)
+        for size, run in OF_CHECKED.items():
+            _students(found, size, courses.filter(run=run), first, learned[TEACHER])
+        if WARMER in known:
+            warm = chosen.filter(dataset=WARM_CANDIDATES)
+            for (size, arm), comparison in WARM_BEST_INSIDE.items():
+                finals = lessons.finals(courses.filter(run=OF_WARM_CHECKED[size]))
+                values, others = lessons.taught_by(warm, learned[WARMER], finals)
+                found.add(
+                    comparison, values["middle"], values[arm], excluded=others[arm], reason=lessons.UNLEARNED
+                )
+        _peaks(found, by_run, summary, learned)
+        _at_checkpoints(context, found, task, single, first.filter(pl.col("teacher").is_in(learned[TEACHER])))
     return {
         "correlations": single,
         "separation": summary,
         "chosen": chosen,
         "arms": lessons.averages(context, pl.concat([teachers, courses])),
         "models": lessons.models(context, courses),
-        "contrasts": pl.DataFrame(rows, infer_schema_length=None),
+        "comparisons": found.table(),
     }
 
 
-def _students(context: Inputs, courses: pl.DataFrame, chosen: pl.DataFrame) -> list[dict[str, Any]]:
-    """Return final accuracies by checkpoint, and what happens at the switch to the last one."""
-    rows: list[dict[str, Any]] = []
-    for run, size in zip(CHECKED, ("narrow", "wide"), strict=True):
-        own = courses.filter(run=run)
-        if not own.height:
-            continue
-        final = lessons.finals(own)
-        for arm, values in final.items():
-            rows += lessons.contrast(context, f"{size} {arm}", stats.median, values)
-        rows += lessons.contrast(
-            context, f"{size} middle - behind", stats.median_difference, final["middle"], final["behind"],
-            paired=True,
-        )  # fmt: skip
-        switch = int(chosen.filter(arm="middle", order=0)["until"][0])
-        last = max(step for step in own["step"].unique() if step <= switch)
-        before = own.filter(arm="middle", step=last).sort("model")
-        taught = chosen.filter(arm="middle", order=0).sort("model")["accuracy"].to_numpy()
-        gap = before["accuracy"].to_numpy() - taught
-        rows += lessons.contrast(context, f"{size} distance at the switch", stats.mean, np.abs(gap))
-        rows += lessons.contrast(
-            context, f"{size} rise after the switch", stats.mean, final["middle"] - taught
-        )
-        for arm in ("cool", "mild"):
-            rows += lessons.contrast(
-                context, f"{size} {arm} - middle", stats.median_difference, final[arm], final["middle"],
-                paired=True,
-            )  # fmt: skip
-        hot = own.filter(arm="hot", step=last).sort("model")["accuracy"].to_numpy()
-        rows += lessons.contrast(
-            context,
-            f"{size} hot - middle at the switch",
-            stats.mean_difference,
-            hot,
-            before["accuracy"].to_numpy(),
-            paired=True,
-        )
-    return rows
+def _students(
+    found: Measurements, size: str, own: pl.DataFrame, first: pl.DataFrame, learned: list[int]
+) -> None:
+    """Compare final accuracies by checkpoint, and what happens at the switch to the last one."""
+    if not own.height:
+        return
+    final, others = lessons.taught_by(first, learned, lessons.finals(own))
+    switch = int(first.filter(arm="middle")["until"][0])
+    last = max(step for step in own["step"].unique() if step <= switch)
+    at_switch, _ = lessons.taught_by(first, learned, lessons.finals(own.filter(pl.col("step") <= last)))
+    middle = first.filter(pl.col("teacher").is_in(learned), arm="middle").sort("model")
+    taught = middle["accuracy"].to_numpy()
+    more: dict[str, Any] = {"excluded": others["middle"], "reason": lessons.UNLEARNED}
+    for arm in WHERE:
+        found.add(CHECKPOINT[size, arm], final[arm], **more)
+    for arm in ("before", "behind"):
+        found.add(BEST_INSIDE[size, arm], final["middle"], final[arm], **more)
+    found.add(AT_SWITCH[size], np.abs(at_switch["middle"] - taught), **more)
+    found.add(AFTER_SWITCH[size], final["middle"] - taught, **more)
+    for arm in TEMPERATURES:
+        found.add(SOFTER[size, arm], final[arm], final["middle"], **more)
+    found.add(HOT[size], at_switch["hot"], at_switch["middle"], **more)
 
 
-def _warm_students(context: Inputs, courses: pl.DataFrame) -> list[dict[str, Any]]:
-    """Return final accuracies of students of the teacher at a higher rate, by checkpoint, and how that in the
-    transition compares with the others (Figure 4.12)."""
-    rows: list[dict[str, Any]] = []
-    for run, size in zip(WARM_CHECKED, ("narrow", "wide"), strict=True):
-        final = lessons.finals(courses.filter(run=run))
-        for arm, values in final.items():
-            rows += lessons.contrast(context, f"warm {size} {arm}", stats.median, values)
-            if arm != "middle":
-                name = f"warm {size} middle - {arm}"
-                both = (final["middle"], values)
-                rows += lessons.contrast(context, name, stats.median_difference, *both, paired=True)
-    return rows
-
-
-def _curriculum(context: Inputs, teachers: pl.DataFrame, summary: pl.DataFrame) -> list[dict[str, Any]]:
-    """Return how far correlations separate in the transition and at the end, and where their peak is."""
-    rows: list[dict[str, Any]] = []
-    for run in teachers["run"].unique(maintain_order=True):
-        samples: dict[str, list[float]] = {"peak": [], "final": [], "inside": [], "degree": [], "first": []}
-        own = teachers.filter(run=run)
-        learned = lessons.converged(own)
-        for (model,), course in own.group_by("model", maintain_order=True):
-            if model not in learned:
-                continue
+def _peaks(
+    found: Measurements,
+    courses: dict[str, pl.DataFrame],
+    summary: pl.DataFrame,
+    learned: dict[str, list[int]],
+) -> None:
+    """Compare how far correlations separate in the transition and at the end, and where their peak is."""
+    samples: dict[str, list[dict[str, Any]]] = {}
+    for run, course in courses.items():
+        samples[run] = []
+        for model in learned[run]:
+            accuracy = dict(course.filter(model=model).select("step", "accuracy").iter_rows())
+            own = summary.filter(run=run, model=model)
+            top = own.group_by("step").agg(pl.col("separation").max()).sort("step")
             low, high = TRANSITION
-            # Kept weights and points of the curve are at the same steps; untrained weights have chance accuracy.
-            steps = course.filter(pl.col("accuracy").is_between(low, high))["step"].to_list()
-            best = summary.filter(run=run, model=model)
-            top = best.group_by("step").agg(pl.col("separation").max()).sort("step")
-            inside = top.filter(pl.col("step").is_in(steps))["separation"].to_list()
-            peak = best.filter(pl.col("separation") == pl.col("separation").max()).row(0, named=True)
-            samples["peak"].append(max(inside, default=np.nan))
-            samples["final"].append(top["separation"][-1])
-            samples["inside"].append(float(peak["step"] in steps))
-            samples["degree"].append(float(peak["degree"] in (2, 3)))
-            samples["first"].append(float(best.filter(degree=1)["separation"].max()))  # type: ignore[arg-type]
-        name = "teacher" if run == TEACHER else "warm teacher"
-        for what, values in samples.items():
-            statistic = stats.mean if what in ("inside", "degree") else stats.median
-            rows += lessons.contrast(context, f"{name} {what}", statistic, np.array(values))
-    return rows
+            # Kept weights and points of the curve are at the same steps.
+            inside = top.filter(pl.col("step").is_in([s for s, a in accuracy.items() if low <= a <= high]))
+            peak = own.filter(pl.col("separation") == pl.col("separation").max()).row(0, named=True)
+            samples[run].append(
+                {
+                    "peak": max(inside["separation"], default=np.nan), "end": top["separation"][-1],
+                    "at": accuracy.get(peak["step"], CHANCE), "degree": peak["degree"],
+                    "single": own.filter(degree=1)["separation"].max(),
+                }
+            )  # fmt: skip
+    schema = dict.fromkeys(("peak", "end", "at", "degree", "single"), pl.Float64)
+    values = {run: pl.DataFrame(rows, schema=schema) for run, rows in samples.items()}
+    left_out = {run: courses[run]["model"].n_unique() - len(learned[run]) for run in courses}
+    for comparison, column in ((PEAK, "peak"), (END, "end"), (INSIDE, "at")):
+        found.add(comparison, values[TEACHER][column], excluded=left_out[TEACHER], reason=MISSED)
+    if WARMER in values:
+        found.add(HIGHER_DEGREE, values[WARMER]["degree"], excluded=left_out[WARMER], reason=MISSED)
+        both = values[WARMER]["single"], values[TEACHER]["single"]
+        found.add(SINGLE_SIGNS, *both, excluded=sum(left_out.values()), reason=MISSED)
+
+
+def _at_checkpoints(
+    context: Inputs, found: Measurements, task: curriculum.Task, single: pl.DataFrame, first: pl.DataFrame
+) -> None:
+    """Compare what teachers that have learned know at the checkpoints that their students learned from ``first``."""
+    for (arm, inside), comparison in CORRELATED.items():
+        own = first.filter(arm=arm).select(model="teacher", step="teacher_step").unique()
+        matters = pl.col("feature") != "rest"
+        signs = single.filter(matters if inside else ~matters, run=TEACHER).join(own, on=["model", "step"])
+        means = signs.group_by("model").agg(pl.col("correlation").mean())
+        found.add(comparison, means["correlation"])
+    middle = first.filter(arm="middle").select("teacher", "teacher_step").unique().sort("teacher")
+    softness = curriculum.softness(
+        context, TEACHER, task, dict(middle.iter_rows()), list(TEMPERATURES.values())
+    )
+    for arm, values in zip(TEMPERATURES, softness, strict=True):
+        found.add(SOFTNESS[arm], values)

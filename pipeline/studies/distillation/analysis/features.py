@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import polars as pl
 
-from pipeline.kit import stats
+from pipeline.kit.comparisons import Measurements
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
+from pipeline.studies.distillation.comparisons import (
+    BEST_OFF,
+    FLAT,
+    LEANING,
+    LONG_LEFT,
+    NEAREST,
+    READ_EARLY,
+    SHORT_LEFT,
+)
 from pipeline.studies.distillation.measures import lessons, phases, probe, windows
 from pipeline.studies.distillation.names import ALONE, BERT, CHOICES, CHOOSERS, LONERS, PUPILS, SENTENCES
 
 STUDENTS = ("os", "half", "prog", "ce")  # whose features are compared, of the horizon in the middle
-NARROW = 3  # tokens of the window whose importance the source plots
 
 
 def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
@@ -43,10 +49,10 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
         chosen = [lessons.checkpoints(context, name, teachers) for name in (*CHOICES, ALONE)
                   if context.dataset(name).filter(part="student").height]  # fmt: skip
         summary, probed, everything = pl.concat(near), pl.concat(read), pl.concat([teachers, *students])
-        rows = [
-            *_teachers(context, stages, summary, probed), *_choices(context, stages, students, chosen),
-            *_students(context, pupils, summary, probed),
-        ]  # fmt: skip
+    found = Measurements(context)
+    _teachers(found, stages, summary.filter(run=BERT), probed.filter(run=BERT))
+    _choices(context, found, stages, students, pl.concat(chosen).filter(order=0))
+    _students(found, summary.filter(run=pupils), probed.filter(run=pupils))
     return {
         "phases": stages,
         "ngram_summary": summary,
@@ -54,7 +60,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
         "chosen": pl.concat(chosen),
         "arms": lessons.averages(context, everything),
         "models": lessons.models(context, everything),
-        "contrasts": pl.DataFrame(rows, infer_schema_length=None),
+        "comparisons": found.table(),
     }
 
 
@@ -77,104 +83,79 @@ def _of_arms(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.filter(pl.col("arm").is_in(STUDENTS))
 
 
-def _teachers(
-    context: Inputs, stages: pl.DataFrame, summary: pl.DataFrame, probed: pl.DataFrame
-) -> list[dict[str, Any]]:
-    """Return where the inflection lies beside the peak of L_robust, and how both distances end."""
-    rows: list[dict[str, Any]] = []
-    values: dict[str, list[float]] = {"distance": [], "robust": [], "close": [], "probe": []}
+def _teachers(found: Measurements, stages: pl.DataFrame, summary: pl.DataFrame, probed: pl.DataFrame) -> None:
+    """Compare what teachers lean on, and what can be read from them, with how that is later."""
     wide = int(summary["ngram"].max())  # type: ignore[arg-type]
+    robust, close, read = [], [], []
     for model, c1, start, end in stages.select("model", "c1", "p2_start", "p2_end").iter_rows():
-        own = summary.filter(run=BERT, model=model)
-        robust = own.filter(measure="robust", ngram=NARROW).sort("step")
-        close = own.filter(measure="close", ngram=wide).sort("step")
-        steps = robust["step"].to_list()
-        peak = steps[int(robust["q50"].arg_max())]  # type: ignore[arg-type]
-        values["distance"].append(abs(steps.index(peak) - steps.index(c1)))
-        values["robust"].append(robust["q50"][-1] / robust["q50"].max())
-        values["close"].append(close["q50"][-1] / close.filter(step=c1)["q50"].item())
+        own = summary.filter(model=model).sort("step")
+        near, far = (
+            own.filter(measure="robust", ngram=windows.NARROW),
+            own.filter(measure="close", ngram=wide),
+        )
+        robust.append(near["q50"][-1] / near["q50"].max())
+        close.append(far["q50"][-1] / far.filter(step=c1)["q50"].item())
         if start is not None and end is not None:
-            own_probe = (
-                probed.filter(run=BERT, model=model)
+            by_step = (
+                probed.filter(model=model)
                 .group_by("step", maintain_order=True)  # of two steps that are as near the first counts
                 .agg(pl.col("acc_boundary").mean())
             )
-            by_step = dict(own_probe.iter_rows())
-            middle = min(by_step, key=lambda step: abs(step - (start + end) / 2))
-            values["probe"].append(by_step[middle] / by_step[max(by_step)])
-    names = {
-        "distance": "checkpoints between inflection and peak", "robust": "L_robust(3), last over largest",
-        "close": "L_close, last over inflection", "probe": "probe, middle over last",
-    }  # fmt: skip
-    for name, each in values.items():
-        rows += lessons.contrast(context, names[name], stats.median, np.array(each, float))
-    return rows
+            scores = dict(by_step.iter_rows())
+            middle = min(scores, key=lambda step: abs(step - (start + end) / 2))
+            read.append(scores[middle] / scores[max(scores)])
+    found.add(FLAT, windows.at_inflection(stages, summary))
+    found.add(SHORT_LEFT, robust)
+    found.add(LONG_LEFT, close)
+    found.add(READ_EARLY, read, excluded=stages.height - len(read), reason="their loss has no fast phase")
 
 
 def _choices(
-    context: Inputs, stages: pl.DataFrame, students: list[pl.DataFrame], chosen: list[pl.DataFrame]
-) -> list[dict[str, Any]]:
-    """Return final accuracies by checkpoint, and how that nearest the inflection compares, where so many steps are
-    spent with a checkpoint as are best for that one."""
-    rows: list[dict[str, Any]] = []
+    context: Inputs,
+    found: Measurements,
+    stages: pl.DataFrame,
+    students: list[pl.DataFrame],
+    first: pl.DataFrame,
+) -> None:
+    """Compare students of the checkpoint nearest the inflection, where so many steps are spent with a checkpoint as are
+    best for that one, with others."""
     compared: list[lessons.Floats] = []  # of each number of steps with a checkpoint
     inflection = dict(stages.select("model", "c1").iter_rows())
-    every = pl.concat(chosen).filter(order=0)
     for course in students:
         run = course["run"][0]
-        dataset = context.run_header(run)["entry"]["dataset"]
-        first = every.filter(dataset=dataset)
-        final = lessons.finals(course)
-        for arm, own in final.items():
-            rows += lessons.contrast(context, f"{run}, {arm}", stats.mean, own)
         if run not in CHOOSERS:
             continue
+        of_run = first.filter(dataset=context.run_header(run)["entry"]["dataset"])
+        final = lessons.finals(course)
         ends, arms = [], [arm for arm in final if arm != "c9"]
-        for model, teacher in first.filter(arm="c1").select("model", "teacher").iter_rows():
-            by_arm = {
-                row["arm"]: row["teacher_step"] for row in first.filter(model=model).iter_rows(named=True)
-            }
+        best = max(arms, key=lambda arm: lessons.mean(final[arm]))
+        for model, teacher in of_run.filter(arm="c1").select("model", "teacher").iter_rows():
+            by_arm = dict(of_run.filter(model=model).select("arm", "teacher_step").iter_rows())
             nearest = min(arms, key=lambda arm: abs(by_arm[arm] - inflection[teacher]))
-            best = max(arms, key=lambda arm: float(final[arm].mean()))
             steps = sorted(set(by_arm.values()))
             ends.append((final[nearest][model], final["c9"][model], final["c1"][model],
                          abs(steps.index(by_arm[best]) - steps.index(by_arm[nearest]))))  # fmt: skip
         compared.append(np.array(ends, float).T)
     if not compared:
-        return rows
-    near, last, early, off = max(compared, key=lambda ends: float(ends[0].mean()))
-    for other, values in (("one-shot", last), ("plateau", early)):
-        name = f"inflection - {other}"
-        rows += lessons.contrast(context, name, stats.mean_difference, near, values, paired=True)
-    return rows + lessons.contrast(context, "checkpoints between best and inflection", stats.median, off)
+        return
+    near, last, early, off = max(compared, key=lambda ends: lessons.mean(ends[0]))
+    found.add(NEAREST["one-shot"], near, last)
+    found.add(NEAREST["plateau"], near, early)
+    found.add(BEST_OFF, off)
 
 
-def _students(context: Inputs, run: str, summary: pl.DataFrame, probed: pl.DataFrame) -> list[dict[str, Any]]:
-    """Return how features of progressive students differ from those of the last checkpoint's."""
-    rows: list[dict[str, Any]] = []
+def _students(found: Measurements, summary: pl.DataFrame, probed: pl.DataFrame) -> None:
+    """Compare features of progressive students with those of the last checkpoint's."""
     wide = int(summary["ngram"].max())  # type: ignore[arg-type]
     ours = "prog" if "prog" in summary["arm"].to_list() else "half"
-    own, read = summary.filter(run=run), probed.filter(run=run)
-    top = [level for level in read["level"].unique() if level >= 4] or [int(read["level"].max())]  # type: ignore[arg-type]
-    parts = {
-        "L_robust(3)": own.filter(measure="robust", ngram=NARROW).select("arm", "model", value="q50"),
-        f"L_close({wide})": own.filter(measure="close", ngram=wide).select("arm", "model", value="q50"),
-        "probe": read.filter(pl.col("level").is_in(top))
+    high = [level for level in probed["level"].unique() if level >= 4] or [probed["level"].max()]
+    features = {
+        "robust": summary.filter(measure="robust", ngram=windows.NARROW).rename({"q50": "value"}),
+        "close": summary.filter(measure="close", ngram=wide).rename({"q50": "value"}),
+        "probe": probed.filter(pl.col("level").is_in(high))
         .group_by("arm", "model")
         .agg(value=pl.col("acc_boundary").mean()),
-    }  # fmt: skip
-    for name, frame in parts.items():
-        both = [frame.filter(arm=arm).sort("model")["value"].to_numpy() for arm in (ours, "os")]
-        rows += lessons.contrast(
-            context,
-            f"students' {name.split('(')[0]}, progressive - one-shot",
-            stats.mean_difference,
-            *both,
-            paired=True,
-        )
-    levels = read.filter(pl.col("level").is_in(top)).sort("level", "model")
-    both = [levels.filter(arm=arm)["acc_boundary"].to_numpy() for arm in (ours, "os")]
-    hits = [bool(first > second) for first, second in zip(*both, strict=True) if first != second]
-    return rows + lessons.share(
-        context, "students' probe, levels at which progressive ones read better", hits
-    )
+    }
+    for name, frame in features.items():
+        samples = [frame.filter(arm=arm).sort("model")["value"] for arm in (ours, "os")]
+        found.add(LEANING[name], *samples)

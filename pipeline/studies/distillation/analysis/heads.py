@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import polars as pl
 
-from pipeline.kit import stats
+from pipeline.kit.comparisons import Measurements
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
+from pipeline.studies.distillation.comparisons import GROUPS, MORE_HEADS
 from pipeline.studies.distillation.measures import lessons, rates
-from pipeline.studies.distillation.names import HEADS
 
 
 def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
@@ -21,20 +19,16 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
         tried = pl.concat([rates.table(context, run) for run in context.runs()])
         courses = pl.concat([rates.best_courses(context, run, tried) for run in context.runs()])
         models = lessons.models(context, courses)
-        rows: list[dict[str, Any]] = []
-        # A model of width 64 whose heads have 8 channels is of two groups.
-        whole = "distillation-heads-4"
-        for group in dict.fromkeys(group for group, _ in HEADS.values()):
-            known = [
-                run for run, (own, _) in HEADS.items() if own == group or (group == "hidden" and run == whole)
-            ]
-            own = models.filter(pl.col("run").is_in(known))
-            late = own["t90"].fill_null(own["horizon"]).to_numpy().astype(float)
-            heads = own["heads"].to_numpy().astype(float)
-            rows += lessons.contrast(context, f"{group} and t90", stats.spearman, heads, late, paired=True)
+    found = Measurements(context)
+    for group, comparison in MORE_HEADS.items():
+        own = models.filter(pl.col("run").is_in(GROUPS[group]))
+        if not own.height:
+            continue
+        late = own["t90"].fill_null(own["horizon"]).to_numpy().astype(float)
+        found.add(comparison, own["heads"].to_numpy(), late)
     return {
         "learning_rates": tried,
         "arms": lessons.averages(context, courses),
         "models": models,
-        "contrasts": pl.DataFrame(rows, infer_schema_length=None),
+        "comparisons": found.table(),
     }

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.kit import stats
+from pipeline.kit import intervals
+from pipeline.kit.comparisons import Measurements
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
+from pipeline.studies.distillation.comparisons import COMMON, TEXT_LABELS, TEXT_ORDER
 from pipeline.studies.distillation.measures import lessons, phases, windows
-from pipeline.studies.distillation.names import READER, TEXT, TEXT_PUPILS
+from pipeline.studies.distillation.names import READER, TEXT
 
 
 def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
@@ -21,22 +23,21 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
         summary = windows.summary(
             context, READER, context.dataset(TEXT), context.entry.sentences, context.entry.ngrams
         )
-        rows = [
-            row
-            for run in TEXT_PUPILS
-            if run in known
-            for row in lessons.ends(
-                context, run, courses[run], (("prog", "os"), ("os", "ce"), ("prog", "ce"))
-            )
-        ]
-        held = context.dataset(TEXT).filter(part="held").select("tokens", "kind").explode("tokens", "kind")
-        words = held.filter(pl.col("kind") > 0)["tokens"]
-        common = (words == words.mode().sort()[0]).to_numpy().astype(float)
-        rows += lessons.contrast(context, "most frequent word", stats.mean, common)
+    found = Measurements(context)
+    finals = {run: lessons.finals(course) for run, course in courses.items()}
+    for (run, first, second), comparison in TEXT_ORDER.items():
+        if run in finals:
+            found.add(comparison, finals[run][first], finals[run][second])
+    for run, comparison in TEXT_LABELS.items():
+        if run in finals:
+            found.add(comparison, finals[run]["ce"])
+    held = context.dataset(TEXT).filter(part="held").select("tokens", "kind").explode("tokens", "kind")
+    words = held.filter(pl.col("kind") > 0)["tokens"]
+    found.put(COMMON, intervals.plain((words == words.mode().sort()[0]).sum() / len(words), len(words)))
     return {
         "phases": phases.phases(courses[READER]),
         "ngram_summary": summary,
         "arms": lessons.averages(context, everything),
         "models": lessons.models(context, everything),
-        "contrasts": pl.DataFrame(rows, infer_schema_length=None),
+        "comparisons": found.table(),
     }

@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import polars as pl
 import torch
 
-from pipeline.kit import stats
+from pipeline.kit.comparisons import Measurements
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread, stream
 from pipeline.languages import parity
 from pipeline.models.distillation import transformer
+from pipeline.studies.distillation.comparisons import (
+    ATTENDING_DELAY,
+    ATTENDING_END,
+    ATTENTION_END,
+    ATTENTION_PEAK,
+    BY_PEAK,
+    VALLEY,
+)
 from pipeline.studies.distillation.measures import curriculum, lessons
 from pipeline.studies.distillation.measures.kept import Kept
 from pipeline.studies.distillation.names import ATTENDING, ATTENTION, TOKENS_TAUGHT
-
-LEARNED = 0.95  # accuracy of a student that has learned (chapter section 6, C16)
 
 
 def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
     """Return correlations, checkpoints, courses, attention on the support, and comparisons."""
     answers = context.dataset(TOKENS_TAUGHT)
     task = lessons.task(answers)
+    found = Measurements(context)
     with one_thread():
         single, summary = curriculum.tables(context, ATTENTION, task)
         teachers, students = lessons.courses(context, ATTENTION), lessons.courses(context, ATTENDING)
         chosen = lessons.checkpoints(context, TOKENS_TAUGHT, teachers)
-        rows = _compared(context, teachers, students, summary.filter(degree=1), chosen)
+        compare(context, found, teachers, students, summary.filter(degree=1), chosen)
         attention = _attention(context, task)
     return {
         "correlations": single,
@@ -37,45 +42,41 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
         "arms": lessons.averages(context, pl.concat([teachers, students])),
         "models": lessons.models(context, pl.concat([teachers, students])),
         "attention": attention,
-        "contrasts": pl.DataFrame(rows, infer_schema_length=None),
+        "comparisons": found.table(),
     }
 
 
-def _compared(
-    context: Inputs, teachers: pl.DataFrame, students: pl.DataFrame, first: pl.DataFrame, chosen: pl.DataFrame
-) -> list[dict[str, Any]]:
-    """Return how students of teachers that have learned end, by arm, and how far single signs separate (``first``) at
+def compare(
+    context: Inputs, found: Measurements, teachers: pl.DataFrame, students: pl.DataFrame, first: pl.DataFrame,
+    chosen: pl.DataFrame,
+) -> None:  # fmt: skip
+    """Compare how students of teachers that have learned end, by arm, and how far single signs separate (``first``) at
     most and at the end; a teacher that has not learned has nothing to teach, and no transition."""
-    learned = lessons.converged(teachers)
-    pairs = chosen.select("arm", "model", "teacher").unique(maintain_order=True)
-    rows: list[dict[str, Any]] = []
-    for arm, values in lessons.finals(students).items():
-        taught = dict(pairs.filter(arm=arm).select("model", "teacher").iter_rows())
-        final = values[[taught.get(model) in learned for model in range(len(values))]] if taught else values
-        rows += lessons.contrast(context, f"attending {arm}", stats.median, final)
-        rows += lessons.contrast(
-            context, f"attending {arm}, learned", stats.mean, (final >= LEARNED).astype(float)
-        )
+    learned = lessons.learned(context, teachers)
+    final, others = lessons.taught_by(chosen, learned, lessons.finals(students))
+    for arm, comparison in {**ATTENDING_END, "peak": BY_PEAK}.items():
+        found.add(comparison, final[arm], excluded=others[arm], reason=lessons.UNLEARNED)
+    left_out = teachers["model"].n_unique() - len(learned)
     known = first.filter(pl.col("model").is_in(learned)).group_by("model", maintain_order=True)
     separations = known.agg(peak=pl.col("separation").max(), end=pl.col("separation").last())
-    rows += lessons.contrast(context, "attention peak", stats.median, separations["peak"].to_numpy())
-    rows += lessons.contrast(context, "attention final", stats.median, separations["end"].to_numpy())
     between = chosen.filter(pl.col("teacher").is_in(learned), arm="between", order=0)
     valley = between.join(
         first.select(teacher="model", teacher_step="step", separation="separation"),
         on=["teacher", "teacher_step"], how="left", maintain_order="left",
-    )  # fmt: skip
-    rows += lessons.contrast(context, "separation between", stats.median, valley["separation"].to_numpy())
+    ).unique("teacher", maintain_order=True)  # fmt: skip
+    for comparison, values in (
+        (ATTENTION_PEAK, separations["peak"]), (ATTENTION_END, separations["end"]), (VALLEY, valley["separation"])
+    ):  # fmt: skip
+        found.add(comparison, values, excluded=left_out, reason="they have not learned their parity")
+    taught = chosen.filter(pl.col("teacher").is_in(learned), arm="prog").select("model", "teacher").unique()
     models = lessons.models(context, pl.concat([teachers, students]))
-    late = models.filter(run=ATTENDING, arm="prog").sort("model")
-    sooner = models.filter(run=ATTENTION).select(teacher="model", base="t90")
-    both = (
-        late.join(pairs.filter(arm="prog"), on=["arm", "model"], how="left", maintain_order="left")
-        .join(sooner, on="teacher", how="left", maintain_order="left")
-        .filter(pl.col("teacher").is_in(learned))
-    )
-    ratios = both["t90"].fill_null(both["horizon"]).to_numpy() / both["base"].to_numpy()
-    return rows + lessons.contrast(context, "attending delay", stats.median, ratios.astype(float))
+    both = taught.sort("model").join(
+        models.filter(run=ATTENDING, arm="prog"), on="model", maintain_order="left"
+    ).join(
+        models.filter(run=ATTENTION).select(teacher="model", base="t90"), on="teacher", maintain_order="left"
+    )  # fmt: skip
+    late = both["t90"].fill_null(both["horizon"])
+    found.add(ATTENDING_DELAY, late, both["base"], excluded=others["prog"], reason=lessons.UNLEARNED)
 
 
 def _attention(context: Inputs, task: curriculum.Task) -> pl.DataFrame:

@@ -12,34 +12,48 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pipeline.kit import stats
+from pipeline.kit import intervals
+from pipeline.kit.comparisons import Measurements
 from pipeline.kit.inputs import Inputs
-from pipeline.kit.shares import share_interval
-from pipeline.kit.stats import Interval
 from pipeline.kit.streams import one_thread, stream
 from pipeline.models.two_stage import relu
+from pipeline.studies.distillation.comparisons import (
+    ALIGNED_LEAST,
+    ALIGNED_OUTSIDE,
+    BOTH_STAGES,
+    ENDS,
+    PRINTED_MEAN,
+    PRINTED_SIGNAL,
+    PRINTED_SLOPE,
+    PRINTED_TENFOLD,
+    SECOND_STAGE,
+    SLOPE,
+    TARGETS_RATIO,
+)
+from pipeline.studies.distillation.measures import lessons
 
 MODES = ("aligned", "iid", "labels")
 DEGREES = 11  # of the majority, in the table of sizes
 SIZES = (15, 101)  # d of that table
 SPREAD = 10_000  # inputs that E f(x)^2 of a teacher is taken from
 TENFOLD = 10
-CONVERGED = 0.99  # accuracy of a final teacher
 
 
 def analyse(context: Inputs) -> dict[str, Any]:
     """Return the tables of the experiment; all numbers are drawn from streams of its id."""
+    found = Measurements(context)
     with one_thread():
         samples = pl.DataFrame(list(_recovery(context)))
         pairs = pl.DataFrame(list(_correlations(context)))
         recovered = _recovered(context, samples)
-        contrasts = [
-            *_recovery_contrasts(context, samples, recovered),
-            *_correlation_contrasts(context, pairs),
-        ]
         ends = pl.DataFrame(list(_end_to_end(context)))
         curves = pl.DataFrame(list(_second_stage(context)))
-        contrasts += [*_end_contrasts(ends), *_second_contrasts(curves)]
+    _compare_recovery(context, found, samples, recovered)
+    _compare_correlations(context, found, pairs)
+    _compare_ends(context, found, ends)
+    best = curves.filter("is_best", rate_name="ours")
+    for column, comparison in SECOND_STAGE.items():
+        found.add(comparison, best[column])
     return {
         "majority_sizes": pl.DataFrame(list(_majority_sizes())),
         "stage_correlations": pairs,
@@ -49,7 +63,7 @@ def analyse(context: Inputs) -> dict[str, Any]:
         "support_recovery": pl.DataFrame(recovered, infer_schema_length=None),
         "end_to_end": ends,
         "lower_bounds": pl.DataFrame(list(_lower_bounds(context))),
-        "two_stage_contrasts": pl.DataFrame(contrasts, infer_schema_length=None),
+        "comparisons": found.table(),
     }
 
 
@@ -78,34 +92,31 @@ def _correlations(context: Inputs) -> Iterator[dict[str, Any]]:
         for m in known.widths:
             for seed in range(known.replicas):
                 rng = _rng(context, "correlations", mode, m, seed)
-                c = relu.correlations(relu.first_stage(relu.initial(rng, d, k, m, mode)))
+                taught = relu.first_stage(relu.initial(rng, d, k, m, mode))
+                c = relu.correlations(taught)
                 inside, outside = np.abs(c[:k]), np.abs(c[k:])
                 yield {
                     "mode": mode, "d": d, "k": k, "m": m, "seed": seed, "in_signed_min": c[:k].min(),
                     "in_mean": inside.mean(), "in_min": inside.min(), "off_mean": outside.mean(),
                     "off_max": outside.max(), "bound": 1 / (8 * k), "spread": relu.spread(d, k, m)[0],
+                    "signal": float((c[:k] ** 2).sum() / (taught(relu.cube(d)) ** 2).mean()),
                 }  # fmt: skip
 
 
-def _correlation_contrasts(context: Inputs, pairs: pl.DataFrame) -> Iterator[dict[str, Any]]:
+def _compare_correlations(context: Inputs, found: Measurements, pairs: pl.DataFrame) -> None:
     widths = context.entry.correlations.widths
-    for m in widths:
-        rows = pairs.filter(mode="aligned", m=m)
-        yield _row(
-            f"aligned least, m={m}", _boot(context, rows["in_signed_min"] / rows["bound"]), rows.height
-        )
-        yield _row(
-            f"aligned outside over inside, m={m}",
-            _boot(context, rows["off_max"] / rows["in_min"]),
-            rows.height,
-        )
-    rows = pairs.filter(mode="iid", m=widths[-1])
-    yield _row(f"iid mean, m={widths[-1]}", _boot(context, rows["in_mean"] / rows["bound"]), rows.height)
-    by_width = np.stack([pairs.filter(mode="iid", m=m).sort("seed")["in_mean"].to_numpy() for m in widths])
-    yield _row(
-        "iid slope", _resampled(context, by_width.shape[1], lambda chosen: _slope(widths, by_width[:, chosen].mean(1))),
-        by_width.shape[1],
-    )  # fmt: skip
+    for end, m in zip(ENDS, (widths[0], widths[-1]), strict=True):
+        own = pairs.filter(mode="aligned", m=m)
+        found.add(ALIGNED_LEAST[end], own["in_signed_min"] / own["bound"])
+        found.add(ALIGNED_OUTSIDE[end], own["off_max"] / own["in_min"])
+    own = pairs.filter(mode="iid", m=widths[-1])
+    found.add(PRINTED_MEAN, own["in_mean"] / own["bound"])
+    found.add(PRINTED_SIGNAL, own["signal"])
+    by_width = [pairs.filter(mode="iid", m=m)["in_mean"] for m in widths]
+    found.put(
+        PRINTED_SLOPE,
+        _jackknife(context, lambda *means: _slope(widths, [np.mean(m) for m in means]), *by_width),
+    )
 
 
 def _weights(context: Inputs) -> Iterator[dict[str, Any]]:
@@ -209,13 +220,11 @@ def _recovered(context: Inputs, samples: pl.DataFrame) -> list[dict[str, Any]]:
     for mode in MODES:
         for d in _sizes(context, mode):
             shares, batches = _shares(samples, mode, d), _batches(context, mode, d)
-            bounds = _resampled(
-                context,
-                len(shares),
-                lambda chosen, s=shares, b=batches: reached(b, s[chosen].mean(0), known.share),
+            bounds = _jackknife(
+                context, lambda s, b=batches: reached(b, s.mean(0), known.share), shares, log=True
             )
             enough = np.flatnonzero(shares.mean(0) >= known.share)
-            # What the proof counts on, without its constant, and the bound of Lemma 66 on one step.
+            # What the proof counts on, without its constant.
             formula = (
                 relu.one_shot_samples(d, known.k, (known.k - 1) / 2) if mode == "labels"
                 else relu.first_samples(d, known.k, known.m_student, context.entry.delta)
@@ -224,8 +233,9 @@ def _recovered(context: Inputs, samples: pl.DataFrame) -> list[dict[str, Any]]:
                 "mode": mode, "d": d, "k": known.k, "seeds": len(shares),
                 "ever": int((shares.max(1) >= known.share).sum()),
                 "largest": batches[-1], "b90": int(batches[enough[0]]) if len(enough) else None,
-                "value": bounds.value, "lo": bounds.lo, "hi": bounds.hi, "predicted": _predicted(context, mode, d),
-                "formula": formula, "forbidden": _forbidden(context, d),
+                "value": bounds.value, "lo": bounds.lo, "hi": bounds.hi,
+                "interval": bounds.kind, "predicted": _predicted(context, mode, d),
+                "formula": formula,
             })  # fmt: skip
     return [{name: _null(value) for name, value in row.items()} for row in rows]
 
@@ -252,61 +262,37 @@ def _predicted(context: Inputs, mode: str, d: int) -> float | None:
     return float(np.median(samples))
 
 
-def _forbidden(context: Inputs, d: int) -> float:
-    """Return the samples up to which Lemma 66 forbids one step to learn, at the gradient error of Claim 8.
-
-    C(d, k) delta tau^2 / 2m >= 1 with tau^2 = 2 ln(2md/delta) / B.
-    """
-    known, delta = context.entry.recovery, context.entry.delta
-    one = relu.hoeffding(known.m_student, d, 1, delta)
-    return relu.most_steps(d, known.k, known.m_student, delta, one)
-
-
-def _recovery_contrasts(
-    context: Inputs, samples: pl.DataFrame, recovered: list[dict[str, Any]]
-) -> Iterator[dict[str, Any]]:
+def _compare_recovery(
+    context: Inputs, found: Measurements, samples: pl.DataFrame, recovered: list[dict[str, Any]]
+) -> None:
     known = context.entry.recovery
-    for mode in ("aligned", "labels"):
+
+    def at(mode: str, d: int) -> Any:
+        """Return what gives the samples at which enough neurons show the support, of shares (replicas, batches)."""
+        batches = _batches(context, mode, d)
+        return lambda shares: reached(batches, shares.mean(0), known.share)
+
+    for mode, comparison in SLOPE.items():
         sizes = _sizes(context, mode)
-        shares = [(_batches(context, mode, d), _shares(samples, mode, d)) for d in sizes]
+        of_size = [at(mode, d) for d in sizes]
 
-        def slope(chosen: NDArray[np.int64], shares: Any = shares, sizes: Any = sizes) -> float:
-            return _slope(sizes, np.array([reached(b, s[chosen].mean(0), known.share) for b, s in shares]))
+        def slope(*shares: Any, sizes: Any = sizes, of_size: Any = of_size) -> float:
+            return _slope(sizes, [enough(own) for enough, own in zip(of_size, shares, strict=True)])
 
-        yield _row(f"slope {mode}", _resampled(context, known.replicas, slope), known.replicas)
+        found.put(comparison, _jackknife(context, slope, *(_shares(samples, mode, d) for d in sizes)))
     d = max({*_sizes(context, "labels")} & {*_sizes(context, "aligned")})
-    pair = [(_batches(context, mode, d), _shares(samples, mode, d)) for mode in ("labels", "aligned")]
-
-    def ratio(chosen: NDArray[np.int64]) -> float:
-        labels, aligned = (reached(b, s[chosen].mean(0), known.share) for b, s in pair)
-        return labels / aligned
-
-    yield _row(f"labels over aligned, d={d}", _resampled(context, known.replicas, ratio), known.replicas)
+    labels, aligned = at("labels", d), at("aligned", d)
+    pair = _shares(samples, "labels", d), _shares(samples, "aligned", d)
+    found.put(TARGETS_RATIO, _jackknife(context, lambda x, y: labels(x) / aligned(y), *pair, log=True))
     # With ten times what suffices from the aligned start, does a student of a teacher from the printed start see the
     # support?
     last = max({*_sizes(context, "iid")} & {*_sizes(context, "aligned")})
     enough = next((row["value"] for row in recovered if (row["mode"], row["d"]) == ("aligned", last)), None)
     batches = np.array(_batches(context, "iid", last))
     if enough is not None and batches[-1] >= TENFOLD * enough:
-        at = int(np.flatnonzero(batches >= TENFOLD * enough)[0])
-        shown = _shares(samples, "iid", last)[:, at] >= known.share
-        interval = share_interval(shown, context.settings.confidence)
-        yield _row(f"iid recovers with tenfold samples, d={last}", interval, len(shown))
-    ratios = [
-        row["value"] / row["predicted"] if row["value"] is not None else math.nan
-        for row in recovered if row["predicted"] is not None
-    ]  # fmt: skip
-    yield _row(
-        "measured over predicted, least", Interval(float(np.min(ratios)), math.nan, math.nan), len(ratios)
-    )
-    yield _row(
-        "measured over predicted, most", Interval(float(np.max(ratios)), math.nan, math.nan), len(ratios)
-    )
-    over = [
-        row["value"] / row["forbidden"] if row["value"] is not None else math.nan
-        for row in recovered if row["mode"] == "labels"
-    ]  # fmt: skip
-    yield _row("labels over Lemma 66, least", Interval(float(np.min(over)), math.nan, math.nan), len(over))
+        found.add(PRINTED_TENFOLD, _shares(samples, "iid", last)[:, batches >= TENFOLD * enough][:, 0])
+    else:
+        found.not_run(PRINTED_TENFOLD)
 
 
 def _lower_bounds(context: Inputs) -> Iterator[dict[str, Any]]:
@@ -351,21 +337,6 @@ def _second_stage(context: Inputs) -> Iterator[dict[str, Any]]:
                         "hinge": curve.hinge[place, r], "accuracy": curve.accuracy[place, r],
                         "is_best": bool(place == curve.best[r]),
                     }  # fmt: skip
-
-
-def _second_contrasts(curves: pl.DataFrame) -> Iterator[dict[str, Any]]:
-    best = curves.filter("is_best")
-    for (d, k, m, name), rows in best.group_by("d", "k", "m", "rate_name", maintain_order=True):
-        for column, worst in (("hinge", rows["hinge"].max()), ("accuracy", rows["accuracy"].min())):
-            value = float(worst) if isinstance(worst, float) else math.nan
-            yield _row(
-                f"stage two {name}, d={d}, k={k}, m={m}, {column}",
-                Interval(value, math.nan, math.nan),
-                rows.height,
-            )
-
-
-TARGETS = ("aligned", "iid", "labels", "final")
 
 
 def _end_to_end(context: Inputs) -> Iterator[dict[str, Any]]:
@@ -413,54 +384,28 @@ def _end_to_end(context: Inputs) -> Iterator[dict[str, Any]]:
             }  # fmt: skip
 
 
-def _end_contrasts(ends: pl.DataFrame) -> Iterator[dict[str, Any]]:
+def _compare_ends(context: Inputs, found: Measurements, ends: pl.DataFrame) -> None:
     most = ends["batch"].max()
-    for (k, target), rows in ends.filter(batch=most).group_by("k", "target", maintain_order=True):
-        if target == "final" and not (rows["teacher_accuracy"] >= CONVERGED).all():
-            continue  # a teacher that did not learn says nothing of final teachers
-        for name, value in (("least", rows["accuracy"].min()), ("most", rows["accuracy"].max())):
-            accuracy = float(value) if isinstance(value, float) else math.nan
-            yield _row(
-                f"end to end {target}, k={k}, {name}", Interval(accuracy, math.nan, math.nan), rows.height
-            )
+    for (target, k), comparison in BOTH_STAGES.items():
+        own = ends.filter(batch=most, target=target, k=k)
+        if not own.height:
+            found.not_run(comparison)
+            continue
+        # A teacher that did not learn says nothing of final teachers.
+        taught = own.filter(pl.col("teacher_accuracy").fill_null(1.0) >= context.settings.solved)
+        found.add(
+            comparison, taught["accuracy"], excluded=own.height - taught.height, reason=lessons.UNLEARNED
+        )
 
 
-# --- intervals ---------------------------------------------------------------------------------------
-
-
-def _slope(x: Sequence[float], y: NDArray[np.float64]) -> float:
+def _slope(x: Sequence[float], y: Sequence[float]) -> float:
     """Return the slope of log y on log x; NaN if one y is."""
     return float(np.polyfit(np.log(x), np.log(y), 1)[0]) if np.isfinite(y).all() else math.nan
 
 
-def _boot(context: Inputs, values: pl.Series) -> Interval:
-    settings = context.settings
-    return stats.bootstrap(
-        stats.mean, values.to_numpy(), rng=_rng(context, "bootstrap"), resamples=settings.resamples,
-        confidence=settings.confidence,
-    )  # fmt: skip
-
-
-def _resampled(context: Inputs, n: int, statistic: Any) -> Interval:
-    """Return ``statistic`` of all seeds, with the interval from resampling seeds; ``statistic`` takes their places.
-
-    A resample that has no value makes the interval one that is not known.
-    """
-    settings = context.settings
-    rng = _rng(context, "bootstrap")
-    draws = np.array([statistic(rng.integers(n, size=n)) for _ in range(settings.resamples)])
-    ends = (math.nan, math.nan) if np.isnan(draws).any() else stats.percentiles(draws, settings.confidence)
-    return Interval(float(statistic(np.arange(n))), *ends)
-
-
-def _row(name: str, interval: Interval, n: int) -> dict[str, Any]:
-    return {
-        "contrast": name,
-        "value": _null(interval.value),
-        "lo": _null(interval.lo),
-        "hi": _null(interval.hi),
-        "n": n,
-    }
+def _jackknife(context: Inputs, statistic: Any, *samples: Any, log: bool = False) -> intervals.Interval:
+    """Return ``statistic`` of independent samples of replicas with its interval."""
+    return intervals.jackknife(statistic, *samples, confidence=context.settings.confidence, log=log)
 
 
 def _null(value: Any) -> Any:

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 import polars as pl
 
 from pipeline.kit import evidence
+from pipeline.kit.conditions import at_least, at_most, below
+from pipeline.kit.evidence import Part
 from pipeline.kit.extremes import column_max, column_min
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Gate, above, at_least, at_most, below
+from pipeline.kit.verdicts import Gate
 from pipeline.studies.distillation.claims.common import SECTION
-from pipeline.studies.distillation.names import LENGTHS, ORACLE, SELECTION
 from schemas.claims import OWN
 
 STATEMENTS = {
@@ -22,72 +23,37 @@ STATEMENTS = {
 }
 LENGTHS_OF = SECTION.format("4.2.8.3")
 PROPOSITIONS = SECTION.format("4.2.7.2.1, Propositions {}")
+BEST = SECTION.format("4.2.3.1, Figures 4.4 and 4.7")
 NONE = at_most(0.0)
+SHOWN = ("accuracy", "loss")  # parts of claim 33 that are one check each, which is shown with its value
+PARTS = {
+    "1": {
+        "percentiles": Part("exact percentiles against the published ones", LENGTHS_OF),
+        "the published code": Part("percentiles of the published code's grammar are others", LENGTHS_OF, OWN),
+        "longest strings": Part("hardly any string has more than 512 tokens", LENGTHS_OF, OWN),
+    },
+    "2": {
+        "structure": Part("what is said of the rules of the five grammars", LENGTHS_OF),
+        "the published code": Part("the grammar of the published code lacks a rule", LENGTHS_OF, OWN),
+        "samples": Part("mean lengths of sampled strings against the exact ones", LENGTHS_OF, OWN),
+        "derivations": Part("sampled strings are strings of their grammar", LENGTHS_OF, OWN),
+    },
+    "7": {"lemmas": Part("Lemmas 10 and 11 and both propositions", PROPOSITIONS.format("9 and 10"), OWN)},
+    "20": {"closed form": Part("loss and accuracy without context", BEST, OWN)},
+    "33": {"checks": Part("best predictors, and the grammar of the published code", BEST, OWN)},
+}
 
 
 def gates(context: Results) -> Iterator[Gate]:
     """Yield the gates."""
-    yield from _lengths(context)
+    theory = context.theory()
+    for claim, parts in PARTS.items():
+        yield from evidence.part_gates(theory.filter(~pl.col("part").is_in(SHOWN)), claim, parts)
+    shown = {row["part"]: row for row in theory.filter(claim="33").iter_rows(named=True)}
+    for part in SHOWN:
+        yield evidence.check_gate(shown, "33", part, part, BEST, kind=OWN)
     yield from _propositions(context)
     yield from _best(context)
-
-
-def _lengths(context: Results) -> Iterator[Gate]:
-    stats = context.table("pcfg_length_stats")
-    off = (pl.col("exact") - pl.col("published")).abs()
-    named = stats.drop_nulls("published")
-    measurement = evidence.reduced(
-        named.select(off.alias("off")), column_max("off"), "no table of lengths", least=20
-    )
-    yield Gate(
-        "1",
-        "percentiles",
-        "largest distance of 20 exact percentiles from the published ones, in tokens",
-        LENGTHS_OF,
-        at_most(3.0),
-        *measurement,
-    )
-    other = stats.filter(grammar="cfg3b_pdcode").select("quantity", "exact")
-    published = named.filter(grammar="cfg3b").select("quantity", "published")
-    both = other.join(published, on="quantity").select(off.alias("off"))
-    yield Gate(
-        "1",
-        "the published code",
-        "smallest distance of percentiles of the grammar in the published code from "
-        "those printed for cfg3b, in tokens",
-        LENGTHS_OF,
-        above(15.0),
-        *evidence.reduced(both, column_min("off"), "no table of lengths", least=4),
-        kind=OWN,
-    )
-    theory = context.theory().filter(theory=LENGTHS)
-    counts = pl.col("measured").sum()
-    yield Gate(
-        "2",
-        "structure",
-        "number of exceptions from what is said of the rules of the five grammars",
-        LENGTHS_OF,
-        NONE,
-        *evidence.checks(theory, r"^structure\.cfg3[a-z]$", counts),
-    )
-    yield Gate(
-        "2",
-        "samples",
-        "largest distance of the mean length of sampled strings from the exact one, in standard errors",
-        LENGTHS_OF,
-        at_most(4.0),
-        *evidence.checks(theory, r"^sampled\.", column_max("measured")),
-        kind=OWN,
-    )
-    yield Gate(
-        "2",
-        "derivations",
-        "number of sampled strings that are no strings of their grammar",
-        LENGTHS_OF,
-        NONE,
-        *evidence.checks(theory, r"^parsed\.", counts),
-        kind=OWN,
-    )
 
 
 def _propositions(context: Results) -> Iterator[Gate]:
@@ -128,55 +94,15 @@ def _propositions(context: Results) -> Iterator[Gate]:
         at_most(1e-9),
         *evidence.reduced(built.filter(prop=10), column_max("max_err"), "not built"),
     )
-    failed, missing = evidence.failures(context.theory(), SELECTION)
-    yield Gate(
-        "7",
-        "lemmas",
-        "number of checks of Lemmas 10 and 11 and of both propositions that do not hold",
-        PROPOSITIONS.format("9 and 10"),
-        NONE,
-        failed,
-        missing,
-        kind=OWN,
-    )
 
 
 def _best(context: Results) -> Iterator[Gate]:
-    source = SECTION.format("4.2.3.1, Figures 4.4 and 4.7")
-    theory = context.theory().filter(theory=ORACLE)
-    for what, measure in (
-        ("accuracy", "published accuracy, less the error of reading it, minus the best possible on cfg3b"),
-        (
-            "loss",
-            "least possible loss on cfg3b minus the published one, with the error of reading it, in nats",
-        ),
-    ):
-        yield Gate(
-            "33",
-            what,
-            measure,
-            source,
-            above(0.0),
-            *evidence.checks(theory, rf"^{what}\.printed$", column_min("measured")),
-            kind=OWN,
-        )
-    failed, missing = evidence.failures(context.theory(), ORACLE)
-    yield Gate(
-        "33",
-        "checks",
-        "number of checks of the best predictors that do not hold",
-        source,
-        NONE,
-        failed,
-        missing,
-        kind=OWN,
-    )
     table = context.table("oracle").filter(root=22, grammar="cfg3b_pdcode", quantity="acc")
     yield Gate(
         "33",
         "the published code",
         "best accuracy on the grammar of the published code, smaller of two",
-        source,
+        BEST,
         at_least(0.97),
         *evidence.reduced(table, column_min("value"), "not measured", least=2),
         kind=OWN,

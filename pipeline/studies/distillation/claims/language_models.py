@@ -7,17 +7,45 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from pipeline.kit import evidence
-from pipeline.kit.evidence import Evidence
+from pipeline.kit import comparisons, intervals
+from pipeline.kit.conditions import above, at_least, at_most, below, within
+from pipeline.kit.evidence import Evidence, gate
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Gate, Measured, Published, above, at_least, at_most, below, within
-from pipeline.studies.distillation.claims.common import SECTION, contrast
+from pipeline.kit.verdicts import Gate, Measured, Published
+from pipeline.studies.distillation.claims.common import SECTION
+from pipeline.studies.distillation.comparisons import (
+    ASKED,
+    BEST_OFF,
+    BEYOND,
+    BY_TAU,
+    CFG3I_END,
+    CFG3I_SOON,
+    COMMON,
+    ENDINGS_FLAT,
+    ENDINGS_HEADS,
+    FLAT,
+    GAIN,
+    HALF_LESS_EVEN,
+    LEANING,
+    LESSON,
+    LEVELS,
+    LONG_LEFT,
+    LONGEST,
+    MASKS,
+    NARROWING,
+    NEAREST,
+    ON_OTHERS,
+    ON_PLATEAU,
+    READ_EARLY,
+    SHORT_LEFT,
+    SHRINKING,
+    TEXT_LABELS,
+    TEXT_ORDER,
+)
 from pipeline.studies.distillation.names import (
     BERT,
     CHOOSERS,
     GPT,
-    OTHER_PUPILS,
-    OTHER_WIDER,
     OTHERS,
     PUPILS,
     SPANS,
@@ -53,17 +81,12 @@ PLATEAU = 1.0524  # nats, TH-PLATEAU at a mask rate of 0.3 and equal frequencies
 ACCURACIES = {
     "prog": (0.803, 0.921, 0.958, 0.962), "one-shot": (0.768, 0.901, 0.927, 0.953), "ce": (0.745, 0.866, 0.926, 0.927),
 }  # fmt: skip
-TAUGHT = {
-    "prog": "progressive students", "os": "one-shot students", "ce": "students of labels",
-    "one-shot": "one-shot students at the better temperature",
-}  # fmt: skip
-LENGTHS = tuple(
-    f"the {which} of four lengths of training" for which in ("shortest", "second", "third", "longest")
-)
 ALLOWED = 0.02
 NEEDS = "paper"  # the scale with the published sizes, which accuracies and gains in them depend on
-# The shares of masked tokens on cfg3b, by what comparisons are called.
-MASKS = {"cfg3b": "30 % of tokens masked", "rate15": OTHERS["rate15"], "rate45": OTHERS["rate45"]}
+# Students are named by the published numbers of heads; at smaller scales those of both sizes have fewer.
+HEADS = {"smaller": 8, "larger": 16}
+POSITIVE, NEGATIVE = above(0.0), below(0.0)
+EARLY = at_least(0.9)  # of the largest L_robust(3), which is flat about its peak
 
 
 def gates(context: Results) -> Iterator[Gate]:
@@ -73,330 +96,146 @@ def gates(context: Results) -> Iterator[Gate]:
     yield from _checkpoints(context)
     yield from _features(context)
     yield from _variants(context)
+    yield from _next(context)
     yield from _text(context)
 
 
 def _teachers(context: Results) -> Iterator[Gate]:
-    # At quick a single run is kept on the plateau, so fewer models than elsewhere are enough.
-    measurement = evidence.one_row(
-        context.table("contrasts"), "not trained at this scale", contrast="loss on the plateau"
-    )
-    yield Gate(
-        "20",
-        "cfg3b",
-        "loss on the plateau, in nats",
-        FASTEST,
-        within(PLATEAU, 0.03),
-        *measurement,
-        Published(1.04),
-    )
+    yield gate(context, "20", "cfg3b", ON_PLATEAU, within(PLATEAU, 0.03), FASTEST, published=Published(1.04))
     yield Gate(
         "21",
         "cfg3b",
-        "largest accuracy of a model minus that of the best predictor, in standard errors",
+        "share of models whose accuracy minus that of the best predictor is at most 3 standard errors",
         SECTION.format("4.2.3"),
-        at_most(3.0),
-        *_excess(context),
+        above(0.5),
+        *_within_reach(context),
         kind=OWN,
     )
-    yield Gate(
-        "23",
-        "cfg3b",
-        "kept checkpoints between the inflection and the largest median L_robust(3), median over teachers",
-        FASTEST,
-        at_most(1.0),
-        *contrast(context, "checkpoints between inflection and peak"),
-    )
-    yield Gate(
+    yield gate(context, "23", "cfg3b", FLAT, EARLY, FASTEST)
+    printed = Published(5e-5 / 0.75, derivation="5e-5 / 0.75, read from the graphic")
+    yield gate(
+        context,
         "25",
         "short windows",
-        "median L_robust(3) at the end over its peak, median over teachers",
-        FASTEST,
+        SHORT_LEFT,
         at_most(0.6),
-        *contrast(context, "L_robust(3), last over largest"),
-        Published(5e-5 / 0.75, derivation="5e-5 / 0.75, read from the graphic"),
+        FASTEST,
+        published=printed,
         size_needed=NEEDS,
     )
-    yield Gate(
-        "25",
-        "long windows",
-        "median L_close of the widest window at the end over that at the inflection, median over teachers",
-        FASTEST,
-        at_most(0.5),
-        *contrast(context, "L_close, last over inflection"),
-    )
-    yield Gate(
-        "26",
-        "cfg3b",
-        "accuracy of the probe in the middle of the fast phase over its last one, median over teachers",
-        SECTION.format("4.2.8.2, Figure 4.25"),
-        at_least(0.95),
-        *contrast(context, "probe, middle over last"),
-    )
+    yield gate(context, "25", "long windows", LONG_LEFT, at_most(0.5), FASTEST)
+    yield gate(context, "26", "cfg3b", READ_EARLY, at_least(0.95), SECTION.format("4.2.8.2, Figure 4.25"))
 
 
-def _excess(context: Results) -> Evidence:
-    """Return by how many standard errors the best model on cfg3b exceeds the best predictor."""
+def _within_reach(context: Results) -> Evidence:
+    """Return the share of models on cfg3b that do not exceed the best predictor by more than three standard errors.
+
+    It is of tables of two experiments, so that no analysis can measure it.
+    """
     models = context.table("models").filter(pl.col("run").is_in([BERT, *PUPILS, *WIDER, *CHOOSERS]))
+    models = models.unique(["run", "arm", "model"])  # two experiments list those of some runs
     best = context.table("oracle").filter(grammar="cfg3b", task="masked", quantity="acc", mask_rate=0.3)
     best = best.filter(root=root_at(context.scale, best["root"]))
-    held = context.table("contrasts").filter(contrast="held-out tokens of a sentence")
-    if not models.height or not best.height or not held.height:
-        return None, "not trained at this scale"
-    top, bound = float(models["final"].max()), float(best["value"][0])  # type: ignore[arg-type]
-    count = held["value"][0] * held["n"][0]
-    error = math.hypot(float(best["se"][0]), math.sqrt(bound * (1 - bound) / count))
-    return Measured((top - bound) / error, None, None, models.height), ""
+    asked = comparisons.read(context, [ASKED])["value"].item()
+    if not models.height or not best.height or asked is None:
+        return None, "not run at this scale"
+    bound, spread = float(best["value"][0]), float(best["se"][0])
+    error = math.hypot(spread, math.sqrt(bound * (1 - bound) / asked))
+    found = intervals.share(models["final"].to_numpy() <= bound + 3 * error, 0.95)
+    return Measured(*found[:3], found.n, interval=found.kind, fewest=comparisons.FLOOR), ""
 
 
 def _students(context: Results) -> Iterator[Gate]:
-    paper = context.scale == NEEDS
-    arm = "prog" if paper else "half"  # the schedule of the figure; at quick that of the appendix
-    speed = "" if paper else ", at double speed,"
-    for other, base in (
-        ("one-shot", "one-shot ones at the better temperature"),
-        ("labels", "students of labels"),
-    ):
-        yield Gate(
-            "22",
-            f"shortest horizon, {other}",
-            f"mean accuracy of progressive students{speed} minus that of {base}, at the "
-            "shortest length of training",
-            START,
-            above(0.0),
-            *contrast(context, f"horizon 1, {arm} - {other}"),
-            Published(0.035, derivation="0.803 - 0.768")
-            if other == "one-shot"
-            else Published(0.058, derivation="0.803 - 0.745"),
+    arm = (
+        "prog" if context.scale == NEEDS else "half"
+    )  # the schedule of the figure; at quick that of the appendix
+    for name, base, number in (("one-shot", "one-shot", 0.768), ("labels", "ce", 0.745)):
+        printed = Published(0.803 - number, derivation=f"0.803 - {number}")
+        yield gate(
+            context, "22", f"shortest horizon, {name}", GAIN[arm, base], POSITIVE, START, published=printed,
             size_needed=NEEDS,
-        )
-    yield Gate(
-        "22",
-        "horizons",
-        f"mean gain of progressive students{speed} over one-shot ones at the shortest length of training "
-        "minus that at the longest",
-        START,
-        above(0.0),
-        *contrast(context, f"{arm}, shortest - longest"),
-        Published(0.026, derivation="(0.803 - 0.768) - (0.962 - 0.953)"),
-        size_needed=NEEDS,
+        )  # fmt: skip
+    printed = Published(0.026, derivation="(0.803 - 0.768) - (0.962 - 0.953)")
+    yield gate(
+        context, "22", "horizons", NARROWING[arm], POSITIVE, START, published=printed, size_needed=NEEDS
     )
-    for name, values in ACCURACIES.items():
-        for place, value in enumerate(values, 1):
-            yield Gate(
-                "22",
-                f"{name}, horizon {place}",
-                f"mean accuracy of {TAUGHT[name]}, at {LENGTHS[place - 1]}",
-                START,
-                within(value, ALLOWED),
-                *contrast(context, f"horizon {place}, {name}"),
-                Published(value),
-                scale_needed=NEEDS,
-            )
-    for place in range(1, 5):
-        yield Gate(
-            "28",
-            f"horizon {place}",
-            "mean accuracy of students that take the checkpoints in turn in half of "
-            "the teacher's steps minus that of students that split their own steps equally among them, at "
-            f"{LENGTHS[place - 1]}",
-            SPLITS,
-            at_least(0.0) if place < 3 else at_most(0.01),
-            *contrast(context, f"horizon {place}, half - even"),
-        )
+    for (taught, place), comparison in LESSON.items():
+        value = ACCURACIES[taught][place - 1]
+        yield gate(
+            context, "22", f"{taught}, horizon {place}", comparison, within(value, ALLOWED), START,
+            published=Published(value), scale_needed=NEEDS,
+        )  # fmt: skip
+    for place, comparison in HALF_LESS_EVEN.items():
+        bar = at_least(0.0) if place < 3 else at_most(0.01)
+        yield gate(context, "28", f"horizon {place}", comparison, bar, SPLITS)
 
 
 def _checkpoints(context: Results) -> Iterator[Gate]:
-    yield Gate(
-        "24",
-        "against one-shot",
-        "mean accuracy of students of the checkpoint nearest the inflection minus that of the last one alone",
-        FASTEST,
-        above(0.0),
-        *contrast(context, "inflection - one-shot"),
-        Published(0.055, derivation="0.925 - 0.870"),
-        size_needed=NEEDS,
-    )
-    yield Gate(
-        "24",
-        "against the plateau",
-        "mean accuracy of students of the checkpoint nearest the inflection minus that of "
-        "students of a checkpoint on the plateau",
-        FASTEST,
-        above(0.0),
-        *contrast(context, "inflection - plateau"),
-        Published(0.074, derivation="0.925 - 0.851"),
-        size_needed=NEEDS,
-    )
-    yield Gate(
-        "24",
-        "the best",
-        "checkpoints between the best one and that nearest the inflection, median over students",
-        FASTEST,
-        at_most(1.0),
-        *contrast(context, "checkpoints between best and inflection"),
-    )
+    for name, base, derivation in (
+        ("against one-shot", "one-shot", "0.925 - 0.870"), ("against the plateau", "plateau", "0.925 - 0.851")
+    ):  # fmt: skip
+        first, second = map(float, derivation.split(" - "))
+        printed = Published(round(first - second, 3), derivation=derivation)
+        yield gate(
+            context, "24", name, NEAREST[base], POSITIVE, FASTEST, published=printed, size_needed=NEEDS
+        )
+    yield gate(context, "24", "the best", BEST_OFF, at_most(1.0), FASTEST)
 
 
 def _features(context: Results) -> Iterator[Gate]:
-    for name, measure, bar in (
-        ("L_robust", "median L_robust(3)", below(0.0)), ("L_close", "median L_close of the widest window", below(0.0)),
-        ("probe", "mean accuracy of the probe on the highest levels", above(0.0)),
+    for name, key, bar in (
+        ("L_robust", "robust", NEGATIVE), ("L_close", "close", NEGATIVE), ("probe", "probe", POSITIVE)
     ):  # fmt: skip
-        yield Gate(
-            "27",
-            name,
-            f"{measure} of progressive students minus that of one-shot ones, mean over students",
-            FEATURES,
-            bar,
-            *contrast(context, f"students' {name}, progressive - one-shot"),
+        yield gate(context, "27", name, LEANING[key], bar, FEATURES)
+
+
+def _variants(context: Results) -> Iterator[Gate]:
+    for (size, place, arm), comparison in BY_TAU.items():
+        name = f"{HEADS[size]} heads, horizon {place}, temperature {0 if arm == 'os' else 1}"
+        yield gate(context, "29", name, comparison, POSITIVE, OTHERS_AT)
+    yield gate(
+        context, "29", "cfg3i", CFG3I_END, within(0.75, 0.03), OTHERS_AT, published=Published(0.75),
+        scale_needed=NEEDS,
+    )  # fmt: skip
+    yield gate(context, "29", "cfg3i, shortest horizon", CFG3I_SOON, at_least(-0.01), OTHERS_AT)
+    for (size, kind), comparison in ON_OTHERS.items():
+        yield gate(context, "29", f"{OTHERS[kind]}, {HEADS[size]} heads", comparison, POSITIVE, OTHERS_AT)
+    for (size, kind), comparison in SHRINKING.items():
+        name = f"shrinking gain, {MASKS[kind]}, {HEADS[size]} heads"
+        yield gate(context, "29", name, comparison, POSITIVE, OTHERS_AT)
+
+
+def _next(context: Results) -> Iterator[Gate]:
+    yield gate(context, "30", "levels 4 and 2", LEVELS, POSITIVE, NEXT)
+    for name, spans, bar, number in (
+        ("cfg3f, level 3", "3", at_least(0.9), 0.9), ("cfg3g, level 3", "3g", within(0.84, 0.03), 0.84)
+    ):  # fmt: skip
+        yield gate(
+            context, "30", name, LONGEST[spans], bar, NEXT, published=Published(number), scale_needed=NEEDS
         )
-    yield Gate(
-        "27",
-        "probe, sign test",
-        "share of students and high levels for which the probe reads more of a progressive "
-        "student than of the one-shot one",
-        FEATURES,
-        above(0.5),
-        *contrast(context, "students' probe, levels at which progressive ones read better"),
-    )
+    yield gate(context, "30", "cfg3g, gain", BEYOND, at_most(0.02), NEXT)
+    for spans, comparison in ENDINGS_HEADS.items():
+        source = SECTION.format("4.2.9, Figure 4.31")
+        yield gate(context, "30", f"sizes, {SPANS[spans]}", comparison, NEGATIVE, source)
+    for run, comparison in ENDINGS_FLAT.items():
+        source = SECTION.format("4.2.9, Figure 4.32")
+        yield gate(context, "30", f"inflection, {SPANS[GPT[run]]}", comparison, EARLY, source)
 
 
 def _text(context: Results) -> Iterator[Gate]:
     """Yield gates at the shortest horizon at which students of labels do better than the most frequent word; sooner
-    there is nothing to compare."""
-    table = context.table("contrasts")
-    common = table.filter(contrast="most frequent word")["value"]
+    there is nothing to compare. Where there is none they are those of the longest."""
+    common = comparisons.read(context, [COMMON])["value"].item()
+    labels = comparisons.read(context, TEXT_LABELS.values())["lo"].to_list()
     learned = [
-        run for run in TEXT_PUPILS
-        for low in table.filter(contrast=f"{run}, ce")["lo"]
-        if low is not None and len(common) and low > common[0]
-    ]  # fmt: skip
-    missing: Evidence = (None, "no student of labels does better than the most frequent word at this scale")
-    for first, second, name, base in (
-        ("prog", "os", "progressive", "one-shot"), ("os", "ce", "one-shot", "labels")
-    ):  # fmt: skip
-        yield Gate(
-            "31",
-            f"{name} and {base}",
-            f"mean accuracy of {name} students minus that of {TAUGHT[second]}, on generated "
-            "text, at the shortest length of training at which students of labels do better than the most frequent "
-            "word",
-            SECTION.format("4.2.3.2, Figure 4.9"),
-            at_least(0.0),
-            *(contrast(context, f"{learned[0]}, {first} - {second}") if learned else missing),
-            kind=OWN,
-        )
-
-
-def _variants(context: Results) -> Iterator[Gate]:
-    # The names have the published numbers of heads; at smaller scales students of both sizes have fewer.
-    for group, size, heads in ((PUPILS, "smaller", 8), (WIDER, "larger", 16)):
-        for place, run in enumerate(group, 1):
-            for other in ("os", "warm"):
-                tau = "temperature 0" if other == "os" else "temperature 1"
-                yield Gate(
-                    "29",
-                    f"{heads} heads, horizon {place}, {tau}",
-                    f"mean accuracy of progressive students, at double speed, minus that of one-shot ones at {tau}, of "
-                    f"the {size} (published: {heads} heads) students at {LENGTHS[place - 1]}",
-                    OTHERS_AT,
-                    above(0.0),
-                    *contrast(context, f"{run}, half - {other}"),
-                )
-    yield Gate(
-        "29",
-        "cfg3i",
-        "mean accuracy of progressive students, at double speed, at the longest length of training",
-        OTHERS_AT,
-        within(0.75, 0.03),
-        *contrast(context, f"{OTHER_PUPILS['cfg3i'][-1]}, half"),
-        Published(0.75),
-        scale_needed=NEEDS,
-    )
-    yield Gate(
-        "29",
-        "cfg3i, shortest horizon",
-        "mean accuracy of progressive students at the shortest length of training minus that at the longest",
-        OTHERS_AT,
-        at_least(-0.01),
-        *contrast(context, "cfg3i, smaller, half, shortest - longest"),
-    )
-    for size, heads, runs in (("smaller", 8, OTHER_PUPILS), ("larger", 16, OTHER_WIDER)):
-        for kind, what in OTHERS.items():
-            yield Gate(
-                "29",
-                f"{what}, {heads} heads",
-                "mean accuracy of progressive students, at double speed, minus that "
-                f"of one-shot ones, of the {size} (published: {heads} heads) students at the shortest length of "
-                f"training, {what}",
-                OTHERS_AT,
-                above(0.0),
-                *contrast(context, f"{runs[kind][0]}, half - os"),
-            )
-        for kind, what in MASKS.items():
-            yield Gate(
-                "29",
-                f"shrinking gain, {what}, {heads} heads",
-                "mean gain of progressive over one-shot students, as a "
-                "share of the accuracy of these, at the shortest length of training minus that at the longest, "
-                f"of {size} students, {what}",
-                OTHERS_AT,
-                above(0.0),
-                *contrast(context, f"{kind}, {size}, relative gain, shortest - longest"),
-            )
-    yield Gate(
-        "30",
-        "levels 4 and 2",
-        "gain of progressive over one-shot students, mean over horizons, on level 4 minus that on level 2",
-        NEXT,
-        above(0.0),
-        *contrast(context, "gain, level 4 - level 2"),
-    )
-    yield Gate(
-        "30",
-        "cfg3f, level 3",
-        "mean accuracy of progressive students of the longest horizon",
-        NEXT,
-        at_least(0.9),
-        *contrast(context, "level 3, longest, half"),
-        Published(0.9),
-        scale_needed=NEEDS,
-    )
-    yield Gate(
-        "30",
-        "cfg3g, level 3",
-        "mean accuracy of progressive students of the longest horizon",
-        NEXT,
-        within(0.84, 0.03),
-        *contrast(context, "level 3 of cfg3g, longest, half"),
-        Published(0.84),
-        scale_needed=NEEDS,
-    )
-    yield Gate(
-        "30",
-        "cfg3g, gain",
-        "gain of progressive over one-shot students, mean over horizons beyond the shortest",
-        NEXT,
-        at_most(0.02),
-        *contrast(context, "level 3 of cfg3g, gain beyond the shortest"),
-    )
-    for spans in ("2", "3", "4"):
-        yield Gate(
-            "30",
-            f"sizes, {SPANS[spans]}",
-            "rank correlation of the number of heads with the steps to 80 % of the "
-            "last accuracy, of models that learn from labels for as many steps",
-            SECTION.format("4.2.9, Figure 4.31"),
-            below(0.0),
-            *contrast(context, f"{SPANS[spans]}, heads and t80"),
-        )
-    for run, spans in list(GPT.items())[:2]:
-        yield Gate(
-            "30",
-            f"inflection, {SPANS[spans]}",
-            "kept checkpoints between the inflection and the largest L_robust(3), median over teachers",
-            SECTION.format("4.2.9, Figure 4.32"),
-            at_most(1.0),
-            *contrast(context, f"{run}, checkpoints between inflection and peak"),
-        )
+        run
+        for run, low in zip(TEXT_LABELS, labels, strict=True)
+        if None not in (low, common) and low > common
+    ]
+    run = (learned or [TEXT_PUPILS[-1]])[0]
+    for first, second, name in (
+        ("prog", "os", "progressive and one-shot"),
+        ("os", "ce", "one-shot and labels"),
+    ):
+        source = SECTION.format("4.2.3.2, Figure 4.9")
+        yield gate(context, "31", name, TEXT_ORDER[run, first, second], at_least(0.0), source, kind=OWN)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pipeline.kit import evidence
-from pipeline.kit.extremes import column_max
+from pipeline.kit.conditions import above, at_least
+from pipeline.kit.evidence import Part
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Gate, above, at_least, at_most
-from pipeline.studies.distillation.claims.common import SECTION, contrast
+from pipeline.kit.verdicts import Gate
+from pipeline.studies.distillation.claims.common import SECTION
+from pipeline.studies.distillation.comparisons import APART, BEST_PAIR, PAIR_LESS_SINGLE
 from schemas.claims import CORRECTED
 
 SOURCE = SECTION.format("4.2.7.3, Figures 4.18 to 4.22")
@@ -16,37 +18,12 @@ SOURCE = SECTION.format("4.2.7.3, Figures 4.18 to 4.22")
 
 def gates(context: Results) -> Iterator[Gate]:
     """Yield the gates."""
-    measurement = evidence.checks(context.theory(), r"^tree\.corrected", column_max("measured"))
-    yield Gate(
-        "19",
-        "classes",
-        "number of signs of nodes for which an input belongs to no class of the tree, or to several",
-        SOURCE,
-        at_most(0.0),
-        *measurement,
-        kind=CORRECTED,
+    classes = Part("with the corrected rule every input belongs to one class of the tree", SOURCE, CORRECTED)
+    yield from evidence.part_gates(context.theory(), "19", {"classes": classes})
+    more = (
+        ("two checkpoints", BEST_PAIR, at_least(0.95)),
+        ("two against one", PAIR_LESS_SINGLE, above(0.0)),
+        ("one after another", APART, at_least(0.1)),
     )
-    yield Gate(
-        "19",
-        "two checkpoints",
-        "mean final accuracy of students of the best pair",
-        SOURCE,
-        at_least(0.95),
-        *contrast(context, "tree best pair"),
-    )
-    yield Gate(
-        "19",
-        "two against one",
-        "mean final accuracy of students of the best pair minus that of students of the best single one",
-        SOURCE,
-        above(0.0),
-        *contrast(context, "tree best pair - best single"),
-    )
-    yield Gate(
-        "19",
-        "one after another",
-        "number of different steps at which the three parities separate most, median",
-        SOURCE,
-        at_least(2.0),
-        *contrast(context, "tree peaks"),
-    )
+    for name, comparison, bar in more:
+        yield evidence.gate(context, "19", name, comparison, bar, SOURCE)

@@ -2,29 +2,40 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import polars as pl
 
 from pipeline.kit import evidence
-from pipeline.kit.evidence import Evidence
-from pipeline.kit.extremes import column_max
+from pipeline.kit.conditions import above, at_least, at_most, within
+from pipeline.kit.evidence import Part
+from pipeline.kit.extremes import column_max, column_min
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Condition, Gate, Measured, Published, at_least, at_most, within
-from pipeline.studies.distillation.names import SPARSE_PARITY
+from pipeline.kit.verdicts import Gate, Published
+from pipeline.studies.distillation.comparisons import (
+    ALIGNED_LEAST,
+    ALIGNED_OUTSIDE,
+    BOTH_STAGES,
+    ENDS,
+    PRINTED_MEAN,
+    PRINTED_SIGNAL,
+    PRINTED_SLOPE,
+    PRINTED_TENFOLD,
+    SECOND_STAGE,
+    SLOPE,
+    TARGETS,
+    TARGETS_RATIO,
+)
 from schemas.claims import CORRECTED, OWN, STATED
 
 LIU = "Liu 2024, section 4.2.{}"
-EXACT = 1e-12
 # Theorem 23 takes a teacher behind stage one for which Corollary 3 holds; from the printed start that is what fails.
 FROM_PRINTED_START = "6.1, Corollary 3, on which Theorem 23 rests"
-LEAST_COMMON = 21  # d from which the two sides of Theorem 23 are compared
 
 STATEMENTS = {
     "3": "What the proofs compute at the start and behind stage one is exact, where misprints are corrected.",
     "4": "Behind stage one the teacher's outputs correlate with every coordinate of the support, from a start whose "
-         "signs agree; from the printed start correlations vanish as the teacher gets wider.",
+         "signs agree; from the printed start they shrink as the teacher gets wider, and so do its outputs.",
     "5": "A student that learns from the stage-one teacher sees the support with a number of samples that hardly grows "
          "with d; from labels it takes about d^(k-1).",
     "6": "A student whose first step is on the stage-one teacher learns the parity; one whose first step is on the "
@@ -32,262 +43,110 @@ STATEMENTS = {
     "32": "Printed forms that are wrong are shown to be, and what stands in their place holds.",
 }  # fmt: skip
 
-# Gates of claim 3: checks whose largest error is judged, what they say, section, kind.
-IDENTITIES = {
-    "majority": (r"^majority\.coefficients$", "Fourier coefficients of the majority", "6, Notations", OWN),
-    "Claim 7": (r"^claim-7\.(start|corrected)$", "gradient at the start", "6.1, Claim 7", CORRECTED),
-    "Lemma 63": (r"^lemma-63\.(corrected|sizes)$", "weights after a step on the whole population", "6.1, Lemma 63",
-                 CORRECTED),
-    "Lemma 64, odd": (r"^lemma-64\.(odd|even)$", "oddness of the stage-one network", "6.1, Lemma 64", STATED),
-    "student's gradient": (r"^corollary-3\.(half|majority|same)$", "gradient of a student's neurons "
-                           "against half of c_j", "6.2", CORRECTED),
-}  # fmt: skip
-ERRATA = {
-    "size of majority coefficients": ("majority-size", "6, Notations"),
-    "sum of majority coefficients": ("corollary-3-sum", "6.1, Corollary 3"),
-    "mean of the majority": ("majority-mean", "6.1, Corollary 3"),
-    "sign of Claim 7": ("claim-7-sign", "6.1, Claim 7"),
-    "decay of Lemma 63": ("lemma-63-decay", "6.1, Lemma 63"),
-    "start of Lemma 64": ("lemma-64-start", "6.1, Lemma 64"),
-    "Lemma 64 outside the support": ("lemma-64-outside", "6.1, Lemma 64"),
-    "batch of Lemma 65": ("lemma-65-batch", "6.1, Lemma 65"),
-    "Corollary 4": ("corollary-4-output", "6.1, Corollary 4"),
-    "rule of the tree": ("tree-rule", "7.3"),
-    "end of windows": ("window-end", "3.1.1, Definition 25"),
-    "levels": ("level-count", "3.1.1, Definition 26"),
-    "causal window": ("causal-window", "9, equation 4.100"),
-    "equation 4.101": ("equation-4.101", "9, equation 4.101"),
-    "grid of splits": ("grid", "8.5"),
+# Errata of claim 32, and where they are printed.
+SLIPS = {
+    "size of majority coefficients": "6, Notations",
+    "sum of majority coefficients": "6.1, Corollary 3",
+    "mean of the majority": "6.1, Corollary 3",
+    "sign of Claim 7": "6.1, Claim 7",
+    "decay of Lemma 63": "6.1, Lemma 63",
+    "start of Lemma 64": "6.1, Lemma 64",
+    "Lemma 64 outside the support": "6.1, Lemma 64",
+    "batch of Lemma 65": "6.1, Lemma 65",
+    "Corollary 4": "6.1, Corollary 4",
+    "rule of the tree": "7.3",
+    "end of windows": "3.1.1, Definition 25",
+    "levels": "3.1.1, Definition 26",
+    "causal window": "9, equation 4.100",
+    "equation 4.101": "9, equation 4.101",
 }
-# What other gates judge: the identities of claim 3, and the classes of the tree in claim 19.
-ELSEWHERE = "|".join([*(pattern for pattern, *_ in IDENTITIES.values()), r"^tree\.corrected$"])
-WITHOUT_GATE = {
-    "sign of Claim 7, corrected", "decay of Lemma 63, corrected", "rule of the tree, corrected",  # judged elsewhere
-    "grid of splits, printed", "grid of splits, corrected",  # two printed numbers, whose order no run can change
-}  # fmt: skip
+ELSEWHERE = {
+    "sign of Claim 7",
+    "decay of Lemma 63",
+    "rule of the tree",
+}  # corrected forms that claims 3 and 19 judge
+PARTS = {
+    "3": {
+        "majority": Part("Fourier coefficients of the majority", LIU.format("6, Notations"), OWN),
+        "Claim 7": Part("gradient at the start", LIU.format("6.1, Claim 7"), CORRECTED),
+        "Lemma 63": Part(
+            "weights after a step on the whole population", LIU.format("6.1, Lemma 63"), CORRECTED
+        ),
+        "Lemma 64, odd": Part("oddness of the stage-one network", LIU.format("6.1, Lemma 64")),
+        "student's gradient": Part(
+            "gradient of a student's neurons against half of c_j", LIU.format("6.2"), CORRECTED
+        ),
+    },
+    "32": {
+        f"{slip}, {form}": Part(what, LIU.format(section), kind)
+        for slip, section in SLIPS.items()
+        for form, what, kind in (
+            ("printed", "the printed form is wrong", OWN),
+            ("corrected", "what stands in its place", CORRECTED),
+        )
+        if form == "printed" or slip not in ELSEWHERE
+    }
+    | {"all other checks": Part("the theory of sparse parity, and definitions", LIU.format("6"), OWN)},
+}
 
 
 def gates(context: Results) -> Iterator[Gate]:
     """Yield the gates of claims 3 to 6 and 32."""
-    rows = context.theory().filter(pl.col("theory").is_in(SPARSE_PARITY))
-    yield from _identities(rows)
-    known = context.table("two_stage_contrasts")
-    yield from _correlations(known)
-    yield from _samples(known)
-    yield from _students(known)
-    yield from _errata(rows)
+    for claim, parts in PARTS.items():
+        yield from evidence.part_gates(context.theory(), claim, parts)
+    yield from _correlations(context)
+    yield from _samples(context)
+    yield from _students(context)
 
 
-def _identities(rows: pl.DataFrame) -> Iterator[Gate]:
-    for gate, (pattern, what, section, kind) in IDENTITIES.items():
-        yield Gate(
-            "3",
-            gate,
-            f"{what}, largest error",
-            LIU.format(section),
-            at_most(EXACT),
-            *evidence.checks(rows, pattern, column_max("measured")),
-            kind=kind,
-        )
-
-
-def _measurements(known: pl.DataFrame, pattern: str) -> Iterator[tuple[re.Match[str], Evidence]]:
-    """Yield what each comparison whose name matches measured; where none does, one without a measurement."""
-    names = [match for name in known["contrast"] if (match := re.fullmatch(pattern, name))]
-    for match in names:
-        yield match, evidence.one_row(known, "", contrast=match.string)
-    if not names:
-        plain = re.sub(r"\(.*?\)", "", pattern)
-        empty = re.match(r"(.?)(.?)(.?)", "")
-        assert empty is not None
-        yield empty, (None, f"there is no comparison {plain!r}")
-
-
-def _gate(claim: str, gate: str, measure: str, section: str, conditions: tuple[Condition, ...], value: Evidence,
-          kind: str, published: Published | None = None) -> Gate:  # fmt: skip
-    return Gate(claim, gate, measure, LIU.format(section), conditions, *value, published=published, kind=kind)
-
-
-def _correlations(known: pl.DataFrame) -> Iterator[Gate]:
-    section = "6.1, Lemma 64"
-    for match, value in _measurements(known, r"aligned least, m=(\d+)"):
-        yield _gate(
-            "4",
-            f"aligned start, m = {match[1]}",
-            "least correlation inside the support, in units of the printed 1/8k, mean over replicas",
-            section,
-            at_least(1.0),
-            value,
-            CORRECTED,
-        )
-    for match, value in _measurements(known, r"aligned outside over inside, m=(\d+)"):
-        yield _gate(
-            "4",
-            f"aligned start, outside, m = {match[1]}",
-            "largest correlation outside the support over the least inside, mean over replicas",
-            section,
-            at_most(0.25),
-            value,
-            OWN,
-        )
-    for _, value in _measurements(known, "iid slope"):
-        yield _gate(
-            "4",
-            "printed start, exponent",
-            "exponent of the width m in the mean correlation inside the support",
-            section,
-            within(-0.5, 0.15),
-            value,
-            OWN,
-        )
-    for match, value in _measurements(known, r"iid mean, m=(\d+)"):
-        yield _gate(
-            "4",
-            f"printed start, m = {match[1]}",
-            "mean absolute correlation inside the support, in units of the printed 1/8k, mean over replicas",
-            section,
-            at_least(1.0),
-            value,
-            STATED,
-        )
-
-
-def _samples(known: pl.DataFrame) -> Iterator[Gate]:
-    section = "6, Theorem 23"
-    for _, value in _measurements(known, "slope aligned"):
-        yield _gate(
-            "5",
-            "stage-one teacher",
-            "exponent of d in the samples at which nine of ten neurons show the support",
-            section,
-            at_most(0.5),
-            value,
-            CORRECTED,
-        )
-    for _, value in _measurements(known, "slope labels"):
-        yield _gate(
-            "5",
-            "labels",
-            "exponent of d in the samples at which nine of ten neurons show the support",
-            section,
-            within(3.0, 1.0),
-            value,
-            STATED,
-            Published(3.0, derivation="k - 1 for k = 4, for large d"),
-        )
-    for match, value in _measurements(known, r"labels over aligned, d=(\d+)"):
-        small = bool(match[1]) and int(match[1]) < LEAST_COMMON
-        yield _gate(
-            "5",
-            "ratio" if not match[1] else f"ratio, d = {match[1]}",
-            "samples from labels over samples from the stage-one teacher",
-            section,
-            at_least(1000.0),
-            (None, f"d = {match[1]}: a verdict needs d of at least {LEAST_COMMON}") if small else value,
-            OWN,
-        )
-    for match, value in _measurements(known, r"iid recovers with tenfold samples, d=(\d+)"):
-        yield _gate(
-            "5",
-            f"printed start, d = {match[1]}",
-            "share of stage-one teachers from the printed start whose student "
-            "sees the support with ten times the samples that suffice from the aligned start",
-            FROM_PRINTED_START,
-            at_least(0.9),
-            value,
-            STATED,
-        )
-    for name, which, conditions in (("least", "smallest", at_least(0.5)), ("most", "largest", at_most(2.0))):
-        for _, value in _measurements(known, f"measured over predicted, {name}"):
-            yield _gate(
-                "5",
-                f"prediction, {name}",
-                "samples over those at which normal noise on the whole population's "
-                f"gradient leaves nine of ten neurons right, {which} of all d and targets",
-                section,
-                conditions,
-                value,
-                OWN,
-            )
-    for _, value in _measurements(known, "labels over Lemma 66, least"):
-        yield _gate(
-            "5",
-            "Lemma 66",
-            "samples from labels over those that Lemma 66 says are not enough for one step, smallest of all d",
-            "6.2, Lemma 66",
-            at_least(1.0),
-            value,
-            STATED,
-        )
-
-
-def _students(known: pl.DataFrame) -> Iterator[Gate]:
-    theorem = "6, Theorem 23"
-    for target, end, what, conditions, kind, source in (
-        ("aligned", "least", "stage-one teacher", at_least(0.99), CORRECTED, theorem),
-        ("labels", "most", "final teacher without an error", at_most(0.55), STATED, theorem),
-        ("final", "most", "raw outputs of a trained final teacher", at_most(0.55), STATED, theorem),
-        (
-            "iid",
-            "least",
-            "stage-one teacher from the printed start",
-            at_least(0.99),
-            STATED,
-            FROM_PRINTED_START,
-        ),
-    ):
-        for match, value in _measurements(known, rf"end to end {target}, k=(\d+), {end}"):
-            yield _gate(
-                "6",
-                f"{what}, k = {match[1]}",
-                f"accuracy of a student behind both stages, {'lowest' if end == 'least' else 'highest'} of replicas",
-                source,
-                conditions,
-                value,
-                kind,
-            )
-    for column, conditions in (("hinge", at_most(0.01)), ("accuracy", at_least(1.0))):
-        for match, value in _measurements(known, rf"stage two ours, d=(\d+), k=(\d+), m=(\d+), {column}"):
-            name = "hinge loss, highest" if column == "hinge" else "accuracy, lowest"
-            yield _gate(
-                "6",
-                f"stage two, {column}, d = {match[1]}, m = {match[3]}",
-                f"{name} of replicas, each at its best step of stage two",
-                "6.1, Lemma 65",
-                conditions,
-                value,
-                OWN,
-            )
-
-
-def _errata(rows: pl.DataFrame) -> Iterator[Gate]:
-    none = at_most(0.0)
-    rows = rows.filter(~pl.col("check").str.contains(ELSEWHERE))
-    for name, (erratum, section) in ERRATA.items():
-        every = rows.filter(erratum=f"distillation-{erratum}")
-        for form, what, kind in (
-            ("printed", "number of checks meant to show the slip that do not show it", OWN),
-            ("corrected", "number of checks that do not hold", CORRECTED),
-        ):
-            gate = f"{name}, {form}"
-            if gate not in WITHOUT_GATE:
-                failing = _failing(every.filter(form=form), name)
-                yield _gate("32", gate, what, section, none, failing, kind)
-    others = rows.filter((pl.col("form") == "") | (pl.col("erratum") == "distillation-grid"))
-    yield _gate(
-        "32",
-        "all other checks",
-        "number of checks that do not hold",
-        "6",
-        none,
-        _failing(others, "theory"),
-        OWN,
+def _correlations(context: Results) -> Iterator[Gate]:
+    lemma = LIU.format("6.1, Lemma 64")
+    for end in ENDS:
+        name = f"aligned start, {end} width"
+        yield evidence.gate(context, "4", name, ALIGNED_LEAST[end], at_least(1.0), lemma, kind=CORRECTED)
+        name = f"aligned start, outside, {end} width"
+        yield evidence.gate(context, "4", name, ALIGNED_OUTSIDE[end], at_most(0.25), lemma, kind=OWN)
+    yield evidence.gate(
+        context, "4", "printed start, exponent", PRINTED_SLOPE, within(-0.5, 0.15), lemma, kind=OWN
     )
+    yield evidence.gate(context, "4", "printed start", PRINTED_MEAN, at_least(1.0), lemma)
+    yield evidence.gate(context, "4", "printed start, signal", PRINTED_SIGNAL, at_least(0.5), lemma, kind=OWN)
 
 
-def _failing(rows: pl.DataFrame, name: str) -> Evidence:
-    """Return how many of the checks do not hold; one that is not defined does not."""
-    if not rows.height:
-        return None, f"there are no checks of {name}"
-    holds = rows["passed"] & rows["measured"].is_not_nan() & rows["measured"].is_not_null()
-    return Measured(float((~holds.fill_null(False)).sum()), n=rows.height), ""
+def _samples(context: Results) -> Iterator[Gate]:
+    theorem = LIU.format("6, Theorem 23")
+    printed = Published(3.0, derivation="k - 1 for k = 4, for large d")
+    yield evidence.gate(
+        context, "5", "stage-one teacher", SLOPE["aligned"], at_most(0.5), theorem, kind=CORRECTED
+    )
+    yield evidence.gate(context, "5", "labels", SLOPE["labels"], within(3.0, 1.0), theorem, published=printed)
+    yield evidence.gate(context, "5", "ratio", TARGETS_RATIO, at_least(1000.0), theorem, kind=OWN)
+    start = LIU.format(FROM_PRINTED_START)
+    yield evidence.gate(context, "5", "printed start", PRINTED_TENFOLD, at_least(0.9), start)
+    ratio = (
+        context.table("support_recovery")
+        .drop_nulls("predicted")
+        .select(pl.col("value") / pl.col("predicted"))
+    )
+    for name, which, value, conditions in (
+        ("least", "smallest", column_min("value"), at_least(0.5)),
+        ("most", "largest", column_max("value"), at_most(2.0)),
+    ):
+        measure = (
+            "samples over those at which normal noise on the whole population's gradient leaves nine of ten neurons "
+            f"right, {which} of all d and targets"
+        )
+        found = evidence.reduced(ratio, value, "nothing was simulated")
+        yield Gate("5", f"prediction, {name}", measure, theorem, conditions, *found, kind=OWN)
+
+
+def _students(context: Results) -> Iterator[Gate]:
+    most = above(0.5)
+    for (target, k), comparison in BOTH_STAGES.items():
+        section = FROM_PRINTED_START if target == "iid" else "6, Theorem 23"
+        kind = CORRECTED if target == "aligned" else STATED
+        name = f"{TARGETS[target][0]}, k = {k}"
+        yield evidence.gate(context, "6", name, comparison, most, LIU.format(section), kind=kind)
+    for column, comparison in SECOND_STAGE.items():
+        source = LIU.format("6.1, Lemma 65")
+        yield evidence.gate(context, "6", f"stage two, {column}", comparison, most, source, kind=OWN)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import altair as alt
 import polars as pl
 
-from pipeline.kit import charts
 from pipeline.kit.charts import Figure, empty
 from pipeline.kit.results import Results
-from pipeline.studies.distillation.figures.common import courses
+from pipeline.studies.distillation.figures.common import courses, learnt, with_step
 from pipeline.studies.distillation.names import ARMS, NARROW, SWEEP, TEACHER, WIDE
 
 
@@ -38,26 +37,17 @@ def acceleration(context: Results) -> Figure:
 
 def widths(context: Results) -> Figure:
     """The step at which models of several widths have an accuracy of 0.9, trained on labels alone; a point for each
-    model, a triangle where it has not learned until its last step."""
+    model, a hollow triangle where it has not learned until its last step."""
     title = "When a model of a given width learns"
-    data = context.table("models").filter(pl.col("run").is_in([*SWEEP, TEACHER])).with_columns(
-        shown=pl.col("t90").fill_null(pl.col("horizon")),
-        learned=pl.when(pl.col("t90").is_null()).then(pl.lit("not until its last step")).otherwise(pl.lit("learned")),
-    )  # fmt: skip
+    data = with_step(context.table("models").filter(pl.col("run").is_in([*SWEEP, TEACHER])))
     if not data.height:
         return empty(title, "nothing was trained at this scale")
-    words, colours = ["learned", "not until its last step"], [charts.BLUE, charts.VERMILLION]
-    domain = alt.Scale(domain=words, range=colours)
-    shapes = alt.Scale(domain=words, range=["circle", "triangle-up"])
     ticks = alt.Axis(format="~s", values=sorted(data["width"].unique()))
-    chart = alt.Chart(data).mark_point(size=70, filled=False, strokeWidth=2)
-    chart = chart.encode(
-        x=alt.X("width:Q", title="hidden units", scale=alt.Scale(type="log"), axis=ticks),
-        y=alt.Y("shown:Q", title="steps to an accuracy of 0.9", axis=alt.Axis(format="~s")),
-        color=alt.Color("learned:N", title=None, scale=domain, legend=alt.Legend(orient="top")),
-        shape=alt.Shape("learned:N", title=None, scale=shapes, legend=alt.Legend(orient="top")),
+    x = alt.X("width:Q", title="hidden units", scale=alt.Scale(type="log"), axis=ticks)
+    chart = alt.Chart(data).mark_point(size=70, strokeWidth=2).encode(
+        **learnt(x, alt.Axis(format="~s")),
         tooltip=["width:Q", "model:Q", "t90:Q", alt.Tooltip("final:Q", format=".3f")],
-    )
+    )  # fmt: skip
     low, high = data.select(low=pl.col("shown").min(), high=pl.col("shown").max()).row(0)
     description = f"Steps to an accuracy of 0.9, {low} to {high}."
     return chart.properties(width=420, height=240, title=title, description=description), data

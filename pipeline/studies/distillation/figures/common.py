@@ -88,7 +88,7 @@ def courses(frame: pl.DataFrame, title: str, chance: float, width: int = 270, co
     band = base.mark_area(opacity=0.2).encode(y=alt.Y("lo:Q", **percent("accuracy")), y2="hi:Q")
     line = base.mark_line(strokeWidth=2).encode(
         y=alt.Y("value:Q", **percent("accuracy")), strokeDash=dashed(arms, columns),
-        tooltip=["label:N", "step:Q", alt.Tooltip("value:Q", format=".3f"), "n:Q"],
+        tooltip=["label:N", "step:Q", alt.Tooltip("value:Q", format=".3f"), "n:Q", "interval:N"],
     )  # fmt: skip
     rule = (
         alt.Chart(pl.DataFrame({"y": [chance]}))
@@ -175,7 +175,7 @@ def by_horizon(data: pl.DataFrame, scale: alt.Scale) -> list[alt.Chart]:
     bars = base.properties(data=spread).mark_rule(strokeWidth=1.5)
     curve = base.mark_line(strokeWidth=2, point=True).encode(
         y=alt.Y("value:Q", title=title, scale=scale), strokeDash=dashed(arms, 2),
-        tooltip=["label:N", "step:Q", alt.Tooltip("value:Q", format=".3f"), "n:Q"],
+        tooltip=["label:N", "step:Q", alt.Tooltip("value:Q", format=".3f"), "n:Q", "interval:N"],
     )  # fmt: skip
     drawn = [bars.encode(y=alt.Y("lo:Q", title=title, scale=scale), y2="hi:Q")] if spread.height else []
     return [*drawn, curve]
@@ -207,6 +207,31 @@ def horizons(table: pl.DataFrame, panels: dict[str, str], title: str) -> Figure:
         title=title, description=f"Accuracy at the end. {accuracies}."
     )
     return chart, data
+
+
+def learnt(x: alt.X, axis: alt.Axis, title: str = "steps to an accuracy of 0.9") -> dict[str, Any]:
+    """Return how models are drawn by when they learn (columns ``shown`` and ``learned`` of `with_step`): a filled
+    circle, or hollow where they have not until their last step."""
+    words, legend = ["learned", "not until its last step"], alt.Legend(orient="top")
+    return {
+        "x": x,
+        "y": alt.Y("shown:Q", title=title, axis=axis, scale=alt.Scale(zero=True)),
+        "color": alt.Color("learned:N", title=None, legend=legend, scale=alt.Scale(
+            domain=words, range=[charts.BLUE, charts.VERMILLION])),
+        "shape": alt.Shape("learned:N", title=None, legend=legend, scale=alt.Scale(
+            domain=words, range=["circle", "triangle-up"])),
+        "fill": alt.Fill("learned:N", title=None, legend=legend, scale=alt.Scale(
+            domain=words, range=[charts.BLUE, "white"])),
+    }  # fmt: skip
+
+
+def with_step(models: pl.DataFrame) -> pl.DataFrame:
+    """Return ``models`` with ``shown``, the step at which one has learned or its last, and ``learned`` in words."""
+    late = pl.col("t90").is_null()
+    return models.with_columns(
+        shown=pl.col("t90").fill_null(pl.col("horizon")),
+        learned=pl.when(late).then(pl.lit("not until its last step")).otherwise(pl.lit("learned")),
+    )
 
 
 SIZE = pl.format("{} heads, width {}", "heads", "width")
@@ -347,7 +372,7 @@ def lesson(
     points = ends.mark_point(filled=True, opacity=1, size=70, color=charts.BLUE).encode(
         y=alt.Y("value:Q", title="student's end", scale=alt.Scale(zero=False)),
         size=alt.condition(near, alt.value(200), alt.value(60)),
-        tooltip=["teacher_step:Q", alt.Tooltip("value:Q", format=".3f"), "n:Q"],
+        tooltip=["teacher_step:Q", alt.Tooltip("value:Q", format=".3f"), "n:Q", "interval:N"],
     )  # fmt: skip
     third = alt.layer(rule, *([bars] if spread.height else []), points, caption(
         students, "'a student of this one alone: ' + format(datum.value, '.2f')", 1, near))  # fmt: skip

@@ -5,9 +5,9 @@ from __future__ import annotations
 import altair as alt
 import polars as pl
 
-from pipeline.kit import charts
 from pipeline.kit.charts import Figure, empty
 from pipeline.kit.results import Results
+from pipeline.studies.distillation.figures.common import learnt, with_step
 from pipeline.studies.distillation.names import HEADS
 
 GROUPS = {
@@ -17,32 +17,21 @@ GROUPS = {
 
 def heads(context: Results) -> Figure:
     """The step at which Transformers have an accuracy of 0.9 by their number of heads, for three ways to grow it: a
-    ring for each model, a triangle where it has not learned until its last step."""
+    point for each model, a hollow triangle where it has not learned until its last step."""
     title = "Heads, and when a Transformer learns"
     models = context.table("models")
     groups = {run: GROUPS[group] for run, (group, _) in HEADS.items()}
     data = models.with_columns(group=pl.col("run").replace_strict(groups, return_dtype=pl.String))
     both = data.filter(run="distillation-heads-4").with_columns(group=pl.lit(GROUPS["hidden"]))
-    data = pl.concat([data, both]).with_columns(
-        shown=pl.col("t90").fill_null(pl.col("horizon")),
-        learned=pl.when(pl.col("t90").is_null())
-        .then(pl.lit("not until its last step"))
-        .otherwise(pl.lit("learned")),
-    )
+    data = with_step(pl.concat([data, both]))
     if not data.height:
         return empty(title, "nothing was trained at this scale")
-    words = ["learned", "not until its last step"]
-    legend = alt.Legend(orient="top")
+    x = alt.X("heads:O", title="heads", axis=alt.Axis(labelAngle=0))
     panels = [
         alt.Chart(data.filter(group=group))
         .mark_point(size=70, strokeWidth=2)
         .encode(
-            x=alt.X("heads:O", title="heads", axis=alt.Axis(labelAngle=0)),
-            y=alt.Y("shown:Q", title="steps to an accuracy of 0.9", scale=alt.Scale(zero=True)),
-            color=alt.Color("learned:N", title=None, legend=legend, scale=alt.Scale(
-                domain=words, range=[charts.BLUE, charts.VERMILLION])),
-            shape=alt.Shape("learned:N", title=None, legend=legend, scale=alt.Scale(
-                domain=words, range=["circle", "triangle-up"])),
+            **learnt(x, alt.Axis()),
             tooltip=["heads:Q", "width:Q", "model:Q", "t90:Q", alt.Tooltip("final:Q", format=".3f")],
         )
         .properties(width=150, height=200, title=alt.TitleParams(group, fontSize=13))

@@ -7,8 +7,10 @@ from typing import Any
 import altair as alt
 import polars as pl
 
+from pipeline.kit import comparisons
 from pipeline.kit.charts import Figure, empty
 from pipeline.kit.results import Results
+from pipeline.studies.distillation.comparisons import COMMON
 from pipeline.studies.distillation.figures.common import dots, quantity
 from pipeline.studies.distillation.names import ARMS, READER, TEXT_PUPILS
 
@@ -44,7 +46,7 @@ def text(context: Results) -> Figure:
     )[0]
     top = [panel.properties(width=520, height=130) for panel in panels]
     parts = alt.vconcat(*top, students).resolve_scale(color="independent", strokeDash="independent")
-    common = context.table("contrasts").filter(contrast="most frequent word")["value"].item()
+    common = comparisons.read(context, [COMMON])["value"].item()
     ends = models.group_by("run", "arm", maintain_order=True).agg(pl.col("final").mean()).sort("run", "arm")
     accuracies = "; ".join(
         f"{horizons[run]} steps, {ARMS[arm]}: {value:.3f}" for run, arm, value in ends.iter_rows()

@@ -165,7 +165,8 @@ def support_recovery(context: Results) -> Figure:
         base.mark_line(strokeDash=[5, 4], strokeWidth=1).encode(x=x, y=y("moved"), color=colour),
         alt.Chart(data.drop_nulls(["lo", "hi"])).mark_rule().encode(x=x, y=y("lo"), y2="hi:Q", color=colour),
         base.mark_point(filled=True, size=55, opacity=1).encode(
-            x=x, y=y("value"), color=colour, tooltip=["target", "d", "value", "lo", "hi", "predicted", "ever", "seeds"]
+            x=x, y=y("value"), color=colour,
+            tooltip=["target", "d", "value", "lo", "hi", "interval", "predicted", "ever", "seeds"],
         ),
         short.mark_text(dy=-13, fontSize=11).encode(x=x, y=y("largest"), text="some:N", color=colour),
         short.mark_point(shape="triangle-up", size=60).encode(

@@ -43,6 +43,27 @@ def features(task: Task) -> dict[str, list[int]]:
     return {f"T{node}": parity.node_places(node, k) for node in parity.leaf_nodes(0, depth)}
 
 
+def softness(
+    context: Inputs, run: str, task: Task, steps: dict[int, int], temperatures: list[float]
+) -> NDArray[np.float64]:
+    """Return (temperatures, models): the probability that a teacher's answer at a temperature has beside its top class,
+    mean over strings; each model of ``steps`` after its step."""
+    kept, bits = Kept(context, run), _strings(context, task[0])
+    shares = np.empty((len(temperatures), len(steps)))
+    for place, (model, step) in enumerate(steps.items()):
+        with np.errstate(divide="ignore"):
+            logits = np.log(probabilities(kept, step, bits)[model])
+        for row, tau in enumerate(temperatures):
+            raised = np.exp((logits - logits.max(-1, keepdims=True)) / tau)
+            shares[row, place] = 1 - (1 / raised.sum(-1)).mean()
+    return shares
+
+
+def _strings(context: Inputs, d: int) -> NDArray[np.uint8]:
+    rng = stream(context.seed, context.study, "correlations", d)
+    return parity.sample(rng, (context.entry.correlated,), d)
+
+
 def tables(context: Inputs, run: str, task: Task) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return correlations of degree 1 one by one, and for each degree and feature their summary with SEP.
 
@@ -51,9 +72,7 @@ def tables(context: Inputs, run: str, task: Task) -> tuple[pl.DataFrame, pl.Data
     d, k, depth = task
     degrees = [degree for degree in DEGREES if degree <= k]
     kept = Kept(context, run)
-    bits = parity.sample(
-        stream(context.seed, context.study, "correlations", d), (context.entry.correlated,), d
-    )
+    bits = _strings(context, d)
     groups = features(task)
     everything = sorted(place for places in groups.values() for place in places)
     rng = stream(context.seed, context.study, "monomials", d, k, depth)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,15 +10,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pipeline.kit import stats
+from pipeline.kit import intervals
+from pipeline.kit.comparisons import Comparison, Measurements
 from pipeline.kit.inputs import Inputs
-from pipeline.kit.shares import share_interval
-from pipeline.kit.streams import stream
 from schemas.distillation.datasets import ABOUT
 
 Floats = NDArray[np.float64]
 
-CONVERGED = 0.99  # accuracy of a teacher that has learned its parity (chapter section 6, C12)
+UNLEARNED = "their teacher has not learned its parity"
 
 
 def courses(context: Inputs, run: str) -> pl.DataFrame:
@@ -48,18 +48,16 @@ def courses(context: Inputs, run: str) -> pl.DataFrame:
 
 
 def averages(context: Inputs, frame: pl.DataFrame) -> pl.DataFrame:
-    """Return the mean accuracy of each arm after each step, with a bootstrap interval over its models, and its mean
-    loss."""
+    """Return the mean accuracy of each arm after each step, with its interval over models, and its mean loss."""
     keys = ["run", "width", "heads", "arm", "step"]
     rows: list[dict[str, Any]] = []
     for group, own in frame.group_by(keys, maintain_order=True):
-        values = own["accuracy"].to_numpy()
-        interval = stats.bootstrap(
-            stats.mean, values, rng=stream(context.seed, context.study, "average", *map(str, group)),
-            resamples=context.settings.resamples, confidence=context.settings.confidence,
-        )  # fmt: skip
-        more = {"loss": own["loss"].mean(), "n": len(values)}
-        rows.append(dict(zip(keys, group, strict=True)) | _interval(interval) | more)
+        found = intervals.mean(own["accuracy"].to_numpy(), context.settings.confidence).within(0, 1)
+        ends = {
+            name: None if math.isnan(end := getattr(found, name)) else end for name in ("value", "lo", "hi")
+        }
+        more = {"interval": found.kind, "loss": own["loss"].mean(), "n": found.n}
+        rows.append(dict(zip(keys, group, strict=True)) | ends | more)
     return pl.DataFrame(rows, infer_schema_length=None, schema_overrides={"heads": pl.Int16})
 
 
@@ -126,29 +124,33 @@ def finals(frame: pl.DataFrame) -> dict[str, Floats]:
 def better_temperature(final: dict[str, Floats]) -> str:
     """Return the arm of one-shot distillation with the larger mean: of the two temperatures the better one counts
     (section 4.2.1)."""
-    return max(("os", "warm"), key=lambda arm: float(final[arm].mean()))
+    return max(("os", "warm"), key=lambda arm: mean(final[arm]))
 
 
-def converged(teachers: pl.DataFrame) -> list[int]:
-    """Return the numbers of the teachers that end with an accuracy of `CONVERGED`."""
+def mean(values: Floats) -> float:
+    """Return the mean; of nothing NaN, without a warning."""
+    return float(values.mean()) if len(values) else math.nan
+
+
+def learned(context: Inputs, teachers: pl.DataFrame) -> list[int]:
+    """Return the numbers of the teachers that have learned: those that end with the accuracy ``solved``."""
     last = teachers.group_by("model", maintain_order=True).agg(pl.col("accuracy").last())
-    return last.filter(pl.col("accuracy") >= CONVERGED)["model"].sort().to_list()
+    return last.filter(pl.col("accuracy") >= context.settings.solved)["model"].sort().to_list()
 
 
-def ends(
-    context: Inputs, run: str, frame: pl.DataFrame, pairs: Sequence[tuple[str, str]]
-) -> list[dict[str, Any]]:
-    """Return the mean accuracy of each arm of a run after its last step, and the differences of pairs of arms, model by
-    model; of pairs of which the run has both."""
-    final = finals(frame)
-    rows: list[dict[str, Any]] = []
+def taught_by(
+    chosen: pl.DataFrame, teachers: Sequence[int], final: dict[str, Floats]
+) -> tuple[dict[str, Floats], dict[str, int]]:
+    """Return of the values of each arm (`finals`) those of students of ``teachers``, and how many others there are.
+
+    ``chosen`` says who taught whom (`checkpoints`); arms of labels have no teacher, and stay whole.
+    """
+    kept, others = {}, {}
     for arm, values in final.items():
-        rows += contrast(context, f"{run}, {arm}", stats.mean, values)
-    for first, second in pairs:
-        if {first, second} <= set(final):
-            name = f"{run}, {first} - {second}"
-            rows += contrast(context, name, stats.mean_difference, final[first], final[second], paired=True)
-    return rows
+        own = dict(chosen.filter(arm=arm).select("model", "teacher").unique().iter_rows())
+        some = np.array([not own or own[model] in teachers for model in range(len(values))], bool)
+        kept[arm], others[arm] = values[some], int((~some).sum())
+    return kept, others
 
 
 def task_fields(dataset: pl.DataFrame) -> dict[str, Any]:
@@ -162,39 +164,19 @@ def task(answers: pl.DataFrame) -> tuple[int, int, int]:
     return d, k, depth
 
 
-def contrast(
-    context: Inputs, name: str, statistic: stats.Statistic, *samples: Floats, paired: bool = False
-) -> list[dict[str, Any]]:
-    """Return the row of ``statistic`` of the samples, a value for each model, with its bootstrap interval; none where a
-    sample is empty."""
-    if not samples or min(map(len, samples)) == 0:
-        return []
-    interval = stats.bootstrap(
-        statistic, *samples, rng=stream(context.seed, context.study, "contrast", name),
-        resamples=context.settings.resamples, confidence=context.settings.confidence, paired=paired,
-    )  # fmt: skip
-    return [{"contrast": name, **_interval(interval), "n": min(map(len, samples))}]
+def add(found: Measurements, comparison: Comparison, *samples: Floats | None) -> None:
+    """Measure a comparison; it is not run where the models of a sample are not trained at this scale."""
+    known = [sample for sample in samples if sample is not None]
+    if len(known) == len(samples):
+        found.add(comparison, *known)
+    else:
+        found.not_run(comparison)
 
 
-def share(context: Inputs, name: str, hits: Sequence[bool]) -> list[dict[str, Any]]:
-    """Return the row of the share of ``hits`` that are true, with its exact binomial interval; none of none."""
-    if not hits:
-        return []
-    interval = share_interval(hits, context.settings.confidence)
-    return [{"contrast": name, **_interval(interval), "n": len(hits)}]
-
-
-def speed(context: Inputs, name: str, models: pl.DataFrame, horizon: int) -> list[dict[str, Any]]:
-    """Return the rank correlation of the number of heads with the step at which a model that learns from labels has 80
-    % of its last accuracy, over those that train for ``horizon`` steps; none where all have as many heads."""
+def speed(models: pl.DataFrame, horizon: int) -> tuple[Floats, Floats] | None:
+    """Return the numbers of heads, and the steps at which a model that learns from labels has 80 % of its last
+    accuracy, over those that train for ``horizon`` steps; none where all have as many heads."""
     own = models.filter(pl.col("arm").is_in(["label", "ce"]), pl.col("horizon") == horizon)
     if own["heads"].n_unique() < 2:
-        return []
-    heads, late = own["heads"].to_numpy().astype(float), own["t80"].to_numpy().astype(float)
-    return contrast(context, name, stats.spearman, heads, late, paired=True)
-
-
-def _interval(interval: stats.Interval) -> dict[str, float | None]:
-    lo, hi = (None if np.isnan(end) else float(end) for end in (interval.lo, interval.hi))
-    value = None if np.isnan(interval.value) else float(interval.value)
-    return {"value": value, "lo": lo, "hi": hi}
+        return None
+    return own["heads"].to_numpy().astype(float), own["t80"].to_numpy().astype(float)

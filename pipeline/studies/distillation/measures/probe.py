@@ -41,6 +41,10 @@ class Probed:
     ancestors: NDArray[np.int64]
     ends: NDArray[np.bool_]
 
+    def only(self, which: NDArray[np.bool_]) -> Probed:
+        """Return some of the sentences."""
+        return Probed(self.words[which], self.ancestors[:, which], self.ends[:, which])
+
 
 def levels(root: int) -> list[int]:
     """Return the levels between tokens and root, counted from the leaves.
@@ -72,6 +76,15 @@ def drawn(rng: np.random.Generator, grammar: str, root: int, n: int) -> Probed:
     return Probed(words, ancestors, np.stack(ends) > 0)
 
 
+def split(rng: np.random.Generator, sample: Probed, share: float) -> tuple[Probed, Probed]:
+    """Return the sentences to train on and those to test on, which are of other strings: about ``share`` of all strings
+    are held out, at least one, so that a small grammar's are not read in training."""
+    _, string = np.unique(sample.words, axis=0, return_inverse=True)
+    count = int(string.max()) + 1
+    held = np.isin(string.ravel(), rng.permutation(count)[: max(1, round(share * count))])
+    return sample.only(~held), sample.only(held)
+
+
 def table(
     context: Inputs, run: str, task_fields: dict[str, Any], settings: Any, steps: list[int]
 ) -> pl.DataFrame:
@@ -79,8 +92,9 @@ def table(
     (`schemas.distillation.tables.NtProbe`)."""
     kept, grammar, root = Kept(context, run), task_fields["grammar"], task_fields["root"]
     path = (context.seed, context.study, "probe", grammar, root)
-    train = drawn(stream(*path, "train"), grammar, root, settings.train)
-    test = drawn(stream(*path, "test"), grammar, root, settings.test)
+    total = settings.train + settings.test
+    everything = drawn(stream(*path, "sentences"), grammar, root, total)
+    train, test = split(stream(*path, "held out"), everything, settings.test / total)
     names, rows = context_names(context, run), []
     counts = [np.bincount(own[own >= 0], minlength=CLASSES) for own in test.ancestors]
     for step in steps:
@@ -93,7 +107,7 @@ def table(
                     {
                         "run": run, "arm": arm, "model": number, "step": step, "level": level, "acc_boundary": at_ends,
                         "acc_all": everywhere, "majority": float(counts[place].max() / counts[place].sum()),
-                        "n_train": settings.train, "n_test": settings.test,
+                        "n_train": len(train.words), "n_test": len(test.words),
                     }
                 )  # fmt: skip
     return pl.DataFrame(rows)

@@ -23,6 +23,7 @@ from pipeline.studies.distillation.measures import lessons
 from pipeline.studies.distillation.measures.kept import Kept
 
 MEASURES = ("robust", "close")
+NARROW = 3  # tokens of the window whose importance the source plots
 AT_ONCE = 2**21  # numbers of hidden values that are held at once
 
 Bools = NDArray[np.bool_]
@@ -79,6 +80,15 @@ def summary(
                         }
                     )  # fmt: skip
     return pl.DataFrame(rows)
+
+
+def at_inflection(stages: pl.DataFrame, summary: pl.DataFrame) -> NDArray[np.float64]:
+    """Return for each teacher the median L_robust(3) at its inflection (`phases.phases`) over the largest."""
+    shares = []
+    for model, c1 in stages.select("model", "c1").iter_rows():
+        own = summary.filter(model=model, measure="robust", ngram=NARROW)
+        shares.append(own.filter(step=c1)["q50"].item() / own["q50"].max())
+    return np.array(shares, float)
 
 
 def context_names(context: Inputs, run: str) -> list[tuple[str, int]]:

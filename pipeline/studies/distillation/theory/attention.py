@@ -17,7 +17,7 @@ from pipeline.kit.extremes import largest
 from pipeline.kit.streams import stream
 from pipeline.languages import parity
 from pipeline.models.distillation_exact import attention as exact
-from pipeline.studies.distillation.constructions import ERRATUM, LIU, UNPUBLISHED, row
+from pipeline.studies.distillation.constructions import ERRATUM, LIU, UNPUBLISHED, judged, row
 from schemas import theory
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def check(entry: Selecting, key: str, seed: int) -> pl.DataFrame:
     for d, k in entry.sizes:
         made += [*_selecting(d, k), *_example(d, k, rng), *_spreading(d, k, entry, rng)]
     made += _widths()
-    return theory.rows(entry.study, key, LIU.format("7.2.1"), made)
+    return theory.rows(entry.study, key, LIU.format("7.2.1"), judged("7", "lemmas", made))
 
 
 def _line(rng: np.random.Generator) -> Iterator[dict[str, Any]]:

@@ -17,7 +17,7 @@ import polars as pl
 from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.streams import one_thread, stream
 from pipeline.models.two_stage import relu
-from pipeline.studies.distillation.constructions import LIU, UNPUBLISHED, row
+from pipeline.studies.distillation.constructions import LIU, UNPUBLISHED, judged, row
 from schemas import theory
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def check(entry: Complexity, key: str, seed: int) -> pl.DataFrame:
     rng = stream(seed, entry.study, key)
     with one_thread():
         made = [*_formulas(entry), *_signals(entry, rng), *_predictions(entry, rng), *_parities(entry, rng)]
-        return theory.rows(entry.study, key, THEOREM_23, made)
+        return theory.rows(entry.study, key, THEOREM_23, judged("32", "all other checks", made))
 
 
 def _formulas(entry: Complexity) -> Iterator[dict[str, Any]]:

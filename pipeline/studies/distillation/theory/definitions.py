@@ -14,7 +14,7 @@ import polars as pl
 
 from pipeline.kit.streams import stream
 from pipeline.models.two_stage import relu
-from pipeline.studies.distillation.constructions import LIU, corrected, printed, row
+from pipeline.studies.distillation.constructions import ERRATUM, LIU, corrected, decides, judged, printed, row
 from schemas import theory
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def check(entry: Definitions, key: str, seed: int) -> pl.DataFrame:
     """Return rows of `schemas.theory.Theory` on definitions."""
     rng = stream(seed, entry.study, key)
     made = [*_tree(entry), *_windows(entry), *_levels(entry, rng), *_causal(entry), *_grid()]
-    return theory.rows(entry.study, key, TREE, made)
+    return theory.rows(entry.study, key, TREE, judged("32", "all other checks", made))
 
 
 def _counted(
@@ -92,12 +92,13 @@ def _tree(entry: Definitions) -> Iterator[dict[str, Any]]:
             if form == "printed"
             else "c(i, j) = 1 iff the j-th binary digit of i is 1"
         )
-        yield _counted(
+        counted = _counted(
             form, "tree-rule", TREE, f"tree.{form}" + (f"-from-{first}" if form == "printed" else ""),
             f"With {name}, leaves from {first}, every input belongs to one class: signs of nodes that belong to none "
             "or several", f"D = {', '.join(map(str, entry.depths))}, all signs", sum(wrong),
             ", ".join(f"{value:.0f}" for value in wrong),
         )  # fmt: skip
+        yield counted | (decides("19", "classes") if form == "corrected" else {})
 
 
 def _windows(entry: Definitions) -> Iterator[dict[str, Any]]:
@@ -183,9 +184,10 @@ def _causal(entry: Definitions) -> Iterator[dict[str, Any]]:
 
 def _grid() -> Iterator[dict[str, Any]]:
     read = [READ if steps > HORIZON else steps for steps in PRINTED_GRID]
-    for form, grid in (("printed", PRINTED_GRID), ("corrected", read)):
-        yield _counted(
-            form, "grid", GRID, f"grid.{form}",
-            f"The split T of (2, T)-distillation lies within its {HORIZON} steps: values that do not",
-            ", ".join(map(str, grid)), sum(steps > HORIZON for steps in grid),
+    for form, grid, comparison, bound in (("printed", PRINTED_GRID, ">=", 1), ("corrected", read, "<=", 0)):
+        # Two printed numbers, whose order no run can change: no gates of their own.
+        yield row(
+            f"grid.{form}", f"The split T of (2, T)-distillation lies within its {HORIZON} steps: values that do not",
+            ", ".join(map(str, grid)), sum(steps > HORIZON for steps in grid), comparison, bound, source=GRID,
+            form=form, erratum=ERRATUM.format("grid"),
         )  # fmt: skip

@@ -16,7 +16,7 @@ from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.streams import stream
 from pipeline.languages import pcfg
 from pipeline.models.distillation_exact import inside
-from pipeline.studies.distillation.constructions import LIU, UNPUBLISHED, row
+from pipeline.studies.distillation.constructions import LIU, UNPUBLISHED, judged, row
 from schemas import theory
 
 if TYPE_CHECKING:
@@ -34,11 +34,11 @@ def check(entry: Lengths, key: str, seed: int) -> pl.DataFrame:
     """Return rows of `schemas.theory.Theory` on structure, lengths (TH-LEN) and the plateau (TH-PLATEAU)."""
     rng = stream(seed, entry.study, key)
     made = [
-        *_structure(),
-        *_percentiles(),
-        *_sampled(entry, rng),
-        *_parsed(entry, seed, key),
-        *_plateau(entry, rng),
+        *judged("2", "structure", _structure()),
+        *judged("1", "percentiles", _percentiles()),
+        *judged("2", "samples", _sampled(entry, rng)),
+        *judged("2", "derivations", _parsed(entry, seed, key)),
+        *judged("20", "closed form", _plateau(entry, rng)),
     ]
     return theory.rows(entry.study, key, HERE, made)
 
@@ -59,7 +59,7 @@ def _structure() -> Iterator[dict[str, Any]]:
     yield row(
         "structure.cfg3b-pdcode", "The grammar of the published code lacks rules of cfg3b: how many",
         f"symbol 9 becomes {' or '.join(str(side) for side in lost[9])}", less, "within", 1, tolerance=0.0,
-        source=UNPUBLISHED,
+        source=UNPUBLISHED, part="the published code",
     )  # fmt: skip
 
 
@@ -77,12 +77,12 @@ def _percentiles() -> Iterator[dict[str, Any]]:
     yield row(
         "percentiles.cfg3b-pdcode", "Of the grammar in the published code they are others: smallest difference",
         "25, 50, 75 and 95 %", smallest(np.abs(np.array(exact) - pcfg.PERCENTILES["cfg3b"])), ">=", FAR + 1,
-        source=UNPUBLISHED, detail=f"exact {exact}",
+        source=UNPUBLISHED, detail=f"exact {exact}", part="the published code",
     )  # fmt: skip
     tails = {name: float(pcfg.length_law(name)[513:].sum()) for name in pcfg.PERCENTILES}
     yield row(
         "longest", "Strings of more than 512 tokens: largest probability", "five grammars", largest(tails.values()),
-        "<=", 1e-5, source=UNPUBLISHED,
+        "<=", 1e-5, source=UNPUBLISHED, part="longest strings",
         detail=", ".join(f"{name} up to {pcfg.extent(name)[1]} tokens" for name in tails),
     )  # fmt: skip
 

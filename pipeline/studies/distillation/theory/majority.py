@@ -14,7 +14,15 @@ import polars as pl
 from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.streams import one_thread, stream
 from pipeline.models.two_stage import relu
-from pipeline.studies.distillation.constructions import LIU, corrected, exceptions, printed, row
+from pipeline.studies.distillation.constructions import (
+    LIU,
+    corrected,
+    decides,
+    exceptions,
+    judged,
+    printed,
+    row,
+)
 from schemas import theory
 
 if TYPE_CHECKING:
@@ -40,7 +48,7 @@ def check(entry: Majority, key: str, seed: int) -> pl.DataFrame:
             *_mean(entry),
             *_halves(entry, rng),
         ]
-        return theory.rows(entry.study, key, NOTATIONS, made)
+        return theory.rows(entry.study, key, NOTATIONS, judged("32", "all other checks", made))
 
 
 def _coefficients(entry: Majority) -> Iterator[dict[str, Any]]:
@@ -51,7 +59,7 @@ def _coefficients(entry: Majority) -> Iterator[dict[str, Any]]:
     size = f"d = {', '.join(map(str, entry.coordinates))}, all sets, all inputs"
     yield row(
         "majority.coefficients", "Coefficients of the majority are 0 for even sets, and the closed form for odd ones: "
-        "largest error", size, largest(*off), "<=", 1e-12,
+        "largest error", size, largest(*off), "<=", 1e-12, **decides("3", "majority"),
     )  # fmt: skip
     ratios = [
         relu.majority_coefficient(d, k + 1) / relu.majority_coefficient(d, k - 1) + relu.damping(d, k)

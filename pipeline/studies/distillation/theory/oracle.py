@@ -19,7 +19,7 @@ from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.streams import one_thread, stream
 from pipeline.languages import pcfg
 from pipeline.models.distillation_exact import inside
-from pipeline.studies.distillation.constructions import ERRATUM, LIU, UNPUBLISHED, row
+from pipeline.studies.distillation.constructions import ERRATUM, LIU, UNPUBLISHED, judged, row
 from schemas import theory
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def check(entry: Oracle, key: str, seed: int) -> pl.DataFrame:
             *_enumerated(entry, rng), *_calibrated(entry, rng), *_windows(entry, rng), *_following(entry, rng),
             *_published(entry, rng),
         ]  # fmt: skip
-    return theory.rows(entry.study, key, HERE, made)
+    return theory.rows(entry.study, key, HERE, judged("33", "checks", made))
 
 
 def _enumerated(entry: Oracle, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
@@ -197,12 +197,13 @@ def _published(entry: Oracle, rng: np.random.Generator) -> Iterator[dict[str, An
         "accuracy.printed",
         f"The accuracy {PUBLISHED} of Figure 4.4, less {READING} for reading it from the graphic, is "
         "more than any predictor can reach on cfg3b as Figure 4.23 has it: by", size, PUBLISHED - READING - most, ">=",
-        1e-3, form="printed", detail=detail(accuracy), **sources,
+        1e-3, form="printed", detail=detail(accuracy), part="accuracy", **sources,
     )  # fmt: skip
     least = smallest(value - SURE * error for value, error in loss["cfg3b"])
     yield row(
         "loss.printed", f"The loss {LOSS} of Figure 4.7, with {READING} for reading it, is less than any predictor can "
-        "reach on cfg3b: by", size, least - LOSS - READING, ">=", 1e-3, form="printed", detail=detail(loss), **sources,
+        "reach on cfg3b: by", size, least - LOSS - READING, ">=", 1e-3, form="printed", detail=detail(loss),
+        part="loss", **sources,
     )  # fmt: skip
     best = largest(value for value, _ in accuracy["cfg3b_pdcode"])
     yield row(

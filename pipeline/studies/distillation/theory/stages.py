@@ -12,7 +12,7 @@ import polars as pl
 from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.streams import one_thread, stream
 from pipeline.models.two_stage import relu
-from pipeline.studies.distillation.constructions import LIU, corrected, printed, row
+from pipeline.studies.distillation.constructions import LIU, corrected, decides, judged, printed, row
 from schemas import theory
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def check(entry: Stages, key: str, seed: int) -> pl.DataFrame:
             *_aligned(entry, rng), *_printed_start(entry, rng), *_student(entry, rng, x), *_second(entry, rng, x),
             *_batch_formula(),
         ]  # fmt: skip
-        return theory.rows(entry.study, key, LEMMA_63, made)
+        return theory.rows(entry.study, key, LEMMA_63, judged("32", "all other checks", made))
 
 
 def _inputs(entry: Stages) -> str:
@@ -59,12 +59,13 @@ def _gradients(entry: Stages, rng: np.random.Generator, x: np.ndarray) -> Iterat
     scale = np.abs(known).max()
     yield row(
         "claim-7.start", "At the start the outputs are 0, so the hinge loss is active everywhere: largest output",
-        _inputs(entry), largest(np.abs(start(x))), "<=", 0, source=CLAIM_7,
+        _inputs(entry), largest(np.abs(start(x))), "<=", 0, source=CLAIM_7, **decides("3", "Claim 7"),
     )  # fmt: skip
     yield row(
         "claim-7.corrected", "The gradient of f y over w_ij is a_i/2 times zeta_(k-1) chi_([k] less j)(w_i) inside the "
         "support and zeta_(k+1) chi_([k] and j)(w_i) outside: largest error", _inputs(entry),
-        largest(np.abs(gradient - known)), "<=", EXACT, source=CLAIM_7, **corrected("claim-7-sign"),
+        largest(np.abs(gradient - known)), "<=", EXACT, source=CLAIM_7,
+        **corrected("claim-7-sign") | decides("3", "Claim 7"),
     )  # fmt: skip
     yield row(
         "claim-7.printed", "As printed, with a minus sign: largest error against the largest gradient", _inputs(entry),
@@ -82,7 +83,7 @@ def _step(entry: Stages, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     yield row(
         "lemma-63.corrected", "After one step with 2 eta_1 lambda_1 = 1 weights are those of Lemma 63: largest error",
         size,
-        largest(np.abs(right - known)), "<=", EXACT, **corrected("lemma-63-decay"),
+        largest(np.abs(right - known)), "<=", EXACT, **corrected("lemma-63-decay") | decides("3", "Lemma 63"),
     )  # fmt: skip
     yield row(
         "lemma-63.printed", "With lambda_1 = 1, as printed: largest error", size, largest(np.abs(wrong - known)), ">=",
@@ -93,6 +94,7 @@ def _step(entry: Stages, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     yield row(
         "lemma-63.sizes", "|w| is 1/2k inside the support and (k-1)/(d-k)/2k outside: largest error", size,
         largest(np.abs(np.abs(right) - sizes)), "<=", EXACT, detail=f"{sizes[0]:.6g} and {sizes[-1]:.6g}",
+        **decides("3", "Lemma 63"),
     )  # fmt: skip
     for batch in (min(entry.batches), max(entry.batches)):
         (estimate,) = relu.batch_gradients(rng, start.w, start.b, [batch], k, None)
@@ -153,12 +155,12 @@ def _correlations(entry: Stages, rng: np.random.Generator, x: np.ndarray) -> Ite
     yield row(
         "lemma-64.odd", "The network behind stage one is odd: largest |f(x) + f(-x)|", _inputs(entry), largest(*odd),
         "<=",
-        EXACT, source=LEMMA_64,
+        EXACT, source=LEMMA_64, **decides("3", "Lemma 64, odd"),
     )  # fmt: skip
     yield row(
         "lemma-64.even", "Its Fourier coefficients of even sets are 0: largest", _inputs(entry), largest(*even), "<=",
         EXACT,
-        source=LEMMA_64,
+        source=LEMMA_64, **decides("3", "Lemma 64, odd"),
     )  # fmt: skip
     yield row(
         "lemma-64.norm", "E f(x)^2 is at most of order d/k: largest ratio to d/k", _inputs(entry), largest(norms), "<=",
@@ -249,15 +251,16 @@ def _student(entry: Stages, rng: np.random.Generator, x: np.ndarray) -> Iterator
     yield row(
         "corollary-3.majority", "For a network that is odd E f(x) Maj(x) x_i is 0: largest", _inputs(entry),
         largest(*zero),
-        "<=", EXACT, source=COROLLARY_3, **corrected("majority-mean"),
+        "<=", EXACT, source=COROLLARY_3, **corrected("majority-mean") | decides("3", "student's gradient"),
     )  # fmt: skip
     yield row(
         "corollary-3.half", "E 1(<w, x> + b >= 0) f(x) x_j is c_j/2 for every w of signs and |b| < 1: largest error",
-        _inputs(entry), largest(*off), "<=", EXACT, source=STUDENT, **corrected("majority-mean"),
+        _inputs(entry), largest(*off), "<=", EXACT, source=STUDENT,
+        **corrected("majority-mean") | decides("3", "student's gradient"),
     )  # fmt: skip
     yield row(
         "corollary-3.same", "All neurons of a student see the same pattern: largest difference between two",
-        _inputs(entry), largest(*apart), "<=", EXACT, source=STUDENT,
+        _inputs(entry), largest(*apart), "<=", EXACT, source=STUDENT, **decides("3", "student's gradient"),
     )  # fmt: skip
 
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from pipeline.kit import stats
+from pipeline.kit.comparisons import Measurements
 from pipeline.kit.streams import one_thread
-from pipeline.studies.dyck.measures import rows
-from pipeline.studies.dyck.measures.comparisons import variation_ratios
-from pipeline.studies.dyck.measures.intervals import contrast, pair_means
+from pipeline.studies.dyck.comparisons import OVER_RANDOM, VARIATION
+from pipeline.studies.dyck.measures import comparisons, rows
 from pipeline.studies.dyck.measures.model import Model, measure
-from pipeline.studies.dyck.names import MINIMAL, MODELS, PROBE, STANDARD, convention
+from pipeline.studies.dyck.names import PROBE
 
 if TYPE_CHECKING:
     from pipeline.kit.inputs import Inputs
@@ -22,22 +21,26 @@ if TYPE_CHECKING:
 def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
     """Return the tables of DYCK-E1, E2, E3 and E5."""
     datasets = {key: context.dataset(key) for key in context.datasets()}
+    found = Measurements(context)
     with one_thread():
         models = {run: measure(context, run, datasets) for run in context.runs()}
-        parts: list[rows.Rows] = [rows.of_run(context, model) for model in models.values()]
-        parts += [{"contrasts": _over_random(context, models[run])} for run in MODELS if run in models]
-        parts.append({"contrasts": variation_ratios(context, models, MINIMAL, STANDARD)})
-        return rows.tables_of(context, parts)
+        for model in models.values():
+            comparisons.of_run(found, model)
+        _variation(found, models, context.settings.confidence)
+        comparisons.variation_ratios(context, found, models)
+        return rows.tables_of(context, [rows.of_run(context, model) for model in models.values()], found)
 
 
-def _over_random(context: Inputs, model: Model) -> Iterator[pl.DataFrame]:
-    """Yield variation on D4 as a multiple of the closed form for random causal maps (claim 6)."""
-    for start in (False, True):
-        maps = model.layer(PROBE, start, model.entry["layers"])
-        if maps is not None:
-            mean_S, draws_SxB = pair_means(context, model, maps)
-            baseline = stats.causal_distance(maps.n_rows)
-            lo, hi = stats.percentiles(draws_SxB[0], context.settings.confidence)
-            interval = stats.Interval(mean_S[0] / baseline, lo / baseline, hi / baseline)
-            quantity = ("variation_over_random", "ratio to closed form", convention(start))
-            yield contrast(context, quantity, interval, [model])
+def _variation(found: Measurements, models: dict[str, Model], confidence: float) -> None:
+    """Measure variation on D4 (claims 5 and 7), and as a multiple of the closed form for random maps (claim 6)."""
+    for (run, start), comparison in VARIATION.items():
+        maps = models[run].layer(PROBE, start, models[run].entry["layers"]) if run in models else None
+        if maps is None:
+            continue
+        (kept,), excluded, reason = comparisons.counting(comparison, models[run])
+        mean = comparisons.variation(maps, kept, confidence)
+        found.put(comparison, mean, excluded, reason)
+        if run in OVER_RANDOM and not start:
+            random = stats.causal_distance(maps.n_rows)
+            over = mean._replace(value=mean.value / random, lo=mean.lo / random, hi=mean.hi / random)
+            found.put(OVER_RANDOM[run], over, excluded, reason)

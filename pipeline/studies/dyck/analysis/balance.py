@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pipeline.kit.comparisons import Measurements
 from pipeline.kit.streams import one_thread
-from pipeline.studies.dyck.measures import rows
-from pipeline.studies.dyck.measures.comparisons import arms
+from pipeline.studies.dyck.measures import comparisons, rows
 from pipeline.studies.dyck.measures.model import measure
+from pipeline.studies.dyck.names import COMPLETE
 
 if TYPE_CHECKING:
     import polars as pl
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
 def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
     """Return the tables of DYCK-E4."""
     datasets = {key: context.dataset(key) for key in context.datasets()}
+    found = Measurements(context)
     with one_thread():
         models = {run: measure(context, run, datasets) for run in context.runs()}
+        comparisons.arms(found, models, COMPLETE, context.settings.confidence)
         parts: list[rows.Rows] = [rows.of_run(context, model) for model in models.values()]
-        return rows.tables_of(context, [*parts, arms(context, models)])
+        parts += [{"fig3": comparisons.points(model)} for model in models.values()]
+        return rows.tables_of(context, parts, found)

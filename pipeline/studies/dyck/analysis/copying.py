@@ -15,12 +15,12 @@ import polars as pl
 import torch
 from torch import Tensor
 
-from pipeline.kit import stats
+from pipeline.kit.comparisons import Measurements
 from pipeline.kit.streams import one_thread
 from pipeline.languages import dyck
 from pipeline.models.transformer import decoder as transformer
-from pipeline.studies.dyck.measures import rows
-from pipeline.studies.dyck.measures.intervals import bootstrapped
+from pipeline.studies.dyck.comparisons import COPIED, MISLEADING
+from pipeline.studies.dyck.measures import comparisons, rows
 from pipeline.studies.dyck.measures.model import (
     COPY,
     HELD_OUT_COPY,
@@ -59,34 +59,44 @@ MODES: dict[str, Callable[[int], Tensor]] = {
 def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
     """Return the tables of DYCK-E10."""
     datasets = {key: context.dataset(key) for key in context.datasets()}
+    found = Measurements(context)
     parts: list[rows.Rows] = []
     with one_thread():
         for run in context.runs():
             model = measure(context, run, datasets)
-            parts += [rows.of_run(context, model), _of_run(context, model, datasets)]
-        return rows.tables_of(context, parts)
+            parts += [rows.of_run(context, model), _of_run(context, model, datasets, found)]
+        return rows.tables_of(context, parts, found)
 
 
-def _of_run(context: Inputs, model: Model, datasets: dict[str, pl.DataFrame]) -> rows.Rows:
-    """Return rows of ``class_lift``, ``ablation``, ``copy_maps`` and ``contrasts`` of a run that copies, of all
-    replicas that did not diverge; none of other runs, and none without held-out strings of its language."""
+def _of_run(
+    context: Inputs, model: Model, datasets: dict[str, pl.DataFrame], found: Measurements
+) -> rows.Rows:
+    """Return rows of ``class_lift``, ``ablation`` and ``copy_maps`` of a run that copies, of all replicas that did not
+    diverge, and measure its comparisons; nothing of other runs, and none without held-out strings of its language."""
     strings = {
         split: part.sort("seq_id") for split, part in of_language(datasets, model.k, model.depth).items()
     }
     if model.split != COPY or HELD_OUT_COPY not in strings:
         return {}
-    trained, (kept, _) = context.model(model.run), model.kept(accurate=False)
+    trained, (kept, _) = context.model(model.run), model.kept(learned=False)
     ensemble = replace(trained, params={name: value[kept] for name, value in trained.params.items()})
     with torch.inference_mode():
         lifts = _lifts(ensemble, model, strings[HELD_OUT_COPY], kept)
         ablation = _ablation(ensemble, model, strings[HELD_OUT_COPY], kept, _interpretable(lifts))
         maps = _maps(ensemble, model, strings[PROBE], kept) if PROBE in strings else []
-    accuracy = (
-        ablation.filter(mode=UNIFORM_MODE).group_by("replica", maintain_order=True).first()["acc_before"]
-    )
-    quantity = ("copying", "median", "accuracy")
-    median = bootstrapped(context, quantity, stats.median, [model], [accuracy.to_numpy()])
-    return {"class_lift": [lifts], "ablation": [ablation], "copy_maps": maps, "contrasts": [median]}
+    _compare(found, model, ablation.filter(mode=UNIFORM_MODE))
+    return {"class_lift": [lifts], "ablation": [ablation], "copy_maps": maps}
+
+
+def _compare(found: Measurements, model: Model, ablation: pl.DataFrame) -> None:
+    """Measure accuracy and, of models of four layers, whether some of a model's maps mislead (claim 21)."""
+    of_model = ablation.group_by("replica").agg(pl.col("acc_before").first(), pl.col("misleading").sum())
+    every = pl.DataFrame({"replica": range(model.replicas)}, schema={"replica": ablation["replica"].dtype})
+    table = every.join(of_model, on="replica", how="left", maintain_order="left").cast(pl.Float64)
+    measured = replace(model, copied=table["acc_before"].to_numpy())
+    comparisons.add(found, COPIED[model.run], (measured, table["acc_before"].to_numpy()))
+    if model.run in MISLEADING:
+        comparisons.add(found, MISLEADING[model.run], (measured, table["misleading"].to_numpy()))
 
 
 # What attention looks at

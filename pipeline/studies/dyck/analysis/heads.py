@@ -7,7 +7,6 @@ be interpretable (Kovaleva et al. 2019); heads that survive pruning with further
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -18,12 +17,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from pipeline.kit import stats
+from pipeline.kit import intervals
+from pipeline.kit.comparisons import Measurements
 from pipeline.kit.streams import one_thread, stream
 from pipeline.languages import dyck
 from pipeline.models.transformer import decoder as transformer
-from pipeline.studies.dyck.measures import metrics, rows
-from pipeline.studies.dyck.measures.intervals import bootstrapped
+from pipeline.studies.dyck.comparisons import HEAD_RANK
+from pipeline.studies.dyck.measures import comparisons, metrics, rows
 from pipeline.studies.dyck.measures.model import (
     IN_DISTRIBUTION,
     Model,
@@ -41,27 +41,28 @@ if TYPE_CHECKING:
 
     from pipeline.kit.inputs import Inputs
 
-IMPORTANCES = ("importance_fixed", "importance_adapt")
-
 
 def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
     """Return the tables of DYCK-E11."""
     datasets = {key: context.dataset(key) for key in context.datasets()}
+    found = Measurements(context)
     parts: list[rows.Rows] = []
     with one_thread():
         for run in context.runs():
             model = measure(context, run, datasets)
-            parts += [rows.of_run(context, model), _of_run(context, model, datasets)]
-        return rows.tables_of(context, parts)
+            parts += [rows.of_run(context, model), _of_run(context, model, datasets, found)]
+        return rows.tables_of(context, parts, found)
 
 
-def _of_run(context: Inputs, model: Model, datasets: dict[str, pl.DataFrame]) -> rows.Rows:
-    """Return rows of ``head_importance`` and ``contrasts`` of the run `HEADS`; none of others, nor without its held-out
-    data."""
+def _of_run(
+    context: Inputs, model: Model, datasets: dict[str, pl.DataFrame], found: Measurements
+) -> rows.Rows:
+    """Return rows of ``head_importance`` of the run `HEADS`, and measure its comparisons; nothing of others, nor
+    without its held-out data."""
     held_out = of_language(datasets, model.k, model.depth).get(IN_DISTRIBUTION[model.split])
     if model.run != HEADS or held_out is None:
         return {}
-    knobs, entry, (kept, _) = context.entry, model.entry, model.kept(accurate=False)
+    knobs, entry, (kept, _) = context.entry, model.entry, model.kept(learned=False)
     heads = without_each_head(context.model(model.run), kept)
     rng = stream(context.seed, context.study, "analysis", "finetune", model.run)
     data = context.dataset(knobs.finetune_dataset).filter(lang_k=model.k, lang_D=model.depth)
@@ -92,7 +93,11 @@ def _of_run(context: Inputs, model: Model, datasets: dict[str, pl.DataFrame]) ->
     keys = ["replica", "layer", "head"]
     scores = pl.concat(frame.select(*keys, "stack_argmax") for frame in model.stack)
     table = table.join(scores, on=keys, how="left", maintain_order="left")
-    return {"head_importance": [table], "contrasts": _ranks(context, model, table)}
+    if model.learned is not None:
+        table = table.with_columns(learned=pl.Series(model.learned)[table["replica"]])
+    for name, comparison in HEAD_RANK.items():
+        comparisons.add(found, comparison, (model, _ranks(model, table, name)))
+    return {"head_importance": [table]}
 
 
 @dataclass(frozen=True)
@@ -169,11 +174,12 @@ def _accuracy(heads: Heads, entry: dict[str, Any], frame: pl.DataFrame) -> Tenso
         return reduce(metrics.Accuracy.add, map(batch, parts)).acc_close
 
 
-def _ranks(context: Inputs, model: Model, table: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """Yield, for either importance, whether it goes with the stack score: Spearman's correlation over all
-    heads, which are resampled. Heads of one replica are not independent, so the interval is a lower bound of
-    what replicas would give."""
-    score = table["stack_argmax"].to_numpy()
-    for name in IMPORTANCES:
-        quantity = ("rank", "spearman over heads", f"{name}, stack_argmax")
-        yield bootstrapped(context, quantity, stats.spearman, [model], [table[name].to_numpy(), score])
+def _ranks(model: Model, table: pl.DataFrame, importance: str) -> NDArray[np.float64]:
+    """Return whether an importance goes with the stack score, (R,): Spearman's correlation over the heads of each
+    model, which are not independent of each other."""
+    ranks = np.full(model.replicas, np.nan)
+    for (replica,), heads in table.group_by("replica"):
+        ranks[replica] = intervals.spearman(
+            *(heads[name].to_numpy() for name in (importance, "stack_argmax"))
+        )
+    return ranks

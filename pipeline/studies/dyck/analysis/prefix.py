@@ -11,19 +11,17 @@ import torch
 from numpy.typing import NDArray
 from scipy import stats as scipy_stats
 
-from pipeline.kit import stats
+from pipeline.kit.comparisons import Measurements
 from pipeline.kit.streams import one_thread
-from pipeline.studies.dyck.measures import metrics, rows
-from pipeline.studies.dyck.measures.comparisons import arms, variation_ratios
-from pipeline.studies.dyck.measures.intervals import bootstrapped
+from pipeline.studies.dyck.comparisons import VIOLATION_BY_LENGTH
+from pipeline.studies.dyck.measures import comparisons, metrics, rows
 from pipeline.studies.dyck.measures.model import Model, measure
 from pipeline.studies.dyck.names import (
     FAMILIES,
     FAMILY_RUNS,
+    PREFIX,
     PREFIX_LENGTHS,
     PREFIX_MINIMAL,
-    PREFIX_STANDARD,
-    PREFIX_STANDARD_ALL,
     PROBE,
 )
 
@@ -37,6 +35,7 @@ LEAST = 4  # models from which on the bimodality coefficient is defined
 def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
     """Return the tables of DYCK-E6 and E7, and of TH5 what is measured on trained models."""
     datasets = {key: context.dataset(key) for key in context.datasets()}
+    found = Measurements(context)
     with one_thread():
         models = {run: measure(context, run, datasets) for run in context.runs()}
         parts: list[rows.Rows] = []
@@ -44,33 +43,31 @@ def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
             made = rows.of_run(context, model)
             if run in OTHER_LENGTHS:  # what is held out is of another length, so no more is said of them
                 made = {name: made[name] for name in ("runs", "accuracy", "balance", "balance_detail")}
-            parts.append(made)
-        for run in (PREFIX_STANDARD, PREFIX_STANDARD_ALL):
-            parts.append({"contrasts": variation_ratios(context, models, run, PREFIX_MINIMAL)})
-        trained = [models[run] for run in PREFIX_LENGTHS.values() if run in models]
-        parts.append({"contrasts": [_violation(context, model) for model in trained if model.balance]})
+            parts += [made, {"fig3": comparisons.points(model)}]
+            comparisons.of_run(found, model)
+        comparisons.variation_ratios(context, found, models)
+        comparisons.arms(found, models, PREFIX, context.settings.confidence)
+        for length, run in PREFIX_LENGTHS.items():
+            if (
+                run in models
+            ):  # the mean balance violation after training on prefixes of one length (Theorem 3)
+                violation = models[run].balance[0]["beta"].to_numpy()
+                comparisons.add(found, VIOLATION_BY_LENGTH[length], (models[run], violation))
         for start in (False, True):
             maps = {run: _last_maps(models[run], start) for run in FAMILY_RUNS if run in models}
             maps = {run: each for run, each in maps.items() if len(each)}
             parts.append({"families": [_shares(models[run], each, start) for run, each in maps.items()]})
             parts.append({"family_distances": _distances(maps, start)})
-        return rows.tables_of(context, [*parts, arms(context, models)])
-
-
-def _violation(context: Inputs, model: Model) -> pl.DataFrame:
-    """Return the mean balance violation of models that were trained on prefixes of one length (Theorem 3)."""
-    kept, _ = model.kept(accurate=False)
-    values = model.balance[0]["beta"].to_numpy()[kept]
-    return bootstrapped(context, ("beta", "mean", "beta"), stats.mean, [model], [values])
+        return rows.tables_of(context, parts, found)
 
 
 # The two families of maps that appendix D.2 tells of
 
 
 def _last_maps(model: Model, start: bool) -> NDArray[np.float64]:
-    """Return the last-layer maps on D4 of the accurate replicas, (R, N, N); none if they were not recorded."""
+    """Return the last-layer maps on D4 of the replicas that learned, (R, N, N); none if they were not recorded."""
     maps = model.layer(PROBE, start, model.entry["layers"])
-    kept, _ = model.kept(accurate=True)
+    kept, _ = model.kept(learned=True)
     if maps is None or maps.pattern_SxRxNxN is None:
         return np.empty((0, 0, 0))
     return maps.pattern_SxRxNxN[0, kept].double().numpy()
@@ -86,7 +83,7 @@ def _current_and_first(maps_RxNxN: NDArray[np.float64]) -> NDArray[np.float64]:
 def _shares(model: Model, maps_RxNxN: NDArray[np.float64], start: bool) -> pl.DataFrame:
     """Return a row for each model: its weight on the current and on the first position, and which is larger."""
     current, first = _current_and_first(maps_RxNxN)
-    kept, _ = model.kept(accurate=True)
+    kept, _ = model.kept(learned=True)
     return pl.DataFrame(
         {
             "run": model.run,

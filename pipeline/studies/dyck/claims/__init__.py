@@ -8,7 +8,6 @@ import polars as pl
 
 from pipeline.kit import verdicts
 from pipeline.studies.dyck.claims import attention, balance, copying, table1, theory
-from pipeline.studies.dyck.names import PROBE
 
 if TYPE_CHECKING:
     from pipeline.kit.results import Results
@@ -42,7 +41,6 @@ STATEMENTS = {
     "each make attention more stack-like.",
     "25": "Models of the paper's own layer (eq. 6) learn Dyck, too, with attention that does not look like a stack.",
 }
-INTERVAL = {"ci_lo": "lo", "ci_hi": "hi", "n_models": "n"}  # as `pipeline.kit.evidence` reads a row
 
 
 def judge(context: Results) -> pl.DataFrame:
@@ -50,37 +48,27 @@ def judge(context: Results) -> pl.DataFrame:
 
     Runs without models at this scale leave a gate that is not tested, and the reason says what is missing.
     """
-    checks = {row["check"]: row for row in context.theory().iter_rows(named=True)}
-    contrasts = context.table("contrasts")
-    on_probe = pl.col("last_layer") & pl.col("causal") & (pl.col("probe_split") == PROBE)
-    variation = context.table("variation").filter(on_probe, seq_id=0, head=0)
-    variation = variation.rename({"variation_mean": "value", **INTERVAL})
-    layers = context.table("variation_table1").rename({"mean": "value", **INTERVAL})
     gates = [
-        *theory.sampler(checks),
-        *theory.random_attention(checks),
-        *attention.in_distribution(contrasts),
-        *attention.unseen(context.table("accuracy")),
-        *attention.stack_like(contrasts),
-        *attention.variation(variation, context.settings.variation_tolerance),
-        *attention.over_random(contrasts, checks),
-        *attention.minimal(variation, contrasts),
-        *balance.balance(contrasts),
-        *balance.accuracy(contrasts),
-        *balance.rank(contrasts),
-        *balance.on_prefixes(contrasts),
-        *attention.uniform(contrasts),
-        *table1.table_1(layers, contrasts),
-        *table1.last_layer(contrasts),
-        *theory.constructions(checks),
-        *theory.pruning(checks, context.theory()),
-        *theory.shared_matrix(checks),
-        *attention.prefix_ratio(contrasts),
-        *attention.cells(contrasts),
-        *attention.effects(context.table("stack_effects")),
-        *attention.theory_layer(contrasts),
-        *copying.accuracy(contrasts),
-        *copying.misleading(context.table("ablation")),
+        *theory.gates(context.theory()),
+        *attention.in_distribution(context),
+        *attention.unseen(context),
+        *attention.stack_like(context),
+        *attention.variation(context),
+        *attention.over_random(context),
+        *attention.minimal(context),
+        *balance.balance(context),
+        *balance.accuracy(context),
+        *balance.rank(context),
+        *balance.on_prefixes(context),
+        *attention.uniform(context),
+        *table1.table_1(context),
+        *table1.last_layer(context),
+        *attention.prefix_ratio(context),
+        *attention.cells(context),
+        *attention.effects(context),
+        *attention.theory_layer(context),
+        *copying.accuracy(context),
+        *copying.misleading(context),
     ]
     gates.sort(key=lambda gate: int(gate.claim))
     return verdicts.table(gates, STATEMENTS, context.study, context.scale, context.params_hash)

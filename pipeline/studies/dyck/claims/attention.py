@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
-
-import polars as pl
+from typing import TYPE_CHECKING
 
 from pipeline.kit import evidence
-from pipeline.kit.verdicts import Condition, Gate, Published, at_least, at_most, below, within
+from pipeline.kit.conditions import above, at_least, at_most, below, within
+from pipeline.kit.evidence import gate
+from pipeline.kit.verdicts import Gate, Published
 from pipeline.studies.dyck.claims.common import (
-    ACCURACIES,
     APPENDIX_C_7,
     APPENDIX_D_2,
-    PROBE_LENGTH,
     RANDOM_MAPS,
     SECTION_4_1,
-    measured,
 )
-from pipeline.studies.dyck.claims.table1 import cell_name
+from pipeline.studies.dyck.comparisons import (
+    ACCURACY,
+    EFFECTS,
+    NAMES,
+    ON_SENTENCES,
+    OVER_RANDOM,
+    STACK_MEAN,
+    STACK_SHARE,
+    STUDIED,
+    UNLIKE_A_STACK,
+    UNSEEN,
+    VARIATION,
+    VARIATION_RATIO,
+)
 from pipeline.studies.dyck.names import (
-    ALL_CELLS,
     COMPLETE,
-    FACTORS,
     LINEAR,
-    LONGER_CELLS,
     MINIMAL,
     MODELS,
     PREFIX,
@@ -34,61 +41,44 @@ from pipeline.studies.dyck.names import (
     PREFIX_STANDARD_ALL,
     PUBLISHED_PREFIX_VARIATION,
     PUBLISHED_VARIATION,
-    STACK_CELLS,
     STACK_LIKE,
     STANDARD,
     TABLE_1,
     THEORY_LAYERS,
     UNIFORM,
-    WIDE,
-    convention,
 )
-from schemas.claims import FLOOR, OWN
+from schemas.claims import FLOOR, NOT_RUN, OWN
+
+if TYPE_CHECKING:
+    from pipeline.kit.results import Results
 
 ACCURATE = 0.97  # required of every model (section 4.1, Figure 1, Table 1)
 STACK_LIKE_SHARE_BELOW = 0.2
-OVER_RANDOM = (0.5, 1.4)
+OVER_RANDOM_LIES = (0.5, 1.4)
 MINIMAL_BELOW = 0.5
-RATIO_BELOW, RATIO_INTERVAL_BELOW = 0.25, 0.5
+RATIO_BELOW = 0.25
 PREFIX_RATIO = 5.0
 UNIFORM_ACCURATE = 0.99  # footnote 4
 UNSEEN_AT_LEAST = 0.1
 FOOTNOTE_4 = "Wen et al. 2023, footnote 4"
-_UNLIKE_A_STACK = (Condition("hi", "<", STACK_LIKE),)
-_BLOCKS = {"gpt": "block of GPT (M1)", "resln": "block of Table 1 (M8)"}
-_DATA = {COMPLETE: "complete strings", PREFIX: "prefixes"}
 
 
-def in_distribution(contrasts: pl.DataFrame) -> Iterator[Gate]:
+def in_distribution(context: Results) -> Iterator[Gate]:
     """Yield the gates of claim 3: every model is accurate on data like its training data and, of these, on strings that
     it was not trained on."""
-    models = {run: name for run, name in MODELS.items() if run != WIDE}
-    models |= {run: f"M8, {cell_name(*cell)}" for cell, run in TABLE_1.items()}
-    for run, name in models.items():
-        yield _accurate("3", name, run, contrasts, ACCURATE, SECTION_4_1)
-    for run, name in models.items():
-        measurement, missing = measured(
-            contrasts, contrast="in_distribution", first=run, metric="acc_close_unseen"
-        )
-        measure = f"median {ACCURACIES['acc_close']} by {name} on strings like its training data that are not among it"
-        yield Gate(
-            "3",
-            f"{name}, unseen",
-            measure,
-            SECTION_4_1,
-            at_least(ACCURATE),
-            measurement,
-            missing,
-            kind=OWN,
-        )
+    for run, name in STUDIED.items():
+        yield _accurate(context, "3", name, run, ACCURATE, SECTION_4_1)
+    for run, name in STUDIED.items():
+        yield gate(context, "3", f"{name}, unseen", UNSEEN[run], at_least(ACCURATE), SECTION_4_1, kind=OWN)
 
 
-def unseen(accuracy: pl.DataFrame) -> Iterator[Gate]:
-    """Yield the gates of claim 3 on how many held-out strings training did not show: short ones are few."""
+def unseen(context: Results) -> Iterator[Gate]:
+    """Yield the gates of claim 3 on how many held-out strings training did not show: short ones are few. This is a
+    count of strings, whatever models make of them."""
     for data, run in ((COMPLETE, STANDARD), (PREFIX, TABLE_1[2, 4, 2])):
         name = f"{data} data, share of unseen strings"
-        rows = accuracy.filter(pl.col("in_distribution"), run=run, replica=0)
-        measurement, missing = evidence.one_row(rows, f"{run}: no models at this scale", value="unseen_share")
+        rows = context.table("accuracy").filter("in_distribution", run=run, replica=0)
+        measurement, missing = evidence.one_row(rows, NOT_RUN, value="unseen_share")
         measure = (
             f"share of the held-out strings for models trained on {data} strings (k=2, D=4) that is not in the "
             "training corpus, so that accuracy on them can be told"
@@ -97,76 +87,51 @@ def unseen(accuracy: pl.DataFrame) -> Iterator[Gate]:
         yield Gate("3", name, measure, SECTION_4_1, enough, measurement, missing, kind=OWN)
 
 
-def uniform(contrasts: pl.DataFrame) -> Iterator[Gate]:
+def uniform(context: Results) -> Iterator[Gate]:
     """Yield the gates of claim 12: models whose attention is frozen to uniform are accurate on data like
     their training data."""
-    for data, run in UNIFORM.items():
-        yield _accurate("12", f"M7, {data} data", run, contrasts, UNIFORM_ACCURATE, FOOTNOTE_4)
+    for run in UNIFORM.values():
+        yield _accurate(context, "12", NAMES[run], run, UNIFORM_ACCURATE, FOOTNOTE_4)
 
 
-def _accurate(
-    claim: str, name: str, run: str, contrasts: pl.DataFrame, bound: float, source: str, models: str = ""
-) -> Gate:
-    """Return the gate ``name`` on the accuracy of a run; ``models`` names these where ``name`` does not."""
-    measurement, missing = measured(contrasts, contrast="in_distribution", first=run, metric="acc_close")
-    measure = f"median {ACCURACIES['acc_close']} by {models or name} on data like its training data"
+def _accurate(context: Results, claim: str, name: str, run: str, bound: float, source: str) -> Gate:
     published = Published(bound, form=FLOOR)
-    return Gate(claim, name, measure, source, at_least(bound), measurement, missing, published)
+    return gate(context, claim, name, ACCURACY[run], at_least(bound), source, published=published)
 
 
-def stack_like(contrasts: pl.DataFrame) -> Iterator[Gate]:
+def stack_like(context: Results) -> Iterator[Gate]:
     """Yield the gates of claim 4: attention of standard models is not stack-like, nor that of Table 1's."""
-    table_1 = {run: f"M8, {cell_name(*cell)}" for cell, run in TABLE_1.items() if cell[-1] == 2}
-    for run, name in ({run: MODELS[run] for run in (STANDARD, LINEAR)} | table_1).items():
-        yield _stack_like_share("4", name, run, contrasts, SECTION_4_1)
-        yield _stack_mean("4", name, run, contrasts, SECTION_4_1)
+    for run in UNLIKE_A_STACK:
+        yield from _unlike_a_stack(context, "4", run, SECTION_4_1)
 
 
-def _stack_like_share(claim: str, name: str, run: str, contrasts: pl.DataFrame, source: str) -> Gate:
-    measurement, missing = measured(contrasts, contrast="stack", statistic="stack-like share", first=run)
-    measure = f"share of {name} replicas whose last-layer stack score is at least {STACK_LIKE}"
-    few = below(STACK_LIKE_SHARE_BELOW)
-    return Gate(claim, f"{name}, stack-like share", measure, source, few, measurement, missing)
+def theory_layer(context: Results) -> Iterator[Gate]:
+    """Yield the gates of claim 25: models of layers (6) are accurate, and their attention is not stack-like."""
+    yield _accurate(context, "25", "accuracy", THEORY_LAYERS, ACCURATE, APPENDIX_C_7)
+    yield from _unlike_a_stack(context, "25", THEORY_LAYERS, APPENDIX_C_7)
 
 
-def _stack_mean(claim: str, name: str, run: str, contrasts: pl.DataFrame, source: str) -> Gate:
-    measurement, missing = measured(contrasts, contrast="stack", statistic="mean", first=run)
-    measure = f"mean last-layer stack score of {name}"
-    return Gate(claim, f"{name}, mean", measure, source, _UNLIKE_A_STACK, measurement, missing)
+def _unlike_a_stack(context: Results, claim: str, run: str, source: str) -> Iterator[Gate]:
+    """Yield the gates that few models of a run are stack-like, and that they are not on average."""
+    few, mean = below(STACK_LIKE_SHARE_BELOW), below(STACK_LIKE)
+    yield gate(context, claim, f"{NAMES[run]}, stack-like share", STACK_SHARE[run], few, source)
+    yield gate(context, claim, f"{NAMES[run]}, mean", STACK_MEAN[run], mean, source)
 
 
-def cells(contrasts: pl.DataFrame) -> Iterator[Gate]:
+def cells(context: Results) -> Iterator[Gate]:
     """Yield the gates of claim 23: attention is not stack-like in any cell of the factorial, of those trained long and
     of those that other runs train longer; over all models, because not all of them are accurate by then."""
-    for (k, depth, block, data, length), run in (STACK_CELLS | LONGER_CELLS).items():
-        if length == "short":
-            continue
-        name = f"{block}, {data}, k={k}, D={depth}" + (", trained longer" if length == "longer" else "")
-        measurement, missing = measured(contrasts, contrast="stack", statistic="mean on D5", first=run)
-        measure = (
-            f"mean last-layer stack score on D5 of models with the {_BLOCKS[block]}, trained {length} on "
-            f"{_DATA[data]}, k={k}, D={depth}"
-        )
-        yield Gate("23", name, measure, SECTION_4_1, _UNLIKE_A_STACK, measurement, missing, kind=OWN)
+    for cell, comparison in ON_SENTENCES.items():
+        k, depth, block, data, length = cell
+        if length != "short":
+            name = f"{block}, {data}, k={k}, D={depth}" + (", trained longer" if length == "longer" else "")
+            yield gate(context, "23", name, comparison, below(STACK_LIKE), SECTION_4_1, kind=OWN)
 
 
-def effects(table: pl.DataFrame) -> Iterator[Gate]:
+def effects(context: Results) -> Iterator[Gate]:
     """Yield the gates of claim 24: what makes attention more stack-like, over all cells of the factorial."""
-    for factor, (low, high) in FACTORS.items():
-        why = "no models at this scale in some cell of the factorial"
-        measurement, missing = evidence.one_row(table, why, factor=factor, scope=ALL_CELLS)
-        levels = [_BLOCKS.get(level, f"{factor} {level}") for level in (high, low)]
-        over = "over all cells with {}, minus {}".format(*levels)
-        measure = f"mean last-layer stack score on D5 {over}"
-        positive = (Condition("value", ">", 0), Condition("lo", ">", 0))
-        yield Gate("24", factor, measure, SECTION_4_1, positive, measurement, missing, kind=OWN)
-
-
-def theory_layer(contrasts: pl.DataFrame) -> Iterator[Gate]:
-    """Yield the gates of claim 25: models of layers (6) are accurate, and their attention is not stack-like."""
-    yield _accurate("25", "accuracy", THEORY_LAYERS, contrasts, ACCURATE, APPENDIX_C_7, models="M9")
-    yield _stack_like_share("25", "M9", THEORY_LAYERS, contrasts, APPENDIX_C_7)
-    yield _stack_mean("25", "M9", THEORY_LAYERS, contrasts, APPENDIX_C_7)
+    for factor, comparison in EFFECTS.items():
+        yield gate(context, "24", factor, comparison, above(0.0), SECTION_4_1, kind=OWN)
 
 
 def _ratio(first: float, second: float) -> Published:
@@ -174,96 +139,52 @@ def _ratio(first: float, second: float) -> Published:
     return Published(first / second, derivation=f"{first:g} / {second:g}")
 
 
-def variation(variation: pl.DataFrame, tolerance: float) -> Iterator[Gate]:
+def variation(context: Results) -> Iterator[Gate]:
     """Yield the gates of claim 5: how much attention of standard models varies between initialisations."""
     for run in (STANDARD, LINEAR):
         published = PUBLISHED_VARIATION[run]
-        measurement, missing = measured(variation, run=run, start_included=False)
-        yield Gate(
-            "5",
-            MODELS[run],
-            f"variation of {MODELS[run]} on D4 (last layer, no start token)",
-            SECTION_4_1,
-            within(published, tolerance),
-            measurement,
-            missing,
-            published,
-        )
+        near = within(published, context.settings.variation_tolerance)
+        yield gate(context, "5", MODELS[run], VARIATION[run, False], near, SECTION_4_1, published=published)
 
 
-def over_random(contrasts: pl.DataFrame, theory: dict[str, Any]) -> Iterator[Gate]:
+def over_random(context: Results) -> Iterator[Gate]:
     """Yield the gates of claim 6: how much attention of standard models varies, as a multiple of random maps."""
-    random = theory.get(RANDOM_MAPS.format(PROBE_LENGTH))
-    lowest, highest = OVER_RANDOM
+    random = context.theory().filter(group=RANDOM_MAPS)["bound"].item()
+    lowest, highest = OVER_RANDOM_LIES
     conditions = (*at_least(lowest), *at_most(highest))
-    for run in (STANDARD, LINEAR):
-        measurement, missing = measured(
-            contrasts, contrast="variation_over_random", first=run, metric=convention(start=False)
-        )
-        yield Gate(
-            "6",
-            MODELS[run],
-            f"variation of {MODELS[run]} over that of random causal maps",
-            SECTION_4_1,
-            conditions,
-            measurement,
-            missing,
-            published=_ratio(PUBLISHED_VARIATION[run], random["bound"]) if random else None,
-        )
+    for run, comparison in OVER_RANDOM.items():
+        published = _ratio(PUBLISHED_VARIATION[run], random)
+        yield gate(context, "6", MODELS[run], comparison, conditions, SECTION_4_1, published=published)
 
 
-def minimal(variation: pl.DataFrame, contrasts: pl.DataFrame) -> Iterator[Gate]:
+def minimal(context: Results) -> Iterator[Gate]:
     """Yield the gates of claim 7: a minimal first layer makes maps agree."""
     name, other = MODELS[MINIMAL], MODELS[STANDARD]
+    ratio = _ratio(PUBLISHED_VARIATION[MINIMAL], PUBLISHED_VARIATION[STANDARD])
     for start in (False, True):
-        variant = f"start token {'included' if start else 'omitted'}"
-        measurement, missing = measured(variation, run=MINIMAL, start_included=start)
-        yield Gate(
-            "7",
-            f"{name}, {variant}",
-            f"variation of {name} on D4 ({variant})",
-            SECTION_4_1,
-            below(MINIMAL_BELOW),
-            measurement,
-            missing,
+        variant = _variant(start)
+        yield gate(
+            context, "7", f"{name}, {variant}", VARIATION[MINIMAL, start], below(MINIMAL_BELOW), SECTION_4_1,
             published=PUBLISHED_VARIATION[MINIMAL],
-        )
-        measurement, missing = measured(
-            contrasts, contrast="variation_ratio", first=MINIMAL, second=STANDARD, metric=convention(start)
-        )
-        yield Gate(
-            "7",
-            f"{name} over {other}, {variant}",
-            f"variation of {name} over that of {other} ({variant})",
-            SECTION_4_1,
-            (*below(RATIO_BELOW), Condition("hi", "<", RATIO_INTERVAL_BELOW)),
-            measurement,
-            missing,
-            published=_ratio(PUBLISHED_VARIATION[MINIMAL], PUBLISHED_VARIATION[STANDARD]),
-        )
+        )  # fmt: skip
+        yield gate(
+            context, "7", f"{name} over {other}, {variant}", VARIATION_RATIO[MINIMAL, STANDARD, start],
+            below(RATIO_BELOW), SECTION_4_1, published=ratio,
+        )  # fmt: skip
 
 
-def prefix_ratio(contrasts: pl.DataFrame) -> Iterator[Gate]:
+def prefix_ratio(context: Results) -> Iterator[Gate]:
     """Yield the gates of claim 22: trained on prefixes, standard models vary several times more than those
     with a minimal first layer."""
+    published = _ratio(PUBLISHED_PREFIX_VARIATION["M1"], PUBLISHED_PREFIX_VARIATION["M4"])
     for run in (PREFIX_STANDARD, PREFIX_STANDARD_ALL):
         for start in (False, True):
-            measurement, missing = measured(
-                contrasts,
-                contrast="variation_ratio",
-                first=run,
-                second=PREFIX_MINIMAL,
-                metric=convention(start),
-            )
-            variant = f"start token {'included' if start else 'omitted'}"
-            yield Gate(
-                "22",
-                f"{PREFIX_MODELS[run]}, {variant}",
-                f"variation on D4 ({variant}) of {PREFIX_MODELS[run]}, over that of M4, both trained on prefixes",
-                APPENDIX_D_2,
-                at_least(PREFIX_RATIO),
-                measurement,
-                missing,
-                published=_ratio(PUBLISHED_PREFIX_VARIATION["M1"], PUBLISHED_PREFIX_VARIATION["M4"]),
-                size_needed="paper",
-            )
+            yield gate(
+                context, "22", f"{PREFIX_MODELS[run]}, {_variant(start)}",
+                VARIATION_RATIO[run, PREFIX_MINIMAL, start], at_least(PREFIX_RATIO), APPENDIX_D_2,
+                published=published, size_needed="paper",
+            )  # fmt: skip
+
+
+def _variant(start: bool) -> str:
+    return f"start token {'included' if start else 'omitted'}"

@@ -9,7 +9,7 @@ import polars as pl
 
 from pipeline.kit import charts
 from pipeline.kit.charts import Figure, number
-from pipeline.studies.dyck.figures.common import PROBE_TEXT, maps, theory_points
+from pipeline.studies.dyck.figures.common import PROBE_TEXT, maps
 from pipeline.studies.dyck.names import (
     LINEAR,
     MINIMAL,
@@ -46,8 +46,9 @@ MODEL_LABELS = {
 RANDOM = "random causal maps"
 OURS, CLOSED_FORM, PUBLISHED = "this reproduction", "closed form", "published"
 ABOVE = -18  # pixels: published values stand above the bar they belong to
-PUBLISHED_RANDOM = "published-16"  # theory check that holds the published variation of random maps
-CLOSED_FORM_16 = "causal-closed-form-16"  # theory check that measures random maps of the probe's size
+# Groups of theory checks: what was published of random maps of the probe's size, and their closed form.
+PUBLISHED_RANDOM, MEAN_RANDOM = "published, N = 16", "mean, N = 16"
+SOLVERS = "exact solvers"
 EXACT, TRAINED = "exact by construction", "trained"
 DEVIATIONS = 1.96  # standard deviations on either side that 95 % of averages lie within
 
@@ -82,8 +83,8 @@ def variation(context: Results) -> Figure:
         head=0,
         causal=True,
     )
-    theory = {row["check"]: row["bound"] for row in context.theory().iter_rows(named=True)}
-    data = _variation_data(table, theory.get(PUBLISHED_RANDOM))
+    random = context.theory().filter(group=PUBLISHED_RANDOM)["bound"].to_list()
+    data = _variation_data(table, random[0] if random else None)
     order = [*MODEL_LABELS.values(), RANDOM]
     x = alt.X("value:Q", title="attention variation, mean ‖A − B‖² over pairs of models")
     y = alt.Y("model:N", sort=order, title=None, axis=alt.Axis(ticks=False, domain=False, labelLimit=200))
@@ -105,7 +106,9 @@ def variation(context: Results) -> Figure:
     published = base.transform_filter(alt.datum.source == PUBLISHED).encode(x=x)
     number = alt.Text("value:Q", format=".2f")
     layers = alt.layer(
-        bars.mark_bar(height=20).encode(x=x, color=colour),
+        bars.mark_bar(height=20).encode(
+            x=x, color=colour, tooltip=["model:N", "value:Q", "n:Q", "interval:N"]
+        ),
         ours.mark_rule(strokeWidth=1.5).encode(x="lo:Q", x2="hi:Q"),
         *(ours.mark_tick(size=9, thickness=1.5, color="black").encode(x=f"{end}:Q") for end in ("lo", "hi")),
         bars.mark_text(align="left", dx=6).encode(x="label_at:Q", text=number),
@@ -131,6 +134,7 @@ def _variation_data(table: pl.DataFrame, published_random: float | None) -> pl.D
             "lo": row["ci_lo"],
             "hi": row["ci_hi"],
             "n": row["n_models"],
+            "interval": row["interval"],
         }
         rows.append(labels | numbers | {"source": OURS})
         rows.append(labels | {"value": PUBLISHED_VARIATION[row["run"]], "source": PUBLISHED})
@@ -140,9 +144,8 @@ def _variation_data(table: pl.DataFrame, published_random: float | None) -> pl.D
         rows.append({"panel": panel, "model": RANDOM, "value": baseline, "source": CLOSED_FORM})
         if published_random is not None:
             rows.append({"panel": panel, "model": RANDOM, "value": published_random, "source": PUBLISHED})
-    schema = {"panel": pl.String, "model": pl.String, "source": pl.String} | dict.fromkeys(
-        ("value", "lo", "hi"), pl.Float64
-    )
+    schema: dict[str, Any] = dict.fromkeys(("panel", "model", "source", "interval"), pl.String)
+    schema |= dict.fromkeys(("value", "lo", "hi"), pl.Float64)
     frame = pl.DataFrame(rows, schema=schema | {"n": pl.Int32})
     return frame.with_columns(label_at=pl.coalesce("hi", "value")).sort("panel", "model", "source")
 
@@ -168,7 +171,7 @@ def _panel(row: dict[str, Any]) -> str:
 def _variation_title(table: pl.DataFrame) -> alt.TitleParams:
     subtitle = ["Last layer, probe [[[[]]]](((())))"]
     if table.height:
-        subtitle[0] += f"; whiskers: {table['confidence'][0]:.0%} bootstrap interval over models"
+        subtitle[0] += f"; whiskers: {table['confidence'][0]:.0%} interval over models (jackknife)"
     models = {row["run"]: row for row in table.iter_rows(named=True)}
     for run, label in MODEL_LABELS.items():
         if run in models:
@@ -181,7 +184,7 @@ def _variation_title(table: pl.DataFrame) -> alt.TitleParams:
 def exact_solvers(context: Results) -> Figure:
     """Attention of solvers that are exact by construction (ours), beside trained models and random maps."""
     rows: list[dict[str, Any]] = []
-    for row in theory_points(context, r"exact-variation-sigma(?<x>[0-9.]+)").iter_rows(named=True):
+    for row in context.theory().filter(group=SOLVERS).sort("x").iter_rows(named=True):
         rows.append({"what": f"exact, σ = {row['x']:g}", "value": row["measured"], "kind": EXACT})
     table = context.table("variation").filter(
         pl.col("last_layer"), probe_split=PROBE, seq_id=0, head=0, causal=True, start_included=False
@@ -190,7 +193,7 @@ def exact_solvers(context: Results) -> Figure:
         for row in table.filter(pl.col("variation_mean").is_not_null(), run=run).iter_rows(named=True):
             ends = {"lo": row["ci_lo"], "hi": row["ci_hi"]}
             rows.append({"what": label, "value": row["variation_mean"], "kind": TRAINED} | ends)
-    for value in context.theory().filter(check=CLOSED_FORM_16)["measured"]:
+    for value in context.theory().filter(group=MEAN_RANDOM)["measured"]:
         rows.append({"what": RANDOM, "value": value, "kind": RANDOM})
     data = pl.DataFrame(
         rows, schema={"what": pl.String, "kind": pl.String} | dict.fromkeys(("value", "lo", "hi"), pl.Float64)
@@ -216,7 +219,7 @@ def exact_solvers(context: Results) -> Figure:
         subtitle=[
             "Exact solvers of Theorem 1: logits of spread σ, balanced and else random; every prediction is exact",
             f"Probe {PROBE_TEXT}; trained models without start token, solvers without its row and column",
-            "For comparison: trained models, with bootstrap intervals over models, and random causal maps",
+            "For comparison: trained models, with intervals over models (jackknife), and random causal maps",
         ],
     )
     summary = ", ".join(f"{row['what']} {number(row['value'])}" for row in data.iter_rows(named=True))
@@ -227,29 +230,27 @@ def exact_solvers(context: Results) -> Figure:
     return chart.properties(title=title, description=words), data
 
 
-LAW = r"law-(?<n>\d+)-matrices-(?<x>\d+)"  # theory checks: bound is the standard deviation of an average
-
-
 def random_law(context: Results) -> Figure:
     """Mean and 95 % interval of the variation of random causal maps, against the number of maps behind the average,
     beside the published values (evidence for claim 2)."""
     theory = context.theory()
-    known = {row["check"]: row for row in theory.iter_rows(named=True)}
-    rows = theory.with_columns(pl.col("check").str.extract_groups(f"^{LAW}$")).unnest("check").drop_nulls("x")
+    of_group = {row["group"]: row for row in theory.iter_rows(named=True)}
+    # The bound of these rows is the standard deviation of an average.
+    rows = theory.filter(pl.format("mean, {}", "group").is_in(list(of_group)))
     if not rows.height:
         return charts.empty("How much random attention maps vary", "no theory check")
-    means = {n: known[f"causal-closed-form-{n}"]["measured"] for n in rows["n"].unique()}
+    means = {group: of_group[f"mean, {group}"]["measured"] for group in rows["group"].unique()}
     data = rows.select(
-        pl.col("n").cast(pl.Int32),
+        pl.col("group").alias("panel"),
         pl.col("x").cast(pl.Int32).alias("maps"),
-        pl.col("n").replace_strict(means, return_dtype=pl.Float64).alias("mean"),
+        pl.col("group").replace_strict(means, return_dtype=pl.Float64).alias("mean"),
         pl.col("bound").alias("deviation"),
-    ).sort("n", "maps")
+    ).sort("panel", "maps")
     half = DEVIATIONS * pl.col("deviation")
     data = data.with_columns((pl.col("mean") - half).alias("lo"), (pl.col("mean") + half).alias("hi"))
     panels, intervals = [], []
-    for (n,), part in data.group_by("n", maintain_order=True):
-        published = known[f"published-{n}"]["bound"]
+    for (panel,), part in data.group_by("panel", maintain_order=True):
+        published = of_group[f"published, {panel}"]["bound"]
         x = alt.X(
             "maps:Q",
             title="maps behind the average (log scale)",
@@ -265,9 +266,9 @@ def random_law(context: Results) -> Figure:
             .mark_rule(color=charts.VERMILLION, strokeDash=[5, 3], strokeWidth=1.5)
             .encode(y=alt.Y("at:Q", title="attention variation")),
         ]
-        panels.append(alt.layer(*layers).properties(width=240, height=190, title=f"N = {n}"))
+        panels.append(alt.layer(*layers).properties(width=240, height=190, title=panel))
         intervals += [
-            f"N={n}, {row['maps']} maps: {number(row['lo'])} to {number(row['hi'])} (published {number(published)})"
+            f"{panel}, {row['maps']} maps: {number(row['lo'])} to {number(row['hi'])} (published {number(published)})"
             for row in part.iter_rows(named=True)
         ]
     title = "How much random attention maps vary"

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 import polars as pl
 
-from pipeline.kit import charts
+from pipeline.kit import charts, comparisons
 from pipeline.kit.attention_maps import attention_map
 from pipeline.kit.charts import Figure, number
+from pipeline.kit.intervals import NONE
+from pipeline.studies.dyck.comparisons import RANK, RANK_POOLED, RANK_WITHIN
 from pipeline.studies.dyck.names import ARMS, PROBE, START_SIGN
+from schemas.comparisons import NOT_RUN
 
 if TYPE_CHECKING:
     from pipeline.kit.results import Results
@@ -32,13 +35,6 @@ def log_domain(
     high_end = pl.max_horizontal(value, *highs) * 1.2
     ends = data.filter(value > 0).select(low=low_end, high=high_end)
     return min([least[0], *ends["low"]]), max([least[1], *ends["high"]])
-
-
-def theory_points(context: Results, pattern: str) -> pl.DataFrame:
-    """Return the theory rows whose check matches ``pattern``, its group ``x`` as a number and other groups as text."""
-    points = context.theory().select("check", "measured")
-    points = points.with_columns(pl.col("check").str.extract_groups(f"^{pattern}$")).unnest("check")
-    return points.drop_nulls("x").with_columns(pl.col("x").cast(pl.Float64))
 
 
 # Attention maps
@@ -133,34 +129,53 @@ def map_panel(frame: pl.DataFrame, scores: list[str], cell: int = CELL, text: st
     return attention_map(frame, text, cell, boxes=True).properties(title=title)
 
 
+# Models that did not learn
+
+LEARNED = "models that did not learn their task are hollow"
+
+
+def with_fill(data: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of models with the column ``filled``: false for those that did not learn their task."""
+    return data.with_columns(filled=pl.col("learned").fill_null(True))
+
+
+def fill(colour: alt.Color) -> alt.Fill:
+    """Return how points of models are filled (`with_fill`): in their ``colour``, or white."""
+    white = {"test": "!datum.filled", "value": "white"}
+    return alt.Fill(colour["shorthand"], scale=colour["scale"], legend=None, condition=white)
+
+
 # Balance against accuracy at length
 
 
 def scatter(context: Results, trained: str, corpus: str) -> Figure:
     """Return balance violation against accuracy at length, one point per model, for both arms of one kind of data."""
     runs = ARMS[trained]
-    data = context.table("fig3").filter(~pl.col("diverged"), data=trained).sort("arm", "replica")
-    contrasts = context.table("contrasts").filter(pl.col("first").is_in(list(runs.values())), contrast="rank")
+    data = with_fill(context.table("fig3").filter(~pl.col("diverged"), data=trained).sort("arm", "replica"))
     lengths = context.table("accuracy").filter(pl.col("run").is_in(list(runs.values())), eval_split="lengen")
-    panels = [_scatter_panel(data, contrasts, name, runs) for name in ACCURACIES]
+    ranks = {name: _ranks(context, trained, name) for name in ACCURACIES}
+    panels = [_scatter_panel(data, ranks[name], name, runs) for name in ACCURACIES]
     shortest, longest = lengths.select(pl.col("shortest").min(), pl.col("longest").max()).row(0)
     span = f" at lengths {shortest} to {longest}" if lengths.height else ""
-    confidence = f", {contrasts['confidence'][0]:.0%} bootstrap interval" if contrasts.height else ""
+    known = ranks["acc_thr80"].filter(pl.col("interval") != NONE)
+    kinds = "; ".join(known["interval"].unique(maintain_order=True))
+    confidence = f", {known['confidence'][0]:.0%} interval ({kinds})" if known.height else ""
     title = alt.TitleParams(
         f"Balance violation against accuracy{span}",
         subtitle=[
-            f"One point per model, {corpus}; lines by least squares",
-            f"ρ: Spearman's rank correlation{confidence}",
+            f"One point per model, {corpus}; {LEARNED}; lines by least squares",
+            f"ρ: Spearman's rank correlation over models that learned{confidence}",
         ],
     )
+    told = ". ".join(f"{name}: " + "; ".join(_rank_lines(ranks[name])) for name in ACCURACIES)
     words = (
         f"Length generalisation against balance violation, one point per model, {corpus}, for standard and contrastive "
-        f"training. {'. '.join(f'{name}: ' + '; '.join(_rank_lines(contrasts, name, runs)) for name in ACCURACIES)}."
+        f"training. {told}."
     )
     return alt.hconcat(*panels, spacing=30).properties(title=title, description=words), data
 
 
-def _scatter_panel(data: pl.DataFrame, contrasts: pl.DataFrame, accuracy: str, runs: dict[str, str]) -> Any:
+def _scatter_panel(data: pl.DataFrame, ranks: pl.DataFrame, accuracy: str, runs: dict[str, str]) -> Any:
     arms = list(runs)
     colour = alt.Color(
         "arm:N",
@@ -179,27 +194,31 @@ def _scatter_panel(data: pl.DataFrame, contrasts: pl.DataFrame, accuracy: str, r
     )
     y = alt.Y(f"{accuracy}:Q", title=ACCURACIES[accuracy], scale=alt.Scale(zero=False, nice=True))
     base = alt.Chart(data)
-    points = base.mark_point(filled=True, size=55, opacity=0.8).encode(x=x, y=y, color=colour, shape=shape)
+    points = base.mark_point(size=55, opacity=0.8, strokeWidth=1.5)
+    points = points.encode(x=x, y=y, color=colour, shape=shape, fill=fill(colour))
     lines = (
         base.transform_regression("beta", accuracy, groupby=["arm"])
         .mark_line(strokeWidth=2)
         .encode(x=x, y=y, color=colour)
     )
-    title = alt.TitleParams(
-        accuracy, subtitle=_rank_lines(contrasts, accuracy, runs), fontSize=charts.SIZE, offset=8
-    )
+    title = alt.TitleParams(accuracy, subtitle=_rank_lines(ranks), fontSize=charts.SIZE, offset=8)
     return alt.layer(points, lines).properties(width=235, height=235, title=title)
 
 
-def _rank_lines(contrasts: pl.DataFrame, accuracy: str, runs: dict[str, str]) -> list[str]:
-    """Return Spearman's correlation and its interval: of each arm, within both, and of both pooled."""
-    rows = contrasts.filter(metric=f"beta, {accuracy}")
-    lines = []
-    for label, where in (
-        *((arm, {"statistic": "spearman", "first": run}) for arm, run in runs.items()),
-        ("within both", {"statistic": "spearman within arms"}),
-        ("both pooled", {"statistic": "spearman of both arms pooled"}),
-    ):
-        for row in rows.filter(**where).iter_rows(named=True):
-            lines.append(f"{label}: ρ = {number(row['value'])} [{number(row['lo'])}, {number(row['hi'])}]")
+def _ranks(context: Results, trained: str, name: str) -> pl.DataFrame:
+    """Return the correlations with an accuracy: of each arm, within both, and of both pooled."""
+    asked = {arm: RANK[trained, arm, name] for arm in ARMS[trained]}
+    asked |= {"within both": RANK_WITHIN[trained, name], "both pooled": RANK_POOLED[trained, name]}
+    return comparisons.read(context, asked.values()).with_columns(
+        label=pl.Series(list(asked), dtype=pl.String)
+    )
+
+
+def _rank_lines(ranks: pl.DataFrame) -> list[str]:
+    """Return each correlation and its interval."""
+    rows = ranks.filter(pl.col("state") != NOT_RUN).iter_rows(named=True)
+    lines = [
+        f"{row['label']}: ρ = {number(row['value'])} [{number(row['lo'])}, {number(row['hi'])}]"
+        for row in rows
+    ]
     return lines or ["no correlation measured"]

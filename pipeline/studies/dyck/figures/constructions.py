@@ -9,30 +9,34 @@ import polars as pl
 
 from pipeline.kit import charts
 from pipeline.kit.charts import Figure, number
-from pipeline.studies.dyck.figures.common import ACCURACIES, theory_points
+from pipeline.studies.dyck.figures.common import ACCURACIES
 
 if TYPE_CHECKING:
     from pipeline.kit.results import Results
 
 CONFIDENCE = 0.95  # of the slopes of `theory.pruning`
-# Theory, DYCK-TH6: of each parent the largest and the median error, and that of a weight.
-PRUNING_CHECK = r"^pruning-(?<what>error|median|weight)-l(?<layers>\d+)-n(?<candidates>\d+)-seed(?<seed>\d+)$"
+# How groups of theory checks begin: the lines of both panels, and what is drawn for each number of layers.
+PAIRS, LENGTHS, LAYERS = "inserted pairs, ", "length, ", "L = "
+ENDS = {"fitted": "slope", "first": "lower end of the slope", "second": "upper end of the slope"}
 ERROR_TITLE = "largest relative error of the pruned network (log scale)"
 
 
 def broken_solvers(context: Results) -> Figure:
     """What noise on balance does (ours), under inserted pairs and at length."""
-    shape: dict[str, Any] = {"δ": pl.String, "x": pl.Float64, "y": pl.Float64, "panel": pl.String}
+    shape: dict[str, Any] = {"line": pl.String, "x": pl.Float64, "y": pl.Float64, "panel": pl.String}
     panels, frames = [], []
-    for panel, pattern, x_title, y_title, y_scale in (
-        ("(a) inserted pairs", r"pumped-delta(?<delta>[0-9.]+)-pairs(?<x>[0-9]+)", "inserted pairs",
+    for panel, start, x_title, y_title, y_scale in (
+        ("(a) inserted pairs", PAIRS, "inserted pairs",
          "distance of two prefixes, h", alt.Scale(type="log", nice=False, padding=8)),
-        ("(b) length", r"broken-delta(?<delta>[0-9.]+)-length(?<x>[0-9]+)", "length of the string",
+        ("(b) length", LENGTHS, "length of the string",
          ACCURACIES["acc_close"], alt.Scale(zero=False)),
     ):  # fmt: skip
-        points = theory_points(context, pattern)
+        points = context.theory().filter(pl.col("group").str.starts_with(start))
         frame = points.select(
-            pl.col("delta").alias("δ"), "x", pl.col("measured").alias("y"), pl.lit(panel).alias("panel")
+            pl.col("group").str.strip_prefix(start).alias("line"),
+            "x",
+            pl.col("measured").alias("y"),
+            pl.lit(panel).alias("panel"),
         )
         frames.append(pl.DataFrame(frame, schema=shape))
         steps = frame["x"].unique().sort().to_list()
@@ -44,7 +48,7 @@ def broken_solvers(context: Results) -> Figure:
                 axis=alt.Axis(values=steps, format="d"),
             ),
             y=alt.Y("y:Q", title=y_title, scale=y_scale),
-            color=alt.Color("δ:N", title="noise δ", legend=alt.Legend(orient="bottom")),
+            color=alt.Color("line:N", title="noise", legend=alt.Legend(orient="bottom")),
         )
         both = alt.layer(base.mark_line(strokeWidth=2), base.mark_point(filled=True, size=45, opacity=1))
         panels.append(
@@ -55,8 +59,8 @@ def broken_solvers(context: Results) -> Figure:
         "Exact solvers with noise of spread δ on the logits of closing brackets",
         subtitle="(a) prefixes that differ in the last open bracket; (b) same solvers on random strings",
     )
-    ends = [f"{row['panel'][:3]} δ={row['δ']} {row['y']:.2g}" for row in data.sort("x").unique(
-        ["panel", "δ"], keep="last", maintain_order=True).sort("panel", "δ").iter_rows(named=True)]  # fmt: skip
+    ends = [f"{row['panel'][:3]} {row['line']} {row['y']:.2g}" for row in data.sort("x").unique(
+        ["panel", "line"], keep="last", maintain_order=True).sort("panel", "line").iter_rows(named=True)]  # fmt: skip
     words = (
         "Without noise, inserted pairs and longer strings change nothing; with it, the distance of two prefixes "
         f"falls with the number of pairs, and accuracy with length. Last points: {', '.join(ends)}."
@@ -68,20 +72,13 @@ def pruning_error(context: Results) -> Figure:
     """Error of a pruned random parent (ours) against the candidates per weight, to which its width is
     linear."""
     theory = context.theory()
-    numbers = {row["check"]: row["measured"] for row in theory.iter_rows(named=True)}
-    groups = pl.col("check").str.extract_groups(PRUNING_CHECK)
-    points = theory.filter(pl.col("check").str.contains(PRUNING_CHECK)).select(
-        pl.format("L = {}", groups.struct.field("layers")).alias("target"),
-        groups.struct.field("layers").cast(pl.Int32).alias("layers"),
-        groups.struct.field("candidates").cast(pl.Int32).alias("candidates"),
-        groups.struct.field("seed").cast(pl.Int32).alias("seed"),
-        groups.struct.field("what")
-        .replace({"median": "median_error", "weight": "weight_error"})
-        .alias("what"),
-        "measured",
+    slopes = dict(theory.select("group", "measured").iter_rows())
+    points = theory.filter(pl.col("group").str.starts_with(LAYERS)).select(
+        pl.col("group").alias("target"),
+        pl.col("x").cast(pl.Int32).alias("candidates"),
+        pl.col("measured").alias("error"),
     )
-    points = points.pivot("what", index=["target", "layers", "candidates", "seed"], values="measured")
-    lines = [_slope_line(part, numbers) for _, part in points.group_by("layers", maintain_order=True)]
+    lines = [_slope_line(part, slopes) for _, part in points.group_by("target", maintain_order=True)]
     if not lines:
         title = alt.TitleParams("A random Transformer, pruned", subtitle="no theory check")
         return alt.Chart(points).mark_point().properties(title=title), points
@@ -120,47 +117,43 @@ def pruning_error(context: Results) -> Figure:
         line.encode(x=x, y=alt.Y("fitted:Q", title=ERROR_TITLE), color=colour),
         dots.encode(x=x, y=y, color=colour, shape=shape),
     )
-    slopes = [_slope_told(int(label.split()[-1]), numbers) for label in shown]
-    seeds = points["seed"].n_unique()
+    told = [_slope_told(target, slopes) for target in shown]
+    parents = points.group_by("target", "candidates").len()["len"].max()
     title = alt.TitleParams(
         "A random Transformer, pruned: each candidate per weight halves the error",
         subtitle=[
-            f"{seeds} random parents of 4L layers for each n, their widths linear in n",
+            f"{parents} random parents of 4L layers for each n, their widths linear in n",
             f"Slope of log10 of the error, shaded: {CONFIDENCE:.0%} interval; halving is {number(-0.30103, 3)}",
-            "; ".join(slopes),
+            "; ".join(told),
         ],
     )
     words = (
         "Approximation error of pruned random Transformers on a log scale against the number of candidates per "
-        f"weight, {', '.join(map(str, ticks))}. Slopes: {'; '.join(slopes)}."
+        f"weight, {', '.join(map(str, ticks))}. Slopes: {'; '.join(told)}."
     )
     return layers.properties(width=480, height=320, title=title, description=words), data
 
 
-def _slope_line(points: pl.DataFrame, numbers: dict[str, float]) -> pl.DataFrame:
+def _slope_line(points: pl.DataFrame, slopes: dict[str, float]) -> pl.DataFrame:
     """Return the least-squares line through the centre of ``points``, and the lines of the ends of its
     slope's interval."""
-    layers = points["layers"][0]
+    target = points["target"][0]
     centre, height = points["candidates"].mean(), points["error"].log10().mean()
     ends = pl.DataFrame({"candidates": points["candidates"].unique().sort()})
-    slopes = {
-        name: numbers[f"pruning-slope{suffix}-l{layers}"]
-        for name, suffix in (("fitted", ""), ("first", "-low"), ("second", "-high"))
+    at = {
+        name: slopes[f"{end}, {target}"] * (pl.col("candidates") - centre) + height
+        for name, end in ENDS.items()
     }
-    at = {name: (slope * (pl.col("candidates") - centre) + height) for name, slope in slopes.items()}
     lines = ends.with_columns(**{name: 10**value for name, value in at.items()})
     return lines.select(
         "candidates",
         "fitted",
         pl.min_horizontal("first", "second").alias("low"),
         pl.max_horizontal("first", "second").alias("high"),
-        pl.lit(points["target"][0]).alias("target"),
-        pl.lit(layers).alias("layers"),
+        pl.lit(target).alias("target"),
     )
 
 
-def _slope_told(layers: int, numbers: dict[str, float]) -> str:
-    value, low, high = (
-        number(numbers[f"pruning-slope{suffix}-l{layers}"], 3) for suffix in ("", "-low", "-high")
-    )
-    return f"L = {layers}: {value} [{low}, {high}]"
+def _slope_told(target: str, slopes: dict[str, float]) -> str:
+    value, low, high = (number(slopes[f"{end}, {target}"], 3) for end in ENDS.values())
+    return f"{target}: {value} [{low}, {high}]"

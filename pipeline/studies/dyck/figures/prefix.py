@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import altair as alt
 import polars as pl
 
-from pipeline.kit import charts
+from pipeline.kit import charts, comparisons
 from pipeline.kit.charts import Figure, number
+from pipeline.studies.dyck.comparisons import VIOLATION_BY_LENGTH
 from pipeline.studies.dyck.figures.common import LOG_TITLE, log_domain, maps, scatter
 from pipeline.studies.dyck.names import (
     FAMILY_RUNS,
     LONG_PROBE,
     PREFIX,
-    PREFIX_LENGTHS,
     PREFIX_LINEAR,
     PREFIX_LINEAR_ALL,
     PREFIX_MINIMAL,
@@ -94,13 +94,14 @@ def prefix_variation(context: Results) -> Figure:
             "random": group["random_baseline"][0],
             "published": PUBLISHED_PREFIX_VARIATION[PREFIX_RUNS[run][0]],
             "n": group["n_models"][0],
+            "interval": group["interval"][0] if group.height == 1 else None,
         }
         for (run, probe, start), group in table.sort("run", "probe_split", "start_included").group_by(
             "run", "probe_split", "start_included", maintain_order=True
         )
     ]
     numbers = dict.fromkeys(("value", "lo", "hi", "random", "published"), pl.Float64)
-    schema = dict.fromkeys(("model", "loss", "where"), pl.String) | numbers | {"n": pl.Int32}
+    schema = dict.fromkeys(("model", "loss", "where", "interval"), pl.String) | numbers | {"n": pl.Int32}
     data = pl.DataFrame(rows, schema=schema)
     order = [f"{name}, start token {word}" for name in PROBES.values() for word in ("omitted", "included")]
     y = alt.Y("where:N", sort=order, title=None, axis=alt.Axis(labelLimit=240, ticks=False, domain=False))
@@ -125,7 +126,9 @@ def prefix_variation(context: Results) -> Figure:
     layers = alt.layer(
         base.mark_tick(color=charts.GREY, thickness=2, size=14).encode(x=alt.X("random:Q", title=LOG_TITLE)),
         ours.mark_rule(strokeWidth=1.5, clip=True).encode(x=alt.X("lo:Q", title=LOG_TITLE), x2="hi:Q"),
-        ours.mark_point(filled=True, size=55, opacity=1, clip=True).encode(x=x, shape=shape),
+        ours.mark_point(filled=True, size=55, opacity=1, clip=True).encode(
+            x=x, shape=shape, tooltip=["model:N", "where:N", "value:Q", "n:Q", "interval:N"]
+        ),
         alt.Chart(data)
         .mark_rule(color=charts.INK, strokeDash=[5, 3])
         .encode(x=alt.X("mean(published):Q", title=LOG_TITLE)),
@@ -141,7 +144,7 @@ def prefix_variation(context: Results) -> Figure:
         "Variation of models trained on prefixes, reading by reading",
         subtitle=[
             "Dashed: published, on a sentence that is not stated; grey: random causal maps of the same size",
-            "Bars: bootstrap interval over models, where the probe is one sentence (D5 is 40)",
+            "Bars: interval over models (jackknife), where the probe is one sentence (D5 is 40)",
             f"Models per point: {', '.join(f'{model} {n}' for model, n in counted.iter_rows())}",
         ],
     )
@@ -216,14 +219,11 @@ def families(context: Results) -> Figure:
 def beta_length(context: Results) -> Figure:
     """Balance violation of models with a minimal first layer against the length of the prefixes that they were trained
     on (Theorem 3 bounds it by a constant over the length, at a loss that falls exponentially with it)."""
-    lengths = {run: length for length, run in PREFIX_LENGTHS.items()}
-    table = context.table("contrasts").filter(
-        pl.col("first").is_in(list(lengths)), contrast="beta", statistic="mean"
+    table = comparisons.read(context, VIOLATION_BY_LENGTH.values())
+    table = table.with_columns(length=pl.Series(list(VIOLATION_BY_LENGTH), dtype=pl.Int32)).drop_nulls(
+        "value"
     )
-    data = table.select(
-        pl.col("first").replace_strict(lengths, return_dtype=pl.Int32).alias("length"),
-        *("value", "lo", "hi", "n"),
-    ).sort("length")
+    data = table.select("length", "value", "lo", "hi", "interval", "n").sort("length")
     title = "Balance violation against the length of the training strings"
     if not data.height:
         return charts.empty(title, "no model to show")
@@ -240,13 +240,16 @@ def beta_length(context: Results) -> Figure:
     layers = [
         base.mark_line(color=charts.GREY, strokeDash=[5, 3]).encode(y=alt.Y("law:Q", title=y_title)),
         base.mark_line(color=charts.BLUE).encode(y=alt.Y("value:Q", title=y_title)),
-        base.mark_point(filled=True, opacity=1, size=60, color=charts.BLUE).encode(y="value:Q"),
+        base.mark_point(filled=True, opacity=1, size=60, color=charts.BLUE).encode(
+            y="value:Q", tooltip=["length:Q", "value:Q", "n:Q", "interval:N"]
+        ),
         base.mark_rule(color=charts.BLUE, strokeWidth=1.5).encode(y=alt.Y("lo:Q", title=y_title), y2="hi:Q"),
     ]
     models = ", ".join(map(str, data["n"]))
     subtitle = [
         f"M4, one training for each length; models per point: {models}",
-        f"Bars: {table['confidence'][0]:.0%} bootstrap interval over models; dashed: 1/N from the first point on",
+        f"Bars: {table['confidence'][0]:.0%} interval over models ({table['interval'][0]}); dashed: 1/N from the first "
+        "point on",
     ]
     listed = "; ".join(
         f"{row['length']} tokens: {number(row['value'])}" for row in data.iter_rows(named=True)

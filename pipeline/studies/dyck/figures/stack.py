@@ -7,18 +7,25 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 import polars as pl
 
-from pipeline.kit import charts
+from pipeline.kit import charts, comparisons
 from pipeline.kit.charts import Figure, number
+from pipeline.studies.dyck.comparisons import ACCURACY, ON_SENTENCES
+from pipeline.studies.dyck.figures.common import LEARNED, fill, with_fill
 from pipeline.studies.dyck.names import (
+    BLOCKS,
     LINEAR,
+    LONGER_CELLS,
     MINIMAL,
     MINIMAL_ANGLE,
     MINIMAL_SLOW,
     MINIMAL_SUM,
+    OWN_KIND,
     PROBE,
     PUBLISHED_VARIATION,
+    STACK_CELLS,
     STACK_LIKE,
     STANDARD,
+    STRINGS,
     TABLE_1,
     TRAINING_LENGTHS,
     WIDE,
@@ -47,16 +54,22 @@ def stack_score(context: Results) -> Figure:
     models = STACK_LABELS | {run: "k={}, D={}, {} layers (M8)".format(*cell) for cell, run in TABLE_1.items()}
     table = context.table("stack_score").filter(pl.col("run").is_in(list(models)), head=0)
     table = table.filter(pl.col("layer") == pl.col("layer").max().over("run"))
-    data = table.select(
-        pl.col("run").replace_strict(models, return_dtype=pl.String).alias("model"),
-        "replica",
-        "layer",
-        "stack_argmax",
-        "stack_argmax_tied",
-        "stack_ceiling",
-        "stack_mass",
-        "stack_mass_uniform",
-    ).sort("model", "replica")
+    learned = context.table("runs").select("run", "replica", "learned")
+    data = (
+        with_fill(table.join(learned, on=["run", "replica"], how="left"))
+        .select(
+            pl.col("run").replace_strict(models, return_dtype=pl.String).alias("model"),
+            "replica",
+            "filled",
+            "layer",
+            "stack_argmax",
+            "stack_argmax_tied",
+            "stack_ceiling",
+            "stack_mass",
+            "stack_mass_uniform",
+        )
+        .sort("model", "replica")
+    )
     shown = [label for label in models.values() if label in set(data["model"])]
     colour = alt.Color(
         "what:N",
@@ -80,8 +93,8 @@ def stack_score(context: Results) -> Figure:
         base = alt.Chart(data).encode(y=alt.Y("model:N", sort=shown, title=None, axis=names))
         layers = [
             base.transform_calculate(what=f"'{ONE_MODEL}'")
-            .mark_point(filled=True, size=45, opacity=0.6)
-            .encode(x=x, color=colour)
+            .mark_point(size=45, opacity=0.6)
+            .encode(x=x, color=colour, fill=fill(colour))
         ]
         if column == "stack_argmax":
             like = alt.Chart(pl.DataFrame({"at": [STACK_LIKE], "what": [LIKE]}))
@@ -99,7 +112,10 @@ def stack_score(context: Results) -> Figure:
         panels.append(alt.layer(*layers).properties(width=210, height=alt.Step(22)))
     title = alt.TitleParams(
         "How much attention looks like the top of a stack",
-        subtitle="Weight of the last layer on the last unmatched open bracket, held-out strings",
+        subtitle=[
+            "Weight of the last layer on the last unmatched open bracket, held-out strings",
+            f"One point per model; {LEARNED}",
+        ],
     )
     columns = ("stack_argmax", "stack_argmax_tied", "stack_ceiling")
     means = data.group_by("model", maintain_order=True).agg(pl.col(columns).mean())
@@ -120,27 +136,27 @@ def stack_score(context: Results) -> Figure:
 
 # The factorial
 
-BLOCKS = {"gpt": "block of GPT (M1)", "resln": "block of Table 1 (M8)"}
-DATA = {"complete": "complete strings", "prefix": "prefixes"}
-LEVELS = BLOCKS | DATA
-ARRANGED = [f"{data}, {block}" for block in BLOCKS.values() for data in DATA.values()]
+LEVELS = BLOCKS | STRINGS
+ARRANGED = [f"{data}, {block}" for block in BLOCKS.values() for data in STRINGS.values()]
 STEPS = "steps of training (log scale)"
-OWN_KIND = "strings of its own kind"  # in the scope of effects on other strings than D5
 
 
 def stack_cells(context: Results) -> Figure:
     """Stack score of two-layer models on the sentences of D5 against the length of training, in every language, with
     either block, on either kind of data (evidence for claims 23 and 24)."""
-    alike = context.table("contrasts").filter(contrast="stack", statistic="mean on D5")
-    table = context.table("stack_cells").drop("mean", "lo", "hi")
-    table = table.join(alike.select("value", "lo", "hi", run="first"), on="run").rename({"value": "mean"})
+    runs = [(STACK_CELLS | LONGER_CELLS)[cell] for cell in ON_SENTENCES]
+    alike = comparisons.read(context, ON_SENTENCES.values()).with_columns(
+        run=pl.Series(runs, dtype=pl.String)
+    )
+    table = context.table("stack_cells").drop("mean", "lo", "hi", "interval")
+    table = table.join(alike.select("run", "lo", "hi", "interval", mean="value"), on="run")
     table = table.sort("lang_k", "lang_D", "block", "data", "steps")
     data = table.select(
         pl.format("k={}, D={}", "lang_k", "lang_D").alias("language"),
         pl.format(
-            "{}, {}", pl.col("data").replace_strict(DATA), pl.col("block").replace_strict(BLOCKS)
+            "{}, {}", pl.col("data").replace_strict(STRINGS), pl.col("block").replace_strict(BLOCKS)
         ).alias("cell"),
-        *("steps", "length", "mean", "lo", "hi", "n", "acc_close", "n_accurate", "n_stack_like"),
+        *("steps", "length", "mean", "lo", "hi", "interval", "n", "acc_close", "n_accurate", "n_stack_like"),
     )
     colour = alt.Color(
         "cell:N",
@@ -168,7 +184,9 @@ def stack_cells(context: Results) -> Figure:
         layers = [
             like.encode(y=alt.Y("at:Q", title="mean stack score")),
             base.mark_line(strokeWidth=2).encode(y=y),
-            base.mark_point(filled=True, size=45, opacity=1).encode(y=y),
+            base.mark_point(filled=True, size=45, opacity=1).encode(
+                y=y, tooltip=["cell:N", "steps:Q", "mean:Q", "n:Q", "interval:N"]
+            ),
         ]
         if (known := rows.filter(pl.col("lo").is_not_null())).height:
             bars = alt.Chart(known).mark_rule(strokeWidth=1.5)
@@ -184,7 +202,7 @@ def stack_cells(context: Results) -> Figure:
         subtitle=[
             "Share of queries whose largest weight is on the last unmatched open bracket; last layer, sentences of D5",
             f"Means over {' or '.join(map(str, counted))} models that did not diverge, accurate or not; "
-            f"bars: {table['confidence'][0]:.0%} bootstrap interval over models",
+            f"bars: {table['confidence'][0]:.0%} interval over models ({table['interval'][0]})",
             f"Each point is a training of its own, its learning rate falling to 0; dashed: {STACK_LIKE}, stack-like",
         ],
     )
@@ -211,7 +229,7 @@ def stack_effects(context: Results) -> Figure:
             pl.col("low").replace(LEVELS),
         ).alias("effect"),
         pl.col("scope").replace({"short": "short trainings", "long": "long trainings"}),
-    ).select("effect", "scope", "value", "lo", "hi", "mean_low", "mean_high", "n_pairs", "n")
+    ).select("effect", "scope", "value", "lo", "hi", "interval", "mean_low", "mean_high", "n_pairs", "n")
     effects = data["effect"].unique(maintain_order=True).to_list()
     scopes = data["scope"].unique(maintain_order=True).to_list()
     colours = [charts.BLACK, charts.SKY, charts.BLUE, charts.VERMILLION]
@@ -231,9 +249,12 @@ def stack_effects(context: Results) -> Figure:
     layers = [
         alt.Chart(pl.DataFrame({"at": [0.0]})).mark_rule(color=charts.GREY).encode(x="at:Q"),
         base.mark_rule(strokeWidth=2).encode(x=alt.X("lo:Q", title=x_title), x2="hi:Q"),
-        base.mark_point(filled=True, size=55, opacity=1).encode(x=alt.X("value:Q", title=x_title)),
+        base.mark_point(filled=True, size=55, opacity=1).encode(
+            x=alt.X("value:Q", title=x_title),
+            tooltip=["effect:N", "scope:N", "value:Q", "n:Q", "interval:N"],
+        ),
     ]
-    confidence = f", {table['confidence'][0]:.0%} bootstrap interval over models" if table.height else ""
+    confidence = f", {table['confidence'][0]:.0%} interval over models (jackknife)" if table.height else ""
     title = alt.TitleParams(
         "What makes attention stack-like",
         subtitle=[
@@ -256,7 +277,7 @@ def stack_effects(context: Results) -> Figure:
 # The length of training
 
 VARIATION = "attention variation on D4"
-ACCURACY = "share of closers predicted"
+CLOSERS = "share of closers predicted"
 
 
 def training_length(context: Results) -> Figure:
@@ -268,24 +289,21 @@ def training_length(context: Results) -> Figure:
         pl.col("run").is_in(list(TRAINING_LENGTHS)), "last_layer", "causal", ~pl.col("start_included"),
         probe_split=PROBE, head=0,
     )  # fmt: skip
-    accuracy = context.table("contrasts").filter(
-        pl.col("first").is_in(list(TRAINING_LENGTHS)), contrast="in_distribution", metric="acc_close"
-    )
-    same = ("run", "value", "lo", "hi", "n", "confidence")
+    accuracy = comparisons.read(context, [ACCURACY[run] for run in TRAINING_LENGTHS])
+    accuracy = accuracy.with_columns(run=pl.Series(TRAINING_LENGTHS)).drop_nulls("value")
+    same = ("run", "value", "lo", "hi", "interval", "n", "confidence")
     parts = [
         variation.rename({"variation_mean": "value", "ci_lo": "lo", "ci_hi": "hi", "n_models": "n"}),
-        accuracy.rename({"first": "run"}),
+        accuracy,
     ]
     frames = [
         part.select(pl.lit(name).alias("quantity"), *same).cast({"n": pl.Int32})
-        for name, part in zip((VARIATION, ACCURACY), parts, strict=True)
+        for name, part in zip((VARIATION, CLOSERS), parts, strict=True)
     ]
     data = pl.concat(frames).join(steps, on="run").sort("quantity", "steps")
-    # Two models have one distance, whose resampling says nothing.
-    data = data.with_columns(pl.when(pl.col("n") > 2).then(pl.col("lo", "hi")))
-    panels = [_against_steps(data.filter(quantity=name), name) for name in (VARIATION, ACCURACY)]
+    panels = [_against_steps(data.filter(quantity=name), name) for name in (VARIATION, CLOSERS)]
     models = ", ".join(map(str, data.filter(quantity=VARIATION)["n"]))
-    confidence = f"; bars: {data['confidence'][0]:.0%} bootstrap interval over models" if data.height else ""
+    confidence = f"; bars: {data['confidence'][0]:.0%} interval over models" if data.height else ""
     title = alt.TitleParams(
         "Variation and accuracy against the length of training",
         subtitle=[
@@ -315,7 +333,9 @@ def _against_steps(data: pl.DataFrame, title: str) -> Any:
     base = alt.Chart(data.filter(pl.col("value").is_not_null()))
     layers = [
         base.mark_line(color=charts.BLUE).encode(x=x, y=y),
-        base.mark_point(filled=True, opacity=1, size=60, color=charts.BLUE).encode(x=x, y=y),
+        base.mark_point(filled=True, opacity=1, size=60, color=charts.BLUE).encode(
+            x=x, y=y, tooltip=["steps:Q", "value:Q", "n:Q", "interval:N"]
+        ),
     ]
     if (known := data.filter(pl.col("lo").is_not_null())).height:  # a layer without data has no extent
         bars = alt.Chart(known).mark_rule(color=charts.BLUE, strokeWidth=1.5)

@@ -126,7 +126,7 @@ def _table1_title(table: pl.DataFrame) -> alt.TitleParams:
         excluded = int(table.filter(layer=1)["n_excluded"].sum())
         without = f" ({excluded} of all rows excluded)" if excluded else ""
         subtitle[0] = subtitle[0].replace("40", str(first["n_sentences"]))
-        subtitle.append(f"Thin bars: {first['confidence']:.0%} bootstrap interval of ours over models")
+        subtitle.append(f"Thin bars: {first['confidence']:.0%} interval of ours over models (jackknife)")
         subtitle.append(
             f"Dashed: random causal maps, {first['random_baseline']:.2f} (published {PUBLISHED_TABLE_1_RANDOM})"
         )

@@ -1,8 +1,7 @@
-"""Comparisons that claims are about, made by more than one experiment."""
+"""What declared comparisons (`pipeline.studies.dyck.comparisons`) are measured on: which models count, and how."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -11,129 +10,151 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from pipeline.kit import stats
-from pipeline.studies.dyck.measures.intervals import bootstrapped, contrast, pair_means, ratio
-from pipeline.studies.dyck.measures.model import LENGTH_GENERALISATION, Model
-from pipeline.studies.dyck.names import ARM_OF, ARMS, PROBE, convention
+from pipeline.kit import intervals
+from pipeline.kit.comparisons import Comparison, Measurements
+from pipeline.kit.intervals import Interval
+from pipeline.studies.dyck import comparisons as declared
+from pipeline.studies.dyck.measures.model import LENGTH_GENERALISATION, Maps, Model
+from pipeline.studies.dyck.names import ARM_OF, ARMS, PROBE
+from schemas.comparisons import SEEDS
 
 if TYPE_CHECKING:
     from pipeline.kit.inputs import Inputs
 
+Floats = NDArray[np.float64]
 
-def variation_ratios(
-    context: Inputs, models: dict[str, Model], first: str, second: str
-) -> Iterator[pl.DataFrame]:
-    """Yield the variation on D4 of ``first`` over that of ``second``, replicas resampled independently (claims 7
-    and 22); nothing where one of them is not there."""
-    if first not in models or second not in models:
-        return
-    pair = [models[first], models[second]]
-    for start in (False, True):
+
+def counting(comparison: Comparison, *models: Model) -> tuple[list[NDArray[np.int64]], int, str]:
+    """Return the replicas of each model's run that count, how many are left out (pairs of them, where replicas belong
+    together), and why."""
+    by_run = {model.run: model for model in models}
+    kept = {run: model.kept(comparison.learned) for run, model in by_run.items()}
+    reason = "; ".join(f"{run}: {why}" for run, (_, why) in kept.items() if why)
+    if comparison.in_common == SEEDS:
+        both = reduce(np.intersect1d, (replicas for replicas, _ in kept.values()))
+        return [both] * len(models), min(model.replicas for model in models) - len(both), reason
+    excluded = sum(model.replicas - len(kept[run][0]) for run, model in by_run.items())
+    return [kept[model.run][0] for model in models], excluded, reason
+
+
+def add(found: Measurements, comparison: Comparison, *samples: tuple[Model, Floats | None]) -> None:
+    """Measure a comparison on one value for each replica of an arm, (R,); not at all where an arm was not measured."""
+    replicas, excluded, reason = counting(comparison, *(model for model, _ in samples))
+    values = [part[kept] for (_, part), kept in zip(samples, replicas, strict=True) if part is not None]
+    if len(values) == len(samples):
+        found.add(comparison, *values, excluded=excluded, reason=reason)
+
+
+def of_run(found: Measurements, model: Model) -> None:
+    """Measure what is declared of a single run: accuracy on strings like its training data, and stack scores."""
+    for of, name in ((declared.ACCURACY, "acc_close"), (declared.UNSEEN, "acc_close_unseen")):
+        if model.run in of:
+            add(found, of[model.run], (model, model.in_distribution(name)))
+    for of in (declared.STACK_SHARE, declared.STACK_MEAN):
+        if model.run in of:
+            add(found, of[model.run], (model, model.last_stack("stack_argmax")))
+
+
+# Variation of attention
+
+
+def variation(maps: Maps, kept: NDArray[np.int64], confidence: float) -> Interval:
+    """Return the mean distance between the maps of ``kept`` replicas, averaged over the sequences of the probe."""
+    return intervals.pair_mean(maps.distances_SxRxR.mean(0)[np.ix_(kept, kept)], confidence)
+
+
+def variation_ratios(context: Inputs, found: Measurements, models: dict[str, Model]) -> None:
+    """Measure how many times the variation on D4 of one run is that of another (claims 7 and 22)."""
+    for (first, second, start), comparison in declared.VARIATION_RATIO.items():
+        if comparison.experiment != context.experiment or not {first, second} <= models.keys():
+            continue
+        pair = [models[first], models[second]]
         maps = [model.layer(PROBE, start, model.entry["layers"]) for model in pair]
-        parts = [pair_means(context, model, each) for model, each in zip(pair, maps, strict=True) if each]
-        if len(parts) == len(pair):
-            interval = ratio(context, [mean[0] for mean, _ in parts], [draws[0] for _, draws in parts])
-            quantity = ("variation_ratio", "ratio of means over pairs", convention(start))
-            yield contrast(context, quantity, interval, pair)
+        replicas, excluded, reason = counting(comparison, *pair)
+        if maps[0] is not None and maps[1] is not None:
+            distances = [maps[0].distances_SxRxR[0], maps[1].distances_SxRxR[0]]
+            found.put(
+                comparison, _quotient(distances, replicas, context.settings.confidence), excluded, reason
+            )
+
+
+def _quotient(distances: list[Floats], replicas: list[NDArray[np.int64]], confidence: float) -> Interval:
+    """Return a mean over pairs of models over another, of independent models."""
+
+    def ratio(first: Floats, second: Floats) -> float:
+        means = (
+            intervals.mean_over_pairs(each, kept)
+            for each, kept in zip(distances, (first, second), strict=True)
+        )
+        return float(np.divide(*means))
+
+    return intervals.jackknife(ratio, *replicas, confidence=confidence, log=True)
+
+
+def layer_ratio(upper: Maps, lower: Maps, kept: NDArray[np.int64], confidence: float) -> Interval:
+    """Return the variation of one layer over that of another, of the same models and sentences."""
+    means = [maps.distances_SxRxR.mean(0) for maps in (upper, lower)]
+
+    def ratio(replicas: Floats) -> float:
+        return float(np.divide(*(intervals.mean_over_pairs(each, replicas) for each in means)))
+
+    return intervals.jackknife(ratio, kept, confidence=confidence, log=True)
 
 
 # Balance violation against length generalisation (Figures 3 and 10)
 
 
-def arms(context: Inputs, models: dict[str, Model]) -> dict[str, list[pl.DataFrame]]:
-    """Return the points of the arms among ``models`` (``fig3``), and each arm alone and both compared
-    (``contrasts``)."""
-    points = [frame for model in models.values() for frame in _points(model)]
-    rows: list[pl.DataFrame] = []
-    for runs in ARMS.values():
-        arm_models = {arm: models[run] for arm, run in runs.items() if run in models and models[run].balance}
-        for model in arm_models.values():
-            rows += _alone(context, model)
-        if len(arm_models) == len(runs):
-            rows += _compared(context, arm_models["contrastive"], arm_models["standard"])
-    return {"fig3": points, "contrasts": rows}
-
-
-def _points(model: Model) -> list[pl.DataFrame]:
-    lengen = {name: model.column(LENGTH_GENERALISATION, name) for name in ("acc_close", "acc_thr80")}
+def points(model: Model) -> list[pl.DataFrame]:
+    """Return the points of a run in the table ``fig3``; none if it is no arm, or was not measured at length."""
+    lengen = {name: model.column(LENGTH_GENERALISATION, name) for name in declared.ACCURACIES}
     if model.run not in ARM_OF or not model.balance or lengen["acc_close"] is None:
         return []
     data, arm = ARM_OF[model.run]
-    metadata = {
-        "arm": arm,
-        "data": data,
-        "diverged": [replica in model.diverged for replica in range(model.replicas)],
-    }
+    diverged = [replica in model.diverged for replica in range(model.replicas)]
+    metadata = {"arm": arm, "data": data, "diverged": diverged, "learned": model.learned}
     return [pl.DataFrame({**model.balance[0].to_dict(), **lengen, **metadata})]
 
 
-def _alone(context: Inputs, model: Model) -> Iterator[pl.DataFrame]:
-    """Yield the contrasts of one arm: its balance violation, its accuracies at length and their correlation."""
-    data = _columns(model)
-    yield bootstrapped(context, ("beta", "median", "beta"), stats.median, [model], [data["beta"]])
-    for name in _accuracies(data):
-        yield bootstrapped(context, ("accuracy", "mean", name), stats.mean, [model], [data[name]])
-        quantity, pair = ("rank", "spearman", f"beta, {name}"), [data["beta"], data[name]]
-        yield bootstrapped(context, quantity, stats.spearman, [model], pair)
+def arms(found: Measurements, models: dict[str, Model], data: str, confidence: float) -> None:
+    """Measure both arms of one kind of data, each alone and one against the other (claims 8 to 11)."""
+    at_length = {arm: (models[run], points(models[run])) for arm, run in ARMS[data].items() if run in models}
+    measured = {arm: (model, frames[0]) for arm, (model, frames) in at_length.items() if frames}
+
+    def column(arm: str, name: str) -> tuple[Model, Floats]:
+        model, frame = measured[arm]
+        return model, frame[name].to_numpy()
+
+    for arm in measured:
+        for name in declared.ACCURACIES:
+            add(found, declared.RANK[data, arm, name], column(arm, "beta"), column(arm, name))
+    if len(measured) < len(ARMS[data]):
+        return
+    both = ("contrastive", "standard")
+    for comparison in (declared.VIOLATION_RATIO[data], declared.VIOLATION_SHIFT[data]):
+        add(found, comparison, *(column(arm, "beta") for arm in both))
+    for name in declared.ACCURACIES:
+        add(found, declared.GAINED[data, name], *(column(arm, name) for arm in both))
+        for of, correlation in ((declared.RANK_WITHIN, _within), (declared.RANK_POOLED, _pooled)):
+            comparison = of[data, name]
+            replicas, excluded, reason = counting(comparison, *(measured[arm][0] for arm in both))
+            samples = [
+                column(arm, which)[1][kept]
+                for arm, kept in zip(both, replicas, strict=True) for which in ("beta", name)
+            ]  # fmt: skip
+            interval = intervals.jackknife(correlation, *samples, confidence=confidence, paired=True)
+            found.put(comparison, interval.within(*comparison.span), excluded, reason)
 
 
-def _compared(context: Inputs, first: Model, second: Model) -> Iterator[pl.DataFrame]:
-    """Yield the contrasts between both arms (claims 8-11). Runs of one stream start alike, so their replicas
-    are paired."""
-    models = [first, second]
-    paired = first.entry["stream"] == second.entry["stream"] and first.replicas == second.replicas
-    both = [_columns(model, models if paired else None) for model in models]
-
-    def compare(name: str, statistic: str, how: stats.Statistic, column: str) -> pl.DataFrame:
-        values = [arm[column] for arm in both]
-        return bootstrapped(context, (name, statistic, column), how, models, values, paired=paired)
-
-    yield compare("beta", "difference of medians", stats.median_difference, "beta")
-    yield compare("beta", "ratio of medians", stats.median_ratio, "beta")
-    for name in _accuracies(*both):
-        yield compare("accuracy", "difference of means", stats.mean_difference, name)
-        pooled = [np.concatenate([arm[column] for arm in both]) for column in ("beta", name)]
-        quantity = ("rank", "spearman of both arms pooled", f"beta, {name}")
-        row = bootstrapped(context, quantity, stats.spearman, models, pooled)
-        yield row.with_columns(paired=pl.lit(False))
-        yield _within_arms(context, models, [(arm["beta"], arm[name]) for arm in both], name, paired)
+def _pooled(*columns: Floats) -> float:
+    """Return the rank correlation of two quantities of all models together; columns alternate, arm by arm."""
+    return intervals.spearman(np.concatenate(columns[::2]), np.concatenate(columns[1::2]))
 
 
-def _within_arms(
-    context: Inputs, models: list[Model], arms: list[tuple[NDArray, NDArray]], name: str, paired: bool
-) -> pl.DataFrame:
-    """Return the rank correlation of balance violation and accuracy within arms, both arms counted together.
+def _within(*columns: Floats) -> float:
+    """Return the rank correlation of two quantities within arms, all arms counted together.
 
     Ranks are taken within each arm, so that the distance between the arms adds nothing to it.
     """
-
-    def correlation(*replicas: NDArray, axis: int = -1) -> NDArray[np.float64]:
-        products, beta_squares, accuracy_squares = 0.0, 0.0, 0.0
-        for (beta, accuracy), chosen in zip(arms, replicas, strict=True):
-            ranks = [rankdata(each[chosen.astype(int)], axis=axis) for each in (beta, accuracy)]
-            x, y = (each - each.mean(axis=axis, keepdims=True) for each in ranks)
-            products = products + (x * y).sum(axis=axis)
-            beta_squares = beta_squares + (x * x).sum(axis=axis)
-            accuracy_squares = accuracy_squares + (y * y).sum(axis=axis)
-        scale = np.sqrt(beta_squares * accuracy_squares)
-        return products / np.where(scale > 0, scale, np.nan)
-
-    quantity = ("rank", "spearman within arms", f"beta, {name}")
-    replicas = [np.arange(len(beta), dtype=float) for beta, _ in arms]
-    return bootstrapped(context, quantity, correlation, models, replicas, paired=paired)
-
-
-def _columns(model: Model, together: list[Model] | None = None) -> dict[str, NDArray[np.float64]]:
-    """Return beta and the accuracies at length, of the replicas that did not diverge (in any of ``together``)."""
-    keep = reduce(np.intersect1d, (other.kept(accurate=False)[0] for other in together or [model]))
-    values = {"beta": model.balance[0]["beta"].to_numpy()}
-    for name in ("acc_close", "acc_thr80"):
-        column = model.column(LENGTH_GENERALISATION, name)
-        if column is not None:
-            values[name] = column
-    return {name: column[keep] for name, column in values.items()}
-
-
-def _accuracies(*data: dict[str, NDArray[np.float64]]) -> list[str]:
-    """Return which accuracies all of ``data`` have."""
-    return [name for name in ("acc_close", "acc_thr80") if all(name in columns for columns in data)]
+    ranks = [rankdata(column) - (len(column) + 1) / 2 for column in columns]
+    first, second = np.concatenate(ranks[::2]), np.concatenate(ranks[1::2])
+    return float((first * second).sum() / np.sqrt((first**2).sum() * (second**2).sum()))

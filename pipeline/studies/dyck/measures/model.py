@@ -68,6 +68,9 @@ class Model:
     stack: list[pl.DataFrame]
     balance: list[pl.DataFrame]
     balance_detail: list[pl.DataFrame]
+    copied: NDArray[np.float64] | None = (
+        None  # accuracy of copying, where it was measured (`analysis.copying`)
+    )
 
     @property
     def replicas(self) -> int:
@@ -96,15 +99,34 @@ class Model:
         frames = [frame for frame in self.stack if frame["layer"][0] == self.entry["layers"]]
         return frames[0].filter(head=0)[name].to_numpy() if frames else None
 
-    def kept(self, accurate: bool) -> tuple[NDArray[np.int64], str]:
-        """Return the replicas that did not diverge and, with ``accurate``, are accurate; and why others are
-        not kept."""
+    def in_distribution(self, name: str) -> NDArray[np.float64] | None:
+        """Return an accuracy, (R,), on strings like the training data, or None if there are none."""
+        frames = [frame for frame in self.accuracy if frame["in_distribution"][0]]
+        values = frames[0][name].cast(pl.Float64).to_numpy() if frames else None
+        return None if values is None or np.isnan(values).all() else values
+
+    @property
+    def learned(self) -> NDArray[np.bool_] | None:
+        """Return which replicas learned their task in distribution, or None where that cannot be told.
+
+        The rule of the study: an accuracy of at least ``min_accuracy`` on held-out strings like the training data, in
+        predicting closing brackets or, of models that copy, in copying.
+        """
+        accuracy = self.in_distribution("acc_close") if self.copied is None else self.copied
+        if accuracy is None:
+            return None
+        went_on = ~np.isin(np.arange(self.replicas), list(self.diverged))
+        return went_on & (accuracy >= self.min_accuracy)
+
+    def kept(self, learned: bool) -> tuple[NDArray[np.int64], str]:
+        """Return the replicas that did not diverge and, if only these count, learned their task; and why others are not
+        kept."""
         ok = ~np.isin(np.arange(self.replicas), list(self.diverged))
         reasons = [f"{len(self.diverged)} diverged"] if self.diverged else []
-        accuracy = self.column(IN_DISTRIBUTION.get(self.split, ""), "acc_close")
-        if accurate and accuracy is not None:
-            low = ok & (accuracy < self.min_accuracy)
-            reasons += [f"{low.sum()} with acc_close below {self.min_accuracy:g}"] if low.any() else []
+        if learned and self.learned is not None:
+            low = ok & ~self.learned
+            task = "acc_close" if self.copied is None else "accuracy of copying"
+            reasons += [f"{low.sum()} with {task} below {self.min_accuracy:g}"] if low.any() else []
             ok &= ~low
         return np.flatnonzero(ok), ", ".join(reasons)
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from pipeline.kit import stats
-from pipeline.kit.shares import share_interval
-from pipeline.studies.dyck.measures.intervals import bootstrapped, contrast, pair_means
-from pipeline.studies.dyck.measures.model import COPY, IN_DISTRIBUTION, Maps, Model
-from pipeline.studies.dyck.names import PUBLISHED_TABLE_1, STACK_LIKE, TABLE_1_PROBE
+from pipeline.kit import intervals, stats
+from pipeline.studies.dyck.measures.comparisons import variation
+from pipeline.studies.dyck.measures.model import COPY, Maps, Model
+from pipeline.studies.dyck.names import PUBLISHED_TABLE_1, TABLE_1_PROBE
 
 if TYPE_CHECKING:
+    from pipeline.kit.comparisons import Measurements
     from pipeline.kit.inputs import Inputs
 
 Rows = Mapping[str, Iterable[pl.DataFrame]]  # table -> parts of it
@@ -23,8 +23,7 @@ Rows = Mapping[str, Iterable[pl.DataFrame]]  # table -> parts of it
 def of_run(context: Inputs, model: Model) -> dict[str, list[pl.DataFrame]]:
     """Return what every experiment's tables say of one of its own runs.
 
-    Replicas that diverged, or whose accuracy on data like their training data is below ``min_accuracy``, are left out
-    of the variation and counted.
+    Replicas that diverged or did not learn their task are left out of the variation and counted.
     """
     return {
         "runs": [_runs(context, model)],
@@ -34,17 +33,19 @@ def of_run(context: Inputs, model: Model) -> dict[str, list[pl.DataFrame]]:
         "variation": [_variation(context, model, maps) for maps in model.maps],
         "balance": model.balance,
         "balance_detail": model.balance_detail,
-        "contrasts": [*_in_distribution(context, model), *_stack_like(context, model)],
     }
 
 
-def tables_of(context: Inputs, parts: Iterable[Rows]) -> dict[str, list[pl.DataFrame]]:
-    """Return the rows in ``parts`` by the table that the experiment names for them."""
+def tables_of(
+    context: Inputs, parts: Iterable[Rows], found: Measurements | None = None
+) -> dict[str, list[pl.DataFrame]]:
+    """Return the rows in ``parts`` by the table that the experiment names for them, with what was ``found`` of its
+    comparisons."""
     rows: dict[str, list[pl.DataFrame]] = {name: [] for name in context.entry.tables}
     for part in parts:
         for name in rows.keys() & part.keys():
             rows[name].extend(part[name])
-    return rows
+    return rows if found is None else rows | {"comparisons": [found.table()]}
 
 
 def _runs(context: Inputs, model: Model) -> pl.DataFrame:
@@ -70,6 +71,7 @@ def _runs(context: Inputs, model: Model) -> pl.DataFrame:
             "corpus": [replica if entry["corpus"] == "per_replica" else 0 for replica in replicas],
             "final_loss": [final_loss.get(replica) for replica in replicas],
             "diverged_at": [model.diverged.get(replica) for replica in replicas],
+            "learned": model.learned,
         }
     )
 
@@ -91,7 +93,7 @@ def _architecture(entry: dict[str, Any], split: str) -> str:
 
 def _attention(context: Inputs, model: Model) -> Iterator[pl.DataFrame]:
     """Yield the maps that figures show: on the first sequence of a probe, of the first replicas that count."""
-    kept, _ = model.kept(accurate=True)
+    kept, _ = model.kept(learned=True)
     shown = kept[: context.settings.stored_maps]
     for maps in model.maps:
         if maps.pattern_SxRxNxN is None:
@@ -118,10 +120,12 @@ def _attention(context: Inputs, model: Model) -> Iterator[pl.DataFrame]:
 
 
 def _variation(context: Inputs, model: Model, maps: Maps) -> pl.DataFrame:
-    """Return DYCK-A2 with bootstrap intervals, a row per sequence of the probe."""
-    kept, reason = model.kept(accurate=True)
-    mean_S, draws_SxB = pair_means(context, model, maps)
-    intervals = [stats.percentiles(draws, context.settings.confidence) for draws in draws_SxB]
+    """Return DYCK-A2, a row per sequence of the probe."""
+    kept, reason = model.kept(learned=True)
+    means = [
+        intervals.pair_mean(distances_RxR[np.ix_(kept, kept)], context.settings.confidence)
+        for distances_RxR in maps.distances_SxRxR
+    ]
     return pl.DataFrame(
         {
             "run": model.run,
@@ -134,9 +138,10 @@ def _variation(context: Inputs, model: Model, maps: Maps) -> pl.DataFrame:
             "causal": maps.causal,
             "n_models": len(kept),
             "n_rows": maps.n_rows,
-            "variation_mean": mean_S,
-            "ci_lo": [lo for lo, _ in intervals],
-            "ci_hi": [hi for _, hi in intervals],
+            "variation_mean": [mean.value for mean in means],
+            "ci_lo": [mean.lo for mean in means],
+            "ci_hi": [mean.hi for mean in means],
+            "interval": [mean.kind for mean in means],
             "confidence": context.settings.confidence,
             "random_baseline": _random(maps),
             "n_excluded": model.replicas - len(kept),
@@ -151,39 +156,16 @@ def _random(maps: Maps) -> float:
     return stats.causal_distance(n) if maps.causal else n * float(stats.simplex_distance(n))
 
 
-def _in_distribution(context: Inputs, model: Model) -> Iterator[pl.DataFrame]:
-    """Yield accuracy on data like the training data, on all strings and on unseen ones, of all replicas that did not
-    diverge (claims 3 and 12)."""
-    for name in ("acc_close", "acc_close_unseen"):
-        values = model.column(IN_DISTRIBUTION.get(model.split, ""), name)
-        if values is not None and not np.isnan(values).all():
-            kept, _ = model.kept(accurate=False)
-            quantity = ("in_distribution", "median", name)
-            yield bootstrapped(context, quantity, stats.median, [model], [values[kept]])
-
-
-def _stack_like(context: Inputs, model: Model) -> Iterator[pl.DataFrame]:
-    """Yield the stack score of the last layer, over replicas, and the share of those that are stack-like (claim 4)."""
-    scores = model.last_stack("stack_argmax")
-    if scores is None:
-        return
-    values = scores[model.kept(accurate=True)[0]]
-    quantity = ("stack", "mean", "stack_argmax")
-    yield bootstrapped(context, quantity, stats.mean, [model], [values], accurate=True)
-    share = share_interval(values >= STACK_LIKE, context.settings.confidence)
-    yield contrast(context, ("stack", "stack-like share", "stack_argmax"), share, [model])
-
-
 def of_table1(context: Inputs, model: Model) -> Iterator[pl.DataFrame]:
     """Yield the layers of one row of Table 1, of either arm."""
-    kept, reason = model.kept(accurate=True)
+    kept, reason = model.kept(learned=True)
     published = PUBLISHED_TABLE_1.get((model.k, model.depth, model.entry["layers"]), [])
     for layer in range(1, model.entry["layers"] + 1):
         maps = model.layer(TABLE_1_PROBE, True, layer)
         if maps is None:
             continue
-        mean_S, draws_SxB = pair_means(context, model, maps)
-        lo, hi = stats.percentiles(draws_SxB.mean(0), context.settings.confidence)
+        mean = variation(maps, kept, context.settings.confidence)
+        mean_S = np.array([intervals.mean_over_pairs(each, kept) for each in maps.distances_SxRxR])
         printed = published[layer - 1] if layer <= len(published) else (None, None)
         yield pl.DataFrame(
             {
@@ -193,10 +175,11 @@ def of_table1(context: Inputs, model: Model) -> Iterator[pl.DataFrame]:
                 "data": model.data,
                 "n_layers": model.entry["layers"],
                 "layer": layer,
-                "mean": mean_S.mean(),
+                "mean": mean.value,
                 "sd_over_sentences": mean_S.std(ddof=1) if len(mean_S) > 1 else None,
-                "ci_lo": lo,
-                "ci_hi": hi,
+                "ci_lo": mean.lo,
+                "ci_hi": mean.hi,
+                "interval": mean.kind,
                 "confidence": context.settings.confidence,
                 "n_sentences": len(mean_S),
                 "n_rows": maps.n_rows,

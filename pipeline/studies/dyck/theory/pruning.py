@@ -30,6 +30,7 @@ FLOOR = 0.1
 
 SLOPE, SLOPE_TOLERANCE = -0.30, 0.06
 CONFIDENCE = 0.95
+JUDGED = 16  # candidates
 LARGEST_AT_16 = 2e-3  # error with 16 candidates; it halves with each further one
 
 SOURCE = "Wen et al. 2023, Theorem 2"
@@ -71,6 +72,7 @@ def _errors(
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of one pruned parent: its largest and its median error, and the largest error of a weight."""
     bar = f"at most {LARGEST_AT_16:g} with 16 candidates and half as much with each further one"
+    judged = shape.layers == 1 and shape.n == JUDGED
     metadata = {
         "size": f"L={shape.layers}, n={shape.n}, width {shape.w_large}, {INPUTS} inputs of {LENGTH} columns",
         "comparison": "<=",
@@ -90,16 +92,25 @@ def _errors(
             pruned.worst,
         ),
     ):
-        yield metadata | {
-            "check": error_check(shape.layers, shape.n, replica, what),
-            "statement": f"{statement}, {bar}",
-            "measured": float(measured),
-        }
+        drawn = {"group": f"L = {shape.layers}", "x": float(shape.n)} if what == "error" else {}
+        part = {"claim": "18", "part": f"error, L=1, n={JUDGED}"} if what == "error" and judged else {}
+        yield (
+            metadata
+            | drawn
+            | part
+            | {
+                "check": error_check(shape.layers, shape.n, replica, what),
+                "statement": f"{statement}, {bar}",
+                "measured": float(measured),
+            }
+        )
 
 
 def _legal(layers: int, wrong: int, entry: PruningCheck) -> dict[str, Any]:
     return {
         "check": f"pruning-legal-l{layers}",
+        "claim": "18",
+        "part": f"masks, L={layers}",
         "statement": "Every weight is the parent's, bit for bit, or zero: number of weights that are not",
         "source": "Wen et al. 2023, Definition 4",
         "size": f"L={layers}, n={entry.candidates}, {entry.seeds} parents of each",
@@ -118,6 +129,9 @@ def _slope(layers: int, points: list[tuple[int, float]]) -> list[dict[str, Any]]
     return [
         {
             "check": f"pruning-slope-l{layers}",
+            "claim": "18",
+            "part": f"slope, L={layers}",
+            "group": f"slope, L = {layers}",
             "statement": "Widths logarithmic in 1/epsilon suffice: each candidate more divides the error by 2. "
             f"Slope {what}",
             "size": size,
@@ -129,6 +143,7 @@ def _slope(layers: int, points: list[tuple[int, float]]) -> list[dict[str, Any]]
         },
         {
             "check": f"pruning-slope-low-l{layers}",
+            "group": f"lower end of the slope, L = {layers}",
             "statement": f"Lower end of the {CONFIDENCE:.0%} interval of the slope {what}",
             "size": size,
             "measured": lo,
@@ -137,6 +152,7 @@ def _slope(layers: int, points: list[tuple[int, float]]) -> list[dict[str, Any]]
         },
         {
             "check": f"pruning-slope-high-l{layers}",
+            "group": f"upper end of the slope, L = {layers}",
             "statement": f"Upper end of the {CONFIDENCE:.0%} interval of the slope {what}",
             "size": size,
             "measured": hi,

@@ -32,6 +32,10 @@ UNCHANGED = 1e-9
 FEWER = 1e-9  # a share that is smaller by this is smaller: one closer is thousands of times as much
 BATCH = 4  # strings at a time
 NORMAL = "blocks.0.ln"
+PAIRS, LENGTH = (
+    "inserted pairs, delta = ",
+    "length, delta = ",
+)  # how groups of a figure begin: a line for each delta
 
 SOURCE = "Wen et al. 2023, Theorem 1 (necessity), eqs (12) to (14)"
 QUERY = "dyck-necessity-query"
@@ -129,6 +133,8 @@ def _pump(scores: Scores, noise: NDArray[np.float64], counts: list[int]) -> Iter
                 }
             yield rule | {
                 "check": f"pumped-delta{delta:g}-pairs{pairs}",
+                "group": f"{PAIRS}{delta:g}",
+                "x": float(pairs),
                 "size": f"{size}, delta={delta:g}, {pairs} pairs",
                 "measured": float(h[pairs].mean()),
                 "detail": f"{h[pairs].min():.4g} to {h[pairs].max():.4g}"
@@ -138,6 +144,8 @@ def _pump(scores: Scores, noise: NDArray[np.float64], counts: list[int]) -> Iter
             change = largest(*(abs(each / h[counts[0]] - 1) for each in h.values()))
             yield {
                 "check": "pumped-balanced",
+                "claim": "17",
+                "part": "balanced",
                 "statement": "In balance, inserted pairs change nothing: largest relative change of h",
                 "size": f"{size}, {counts[0]} to {counts[-1]} pairs",
                 "measured": change,
@@ -148,6 +156,8 @@ def _pump(scores: Scores, noise: NDArray[np.float64], counts: list[int]) -> Iter
             ratio = h[RATIO[0]] / h[RATIO[1]]
             yield {
                 "check": f"pumped-decay-delta{delta:g}",
+                "claim": "17" if delta == max(PUMPED) else "",
+                "part": f"decay, delta={delta:g}" if delta == max(PUMPED) else "",
                 "statement": f"Out of balance, h falls like one over the number of pairs: h({RATIO[0]})/h({RATIO[1]}), "
                 "median over solvers",
                 "size": f"{size}, delta={delta:g}",
@@ -172,8 +182,14 @@ def _length_curves(
             few, fewer = (
                 ("fewer", FEWER) if n == max(lengths) else ("no more", 0.0)
             )  # short strings may not tell
+            # Long strings tell how much accuracy the noise costs.
+            judged = smaller is not None and n == max(lengths)
             yield {
                 "check": f"broken-delta{delta:g}-length{n}",
+                "claim": "17" if judged else "",
+                "part": f"acc_close at {n}, delta={delta:g}" if judged else "",
+                "group": f"{LENGTH}{delta:g}",
+                "x": float(n),
                 "statement": "In balance, every closer is predicted at every length: share"
                 if smaller is None
                 else f"With more noise {few} closers are predicted than at delta={smaller:g}: share",

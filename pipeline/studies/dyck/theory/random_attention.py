@@ -59,6 +59,7 @@ def _closed_form(n: int, expected: float) -> dict[str, Any]:
 
     return {
         "check": f"causal-closed-form-{n}",
+        "group": f"mean, N = {n}",
         "statement": f"The sum over rows of the expected squared distances is {CLOSED_FORM}",
         "size": f"N={n}",
         "measured": expected,
@@ -72,6 +73,8 @@ def _monte_carlo(n: int, expected: float, matrices: int, rng: np.random.Generato
     drawn = _draw(rng, matrices, n, causal=True)
     return {
         "check": f"causal-monte-carlo-{n}",
+        "claim": "2",
+        "part": f"random causal maps, N={n}",
         "statement": f"Random causal attention varies by {CLOSED_FORM} on average",
         "size": f"N={n}, {matrices} matrices",
         "measured": float(_variation(drawn)),
@@ -113,6 +116,8 @@ def _law(
     half = DEVIATIONS * deviation
     return {
         "check": f"law-{n}-matrices-{matrices}",
+        "group": f"N = {n}",
+        "x": float(matrices),
         "statement": f"Averages over the pairs of {matrices} random causal matrices have the standard deviation of a "
         "U-statistic",
         "source": f"Wen et al. 2023, {where}",
@@ -132,6 +137,9 @@ def _published(n: int, expected: float, spread: Spread) -> dict[str, Any]:
     deviation = spread.deviation(MODELS)
     return {
         "check": f"published-{n}",
+        "claim": "2",
+        "part": f"published value, N={n}",
+        "group": f"published, N = {n}",
         "statement": f"The published {value} is an ordinary average if as many random causal matrices were drawn as "
         f"models, {MODELS}, which the paper does not say: it lies in the {CONFIDENCE:.0%} interval about the mean",
         "source": f"Wen et al. 2023, {where}",
@@ -152,6 +160,8 @@ def _most(n: int, expected: float, spread: Spread) -> dict[str, Any]:
     fits = [int(count) for count in counts if DEVIATIONS * spread.deviation(int(count)) >= distance]
     return {
         "check": f"published-most-{n}",
+        "claim": "2",
+        "part": f"most matrices, N={n}",
         "statement": f"The published {value} is an ordinary average over some number of random causal matrices: the "
         f"largest one whose {CONFIDENCE:.0%} interval contains it",
         "source": f"Wen et al. 2023, {where}",
@@ -170,6 +180,8 @@ def _square(n: int, matrices: int, rng: np.random.Generator) -> dict[str, Any]:
     simulated = float(_variation(_draw(rng, matrices, n, causal=False)))
     return {
         "check": f"square-{n}",
+        "claim": "2",
+        "part": f"maps without mask, N={n}",
         "statement": "Random attention without the causal mask varies by 2(N-1)/(N+1) < 2, "
         f"below the published {value}: the published matrices were causal",
         "source": f"Wen et al. 2023, {where}",

@@ -70,6 +70,8 @@ def _checks(samples: int, theory_id: str, seed: int) -> list[dict[str, Any]]:
         },
         {
             "check": "prefix-chi2",
+            "claim": "1",
+            "part": "law of prefixes",
             "statement": "Sampled prefixes follow the exact law (chi-squared test, p-value)",
             "size": f"{sampled}, {len(support)} prefixes, {short}",
             "measured": float(chisquare(counts, samples * np.exp(log_law)).pvalue),
@@ -104,6 +106,8 @@ def _checks(samples: int, theory_id: str, seed: int) -> list[dict[str, Any]]:
         },
         {
             "check": "depth-zero",
+            "claim": "1",
+            "part": f"depth 0 at length {LONG}",
             "statement": f"The share of prefixes at depth 0 after {LONG} tokens is 1/4",
             "size": f"{sampled}, {long}",
             "measured": float((dyck.depths(drawn)[:, -1] == 0).mean()),

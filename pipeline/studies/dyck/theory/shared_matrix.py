@@ -63,6 +63,8 @@ def _identical(shared: int, layers: list[pruning.Layer], size: str) -> dict[str,
     kept = ", ".join(f"{name} {layers[0][name].nnz}" for name in pruning.MATRICES)
     return {
         "check": f"shared-identical-{shared}",
+        "claim": "19",
+        "part": f"layer {shared} is the same",
         "statement": f"All {len(different)} matrices of parent layer {shared} are pruned to the same bits for both "
         "targets: number of weights that differ",
         "size": size,
@@ -76,6 +78,8 @@ def _identical(shared: int, layers: list[pruning.Layer], size: str) -> dict[str,
 def _error(shared: int, which: int, error: float, size: str) -> dict[str, Any]:
     return {
         "check": f"shared-error-{shared}-target-{which}",
+        "claim": "19",
+        "part": f"layer {shared} shared, target {which}",
         "statement": f"With layer {shared} shared, the parent pruned to target {which} computes it: "
         "largest |f~(X) - f(X)| / |X| over random inputs",
         "size": f"{size}, {INPUTS} inputs of {LENGTH} columns",
@@ -89,6 +93,8 @@ def _distance(targets: list[list[dict[str, Any]]], x: pruning.Array, size: str) 
     first, second = (pruning.run(target, x, FLOOR)[0] for target in targets)
     return {
         "check": "shared-distance",
+        "claim": "19",
+        "part": "targets differ",
         "statement": "The two targets are different functions: median of |f_1(X) - f_2(X)| over random inputs",
         "size": f"{size}, {INPUTS} inputs of {LENGTH} columns",
         "measured": float(np.median(pruning.largest_column(first - second))),

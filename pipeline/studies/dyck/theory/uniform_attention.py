@@ -134,6 +134,8 @@ def _solves(solver: Solver, tokens: NDArray[np.int8], gap: float) -> Iterator[di
     size = f"k={k}, D={D}, {len(tokens)} strings of length {tokens.shape[1]} and {deepest.shape[1]} nested brackets"
     yield {
         "check": f"symbols-k{k}-d{D}",
+        "claim": "16",
+        "part": f"first layer, k={k}, D={D}",
         "statement": "The first layer turns tokens into the one-hot of type and depth (15): largest error",
         "size": size,
         "measured": largest(symbol_errors),
@@ -143,6 +145,8 @@ def _solves(solver: Solver, tokens: NDArray[np.int8], gap: float) -> Iterator[di
     }
     yield {
         "check": f"stacks-k{k}-d{D}",
+        "claim": "16",
+        "part": f"decoded stacks, k={k}, D={D}",
         "statement": "What the second layer's attention leaves at a closer names the unmatched opens: wrong stacks",
         "size": f"{size}, {closers} closers to depth 1 or more",
         "measured": float(wrong) if closers else float("nan"),
@@ -238,6 +242,8 @@ def _start_token(solver: Solver) -> Iterator[dict[str, Any]]:
         predicted = np.abs(predictions[0, 0, -1] - predictions_twice[0, 0, -1]).max()
         yield {
             "check": f"repeated-{'with' if start else 'without'}-start",
+            "claim": "" if start else "16",
+            "part": "" if start else "no start token",
             "statement": "Uniform attention "
             + ("with a start token tells p from p + p" if start else "without one does not")
             + ": distance of first-layer attention (largest entry)",

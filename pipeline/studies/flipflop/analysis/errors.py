@@ -2,44 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
-from itertools import chain
 
 import numpy as np
 import polars as pl
-from scipy import stats as scipy_stats
 from scipy.special import log_softmax
 
-from pipeline.kit import stats
-from pipeline.kit.extremes import largest, smallest
+from pipeline.kit import intervals
+from pipeline.kit.comparisons import FLOOR
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
 from pipeline.languages import flipflop as language
 from pipeline.models.flipflop import exact
-from pipeline.studies.flipflop.measures import contrasts, dilution, maps, reading
-from pipeline.studies.flipflop.measures.contrasts import Floats, Row, decades, resampled, share, single
-from pipeline.studies.flipflop.measures.reading import OUT, Config
+from pipeline.studies.flipflop import comparisons
+from pipeline.studies.flipflop.comparisons import OUT
+from pipeline.studies.flipflop.measures import dilution, factorial, maps, reading
+from pipeline.studies.flipflop.measures.reading import Config, Floats, Row
 from pipeline.studies.flipflop.names import (
-    ALIBI,
     BASE,
-    EMBED,
     EMBED_HALF,
-    EPOCHS,
-    EPOCHS_10,
     FACTORIAL,
     FRESH,
-    FRESH_10,
     GENERATIVE,
+    LSTM,
     MIXTURE,
-    NO_POSITIONS,
+    OPTIMISERS,
     SHARP,
     SINE,
+    SIZES,
 )
 
 GRAMS = (5, 11, 21, 51, 201)
-ENOUGH = 3  # models of a configuration of which it can be said that all of them err, or none
 SHOWN = 50  # sequences on which the sharpness of attention is measured
+PARTS = ("data seed", "model seed", "rest")
 HEAVY = 0.1  # weight of a penalty from which on claim 13 expects sharper attention
 
 
@@ -50,14 +46,20 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
     sharp: list[Row] = []
     with one_thread():
         configs = reading.configs(context)
+        # LSTMs have an experiment of their own; here Transformers are held against their errors.
+        lstms = reading.final(context, configs.pop(LSTM))[0] if LSTM in configs else []
         for config in configs.values():
             rows, bins = reading.final(context, config)
             final, binned = final + rows, binned + bins
             sharp += _sharpness(context, config)
         curves = pl.concat(reading.curves(context, config) for config in configs.values())
     errors = pl.DataFrame(final)
-    known = Known(context, errors, curves, pl.DataFrame(sharp), configs)
-    factorial, variance = _factorial(known)
+    known = Known(context, pl.concat([errors, pl.DataFrame(lstms)]) if lstms else errors, curves, pl.DataFrame(sharp),
+                  configs)  # fmt: skip
+    for compare in (
+        _glitches, _seeds, _generative, _coverage, _sizes, _controls, _sharpened, _optimisers,
+    ):  # fmt: skip
+        compare(known)
     return {
         "data_stats": _data_stats(context),
         "configs": pl.DataFrame(
@@ -65,15 +67,17 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
         ),
         "final": errors,
         "curves": curves,
-        "by_distance": pl.DataFrame(binned),
+        "by_distance": pl.DataFrame(binned) if binned else None,
         "violin": reading.violins(errors),
         "sharpness": pl.DataFrame(sharp),
         "scatter": reading.scatter(errors),
-        "seed_factorial": factorial,
-        "seed_variance": variance,
+        "seed_factorial": errors.filter(pl.col("set").is_in(OUT), run=FACTORIAL).select(
+            "data_seed", "model_seed", "learned", "set", "error", "n_err", "n_reads"
+        ),
+        "seed_variance": pl.DataFrame([row for name in OUT for row in _variance(known, name)]).fill_nan(None),
         "ngram": pl.DataFrame(list(_ngrams(context))),
         "pareto": _pareto(errors),
-        "contrasts": contrasts.table(_contrasts(known)),
+        "comparisons": known.found.table(),
     }
 
 
@@ -125,11 +129,13 @@ def _ngrams(context: Inputs) -> Iterator[Row]:
                 yield {"n": n, "set": name, "length": length, "error": error}
 
 
-def _pareto(errors: pl.DataFrame) -> pl.DataFrame:
-    """Return median errors of each run on both sets, and whether no other run is better on one and no worse on the
-    other."""
+def _pareto(errors: pl.DataFrame) -> pl.DataFrame | None:
+    """Return median errors of each run on both sets, over the models that learned, and whether no other run is
+    better on one and no worse on the other."""
+    if not errors["learned"].any():
+        return None
     wide = (
-        errors.filter(pl.col("set").is_in(OUT))
+        errors.filter("learned", pl.col("set").is_in(OUT))
         .group_by("run", "family", "set", maintain_order=True)
         .agg(pl.col("error").median(), pl.len().alias("n"))
         .pivot("set", index=["run", "family", "n"], values="error")
@@ -146,59 +152,59 @@ class Known:
         self, context: Inputs, errors: pl.DataFrame, curves: pl.DataFrame, sharp: pl.DataFrame,
         configs: dict[str, Config],
     ) -> None:  # fmt: skip
-        self.context, self.errors, self.curves, self.sharp, self.configs = (
-            context,
-            errors,
-            curves,
-            sharp,
-            configs,
-        )
+        self.context, self.errors, self.curves, self.sharp = context, errors, curves, sharp
+        self.configs = configs
+        self.found = reading.Found(context)
+
+    def _rows(self, run: str, name: str) -> pl.DataFrame:
+        return self.errors.filter(run=run, set=name).sort("replica")
 
     def of(self, run: str, name: str) -> Floats:
         """Return the errors of all models of a run on a set, in the order of their numbers; empty if there are none."""
-        return self.errors.filter(run=run, set=name).sort("replica")["error"].to_numpy()
+        return self._rows(run, name)["error"].to_numpy()
+
+    def wrong(self, run: str, *names: str) -> Floats:
+        """Return how many wrong answers each model gives on several sets together."""
+        return np.sum([self._rows(run, name)["n_err"].to_numpy() for name in names], 0).astype(float)
 
     def read_count(self, run: str, name: str) -> int:
         """Return the reads of the set."""
-        return int(self.errors.filter(run=run, set=name)["n_reads"][0])
+        return int(self._rows(run, name)["n_reads"][0])
 
     def learned(self, run: str) -> reading.Bools:
         """Return which models of a run learned the training language."""
-        return self.of(run, "val") <= self.context.settings.learned
+        return self._rows(run, "val")["learned"].to_numpy()
+
+    def lost(self, *runs: str) -> int:
+        """Return how many models of runs did not."""
+        return sum(int((~self.learned(run)).sum()) for run in runs)
 
     def good(self, run: str, name: str) -> Floats:
         """Return the errors of the models that learned the training language."""
         return self.of(run, name)[self.learned(run)]
 
-    def without_error(self, run: str, *names: str) -> reading.Bools:
-        """Return which models of a run make no error on sets: those named, or the sparse and the dense one."""
-        clean: reading.Bools = np.all([self.of(run, name) == 0 for name in names or OUT], axis=0)
-        return clean
-
-    def paired(self, run: str, name: str) -> tuple[Floats, int]:
-        """Return the changes of log errors from the baseline's model of equal number, which shares initial weights and
-        data, where both learned the training language, and how many pairs did not."""
-        own, base = self.configs[run].replicas, self.configs[BASE].replicas
-        _, here, partners = np.intersect1d(own, base, return_indices=True)
-        both = self.learned(run)[here] & self.learned(BASE)[partners]
-        changes = self.decades(run, name)[here] - self.decades(BASE, name)[partners]
-        return changes[both], int((~both).sum())
-
-    def risen(self, run: str) -> Floats:
-        """Return by how much the mean largest weight of attention exceeds that of the baseline's model of equal
-        number."""
-        own, base = (self.sharp.filter(run=each).select("replica", "max_weight") for each in (run, BASE))
-        both = own.join(base, on="replica", suffix="_base", maintain_order="left")
-        return (both["max_weight"] - both["max_weight_base"]).to_numpy()
-
-    def lost(self, run: str) -> int:
-        """Return how many models of a run did not."""
-        return int((~self.learned(run)).sum())
-
     def decades(self, run: str, name: str) -> Floats:
-        """Return log10 of the errors."""
+        """Return log10 of the errors of all models."""
         errors = self.of(run, name)
-        return decades(errors, self.read_count(run, name)) if len(errors) else errors
+        return reading.decades(errors, self.read_count(run, name)) if len(errors) else errors
+
+    def good_decades(self, run: str, name: str) -> Floats:
+        """Return log10 of the errors of the models that learned the training language."""
+        return self.decades(run, name)[self.learned(run)]
+
+    def weights(self, run: str) -> Floats:
+        """Return the mean largest weight of attention of all models of a run."""
+        return self.sharp.filter(run=run).sort("replica")["max_weight"].to_numpy()
+
+    def paired(self, run: str, values: Callable[[str], Floats]) -> tuple[Floats, Floats, int]:
+        """Return values of the models of a run and of the baseline's models of equal number, which share initial
+        weights and data, where both learned the training language, and how many pairs did not."""
+        if run not in self.configs:
+            return np.empty(0), np.empty(0), 0
+        own, base = self.configs[run].replicas, self.configs[BASE].replicas
+        _, here, there = np.intersect1d(own, base, return_indices=True)
+        both = self.learned(run)[here] & self.learned(BASE)[there]
+        return values(run)[here][both], values(BASE)[there][both], int((~both).sum())
 
     @cached_property
     def beside_mixture(self) -> str:
@@ -210,52 +216,57 @@ class Known:
         return same[0] if same else BASE
 
 
-def chosen(values: dict[str, Floats]) -> tuple[str, Floats]:
-    """Return the run with the least median among models of even number, and the values of its other models, on which
-    the choice has no bearing; an empty name where there are not two runs with three models in each half."""
-    enough = {run: own for run, own in values.items() if len(own[1::2]) >= ENOUGH}
-    if len(enough) < 2:
-        return "", np.empty(0)
-    best = min(enough, key=lambda run: float(np.median(enough[run][::2])))
-    return best, enough[best][1::2]
+def halved(known: Iterable[tuple[str, Floats]]) -> tuple[str, slice]:
+    """Return the run with the least median among models of even number, and which models are then judged: the others,
+    on which the choice has no bearing; an empty name where not two runs have enough models in each half."""
+    enough = {run: values for run, values in known if len(values[1::2]) >= FLOOR}
+    best = min(enough, key=lambda run: float(np.median(enough[run][::2]))) if len(enough) > 1 else ""
+    return best, slice(1, None, 2) if best else slice(0)
 
 
-def _contrasts(known: Known) -> Iterator[Row]:
-    yield from chain(
-        _glitches(known), _coverage(known), _controls(known), _sharpened(known), _generative(known), _seeds(known),
-        _sizes(known),
-    )  # fmt: skip
-
-
-def _glitches(known: Known) -> Iterator[Row]:
-    context, lost = known.context, known.lost(BASE)
-    yield from share(context, "fitted base", known.learned(BASE))
-    errs = {name: known.good(BASE, name) for name in OUT}
-    yield from share(context, "glitches base", (errs["dense"] > 0) | (errs["sparse"] > 0), lost)
+def _glitches(known: Known) -> None:
+    found, confidence, lost = known.found, known.context.settings.confidence, known.lost(BASE)
+    found.put(comparisons.FITTED, intervals.share(known.learned(BASE), confidence))
+    for run, comparison in comparisons.GLITCHES.items():
+        wrong = known.wrong(run, *OUT)
+        found.add(comparison, wrong[known.learned(run)], excluded=known.lost(run))
     for name in OUT:
-        yield from resampled(context, f"{name} median base", stats.median, errs[name], excluded=lost)
-        yield from single(f"{name} tail base", contrasts.spread(errs[name]), len(errs[name]), lost)
-    yield from share(context, "unsteady base", _unsteady(known), lost)
-    judged = [
-        run for run, config in known.configs.items()
-        if config.entry["family"] != "data" and len(config.replicas) >= ENOUGH
-    ]  # fmt: skip
-    clean = [run for run in judged if known.without_error(run).all()]
-    if judged:
-        yield from single("configurations without error", float(len(clean)), len(judged))
+        errors = known.good(BASE, name)
+        found.add(comparisons.ERROR[name], errors, excluded=lost)
+        some = intervals.jackknife(spread, errors[errors > 0], confidence=confidence, log=True)
+        out = lost + int((errors == 0).sum())
+        found.put(comparisons.SPREAD[name], some, out, "the model did not learn, or makes no error")
+    pair = known.good(BASE, "dense"), known.good(LSTM, "dense")
+    found.add(comparisons.GAP, *pair, excluded=lost + known.lost(LSTM))
+    found.add(comparisons.UNSTEADY, _rises(known), excluded=lost)
+    # The factorial repeats seeds of the baseline; others saw what the sets have.
+    others = [run for run, each in known.configs.items() if each.entry["family"] not in ("data", "seeds")]
+    judged = [run for run in others if known.learned(run).sum() >= FLOOR]
+    erring = [float((known.wrong(run, *OUT)[known.learned(run)] > 0).sum()) for run in judged]
+    left_out = len(others) - len(judged)
+    found.add(comparisons.ERRING, erring, excluded=left_out, reason=f"fewer than {FLOOR} models learned")
 
 
-def _unsteady(known: Known) -> list[bool]:
-    """Return for each trained model whether its error rose by more than two standard errors between checkpoints, on
-    one of the sets and after it had learned the training language."""
+def spread(errors: Floats) -> float:
+    """Return 10 to the standard deviation of log10 of the errors.
+
+    >>> round(spread(np.array([0.01, 0.1, 1.0])), 6)
+    10.0
+    """
+    return float(10 ** np.log10(errors).std(ddof=1)) if len(errors) > 1 else np.nan
+
+
+def _rises(known: Known) -> Floats:
+    """Return, for each trained model, on how many sets its error rose by more than two standard errors between
+    checkpoints after it had learned the training language."""
     rises = []
     for at in np.flatnonzero(known.learned(BASE)):
         curves = known.curves.filter(run=BASE, replica=known.configs[BASE].replicas[at]).sort("step")
         val = curves.filter(set="val")["error"].to_numpy()
-        fitted = np.flatnonzero(val <= known.context.settings.learned)
+        fitted = np.flatnonzero(reading.learned(val, known.context.settings))
         # The curves are measured on part of a set: where they never show that it has learned, nothing counts as a rise.
         first = int(fitted[0]) if len(fitted) else len(val)
-        rose = False
+        rose = 0
         for name in OUT:
             errors = curves.filter(set=name)["error"].to_numpy()[first:]
             if not len(errors):
@@ -268,122 +279,103 @@ def _unsteady(known: Known) -> list[bool]:
             )
             best = np.minimum.accumulate(errors)
             deviation = np.sqrt((errors * (1 - errors) + best * (1 - best)) / reads)
-            rose |= bool((errors - best > 2 * deviation + 1e-12).any())
+            rose += bool((errors - best > 2 * deviation + 1e-12).any())
         rises.append(rose)
-    return rises
+    return np.array(rises, float)
 
 
-def _coverage(known: Known) -> Iterator[Row]:
-    context, plain = known.context, known.beside_mixture
-    more = [run for run in (FRESH, EPOCHS, FRESH_10, EPOCHS_10) if run in known.configs]
-
-    def tenfold(mixture: Floats, other: Floats, axis: int = -1) -> Floats:
-        return 0.1 * np.median(other, axis=axis) - np.median(mixture, axis=axis)
-
+def _coverage(known: Known) -> None:
+    if MIXTURE not in known.configs:
+        return
+    found, plain = known.found, known.beside_mixture
     for name in OUT:
-        mixture, other = known.of(MIXTURE, name), known.of(plain, name)
-        yield from resampled(context, f"{name} tenfold mixture", tenfold, mixture, other)
-        yield from resampled(context, f"{name} median mixture", stats.median, mixture)
-        for run in more:
-            label = run.removeprefix("flipflop-")
-            for against, words in ((BASE, "base"), (MIXTURE, "mixture")):
-                pair = known.decades(run, name), known.decades(against, name)
-                yield from resampled(context, f"{name} {label} - {words}", stats.median_difference, *pair)
-        pair = known.decades(MIXTURE, name), known.decades(plain, name)
-        yield from resampled(context, f"{name} mixture - plain", stats.median_difference, *pair)
-    parts = [known.of(MIXTURE, name) for name in ("mix", *OUT)]
-    yield from share(context, "mixture without error", np.all([part == 0 for part in parts], axis=0))
+        pair = known.decades(MIXTURE, name), known.good_decades(plain, name)
+        found.add(comparisons.REMOVED[name], *pair, excluded=known.lost(plain))
+    for (run, name, beside), comparison in comparisons.MORE.items():
+        other = known.decades(MIXTURE, name) if beside == "mixture" else known.good_decades(BASE, name)
+        lost = known.lost(run) if beside == "mixture" else known.lost(run, BASE)
+        found.add(comparison, known.good_decades(run, name), other, excluded=lost)
+    found.add(comparisons.MIXTURE_CLEAN, known.wrong(MIXTURE, "mix", *OUT))
     rivals: dict[str, list[Floats]] = {}
     for run, config in known.configs.items():
-        if config.entry["family"] not in (
-            "data",
-            "seeds",
-        ):  # the factorial repeats seeds of the baseline's kind
-            rivals.setdefault(config.entry["family"], []).append(known.without_error(run).astype(float))
-    shares = [flags for parts in rivals.values() if len(flags := np.concatenate(parts)) >= ENOUGH]
-
-    def lead(mixture: Floats, *others: Floats, axis: int = -1) -> Floats:
-        return np.mean(mixture, axis=axis) - np.max([np.mean(each, axis=axis) for each in others], axis=0)
-
-    if shares and MIXTURE in known.configs:
-        own = known.without_error(MIXTURE).astype(float)
-        yield from resampled(context, "mixture without error, lead", lead, own, *shares)
+        if config.entry["family"] not in ("data", "seeds"):  # the factorial repeats seeds of the baseline
+            rivals.setdefault(config.entry["family"], []).append(known.wrong(run, *OUT) == 0)
+    enough = [flags for parts in rivals.values() if len(flags := np.concatenate(parts)) >= FLOOR]
+    best = max(enough, key=np.mean, default=np.empty(0))
+    own, confidence = known.wrong(MIXTURE, *OUT) == 0, known.context.settings.confidence
+    found.put(comparisons.MIXTURE_LEAD, intervals.share_difference(own, best, confidence))
 
 
-def _controls(known: Known) -> Iterator[Row]:
-    context, lost = known.context, known.lost(BASE)
-    base = known.good(BASE, "dense")
-    fixed = [run for run in (SINE, ALIBI, NO_POSITIONS) if run in known.configs]
-    for run in fixed:
-        label = f"dense base - {run.removeprefix('flipflop-')}"
-        pair = base, known.good(run, "dense")
-        yield from resampled(context, label, stats.median_difference, *pair, excluded=lost + known.lost(run))
-    best, other = chosen({run: known.good(run, "dense") for run in fixed})
-    if best:
-        pair = base[1::2], other
-        yield from resampled(context, "dense base - best positions", stats.median_difference, *pair)
-    for run in (EMBED, EMBED_HALF):
-        if run in known.configs:
-            for name in OUT:
-                pair = known.decades(run, name), known.decades(BASE, name)
-                label = f"{name} {run.removeprefix('flipflop-')} - base"
-                yield from resampled(context, label, stats.median_difference, *pair)
-    if EMBED_HALF in known.configs:
-        yield from share(context, "emb05 without error", known.without_error(EMBED_HALF, "sparse"))
-    settings = [run for run, config in known.configs.items() if config.entry["family"] == "optimiser"]
+def _sizes(known: Known) -> None:
+    """Correlate errors with depth, width and heads, over as many models of the baseline as of the other sizes."""
+    for (name, field), comparison in comparisons.SIZE.items():
+        runs = [run for run in SIZES[field][1] if run in known.configs]
+        most = max((len(known.of(run, name)) for run in runs), default=0)
+        line = [
+            (known.configs[run].entry[field], known.good_decades(run, name)[:most]) for run in (BASE, *runs)
+        ]
+        line = [(size, values) for size, values in line if len(values)]
+        if len(line) < 3:
+            line = []
+        sizes = np.concatenate([np.empty(0), *(np.full(len(values), size) for size, values in line)])
+        errors = np.concatenate([np.empty(0), *(values for _, values in line)])
+        known.found.add(comparison, sizes, errors, excluded=known.lost(BASE, *runs))
+
+
+def _controls(known: Known) -> None:
+    found, base = known.found, known.good(BASE, "dense")
+    lost = known.lost(BASE, SINE)
+    found.add(comparisons.POSITIONS["sinusoidal"], base, known.good(SINE, "dense"), excluded=lost)
+    best, kept = halved((run, known.good(run, "dense")) for run in comparisons.FIXED)
+    pair = base[kept], known.good(best, "dense")[kept]
+    found.add(comparisons.POSITIONS["best of three"], *pair, excluded=known.lost(BASE, best) if best else 0)
+    own, other, lost = known.paired(EMBED_HALF, lambda run: known.decades(run, "sparse"))
+    found.add(comparisons.DROPPED, own, other, excluded=lost)
+    wrong = known.wrong(EMBED_HALF, "sparse")[known.learned(EMBED_HALF)]
+    found.add(comparisons.DROPPED_CLEAN, wrong, excluded=known.lost(EMBED_HALF))
+
+
+def _optimisers(known: Known) -> None:
+    settings = [run for run in OPTIMISERS if run in known.configs]
     # Where most models do not learn the training language their errors elsewhere say nothing of extrapolation.
-    trained = [run for run in settings if known.learned(run).mean() > 0.5]
+    trained = [run for run in settings if known.learned(run).mean() > 0.5 and known.learned(BASE).any()]
     moved = [
-        abs(float(np.median(known.decades(run, name)) - np.median(known.decades(BASE, name))))
+        max(abs(np.median(known.good_decades(run, name)) - np.median(known.good_decades(BASE, name))) for name in OUT)
         for run in trained
-        for name in OUT
-    ]
-    if moved:
-        few = min(len(known.of(run, "val")) for run in trained)
-        yield from single("optimiser, largest change", largest(moved), few, len(settings) - len(trained))
+    ]  # fmt: skip
+    left_out = len(settings) - len(trained)
+    known.found.add(comparisons.OPTIMISED, moved, excluded=left_out, reason="most models did not learn")
 
 
-def _sharpened(known: Known) -> Iterator[Row]:
-    context = known.context
+def _sharpened(known: Known) -> None:
+    found = known.found
     for kind, run in SHARP.items():
-        if run not in known.configs:
-            continue
         for name in OUT:
-            changed, lost = known.paired(run, name)
-            yield from resampled(context, f"{name} {kind}, paired", stats.median, changed, excluded=lost)
-        yield from resampled(context, f"max weight {kind}", stats.mean, known.risen(run))
+            own, base, lost = known.paired(run, lambda each, name=name: known.decades(each, name))  # type: ignore[misc]
+            found.add(comparisons.PENALISED[kind, name], own, base, excluded=lost)
+        own, base, lost = known.paired(run, known.weights)
+        found.add(comparisons.SHARPER[kind], own, base, excluded=lost)
     every = [run for run, config in known.configs.items() if config.entry["family"] == "sharpen"]
     heavy = [run for run in every if known.configs[run].entry["sharpen"]["weight"] >= HEAVY]
-    if heavy:
-        rises = [known.risen(run).mean() for run in heavy]
-        yield from single("max weight, least rise", smallest(rises), len(heavy))
-    best, other = chosen({run: known.paired(run, "sparse")[0] for run in every})
-    if best:
-        yield from resampled(context, "sparse best sharpening, paired", stats.median, other)
-        taken = known.configs[best].entry["sharpen"]
-        alike = [known.configs[run].entry["sharpen"] for run in every]
-        grid = sorted({each["weight"] for each in alike if each["kind"] == taken["kind"]})
-        place = grid.index(taken["weight"])
-        yield from single(
-            "best sharpening, places to an end", float(min(place, len(grid) - 1 - place)), len(every)
-        )
+    pairs = {run: known.paired(run, known.weights)[:2] for run in heavy}
+    rises = [float((own - base).mean()) for own, base in pairs.values() if len(own) >= FLOOR]
+    left_out = len(heavy) - len(rises)
+    found.add(comparisons.ALL_SHARPER, rises, excluded=left_out, reason=f"fewer than {FLOOR} pairs learned")
+    errors = {run: known.paired(run, lambda each: known.decades(each, "sparse")) for run in every}
+    best, kept = halved((run, own - base) for run, (own, base, _) in errors.items())
+    own, base, lost = errors.get(best, (np.empty(0), np.empty(0), 0))
+    found.add(comparisons.BEST_PENALTY, own[kept], base[kept], excluded=lost)
 
 
-def _generative(known: Known) -> Iterator[Row]:
-    context = known.context
-    if GENERATIVE not in known.configs:
-        return
-    excess, errors = _excess(known)
-    yield from resampled(context, "generative excess", stats.mean, excess)
-    yield from single("generative, errors above the floor", smallest(excess / errors), len(excess))
-    yield from resampled(context, "generative val", stats.median, known.of(GENERATIVE, "val"))
-    errs = [known.good(GENERATIVE, name) > 0 for name in OUT]
-    yield from share(context, "generative glitches", errs[0] | errs[1], known.lost(GENERATIVE))
+def _generative(known: Known) -> None:
+    if GENERATIVE in known.configs:
+        known.found.add(comparisons.EXCESS, _excess(known))
+        known.found.add(comparisons.GENERATIVE_ERROR, known.of(GENERATIVE, "val"))
 
 
-def _excess(known: Known) -> tuple[Floats, Floats]:
+def _excess(known: Known) -> Floats:
     """Return by how much the cross-entropy of each model of all next tokens exceeds its least possible value, as a
-    share of that value, on held-out strings of the training language, and the standard error of this.
+    share of that value, on held-out strings of the training language.
 
     The least value of a string is its own surprise under the language, of which the floor is the expectation: against
     it, what strings happen to be drawn cancels.
@@ -397,59 +389,35 @@ def _excess(known: Known) -> tuple[Floats, Floats]:
         log_p = log_softmax(config.forward(part[:, :-1])[0].double().numpy(), axis=-1)
         total = np.take_along_axis(log_p, part[None, :, 1:, None].astype(np.int64), -1)[..., 0].sum(-1)
         above.append((language.log_probability(part, p_write, p_read) - total) / (part.shape[1] - 1) / floor)
-    excess = np.concatenate(above, 1)
-    return excess.mean(1), excess.std(1, ddof=1) / np.sqrt(excess.shape[1])
-
-
-def _factorial(known: Known) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return errors by data seed and model seed, and what each adds to the variance of log errors."""
-    rows = known.errors.filter(pl.col("set").is_in(OUT), run=FACTORIAL)
-    table = rows.select("data_seed", "model_seed", "set", "error", "n_err", "n_reads")
-    variances = []
-    for name in OUT:
-        values = _square(known, name)
-        parts = contrasts.components(values, known.context.settings.confidence)
-        named = zip(("data seed", "model seed", "rest"), contrasts.two_way(values), parts, strict=True)
-        for source, part, (component, ratio, lo, hi) in named:
-            variances.append(
-                {
-                    "set": name, "part": source, "share": part, "component": component, "ratio": ratio, "lo": lo,
-                    "hi": hi, "n": len(values),
-                }
-            )  # fmt: skip
-    return table, pl.DataFrame(variances).fill_nan(None)
+    excess: Floats = np.concatenate(above, 1).mean(1)
+    return excess
 
 
 def _square(known: Known, name: str) -> Floats:
+    """Return log errors by data seed and model seed, of the initial weights that learned with every order of data."""
     rows = known.errors.filter(run=FACTORIAL, set=name).sort("data_seed", "model_seed")
-    values = decades(rows["error"].to_numpy(), known.read_count(FACTORIAL, name))
     k = known.configs[FACTORIAL].entry["data_seeds"]
-    return values.reshape(k, k)
+    values = reading.decades(rows["error"].to_numpy(), known.read_count(FACTORIAL, name)).reshape(k, k)
+    return values[:, rows["learned"].to_numpy().reshape(k, k).all(0)]
 
 
-def _seeds(known: Known) -> Iterator[Row]:
+def _variance(known: Known, name: str) -> Iterator[Row]:
+    """Yield what each seed adds to the variance of log errors, where models learned."""
+    values = _square(known, name)
+    parts = factorial.components(values, known.context.settings.confidence)
+    shares = factorial.two_way(values) if values.size else (np.nan,) * 3
+    for source, share, (component, ratio) in zip(PARTS, shares, parts, strict=True):
+        yield {
+            "set": name, "part": source, "share": share, "component": component, "ratio": ratio.value, "lo": ratio.lo,
+            "hi": ratio.hi, "interval": ratio.kind, "n": ratio.n,
+        }  # fmt: skip
+
+
+def _seeds(known: Known) -> None:
     values = _square(known, "dense")
-    for label, axis in (("data", 1), ("model", 0)):
-        means = values.mean(axis)
-        yield from single(f"dense {label} seeds, decades", float(means.max() - means.min()), len(values))
-
-
-def _sizes(known: Known) -> Iterator[Row]:
-    """Yield what correlation tests say of depth, width and heads together, with Holm's correction."""
-    sized = [
-        run for run, config in known.configs.items() if config.entry["family"] in ("scale_size", "baseline")
-    ]
-    for name in OUT:
-        p_values = []
-        for field in ("layers", "width", "heads"):
-            others = [other for other in ("layers", "width", "heads") if other != field]
-            base = known.configs[BASE].entry
-            line = [run for run in sized if all(known.configs[run].entry[o] == base[o] for o in others)]
-            xs = np.concatenate(
-                [np.full(len(known.of(run, name)), known.configs[run].entry[field]) for run in line]
-            )
-            ys = np.concatenate([known.decades(run, name) for run in line])
-            if len(line) > 2 and np.ptp(ys) > 0:
-                p_values.append(float(scipy_stats.spearmanr(xs, ys).pvalue))
-        if len(p_values) == 3:
-            yield from single(f"{name} size, p value", contrasts.holm(p_values), len(sized))
+    k = known.configs[FACTORIAL].entry["data_seeds"]
+    parts = factorial.components(values, known.context.settings.confidence)
+    for (_, found), comparison in zip(parts, comparisons.SEED_RATIO.values(), strict=False):
+        known.found.put(
+            comparison, found, k - values.shape[1], "initial weights with which a model did not learn"
+        )

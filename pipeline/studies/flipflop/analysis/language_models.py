@@ -20,15 +20,17 @@ import torch
 from numpy.typing import NDArray
 
 from pipeline.errors import SandglassError
-from pipeline.kit import stats
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
 from pipeline.languages import flipflop as language
 from pipeline.models.flipflop import decoder
-from pipeline.studies.flipflop.measures import contrasts
-from pipeline.studies.flipflop.names import SWITCH, SWITCH_CONTEXT
+from pipeline.studies.flipflop import comparisons
+from pipeline.studies.flipflop.measures import reading
+from pipeline.studies.flipflop.measures.reading import Floats
+from pipeline.studies.flipflop.names import PRETRAINED, SWITCH, SWITCH_CONTEXT
 
 P_IGNORE = 0.8
+UNTRAINED = "accuracy on stories like those of training below the bar"
 WORDS_AT_ONCE = 8000  # of a forward pass
 
 Scores = NDArray[np.float64]  # (R, N, K) of R models, N prompts and K candidates
@@ -67,10 +69,20 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
         ):
             rows += answers(predictor, *_strings(context))
     table = pl.DataFrame(rows, infer_schema_length=None)
-    return {
-        "lm_eval": table,
-        "contrasts": pl.DataFrame(list(_contrasts(context, table)), infer_schema_length=None),
-    }
+    table = table.join(told(context), on=["model", "replica"], how="left", maintain_order="left")
+    enough = (pl.col("told") >= context.settings.told).fill_null(False)
+    table = table.with_columns(learned=(pl.col("kind") != "standin") | enough)
+    return {"lm_eval": table, "comparisons": _compared(context, table)}
+
+
+def told(context: Inputs) -> pl.DataFrame:
+    """Return ``told``, the accuracy of each stand-in on states of fresh stories like those that it learned from, over
+    the last steps of its training."""
+    parts = [context.curves(run).with_columns(model=pl.lit(run)) for run in context.runs()]
+    last = pl.col("step") == pl.col("step").max().over("model")
+    return pl.concat(
+        part.filter(last).select("model", pl.col("replica").cast(pl.Int64), told="accuracy") for part in parts
+    )
 
 
 def _strings(context: Inputs) -> tuple[dict[int, list[list[int]]], list[list[int]]]:
@@ -282,25 +294,32 @@ def _pretrained(folder: str | None) -> Iterator[Predictor]:
 # --- comparisons -----------------------------------------------------------------------------------
 
 
-def _contrasts(context: Inputs, table: pl.DataFrame) -> Iterator[contrasts.Row]:
-    """Yield for each model how much accuracy it loses from the shortest to the longest strings, and how much the next
-    larger one is better on average; of stand-ins over their replicas."""
-    for kind in ("standin", "pretrained"):
-        known = table.filter(kind=kind).sort("n_params", "model", "replica", "length").drop_nulls("accuracy")
-        means: list[tuple[str, np.ndarray]] = []
-        for (model,), rows in known.group_by("model", maintain_order=True):
-            accuracy = np.array(
-                [part["accuracy"].to_list() for _, part in rows.group_by("replica", maintain_order=True)]
-            )
-            lost = accuracy[:, -1] - accuracy[:, 0]
-            yield from _row(context, f"{kind} {model}, longest - shortest", lost)
-            means.append((str(model), accuracy.mean(1)))
-        for (small, before), (large, after) in itertools.pairwise(means):
-            if len(before) == len(after):
-                yield from _row(context, f"{kind} {large} - {small}", after - before)
+def _compared(context: Inputs, table: pl.DataFrame) -> pl.DataFrame:
+    """Compare the longest with the shortest strings, and models with those of the next smaller size."""
+    found = reading.Found(context)
 
+    def accuracy(known: pl.DataFrame) -> Floats:
+        rows = known.drop_nulls("accuracy").sort("replica", "length").group_by("replica", maintain_order=True)
+        return np.array([own["accuracy"].to_list() for _, own in rows]).reshape(
+            -1, table["length"].n_unique()
+        )
 
-def _row(context: Inputs, name: str, values: np.ndarray) -> list[contrasts.Row]:
-    if len(values) == 1:
-        return contrasts.single(name, float(values[0]), 1)
-    return contrasts.resampled(context, name, stats.mean, values)
+    shown = {run: accuracy(table.filter("learned", model=run)) for run in context.runs()}
+    lost = {run: table.filter(~pl.col("learned"), model=run)["replica"].n_unique() for run in shown}
+    for run, comparison in comparisons.STORY_LENGTH.items():
+        if run in shown:
+            ends = shown[run][:, -1], shown[run][:, 0]
+            found.add(comparison, *ends, excluded=lost[run], reason=UNTRAINED)
+    for (small, large), comparison in comparisons.STORY_SIZE.items():
+        if small in shown and large in shown:
+            means = shown[large].mean(1), shown[small].mean(1)
+            found.add(comparison, *means, excluded=lost[large] + lost[small], reason=UNTRAINED)
+    known = table.filter(kind=PRETRAINED).sort("n_params", "model", "length").drop_nulls("accuracy")
+    if known.height:
+        each = [own["accuracy"].to_numpy() for _, own in known.group_by("model", maintain_order=True)]
+        found.add(comparisons.PRETRAINED_LENGTH, [own[-1] - own[0] for own in each])
+        means_of = [float(own.mean()) for own in each]
+        found.add(
+            comparisons.PRETRAINED_SIZE, [large - small for small, large in itertools.pairwise(means_of)]
+        )
+    return found.table()

@@ -8,8 +8,9 @@ import polars as pl
 
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
-from pipeline.studies.flipflop.measures import contrasts, reading
-from pipeline.studies.flipflop.names import LONG, LSTM
+from pipeline.studies.flipflop import comparisons
+from pipeline.studies.flipflop.measures import reading
+from pipeline.studies.flipflop.names import LONG, LSTM, LSTM_LONG
 
 
 def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
@@ -25,17 +26,23 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
                 binned += [] if dataset else bins
         curves = pl.concat(reading.curves(context, config) for config in configs.values())
     final = pl.DataFrame(rows)
-    short = final.filter(pl.col("length") == pl.col("length").min(), run=LSTM)
-    held = short.filter(pl.col("set").is_in(["val", *reading.OUT]))
-    clean = held.group_by("replica", maintain_order=True).agg((pl.col("n_err") == 0).all())
+    own = pl.col("length").min().over("run")
+    shorter, longer = final.filter(pl.col("length") == own), final.filter(pl.col("length") > own)
+    found = reading.Found(context)
+    for comparison, part, run in (
+        (comparisons.LSTM_CLEAN, shorter, LSTM), (comparisons.LSTM_LONG_CLEAN, shorter, LSTM_LONG),
+        (comparisons.LSTM_LONGER_CLEAN, longer, LSTM),
+    ):  # fmt: skip
+        wrong = part.filter(run=run).group_by("replica").agg(pl.col("n_err").sum())
+        found.add(comparison, wrong["n_err"].to_numpy())
     return {
         "configs": pl.DataFrame(
             [reading.described(config) for config in configs.values()], infer_schema_length=None
         ),
         "final": final,
         "curves": curves,
-        "by_distance": pl.DataFrame(binned),
+        "by_distance": pl.DataFrame(binned) if binned else None,
         "violin": reading.violins(final),
-        "scatter": reading.scatter(short),
-        "contrasts": contrasts.table(contrasts.share(context, "lstm without error", clean["n_err"])),
+        "scatter": reading.scatter(shorter.filter(run=LSTM)),
+        "comparisons": found.table(),
     }

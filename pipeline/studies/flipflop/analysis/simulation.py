@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
-from scipy import stats as scipy_stats
 
-from pipeline.kit import stats
+from pipeline.kit import intervals
+from pipeline.kit.comparisons import Comparison
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
 from pipeline.languages import flipflop as language
-from pipeline.studies.flipflop.measures import contrasts, maps, reading
-from pipeline.studies.flipflop.measures.contrasts import Floats, Row, resampled, share, single
-from pipeline.studies.flipflop.measures.reading import Config
+from pipeline.studies.flipflop import comparisons
+from pipeline.studies.flipflop.measures import maps, reading
+from pipeline.studies.flipflop.measures.reading import Config, Floats, Row
 from pipeline.studies.flipflop.names import (
     LINEAR,
-    LINEAR_ARMS,
     LINEAR_SHARP,
-    MANY,
-    MANY_FIRST,
     MANY_SHARP,
     ONE,
-    ONE_ARMS,
 )
 
 MAPPED = 40  # sequences whose attention is measured
@@ -34,9 +30,8 @@ PROBE = np.array([[2, 0, 1, 0, 0, 1, 2, 0]])  # FF-D10
 SILENT, BEFORE = 800, 32  # no-ops of the drift probes, and between their writes
 EVERY = 8  # positions between two rows of the table of drift
 RECENT = 32
-BAD = 0.01  # error on the training distribution above which a minimum is bad
 FAR = 4  # times the training length, on which models are measured as well where their positions allow it
-ON = {"0.5": "p05", "0.9": "p09"}  # the held-out set of a share of no-ops in training
+ON = {0.5: "p05", 0.9: "p09"}  # the held-out set of a share of no-ops in training
 
 
 def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
@@ -61,7 +56,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
                 for rows, switch in _drifts(config):
                     drift += rows
                     switches.append(switch)
-    measured = pl.DataFrame(sharp, infer_schema_length=None)
+    measured = with_learned(pl.DataFrame(sharp, infer_schema_length=None), configs, context.settings)
     summary = pl.DataFrame(switches, infer_schema_length=None)
     return {
         "configs": pl.DataFrame(
@@ -74,10 +69,22 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
         "weight_norms": pl.DataFrame(norms),
         "drift": pl.DataFrame(drift, infer_schema_length=None),
         "drift_summary": summary,
-        "contrasts": contrasts.table(
-            _contrasts(context, Known(configs, measured, pl.DataFrame(heads), pl.DataFrame(norms)), summary)
+        "comparisons": _compared(
+            context, Known(configs, measured, pl.DataFrame(heads), pl.DataFrame(norms), summary)
         ),
     }
+
+
+def with_learned(measured: pl.DataFrame, configs: dict[str, Config], settings: Any) -> pl.DataFrame:
+    """Return errors with ``learned``: whether the model learned what it was trained on, by that set and length."""
+    own = [
+        rows.select("run", "replica", learned=pl.Series(reading.learned(rows["error"].to_numpy(), settings)))
+        for run, config in configs.items()
+        for rows in [
+            measured.filter(run=run, set=ON[config.entry["train"][0]], length=config.entry["length"])
+        ]
+    ]
+    return measured.join(pl.concat(own), on=["run", "replica"], maintain_order="left")
 
 
 def _measured(context: Inputs, config: Config) -> Iterator[Row]:
@@ -128,9 +135,7 @@ def _maps(config: Config) -> Iterator[Row]:
 def _heads(context: Inputs, config: Config) -> Iterator[Row]:
     """Yield where each head looks on inputs as in training, and whether it is ideal on the short probe."""
     layers, trained = config.entry["layers"], config.entry["length"]
-    frame = context.dataset(config.entry["dataset"]).filter(
-        set=ON[f"{config.entry['train'][0]:g}"], length=trained
-    )
+    frame = context.dataset(config.entry["dataset"]).filter(set=ON[config.entry["train"][0]], length=trained)
     symbols = reading.matrix(frame["tokens"])[:MAPPED]
     patterns = {}
     for name, inputs in (("set", symbols), ("probe", PROBE)):
@@ -248,6 +253,7 @@ class Known:
     measured: pl.DataFrame
     heads: pl.DataFrame
     norms: pl.DataFrame
+    drift: pl.DataFrame
 
     def of(self, run: str, name: str, column: str = "error", times: int = 1) -> Floats:
         """Return a column of the models of a run on a set, at its training length or a multiple of it."""
@@ -256,87 +262,82 @@ class Known:
         rows = self.measured.filter(run=run, set=name, length=times * self.configs[run].entry["length"])
         return rows.sort("replica")[column].cast(pl.Float64).to_numpy()
 
-    def bad(self, run: str, name: str) -> NDArray[np.bool_]:
-        """Return which models of a run are in a bad minimum: with errors on inputs as in training."""
-        return self.of(run, name) > BAD
+    def as_trained(self, run: str, column: str = "error") -> Floats:
+        """Return a column of the models of a run on inputs like those of training."""
+        return (
+            self.of(run, ON[self.configs[run].entry["train"][0]], column)
+            if run in self.configs
+            else np.empty(0)
+        )
+
+    def learned(self, run: str) -> reading.Bools:
+        """Return which models of a run learned what they were trained on."""
+        return self.as_trained(run, "learned") == 1
 
     def later(self, run: str) -> Floats:
         """Return the mean largest weight over the heads of all layers but the first, by model."""
-        rows = self.heads.filter(pl.col("layer") > 1, run=run) if self.heads.height else self.heads
-        return _by_model(rows, "max_weight") if rows.height else np.empty(0)
+        return _by_model(self.heads.filter(pl.col("layer") > 1, run=run), pl.col("max_weight").mean())
 
     def ideal(self, run: str) -> Floats:
         """Return how many heads of the first layer look at the last write from all no-ops of the probe, by model."""
-        rows = self.heads.filter(run=run, layer=1) if self.heads.height else self.heads
-        return (
-            rows.group_by("replica").agg(pl.col("ideal").sum()).sort("replica")["ideal"].to_numpy()
-            if rows.height
-            else np.empty(0)
-        )
+        return _by_model(self.heads.filter(run=run, layer=1), pl.col("ideal").sum())
 
     def size(self, run: str) -> Floats:
         """Return the mean over matrices of log10 of their Frobenius norms at the end, by model."""
         if run not in self.configs:
             return np.empty(0)
         rows = self.norms.filter(run=run, step=self.configs[run].entry["steps"])
-        return _by_model(rows.with_columns(pl.col("frobenius").log10()), "frobenius")
+        return _by_model(rows, pl.col("frobenius").log10().mean())
+
+    def paired(self, first: str, second: str, values: Callable[[str], Floats]) -> tuple[Floats, Floats, int]:
+        """Return values of the models of two runs that share seeds, where both learned, and how many pairs did not."""
+        if first not in self.configs or second not in self.configs:
+            return np.empty(0), np.empty(0), 0
+        own, other = self.configs[first].replicas, self.configs[second].replicas
+        _, here, there = np.intersect1d(own, other, return_indices=True)
+        both = self.learned(first)[here] & self.learned(second)[there]
+        return values(first)[here][both], values(second)[there][both], int((~both).sum())
 
 
-def _by_model(rows: pl.DataFrame, column: str) -> Floats:
-    return rows.group_by("replica").agg(pl.col(column).mean()).sort("replica")[column].to_numpy()
+def _by_model(rows: pl.DataFrame, value: pl.Expr) -> Floats:
+    return (
+        rows.group_by("replica")
+        .agg(value.alias("value"))
+        .sort("replica")["value"]
+        .cast(pl.Float64)
+        .to_numpy()
+    )
 
 
-def _contrasts(context: Inputs, known: Known, summary: pl.DataFrame) -> Iterator[Row]:
-    of = known.of
-    for label, arms in (("linear", LINEAR_ARMS), ("one head", ONE_ARMS)):
-        plain, penalised = arms["0.5"]
-        for kind, sharp in penalised.items():
-            pair = of(sharp, "p05", "max_weight"), of(plain, "p05", "max_weight")
-            name = f"{label}, {kind}, max weight"
-            yield from resampled(context, name, stats.mean_difference, *pair, paired=True)
-            pair = of(plain, "p098"), of(sharp, "p098")
-            name = f"{label}, {kind}, error plain - penalised"
-            yield from resampled(context, name, stats.mean_difference, *pair, paired=True)
-            yield from _bad_minima(context, f"{label}, {kind}", known, sharp, arms["0.9"][1][kind])
-    errs = of(LINEAR_SHARP, "p098") > 0, of(LINEAR_SHARP, "p098", times=FAR) > 0
-    yield from share(context, "linear, penalised that err", errs[0] | errs[1])
-    unpenalised = np.concatenate([known.bad(LINEAR_ARMS[p][0], ON[p]) for p in LINEAR_ARMS])
-    yield from share(context, "bad minima without penalty", unpenalised)
-    weighted = of(ONE, "p05", "value_right_type") - of(ONE, "p05", "argmax_right_type")
-    yield from resampled(context, "one head, value - raw", stats.mean, weighted)
-    yield from _many(context, known)
-    drifted = summary.filter(run=LINEAR)
-    if drifted.height:
-        yield from single("drift, models that stay", float(drifted["on_write_at_end"].sum()), drifted.height)
-        yield from single("drift, disagreements", float((~summary["agree"]).sum()), summary.height)
-        yield from resampled(context, "drift, a", stats.median, drifted["a"].to_numpy())
+def _compared(context: Inputs, known: Known) -> pl.DataFrame:
+    found, of, confidence = reading.Found(context), known.of, context.settings.confidence
 
+    def pair(comparison: Comparison, values: Callable[[str], Floats]) -> None:
+        first, second = (arm.runs[0] for arm in comparison.arms)
+        *samples, lost = known.paired(first, second, values)
+        found.add(comparison, *samples, excluded=lost)
 
-def _bad_minima(context: Inputs, label: str, known: Known, half: str, rare: str) -> Iterator[Row]:
-    """Yield the shares of penalised models in a bad minimum, by the share of no-ops in training, and Fisher's p value.
-
-    Where no model is in one there is no difference to judge, and no row of it.
-    """
-    bad = known.bad(half, ON["0.5"]), known.bad(rare, ON["0.9"])
-    for p, values in zip(ON, bad, strict=True):
-        yield from share(context, f"{label}, bad minima p={p}", values)
-    if len(bad[0]) and len(bad[1]) and (bad[0].any() or bad[1].any()):
-        table = [[int(values.sum()), int((~values).sum())] for values in bad]
-        p_value = float(scipy_stats.fisher_exact(table, alternative="greater").pvalue)
-        yield from single(f"{label}, bad minima, Fisher", p_value, min(map(len, bad)))
-        pair = [values.astype(float) for values in bad]
-        yield from resampled(context, f"{label}, bad minima p=0.5 - p=0.9", stats.mean_difference, *pair)
-
-
-def _many(context: Inputs, known: Known) -> Iterator[Row]:
-    """Yield what a penalty on all layers, or on the first alone, does to models of several layers and heads (E15)."""
-    for label, run in (("many", MANY_SHARP), ("first layer", MANY_FIRST)):
-        pairs = {
-            "max weight": (known.of(run, "p05", "max_weight"), known.of(MANY, "p05", "max_weight")),
-            "later layers": (known.later(run), known.later(MANY)),
-            "norms": (known.size(run), known.size(MANY)),
-        }
-        for what, pair in pairs.items():
-            yield from resampled(context, f"{label}, {what}", stats.mean_difference, *pair, paired=True)
-    for label, run in (("many", MANY_SHARP), ("first layer", MANY_FIRST), ("plain", MANY)):
-        yield from share(context, f"{label}, one ideal head", known.ideal(run) == 1)
+    for comparison in comparisons.WEIGHTS.values():
+        pair(comparison, lambda run: known.as_trained(run, "max_weight"))
+    for comparison in comparisons.RARE_ERROR.values():
+        pair(comparison, lambda run: of(run, "p098"))
+    for comparison in comparisons.MINIMA.values():
+        found.add(comparison, *(known.as_trained(arm.runs[0]) for arm in comparison.arms))
+    errors = np.maximum(of(LINEAR_SHARP, "p098"), of(LINEAR_SHARP, "p098", times=FAR))
+    good = known.learned(LINEAR_SHARP)
+    found.add(comparisons.PERSISTS, errors[good], excluded=int((~good).sum()))
+    good = known.learned(ONE)
+    shares = (of(ONE, "p05", column)[good] for column in ("value_right_type", "argmax_right_type"))
+    found.add(comparisons.VALUED, *shares, excluded=int((~good).sum()))
+    good = known.learned(LINEAR)
+    stays = known.drift.filter(run=LINEAR).sort("replica")["on_write_at_end"].to_numpy()
+    found.put(comparisons.LEAVES, intervals.share(~stays[good], confidence), int((~good).sum()))
+    seeds = known.drift.group_by("replica").agg(pl.col("agree").all())
+    found.put(comparisons.FORETOLD, intervals.share(seeds["agree"].to_numpy(), confidence))
+    pair(comparisons.SPARSER, lambda run: known.as_trained(run, "max_weight"))
+    pair(comparisons.LATER, known.later)
+    good = known.learned(MANY_SHARP)
+    found.add(comparisons.IDEAL, known.ideal(MANY_SHARP)[good], excluded=int((~good).sum()))
+    for comparison in comparisons.NORMS.values():
+        pair(comparison, known.size)
+    return found.table()

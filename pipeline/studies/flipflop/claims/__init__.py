@@ -44,7 +44,7 @@ STATEMENTS = {
     "23": "The numbers that the text prints agree with each other.",
     "24": "Transformers do not work like n-grams: they err where n-grams do not, and the other way round.",
     "25": "Language models that read stories do worse as the light switch is further back.",
-    "26": "In the worst glitch of a model its attention is elsewhere than on the last write.",
+    "26": "Where a model errs, stale bits outvote the last write in its last layer, and what the write says is intact.",
     "27": "In models of several layers a penalty leaves one head that looks at the last write, and parameter "
     "matrices of smaller norm.",
 }

@@ -1,25 +1,24 @@
-"""Claim 26, our own: what the worst glitch of each model has in common."""
+"""Claim 26, our own: what the last layer of a model does where it errs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pipeline.kit import evidence
+from pipeline.kit.conditions import above, at_least, below
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Gate, above
-from pipeline.studies.flipflop.claims.common import contrast
+from pipeline.kit.verdicts import Gate
+from pipeline.studies.flipflop import comparisons
 from schemas.claims import OWN
 
 
 def gates(context: Results) -> Iterator[Gate]:
     """Yield the gates."""
     for name in ("dense", "sparse"):
-        yield Gate(
-            "26", f"{name}, elsewhere",
-            "share of models in whose worst glitch the heaviest head of the last layer looks elsewhere than at the "
-            "last write", "our extension", above(0.5), *contrast(context, f"autopsy {name}, elsewhere"), kind=OWN,
-        )  # fmt: skip
-        yield Gate(
-            "26", f"{name}, other bit",
-            "share of models in whose worst glitch the heaviest head of the last layer looks at the other bit",
-            "our extension", above(0.5), *contrast(context, f"autopsy {name}, other bit"), kind=OWN,
-        )  # fmt: skip
+        for gate, known, conditions in (
+            ("mended", comparisons.MENDED, above(0.5)), ("kept", comparisons.KEPT, at_least(0.9)),
+            ("stale votes", comparisons.VOTES, above(0.0)), ("weight on the write", comparisons.ON_WRITE, below(0.0)),
+        ):  # fmt: skip
+            yield evidence.gate(
+                context, "26", f"{name}, {gate}", known[name], conditions, "our extension", kind=OWN
+            )

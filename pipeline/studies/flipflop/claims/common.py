@@ -1,16 +1,5 @@
-"""What gates of this study share: evidence from the table of comparisons, and no verdict on too few models."""
+"""What gates of this study share."""
 
 from __future__ import annotations
 
-from pipeline.kit import evidence
-from pipeline.kit.evidence import Evidence
-from pipeline.kit.results import Results
-
 SECTION = "Liu 2024, section {}"
-
-
-def contrast(context: Results, name: str) -> Evidence:
-    """Return the evidence of a comparison; of too few models there is none, and their value is the reason."""
-    rows = context.table("contrasts").filter(contrast=name)
-    result = evidence.one_row(rows, f"{name}: not trained at this scale, or too few models learned")
-    return evidence.enough(*result, context.settings.fewest)

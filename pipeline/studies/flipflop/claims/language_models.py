@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 
 import polars as pl
 
 from pipeline.kit import evidence
+from pipeline.kit.conditions import above, at_least, at_most
 from pipeline.kit.extremes import column_max, column_min
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Gate, at_least, at_most
+from pipeline.kit.verdicts import Gate
+from pipeline.studies.flipflop import comparisons
+from pipeline.studies.flipflop.claims.common import SECTION
 from pipeline.studies.flipflop.names import STANDINS
 from schemas.claims import OWN, STATED
 
-SOURCE = "Liu 2024, section {}"
-LIGHT, CHAT = SOURCE.format("3.5.6.2.1, Figure 3.24"), SOURCE.format("3.5.6.2.1, Figure 3.29")
-FAR = 4.5  # standard errors that a rule may be off its law
+LIGHT, CHAT = SECTION.format("3.5.6.2.1, Figure 3.24"), SECTION.format("3.5.6.2.1, Figure 3.29")
+ABSENT = "needs-external: no folder of models is named (experiments.flipflop-language-models.pretrained)"
 
 
 def gates(context: Results) -> Iterator[Gate]:
     """Yield the gates of claim 25."""
-    table, contrasts = context.table("lm_eval"), context.table("contrasts")
+    table, gate = context.table("lm_eval"), partial(evidence.gate, context)
     yield Gate(
         "25", "oracle", "least accuracy of the oracle, at all lengths", LIGHT, at_least(1.0),
         *evidence.reduced(table.filter(kind="oracle"), column_min("accuracy"), "the oracle was not asked"), kind=OWN,
@@ -31,43 +34,20 @@ def gates(context: Results) -> Iterator[Gate]:
     off = rules.with_columns(z=(pl.col("accuracy") - p).abs() / (p * (1 - p) / pl.col("n")).sqrt())
     yield Gate(
         "25", "n-grams", "standard errors between the accuracy of a rule and the law of its strings, most of all rules",
-        LIGHT, at_most(FAR), *evidence.reduced(off, column_max("z"), "no rule was asked"), kind=OWN,
+        LIGHT, at_most(context.settings.far), *evidence.reduced(off, column_max("z"), "no rule was asked"), kind=OWN,
     )  # fmt: skip
-    names = list(STANDINS)
-    for run, label in STANDINS.items():
-        yield Gate(
-            "25", f"stand-in, {label}, length", "accuracy at the longest strings less that at the shortest", LIGHT,
-            at_most(0.0),
-            *evidence.one_row(
-                contrasts, f"{run} has no models", contrast=f"standin {run}, longest - shortest"
-            ),
-            kind=OWN,
-        )  # fmt: skip
-    for small, large in itertools.pairwise(names):
-        yield Gate(
-            "25", f"stand-in, {STANDINS[large]}, size", f"accuracy over all lengths less that of {STANDINS[small]}",
-            LIGHT, at_least(0.0),
-            *evidence.one_row(contrasts, f"{large} has no models", contrast=f"standin {large} - {small}"), kind=OWN,
-        )  # fmt: skip
-    yield from _pretrained(contrasts)
+    for run, comparison in comparisons.STORY_LENGTH.items():
+        yield gate("25", f"stand-in, {STANDINS[run]}, length", comparison, at_most(0.0), LIGHT, kind=OWN)
+    for (_, large), comparison in comparisons.STORY_SIZE.items():
+        yield gate("25", f"stand-in, {STANDINS[large]}, size", comparison, at_least(0.0), LIGHT, kind=OWN)
+    for name, comparison in (
+        ("length", comparisons.PRETRAINED_LENGTH),
+        ("size", comparisons.PRETRAINED_SIZE),
+    ):
+        asked = gate("25", f"pretrained, {name}", comparison, above(0.5), LIGHT)
+        yield asked if asked.measured else replace(asked, missing=ABSENT)
     yield Gate(
         "25", "ChatGPT", "tokens up to which a chat model that was told the rules answers right (the text: about 400)",
         CHAT, (), None,
         "a chat model as of May 2023 cannot be asked again", kind=STATED,
-    )  # fmt: skip
-
-
-def _pretrained(contrasts: pl.DataFrame) -> Iterator[Gate]:
-    """Yield that longer strings are harder for pretrained models, and larger models better."""
-    missing = "needs-external: no folder of models is named (experiments.flipflop-language-models.pretrained)"
-    known = contrasts.filter(pl.col("contrast").str.starts_with("pretrained "))
-    longer = known.filter(pl.col("contrast").str.ends_with("longest - shortest"))
-    larger = known.filter(~pl.col("contrast").str.ends_with("longest - shortest"))
-    yield Gate(
-        "25", "pretrained, length", "accuracy at the longest strings less that at the shortest, largest of all models",
-        LIGHT, at_most(0.0), *evidence.reduced(longer, column_max("value"), missing),
-    )  # fmt: skip
-    yield Gate(
-        "25", "pretrained, size", "accuracy less that of the next smaller model, least of all pairs", LIGHT,
-        at_least(0.0), *evidence.reduced(larger, column_min("value"), missing),
     )  # fmt: skip

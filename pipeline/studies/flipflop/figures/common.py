@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import altair as alt
-import numpy as np
 import polars as pl
-from scipy import stats
 
 from pipeline.kit import charts
+from pipeline.kit.results import Results
 from pipeline.studies.flipflop.names import FAMILIES
 
 SETS = {"sparse": "sparse", "dense": "dense", "val": "training language", "mix": "mixture"}
@@ -36,15 +35,25 @@ def drawn(frame: pl.DataFrame, column: str = "error") -> pl.DataFrame:
     )
 
 
-def bounded(frame: pl.DataFrame, confidence: float) -> pl.DataFrame:
-    """Return ``frame`` with ``lo`` and ``hi``, the exact binomial interval of the error behind ``n_err`` wrong answers
-    among ``n_reads`` (Clopper and Pearson 1934): no observed error is not an error of 0."""
-    wrong, reads = (frame[name].to_numpy().astype(float) for name in ("n_err", "n_reads"))
-    tail = (1 - confidence) / 2
-    with np.errstate(invalid="ignore"):
-        lo = np.where(wrong == 0, 0.0, stats.beta.ppf(tail, wrong, reads - wrong + 1))
-        hi = np.where(wrong == reads, 1.0, stats.beta.ppf(1 - tail, wrong + 1, reads - wrong))
-    return frame.with_columns(lo=lo, hi=hi)
+def with_learned(context: Results, frame: pl.DataFrame, table: str = "final") -> pl.DataFrame:
+    """Return ``frame`` with ``learned``: whether the model ``replica`` of ``run`` learned what it was trained on."""
+    known = context.table(table).select("run", "replica", "learned").unique()
+    return frame.join(known, on=["run", "replica"], how="left", maintain_order="left")
+
+
+def points(base: alt.Chart, **look: Any) -> alt.LayerChart:
+    """Return a point for each model: full where it learned what it was trained on, else hollow."""
+    return alt.layer(
+        base.transform_filter("datum.learned").mark_point(filled=True, **look),
+        base.transform_filter("!datum.learned").mark_point(
+            filled=False, fill="white", strokeWidth=1.5, **look
+        ),
+    )
+
+
+def dashed() -> Any:
+    """Return lines that are dashed where the model did not learn what it was trained on."""
+    return alt.condition("datum.learned", alt.value([1, 0]), alt.value([4, 3]))
 
 
 def log_axis(title: str, least: float = 1e-5) -> dict[str, Any]:

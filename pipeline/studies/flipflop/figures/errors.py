@@ -8,7 +8,16 @@ import polars as pl
 from pipeline.kit import charts
 from pipeline.kit.charts import Figure, empty
 from pipeline.kit.results import Results
-from pipeline.studies.flipflop.figures.common import SETS, bounded, coloured, drawn, log_axis, shaped
+from pipeline.studies.flipflop.figures.common import (
+    SETS,
+    coloured,
+    dashed,
+    drawn,
+    log_axis,
+    points,
+    shaped,
+    with_learned,
+)
 from pipeline.studies.flipflop.names import BASE, FAMILIES, GENERATIVE, LSTM
 
 OUT = ["sparse", "dense"]
@@ -17,20 +26,21 @@ ERROR = "error (share of reads)"
 
 def curves(context: Results) -> Figure:
     """Error while training goes on, of LSTMs and of the canonical Transformer: faint, at each checkpoint; strong, the
-    least so far. A line for each model; no error is drawn at half an error among all reads of the set. Errors
-    are those on the first strings of each set."""
+    least so far. A line for each model, dashed where it did not learn the training language; no error is drawn at half
+    an error among all reads of the set. Errors are those on the first strings of each set."""
     return _curves(context, [BASE, LSTM], "Errors during training")
 
 
 def generative_curves(context: Results) -> Figure:
-    """Error while models of all next tokens train: faint, at each checkpoint; strong, the least so far.
-    Errors are those on the first strings of each set."""
+    """Error while models of all next tokens train: faint, at each checkpoint; strong, the least so far;
+    dashed, of models that did not learn the training language. Errors are those on the first strings of each set."""
     return _curves(context, [GENERATIVE], "Errors during training, all next tokens")
 
 
 def sizes(context: Results) -> Figure:
-    """Error while training goes on, of Transformers of several sizes: faint, at each checkpoint; strong, the least so
-    far, coloured by size. Errors are those on the first strings of each set."""
+    """Error while training goes on, of Transformers of several sizes: faint, at each checkpoint; strong, the least
+    so far, coloured by size; dashed, of models that did not learn the training language. Errors are those on the
+    first strings of each set."""
     table = context.table("configs").filter(pl.col("family").is_in(["baseline", "middle", "scale_size"]))
     return _curves(context, table["run"].to_list(), "Errors during training by size", by_run=True)
 
@@ -43,6 +53,7 @@ def _curves(context: Results, runs: list[str], title: str, by_run: bool = False)
     )
     if not table.height:
         return empty(title, "nothing was trained at this scale")
+    table = with_learned(context, table)
     final = context.table("final").filter(pl.col("length") == pl.col("length").min())
     reads = final.group_by("set").agg(pl.col("n_reads").min())
     data = drawn(table.join(reads, on="set"))
@@ -65,6 +76,7 @@ def _curves(context: Results, runs: list[str], title: str, by_run: bool = False)
             x=alt.X("step:Q", title="steps of training", axis=alt.Axis(tickCount=5)),
             detail="model:N",
             color=colour,
+            strokeDash=dashed(),
         )
         faint = base.mark_line(strokeWidth=1, opacity=0.35).encode(
             y=alt.Y("shown:Q", **log_axis(ERROR, least))
@@ -91,16 +103,16 @@ def _curves(context: Results, runs: list[str], title: str, by_run: bool = False)
 
 
 def scatter(context: Results) -> Figure:
-    """Errors of every trained model on the dense and on the sparse set, marked by what its configuration varies. A
-    model without an error on a set is drawn at half an error among its reads, where dashes are; one that was trained
-    for two configurations is drawn once."""
+    """Errors of every trained model on the dense and on the sparse set, marked by what its configuration varies;
+    hollow where it did not learn the training language. A model without an error on a set is drawn at half an error
+    among its reads, where dashes are; one that was trained for two configurations is drawn once."""
     # The factorial trains the baseline's models of equal seeds once more.
     ours = context.table("final").filter(run=BASE)["replica"].max()
     again = context.table("final").filter(
         pl.col("data_seed") == pl.col("model_seed"), pl.col("data_seed") <= ours, family="seeds"
     )
     table = context.table("scatter").join(again, on=["run", "replica"], how="anti", maintain_order="left")
-    data = table.with_columns(
+    data = with_learned(context, table).with_columns(
         *(pl.max_horizontal(f"{name}_error", f"{name}_floor").alias(name) for name in OUT),
         label=pl.col("family").replace_strict(FAMILIES, default=pl.col("family"), return_dtype=pl.String),
     )
@@ -116,7 +128,7 @@ def scatter(context: Results) -> Figure:
         .mark_rule(strokeDash=[3, 3], color=charts.GREY)
         .encode(y=y),
     ]
-    points = base.mark_point(filled=True, size=55, opacity=0.75).encode(
+    marked = base.encode(
         x=x,
         y=y,
         color=coloured(data["family"].unique().to_list()),
@@ -124,6 +136,7 @@ def scatter(context: Results) -> Figure:
         tooltip=[
             "run:N",
             "replica:Q",
+            "learned:N",
             alt.Tooltip("dense_error:Q", format=".2g"),
             alt.Tooltip("sparse_error:Q", format=".2g"),
         ],
@@ -134,27 +147,27 @@ def scatter(context: Results) -> Figure:
     )
     words = f"Errors of {data.height} models. Without an error on either set: {counts or 'none'}"
     title = alt.TitleParams("Errors of all models", subtitle=f"{data.height} models")
-    chart = alt.layer(*floors, points)
+    chart = alt.layer(*floors, points(marked, size=55, opacity=0.75))
     return chart.properties(width=440, height=330, title=title, description=f"{words}."), data
 
 
 def violins(context: Results) -> Figure:
-    """Errors of the models of each configuration: a point for each model, a bar from the least to the largest, a tick
-    at the median; to the right of each, how many models make no error, which are drawn at half an error among the
-    reads of the set. The data of the figure have the exact binomial interval of each error."""
+    """Errors of the models of each configuration: a point for each model, hollow where it did not learn the training
+    language; of those that did, a bar from the least to the largest, and a tick at the median. To the right of each,
+    how many of all its models make no error, which are drawn at half an error among the reads of the set. The data of
+    the figure have the exact binomial interval of each error."""
     table = context.table("final").filter(pl.col("set").is_in(OUT))
     table = table.filter(pl.col("length") == pl.col("length").min())
-    data = bounded(drawn(table), context.settings.confidence).with_columns(
-        name=pl.col("run").str.strip_prefix("flipflop-")
-    )
+    data = drawn(table).with_columns(name=pl.col("run").str.strip_prefix("flipflop-"))
     order = [
         name
         for family in FAMILIES
         for name in data.filter(family=family)["name"].unique(maintain_order=True).to_list()
     ]
     summary = data.group_by("name", "family", "label", "set", maintain_order=True).agg(
-        pl.col("shown").min().alias("least"), pl.col("shown").median().alias("median"),
-        pl.col("shown").max().alias("most"), pl.col("error").median().alias("middle"),
+        *(getattr(pl.col("shown").filter("learned"), what)().alias(name)
+          for name, what in (("least", "min"), ("median", "median"), ("most", "max"))),
+        pl.col("error").filter("learned").median().alias("middle"), pl.col("learned").sum(),
         pl.format("{} of {}", (pl.col("n_err") == 0).sum(), pl.len()).alias("without"),
     )  # fmt: skip
     least = float(data["shown"].min())  # type: ignore[arg-type]
@@ -163,33 +176,33 @@ def violins(context: Results) -> Figure:
         y = alt.Y("name:N", title=None, sort=order, axis=alt.Axis(labels=not place, ticks=not place))
         colour = coloured(data["family"].unique().to_list())
         at = alt.Chart(summary.filter(set=name)).encode(y=y)
-        bars = at.mark_rule(strokeWidth=6, opacity=0.3).encode(
+        some = alt.Chart(summary.filter(pl.col("learned") > 0, set=name)).encode(y=y)
+        bars = some.mark_rule(strokeWidth=6, opacity=0.3).encode(
             x=alt.X("least:Q", **log_axis(ERROR, least)), x2="most:Q", color=colour
         )
-        ticks = at.mark_tick(thickness=2, size=14, color=charts.BLACK).encode(
+        ticks = some.mark_tick(thickness=2, size=14, color=charts.BLACK).encode(
             x=alt.X("median:Q", **log_axis(ERROR, least))
         )
-        points = (
-            alt.Chart(data.filter(set=name))
-            .mark_point(filled=True, size=30, opacity=0.9)
-            .encode(
-                y=y, x=alt.X("shown:Q", **log_axis(ERROR, least)), color=colour,
-                shape=shaped(data["family"].unique().to_list()),
-                tooltip=[
-                    "run:N", "replica:Q", *(alt.Tooltip(f"{each}:Q", format=".2g") for each in ("error", "lo", "hi")),
-                    "n_err:Q", "n_reads:Q",
-                ],
-            )
+        marked = alt.Chart(data.filter(set=name)).encode(
+            y=y, x=alt.X("shown:Q", **log_axis(ERROR, least)), color=colour,
+            shape=shaped(data["family"].unique().to_list()),
+            tooltip=[
+                "run:N", "replica:Q", "learned:N",
+                *(alt.Tooltip(f"{each}:Q", format=".2g") for each in ("error", "lo", "hi")),
+                "interval:N", "n_err:Q", "n_reads:Q",
+            ],
         )  # fmt: skip
         text = at.mark_text(align="left", fontSize=11, x=232).encode(text="without:N")
-        panel = alt.layer(bars, points, ticks, text).properties(
+        panel = alt.layer(bars, points(marked, size=30, opacity=0.9), ticks, text).properties(
             width=225,
             height=19 * len(order),
             title=alt.TitleParams(f"{SETS[name]}; without error", fontSize=13),
         )
         panels.append(panel)
     words = "; ".join(
-        f"{row['name']}, {row['set']}: median {row['middle']:.2g}, {row['without']} without error"
+        f"{row['name']}, {row['set']}: {row['learned']} learned"
+        + (f", of these the median is {row['middle']:.2g}" if row["learned"] else "")
+        + f"; {row['without']} without error"
         for row in summary.iter_rows(named=True)
     )
     chart = alt.hconcat(*panels, spacing=55).resolve_scale(color="shared")
@@ -199,7 +212,8 @@ def violins(context: Results) -> Figure:
 
 
 def factorial(context: Results) -> Figure:
-    """Errors on the dense set of canonical models by order of data and initial weights."""
+    """Errors on the dense set of canonical models by order of data and initial weights; frames without a colour: the
+    model did not learn the training language."""
     table = context.table("seed_factorial").filter(set="dense")
     if not table.height:
         return empty("Two seeds", "nothing was trained at this scale")
@@ -208,31 +222,41 @@ def factorial(context: Results) -> Figure:
         x=alt.X("model_seed:O", title="initial weights", axis=alt.Axis(labelAngle=0)),
         y=alt.Y("data_seed:O", title="order of data"),
     )
-    most = float(data["percent"].max())  # type: ignore[arg-type]
+    most = float(data.filter("learned")["percent"].max() or 0)  # type: ignore[arg-type]
+    frames = base.transform_filter("!datum.learned").mark_rect(filled=False, stroke=charts.GREY)
     shade = alt.Scale(domain=[0, most or 1], range=["#EEF4FA", "#06264D"])
-    cells = base.mark_rect().encode(
-        color=alt.Color("percent:Q", title="error (%)", scale=shade, legend=alt.Legend(gradientLength=120))
+    cells = (
+        base.transform_filter("datum.learned")
+        .mark_rect()
+        .encode(
+            color=alt.Color(
+                "percent:Q", title="error (%)", scale=shade, legend=alt.Legend(gradientLength=120)
+            )
+        )
     )
-    light = alt.condition(alt.datum.percent > most / 2, alt.value("white"), alt.value(charts.INK))
+    light = alt.condition(
+        f"datum.learned && datum.percent > {most / 2}", alt.value("white"), alt.value(charts.INK)
+    )
     text = base.mark_text(fontSize=12).encode(text=alt.Text("percent:Q", format=".2f"), color=light)
     k = data["data_seed"].n_unique()
-    words = f"Errors on the dense set from {float(data['percent'].min()):.2g} to {most:.2g} per cent"  # type: ignore[arg-type]
+    words = "; ".join(
+        f"data {row['data_seed']}, weights {row['model_seed']}: {row['percent']:.2g}"
+        + ("" if row["learned"] else ", not learned")
+        for row in data.iter_rows(named=True)
+    )
     size = alt.TitleParams("Order of data and initial weights", subtitle=f"{k} of each")
-    return alt.layer(cells, text).properties(
-        width=64 * k, height=42 * k, title=size, description=f"{words}."
+    return alt.layer(cells, frames, text).properties(
+        width=64 * k, height=42 * k, title=size, description=f"Errors on the dense set in per cent. {words}."
     ), data
 
 
 def distances(context: Results) -> Figure:
-    """Error by the distance in pairs between a read and the last pair that shows its bit, in bins that double, over all
-    canonical models; bars are exact binomial intervals of the reads, as if those of several models were independent."""
+    """Error by the distance in pairs between a read and the last pair that shows its bit, in bins that double: means
+    over canonical models that learned the training language, with Student's intervals over models."""
     table = context.table("by_distance").filter(pl.col("set").is_in(OUT), kind="info", run=BASE)
     if not table.height:
-        return empty("Errors by distance", "nothing was trained at this scale")
-    data = bounded(table, context.settings.confidence).with_columns(
-        error=pl.col("n_err") / pl.col("n_reads"),
-        panel=pl.col("set").replace_strict(SETS, return_dtype=pl.String),
-    )
+        return empty("Errors by distance", "no canonical model learned at this scale")
+    data = table.with_columns(panel=pl.col("set").replace_strict(SETS, return_dtype=pl.String))
     base = alt.Chart(data).encode(
         x=alt.X(
             "bin_lo:Q",
@@ -246,7 +270,7 @@ def distances(context: Results) -> Figure:
     )
     bars = base.mark_rule().encode(y=alt.Y("lo:Q", title=ERROR), y2="hi:Q")
     points = base.mark_line(point=True).encode(
-        y="error:Q", tooltip=["panel:N", "bin_lo:Q", "bin_hi:Q", "n_err:Q", "n_reads:Q"]
+        y="error:Q", tooltip=["panel:N", "bin_lo:Q", "bin_hi:Q", "n_err:Q", "n_reads:Q", "n:Q", "interval:N"]
     )
     words = "; ".join(
         f"{row['panel']}, {row['bin_lo']} to {row['bin_hi']}: {row['error']:.2g}"

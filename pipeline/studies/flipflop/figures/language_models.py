@@ -8,6 +8,7 @@ import polars as pl
 from pipeline.kit import charts
 from pipeline.kit.charts import Figure
 from pipeline.kit.results import Results
+from pipeline.studies.flipflop.figures.common import dashed, points
 from pipeline.studies.flipflop.names import STANDINS
 
 RULES = {"oracle": "oracle", "last bit": "copies the last bit"}
@@ -16,12 +17,12 @@ KINDS = {"standin": "stand-ins", "pretrained": "pretrained models", "oracle": "r
 
 def light_switch(context: Results) -> Figure:
     """Share of light-switch stories that are completed as they should be, over the length of the string that is told:
-    mean over models of a shape, with their least and most. Stand-ins learned from other stories, rules read
-    the prompt."""
+    mean over models of a shape, with their least and most; dashed and hollow, over those that did not learn stories
+    like those of training. Stand-ins learned from other stories, rules read the prompt."""
     table = context.table("lm_eval").drop_nulls("accuracy")
     value = pl.col("accuracy")
     data = (
-        table.group_by("model", "kind", "length", maintain_order=True)
+        table.group_by("model", "kind", "learned", "length", maintain_order=True)
         .agg(value.mean(), value.min().alias("least"), value.max().alias("most"), value.len().alias("models"))
         .with_columns(
             pl.col("model").replace(STANDINS | RULES).alias("label"),
@@ -45,19 +46,22 @@ def light_switch(context: Results) -> Figure:
         scale = alt.Scale(domain=labels, range=charts.PALETTE[: len(labels)])
         colour = alt.Color("label:N", title=None, scale=scale, legend=legend)
         base = alt.Chart(rows).encode(x=x, color=colour)
-        lines = base.mark_line(strokeWidth=2, point=True).encode(
-            y=y, tooltip=["label:N", "length:Q", "accuracy:Q"]
-        )
+        lines = base.mark_line(strokeWidth=2).encode(y=y, strokeDash=dashed(), detail="learned:N")
+        tooltip = ["label:N", "learned:N", "length:Q", "accuracy:Q", "models:Q"]
+        marked = points(base.encode(y=y, tooltip=tooltip), size=40)
         bars = base.mark_rule(strokeWidth=1).encode(
             y=alt.Y("least:Q", title="right states (share)"), y2="most:Q"
         )
         panels.append(
-            alt.layer(bars, lines).properties(
+            alt.layer(bars, lines, marked).properties(
                 width=270, height=230, title=alt.TitleParams(panel, fontSize=13)
             )
         )
     ends = data.filter(pl.col("length") == data["length"].max())
-    accuracies = ", ".join(f"{row['label']} {row['accuracy']:.2f}" for row in ends.iter_rows(named=True))
+    accuracies = ", ".join(
+        f"{row['label']}{'' if row['learned'] else ' (not learned)'} {row['accuracy']:.2f}"
+        for row in ends.iter_rows(named=True)
+    )
     chart = alt.hconcat(*panels).resolve_scale(color="independent")
     return chart.properties(
         title="The light switch", description=f"Accuracy at the longest strings: {accuracies}."

@@ -11,6 +11,7 @@ from pipeline.kit import charts
 from pipeline.kit.attention_maps import attention_map
 from pipeline.kit.charts import Figure, empty
 from pipeline.kit.results import Results
+from pipeline.studies.flipflop.figures.common import dashed, points, with_learned
 from pipeline.studies.flipflop.names import (
     LINEAR,
     LINEAR_ARMS,
@@ -36,8 +37,8 @@ TRAINED_ON = {
 
 def single_maps(context: Results) -> Figure:
     """Attention of models with one layer and one head on an input of eight symbols (a dash is a no-op), without and
-    with the entropy penalty, with learned positions and with linear ones; frames mark the last write before each
-    query."""
+    with the entropy penalty, with learned positions and with linear ones; titles say which model did not learn the
+    automaton. Frames mark the last write before each query."""
     return _maps(context, [ONE, ONE_SHARP, LINEAR, LINEAR_SHARP], "Attention of one head", 4)
 
 
@@ -53,6 +54,8 @@ def _maps(context: Results, runs: list[str], title: str, columns: int) -> Figure
     if not table.height:
         return empty(title, "nothing was trained at this scale")
     data = table.rename({"last_write": "box"})
+    known = context.table("sim_eval").sort("replica").group_by("run").agg(pl.col("learned").first())
+    learned = dict(known.iter_rows())  # the maps are those of the first model of a run
     cell = 16 if columns <= 4 else 10
     panels, words = [], []
     for run in runs:
@@ -61,6 +64,7 @@ def _maps(context: Results, runs: list[str], title: str, columns: int) -> Figure
                 data.filter(run=run)["head"].n_unique() > 1 or data.filter(run=run)["layer"].n_unique() > 1
             )
             name = PENALTIES[run] + (f", {layer}.{head}" if several else "")
+            name += "" if learned[run] else " (not learned)"
             drawing = attention_map(rows, PROBE, cell, boxes=True)
             panels.append(drawing.properties(title=alt.TitleParams(name, fontSize=12, offset=4)))
         own = data.filter(pl.col("box"), run=run)["weight"]
@@ -72,8 +76,8 @@ def _maps(context: Results, runs: list[str], title: str, columns: int) -> Figure
 
 def misleading(context: Results) -> Figure:
     """Share of rightly answered no-ops whose largest weight lies on a write of the right value: by raw weights, and by
-    weights times the length of the value vector. Two joined points for each model; colours are kinds
-    of models."""
+    weights times the length of the value vector. Two joined points for each model, hollow where it did not learn the
+    automaton; colours are kinds of models."""
     table = context.table("sim_eval").filter(
         pl.col("run").is_in([ONE, ONE_SHARP, LINEAR, LINEAR_SHARP]), set="p05"
     )
@@ -84,7 +88,7 @@ def misleading(context: Results) -> Figure:
         table.with_columns(label=pl.col("run").replace_strict(PENALTIES, default=None, return_dtype=pl.String))
         .rename({"argmax_right_type": "raw weights", "value_right_type": "weighted by values"})
         .unpivot(
-            ["raw weights", "weighted by values"], index=["run", "label", "replica"], variable_name="what",
+            ["raw weights", "weighted by values"], index=["run", "label", "replica", "learned"], variable_name="what",
             value_name="share",
         )
     )  # fmt: skip
@@ -99,7 +103,7 @@ def misleading(context: Results) -> Figure:
             legend=alt.Legend(orient="top", columns=2),
         ),
     )
-    chart = alt.layer(base.mark_line(opacity=0.6), base.mark_point(filled=True, size=45))
+    chart = alt.layer(base.mark_line(opacity=0.6).encode(strokeDash=dashed()), points(base, size=45))
     means = data.group_by("label", "what", maintain_order=True).agg(pl.col("share").mean())
     words = "; ".join(
         f"{row['label']}, {row['what']}: {row['share']:.2f}" for row in means.iter_rows(named=True)
@@ -114,18 +118,19 @@ def misleading(context: Results) -> Figure:
 
 def drift(context: Results) -> Figure:
     """Attention of queries at growing positions of an input with two writes and then no-ops alone, of models with
-    linear positions: weight on the last write, and on the last 32 positions. A line for each model; rules mark the
-    position that the weights predict for the switch."""
+    linear positions: weight on the last write, and on the last 32 positions. A line for each model, dashed where it
+    did not learn the automaton; rules mark the position that the weights predict for the switch."""
     table = context.table("drift").filter(pl.col("run").is_in([LINEAR, LINEAR_SHARP]), probe="two_writes")
     if not table.height:
         return empty("Drift", "nothing was trained at this scale")
     data = (
-        table.with_columns(label=pl.col("run").replace_strict(PENALTIES, default=None, return_dtype=pl.String))
+        with_learned(context, table, "sim_eval")
+        .with_columns(label=pl.col("run").replace_strict(PENALTIES, default=None, return_dtype=pl.String))
         .filter(pl.col("position") > 34)
         .rename({"on_last_write": "last write", "on_recent": "last 32 positions"})
         .unpivot(
-            ["last write", "last 32 positions"], index=["run", "label", "replica", "position"], variable_name="where",
-            value_name="weight",
+            ["last write", "last 32 positions"], index=["run", "label", "replica", "learned", "position"],
+            variable_name="where", value_name="weight",
         )
     )  # fmt: skip
     summary = context.table("drift_summary").filter(pl.col("run").is_in([LINEAR, LINEAR_SHARP]))
@@ -147,13 +152,20 @@ def drift(context: Results) -> Figure:
                 ),
                 y=alt.Y("weight:Q", title="attention weight", scale=alt.Scale(domain=[0, 1])),
                 detail="replica:N",
+                strokeDash=dashed(),
                 color=alt.Color(
                     "where:N",
                     title="weight on",
                     scale=alt.Scale(range=charts.PALETTE),
                     legend=alt.Legend(orient="top"),
                 ),
-                tooltip=["replica:Q", "position:Q", "where:N", alt.Tooltip("weight:Q", format=".3f")],
+                tooltip=[
+                    "replica:Q",
+                    "learned:N",
+                    "position:Q",
+                    "where:N",
+                    alt.Tooltip("weight:Q", format=".3f"),
+                ],
             )
         )
         marks = (
@@ -175,11 +187,11 @@ def drift(context: Results) -> Figure:
 
 def head_distances(context: Results) -> Figure:
     """Distance between the attention of two heads of a layer while training goes on (Frobenius norm over the root of
-    the length): without penalty, with the entropy penalty on all layers, and on the first alone. Mean over models and
-    pairs of heads, bands from the closest to the farthest pair."""
-    table = context.table("head_distance")
+    the length): without penalty, with the entropy penalty on all layers, and on the first alone. Mean over models
+    that learned the automaton and pairs of heads, bands from the closest to the farthest pair."""
+    table = with_learned(context, context.table("head_distance"), "sim_eval").filter("learned")
     if not table.height:
-        return empty("Distances of heads", "nothing was trained at this scale")
+        return empty("Distances of heads", "no such model learned at this scale")
     data = (
         table.with_columns(
             label=pl.col("run").replace_strict(PENALTIES, default=None, return_dtype=pl.String),
@@ -219,9 +231,10 @@ def head_distances(context: Results) -> Figure:
 
 
 def inputs(context: Results) -> Figure:
-    """Errors of models of the automaton with linear positions on inputs with other shares of no-ops and of four times
-    the length: a point for each model, without and with penalties, by the share of no-ops in training. Models
-    without an error are drawn at half an error among the states of the set."""
+    """Errors of models of the automaton with linear positions on inputs with other shares of no-ops and of four
+    times the length: a point for each model, hollow where it did not learn the inputs of training, without and with
+    penalties, by the share of no-ops in training. Models without an error are drawn at half an error among the
+    states of the set."""
     table = context.table("sim_eval").filter(family="linear")
     if not table.height:
         return empty("Other inputs", "nothing was trained at this scale")
@@ -238,35 +251,37 @@ def inputs(context: Results) -> Figure:
     ticks = [10.0**n for n in range(-6, 1) if 10.0**n >= least / 1.5]
     panels = []
     for (panel,), rows in data.sort("length").group_by("panel", maintain_order=True):
-        points = (
-            alt.Chart(rows)
-            .mark_point(filled=True, size=35, opacity=0.8)
-            .encode(
-                x=alt.X("noops:N", title="share of no-ops", axis=alt.Axis(labelAngle=0)),
-                xOffset=alt.XOffset("name:N", sort=names),
-                y=alt.Y(
-                    "shown:Q",
-                    title="error (share of states)",
-                    scale=alt.Scale(type="log", domain=[least, 1]),
-                    axis=alt.Axis(values=ticks, format="~g"),
-                ),
-                color=alt.Color(
-                    "name:N",
-                    title="share of no-ops in training",
-                    scale=alt.Scale(domain=names, range=charts.PALETTE),
-                    legend=alt.Legend(orient="top", columns=2, labelLimit=240),
-                ),
-                tooltip=["name:N", "replica:Q", alt.Tooltip("error:Q", format=".2g")],
-            )
+        marked = alt.Chart(rows).encode(
+            x=alt.X("noops:N", title="share of no-ops", axis=alt.Axis(labelAngle=0)),
+            xOffset=alt.XOffset("name:N", sort=names),
+            y=alt.Y(
+                "shown:Q",
+                title="error (share of states)",
+                scale=alt.Scale(type="log", domain=[least, 1]),
+                axis=alt.Axis(values=ticks, format="~g"),
+            ),
+            color=alt.Color(
+                "name:N",
+                title="share of no-ops in training",
+                scale=alt.Scale(domain=names, range=charts.PALETTE),
+                legend=alt.Legend(orient="top", columns=2, labelLimit=240),
+            ),
+            tooltip=["name:N", "replica:Q", "learned:N", alt.Tooltip("error:Q", format=".2g")],
         )
         panels.append(
-            points.properties(width=250, height=190, title=alt.TitleParams(str(panel), fontSize=13))
+            points(marked, size=35, opacity=0.8).properties(
+                width=250, height=190, title=alt.TitleParams(str(panel), fontSize=13)
+            )
         )
-    medians = data.group_by("name", "panel", "noops", maintain_order=True).agg(pl.col("error").median())
+    medians = (
+        data.filter("learned")
+        .group_by("name", "panel", "noops", maintain_order=True)
+        .agg(pl.col("error").median())
+    )
     words = "; ".join(
         f"{r['name']}, {r['panel']}, {r['noops']}: {r['error']:.2g}" for r in medians.iter_rows(named=True)
     )
     chart = alt.hconcat(*panels).resolve_scale(color="shared")
     return chart.properties(
-        title="The automaton on other inputs", description=f"Median errors. {words}."
+        title="The automaton on other inputs", description=f"Median errors of models that learned. {words}."
     ), data

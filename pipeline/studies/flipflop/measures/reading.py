@@ -11,16 +11,49 @@ from typing import Any
 import numpy as np
 import polars as pl
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from pipeline.kit import intervals
+from pipeline.kit.comparisons import Comparison, Measurements
 from pipeline.kit.inputs import Inputs
+from pipeline.kit.intervals import Interval
 from pipeline.languages import flipflop as language
-from pipeline.studies.flipflop.measures.contrasts import error_interval
+from pipeline.studies.flipflop.comparisons import OUT
 from schemas.flipflop.datasets import matrix
 
 Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+Row = dict[str, Any]
 CHUNK = 16384  # tokens that go through a model at once
-OUT = ("sparse", "dense")  # the sets on which glitches show
+UNTRAINED = "error on the training language above the bar"
+
+
+class Found(Measurements):
+    """Measurements that pass over comparisons with nothing to measure because a run is not trained at this scale."""
+
+    def put(
+        self, comparison: Comparison, found: Interval, excluded: int = 0, reason: str = UNTRAINED
+    ) -> None:
+        """Take a value and interval; ``excluded`` models are by default those that did not learn."""
+        trained = set(self._context.runs())
+        if found.n or all(not arm.runs or trained.intersection(arm.runs) for arm in comparison.arms):
+            super().put(comparison, found, excluded, reason)
+
+    def add(
+        self, comparison: Comparison, *samples: ArrayLike, excluded: int = 0, reason: str = UNTRAINED
+    ) -> Interval:
+        """Measure a comparison; ``excluded`` models are by default those that did not learn."""
+        return super().add(comparison, *samples, excluded=excluded, reason=reason)
+
+
+def learned(error: ArrayLike, settings: Any) -> Bools:
+    """Return which models learned what they were trained on, by their errors (R,) on held-out inputs like those."""
+    return np.asarray(error, float) <= settings.learned
+
+
+def decades(errors: ArrayLike, count: int) -> Floats:
+    """Return log10 of shares of errors among ``count`` answers, half an error more: finite also for none."""
+    return np.log10(np.asarray(errors, float) + 0.5 / count)
 
 
 @dataclass(frozen=True)
@@ -118,42 +151,54 @@ def described(config: Config) -> dict[str, Any]:
     }
 
 
-def distances(run: str, name: str, wrong: Bools, reads: language.Reads) -> Iterator[dict[str, Any]]:
-    """Yield rows of ``by_distance``: reads of all models of a run in bins that double."""
+def distances(
+    run: str, name: str, wrong: Bools, reads: language.Reads, confidence: float
+) -> Iterator[dict[str, Any]]:
+    """Yield rows of ``by_distance``: mean errors of the models of a run that learned, in bins that double."""
     for kind, at in (("write", reads.dist_write), ("info", reads.dist_info)):
         bins = np.floor(np.log2(at)).astype(int)
         for b in np.unique(bins):
             here = bins == b
+            found = intervals.mean(wrong[:, here].mean(1), confidence).within(0, 1)
+            lo, hi = (None if np.isnan(end) else end for end in (found.lo, found.hi))
             yield {
                 "run": run, "set": name, "kind": kind, "bin_lo": 2**b, "bin_hi": 2 ** (b + 1) - 1,
-                "n_reads": int(here.sum()) * len(wrong), "n_err": int(wrong[:, here].sum()),
+                "n_reads": int(here.sum()), "n_err": int(wrong[:, here].sum()), "error": found.value, "lo": lo,
+                "hi": hi, "interval": found.kind, "n": found.n,
             }  # fmt: skip
 
 
-def final(
-    context: Inputs, config: Config, dataset: str = ""
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return rows of ``final`` and of ``by_distance`` of one run."""
-    rows: list[dict[str, Any]] = []
-    binned: list[dict[str, Any]] = []
-    for name, tokens in held(context, config, dataset).items():
-        reads = language.reads(tokens)
-        every, data = config.answers(tokens)
-        wrong = every != reads.target
-        lo, hi = error_interval(wrong.sum(1), len(reads.row), context.settings.confidence)
-        binned += distances(config.name, name, wrong, reads)
+def final(context: Inputs, config: Config, dataset: str = "") -> tuple[list[Row], list[Row]]:
+    """Return rows of ``final`` and of ``by_distance`` of one run; a model counts as learned by its own held-out set."""
+    rows: list[Row] = []
+    binned: list[Row] = []
+    sets = held(context, config, dataset)
+    known = {name: _wrong(config, tokens) for name, tokens in sets.items()}
+    own = _wrong(config, held(context, config)["val"]) if dataset else known["val"]
+    good = learned(own[0].mean(1), context.settings)
+    for name, tokens in sets.items():
+        reads, (wrong, disagree) = language.reads(tokens), known[name]
+        if good.any():
+            binned += distances(config.name, name, wrong[good], reads, context.settings.confidence)
         for i, (replica, data_seed, model_seed) in enumerate(config.seeds):
+            n_err, n_reads = int(wrong[i].sum()), len(reads.row)
+            lo, hi = intervals.binomial(n_err, n_reads, context.settings.confidence)
             rows.append(
                 {
                     "run": config.name, "family": config.entry["family"], "replica": replica, "data_seed": data_seed,
-                    "model_seed": model_seed, "length": tokens.shape[1], "set": name, "n_reads": len(reads.row),
-                    "n_err": int(wrong[i].sum()), "error": float(wrong[i].mean()),
-                    "lo": float(lo[i]), "hi": float(hi[i]),
-                    "n_seq_wrong": len(np.unique(reads.row[wrong[i]])),
-                    "disagree": float((every[i] != data[i]).mean()),
+                    "model_seed": model_seed, "learned": bool(good[i]), "length": tokens.shape[1], "set": name,
+                    "n_reads": n_reads, "n_err": n_err, "error": float(wrong[i].mean()), "lo": lo, "hi": hi,
+                    "interval": intervals.EXACT, "n_seq_wrong": len(np.unique(reads.row[wrong[i]])),
+                    "disagree": float(disagree[i].mean()),
                 }
             )  # fmt: skip
     return rows, binned
+
+
+def _wrong(config: Config, tokens: NDArray[np.integer]) -> tuple[Bools, Bools]:
+    """Return (R, reads) where models answer wrongly, and where of data symbols alone they would answer another one."""
+    every, data = config.answers(tokens)
+    return every != language.reads(tokens).target, every != data
 
 
 def curves(context: Inputs, config: Config) -> pl.DataFrame:
@@ -185,10 +230,10 @@ def scatter(final: pl.DataFrame) -> pl.DataFrame:
 
 
 def violins(final: pl.DataFrame) -> pl.DataFrame:
-    """Return the five-number summary of errors over the models of each run and set."""
-    e = pl.col("error")
+    """Return the five-number summary of errors over the models of each run and set that learned."""
+    e = pl.col("error").filter("learned")
     return final.group_by("run", "family", "length", "set", maintain_order=True).agg(
-        e.len().alias("n_runs"), e.min().alias("least"), e.quantile(0.25, "linear").alias("q25"),
-        e.median().alias("median"), e.quantile(0.75, "linear").alias("q75"), e.max().alias("most"),
-        (e == 0).sum().alias("n_zero"), pl.col("n_reads").first(),
+        pl.len().alias("n_runs"), pl.col("learned").sum().alias("n_learned"), e.min().alias("least"),
+        e.quantile(0.25, "linear").alias("q25"), e.median().alias("median"), e.quantile(0.75, "linear").alias("q75"),
+        e.max().alias("most"), (pl.col("n_err") == 0).sum().alias("n_zero"), pl.col("n_reads").first(),
     )  # fmt: skip

@@ -10,7 +10,7 @@ import polars as pl
 
 from pipeline.kit.streams import stream
 from pipeline.models.flipflop import exact
-from pipeline.studies.flipflop.constructions import CONTROL, ERRATUM, exceptions, row
+from pipeline.studies.flipflop.constructions import CONTROL, ERRATUM, exceptions, judged, row
 from schemas import theory
 
 if TYPE_CHECKING:
@@ -22,7 +22,10 @@ PLACES = 20
 
 def check(entry: Theory, key: str, seed: int) -> pl.DataFrame:
     """Return rows of `schemas.theory.Theory` on carries."""
-    made = [*_random(entry, stream(seed, entry.study, key)), *_long(), *_operand()]
+    made = [
+        *judged("carries", [*_random(entry, stream(seed, entry.study, key)), *_long()]),
+        *judged("operand", _operand()),
+    ]
     return theory.rows(entry.study, key, HERE, made)
 
 

@@ -13,7 +13,7 @@ from pipeline.kit.extremes import largest
 from pipeline.kit.streams import stream
 from pipeline.languages import flipflop as language
 from pipeline.models.flipflop import exact
-from pipeline.studies.flipflop.constructions import CONTROL, ERRATUM, OWN, SOURCE, exceptions, row
+from pipeline.studies.flipflop.constructions import CONTROL, ERRATUM, OWN, SOURCE, exceptions, judged, row
 from schemas import theory
 
 if TYPE_CHECKING:
@@ -30,7 +30,10 @@ FAR = 1e12  # longer than the first length at which any draw fails: there the si
 def check(entry: Theory, key: str, seed: int) -> pl.DataFrame:
     """Return rows of `schemas.theory.Theory` on Propositions 4 and 5."""
     rng = stream(seed, entry.study, key)
-    made = [*_dilution(entry, rng), *_scores(rng), *_lengths(entry, rng), *_enough(entry, rng)]
+    made = [
+        *judged("Proposition 4", _dilution(entry, rng)),
+        *judged("Proposition 5", [*_scores(rng), *_lengths(entry, rng), *_enough(entry, rng)]),
+    ]
     return theory.rows(entry.study, key, PROPOSITION_5, made)
 
 
@@ -123,7 +126,7 @@ def _scores(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
     size = "60 draws of weights, T = 5, 40, 333"
     yield row(
         "equation-3.8.corrected", "Scores are A + b j/C + g i/C + a ij/C² with all transposes: largest error",
-        size, largest(*off), "<=", 1e-8, form="corrected", **TRANSPOSES,
+        size, largest(*off), "<=", 1e-8, form="corrected", part="equation 3.8", **TRANSPOSES,
     )  # fmt: skip
     yield row(
         "equation-3.8.printed", "As printed, without W_Qe' and W_Ke' transposed, the score of the first write is "
@@ -192,7 +195,7 @@ def _enough(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]]
                 f"prop-5.enough.{name}-{lead:g}", f"With W_Qp'W_Kp = 0 a lead of {lead:g} of writes over no-ops, where "
                 f"positions weigh 1, {predicate}: no-ops that look elsewhere than at the last write",
                 f"{len(symbols)} inputs of length {length}", exceptions((keys != last)[noop], known.g), comparison,
-                bound, source=OWN if lead >= 1 else CONTROL,
+                bound, source=OWN if lead >= 1 else CONTROL, part="Proposition 5, converse",
             )  # fmt: skip
     for a in (0.05, -0.05):
         known, case = exact.recency(64.0, a=a), 1 if a > 0 else 2

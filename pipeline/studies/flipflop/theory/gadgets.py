@@ -17,7 +17,7 @@ from pipeline.kit.extremes import largest
 from pipeline.kit.streams import stream
 from pipeline.languages.automata import automaton, every_input, simulate
 from pipeline.models.automata import exact
-from pipeline.studies.flipflop.constructions import ERRATUM, OWN, exceptions, row
+from pipeline.studies.flipflop.constructions import ERRATUM, OWN, exceptions, judged, row
 from schemas import theory
 
 if TYPE_CHECKING:
@@ -31,7 +31,12 @@ HORIZON = 64
 def check(entry: Theory, key: str, seed: int) -> pl.DataFrame:
     """Return rows of `schemas.theory.Theory` on Lemmas 10, 12, 13 and 16."""
     rng = stream(seed, entry.study, key)
-    made = [*_memories(entry, rng), *_reach(), *_rounding(rng), *_threshold(), *_hard(entry, rng)]
+    made = [
+        *judged("Lemma 16", [*_memories(entry, rng), *_reach()]),
+        *judged("Lemmas 10 and 13", _rounding(rng)),
+        *judged("Lemma 12", _threshold()),
+        *judged("Lemmas 10 and 13", _hard(entry, rng)),
+    ]
     return theory.rows(entry.study, key, LEMMA_16, made)
 
 

@@ -15,7 +15,7 @@ from pipeline.kit.extremes import smallest
 from pipeline.kit.streams import one_thread, stream
 from pipeline.languages import flipflop as language
 from pipeline.models.automata import lstm
-from pipeline.studies.flipflop.constructions import CONTROL, SOURCE, exceptions, row
+from pipeline.studies.flipflop.constructions import CONTROL, SOURCE, exceptions, judged, row
 from schemas import theory
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def weights(saturation: float = SATURATION) -> tuple[lstm.Spec, dict[str, Tensor
 def check(entry: Theory, key: str, seed: int) -> pl.DataFrame:
     """Return rows of `schemas.theory.Theory` on the LSTM."""
     with one_thread():
-        made = list(_rows(entry, stream(seed, entry.study, key)))
+        made = list(judged("LSTM by hand", _rows(entry, stream(seed, entry.study, key))))
     return theory.rows(entry.study, key, HERE, made)
 
 

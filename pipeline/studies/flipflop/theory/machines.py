@@ -12,7 +12,7 @@ import polars as pl
 from pipeline.kit.streams import stream
 from pipeline.languages import flipflop as language
 from pipeline.models.flipflop import exact
-from pipeline.studies.flipflop.constructions import OWN, SOURCE, exceptions, row
+from pipeline.studies.flipflop.constructions import OWN, SOURCE, exceptions, judged, row
 from schemas import theory
 
 if TYPE_CHECKING:
@@ -23,12 +23,16 @@ PRINTED = np.array(
     [[0, 0, 0], [1, 1, 1], [0, 1, 2]]
 )  # rows f, columns g: f after g, of write 0, write 1, keep
 Table = np.ndarray
+THREE = "monoids of three elements"  # the part of claim 22
 LAWS = {"0.8": (0.1, 0.1), "0.98": (0.01, 0.01), "0.1": (0.45, 0.45)}
 
 
 def check(entry: Theory, key: str, seed: int) -> pl.DataFrame:
     """Return rows of `schemas.theory.Theory` on the monoid, and on the machine of Figure 3.23b."""
-    made = [*_monoid(), *_smallest(), *_machine(entry, stream(seed, entry.study, key))]
+    made = [
+        *judged("monoid", [*_monoid(), *_smallest()]),
+        *judged("machine", _machine(entry, stream(seed, entry.study, key))),
+    ]
     return theory.rows(entry.study, key, MONOID, made)
 
 
@@ -85,12 +89,12 @@ def _smallest() -> Iterator[dict[str, Any]]:
     known = monoids(3)
     yield row(
         "monoid.three", "Associative products among the 81 on three elements with a given identity",
-        "81 products", len(known), "within", 11, tolerance=0.0, source=OWN,
+        "81 products", len(known), "within", 11, tolerance=0.0, source=OWN, part=THREE,
     )  # fmt: skip
     apart = [table for table in known if (table != table.T).any()]
     yield row(
         "monoid.two", "Of these, those that do not commute", f"{len(known)} products", len(apart), "within", 2,
-        tolerance=0.0, source=OWN,
+        tolerance=0.0, source=OWN, part=THREE,
     )  # fmt: skip
     names = {PRINTED.tobytes(), np.ascontiguousarray(PRINTED.T).tobytes()}
     yield row(
@@ -110,7 +114,7 @@ def _machine(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]
     yield row(
         "machine.minimal", "Its two states behind w make the same moves on data, all that may follow: different "
         "rows, so that three states would be enough for legal strings", "2 states", len(set(same)), "<=", 1,
-        source=LANGUAGE,
+        source=LANGUAGE, part="machine, fewer states",
     )  # fmt: skip
     for name, tokens in _strings(entry, rng):
         states = exact.scanned(moves, tokens)

@@ -13,7 +13,16 @@ from pipeline.kit.extremes import largest
 from pipeline.kit.streams import stream
 from pipeline.languages import flipflop as language
 from pipeline.models.flipflop import exact
-from pipeline.studies.flipflop.constructions import CONTROL, ERRATUM, OWN, SOURCE, exceptions, row, share
+from pipeline.studies.flipflop.constructions import (
+    CONTROL,
+    ERRATUM,
+    OWN,
+    SOURCE,
+    exceptions,
+    judged,
+    row,
+    share,
+)
 from schemas import theory
 
 if TYPE_CHECKING:
@@ -35,7 +44,7 @@ def check(entry: Theory, key: str, seed: int) -> pl.DataFrame:
         *_printed(entry, rng),
         *_precision(entry, rng),
     ]
-    return theory.rows(entry.study, key, HERE, made)
+    return theory.rows(entry.study, key, HERE, judged("Proposition 3", made))
 
 
 def read(
@@ -196,15 +205,14 @@ def _printed(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]
     )  # fmt: skip
     yield _shapes()
     mended, output, _ = read(exact.parser(length, horizon=4 * length, sharpness=1.0), tokens)
-    metadata = {"erratum": ERRATUM.format("proposition-3-constant")}
-    printed, bad_output, _ = read(exact.parser(length, horizon=4 * length, printed_key=True), tokens)
+    other, bad_output, _ = read(exact.parser(length, horizon=4 * length, printed_key=True), tokens)
     yield row(
-        "proposition-3-constant.printed", "A constant C = 4T, with the key 3c/2T: share of reads that are wrong", size,
-        share(printed, bad_output), ">=", 0.01, form="printed", **metadata,
+        "prop-3.constant.key-t", "The text sets C = T, where both forms of the key are one. With C = 4T, the key "
+        "3c/2T reads wrongly: share of reads", size, share(other, bad_output), ">=", 0.01, source=CONTROL,
     )  # fmt: skip
     yield row(
-        "proposition-3-constant.corrected", "A constant C = 4T, with the key 3c/2C: errors", size,
-        exceptions(mended, output), "<=", 0, form="corrected", **metadata,
+        "prop-3.constant.key-c", "With C = 4T, the key 3c/2C reads rightly: errors", size,
+        exceptions(mended, output), "<=", 0, source=OWN,
     )  # fmt: skip
     for form, comparison, bound in (("printed", ">=", 1e-5), ("corrected", "<=", 1e-12)):
         known = exact.parser(length, printed_threshold=form == "printed")
@@ -215,7 +223,7 @@ def _printed(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]
         yield row(
             f"lemma-12.flag.{form}", f"Behind the threshold of Lemma 12, {how}, the flag of the first layer is a bit: "
             "largest distance", size, largest(np.abs(flags - true)), comparison, bound, form=form,
-            erratum=ERRATUM.format("lemma-12"),
+            part="Lemma 12, as printed" if form == "printed" else "Lemma 12", erratum=ERRATUM.format("lemma-12"),
         )  # fmt: skip
 
 

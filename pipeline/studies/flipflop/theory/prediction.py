@@ -13,7 +13,7 @@ from pipeline.kit.extremes import largest
 from pipeline.kit.streams import stream
 from pipeline.languages import flipflop as language
 from pipeline.models.flipflop import exact
-from pipeline.studies.flipflop.constructions import ERRATUM, OWN, SOURCE, row
+from pipeline.studies.flipflop.constructions import ERRATUM, OWN, SOURCE, judged, row
 from schemas import theory
 
 if TYPE_CHECKING:
@@ -27,7 +27,12 @@ SIGMAS = 4.5  # standard errors that a frequency may be off
 def check(entry: Theory, key: str, seed: int) -> pl.DataFrame:
     """Return rows of `schemas.theory.Theory` on n-grams, floors and the printed numbers of reads."""
     rng = stream(seed, entry.study, key)
-    made = [*_exactly(entry), *_sampled(entry, rng), *_trends(), *_floors(entry, rng), *_counts()]
+    made = [
+        *judged("n-grams", [*_exactly(entry), *_sampled(entry, rng)]),
+        *judged("", _trends(), claim="24"),
+        *judged("floor", _floors(entry, rng)),
+        *judged("evaluation sequences", _counts()),
+    ]
     return theory.rows(entry.study, key, NGRAMS, made)
 
 
@@ -72,7 +77,7 @@ def _exactly(entry: Theory) -> Iterator[dict[str, Any]]:
 
 
 def _sampled(entry: Theory, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
-    tokens = language.sample(rng, 2000 * entry.draws, 24, *LAWS["0.8"])
+    tokens = language.sample(rng, 60_000 * entry.draws, 24, *LAWS["0.8"])
     bit = tokens[:, -1].astype(int) - language.DATA
     for n in range(1, 8):
         error = (exact.ngram_guess(tokens, n)[:, -2] != bit).mean()
@@ -89,10 +94,12 @@ def _trends() -> Iterator[dict[str, Any]]:
     yield row(
         "ngram.near-chance", "On FFL(0.98) a predictor of n = 5 tokens, far below 1/(1 - p_i) = 50, is near chance: "
         "its error", "T = 512", exact.ngram_error(5, 512, *LAWS["0.98"]), ">=", 0.45,
+        part="n-grams, near chance on sparse strings",
     )  # fmt: skip
     yield row(
         "ngram.dense", "On FFL(0.1) one of n = 11 tokens hardly errs, so that n-grams do not explain errors on dense "
         "strings: its error", "T = 512", exact.ngram_error(11, 512, *LAWS["0.1"]), "<=", 1e-4,
+        part="n-grams, right on dense strings",
     )  # fmt: skip
 
 

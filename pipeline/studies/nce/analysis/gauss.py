@@ -10,23 +10,33 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from pipeline.kit import stats
+from pipeline.kit.comparisons import Comparison, Measurements
 from pipeline.kit.inputs import Inputs
-from pipeline.kit.streams import stream
 from pipeline.languages import exponential_families as families
 from pipeline.models.log_ratio import exponential_family as log_ratio
 from pipeline.models.log_ratio.exponential_family import NCE, Array
+from pipeline.studies.nce.comparisons import (
+    AT_ETA,
+    BY_RULE,
+    FRACTION,
+    LARGE,
+    LARGE_STEP,
+    NORMALISED,
+    ONE,
+    SIXTEEN,
+    STANDARD,
+    STANDARD_STEP,
+)
 from pipeline.studies.nce.measures.edges import at_edge
 from pipeline.studies.nce.measures.sampled import LOSSES, PLAIN, Pairs, ends, together, walk
-from pipeline.studies.nce.names import METHODS
+from pipeline.studies.nce.measures.seeds import compare
+from pipeline.studies.nce.names import METHODS, SAMPLES
 from schemas.nce.tables import GD, NGD, S_BEST, S_DIST, S_LOSS
 
 if TYPE_CHECKING:
     from pipeline.studies.nce.params import Sampled
 
 OPTIMIZERS = (GD, NGD)
-# What the source orders: the first of each pair comes closer.
-PAIRS = [("eNCE-NGD", "NCE-NGD"), ("NCE-NGD", "NCE-GD"), ("eNCE-NGD", "NCE-GD")]
 CRITERION = {S_LOSS: "fresh_loss", S_BEST: "lowest_loss", S_DIST: "mean_min_dist"}
 GUARDS = ["limit", "clip"]  # of `sampled.walk`, which are not used here
 METHOD = ["dim", "loss", "optimizer", "n"]
@@ -48,18 +58,15 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
     runs = pl.concat(frames)
     last, plain = ends(runs).drop(GUARDS), ends(pl.concat(without)).drop(GUARDS)
     chosen = selected(last)
-    contrasts = [*_matched(context, last), *_by_rule(context, last, chosen)]
     mean = distance(pl.concat(every))
     return {
         "gauss_runs": runs.drop("fresh_loss", *GUARDS),
         "gauss_final": last,
         "gauss_without_means": plain,
         "gauss_selected": chosen,
-        "gauss_contrasts": pl.DataFrame(
-            contrasts, schema_overrides={"eta": pl.Float64, "lo": pl.Float64, "hi": pl.Float64}
-        ),
         "gauss_precision": precision(last, ends(pl.concat(rounded))),
         "gauss_population": pl.concat(population(loss, settings, mean) for loss in LOSSES),
+        "comparisons": compared(context, last, chosen),
     }
 
 
@@ -142,42 +149,40 @@ def selected(final: pl.DataFrame) -> pl.DataFrame:
     return at_edge(chosen, final, METHOD)
 
 
-def _matched(context: Inputs, final: pl.DataFrame) -> Iterator[dict[str, Any]]:
-    for dim, n, eta in final.select("dim", "n", "eta").unique(maintain_order=True).iter_rows():
-        same = final.filter(dim=dim, n=n, eta=eta)
-        for pair in PAIRS:
-            key = {"dim": dim, "n": n, "matched": "eta", "eta": eta}
-            yield key | _contrast(context, key, pair, [_distances(same, method) for method in pair])
+def compared(context: Inputs, final: pl.DataFrame, chosen: pl.DataFrame) -> pl.DataFrame:
+    """Return table ``comparisons``: smallest distances at the same step size, at that which a rule selects, and at that
+    which is standard."""
+    found, confidence = Measurements(context), context.settings.confidence
+    final = final.filter(n=SAMPLES)
 
+    def between(
+        comparison: Comparison, pair: tuple[str, str], tried: pl.DataFrame, taken: pl.DataFrame
+    ) -> None:
+        methods = [_of(taken, method) for method in pair]
+        compare(found, comparison, tried, *methods, "min_dist", confidence)
 
-def _by_rule(context: Inputs, final: pl.DataFrame, chosen: pl.DataFrame) -> Iterator[dict[str, Any]]:
-    for dim, n, rule in chosen.select("dim", "n", "rule").unique(maintain_order=True).iter_rows():
-        same = final.filter(dim=dim, n=n).join(
-            chosen.filter(dim=dim, n=n, rule=rule).select("loss", "optimizer", "eta"),
-            on=["loss", "optimizer", "eta"],
-        )
-        for pair in PAIRS:
-            samples = [_distances(same, method) for method in pair]
-            if all(map(len, samples)):
-                key = {"dim": dim, "n": n, "matched": rule, "eta": None}
-                yield key | _contrast(context, key, pair, samples)
-
-
-def _distances(frame: pl.DataFrame, method: str) -> list[float]:
-    loss, optimizer = METHODS[method]
-    return frame.filter(loss=loss, optimizer=optimizer).sort("seed")["min_dist"].to_list()
-
-
-def _contrast(
-    context: Inputs, key: dict[str, Any], pair: tuple[str, str], samples: list[list[float]]
-) -> dict[str, Any]:
-    settings = context.settings
-    rng = stream(context.seed, "nce", "contrast", *map(str, key.values()), *pair, "bootstrap")
-    interval = stats.bootstrap(
-        stats.mean_difference, *samples, rng=rng, resamples=settings.resamples, confidence=settings.confidence
+    for (dim, eta, pair), comparison in AT_ETA.items():
+        same = final.filter(dim=dim, eta=eta)
+        between(comparison, pair, same, same)
+    key = [*METHOD, "eta"]
+    for (dim, rule, pair), comparison in [*BY_RULE.items(), ((ONE, S_LOSS, NORMALISED), FRACTION)]:
+        tried = final.filter(dim=dim)
+        between(comparison, pair, tried, tried.join(chosen.filter(rule=rule).select(key), on=key))
+    many = final.filter(dim=SIXTEEN)
+    slow = (
+        _of(many, "NCE-GD")
+        .filter(pl.col("eta") <= STANDARD_STEP)
+        .group_by("seed")
+        .agg(pl.col("min_dist").min())
     )
-    means = [sum(sample) / len(sample) for sample in samples]
-    return {
-        "first": pair[0], "second": pair[1], "first_mean": means[0], "second_mean": means[1],
-        "value": interval.value, "lo": interval.lo, "hi": interval.hi, "seeds": len(samples[0]),
-    }  # fmt: skip
+    for comparison, rows in ((STANDARD, slow), (LARGE, _of(many, "NCE-NGD").filter(eta=LARGE_STEP))):
+        if rows.height:
+            found.add(comparison, rows["min_dist"])
+        else:
+            found.not_run(comparison)
+    return found.table()
+
+
+def _of(rows: pl.DataFrame, method: str) -> pl.DataFrame:
+    loss, optimizer = METHODS[method]
+    return rows.filter(loss=loss, optimizer=optimizer)

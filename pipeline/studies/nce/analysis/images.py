@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from pipeline.kit import stats
+from pipeline.kit.comparisons import Measurements
 from pipeline.kit.inputs import Inputs
-from pipeline.kit.streams import stream
+from pipeline.studies.nce.comparisons import EVERY_SEED, FASTER, QUANTITIES, SETTINGS
 from pipeline.studies.nce.measures.edges import at_edge
-from pipeline.studies.nce.names import DIGITS
-from schemas.nce.tables import GD, IMAGE_QUANTITIES, IMAGE_SELECTIONS, NGD, S_AREA
+from pipeline.studies.nce.measures.seeds import compare
+from pipeline.studies.nce.names import DIGITS, RUN_OF
+from schemas.nce.tables import AREA, GD, IMAGE_SELECTIONS, NGD, S_AREA
 
 if TYPE_CHECKING:
     from pipeline.studies.nce.params import ImageRuns
 
 OPTIMIZERS = {"sgd": GD, "normalised_sgd": NGD}
-TABLES = ("digits_noise", "digits_runs", "digits_final", "digits_selected", "digits_contrasts")
+TABLES = ("digits_noise", "digits_runs", "digits_final", "digits_selected", "comparisons")
 METHOD = ["dataset", "q_kind", "loss", "optimizer"]
 MODEL = [*METHOD, "eta", "seed"]
 MEASURED = [
@@ -31,19 +32,18 @@ CURVES = ("train_loss", "test_loss", "train_nce_loss", "clip_fraction", "gradien
 
 
 def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
-    """Return the tables of N7; without trained runs they have no rows."""
-    runs, settings = context.runs(), context.entry
+    """Return the tables of N7; without trained runs those of models have no rows."""
+    runs, settings, found = context.runs(), context.entry, Measurements(context)
     tables: dict[str, pl.DataFrame | None] = dict.fromkeys(TABLES)
     if runs:
         curves = pl.concat(_curves(context, run, settings.clipped) for run in runs).sort(*MODEL, "step")
         final = _final(curves, settings)
         selected = pl.concat(_selected(final, rule) for rule in IMAGE_SELECTIONS)
+        _compare(context, found, final, selected)
         tables |= {"digits_runs": curves, "digits_final": final, "digits_selected": selected}
-        if contrasts := list(_contrasts(context, final, selected)):
-            tables["digits_contrasts"] = pl.DataFrame(contrasts, infer_schema_length=None)
         if noise := list(_noise(context, runs)):
             tables["digits_noise"] = pl.DataFrame(noise).unique(["q_kind", "seed"]).sort("q_kind", "seed")
-    return tables
+    return tables | {"comparisons": found.table()}
 
 
 def _curves(context: Inputs, run: str, clipped: float) -> pl.DataFrame:
@@ -146,38 +146,21 @@ def _selected(final: pl.DataFrame, rule: str) -> pl.DataFrame:
     )
 
 
-def _contrasts(context: Inputs, final: pl.DataFrame, selected: pl.DataFrame) -> Iterator[dict[str, Any]]:
-    """Yield rows that compare NGD with GD, at the step sizes selected for them."""
-    columns = ["dataset", "q_kind", "loss", "rule"]
-    for key, group in selected.group_by(columns, maintain_order=True):
-        taken = dict(group.select("optimizer", "eta").iter_rows())
-        if len(taken) < 2:
+def _compare(context: Inputs, found: Measurements, final: pl.DataFrame, selected: pl.DataFrame) -> None:
+    """Measure NGD against GD, each at its step size of smallest mean area, on images that both were trained on."""
+    key, confidence = [*METHOD, "eta"], context.settings.confidence
+    best = final.join(selected.filter(rule=S_AREA).select(key), on=key)
+    trained = set(context.runs())
+    for dataset, noise, loss in SETTINGS:
+        where = {"dataset": dataset, "q_kind": noise, "loss": loss}
+        if not trained.issuperset(RUN_OF[dataset, noise, loss, optimizer] for optimizer in (GD, NGD)):
             continue
-        where = dict(zip(columns, key, strict=True))
-        rows = {
-            optimizer: final.filter(
-                pl.col("eta") == eta, optimizer=optimizer, **{name: where[name] for name in columns[:-1]}
-            ).sort("seed")
-            for optimizer, eta in taken.items()
-        }
-        for quantity in IMAGE_QUANTITIES:
-            gd, ngd = (rows[name][quantity].to_numpy() for name in (GD, NGD))
-            rng = stream(context.seed, context.study, "digits_contrasts", *key, quantity)
-            interval = stats.bootstrap(
-                stats.mean_difference,
-                ngd,
-                gd,
-                rng=rng,
-                resamples=context.settings.resamples,
-                confidence=context.settings.confidence,
-            )
-            yield where | interval._asdict() | {
-                "quantity": quantity,
-                "eta_gd": taken[GD], "eta_ngd": taken[NGD],
-                "gd": gd.mean(), "ngd": ngd.mean(),
-                "largest": (ngd - gd).max(),
-                "seeds": len(gd),
-            }  # fmt: skip
+        tried = final.filter(**where)
+        ngd, gd = (best.filter(optimizer=optimizer, **where) for optimizer in (NGD, GD))
+        for quantity in QUANTITIES:
+            comparison = FASTER[dataset, noise, loss, quantity]
+            compare(found, comparison, tried, ngd, gd, quantity, confidence)
+        compare(found, EVERY_SEED[dataset, noise, loss], tried, ngd, gd, AREA, confidence)
 
 
 def _noise(context: Inputs, runs: list[str]) -> Iterator[dict[str, Any]]:

@@ -31,7 +31,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
     means = np.array(grid.means, float)
     landscape = pl.concat(_landscape(loss, means, grid.points) for loss in (NCE, ENCE))
     tables = {"landscape": landscape, "hessian_q": _hessian_q(means, grid.points)}
-    lines = fitted(series(landscape, grid.fitted), context.settings.confidence)
+    lines = fitted(series(landscape, grid.fitted))
     return {**tables, **lines}
 
 

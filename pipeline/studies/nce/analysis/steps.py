@@ -73,7 +73,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
         "continued": continued,
         "growth_fits": pl.DataFrame(list(_growth(continued, grid.compared))),
     }
-    lines = fitted(series(steps, grid.fitted_ngd, grid.fitted_exponential), context.settings.confidence)
+    lines = fitted(series(steps, grid.fitted_ngd, grid.fitted_exponential))
     return {**tables, **lines}
 
 

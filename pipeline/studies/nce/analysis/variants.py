@@ -8,21 +8,24 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pipeline.kit import stats
+from pipeline.kit.comparisons import Comparison, Measurements
 from pipeline.kit.inputs import Inputs
-from pipeline.kit.streams import stream
+from pipeline.studies.nce.comparisons import AGAINST_NGD, CLOSER, DIVERGES, GUARDS, LIMITED
 from pipeline.studies.nce.measures.edges import at_edge
 from pipeline.studies.nce.measures.sampled import Method, Pairs, ends, together, walk
-from schemas.nce.tables import FURTHER, GD, NGD
+from pipeline.studies.nce.measures.seeds import compare
+from pipeline.studies.nce.names import SAMPLES
+from schemas.nce.tables import ENCE, FURTHER, GD, NCE, NGD
 
 if TYPE_CHECKING:
     from pipeline.studies.nce.params import Variants
 
+Row = dict[str, Any]  # what names a method: its optimizer, and a guard if it has one
 KEY = ["dim", "loss", "optimizer", "limit", "clip", "n"]
 
 
 def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
-    """Return tables ``gauss_variants`` and ``gauss_variants_selected``."""
+    """Return tables ``gauss_variants``, ``gauss_variants_selected`` and ``comparisons``."""
     settings, frames = context.entry, []
     methods = _methods(settings)
     for key in context.datasets():
@@ -33,7 +36,9 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame]:
                 runs = walk(pairs, settings.etas, settings.updates, settings.fresh, methods=methods)
                 frames.append(ends(runs))
     results = pl.concat(frames)
-    return {"gauss_variants": results, "gauss_variants_selected": selected(context, results)}
+    chosen = selected(results)
+    comparisons = compared(context, results, chosen)
+    return {"gauss_variants": results, "gauss_variants_selected": chosen, "comparisons": comparisons}
 
 
 def _methods(settings: Variants) -> list[Method]:
@@ -43,10 +48,10 @@ def _methods(settings: Variants) -> list[Method]:
     ]
 
 
-def selected(context: Inputs, results: pl.DataFrame) -> pl.DataFrame:
-    """Return rows of ``gauss_variants_selected``: each method at its step size, and against another method.
+def selected(results: pl.DataFrame) -> pl.DataFrame:
+    """Return rows of ``gauss_variants_selected``: each method at its step size.
 
-    The step size is that with the smallest mean distance, of those at which no seed diverged.
+    It is that with the smallest mean distance, of those at which no seed diverged.
     """
     means = results.group_by([*KEY, "eta"], maintain_order=True).agg(
         pl.col("diverged").any(),
@@ -63,33 +68,39 @@ def selected(context: Inputs, results: pl.DataFrame) -> pl.DataFrame:
         .sort(KEY)
         .drop("diverged")
     )
-    chosen = at_edge(chosen, results, KEY)
-    return pl.DataFrame(
-        [row | _difference(context, results, chosen, row) for row in chosen.iter_rows(named=True)],
-        schema_overrides={"against": pl.String}
-        | dict.fromkeys(("value", "lo", "hi", "limit", "clip"), pl.Float64),
+    return at_edge(chosen, results, KEY)
+
+
+def compared(context: Inputs, results: pl.DataFrame, chosen: pl.DataFrame) -> pl.DataFrame:
+    """Return table ``comparisons``: smallest distances of two methods, and how many step sizes are too large."""
+    found, confidence = Measurements(context), context.settings.confidence
+    results = results.filter(n=SAMPLES)
+    key = [*KEY, "eta"]
+    best = results.join(chosen.select(key), on=key, nulls_equal=True)
+    lost = results.group_by([*KEY, "seed"]).agg(pl.col("diverged").sum())
+
+    def between(
+        comparison: Comparison, loss: str, dim: int, first: Row, second: Row, counted: bool = False
+    ) -> None:
+        tried, taken = (rows.filter(dim=dim, loss=loss) for rows in (results, lost if counted else best))
+        methods = [_of(taken, **method) for method in (first, second)]
+        compare(found, comparison, tried, *methods, "diverged" if counted else "min_dist", confidence)
+
+    limits = {name: {"optimizer": GD, name: getattr(context.entry, name)} for name in GUARDS}
+    for (dim, optimizer), comparison in AGAINST_NGD.items():
+        between(comparison, NCE, dim, {"optimizer": optimizer}, {"optimizer": NGD})
+    for (dim, guard), comparison in CLOSER.items():
+        between(comparison, ENCE, dim, limits[guard], {"optimizer": GD})
+    for (dim, guard), comparison in DIVERGES.items():
+        between(comparison, ENCE, dim, limits[guard], {"optimizer": GD}, counted=True)
+    for dim, comparison in LIMITED.items():
+        between(comparison, ENCE, dim, limits["limit"], {"optimizer": NGD})
+    return found.table()
+
+
+def _of(
+    rows: pl.DataFrame, optimizer: str, limit: float | None = None, clip: float | None = None
+) -> pl.DataFrame:
+    return rows.filter(
+        pl.col("limit").eq_missing(limit), pl.col("clip").eq_missing(clip), optimizer=optimizer
     )
-
-
-def _difference(
-    context: Inputs, results: pl.DataFrame, chosen: pl.DataFrame, row: dict[str, Any]
-) -> dict[str, Any]:
-    guarded = row["limit"] is not None or row["clip"] is not None
-    against = row["optimizer"] if guarded else NGD if row["optimizer"] in FURTHER else None
-    plain = {"optimizer": against, "limit": None, "clip": None}
-    other = next(_matching(chosen, row | plain, KEY).iter_rows(named=True), None) if against else None
-    if other is None:
-        return dict.fromkeys(("against", "value", "lo", "hi"))
-    samples = [
-        _matching(results, taken, [*KEY, "eta"]).sort("seed")["min_dist"].to_list() for taken in (row, other)
-    ]
-    rng = stream(context.seed, "nce", "variants", *(str(row[name]) for name in KEY), "bootstrap")
-    interval = stats.bootstrap(
-        stats.mean_difference, *samples, rng=rng,
-        resamples=context.settings.resamples, confidence=context.settings.confidence,
-    )  # fmt: skip
-    return {"against": against, "value": interval.value, "lo": interval.lo, "hi": interval.hi}
-
-
-def _matching(frame: pl.DataFrame, row: dict[str, Any], names: list[str]) -> pl.DataFrame:
-    return frame.filter(*(pl.col(name).eq_missing(row[name]) for name in names))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.kit import verdicts
+from pipeline.kit import evidence, verdicts
 from pipeline.kit.results import Results
 from pipeline.studies.nce.claims import gauss, images, landscape, steps, theory, variants
 
@@ -50,7 +50,7 @@ def judge(context: Results) -> pl.DataFrame:
         *gauss.selected(context),
         *gauss.standard_steps(context),
         *images.faster(context),
-        *theory.checks(context),
+        *evidence.part_gates(context.theory(), "16", theory.PARTS),
         *variants.further(context),
         *variants.guarded(context),
     ]

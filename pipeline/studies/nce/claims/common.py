@@ -5,8 +5,8 @@ from __future__ import annotations
 import polars as pl
 
 from pipeline.kit import evidence
+from pipeline.kit.conditions import Condition
 from pipeline.kit.evidence import Evidence
-from pipeline.kit.verdicts import Condition
 
 SOURCE = "Liu 2024, {}"
 NOT_THERE = "no such R in params/nce.yaml"
@@ -23,12 +23,12 @@ def defined(value: pl.Expr) -> pl.Expr:
 
 
 def bend(rates: pl.DataFrame, quantity: str, loss: str) -> str:
-    """Return how far the bend of the points of a fit moves its slope, for a measure; empty without the fit."""
+    """Return how far the points of a fit are from its line, for a measure; empty without the fit."""
     row = next(rates.filter(quantity=quantity, loss=loss).iter_rows(named=True), None)
-    return f" (residual range {row['residual_lo']:.2f} to {row['residual_hi']:.2f})" if row else ""
+    return f" (largest residual {row['largest_residual']:.2g})" if row else ""
 
 
 def slope(rates: pl.DataFrame, quantity: str, loss: str) -> Evidence:
-    """Return the slope of one fit, without an interval: its points leave over their bend, and no noise."""
+    """Return the slope of one fit, without an interval: what its points leave over is bend and no noise."""
     missing = f"fewer than three R of {quantity} are in params/nce.yaml"
     return evidence.one_row(rates, missing, value="slope", quantity=quantity, loss=loss)

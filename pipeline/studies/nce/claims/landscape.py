@@ -7,10 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
+from pipeline.kit.conditions import above, at_least, at_most, below, within
 from pipeline.kit.evidence import reduced
 from pipeline.kit.extremes import column_max, column_min
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Gate, Published, above, at_least, at_most, below, within
+from pipeline.kit.verdicts import Gate, Published
 from pipeline.studies.nce.claims.common import NOT_THERE, SOURCE, bend, between, defined, slope
 from pipeline.studies.nce.names import DECAY, LOSS_RANGE
 from schemas.claims import CORRECTED, FLOOR

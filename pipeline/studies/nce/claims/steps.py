@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from pipeline.kit.conditions import above, at_most, below
 from pipeline.kit.evidence import reduced
 from pipeline.kit.extremes import column_max, column_min
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Gate, Measured, above, at_most, below
+from pipeline.kit.verdicts import Gate, Measured
 from pipeline.studies.nce.claims.common import NOT_THERE, SOURCE, bend, between, slope
 from pipeline.studies.nce.names import LOSS_NAMES
 from schemas.nce.tables import (

@@ -8,7 +8,6 @@ import altair as alt
 import polars as pl
 
 from pipeline.kit import charts
-from pipeline.kit.charts import number
 from pipeline.studies.nce.names import LOSS_NAMES
 
 LOSS_COLOURS = {"NCE": charts.VERMILLION, "eNCE": charts.BLUE}
@@ -27,12 +26,6 @@ DECADES = [10.0**e for e in range(-40, 41)]
 def largest(values: pl.Series, otherwise: float = 1.0) -> float:
     """Return the largest of ``values``; ``otherwise`` if there is none."""
     return float(values.to_numpy().max()) if len(values) else otherwise
-
-
-def interval(row: dict[str, Any], digits: int = 2) -> str:
-    """Return the slope of a row of ``rates`` with its residual range."""
-    ends = (number(row[end], digits) for end in ("residual_lo", "residual_hi"))
-    return f"{number(row['slope'], digits)} [{', '.join(ends)}]"
 
 
 def loss_name() -> pl.Expr:

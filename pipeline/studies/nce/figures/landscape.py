@@ -7,11 +7,10 @@ import numpy as np
 import polars as pl
 
 from pipeline.kit import charts
-from pipeline.kit.charts import Figure
+from pipeline.kit.charts import Figure, number
 from pipeline.kit.results import Results
 from pipeline.studies.nce.figures.common import (
     LOSS_COLOURS,
-    interval,
     largest,
     log_axis,
     loss_colour,
@@ -76,7 +75,7 @@ def kappa(context: Results) -> Figure:
     points = context.table("rate_points").filter(quantity="kappa").sort("loss", "R").with_columns(loss_name())
     # Both losses are fitted over the same R; without a fit there are no points to show either.
     first, end = next(((row["first_R"], row["last_R"]) for row in rates.values()), (1.0, 2.0))
-    span = f", fits over R = {first:g} to {end:g}" if rates else ""
+    span = f"Slopes of fits over R = {first:g} to {end:g}. " if rates else ""
     high = largest(data["kappa"], 10)
     x = alt.X(
         "R:Q",
@@ -99,7 +98,7 @@ def kappa(context: Results) -> Figure:
         alt.Chart(data).mark_point(filled=True, size=50, opacity=1).encode(x, y, colour, shape),
     ).properties(width=285, height=280, title=panel_title("Condition number"))
     lines = [
-        f"{LOSS_NAMES[loss]}: slope {interval(rates[loss])}, for large R {rates[loss]['predicted']:g}"
+        f"{LOSS_NAMES[loss]}: slope {number(rates[loss]['slope'])}, for large R {rates[loss]['predicted']:g}"
         for loss in (NCE, ENCE)
         if loss in rates
     ]
@@ -121,7 +120,7 @@ def kappa(context: Results) -> Figure:
         "The condition number grows polynomially, for eNCE more slowly",
         subtitle=[
             "; ".join(lines),
-            f"In brackets residual ranges{span}; dashed: R^6 / 16π² and R^4 / 16, the limits",
+            f"{span}Dashed: R^6 / 16π² and R^4 / 16, the limits",
         ],
     )
     words = f"Condition number against R on logarithmic axes. Fitted slopes: {'; '.join(lines)}."

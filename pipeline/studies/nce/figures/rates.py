@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import altair as alt
 
-from pipeline.kit.charts import Figure
+from pipeline.kit.charts import Figure, number
 from pipeline.kit.results import Results
-from pipeline.studies.nce.figures.common import interval, loss_colour, loss_name, panel_title
+from pipeline.studies.nce.figures.common import loss_colour, loss_name, panel_title
 
 WORDS = {"loss_opt": "L*", "sig_max": "σ_max(H*)", "sig_min": "σ_min(H*)", "kappa": "κ*"}
 
@@ -33,16 +33,17 @@ def residuals(context: Results) -> Figure:
                 alt.Y("residual:Q", title=None, scale=alt.Scale(domain=[-spread, spread]), axis=alt.Axis(tickCount=3)),
                 loss_colour().legend(None),
             )
-            .properties(width=150, height=90, title=panel_title(name, [f"{against}: {interval(row)}"]))
+            .properties(width=150, height=90, title=panel_title(name, [f"{against}: {number(row['slope'])}"]))
         )  # fmt: skip
     title = alt.TitleParams(
         "Residuals of the fitted rates",
         subtitle=[
-            "Natural logarithm minus its line; slope and residual range (bend of the points, not noise)"
+            "Natural logarithm minus its line: bend of the points, not noise; above each panel the slope"
         ],
     )
     chart = alt.concat(*panels, columns=3, spacing=16) if panels else alt.Chart(data).mark_point()
     words = "; ".join(
-        f"{names[row['quantity'], row['loss']]}: slope {interval(row)}" for row in fits.iter_rows(named=True)
+        f"{names[row['quantity'], row['loss']]}: slope {number(row['slope'])}"
+        for row in fits.iter_rows(named=True)
     )
     return chart.properties(title=title, description=f"Residuals of fits. {words}."), data

@@ -7,10 +7,9 @@ import numpy as np
 import polars as pl
 
 from pipeline.kit import charts
-from pipeline.kit.charts import Figure
+from pipeline.kit.charts import Figure, number
 from pipeline.kit.results import Results
 from pipeline.studies.nce.figures.common import (
-    interval,
     largest,
     lines_legend,
     log_axis,
@@ -73,7 +72,7 @@ def steps(context: Results) -> Figure:
         )
     title = alt.TitleParams(
         "Updates on the population loss until the distance to τ* meets a target",
-        subtitle=["Dashed: lines by least squares, slope and residual range (bend of the points, not noise)"],
+        subtitle=["Dashed: lines by least squares, slope and residuals (bend of the points, not noise)"],
     )
     summaries = [
         f"{name}: "
@@ -92,7 +91,8 @@ def _lines(context: Results) -> pl.DataFrame:
         for row in rates.filter(loss=loss, quantity=FITTED[optimizer]).iter_rows(named=True):
             r = np.linspace(row["first_R"], row["last_R"], 40)
             x = r**2 if row["against"] == "R^2" else np.log(r)
-            label = f"{name.rpartition(',')[0]}: {interval(row)}"
+            residuals = f"residuals up to {row['largest_residual']:.2g}"
+            label = f"{name.rpartition(',')[0]}: {number(row['slope'])}, {residuals}"
             value = np.exp(row["intercept"] + row["slope"] * x)
             frames.append(pl.DataFrame({"R": r, "R2": r**2, "steps": value, "walk": name, "told": label}))
     columns = {"R": pl.Float64, "R2": pl.Float64, "steps": pl.Float64, "walk": pl.String, "told": pl.String}

@@ -15,24 +15,17 @@ from schemas.nce.tables import LOG_R, PLAIN_R, R_SQUARED
 
 @dataclass(frozen=True)
 class Line:
-    """A least-squares line, and the residual range of its slope: the two-sided t interval, were the residuals noise.
-
-    Points that are computed exactly have no noise. Their residuals are bend, and the range says how much of it.
-    """
+    """A least-squares line. Its points are computed exactly, so that its residuals are bend and no noise."""
 
     slope: float
-    lo: float
-    hi: float
     intercept: float
     residuals: np.ndarray
 
 
-def line(x: np.ndarray, y: np.ndarray, confidence: float) -> Line:
-    """Return the line through at least three points."""
+def line(x: np.ndarray, y: np.ndarray) -> Line:
+    """Return the line through at least two points."""
     fit = stats.linregress(x, y)
-    margin = fit.stderr * stats.t.ppf((1 + confidence) / 2, len(x) - 2)
-    residuals = y - fit.intercept - fit.slope * x
-    return Line(fit.slope, fit.slope - margin, fit.slope + margin, fit.intercept, residuals)
+    return Line(fit.slope, fit.intercept, y - fit.intercept - fit.slope * x)
 
 
 @dataclass(frozen=True)
@@ -53,19 +46,19 @@ class Rate:
 Series = tuple[Rate, np.ndarray, np.ndarray]  # a rate, R and the logarithms of its quantity
 
 
-def fitted(series: Iterable[Series], confidence: float) -> dict[str, pl.DataFrame | None]:
+def fitted(series: Iterable[Series]) -> dict[str, pl.DataFrame | None]:
     """Return tables ``rates`` and ``rate_points``, without rates of fewer than three points.
 
     They are None if no rate is left.
     """
-    fits = [(rate, r, y, line(rate.x(r), y, confidence)) for rate, r, y in series if len(r) > 2]
+    fits = [(rate, r, y, line(rate.x(r), y)) for rate, r, y in series if len(r) > 2]
     if not fits:
         return {"rates": None, "rate_points": None}
     rows = [
         {
             "quantity": rate.quantity, "loss": rate.loss, "against": rate.against,
             "first_R": r.min(), "last_R": r.max(), "points": len(r),
-            "slope": fit.slope, "residual_lo": fit.lo, "residual_hi": fit.hi, "intercept": fit.intercept,
+            "slope": fit.slope, "intercept": fit.intercept,
             "largest_residual": float(np.abs(fit.residuals).max()),
             "predicted": rate.predicted, "printed": rate.printed,
         }

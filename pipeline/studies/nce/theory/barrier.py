@@ -15,8 +15,18 @@ from pipeline.languages import exponential_families as families
 from pipeline.languages.exponential_families import Array, mean_optimum
 from pipeline.models.log_ratio import exponential_family as log_ratio
 from pipeline.models.log_ratio.exponential_family import NCE
-from pipeline.studies.nce.constructions import LOSSES, NAMES, SOURCE, count, distances, grid, path, row, slope
-from schemas import theory
+from pipeline.studies.nce.constructions import (
+    LOSSES,
+    NAMES,
+    SOURCE,
+    count,
+    distances,
+    grid,
+    path,
+    row,
+    rows,
+    slope,
+)
 
 CAP = 400_000
 OUTER, LANDING, INNER = 0.2, 0.15, 0.1
@@ -38,7 +48,7 @@ def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
         *_sizes(entry, stream(seed, "nce", theory_id, "sizes")),
         *_newton(entry),
     ]
-    return theory.rows("nce", theory_id, LEMMA_49, checks)
+    return rows(theory_id, "barrier", LEMMA_49, checks)
 
 
 def steepest(mean: float, r: float, angles: int, points: int | None = None) -> float:

@@ -15,8 +15,7 @@ from pipeline.languages import exponential_families as families
 from pipeline.languages.exponential_families import Array, mean_optimum
 from pipeline.models.log_ratio import exponential_family as log_ratio
 from pipeline.models.log_ratio.exponential_family import ENCE
-from pipeline.studies.nce.constructions import SOURCE, count, grid, path, row
-from schemas import theory
+from pipeline.studies.nce.constructions import SOURCE, count, grid, path, row, rows
 
 DIMENSION, VARIANCES = 16, (6.0, 12.0)
 LEMMA_53, LEMMA_54, THEOREM_21 = (SOURCE.format(at) for at in ("Lemma 53", "Lemma 54", "Theorem 21"))
@@ -29,7 +28,7 @@ def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
     """Return rows of `schemas.theory.Theory` on Lemmas 53, 54 and Theorem 21."""
     rng = stream(seed, "nce", theory_id)
     checks = [*_optimum(entry), *_sixteen(entry, rng), *_ball(entry), *_theorem_21(entry)]
-    return theory.rows("nce", theory_id, LEMMA_53, checks)
+    return rows(theory_id, "exponential loss", LEMMA_53, checks)
 
 
 def _optimum(entry: Any) -> Iterator[dict[str, Any]]:

@@ -13,8 +13,7 @@ from pipeline.languages import exponential_families as families
 from pipeline.languages.exponential_families import mean_optimum
 from pipeline.models.log_ratio import exponential_family as log_ratio
 from pipeline.models.log_ratio.exponential_family import NCE
-from pipeline.studies.nce.constructions import SOURCE, grid, row
-from schemas import theory
+from pipeline.studies.nce.constructions import SOURCE, grid, row, rows
 
 PROPOSITION_7, PROPOSITION_8 = (SOURCE.format(f"Proposition {number}") for number in (7, 8))
 FAR = 16.0  # R from which the asymptotic form is held against the loss
@@ -22,7 +21,7 @@ FAR = 16.0  # R from which the asymptotic form is held against the loss
 
 def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
     """Return rows of `schemas.theory.Theory` on Propositions 7 and 8."""
-    return theory.rows("nce", theory_id, PROPOSITION_7, [*_range(entry), *_around(entry)])
+    return rows(theory_id, "flatness", PROPOSITION_7, [*_range(entry), *_around(entry)])
 
 
 def _range(entry: Any) -> Iterator[dict[str, Any]]:

@@ -16,8 +16,7 @@ from pipeline.languages import exponential_families as families
 from pipeline.languages.exponential_families import Array, mean_optimum
 from pipeline.models.log_ratio import exponential_family as log_ratio
 from pipeline.models.log_ratio.exponential_family import ENCE, NCE, Problem
-from pipeline.studies.nce.constructions import LOSSES, NAMES, SOURCE, grid, near_segment, row
-from schemas import theory
+from pipeline.studies.nce.constructions import LOSSES, NAMES, SOURCE, grid, near_segment, row, rows
 
 STEP = 1e-4  # of central differences
 DIMENSION, SAMPLES = 16, 200  # of the sampled problem in 33 coordinates
@@ -33,7 +32,7 @@ def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
         *_minimiser(entry, rng),
         *_printed(),
     ]
-    return theory.rows("nce", theory_id, SOURCE.format("Definitions 19 and 20"), checks)
+    return rows(theory_id, "formulas", SOURCE.format("Definitions 19 and 20"), checks)
 
 
 def differences(problem: Problem, delta_1xKxD: Array) -> tuple[float, float]:

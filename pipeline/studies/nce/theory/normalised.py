@@ -24,10 +24,10 @@ from pipeline.studies.nce.constructions import (
     grid,
     path,
     row,
+    rows,
     slope,
     unit_vectors,
 )
-from schemas import theory
 
 LEMMA_51, THEOREM_19, COROLLARY_2 = (SOURCE.format(at) for at in ("Lemma 51", "Theorem 19", "Corollary 2"))
 ASYMPTOTIC = (8.0, 10.0, 12.0, 16.0, 20.0)  # R over which the exponent of the bound is read
@@ -64,7 +64,7 @@ def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
         *_rate(settings[1]),
         *_corollary(),
     ]
-    return theory.rows("nce", theory_id, THEOREM_19, checks)
+    return rows(theory_id, "normalised gradients", THEOREM_19, checks)
 
 
 def _setting(loss: str, mean: float, entry: Any) -> Setting:

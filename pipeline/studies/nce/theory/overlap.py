@@ -16,8 +16,7 @@ from pipeline.languages import exponential_families as families
 from pipeline.languages.exponential_families import Array, mean_optimum
 from pipeline.models.log_ratio import exponential_family as log_ratio
 from pipeline.models.log_ratio.exponential_family import NCE
-from pipeline.studies.nce.constructions import SOURCE, count, grid, path, row
-from schemas import theory
+from pipeline.studies.nce.constructions import SOURCE, count, grid, path, row, rows
 
 LEMMA_52, LEMMA_60, LEMMA_61, THEOREM_20 = (
     SOURCE.format(at) for at in ("Lemma 52", "Lemma 60", "Lemma 61", "Theorem 20")
@@ -31,7 +30,7 @@ def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
     """Return rows of `schemas.theory.Theory` on Theorem 20 and Lemmas 52, 60, 61."""
     means = np.array(entry.means, float)
     checks = [*_lemma_52(), *_lemma_60(means), *_lemma_61(means[means > 0]), *_theorem_20(means)]
-    return theory.rows("nce", theory_id, LEMMA_60, checks)
+    return rows(theory_id, "overlap", LEMMA_60, checks)
 
 
 def _lemma_52() -> Iterator[dict[str, Any]]:
@@ -53,11 +52,11 @@ def _lemma_60(means: Array) -> Iterator[dict[str, Any]]:
     printed, corrected = lemma_60(means)
     for mean, value, bound in zip(means, kappa, printed, strict=True):
         near = mean < NEAR
-        form: dict[str, Any] = {"erratum": "nce-lemma-60", "form": "printed"} if near else {}
+        form = {"erratum": "nce-lemma-60", "form": "printed"} if near else {}
         statement = "kappa_* over the printed bound lambda_max/(2 lambda_min BC)"
         yield row(f"lemma-60-{mean:g}", f"{statement}, {'which fails' if near else 'which holds'}", f"R = {mean:g}",
                   value / bound, ">=" if near else "<=", 1.0, detail=f"kappa {value:.4g}, bound {bound:.4g}",
-                  **form)  # fmt: skip
+                  part="printed Lemma 60", **form)  # fmt: skip
     yield row("lemma-60-corrected", "kappa_* <= 4 (lambda_max/lambda_min)^2/BC, by Eq. 4.69 to 4.72: largest ratio",
               grid(means), (kappa / corrected).max(), "<=", 1.0, erratum="nce-lemma-60", form="corrected")  # fmt: skip
 

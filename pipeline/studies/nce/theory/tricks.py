@@ -12,8 +12,7 @@ from scipy import special
 from pipeline.kit.streams import stream
 from pipeline.languages import exponential_families as families
 from pipeline.languages.exponential_families import Array
-from pipeline.studies.nce.constructions import SOURCE, row
-from schemas import theory
+from pipeline.studies.nce.constructions import SOURCE, row, rows
 
 SAMPLES = 500
 FAR = 16.0
@@ -24,7 +23,7 @@ def check(entry: Any, theory_id: str, seed: int) -> pl.DataFrame:
     """Return rows of `schemas.theory.Theory` on NCE-NUM1 to 4."""
     rng = stream(seed, "nce", theory_id)
     checks = [*_ratios(), *_shifted(entry.draws, rng), *_limited(rng), *_clamped(rng)]
-    return theory.rows("nce", theory_id, SOURCE.format("section 4.1.6"), checks)
+    return rows(theory_id, "numerical tricks", SOURCE.format("section 4.1.6"), checks)
 
 
 def shifted_mean(values: Array) -> Array:

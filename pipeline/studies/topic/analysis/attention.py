@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from itertools import product
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from pipeline.kit import comparisons, extremes
+from pipeline.kit.comparisons import Comparison
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
 from pipeline.models.topic import one_layer
-from pipeline.studies.topic.measures import attention, blocks, contrasts, models, published
-from pipeline.studies.topic.measures.contrasts import Row
-from pipeline.studies.topic.measures.models import Group
-from pipeline.studies.topic.names import DOCUMENTS, JOINT_LONG
+from pipeline.studies.topic import comparisons as declared
+from pipeline.studies.topic.comparisons import Trained
+from pipeline.studies.topic.measures import attention, blocks, models, published
+from pipeline.studies.topic.measures.models import Floats, Group, Row
+from pipeline.studies.topic.names import ATTENTION_RELEASED, ATTENTION_SGD_SHORT, DOCUMENTS, JOINT_LONG
 
 WORD, TOPIC, OTHER = "same_word", "same_topic_diff_word", "diff_topic"
 DIAGONAL = (
     3.0  # the rule that keeps a jointly trained model: its diagonal over the rest of its blocks, at least
 )
-NO_DIAGONAL = f"no visible diagonal, or {contrasts.DIVERGED}"
+NO_DIAGONAL = "no visible diagonal"
 Key = tuple[str, str, float]  # run, cell, learning rate
 
 
-def analyse(context: Inputs) -> dict[str, Sequence[pl.DataFrame]]:
+def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
     """Return the tables of the experiment."""
     frame = context.dataset(DOCUMENTS)
     topics, words = int(frame["topics"][0]), int(frame["words"][0])
@@ -51,9 +54,11 @@ def analyse(context: Inputs) -> dict[str, Sequence[pl.DataFrame]]:
             "configs": models.configs(context, [group for group in groups if group.run != JOINT_LONG]),
             "attention": rows,
             "averages": _averages(groups, rows, kept),
-            "contrasts": _contrasts(context, groups, rows, counts, kept),
         }
-    return {name: [pl.DataFrame(made[name], infer_schema_length=None)] if made[name] else [] for name in made}
+        found = _compared(context, groups, rows, counts, kept)
+    return {
+        name: [pl.DataFrame(made[name], infer_schema_length=None)] if made[name] else [] for name in made
+    } | {"comparisons": [found]}
 
 
 def _key(group: Group) -> Key:
@@ -94,6 +99,9 @@ def _averages(groups: list[Group], rows: list[Row], kept: dict[Key, list[int]]) 
             "norm": norm,
             "n": len(seeds),
             "n_trained": len(group.seeds) + len(group.diverged),
+            "n_learned": sum(
+                bool(own) for seed, own in zip(group.seeds, group.learned, strict=True) if seed in seeds
+            ),
             "source": "here",
         }
         for name, category in (("same_word", WORD), ("same_topic", TOPIC), ("diff_topic", OTHER)):
@@ -105,7 +113,7 @@ def _averages(groups: list[Group], rows: list[Row], kept: dict[Key, list[int]]) 
         made.append(row)
     for entry in published.AVERAGES:
         keys = {"run": f"{entry.table}, {entry.optimiser}", "cell": "ce", "lr": entry.lr, "n": entry.runs}
-        keys |= {"n_trained": entry.trained}
+        keys |= {"n_trained": entry.trained, "n_learned": None}
         source = {"label_offset": None, "norm": None, "source": f"Li 2025, {entry.table}"}
         made.append(keys | source | {name: getattr(entry, name) for name in entry._fields[5:]})
     return made
@@ -115,43 +123,67 @@ def _mean(values: list[float]) -> float | None:
     return float(np.mean(values)) if values else None
 
 
-def _contrasts(
+def _compared(
     context: Inputs, groups: list[Group], rows: list[Row], counts: dict[str, Any], kept: dict[Key, list[int]]
-) -> list[Row]:
-    made: list[Row] = []
-    for group in groups:
-        name = f"{group.run} {group.lr:g}"
-        seeds = kept.get(_key(group), group.seeds)
-        reason = NO_DIAGONAL if _key(group) in kept else contrasts.DIVERGED
-        left = len(group.seeds) - len(seeds) + len(group.diverged), reason
-        for offset in attention.OFFSETS:
-            word, topic, other = (
-                np.array(_values(rows, group, offset, "raw", category, seeds))
-                for category in (WORD, TOPIC, OTHER)
+) -> pl.DataFrame:
+    """Return the table of the comparisons that the experiment declares."""
+    found = comparisons.Measurements(context)
+    by = {(group.run, group.lr): group for group in groups}
+
+    def given(group: Group, category: str, offset: int = 0) -> Floats:
+        return np.array(_values(rows, group, offset, "raw", category, group.seeds), float)
+
+    def measured(comparison: Comparison, key: Trained, of: Callable[[Group], Floats]) -> None:
+        if group := by.get(key):
+            seeds = kept.get(_key(group), group.seeds)
+            models.measure(
+                found, comparison, group, of(group), [seed in seeds for seed in group.seeds], NO_DIAGONAL
             )
-            labels = "right labels" if offset == 0 else "shifted labels"
-            made += contrasts.least(f"topic over other, least, {labels} {name}", topic / other, *left)
-            made += contrasts.median(context, f"topic over other {labels} {name}", topic / other, *left)
-            for kind, values in ((WORD, word), (TOPIC, topic), (OTHER, other)):
-                made += contrasts.median(context, f"{kind} {labels} {name}", values, *left)
-            if offset == 0:
-                made += contrasts.most(
-                    f"topic over other, largest distance from 1 {name}", np.abs(topic / other - 1), *left
-                )
-                made += contrasts.least(f"word above other {name}", word - other, *left)
-                made += contrasts.median(context, f"word minus topic {name}", word - topic, *left)
-                made += contrasts.least(f"other above topic {name}", other - topic, *left)
-    for norm in attention.NORMS:
-        gaps = []
-        for group, offset in product(groups, attention.OFFSETS):
-            expectation = attention.expected(counts[group.entry["masking"]], norm)
-            for seed in group.seeds:
-                own = [
-                    row for row in rows
-                    if (row["run"], row["cell"], row["lr"]) == (group.run, group.cell, group.lr)
-                    and (row["replica"], row["label_offset"], row["norm"]) == (seed, offset, norm)
-                ]  # fmt: skip
-                pooled = sum(row["mean_attn"] * row["pair_share"] for row in own if row["n_pairs"])
-                gaps.append(abs(pooled - expectation))
-        made += contrasts.most(f"pooled mean, {norm}", gaps)
-    return made
+        elif key[0] in context.runs():
+            found.not_run(comparison)  # not at this rate
+
+    def ratio(group: Group) -> Floats:
+        return given(group, TOPIC) / given(group, OTHER)
+
+    for key, comparison in declared.TOPIC_FIRST.items():
+        measured(comparison, key, ratio)
+    measured(declared.SHORT, (ATTENTION_SGD_SHORT, 0.03), lambda group: np.abs(ratio(group) - 1))
+
+    def less(first: str, second: str) -> Callable[[Group], Floats]:
+        return lambda group: given(group, first) - given(group, second)
+
+    def alone(kind: str, offset: int = 0) -> Callable[[Group], Floats]:
+        return lambda group: given(group, kind, offset)
+
+    for (order, run, rate), comparison in declared.ORDER.items():
+        measured(comparison, (run, rate), less(*declared.ORDERS[order]))
+    for (kind, run), comparison in declared.SIZES.items():
+        measured(comparison, (run, declared.FROZEN_RATE), alone(kind))
+    for rate in declared.RATES:
+        key = ATTENTION_RELEASED, rate
+        measured(declared.CAPTION[rate], key, less(WORD, TOPIC))
+        measured(declared.RIGHT[rate], key, alone(OTHER))
+        for kind in declared.KINDS:
+            measured(declared.SHIFTED[kind, rate], key, alone(kind, 4))
+    if groups:
+        for norm, comparison in declared.POOLED.items():
+            found.add(comparison, [gap for group in groups for gap in _pooled(group, rows, counts, norm)])
+    return found.table()
+
+
+def _pooled(group: Group, rows: list[Row], counts: dict[str, Any], norm: str) -> list[float]:
+    """Return how far the mean over all pairs of each model is from what lengths fix, the farther of both labellings."""
+    expectation = attention.expected(counts[group.entry["masking"]], norm)
+    gaps = []
+    for seed in group.seeds:
+        pooled = [
+            sum(
+                row["mean_attn"] * row["pair_share"]
+                for row in rows
+                if (row["run"], row["cell"], row["lr"]) == _key(group) and row["n_pairs"]
+                and (row["replica"], row["label_offset"], row["norm"]) == (seed, offset, norm)
+            )
+            for offset in attention.OFFSETS
+        ]  # fmt: skip
+        gaps.append(extremes.largest(np.abs(np.subtract(pooled, expectation))))
+    return gaps

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import polars as pl
 
+from pipeline.kit import comparisons
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
-from pipeline.studies.topic.measures import blocks, contrasts, models
-from pipeline.studies.topic.measures.contrasts import Row
-from pipeline.studies.topic.measures.models import Group
-from pipeline.studies.topic.names import ALL, DOCUMENTS, ONLY_CE, SHOWN, UNIT, UNIT_SGD
+from pipeline.studies.topic import comparisons as declared
+from pipeline.studies.topic.measures import blocks, models
+from pipeline.studies.topic.measures.models import Floats, Group, Row
+from pipeline.studies.topic.names import ALL, DOCUMENTS, ONLY_SQ, UNIT
 
 
-def analyse(context: Inputs) -> dict[str, Sequence[pl.DataFrame]]:
+def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
     """Return the tables of the experiment."""
     documents = context.dataset(DOCUMENTS)
     topics, words = int(documents["topics"][0]), int(documents["words"][0])
@@ -25,12 +24,12 @@ def analyse(context: Inputs) -> dict[str, Sequence[pl.DataFrame]]:
         made = {
             "configs": models.configs(context, groups),
             "gram_stats": stats,
-            "matrices": [row for group in groups for row in _matrices(group, SHOWN * words)],
-            "contrasts": _contrasts(context, groups, stats),
+            "matrices": [row for group in groups for row in _matrices(group, topics * words)],
         }
+        found = _compared(context, groups, stats)
     return {
         name: [pl.DataFrame(rows, infer_schema_length=None)] if rows else [] for name, rows in made.items()
-    }
+    } | {"comparisons": [found]}
 
 
 def _stats(group: Group, topics: int, words: int) -> list[Row]:
@@ -67,41 +66,31 @@ def _matrices(group: Group, size: int) -> list[Row]:
     return rows
 
 
-def _contrasts(context: Inputs, groups: list[Group], stats: list[Row]) -> list[Row]:
+def _compared(context: Inputs, groups: list[Group], stats: list[Row]) -> pl.DataFrame:
+    """Return the table of the comparisons that the experiment declares."""
+    found = comparisons.Measurements(context)
     by = {(group.run, group.cell): group for group in groups}
-    rows: list[Row] = []
-    for (run, cell), group in by.items():
-        own = [row for row in stats if (row["run"], row["cell"]) == (run, cell)]
-        last = [row for row in own if row["matrix"] == "Gram"]
-        first = [row for row in own if row["matrix"] == "Gram_init"]
-        gone = len(group.diverged)
-        for name in ("block_sum_same", "block_sum_diff"):
-            rows += contrasts.median(context, f"{name} {run} {cell}", [row[name] for row in last], gone)
-        rows += contrasts.least(f"gram auc {run} {cell}", [row["auc"] for row in last], gone)
-        lead = [row["same_offdiag_mean"] - row["diff_mean"] for row in last]
-        rows += contrasts.least(f"block above rest {run} {cell}", lead, gone)
-        cosines = [row["cos_same"] - row["cos_diff"] for row in last]
-        rows += contrasts.least(f"cosine gap {run} {cell}", cosines, gone)
-        rows += contrasts.median(context, f"median cosine gap {run} {cell}", cosines, gone)
-        if run in (UNIT, UNIT_SGD):
-            for when, which in (("before", first), ("after", last)):
-                means = [row["diag_mean"] / abs(row["same_offdiag_mean"]) for row in which]
-                rows += contrasts.least(f"diagonal over rest of blocks, {when} {run} {cell}", means, gone)
-                ends = [row["diag_least"] / row["offdiag_largest"] for row in which]
-                rows += contrasts.least(
-                    f"least diagonal over largest other entry, {when} {run} {cell}", ends, gone
-                )
-    return rows + _price(context, by)
 
+    def column(group: Group | None, name: str) -> Floats:
+        keys = (group.run, group.cell, "Gram") if group else ()
+        return np.array(
+            [row[name] for row in stats if (row["run"], row["cell"], row["matrix"]) == keys], float
+        )
 
-def _price(context: Inputs, by: dict[tuple[str, str], Group]) -> list[Row]:
-    """Return what training embeddings alone costs over training everything, in nats, seed by seed."""
-    if (ONLY_CE, "ce") not in by or (ALL, "ce") not in by:
-        return []
-    alone, every = by[ONLY_CE, "ce"], by[ALL, "ce"]
-    shared = [seed for seed in alone.seeds if seed in every.seeds]
-    first, second = (
-        models.held_losses(context, group)[[group.seeds.index(seed) for seed in shared]]
-        for group in (alone, every)
-    )
-    return contrasts.median(context, "price of embeddings alone, ce", first - second)
+    for table, first, second in (
+        (declared.SUMS, "block_sum_same", "block_sum_diff"), (declared.INNER, "same_offdiag_mean", "diff_mean"),
+        (declared.PAIRED_OFF, "auc", ""), (declared.COSINES, "cos_same", "cos_diff"),
+    ):  # fmt: skip
+        for key, comparison in table.items():
+            group = by.get(key)
+            less = column(group, second) if second else 0.0
+            models.measure(found, comparison, group, column(group, first) - less)
+    alone = by.get((ONLY_SQ, "sq"))
+    for name, comparison in declared.THEOREM_SUMS.items():
+        models.measure(found, comparison, alone, column(alone, name))
+    unit = by.get((UNIT, "ce"))
+    ends = column(unit, "diag_least") / column(unit, "offdiag_largest")
+    models.measure(found, declared.UNIT_DIAGONAL, unit, ends)
+    for cell, comparison in declared.ALONE_COST.items():
+        models.lost(context, found, comparison, by.get((declared.ALONE[cell], cell)), by.get((ALL, cell)))
+    return found.table()

@@ -7,19 +7,22 @@ NLM-4 one of four layers. None is one of the published models, and no corpus is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 import polars as pl
 from torch import Tensor
 
+from pipeline.kit import comparisons, extremes
+from pipeline.kit.comparisons import Measurements
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread, stream
 from pipeline.languages import topic_corpora as language
 from pipeline.models.topic import encoder
+from pipeline.studies.topic import comparisons as declared
 from pipeline.studies.topic.measures import (
-    contrasts,
     kinships,
+    models,
     published_kinship,
     topic_words,
     word_pairs,
@@ -32,6 +35,7 @@ from pipeline.studies.topic.names import (
     READER_EMBEDDED,
     READER_ONE_HOT,
 )
+from schemas.topic import datasets
 
 READERS = {READER_ONE_HOT: "NLM-1", READER_EMBEDDED: "NLM-2"}
 LAG = 10  # steps over which a matrix turns
@@ -40,7 +44,7 @@ EARLY, LATE = 40, 200
 SHOWN = 3  # topics, and words of each, in Figure 2.3
 
 
-def analyse(context: Inputs) -> dict[str, Sequence[pl.DataFrame]]:
+def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
     """Return the tables of the experiment."""
     tables: dict[str, list[Row]] = {
         name: []
@@ -59,17 +63,40 @@ def analyse(context: Inputs) -> dict[str, Sequence[pl.DataFrame]]:
                 tables["word_pairs"] += kinships.pairs(context, corpus, reading)
                 if reading.replica == 0 and reading.embeddings:
                     tables["word_map"] += _map(context, corpus, reading)
-        rows = kinships.compared(context, tables["kinship"], tables["word_pairs"])
+        found = comparisons.Measurements(context)
+        kinships.compared(found, tables["kinship"], tables["word_pairs"], _learned(context))
         for run in (LAYERS, LAYERS_FAST):
             if run in context.runs():
                 norms, turns = list(_norms(context, run)), list(_turns(context, run))
                 tables["layer_norms"] += norms
                 tables["turns"] += turns
-                rows += _stages(context, run, norms, turns)
-    tables |= {"contrasts": rows, "published_kinship": list(published_kinship.rows())}
+                _stages(context, found, run, norms, turns)
+    tables["published_kinship"] = list(published_kinship.rows())
     return {
         name: [pl.DataFrame(own, infer_schema_length=None)] if own else [] for name, own in tables.items()
-    }
+    } | {"comparisons": [found.table()]}
+
+
+def _learned(context: Inputs) -> dict[tuple[str, int], bool]:
+    """Return of each model whether it learned its task, by run and replica; one that diverged did not.
+
+    An answer that reads nothing gives each word its share of the documents to train on.
+    """
+    made: dict[tuple[str, int], bool] = {}
+    for run in context.runs():
+        header = context.run_header(run)
+        entry, frame = header["entry"], context.dataset(header["entry"]["dataset"])
+        tokens = datasets.texts(frame.filter(split="train"))[0]
+        held = frame.filter(split="dev").head(entry["online"])
+        asked = datasets.texts(held)[0][datasets.text_masks(held)[0]]
+        share = np.bincount(tokens[tokens >= language.SPECIALS], minlength=int(frame["symbols"][0])) + 1.0
+        ignorant = -float(np.log(share[asked] / share[language.SPECIALS :].sum()).mean())
+        last = models.last_points(context, run, list(range(entry["replicas"])))["held_loss"]
+        own = models.learned(last.to_numpy().astype(float), ignorant, context.settings.learned)
+        made |= {
+            (run, r): bool(own[r]) and str(r) not in header["diverged"] for r in range(entry["replicas"])
+        }
+    return made
 
 
 def _documents(frame: pl.DataFrame) -> list[np.ndarray]:
@@ -177,26 +204,38 @@ def _turns(context: Inputs, run: str) -> Iterator[Row]:
                 yield {"run": run, "replica": r, "layer": layer + 1, "step": step, "distance": distance}
 
 
-def _stages(context: Inputs, run: str, norms: list[Row], turns: list[Row]) -> list[Row]:
-    """Return comparisons of both stages: how far values have grown when keys begin to, and how much more they turn
-    early.
+def _stages(context: Inputs, found: Measurements, run: str, norms: list[Row], turns: list[Row]) -> None:
+    """Measure both stages: how far values have grown when keys begin to, and how much more they turn early.
 
-    Growth is that of the norm over its largest, from that before training (chapter, MT4).
+    Growth is that of the norm over its largest, from that before training (chapter, MT4). Layers of one model are no
+    models: the layer counts in which the difference is smallest.
     """
-    frame = pl.DataFrame(norms).sort("step")
-    grown: list[float] = []
-    for _, own in frame.group_by("replica", "layer", maintain_order=True):
+    grown: dict[int, list[float]] = {}
+    for (replica, _), own in (
+        pl.DataFrame(norms).sort("step").group_by("replica", "layer", maintain_order=True)
+    ):
         keys, values = (_growth(own[f"norm_{which}"].to_numpy()) for which in "kv")
-        grown.append(float(values[np.argmax(keys >= ONSET)]))
-    comparisons = contrasts.least(f"{run} values at the onset of keys", grown)
-    moved = pl.DataFrame(turns, infer_schema_length=None)
-    if {EARLY, LATE} <= {row["step"] for row in turns}:
-        early, late = (
-            moved.filter(step=step).sort("replica", "layer")["distance"].to_numpy() for step in (EARLY, LATE)
-        )
-        comparisons += contrasts.least(f"{run} turning early - late", early - late)
-    models = len(_alive(context, run))
-    return [row | {"n": models} for row in comparisons]
+        grown.setdefault(replica, []).append(float(values[np.argmax(keys >= ONSET)]))
+    gone = context.run_header(run)["entry"]["replicas"] - len(grown)
+    found.add(
+        declared.ONSET[run],
+        [extremes.smallest(own) for own in grown.values()],
+        excluded=gone,
+        reason=models.DIVERGED,
+    )
+    if run != LAYERS:
+        return
+    moved = {(row["replica"], row["layer"], row["step"]): row["distance"] for row in turns}
+    slower: dict[int, list[float]] = {}
+    for (replica, layer, step), distance in moved.items():
+        if step == EARLY and (replica, layer, LATE) in moved:
+            slower.setdefault(replica, []).append(distance - moved[replica, layer, LATE])
+    found.add(
+        declared.TURNING,
+        [extremes.smallest(own) for own in slower.values()],
+        excluded=gone,
+        reason=models.DIVERGED,
+    )
 
 
 def _growth(norms: np.ndarray) -> np.ndarray:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,24 +18,28 @@ import polars as pl
 import torch
 
 from pipeline.errors import SandglassError
+from pipeline.kit import intervals
+from pipeline.kit.comparisons import Comparison, Measurements
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread, stream
 from pipeline.models.topic import encoder
-from pipeline.studies.topic.measures import bert_checkpoint, kinships, word_pairs
+from pipeline.studies.topic import comparisons as declared
+from pipeline.studies.topic.measures import bert_checkpoint, kinships, topic_words, word_pairs
 from pipeline.studies.topic.measures.bert_checkpoint import Pretrained
-from pipeline.studies.topic.measures.kinships import Corpus, Reading, Row
+from pipeline.studies.topic.measures.kinships import Corpus, Floats, Reading, Row
 from pipeline.studies.topic.names import REFERENCE
 
-TRAINED, UNTRAINED = "pretrained", "pretrained, before training"
+TRAINED, UNTRAINED = declared.ELSEWHERE, declared.RANDOM
 WORD = re.compile("[a-z]+")
 
 
-def analyse(context: Inputs) -> dict[str, Sequence[pl.DataFrame]]:
+def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
     """Return the tables of the experiment; they are empty where no encoder is measured."""
     tables: dict[str, list[Row]] = {
         name: [] for name in ("lda_fit", "lda_topics", "kinship", "word_pairs", "word_map")
     }
     texts = context.dataset(REFERENCE)["text"].to_list()
+    found = Measurements(context)
     with one_thread():
         for name in context.entry.measured:
             where = f"params/{context.study}.yaml: experiments.{context.experiment}.encoders.{name}"
@@ -45,15 +50,58 @@ def analyse(context: Inputs) -> dict[str, Sequence[pl.DataFrame]]:
             corpus, fit, topics = kinships.fit(context, rng, corpus)
             tables["lda_fit"].append(fit)
             tables["lda_topics"] += topics
-            for reading in _readings(context, name, own, documents, ids):
+            readings = list(_readings(context, name, own, documents, ids))
+            _compared(context, found, corpus, readings)
+            for reading in readings:
                 tables["kinship"] += kinships.kinship(context, corpus, reading)
                 tables["word_pairs"] += kinships.pairs(context, corpus, reading)
                 if reading.model == TRAINED:
                     tables["word_map"] += _map(context, own, corpus.name, reading, where)
-        tables["contrasts"] = kinships.compared(context, tables["kinship"], tables["word_pairs"])
     return {
         name: [pl.DataFrame(rows, infer_schema_length=None)] if rows else [] for name, rows in tables.items()
-    }
+    } | {"comparisons": [found.table()]}
+
+
+def _compared(context: Inputs, found: Measurements, corpus: Corpus, readings: list[Reading]) -> None:
+    """Measure the comparisons of an encoder: how far a value would move with other topics, by the jackknife.
+
+    Of encoders for which none are declared (`pipeline.studies.topic.names.ENCODERS`) there are the other tables.
+    """
+    topics, all_topics = corpus.topics["lda"], np.arange(len(corpus.topics["lda"]))
+    together = word_pairs.cooccurrences(corpus.documents, len(corpus.words))
+    by_model = {reading.model: (reading.run, kinships.measured(reading)) for reading in readings}
+    run, own = by_model[TRAINED]
+
+    def put(comparison: Comparison, statistic: Callable[[Floats], float], log: bool = False) -> None:
+        confidence = context.settings.confidence
+        found.put(comparison, intervals.jackknife(statistic, all_topics, confidence=confidence, log=log))
+
+    def ratio(of: tuple[Floats, Floats], threshold: float, assign: str, kept: Floats) -> float:
+        many = topic_words.kept(threshold, len(corpus.words))
+        belongs = topic_words.members(topics, many, assign == "one")[kept.astype(int)]
+        return word_pairs.contrast(*of, *topic_words.kin(belongs)).ratio(context.entry.least_denominator)
+
+    def fall(low: float, high: float, assign: str, kept: Floats) -> float:
+        after, before = (ratio(own[declared.DEBIASED], each, assign, kept) for each in (high, low))
+        return after - before
+
+    def gap(what: str, threshold: float, kept: Floats) -> float:
+        made = kinships.companions(corpus, topics, threshold, together)
+        same, _ = topic_words.kin(made.belongs[kept.astype(int)])
+        sums, counts = own[declared.OUTPUT if what == "cosine" else declared.DEBIASED]
+        most = made.groups["top_cooccur"]
+        return float(sums[same].sum() / counts[same].sum() - sums[most].sum() / counts[most].sum())
+
+    for key, comparison in declared.QUOTIENTS.items():
+        if key.encoder == run:
+            of = by_model[key.model][1][key.measure]
+            put(comparison, partial(ratio, of, key.threshold, key.assign), log=True)
+    for (name, assign, low, high), comparison in declared.FALLS.items():
+        if name == run:
+            put(comparison, partial(fall, low, high, assign))
+    for (name, what, threshold), comparison in declared.OVER_COMPANIONS.items():
+        if name == run:
+            put(comparison, partial(gap, what, threshold))
 
 
 def _corpus(

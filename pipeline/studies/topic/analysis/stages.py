@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import polars as pl
 
+from pipeline.kit import comparisons
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
-from pipeline.studies.topic.measures import contrasts, models, stages
-from pipeline.studies.topic.measures.contrasts import Row
-from pipeline.studies.topic.measures.models import Group
+from pipeline.studies.topic import comparisons as declared
+from pipeline.studies.topic.measures import models, stages
+from pipeline.studies.topic.measures.models import Group, Row
 
 MATRICES = {"norm_k": "attn.W_K", "norm_q": "attn.W_Q", "norm_v": "attn.W_V"}
 SPLIT = 400  # step between the published stages
@@ -19,7 +18,7 @@ LAG = 10  # steps over which values turn
 KEPT = 5  # one step in so many is in the table of norms; the measures read every step
 
 
-def analyse(context: Inputs) -> dict[str, Sequence[pl.DataFrame]]:
+def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
     """Return the tables of the experiment."""
     with one_thread():
         groups = list(models.groups(context))
@@ -32,12 +31,12 @@ def analyse(context: Inputs) -> dict[str, Sequence[pl.DataFrame]]:
             "configs": models.configs(context, groups),
             "stage_metrics": metrics,
             "value_turns": [row for group in groups for row in _turns(context, group)],
-            "contrasts": _contrasts(context, groups, metrics),
         }
-    tables: dict[str, Sequence[pl.DataFrame]] = {
+        found = _compared(context, groups, metrics)
+    tables = {
         name: [pl.DataFrame(rows, infer_schema_length=None)] if rows else [] for name, rows in made.items()
     }
-    return tables | {"norms": norms}
+    return tables | {"norms": norms, "comparisons": [found]}
 
 
 def _norms(context: Inputs, group: Group) -> list[pl.DataFrame]:
@@ -92,16 +91,13 @@ def _turns(context: Inputs, group: Group) -> list[Row]:
     return rows
 
 
-def _contrasts(context: Inputs, groups: list[Group], metrics: list[Row]) -> list[Row]:
-    rows: list[Row] = []
-    for group in groups:
-        name = f"{group.run} {group.lr:g}"
-        own = [row for row in metrics if (row["run"], row["lr"]) == (group.run, group.lr)]
-        gone = len(group.diverged)
-        for column in ("fv_at_sk10", "k_frac_400", "v_frac_400"):
-            values = [np.nan if row[column] is None else row[column] for row in own]
-            rows += contrasts.least(f"{column}, least {name}", values, gone)
-            rows += contrasts.most(f"{column}, largest {name}", values, gone)
-            if column == "fv_at_sk10":
-                rows += contrasts.median(context, f"{column} {name}", values, gone)
-    return rows
+def _compared(context: Inputs, groups: list[Group], metrics: list[Row]) -> pl.DataFrame:
+    """Return the table of the comparisons that the experiment declares."""
+    found = comparisons.Measurements(context)
+    by = {(group.run, group.lr): group for group in groups}
+    asked = [(*key, "fv_at_sk10", comparison) for key, comparison in declared.BEHIND.items()]
+    asked += [(*declared.SETTINGS["A"], name, comparison) for name, comparison in declared.AT_400.items()]
+    for run, rate, name, comparison in asked:
+        own = [row[name] for row in metrics if (row["run"], row["lr"]) == (run, rate)]
+        models.measure(found, comparison, by.get((run, rate)), np.array(own, float))  # null: NaN
+    return found.table()

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from pipeline.kit import comparisons, extremes
+from pipeline.kit.comparisons import Comparison
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
 from pipeline.languages import topic as language
 from pipeline.models.topic import one_layer
-from pipeline.studies.topic.measures import attention, blocks, closed, contrasts, models
-from pipeline.studies.topic.measures.contrasts import Row
-from pipeline.studies.topic.measures.models import Group
+from pipeline.studies.topic import comparisons as declared
+from pipeline.studies.topic.measures import attention, blocks, closed, models
+from pipeline.studies.topic.measures.models import Group, Row
 from pipeline.studies.topic.names import (
     DOCUMENTS,
     EXACT,
@@ -24,9 +25,6 @@ from pipeline.studies.topic.names import (
     FROZEN_RELEASED,
     FROZEN_SGD_SQ,
     JOINT_ADAM,
-    JOINT_LONG,
-    JOINT_LONG_RELEASED,
-    SHOWN,
 )
 from schemas.topic import datasets
 
@@ -36,10 +34,10 @@ CLOSED = {  # what least squares is solved on: dataset and masking of the run th
     FROZEN_ADAM: (DOCUMENTS, "thesis"), FROZEN_SGD_SQ: (DOCUMENTS, "thesis"),
     FROZEN_RELEASED: (DOCUMENTS, "released"), FROZEN_EXACT: (EXACT, "thesis"),
 }  # fmt: skip
-COMPARED = ("block_mean", "diff_mean", "diag_mean")
+RELEASED_WORDS = 99  # of a document, behind START, which the released statistics are of
 
 
-def analyse(context: Inputs) -> dict[str, Sequence[pl.DataFrame]]:
+def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
     """Return the tables of the experiment."""
     documents = context.dataset(DOCUMENTS)
     topics, words = int(documents["topics"][0]), int(documents["words"][0])
@@ -56,14 +54,14 @@ def analyse(context: Inputs) -> dict[str, Sequence[pl.DataFrame]]:
             "doc_moments": moments,
             "configs": models.configs(context, every),
             "block_stats": stats,
-            "matrices": optima.matrices + [row for group in groups for row in _matrix(group, SHOWN * words)],
+            "matrices": optima.matrices + [row for group in groups for row in _matrix(group, topics * words)],
             "closed_form": optima.rows,
             "pair_shares": _shares(documents.filter(split="train"), topics, words),
-            "contrasts": _contrasts(context, groups, stats, optima.rows),
         }
+        found = _compared(context, groups, stats, optima.rows)
     return {
         name: [pl.DataFrame(rows, infer_schema_length=None)] if rows else [] for name, rows in table.items()
-    }
+    } | {"comparisons": [found.table()]}
 
 
 def values_of(group: Group, params: dict[str, Any]) -> Floats:
@@ -85,7 +83,7 @@ def _stats(group: Group, topics: int, words: int) -> list[Row]:
 
 
 def _matrix(group: Group, size: int) -> list[Row]:
-    """Return the rows of the first ``size`` words of the first seed's values, for figures."""
+    """Return the rows of the first seed's values, of all ``size`` words, for figures."""
     if not group.seeds:
         return []
     matrix = values_of(group, group.params)[0][1 : size + 1, 1 : size + 1]
@@ -103,7 +101,7 @@ class _Optima:
 
 def _closed(context: Inputs, groups: list[Group], topics: int, words: int) -> _Optima:
     """Solve least squares for each dataset, masking and penalty that runs with squared loss have, and without b_V."""
-    made, shown = _Optima(), SHOWN * words
+    made = _Optima()
     frames = {name: context.dataset(name) for name in (DOCUMENTS, EXACT)}
     cases = {
         (*CLOSED[group.run], group.settings["l2"])
@@ -133,8 +131,7 @@ def _closed(context: Inputs, groups: list[Group], topics: int, words: int) -> _O
                     name = "WV_ridge" if l2 else "WV_ols"
                     own = {"run": f"closed form, {masking}", "cell": f"l2 {l2:g}", "lr": 0.0, "matrix": name}
                     made.matrices += [
-                        own | {"row": n, "values": row.tolist()}
-                        for n, row in enumerate(inner[:shown, :shown], 1)
+                        own | {"row": n, "values": row.tolist()} for n, row in enumerate(inner, 1)
                     ]
     return made
 
@@ -166,9 +163,13 @@ def _moments(frame: pl.DataFrame, dataset: str) -> list[Row]:
 
 
 def _shares(frame: pl.DataFrame, topics: int, words: int) -> list[Row]:
-    """Return the shares of pairs of tokens by category, with right and with shifted labels, without special tokens."""
+    """Return the shares of pairs of tokens by category, with right and with shifted labels, counted as the released
+    statistics count them: START and the first words of each document."""
     read = datasets.documents(frame)
-    counts = language.keys(read.tokens, read.lengths, topics, words, released=False)
+    place = np.arange(len(read.tokens)) - np.repeat(read.lengths.cumsum() - read.lengths, read.lengths)
+    few = np.minimum(read.lengths, RELEASED_WORDS)
+    counts = language.keys(read.tokens[place < RELEASED_WORDS], few, topics, words, released=True)
+    counts[:, language.end(topics, words)] = 0
     pairs = counts.T.astype(float) @ counts
     rows = []
     for offset in attention.OFFSETS:
@@ -179,85 +180,77 @@ def _shares(frame: pl.DataFrame, topics: int, words: int) -> list[Row]:
     return rows
 
 
-def _contrasts(context: Inputs, groups: list[Group], stats: list[Row], optima: list[Row]) -> list[Row]:
+def _compared(
+    context: Inputs, groups: list[Group], stats: list[Row], optima: list[Row]
+) -> comparisons.Measurements:
+    """Return what was found of the comparisons that the experiment declares."""
+    found = comparisons.Measurements(context)
     by = {(group.run, group.cell): group for group in groups}
-    if not by:
-        return []
 
-    def column(run: str, cell: str, name: str, matrix: str = "WV_plus_bias") -> list[float]:
-        keys = (run, cell, matrix)
-        return [row[name] for row in stats if (row["run"], row["cell"], row["matrix"]) == keys]
-
-    rows: list[Row] = []
-    for run, cell in by:
-        rows += contrasts.least(f"auc {run} {cell}", column(run, cell, "auc"))
-        ratio = _ratio(column(run, cell, "diag_mean"), column(run, cell, "same_offdiag_mean"))
-        rows += contrasts.median(context, f"diagonal {run} {cell}", ratio)
-        rows += contrasts.median(context, f"block mean {run} {cell}", column(run, cell, "block_mean"))
-        gap = np.subtract(column(run, cell, "block_mean"), column(run, cell, "diff_mean"))
-        for name in ("top_share", "top_is_self", "top_distinct"):
-            rows += contrasts.median(context, f"{name} {run} {cell}", column(run, cell, name))
-        scaled = gap / np.array(column(run, cell, "nonblock_sub_std"))
-        rows += contrasts.median(context, f"block in standard deviations {run} {cell}", scaled)
-    for run, cells in ((FROZEN_ADAM, ("sq", "sq-l2")), (FROZEN_SGD_SQ, ("sq", "sq-l2"))):
-        for cell in cells:
-            if (run, cell) in by:
-                rows += _against_closed_form(context, by[run, cell], column, optima)
-    every = [
-        v
-        for run, cell in by
-        for v in column(run, cell, "nonblock_sub_std", "WV_initial")
-        if run == JOINT_ADAM
-    ]
-    rows += contrasts.most("initial subset, largest", every)
-    rows += contrasts.least("initial subset, smallest", every)
-    for cell in ("ce", "sq"):
-        if (FROZEN_ADAM, cell) in by and (JOINT_ADAM, cell) in by:
-            alone, both = by[FROZEN_ADAM, cell], by[JOINT_ADAM, cell]
-            shared = [seed for seed in alone.seeds if seed in both.seeds]
-            first, second = (
-                models.held_losses(context, group)[[group.seeds.index(seed) for seed in shared]]
-                for group in (alone, both)
-            )
-            rows += contrasts.median(context, f"joint gain {cell}", (first - second) / first)
-    long, released = (column(run, "sq", "diag_mean") for run in (JOINT_LONG, JOINT_LONG_RELEASED))
-    others = (column(run, "sq", "same_offdiag_mean") for run in (JOINT_LONG, JOINT_LONG_RELEASED))
-    for name, top, below in zip(("thesis", "released"), (long, released), others, strict=True):
-        ratio = _ratio(top, np.abs(below))
-        rows += contrasts.least(f"long {name}, least ratio", ratio)
-        rows += contrasts.most(f"long {name}, largest ratio", ratio)
-    kept = {group.run: group.seeds for group in groups if group.run in (JOINT_LONG, JOINT_LONG_RELEASED)}
-    shared = sorted({*kept.get(JOINT_LONG, [])} & {*kept.get(JOINT_LONG_RELEASED, [])})
-    if shared:
-        own, theirs = (
-            [column(run, "sq", "top_is_self")[kept[run].index(seed)] for seed in shared]
-            for run in (JOINT_LONG, JOINT_LONG_RELEASED)
+    def column(group: Group | None, name: str, matrix: str = "WV_plus_bias") -> Floats:
+        keys = (group.run, group.cell, matrix) if group else ()
+        return np.array(
+            [row[name] for row in stats if (row["run"], row["cell"], row["matrix"]) == keys], float
         )
-        rows += contrasts.median(context, "long, words matched with themselves", np.subtract(own, theirs))
-    losses = [loss for run in (FROZEN_ADAM, FROZEN_SGD_SQ) for cell in ("sq",) if (run, cell) in by
-              for loss in models.held_losses(context, by[run, cell])]  # fmt: skip
-    rows += contrasts.least("held squared loss, uniform attention", losses)
-    entropies = [
-        loss for run, cell in by if cell == "ce" for loss in models.held_losses(context, by[run, cell])
-    ]
-    return rows + contrasts.least("held cross-entropy", entropies)
+
+    for table, name in (
+        (declared.BLOCKS, "auc"), (declared.EVEN, "top_share"), (declared.COLUMNS, "top_distinct"),
+        ({(run, "sq"): declared.BLOCK_MEAN[key] for key, run in declared.PUBLISHED_RUNS.items()}, "block_mean"),
+    ):  # fmt: skip
+        for key, comparison in table.items():
+            models.measure(found, comparison, by.get(key), column(by.get(key), name))
+    for name, run in declared.PUBLISHED_RUNS.items():
+        group = by.get((run, "sq"))
+        gap = column(group, "block_mean") - column(group, "diff_mean")
+        models.measure(found, declared.BLOCK_LEAD[name], group, gap / column(group, "nonblock_sub_std"))
+    for key, comparison in declared.DIAGONAL.items():
+        group = by.get(key)
+        ratio = column(group, "diag_mean") / column(group, "same_offdiag_mean")
+        models.measure(found, comparison, group, ratio)
+    for name, run in declared.LONG.items():
+        group = by.get((run, "sq"))
+        ratio = column(group, "diag_mean") / np.abs(column(group, "same_offdiag_mean"))
+        models.measure(found, declared.LONG_DIAGONAL[name], group, ratio)
+    for key, comparison in declared.MOVED.items():
+        if group := by.get(key):
+            before, after = (each["attn.W_K"].flatten(1).norm(dim=1) for each in (group.start, group.params))
+            models.measure(found, comparison, group, (after / before).double().numpy())
+    initial = by.get((JOINT_ADAM, "sq"))
+    models.measure(found, declared.INITIAL, initial, column(initial, "nonblock_sub_std", "WV_initial"))
+    for (run, cell, what), comparison in declared.CLOSED.items():
+        if group := by.get((run, cell)):
+            values = group.held if what == "held_loss" else column(group, what)
+            best = _optimum(group, optima)[what]
+            models.measure(found, comparison, group, np.abs(values - best))
+    for cell, comparison in declared.FROZEN_COST.items():
+        models.lost(context, found, comparison, by.get((FROZEN_ADAM, cell)), by.get((JOINT_ADAM, cell)))
+    kept = [by.get((run, "sq")) for run in declared.LONG.values()]
+    if all(kept):
+        found.add(
+            declared.SELF_MATCHED,
+            *(column(own, "top_is_self")[own.learned] for own in kept if own),
+            excluded=sum(own.left_out for own in kept if own),
+            reason=f"{models.DIVERGED} or {models.UNLEARNED}",
+        )
+    for cell, comparison in declared.FLOORS.items():
+        _floor(found, comparison, [group for key, group in by.items() if key[1] == cell])
+    return found
 
 
-def _ratio(top: Any, below: Any) -> Floats:
-    return np.divide(np.asarray(top, float), np.asarray(below, float))
+def _optimum(group: Group, optima: list[Row]) -> Row:
+    """Return the closed form on the documents, the masking and the penalty of a group."""
+    kind = (*CLOSED[group.run], group.settings["l2"], True)
+    return next(
+        row for row in optima if (row["dataset"], row["masking"], row["l2"], row["intercept"]) == kind
+    )
 
 
-def _against_closed_form(context: Inputs, group: Group, column: Any, optima: list[Row]) -> list[Row]:
-    """Return the largest distances over seeds between trained values and the optimum of the same loss."""
-    dataset, masking = CLOSED[group.run]
-    own = next(
-        row for row in optima
-        if (row["dataset"], row["masking"], row["l2"], row["intercept"])
-        == (dataset, masking, group.settings["l2"], True)
-    )  # fmt: skip
-    rows: list[Row] = []
-    for name in COMPARED:
-        distance = np.abs(np.subtract(column(group.run, group.cell, name), own[name]))
-        rows += contrasts.most(f"closed form {group.run} {group.cell} {name}", distance)
-    losses = models.held_losses(context, group) - own["held_loss"]
-    return rows + contrasts.most(f"closed form {group.run} {group.cell} held_loss", np.abs(losses))
+def _floor(found: comparisons.Measurements, comparison: Comparison, groups: list[Group]) -> None:
+    """Measure the smallest held-out loss of each seed, over the runs that a floor is compared with."""
+    losses: dict[int, float] = {}
+    for group in groups:
+        if group.run in comparison.arms[0].runs:
+            for seed, loss in zip(group.seeds, group.held.tolist(), strict=True):
+                losses[seed] = extremes.smallest(loss, losses.get(seed, loss))
+    if losses:
+        found.add(comparison, list(losses.values()))

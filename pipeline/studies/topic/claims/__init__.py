@@ -22,7 +22,7 @@ STATEMENTS = {
     "8": "Training with uniform attention reaches the least-squares optimum on the same documents.",
     "9": "With uniform or trained attention the value matrix becomes block-wise.",
     "10": "The published means of blocks come out with the published settings.",
-    "11": "The published spread outside blocks is that of the initial weights.",
+    "11": "Initial weights spread outside blocks as much as is published of trained ones.",
     "12": "Without a penalty the optimum has a heavy diagonal; a penalty or hidden masks remove it.",
     "13": "Frozen attention costs little: its loss is only slightly above that of joint training.",
     "14": "Values that are trained with attention and squared loss match words within topics, and more words with "
@@ -30,11 +30,11 @@ STATEMENTS = {
     "15": "Trained embeddings reach the block sums of the theorem with squared loss.",
     "16": "Words of one topic get more similar embeddings.",
     "17": "Training embeddings alone costs little.",
-    "18": "From unit embeddings the Gram matrix is diagonal before training.",
+    "18": "From unit embeddings the Gram matrix stays diagonal in training.",
     "19": "Trained attention gives more weight to words of the same topic.",
-    "20": "With SGD, attention learns topics where the rate times the number of steps is large, and nothing where it "
-    "is small.",
-    "21": "The published averages over different words come out when labels are shifted by four ids.",
+    "20": "In the model of the text, without normalisation, attention learns topics with SGD where the rate times the "
+    "number of steps is large, and nothing where it is small.",
+    "21": "The published averages come out when labels are shifted by four ids.",
     "22": "Labels that are shifted by four ids explain the published counts of pairs.",
     "23": "Averages of attention over all pairs are fixed by the lengths of documents.",
     "24": "With a diagonal value matrix attention prefers the same word, then other topics, then its topic.",
@@ -43,7 +43,7 @@ STATEMENTS = {
     "27": "From weights near zero the gradients of keys and queries are smaller by two powers.",
     "28": "In untrained models of stand-ins for language, debiased ratios are 1.",
     "29": "Trained models of stand-ins for language embed words of one topic alike.",
-    "30": "Trained one-layer models attend more within topics on stand-ins for language.",
+    "30": "Trained models attend more within topics on stand-ins for language.",
     "31": "Topics explain similarity beyond co-occurrence.",
     "32": "Training of four layers has two stages as well.",
     "33": "Documents have the moments of their law.",

@@ -7,174 +7,123 @@ from collections.abc import Iterator
 import polars as pl
 
 from pipeline.kit import evidence
-from pipeline.kit.evidence import Evidence
+from pipeline.kit.conditions import above, at_least, at_most, below
+from pipeline.kit.evidence import Part
 from pipeline.kit.extremes import column_max, column_min
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Gate, Measured, above, at_least, at_most, below
-from pipeline.studies.topic.claims.common import SECTION, between
+from pipeline.kit.verdicts import Gate
+from pipeline.studies.topic.claims.common import SECTION
 from schemas.claims import CORRECTED, OWN, STATED
 
 NONE = at_most(0.0)
 # What the variants of `pipeline.models.topic_attention.stage_two` are called, as in the rows of the theory.
 NORMALISERS = {"paper": "normaliser as printed", "consistent": "normaliser with [MASK]"}
-# Gate: its claim, names of its checks, how many there are at scale quick, what its source says, section, kind. Each
-# check that is not of a printed form belongs to one gate.
+ASSUMPTION = "2.1.4.3, Assumption 2.1.2"
+
+
+def _part(what: str, section: str, kind: str = STATED) -> Part:
+    return Part(what, SECTION.format(section), kind)
+
+
+SLIPS = {  # errata, and where they are printed
+    "indices": "2.1.7.1",
+    "rank of the Hessian": "2.1.7.1, Remark 2.1.8",
+    "penalty": "2.1.7.1, Remark 2.1.8",
+    "normaliser": "2.1.7.5, Proposition 2.1.2",
+    "q of the proof": "2.1.7.7",
+    "softmax": "2.1.1",
+    "equation 2.20": "2.1.7.6",
+    "λ₁": "2.1.4.3, Theorem 2.1.3",
+    "equation 2.26": "2.1.7.7",
+    "combined cases": "2.1.7.7",
+    "compared cases": "2.1.7.7",
+    "Assumption 2.1.2": "2.1.4.3",
+    "bias of Theorem 2.1.1": "2.1.3",
+    "example of Theorem 2.1.1": "2.1.7.2",
+    "Remark 2.1.2": "2.1.3",
+    "caption of Table 2.1": "2.1.5.3",
+}
 PARTS = {
-    "Proposition 2.1.1": ("1", r"^masking\.", 11, "shares of words behind the masking", "2.1.7.5", STATED),
-    "Theorem 2.1.4, sufficient": ("1", r"^optimal-set\.sufficient\.", 4, "matrices of the set are optimal", "2.1.7.3",
-                                  STATED),
-    "Theorem 2.1.4, necessary": ("1", r"^optimal-set\.necessary\.", 4, "optimal matrices are in the set", "2.1.7.3",
-                                 STATED),
-    "Theorem 2.1.4, size of the set": ("1", r"^optimal-set\.(dimension|floor|perturbed|all-topics)", 13,
-                                       "dimension, least loss, and what perturbations cost", "2.1.7.3", OWN),
-    "Theorem 2.1.2": ("1", r"^vanishing\.(minimum-norm|vertex)\.", 8, "the limit of a vanishing penalty is the "
-                      "optimum of least norm", "2.1.4.2", STATED),
-    "Theorem 2.1.2, numbers and paths": ("1", r"^vanishing\.(value|slope|proportion|saturates|descent)\.", 22,
-                                         "entries, ridge solutions and gradient descent", "2.1.4.2", OWN),
-    "losses of stage 2": ("1", r"^loss\.(enumerated|uniform)\.", 6, "exact sums are those of enumeration", "2.1.7.7",
-                          OWN),
-    "Remark 2.1.5": ("1", r"^loss\.(gamma-only|same-gamma)\.", 6, "over uniform blocks only γ matters", "2.1.4.3",
-                     STATED),
-    "optima of stage 2": ("1", r"^optimum\.", 5, "two ways find the same optimum, and it is the only one", "2.1.7.7",
-                          OWN),
-    "landscapes at points": ("1", r"^landscape\.", 20, "losses and optima as computed before", "2.1.5.5", OWN),
-    "Theorem 2.1.3, other maskings": ("1", r"^interval\.maskings\.", 3, "the intervals with other maskings",
-                                      "2.1.4.3", OWN),
-    "Assumption 2.1.3": ("1", r"^assumption\.v$", 1, "v of 10 is enough", "2.1.4.3", STATED),
-    "constants of Theorem 2.1.3": ("1", r"^lambda-1\.(corrected|swapped|reached)$", 3, "what the proof's constant is",
-                                   "2.1.7.7", CORRECTED),
-    "Theorem 2.1.1": ("1", r"^embeddings\.", 12, "optimal embeddings have the five properties", "2.1.3", STATED),
-    "Theorem 2.1.1, its bias": ("1", r"^bias\.corrected\.", 4, "the bias is one of words", "2.1.3", CORRECTED),
-    "floors": ("1", r"^floors\.", 8, "least losses where topics are known", "2.1.5.1", OWN),
-    "slips": ("1", r"^(indices|hessian-rank|penalty|normaliser|proof-q|softmax|equation-2\.20|equation-2\.26|"
-              r"comparison|combination|table-2\.1|remark-2\.1\.2|example)\.corrected", 17, "what stands in the "
-              "place of misprints holds", "2.1", CORRECTED),
-    "Theorem 2.1.3, printed interval": ("3", r"^interval\.block-\w+\.printed$", 2, "the optimal γ lies in the interval",
-                                        "2.1.4.3", STATED),
-    "Theorem 2.1.3, proof's interval": ("3", r"^interval\.block-\w+\.proof$", 2, "the optimal γ lies in the interval "
-                                        "that the proof gives", "2.1.7.7", CORRECTED),
-    "Theorem 2.1.5": ("3", r"^interval\.diag-\w+\.printed$", 2, "the optimal β and α lie in the intervals", "2.1.7.8",
-                      STATED),
-    "growth with τ": ("4", r"^growth\.", 4, "optimal weights grow with the number of topics", "2.1.5.5", STATED),
-    "limit of γ": ("5", r"^limit\.(nearer\.)?block-", 8, "with a = (1 - p_c) p_m, γ/τ tends to 1/a for the "
-                   "normaliser with [MASK], and to (1 - p_M)/a, where p_M = p_m(1 - p_c - p_r), for that as printed",
-                   "2.1.4.3", OWN),
-    "limit of β": ("5", r"^limit\.((nearer\.)?diag-|alpha\.|loss\.)", 16, "β/(vτ) tends to the limit of γ/τ, α/β "
-                   "to 0, the loss to p_r", "2.1.7.8", OWN),
-    "free attention": ("7", r"^free\.(not-worse|gap|spread|mask|value)\.", 30, "the family is nearly as good as any "
-                       "attention", "2.1.4.3", OWN),
-    "free attention, with the weight of [MASK]": ("7", r"^free\.family\.corrected\.", 6, "with the weight of [MASK] "
-                                                  "free the family is as good as any attention", "2.1.4.3", CORRECTED),
-    "gradients near zero": ("27", r"^(ce|sq)-(exact|batch)\.(values|keys|queries|order)$", 16, "how gradients scale "
-                            "with the weights", "2.1.6.1", STATED),
-    "gradients, two ways": ("27", r"^(ce|sq)-(exact|batch)\.(limit|differences|key-bias)$", 8, "closed forms and "
-                            "differences, and none of the key bias", "2.1.6.1", OWN),
-}  # fmt: skip
-# Misprints: erratum, how many rows show it at scale quick, section.
-PRINTED = {
-    "indices": ("indices", 1, "2.1.7.1"),
-    "rank of the Hessian": ("hessian-rank", 1, "2.1.7.1, Remark 2.1.8"),
-    "penalty": ("penalty", 1, "2.1.7.1, Remark 2.1.8"),
-    "normaliser": ("normaliser", 5, "2.1.7.5, Proposition 2.1.2"),
-    "q of the proof": ("proof-q", 2, "2.1.7.7"),
-    "softmax": ("softmax", 1, "2.1.1"),
-    "equation 2.20": ("equation-2.20", 1, "2.1.7.6"),
-    "λ₁": ("lambda-1", 1, "2.1.4.3, Theorem 2.1.3"),
-    "equation 2.26": ("equation-2.26", 2, "2.1.7.7"),
-    "combined cases": ("combination", 1, "2.1.7.7"),
-    "compared cases": ("comparison", 2, "2.1.7.7"),
-    "Assumption 2.1.2": ("assumption-2.1.2", 6, "2.1.4.3"),
-    "bias of Theorem 2.1.1": ("bias", 4, "2.1.3"),
-    "example of Theorem 2.1.1": ("example", 2, "2.1.7.2"),
-    "Remark 2.1.2": ("remark-2.1.2", 1, "2.1.3"),
-    "caption of Table 2.1": ("table-2.1", 1, "2.1.5.3"),
+    "1": {
+        "Proposition 2.1.1": _part("shares of words behind the masking", "2.1.7.5"),
+        "Theorem 2.1.4, sufficient": _part("matrices of the set are optimal", "2.1.7.3"),
+        "Theorem 2.1.4, necessary": _part("optimal matrices are in the set", "2.1.7.3"),
+        "Theorem 2.1.4, size of the set": _part(
+            "dimension, least loss, and what perturbations cost", "2.1.7.3", OWN
+        ),
+        "Theorem 2.1.2": _part("among the optima the limit has the least norm", "2.1.4.2"),
+        "Theorem 2.1.2, numbers and paths": _part(
+            "entries, ridge solutions, gradient descent", "2.1.4.2", OWN
+        ),
+        "losses of stage 2": _part("exact sums are those of enumeration", "2.1.7.7", OWN),
+        "Remark 2.1.5": _part("over uniform blocks only γ matters", "2.1.4.3"),
+        "optima of stage 2": _part("two ways find the same optimum, and it is the only one", "2.1.7.7", OWN),
+        "landscapes at points": _part("losses and optima as computed before", "2.1.5.5", OWN),
+        "Theorem 2.1.3, other maskings": _part("the intervals with other maskings", "2.1.4.3", OWN),
+        "Assumption 2.1.3": _part("v of 10 is enough", "2.1.4.3"),
+        "constants of Theorem 2.1.3": _part("what the proof's constant is", "2.1.7.7", CORRECTED),
+        "Theorem 2.1.1": _part("optimal embeddings have the five properties", "2.1.3"),
+        "Theorem 2.1.1, its bias": _part("the bias is one of words", "2.1.3", CORRECTED),
+        "floors": _part("least losses where topics are known", "2.1.5.1", OWN),
+        "slips": _part("what stands in the place of misprints holds", "2.1", CORRECTED),
+    }
+    | {
+        f"{slip}, as printed": _part("the printed form is wrong", section, OWN)
+        for slip, section in SLIPS.items()
+    },
+    "2": {
+        "least norm": _part(
+            "the limit is the least-squares solution of least norm", "2.1.4.2, Theorem 2.1.2"
+        ),
+        "slope": _part("distances of ridge solutions go as the penalty", "2.1.4.2, Theorem 2.1.2", OWN),
+    },
+    "3": {
+        "Theorem 2.1.3, printed interval": _part("the optimal γ lies in the interval", "2.1.4.3"),
+        "Theorem 2.1.3, proof's interval": _part(
+            "the optimal γ lies in the interval that the proof gives", "2.1.7.7", CORRECTED
+        ),
+        "Theorem 2.1.5": _part("the optimal β and α lie in the intervals", "2.1.7.8"),
+    },
+    "4": {"growth with τ": _part("optimal weights grow with the number of topics", "2.1.5.5")},
+    "5": {
+        "limit of γ": _part(
+            "with a = (1 - p_c) p_m, γ/τ tends to 1/a for the normaliser with [MASK], and to (1 - p_M)/a, where "
+            "p_M = p_m(1 - p_c - p_r), for that as printed",
+            "2.1.4.3",
+            OWN,
+        ),
+        "at T = 1e8, τ = 1e4": _part("γ/τ is near 1/a with the normaliser with [MASK]", "2.1.4.3", OWN),
+        "limit of β": _part(
+            "β/(vτ) tends to the limit of γ/τ, α/β to 0, the loss to p_r",
+            "2.1.7.8",
+            OWN,
+        ),
+    },
+    "7": {
+        "not worse": _part("free attention reaches the family's least loss", ASSUMPTION, OWN),
+        "gap": _part("the family's least loss is near the free one", ASSUMPTION, OWN),
+        "spread": _part("all query words learn the same γ", ASSUMPTION, OWN),
+        "free attention": _part("the weight of [MASK], and losses as computed before", "2.1.4.3", OWN),
+        "free attention, with the weight of [MASK]": _part(
+            "with the weight of [MASK] free the family is as good as any attention", "2.1.4.3", CORRECTED
+        ),
+    },
+    "27": {
+        "gradients near zero": _part("how gradients scale with the weights", "2.1.6.1"),
+        "gradients, two ways": _part(
+            "closed forms and differences, and none of the key bias", "2.1.6.1", OWN
+        ),
+    },
 }
 SMALL = 1e-3  # a weight that is next to none
 
 
 def gates(context: Results) -> Iterator[Gate]:
     """Yield the gates of claims 1 to 7 and 27."""
-    rows = context.theory()
-    held = rows.filter(pl.col("form") != "printed")
-    for name, (claim, pattern, count, what, section, kind) in PARTS.items():
-        checks = held.filter(pl.col("check").str.contains(pattern))
-        yield Gate(
-            claim,
-            name,
-            f"number of checks that fail or are missing ({what})",
-            SECTION.format(section),
-            NONE,
-            *failing(checks, name, expected(context, count)),
-            kind=kind,
-        )
-    for name, (erratum, count, section) in PRINTED.items():
-        checks = rows.filter(form="printed", erratum=f"topic-{erratum}")
-        yield Gate(
-            "1",
-            f"{name}, as printed",
-            "number of checks meant to show the slip that do not show it, or are missing",
-            SECTION.format(section),
-            NONE,
-            *failing(checks, name, expected(context, count)),
-            kind=OWN,
-        )
-    yield Gate(
-        "1",
-        "every check is judged",
-        "number of checks of forms that hold that belong to no gate, or to several",
-        SECTION.format("2.1"),
-        NONE,
-        *unjudged(held),
-        kind=OWN,
-    )
-    yield from _vanishing(rows)
+    for claim, parts in PARTS.items():
+        yield from evidence.part_gates(context.theory(), claim, parts)
     yield from _attention(context)
-    yield from _limit(rows)
     yield from _landscapes(context)
-    yield from _free(rows)
-
-
-def expected(context: Results, count: int) -> int | None:
-    """Return how many checks a gate has; None at smoke scale, where fewer sizes are tried."""
-    return count if context.scale == "quick" else None
-
-
-def failing(rows: pl.DataFrame, name: str, count: int | None) -> Evidence:
-    """Return how many of the checks do not hold, and how many there are too few or too many; one that is not defined
-    does not hold."""
-    if not rows.height:
-        return None, f"there are no checks of {name}"
-    holds = rows["passed"] & rows["measured"].is_not_nan() & rows["measured"].is_not_null()
-    off = 0 if count is None else abs(count - rows.height)
-    return Measured(float((~holds.fill_null(False)).sum() + off), n=rows.height), ""
-
-
-def unjudged(rows: pl.DataFrame) -> Evidence:
-    """Return how many checks match the names of no gate, or of several."""
-    if not rows.height:
-        return None, "there are no checks"
-    patterns = [pattern for _, pattern, *_ in PARTS.values()]
-    matches = rows.select(
-        sum(pl.col("check").str.contains(pattern).cast(pl.Int32) for pattern in patterns)
-    ).to_series()
-    return Measured(float((matches != 1).sum()), n=rows.height), ""
-
-
-def _vanishing(rows: pl.DataFrame) -> Iterator[Gate]:
-    source = SECTION.format("2.1.4.2, Theorem 2.1.2")
-    yield Gate(
-        "2",
-        "least norm",
-        "largest distance of the closed form from the least-squares solution of least norm, over all sizes",
-        source,
-        below(1e-10),
-        *evidence.checks(rows, r"^vanishing\.minimum-norm\.", column_max("measured")),
-    )
-    for name, value in (("least", column_min("measured")), ("largest", column_max("measured"))):
-        yield Gate(
-            "2", f"{name} slope", f"{name} slope of the distance of ridge solutions in logarithms of λ, over all sizes",
-            source, between(0.9, 1.1), *evidence.checks(rows, r"^vanishing\.slope\.", value), kind=OWN,
-        )  # fmt: skip
 
 
 def _attention(context: Results) -> Iterator[Gate]:
@@ -204,14 +153,6 @@ def _attention(context: Results) -> Iterator[Gate]:
 def broken(column: str) -> pl.Expr:
     """Return whether a value is null or NaN."""
     return pl.col(column).is_null() | pl.col(column).is_nan()
-
-
-def _limit(rows: pl.DataFrame) -> Iterator[Gate]:
-    yield Gate(
-        "5", "at T = 1e8, τ = 1e4", "largest relative distance of γ/τ from 1/a with the normaliser with [MASK]",
-        SECTION.format("2.1.4.3"), below(0.01),
-        *evidence.checks(rows, r"^limit\.block-consistent-\d+$", column_max("measured")), kind=OWN,
-    )  # fmt: skip
 
 
 def _landscapes(context: Results) -> Iterator[Gate]:
@@ -289,14 +230,3 @@ def _landscapes(context: Results) -> Iterator[Gate]:
             *evidence.reduced(block, value, missing),
             kind=OWN,
         )
-
-
-def _free(rows: pl.DataFrame) -> Iterator[Gate]:
-    source = SECTION.format("2.1.4.3, Assumption 2.1.2")
-    for name, check, what, bar in (
-        ("not worse", "not-worse", "largest excess of the free loss over the family's least", at_most(0.0)),
-        ("gap", "gap", "largest relative gap of the family's least loss to the free one", below(5e-4)),
-        ("spread", "spread", "largest relative spread of γ over query words", below(0.01)),
-    ):  # fmt: skip
-        measurement = evidence.checks(rows, rf"^free\.{check}\.", column_max("measured"))
-        yield Gate("7", name, what, source, bar, *measurement, kind=OWN)

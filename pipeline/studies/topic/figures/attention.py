@@ -51,33 +51,44 @@ def _dots(
     name = pl.col("run").replace_strict(labels, return_dtype=pl.String) + pl.format(
         ", rate {}", pl.col("lr").map_elements(lambda lr: f"{lr:g}", return_dtype=pl.String)
     )
+    keys = ["model", "source", "n", "learned"]
+    made = rows.with_columns(model=name, learned=pl.col("n_learned").is_null() | (pl.col("n_learned") > 0))
+    spread = made.unpivot([f"{kind}_sd" for kind in KINDS], index=keys, variable_name="kind", value_name="sd")
     data = (
-        rows.with_columns(model=name)
-        .unpivot(list(KINDS), index=["model", "source", "n"], variable_name="kind", value_name="weight")
-        .with_columns(pl.col("kind").replace_strict(KINDS, return_dtype=pl.String))
+        made.unpivot(list(KINDS), index=keys, variable_name="kind", value_name="weight")
+        .with_columns(sd=spread["sd"], kind=pl.col("kind").replace_strict(KINDS, return_dtype=pl.String))
+        .with_columns(low=pl.col("weight") - pl.col("sd"), high=pl.col("weight") + pl.col("sd"))
         .drop_nulls("weight")
     )
     order = data["model"].unique(maintain_order=True).to_list()
     kinds = list(KINDS.values())
-    lowest, highest = (
-        float(data.select(end).item()) for end in (pl.col("weight").min(), pl.col("weight").max())
-    )
-    domain = [0.9 * min(lowest, ticks[0]), 1.1 * max(highest, ticks[-1])]
+    lowest = float(data.select(pl.min_horizontal("weight", "low").min()).item())
+    highest = float(data.select(pl.max_horizontal("weight", "high").max()).item())
+    domain = [max(0.9 * min(lowest, ticks[0]), ticks[0] / 4), 1.1 * max(highest, ticks[-1])]
     base = alt.Chart(data).encode(
         x=alt.X(
             "weight:Q",
-            title="mean attention weight",
-            scale=alt.Scale(type="log", domain=domain, nice=False),
+            title="mean attention weight (log)",
+            scale=alt.Scale(type="log", domain=domain, nice=False, clamp=True),
             axis=alt.Axis(values=ticks, format="~g"),
         ),
         y=alt.Y("model:N", title=None, sort=order, axis=alt.Axis(labelLimit=300, grid=True)),
     )
-    points: Any = base.mark_point(filled=True, size=70, opacity=0.85).encode(
-        color=alt.Color("kind:N", title="pair", sort=kinds, scale=alt.Scale(domain=kinds, range=COLOURS)),
-        shape=alt.Shape("kind:N", title="pair", sort=kinds, scale=alt.Scale(domain=kinds, range=SHAPES)),
-        tooltip=["model", "source", "kind", alt.Tooltip("weight:Q", format=".5f"), "n"],
-    )
-    return points.properties(width=300, title=alt.Title(title, subtitle=subtitle)), data
+    colour = alt.Color("kind:N", title="pair", sort=kinds, scale=alt.Scale(domain=kinds, range=COLOURS))
+    shape = alt.Shape("kind:N", title="pair", sort=kinds, scale=alt.Scale(domain=kinds, range=SHAPES))
+    tips = [alt.Tooltip("weight:Q", format=".5f"), alt.Tooltip("sd:Q", format=".2g")]
+    layers: list[Any] = [
+        base.transform_filter("isValid(datum.sd)").mark_rule(strokeWidth=2).encode(x="low:Q", x2="high:Q", color=colour)
+    ]  # fmt: skip
+    for learned, look in ((True, {"filled": True}), (False, {"filled": False, "fill": "white"})):
+        points = base.transform_filter(alt.datum.learned == learned).mark_point(size=70, opacity=0.85, **look)
+        tooltip = ["model", "source", "kind", *tips, "n"]
+        layers.append(points.encode(color=colour, shape=shape, tooltip=tooltip))
+    chart: Any = alt.layer(*layers)
+    return chart.properties(width=300, title=alt.Title(title, subtitle=subtitle)), data
+
+
+SPREAD = "Means over models, with standard deviations; hollow: no model learned."
 
 
 def _ours(context: Results, offset: int) -> pl.DataFrame:
@@ -87,8 +98,9 @@ def _ours(context: Results, offset: int) -> pl.DataFrame:
 
 
 def blocks(context: Results) -> Figure:
-    """Table 2.1: everything is trained on cross-entropy; labels are those that the released code looks up."""
-    subtitle = ["Labels four ids too far, as the counts of the released code have them; means over seeds."]
+    """Table 2.1: everything is trained on cross-entropy; labels are those that the released code looks up. Claim 21
+    says which of the printed averages come out."""
+    subtitle = ["Labels four ids too far, as the counts of the released code have them.", SPREAD]
     return _dots(
         _ours(context, 4), TRAINED, "Average attention, trained values", subtitle, [0.005, 0.01, 0.015]
     )
@@ -96,5 +108,5 @@ def blocks(context: Results) -> Figure:
 
 def diagonals(context: Results) -> Figure:
     """Table 2.2: values are frozen and diagonal, attention is trained."""
-    subtitle = ["Right labels; means over seeds."]
+    subtitle = ["Right labels.", SPREAD]
     return _dots(_ours(context, 0), FROZEN, "Average attention, frozen values", subtitle, [0.001, 0.01, 0.1])

@@ -11,7 +11,7 @@ from pipeline.kit import charts
 from pipeline.kit.charts import Figure
 from pipeline.kit.results import Results
 from pipeline.studies.topic.figures.common import cosines, means, rounded
-from pipeline.studies.topic.names import ENCODER, LAYERS, OVERLAPPING, READER_EMBEDDED
+from pipeline.studies.topic.names import ENCODER, LAYERS, LAYERS_FAST, OVERLAPPING, READER_EMBEDDED
 
 MODELS = {
     "NLM-0": "NLM-0: encoder,|untrained", "NLM-1": "NLM-1: one layer,|one-hot",
@@ -22,12 +22,14 @@ MEASURES = {
     "attention, debiased": "attention, debiased",
 }  # fmt: skip
 EVERY = 4  # steps between two points of a line
+CONTROLS = {LAYERS: "small rate", LAYERS_FAST: "ten times the rate: negative control"}
 WEIGHTS = {"norm_v": "values", "norm_k": "keys", "norm_q": "queries"}
 
 
 def kinships(context: Results) -> Figure:
     """Table 2.3 of stand-ins: means over same-topic and different-topic pairs of words, by ambiguity threshold; topics
-    are the true ones, each word belongs to one. Medians over seeds; rules from the least to the most."""
+    are the true ones, each word belongs to one. Medians over seeds; rules from the least to the most. Claim 29 judges
+    embeddings, and claim 30 attention, that of small encoders (NLM-3) among it."""
     table = context.table("kinship").filter(corpus=OVERLAPPING, phi="true", assign="one")
     title = "Words of a topic and of different topics: stand-ins"
     note = "Points: medians over seeds; vertical lines: from the least to the most"
@@ -35,7 +37,8 @@ def kinships(context: Results) -> Figure:
 
 
 def nine_words(context: Results) -> Figure:
-    """Figure 2.3 of stand-ins: cosines between embeddings of three words of each of three topics, first seed."""
+    """Figure 2.3 of stand-ins: cosines between embeddings of three words of each of three topics, first seed, and their
+    means within topics and between them."""
     panels = [
         ("NLM-0: encoder, untrained", ENCODER, "NLM-0", "layer output"),
         ("NLM-2: one layer", READER_EMBEDDED, "NLM-2", "word table"),
@@ -48,11 +51,28 @@ def nine_words(context: Results) -> Figure:
 
 def layers(context: Results) -> Figure:
     """Figure 2.9 of a stand-in: norms of queries, keys and values of each of four layers, and how far values turn in
-    ten steps. Medians over seeds, with bands from the least to the most."""
+    ten steps; below, the norms of the negative control. Medians over seeds, with bands from the least to the most."""
     title = "Two stages in four layers: stand-in"
-    norms, turns = (context.table(name).filter(run=LAYERS) for name in ("layer_norms", "turns"))
-    if not norms.height:
+    rows = [_layers(context, run, head) for run, head in CONTROLS.items()]
+    drawn = [row for row in rows if row is not None]
+    if not drawn:
         return charts.empty(title, "no model was trained at this scale")
+    note = [
+        "Medians over seeds; bands (norm) and vertical lines (turn) from the least to the most,",
+        "of all models, whether or not they learned.",
+    ]
+    chart: Any = alt.vconcat(*(row for row, _ in drawn))
+    data = pl.concat([own for _, own in drawn], how="diagonal")
+    return chart.properties(title=alt.Title(title, subtitle=note)), data
+
+
+def _layers(context: Results, run: str, title: str) -> tuple[Any, pl.DataFrame] | None:
+    """Return the panels of the layers of a run; turns only where they are judged."""
+    norms, turns = (context.table(name).filter(run=run) for name in ("layer_norms", "turns"))
+    if not norms.height:
+        return None
+    if run == LAYERS_FAST:
+        turns = turns.clear()
     long = rounded(norms.filter(pl.col("step") % EVERY == 0), 4).unpivot(
         list(WEIGHTS), index=["replica", "layer", "step"], variable_name="weights", value_name="norm"
     )
@@ -88,10 +108,9 @@ def layers(context: Results) -> Figure:
         ).encode(x=x, y=y)
         bars = turned.mark_rule(color=charts.BLACK).encode(x=x, y="least:Q", y2="most:Q")
         drawn.append(alt.vconcat(upper, alt.layer(bars, shown).properties(width=110, height=90)))
-    note = "Medians over seeds; bands (norm) and vertical lines (turn) from the least to the most"
     chart: Any = alt.hconcat(*drawn, spacing=12)
     data = pl.concat([above, below.with_columns(weights=pl.lit("turn"))], how="diagonal")
-    return chart.properties(title=alt.Title(title, subtitle=note)), data
+    return chart.properties(title=alt.Title(title, fontSize=charts.SIZE)), data.with_columns(run=pl.lit(run))
 
 
 def _course(frame: pl.DataFrame, value: str, keys: list[str]) -> pl.DataFrame:

@@ -12,8 +12,9 @@ NONE = "not tested: needs the extra of requirements-pretrained.txt, and an encod
 def pretrained_words(context: Results) -> Figure:
     """Figure 2.3: cosines between embeddings of the published words, in encoders that the source did not measure."""
     table = context.table("word_map")
+    labels = {name: own.label for name, own in context.entry.encoders.items()}
     panels = [
-        (f"{run}, {embedding}", run, "pretrained", embedding)
+        (f"{labels[run]}: {embedding}", run, "pretrained", embedding)
         for run in table["run"].unique(maintain_order=True)
         for embedding in ("word table", "layer output")
     ]

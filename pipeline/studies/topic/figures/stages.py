@@ -55,5 +55,5 @@ def norms(context: Results) -> Figure:
     if not drawn:
         return charts.empty("Norms from weights near zero", "no model was trained at this scale")
     chart: Any = alt.concat(*drawn, columns=2)
-    subtitle = "A to D are settings in which values grow first; N is the negative control. A line is a seed."
+    subtitle = "A to D: settings of the source; N: the negative control. A line is a seed, whether or not it learned."
     return chart.properties(title=alt.Title("Norms from weights near zero", subtitle=subtitle)), data

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pipeline.kit import extremes
+from pipeline.kit.comparisons import Comparison, Measurements
 from pipeline.kit.inputs import Inputs
-from pipeline.studies.topic.measures import contrasts, topic_words, word_pairs
-
-Floats = NDArray[np.float64]
-Row = dict[str, Any]
-LONGER = ("ratio", "difference", "same", "different")
+from pipeline.studies.topic import comparisons as declared
+from pipeline.studies.topic.measures import models, topic_words, word_pairs
+from pipeline.studies.topic.measures.models import Floats, Row
 
 
 @dataclass(frozen=True)
@@ -83,24 +82,29 @@ def fit(context: Inputs, rng: np.random.Generator, corpus: Corpus) -> tuple[Corp
     )
 
 
-def kinship(context: Inputs, corpus: Corpus, reading: Reading) -> Iterator[Row]:
-    """Yield the rows of table ``kinship`` of one model: all topics, thresholds, assignments and measures."""
-    ones = np.ones((len(corpus.words), len(corpus.words)))
-    measured: dict[str, tuple[Floats, Floats]] = {}
+def measured(reading: Reading) -> dict[str, tuple[Floats, Floats]]:
+    """Return what is measured of pairs of words, by name: sums and counts (V, V)."""
+    ones = np.ones_like(reading.attention.pairs)
+    found: dict[str, tuple[Floats, Floats]] = {}
     for name, vectors in reading.embeddings.items():
         cosines, dots = word_pairs.alike(vectors)
-        measured |= {f"cosine, {name}": (cosines, ones), f"dot product, {name}": (dots, ones)}
+        found |= {f"cosine, {name}": (cosines, ones), f"dot product, {name}": (dots, ones)}
     seen = reading.attention
-    measured |= {
+    return found | {
         "attention, raw": (seen.raw, seen.pairs),
         "attention, debiased": (seen.debiased, seen.pairs),
     }
+
+
+def kinship(context: Inputs, corpus: Corpus, reading: Reading) -> Iterator[Row]:
+    """Yield the rows of table ``kinship`` of one model: all topics, thresholds, assignments and measures."""
+    by_measure = measured(reading)
     for phi, topics in corpus.topics.items():
         for threshold in context.entry.thresholds:
             kept = topic_words.kept(threshold, len(corpus.words))
             for assign in ("one", "multi"):
                 same, different = topic_words.kin(topic_words.members(topics, kept, assign == "one"))
-                for measure, (sums, counts) in measured.items():
+                for measure, (sums, counts) in by_measure.items():
                     contrast = word_pairs.contrast(sums, counts, same, different)
                     if not (contrast.n_same and contrast.n_different):
                         continue  # no such pair stands together in any document
@@ -112,36 +116,51 @@ def kinship(context: Inputs, corpus: Corpus, reading: Reading) -> Iterator[Row]:
                     }  # fmt: skip
 
 
+class Companions(NamedTuple):
+    """Pairs of words (V, V) that are compared at a threshold, and which words belong to which topic (K, V)."""
+
+    belongs: NDArray[np.bool_]
+    groups: dict[str, NDArray[np.bool_]]
+
+
+def companions(corpus: Corpus, topics: Floats, threshold: float, together: NDArray[np.int64]) -> Companions:
+    """Return the groups of pairs of Table 2.5; words may belong to several topics.
+
+    There are as many companions as one topic has pairs: C(kept, 2), which are 105, 435 and 1711 in the source.
+    """
+    kept = topic_words.kept(threshold, len(corpus.words))
+    belongs = topic_words.members(topics, kept, one=False)
+    same, _ = topic_words.kin(belongs)
+    known = ~corpus.stop & np.any([each.any(0) for each in corpus.topics.values()], axis=0)
+    most = word_pairs.top_pairs(together, known, math.comb(kept, 2))
+    everything = known[:, None] & known & ~np.eye(len(known), dtype=bool)
+    groups = {"same_topic": same, "top_cooccur": most, "top_unrelated": most & ~same, "all": everything}
+    return Companions(belongs, groups)
+
+
 def pairs(context: Inputs, corpus: Corpus, reading: Reading) -> Iterator[Row]:
     """Yield the rows of table ``word_pairs`` of one model; words may belong to several topics.
 
-    Companions are counted in documents; the groups of same-topic pairs and of companions are equally large. Cosines are
-    those of the output of the embedding layer, where there is one.
+    Companions are counted in documents. Cosines are those of the output of the embedding layer, where there is one.
     """
     together = word_pairs.cooccurrences(corpus.documents, len(corpus.words))
     upper = np.triu(np.ones((len(corpus.words), len(corpus.words)), bool), 1)
-    known = ~corpus.stop & np.any([topics.any(0) for topics in corpus.topics.values()], axis=0)
-    everything = known[:, None] & known & ~np.eye(len(known), dtype=bool)
-    cosines = None
-    for name in ("word table", "layer output"):
-        if name in reading.embeddings:
-            cosines = word_pairs.alike(reading.embeddings[name])[0]
+    by_measure = measured(reading)
+    cosines = by_measure.get(declared.OUTPUT, by_measure.get(declared.TABLE))
     seen = reading.attention
     for phi, topics in corpus.topics.items():
         for threshold in context.entry.thresholds:
-            kept = topic_words.kept(threshold, len(corpus.words))
-            same, _ = topic_words.kin(topic_words.members(topics, kept, one=False))
-            many = int((same & upper).sum())
-            if not many:
-                continue
-            companions = word_pairs.top_pairs(together, known, many)
-            for group, which in (("same_topic", same), ("top_cooccur", companions), ("all", everything)):
+            groups = companions(corpus, topics, threshold, together).groups
+            for group, which in groups.items():
+                if not which.any():
+                    continue
                 n = seen.pairs[which].sum()
                 yield reading.keys | {
-                    "corpus": corpus.name, "phi": phi, "threshold": threshold, "kept": kept, "group": group,
-                    "n_pairs": int((which & upper).sum()), "kin_share": float(same[which].mean()),
+                    "corpus": corpus.name, "phi": phi, "threshold": threshold,
+                    "kept": topic_words.kept(threshold, len(corpus.words)), "group": group,
+                    "n_pairs": int((which & upper).sum()), "kin_share": float(groups["same_topic"][which].mean()),
                     "mean_attention": float(seen.debiased[which].sum() / n) if n else None,
-                    "mean_cosine": None if cosines is None else float(cosines[which].mean()),
+                    "mean_cosine": None if cosines is None else float(cosines[0][which].mean()),
                 }  # fmt: skip
 
 
@@ -160,52 +179,56 @@ def cells(
             }  # fmt: skip
 
 
-def compared(context: Inputs, rows: list[Row], pair_rows: list[Row]) -> list[Row]:
-    """Return comparisons over seeds: medians of every measure, and the least over all choices of words.
+def compared(
+    found: Measurements, rows: list[Row], pair_rows: list[Row], learned: dict[tuple[str, int], bool]
+) -> None:
+    """Measure the comparisons of stand-ins, of models that learned where only these count.
 
-    Names are ``<run> <model> <corpus> <phi> <assign> <threshold> <measure> <what>``, or ``… least <measure> <what>``
-    for the smallest median over thresholds, whatever the topics and the assignment.
+    ``learned`` says it of each model, by run and replica.
     """
-    comparisons: list[Row] = []
-    keys = ("run", "model", "corpus", "phi", "assign", "threshold", "measure")
-    least: dict[tuple[Any, ...], list[tuple[float, int]]] = {}
-    for key, own in _grouped(rows, keys):
-        for what in LONGER[:2]:
-            values = [np.nan if row[what] is None else row[what] for row in own]
-            name = " ".join([*map(_key_text, key), what])
-            made = contrasts.median(context, name, values)
-            comparisons += made
-            least.setdefault((*key[:5], key[6], what), []).append((made[0]["value"], len(values)))
-    for (*who, measure, what), medians in least.items():
-        smallest = extremes.smallest(np.array([value for value, _ in medians]))
-        name = " ".join([*map(_key_text, who), "least", measure, what])
-        comparisons += contrasts.single(name, smallest, min(n for _, n in medians))
-    pair_keys = ("run", "model", "corpus", "phi", "threshold")
-    for key, own in _grouped(pair_rows, pair_keys):
-        for what in ("mean_cosine", "mean_attention"):
-            for other in ("top_cooccur", "all"):
-                first, second = (
-                    np.array(
-                        [np.nan if row[what] is None else row[what] for row in own if row["group"] == group],
-                        float,
-                    )
-                    for group in ("same_topic", other)
-                )
-                name = " ".join([*map(_key_text, key), f"same_topic - {other}", what])
-                if not np.isnan(first - second).all():
-                    comparisons += contrasts.median(context, name, first - second)
-    return comparisons
+    for kin, comparison in declared.KINSHIP.items():
+        own = {
+            row["replica"]: row[kin.what]
+            for row in rows
+            if row["assign"] == "one"
+            and all(row[name] == value for name, value in kin._asdict().items() if name != "what")
+        }
+        _measure(found, comparison, kin.run, own, learned)
+    for pairs, comparison in declared.COMPANIONS.items():
+        by_group = [
+            {
+                row["replica"]: row["mean_cosine"]
+                for row in pair_rows
+                if row["group"] == group and row["model"] == "NLM-3"
+                and all(row[name] == getattr(pairs, name) for name in ("run", "corpus", "phi", "threshold"))
+            }
+            for group in ("same_topic", pairs.group)
+        ]  # fmt: skip
+        kin_of, others = by_group
+        gaps = {replica: _less(value, others.get(replica)) for replica, value in kin_of.items()}
+        _measure(found, comparison, pairs.run, gaps, learned)
 
 
-def _key_text(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+def _less(first: float | None, second: float | None) -> float | None:
+    return None if first is None or second is None else first - second
 
 
-def _grouped(rows: list[Row], keys: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], list[Row]]]:
-    groups: dict[tuple[Any, ...], list[Row]] = {}
-    for row in rows:
-        groups.setdefault(tuple(row[key] for key in keys), []).append(row)
-    yield from groups.items()
+def _measure(
+    found: Measurements,
+    comparison: Comparison,
+    run: str,
+    values: Mapping[int, float | None],
+    learned: dict[tuple[str, int], bool],
+) -> None:
+    """Measure a comparison on values by replica; one is missing where no such pair of words stands together."""
+    every = [(replica, own) for (name, replica), own in learned.items() if name == run]
+    if not every:
+        return  # not trained at this scale
+    counted = [replica for replica, own in every if own or not comparison.learned]
+    sample = np.array([values[replica] for replica in counted if values.get(replica) is not None], float)
+    without = len(counted) - len(sample)
+    reasons = [models.UNLEARNED] * (len(every) > len(counted)) + [models.UNDEFINED] * (without > 0)
+    found.add(comparison, sample, excluded=len(every) - len(sample), reason=" or ".join(reasons))
 
 
 def embeddings(vectors: Tensor, outputs: Callable[[], Tensor] | None) -> dict[str, Tensor]:

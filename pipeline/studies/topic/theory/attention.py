@@ -16,14 +16,16 @@ from pipeline.languages.topic import Masking, Population
 from pipeline.models.topic_attention import stage_two
 from pipeline.models.topic_attention.stage_two import KINDS, VARIANTS, Optimum
 from pipeline.studies.topic.constructions import (
-    ERRATUM,
     NORMALISERS,
     OWN_CHECK,
     SOURCE,
+    decides,
     exceptions,
+    judged,
     masking_of,
     named,
     row,
+    slip,
 )
 from schemas import theory
 
@@ -55,6 +57,7 @@ VALUES: dict[tuple[int, str], tuple[float, ...]] = {
 }
 FIGURE = (100, 300)  # T and v of Figures 2.7 and 2.8
 LONG = (10**8, 10**4)  # T and tau at which claim 5 asks for the limit
+AT = "at T = 1e8, τ = 1e4"  # what its gate is called
 
 
 def check(entry: Attention, key: str, seed: int) -> pl.DataFrame:
@@ -69,9 +72,12 @@ def check(entry: Attention, key: str, seed: int) -> pl.DataFrame:
         for known in [Population(topics, v, tau, masking)] for kind in KINDS for variant in VARIANTS
     }  # fmt: skip
     made = [
-        *_enumerated(entry, masking), *_shared(entry, masking, rng), *_same_gamma(entry, masking),
-        *_normaliser(entry, masking), *_figures(masking), *_two_ways(entry, optima),
-        *_intervals(entry, masking, optima), *_growth(masking, optima), *_limits(entry, masking, optima),
+        *judged("1", "losses of stage 2", _enumerated(entry, masking)),
+        *judged("1", "Remark 2.1.5", [*_shared(entry, masking, rng), *_same_gamma(entry, masking)]),
+        *_normaliser(entry, masking), *judged("1", "landscapes at points", _figures(masking)),
+        *judged("1", "optima of stage 2", _two_ways(entry, optima)),
+        *judged("1", "Theorem 2.1.3, other maskings", _intervals(entry, masking, optima)),
+        *judged("4", "growth with τ", _growth(masking, optima)), *_limits(entry, masking, optima),
     ]  # fmt: skip
     return theory.rows(entry.study, key, THEOREM["block"], made)
 
@@ -109,8 +115,7 @@ def _enumerated(entry: Attention, masking: Masking) -> Iterator[dict[str, Any]]:
             )  # fmt: skip
             yield row(
                 f"normaliser.{kind}-{name}", "With the normaliser of Proposition 2.1.2 as printed it is not: smallest "
-                "distance", at, smallest(off["paper"]), ">=", 1e-5, form="printed",
-                erratum=ERRATUM.format("normaliser"), source=PROPOSITION,
+                "distance", at, smallest(off["paper"]), ">=", 1e-5, source=PROPOSITION, **slip("normaliser", "printed"),
             )  # fmt: skip
         uniform = stage_two.block_loss(known, 1.0, 1.0, "consistent")
         expected = (masking.keep + masking.random) * (1 - 1 / (known.v * known.tau))
@@ -140,7 +145,7 @@ def _enumerated(entry: Attention, masking: Masking) -> Iterator[dict[str, Any]]:
             yield row(
                 f"proof-q.{form}.{name}", f"What the matrix of Theorem 2.1.2 makes of attended shares is {formula}: "
                 "largest distance", f"{words}, α = {alpha:g}, β = {beta:g}", largest(np.abs(output - proof_q)),
-                comparison, bound, form=form, erratum=ERRATUM.format("proof-q"), source=THEOREM["block"],
+                comparison, bound, **slip("proof-q", form), source=THEOREM["block"],
             )  # fmt: skip
 
 
@@ -197,7 +202,7 @@ def _normaliser(entry: Attention, masking: Masking) -> Iterator[dict[str, Any]]:
             f"normaliser.{form}", f"With z₁ and z₂ of {keys}, attention adds up to 1 over keys: "
             + ("smallest" if variant == "paper" else "largest") + " of the largest distances",
             f"{len(off)} pairs and sizes", smallest(off) if variant == "paper" else largest(off), comparison, bound,
-            form=form, erratum=ERRATUM.format("normaliser"), source=PROPOSITION,
+            **slip("normaliser", form), source=PROPOSITION,
         )  # fmt: skip
 
 
@@ -288,12 +293,13 @@ def _intervals(entry: Attention, masking: Masking, optima: Optima) -> Iterator[d
                         if not stage_two.inside(known, kind, optimum, form):
                             outside.append(f"{topics}-{v}-{tau}")
                 what = "printed" if form == "printed" else "proof's"
+                part = "Theorem 2.1.5" if kind == "diag" else f"Theorem 2.1.3, {what} interval"
                 weights = "γ" if kind == "block" else "β, and α below λ₅β,"
                 yield row(
                     f"interval.{kind}-{variant}.{form}", f"The optimal {weights} in the "
                     f"{what} interval over {MATRIX[kind]}: settings outside",
                     f"{tried} settings, {NORMALISERS[variant]}", len(outside), "<=", 0,
-                    source=THEOREM[kind], detail=", ".join(outside),
+                    source=THEOREM[kind], detail=", ".join(outside), **decides("3", part),
                 )  # fmt: skip
     # Other maskings, where the printed lower end is more than the proof gives. The theorem is one of sparse documents.
     for name, form, is_tried, comparison, claim in (
@@ -349,6 +355,7 @@ def _limits(entry: Attention, masking: Masking, optima: Optima) -> Iterator[dict
                 off = np.abs(np.array(scaled) / limits[variant] - 1)
                 at = f"v = {v}, {NORMALISERS[variant]}"
                 what = "γ/τ" if kind == "block" else "β/(vτ)"
+                part = "limit of γ" if kind == "block" else "limit of β"
                 limit = "1/a" if variant == "consistent" else "(1 - p_M)/a"
                 a = "a = (1 - p_c) p_m" + (", p_M = p_m(1 - p_c - p_r)" if variant == "paper" else "")
                 if LONG in long:
@@ -357,11 +364,12 @@ def _limits(entry: Attention, masking: Masking, optima: Optima) -> Iterator[dict
                         f"grow, where {a}: relative distance", f"T = {LONG[0]:.0e}, τ = {LONG[1]:.0e}, {at}",
                         float(off[long.index(LONG)]),
                         "<=", 0.01, source=OWN_CHECK, detail=f"{scaled[long.index(LONG)]:.5f}",
+                        **decides("5", AT if (kind, variant) == ("block", "consistent") else part),
                     )  # fmt: skip
                 yield row(
                     f"limit.nearer.{kind}-{variant}-{v}", f"{what} comes nearer to {limit} as T and τ grow, where {a}: "
                     "largest distance relative to that of the setting before", f"{len(long)} settings, {at}",
-                    largest(off[1:] / off[:-1]), "<=", 0.5, source=OWN_CHECK,
+                    largest(off[1:] / off[:-1]), "<=", 0.5, source=OWN_CHECK, **decides("5", part),
                 )  # fmt: skip
                 if kind == "diag":
                     ratios = np.array([float(each.alpha / each.beta) for each in minima])
@@ -370,10 +378,10 @@ def _limits(entry: Attention, masking: Masking, optima: Optima) -> Iterator[dict
                         f"limit.alpha.{variant}-{v}", "Over a diagonal matrix the optimal α/β tends to 0: largest "
                         "ratio to that of the setting before", f"{len(long)} settings, {at}",
                         largest(ratios[1:] / ratios[:-1]), "<=", 0.5, source=OWN_CHECK,
-                        detail=f"{ratios[-1]:.2g} at last",
+                        detail=f"{ratios[-1]:.2g} at last", **decides("5", part),
                     )  # fmt: skip
                     yield row(
                         f"limit.loss.{variant}-{v}", "Over a diagonal matrix the least loss tends to p_r: largest "
                         "distance relative to that of the setting before", f"{len(long)} settings, {at}",
-                        largest(excess[1:] / excess[:-1]), "<=", 0.5, source=OWN_CHECK,
+                        largest(excess[1:] / excess[:-1]), "<=", 0.5, source=OWN_CHECK, **decides("5", part),
                     )  # fmt: skip

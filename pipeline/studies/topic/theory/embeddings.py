@@ -12,7 +12,7 @@ from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.streams import stream
 from pipeline.languages.topic import Floats, Population
 from pipeline.models.topic_values import stage_one
-from pipeline.studies.topic.constructions import ERRATUM, OWN_CHECK, SOURCE, masking_of, row
+from pipeline.studies.topic.constructions import OWN_CHECK, SOURCE, judged, masking_of, row, slip
 from schemas import theory
 
 if TYPE_CHECKING:
@@ -25,7 +25,8 @@ def check(entry: Embeddings, key: str, seed: int) -> pl.DataFrame:
     """Return rows of `schemas.theory.Theory` on Gram matrices of embeddings (TH1)."""
     rng = stream(seed, entry.study, key)
     made = [record for case in entry.cases for record in _case(entry, case, rng)]
-    return theory.rows(entry.study, key, HERE, [*made, *_realisable(entry)])
+    made = judged("1", "Theorem 2.1.1", [*made, *_realisable(entry)])
+    return theory.rows(entry.study, key, HERE, made)
 
 
 def bias(population: Population, everywhere: bool) -> Floats:
@@ -72,7 +73,7 @@ def _case(entry: Embeddings, case: Case, rng: np.random.Generator) -> Iterator[d
         ):  # fmt: skip
             yield row(
                 f"remark-2.1.2.{form}", f"At an optimum of Theorem 2.1.1, {remark}", at, value, comparison, bound,
-                form=form, erratum=ERRATUM.format("remark-2.1.2"), source=SOURCE.format(".3, Remark 2.1.2"),
+                **slip("remark-2.1.2", form), source=SOURCE.format(".3, Remark 2.1.2"),
             )  # fmt: skip
     for form, everywhere, comparison, bound in (
         ("printed", True, ">=", 1e-5),
@@ -87,7 +88,7 @@ def _case(entry: Embeddings, case: Case, rng: np.random.Generator) -> Iterator[d
         where = "all rows" if everywhere else "words alone"
         yield row(
             f"bias.{form}.{name}", f"With the bias of the theorem on {where}, E₀₀ = -c₂u₀ at the optimum: violation",
-            at, off, comparison, bound, form=form, erratum=ERRATUM.format("bias"), source=HERE,
+            at, off, comparison, bound, **slip("bias", form), source=HERE,
         )  # fmt: skip
 
 
@@ -103,6 +104,6 @@ def _realisable(entry: Embeddings) -> Iterator[dict[str, Any]]:
                 f"example.{form}.{case.topics}-{case.v}-{case.tau}", "Embeddings that are a "
                 f"multiple of the one-hot vectors {which}, are optimal: loss above the least", f"T = {case.topics}, "
                 f"v = {case.v}, τ = {case.tau}", stage_one.excess(known, W.T @ W, bias(known, everywhere=False)),
-                comparison, bound, form=form, erratum=ERRATUM.format("example"),
+                comparison, bound, **slip("example", form),
                 source=SOURCE.format(".7.2, at its end"),
             )  # fmt: skip

@@ -11,7 +11,7 @@ import polars as pl
 from scipy import integrate, special
 
 from pipeline.kit.streams import stream
-from pipeline.studies.topic.constructions import OWN_CHECK, masking_of, row
+from pipeline.studies.topic.constructions import OWN_CHECK, judged, masking_of, row
 from schemas import theory
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ HERE = OWN_CHECK
 def check(entry: Floors, key: str, seed: int) -> pl.DataFrame:
     """Return rows of `schemas.theory.Theory` on floors of losses, by closed forms and by samples."""
     rng = stream(seed, entry.study, key)
-    return theory.rows(entry.study, key, HERE, _floors(entry, rng))
+    return theory.rows(entry.study, key, HERE, judged("1", "floors", _floors(entry, rng)))
 
 
 def entropy(topics: int, alpha: float) -> float:

@@ -12,7 +12,7 @@ from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.streams import one_thread, stream
 from pipeline.languages.topic import Population
 from pipeline.models.topic_attention import stage_two
-from pipeline.studies.topic.constructions import ERRATUM, OWN_CHECK, SOURCE, masking_of, named, row
+from pipeline.studies.topic.constructions import OWN_CHECK, SOURCE, judged, masking_of, named, row, slip
 from schemas import theory
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def check(entry: FreeAttention, key: str, seed: int) -> pl.DataFrame:
         made = [
             record for size in entry.sizes for kind in MATRIX for record in _compared(entry, size, kind, rng)
         ]
-    return theory.rows(entry.study, key, ASSUMPTION, made)
+    return theory.rows(entry.study, key, ASSUMPTION, judged("7", "free attention", made))
 
 
 def _compared(
@@ -66,27 +66,26 @@ def _compared(
     at = f"{words}, {len(known.masked_DxV)} documents, {len(free)} starts"
     yield row(
         f"free.not-worse.{kind}-{name}", f"Logits without constraint reach the least loss of the family {matrix}: "
-        "largest excess", at, largest(free) - family, "<=", entry.tolerance, source=OWN_CHECK,
+        "largest excess", at, largest(free) - family, "<=", entry.tolerance, source=OWN_CHECK, part="not worse",
     )  # fmt: skip
     yield row(
         f"free.gap.{kind}-{name}", f"The family's least loss is within 5e-4 of the free one {matrix}: largest relative "
-        "gap", at, largest(family / np.array(free) - 1), "<=", 5e-4, source=OWN_CHECK,
+        "gap", at, largest(family / np.array(free) - 1), "<=", 5e-4, source=OWN_CHECK, part="gap",
     )  # fmt: skip
     yield row(
         f"free.spread.{kind}-{name}", f"All query words learn the same γ {matrix}: largest standard deviation over "
         "mean", at, largest(gammas.std(1) / gammas.mean(1)), "<=", 0.01, source=OWN_CHECK,
-        detail=f"γ {gammas.mean():.3f}, weight of [MASK] {masks.mean():.3f}",
+        detail=f"γ {gammas.mean():.3f}, weight of [MASK] {masks.mean():.3f}", part="spread",
     )  # fmt: skip
-    erratum = ERRATUM.format("assumption-2.1.2")
     yield row(
         f"free.family.printed.{kind}-{name}", "The family with weight 1 for [MASK] is among the optimal patterns "
         f"{matrix}: smallest relative gap to free logits", at, smallest(family / np.array(free) - 1), ">=", 1e-5,
-        form="printed", erratum=erratum,
+        **slip("assumption-2.1.2", "printed"),
     )  # fmt: skip
     yield row(
         f"free.family.corrected.{kind}-{name}", f"With the weight of [MASK] free as well it is {matrix}: largest "
         "relative distance", at, largest(np.abs(wider / np.array(free) - 1)), "<=", entry.equal,
-        form="corrected", erratum=erratum, detail=f"weight of [MASK] {three[2]:.4f}",
+        detail=f"weight of [MASK] {three[2]:.4f}", **slip("assumption-2.1.2", "corrected"),
     )  # fmt: skip
     yield row(
         f"free.mask.{kind}-{name}", f"Free logits give [MASK] the weight that the wider family has {matrix}: largest "

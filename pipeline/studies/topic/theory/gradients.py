@@ -20,7 +20,7 @@ from pipeline.kit.extremes import largest
 from pipeline.kit.streams import one_thread, stream
 from pipeline.languages import topic as language
 from pipeline.models.topic import one_layer
-from pipeline.studies.topic.constructions import OWN_CHECK, SOURCE, masking_of, row, slope
+from pipeline.studies.topic.constructions import OWN_CHECK, SOURCE, judged, masking_of, row, slope
 from schemas import theory
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 HERE = SOURCE.format(".6.1")
 NAMES = {"attn.W_V": "values", "attn.W_K": "keys", "attn.W_Q": "queries"}
+TWO_WAYS = "gradients, two ways"
 LOSSES = {"ce": "cross-entropy", "sq": "squared loss"}
 Batch = tuple[Tensor, Tensor, Tensor, Tensor]  # counts (1, B, V), document and token (1, Q), labels (1, Q, V)
 Weights = dict[str, Tensor]
@@ -58,7 +59,7 @@ def check(entry: Gradients, key: str, seed: int) -> pl.DataFrame:
                     entry, spec, starts, batch, loss, data, f"T = {entry.topics}, v = {entry.words}, {size}"
                 )
             made += _checked(entry, spec, starts, known, loss, rng)
-    return theory.rows(entry.study, key, HERE, made)
+    return theory.rows(entry.study, key, HERE, judged("27", "gradients near zero", made))
 
 
 def endless(known: language.Population) -> Batch:
@@ -135,7 +136,7 @@ def _scaled(
     yield row(
         f"{loss}-{data}.key-bias", f"With {loss_name} the key bias has no gradient: its norm over that of values, "
         "at most", at, largest(each["attn.b_K"] / each["attn.W_V"] for one in all_norms for each in one), "<=", 1e-8,
-        source=OWN_CHECK,
+        source=OWN_CHECK, part=TWO_WAYS,
     )  # fmt: skip
     yield row(
         f"{loss}-{data}.order", f"With {loss_name} the gradient of values is larger than those of keys and queries: "
@@ -162,6 +163,7 @@ def _checked(
         f"{loss}-exact.limit", f"With {loss_name} the gradient of values at the smallest eps is that at zero in closed "
         "form: largest relative distance", f"eps {eps:g}, {len(starts)} starts",
         largest(np.abs(np.array(bare) / limit - 1)), "<=", 0.01, source=OWN_CHECK, detail=f"{limit:.5g}",
+        part=TWO_WAYS,
     )  # fmt: skip
     start = {name: value * 0.3 for name, value in starts[0].items()}
     off = []
@@ -178,4 +180,5 @@ def _checked(
     yield row(
         f"{loss}-exact.differences", f"With {loss_name} gradients are those of differences of the loss along random "
         "directions: largest relative distance", "eps 0.3", largest(off), "<=", 1e-3, source=OWN_CHECK,
+        part=TWO_WAYS,
     )  # fmt: skip

@@ -12,7 +12,7 @@ import polars as pl
 from pipeline.kit.extremes import largest
 from pipeline.kit.streams import stream
 from pipeline.languages import topic as language
-from pipeline.studies.topic.constructions import CONTROL, ERRATUM, SOURCE, masking_of, named, row
+from pipeline.studies.topic.constructions import CONTROL, SOURCE, judged, masking_of, named, row, slip
 from schemas import theory
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ HERE = SOURCE.format(".7.5, Proposition 2.1.1")
 def check(entry: MaskedShares, key: str, seed: int) -> pl.DataFrame:
     """Return rows of `schemas.theory.Theory` on masking probabilities (TH6)."""
     made = [*_exact(entry), *_sampled(entry, stream(seed, entry.study, key)), *_indices(entry)]
-    return theory.rows(entry.study, key, HERE, made)
+    return theory.rows(entry.study, key, HERE, judged("1", "Proposition 2.1.1", made))
 
 
 def _exact(entry: MaskedShares) -> Iterator[dict[str, Any]]:
@@ -93,6 +93,6 @@ def _indices(entry: MaskedShares) -> Iterator[dict[str, Any]]:
         yield row(
             f"indices.{form}", f"The last index is {last}; its topic by Definition 2.1.1, beyond T: "
             + ("least excess" if more else "largest excess"), f"{len(over)} sizes", min(over) if more else max(over),
-            comparison, more, form=form, erratum=ERRATUM.format("indices"),
+            comparison, more, **slip("indices", form),
             source=SOURCE.format(".7.1, after equation 2.9, and .7.7"),
         )  # fmt: skip

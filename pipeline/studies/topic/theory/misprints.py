@@ -12,7 +12,7 @@ from pipeline.kit.extremes import largest, smallest
 from pipeline.kit.streams import stream
 from pipeline.languages.topic import Masking, Population
 from pipeline.models.topic_attention import stage_two
-from pipeline.studies.topic.constructions import ERRATUM, OWN_CHECK, SOURCE, exceptions, masking_of, row
+from pipeline.studies.topic.constructions import OWN_CHECK, SOURCE, exceptions, judged, masking_of, row, slip
 from schemas import theory
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ def check(entry: Misprints, key: str, seed: int) -> pl.DataFrame:
     rng = stream(seed, entry.study, key)
     masking = masking_of(entry)
     made = [
-        *_softmax(entry, rng), *_places(masking), *_constants(entry), *_simplified(masking, rng),
+        *_softmax(entry, rng), *_places(masking),
+        *judged("1", "constants of Theorem 2.1.3", _constants(entry)), *_simplified(masking, rng),
         *_combination(entry, masking), *_caption(),
     ]  # fmt: skip
     return theory.rows(entry.study, key, HERE, made)
@@ -48,7 +49,7 @@ def _softmax(entry: Misprints, rng: np.random.Generator) -> Iterator[dict[str, A
             f"softmax.{form}", f"With the softmax normalised over the {index} index, columns of attention add up to 1: "
             + ("smallest of the largest distances" if axis == 2 else "largest distance"),
             f"{entry.draws} random score matrices of 7 positions", smallest(off) if axis == 2 else largest(off),
-            comparison, bound, form=form, erratum=ERRATUM.format("softmax"),
+            comparison, bound, **slip("softmax", form),
             source=SOURCE.format(".1, before equation 2.5, and .6.1"),
         )  # fmt: skip
 
@@ -78,15 +79,14 @@ def _places(masking: Masking) -> Iterator[dict[str, Any]]:
         case = "i = j, a word and a position," if form == "printed" else "the word at position j being i"
         yield row(
             f"equation-2.20.{form}", f"With {case} as the case of the same word, (2.20) gives what a position attends "
-            "to: largest distance", "a document of 9 positions", largest(off[form]), comparison, bound, form=form,
-            erratum=ERRATUM.format("equation-2.20"), source=SOURCE.format(".7.6, equation 2.20"),
+            "to: largest distance", "a document of 9 positions", largest(off[form]), comparison, bound,
+            **slip("equation-2.20", form), source=SOURCE.format(".7.6, equation 2.20"),
         )  # fmt: skip
 
 
 def _constants(entry: Misprints) -> Iterator[dict[str, Any]]:
     """Yield how the printed lambda_1 differs from the proof's c_5, and where the proof's argument reaches it."""
     where = SOURCE.format(".4.3, Theorem 2.1.3, and .7.7, Case 1")
-    erratum = ERRATUM.format("lambda-1")
     maskings = [(entry.p_mask, entry.p_keep), *entry.maskings]
     ratios, distances, reached, swapped = [], [], [], []
     for p_m, p_c in maskings:
@@ -103,12 +103,12 @@ def _constants(entry: Misprints) -> Iterator[dict[str, Any]]:
     size = f"{len(maskings)} maskings"
     yield row(
         "lambda-1.printed", "The printed λ₁ is the constant c₅ with which the proof ends: smallest ratio of the two",
-        size, smallest(ratios), ">=", 1.1, form="printed", erratum=erratum, source=where,
+        size, smallest(ratios), ">=", 1.1, source=where, **slip("lambda-1", "printed"),
         detail=f"{ratios[0]:.4f} with the masking of the source",
     )  # fmt: skip
     yield row(
         "lambda-1.corrected", "c₅ is (1 - a + ρ)(1 - 2a)/(2(1 - a)) with a = (1 - p_c) p_m and ρ = p_m p_r: largest "
-        "distance", size, largest(distances), "<=", 1e-14, form="corrected", erratum=erratum, source=where,
+        "distance", size, largest(distances), "<=", 1e-14, source=where, **slip("lambda-1", "corrected"),
     )  # fmt: skip
     yield row(
         "lambda-1.swapped", "The printed λ₁ is what 2 - 1/c₄ in place of (2 - c₄)/c₄ gives: largest distance", size,
@@ -124,7 +124,7 @@ def _constants(entry: Misprints) -> Iterator[dict[str, Any]]:
     yield row(
         "assumption.v", "Ten words in a topic are enough for Assumption 2.1.3, v > (c₄ + 1)² + 1, wherever p_m and p_c "
         "are below one half: largest right side", f"{len(needed)} maskings", largest(needed), "<=", 10,
-        source=SOURCE.format(".4.3, Assumptions 2.1.3 and 2.1.4"),
+        source=SOURCE.format(".4.3, Assumptions 2.1.3 and 2.1.4"), part="Assumption 2.1.3",
     )  # fmt: skip
 
 
@@ -157,7 +157,7 @@ def _simplified(masking: Masking, rng: np.random.Generator) -> Iterator[dict[str
             yield row(
                 f"equation-2.26.{form}.{v}", f"Case 3 of the proof tends to (2.26) {factor} on its last square: "
                 f"{'smallest' if form == 'printed' else 'largest'} distance", size, ends(off[form]), comparison, bound,
-                form=form, erratum=ERRATUM.format("equation-2.26"),
+                **slip("equation-2.26", form),
                 source=SOURCE.format(".7.7, equations 2.26 and 2.27"),
             )  # fmt: skip
         # The comparison of (2.28) with (2.30).
@@ -169,8 +169,8 @@ def _simplified(masking: Masking, rng: np.random.Generator) -> Iterator[dict[str
             term = "c₄/(1 + c₄ρ)" if form == "printed" else "(1 + c₄ρ)/c₅, as (2.28) has it"
             yield row(
                 f"comparison.{form}.{v}", f"With the inner fraction {term}, the bound on Case 1 exceeds (2.30): lead",
-                f"v = {v}", lead, comparison, 0 if form == "printed" else 1e-6, form=form,
-                erratum=ERRATUM.format("comparison"), source=SOURCE.format(".7.7, comparing the cases"),
+                f"v = {v}", lead, comparison, 0 if form == "printed" else 1e-6,
+                **slip("comparison", form), source=SOURCE.format(".7.7, comparing the cases"),
             )  # fmt: skip
 
 
@@ -193,8 +193,8 @@ def _combination(entry: Misprints, masking: Masking) -> Iterator[dict[str, Any]]
         yield row(
             f"combination.{form}", f"Where the cases are combined, attention of a query of an absent topic adds up to "
             f"{term} and more: {'smallest' if form == 'printed' else 'largest'} relative distance",
-            f"{len(off[form])} settings", ends(off[form]), comparison, bound, form=form,
-            erratum=ERRATUM.format("combination"), source=SOURCE.format(".7.7, combining the cases"),
+            f"{len(off[form])} settings", ends(off[form]), comparison, bound,
+            **slip("combination", form), source=SOURCE.format(".7.7, combining the cases"),
         )  # fmt: skip
 
 
@@ -208,5 +208,5 @@ def _caption() -> Iterator[dict[str, Any]]:
     ):  # fmt: skip
         yield row(
             f"table-2.1.{form}", f"Printed rows of five in which attention to {what}", f"{len(TABLE)} rows", count,
-            comparison, bound, form=form, erratum=ERRATUM.format("table-2.1"), source=SOURCE.format(".5.3, Table 2.1"),
+            comparison, bound, **slip("table-2.1", form), source=SOURCE.format(".5.3, Table 2.1"),
         )  # fmt: skip

@@ -12,7 +12,16 @@ from pipeline.kit.extremes import largest
 from pipeline.kit.streams import stream
 from pipeline.languages.topic import Population
 from pipeline.models.topic_values import stage_one
-from pipeline.studies.topic.constructions import CONTROL, ERRATUM, OWN_CHECK, SOURCE, masking_of, named, row
+from pipeline.studies.topic.constructions import (
+    CONTROL,
+    OWN_CHECK,
+    SOURCE,
+    judged,
+    masking_of,
+    named,
+    row,
+    slip,
+)
 from schemas import theory
 
 if TYPE_CHECKING:
@@ -27,7 +36,7 @@ def check(entry: OptimalSet, key: str, seed: int) -> pl.DataFrame:
     rng = stream(seed, entry.study, key)
     made = [record for size in entry.sizes for record in _set(entry, size, rng)]
     made += [*_one_document(entry), *_convexity(entry, rng)]
-    return theory.rows(entry.study, key, HERE, made)
+    return theory.rows(entry.study, key, HERE, judged("1", "Theorem 2.1.4, size of the set", made))
 
 
 def _set(entry: OptimalSet, size: list[int], rng: np.random.Generator) -> Iterator[dict[str, Any]]:
@@ -42,6 +51,7 @@ def _set(entry: OptimalSet, size: list[int], rng: np.random.Generator) -> Iterat
         f"optimal-set.sufficient.{name}", "Matrices with the five properties of the lemma predict every document's "
         "shares of words: largest distance", f"{words}, {len(members)} matrices",
         largest(float(np.abs(x @ W.T - p).max()) for W in members), "<=", entry.tolerance,
+        part="Theorem 2.1.4, sufficient",
     )  # fmt: skip
     rank = int(np.linalg.matrix_rank(x, tol=1e-10))
     yield row(
@@ -58,6 +68,7 @@ def _set(entry: OptimalSet, size: list[int], rng: np.random.Generator) -> Iterat
     yield row(
         f"optimal-set.necessary.{name}", "Least-squares solutions have the five properties of the lemma: largest "
         "violation", f"{words}, {len(solved)} solutions", largest(worst), "<=", entry.looser,
+        part="Theorem 2.1.4, necessary",
     )  # fmt: skip
     # The loss itself, over documents and labels one by one.
     W = members[0]
@@ -114,7 +125,7 @@ def _convexity(entry: OptimalSet, rng: np.random.Generator) -> Iterator[dict[str
     ):
         yield row(
             f"hessian-rank.{form}", f"The Hessian for a row of the matrix, 2 E[x̄ x̄'], has rank {number}: its rank",
-            words, rank, comparison, bound, tolerance=0.0, form=form, erratum=ERRATUM.format("hessian-rank"),
+            words, rank, comparison, bound, tolerance=0.0, **slip("hessian-rank", form),
             source=REMARK,
         )  # fmt: skip
     # Along a ray that no document sees, the loss stays, so convexity is the penalty's.
@@ -130,6 +141,6 @@ def _convexity(entry: OptimalSet, rng: np.random.Generator) -> Iterator[dict[str
         convexity = values[0] - 2 * values[1] + values[2]
         yield row(
             f"penalty.{form}", f"With {penalty} as a penalty of weight 1 the loss is strongly convex: second "
-            "difference along a ray that no document sees", words, convexity, comparison, least, form=form,
-            erratum=ERRATUM.format("penalty"), source=REMARK,
+            "difference along a ray that no document sees", words, convexity, comparison, least,
+            **slip("penalty", form), source=REMARK,
         )  # fmt: skip

@@ -12,7 +12,17 @@ from pipeline.kit.extremes import largest
 from pipeline.kit.streams import stream
 from pipeline.languages.topic import Population
 from pipeline.models.topic_values import stage_one
-from pipeline.studies.topic.constructions import CONTROL, OWN_CHECK, SOURCE, masking_of, named, row, slope
+from pipeline.studies.topic.constructions import (
+    CONTROL,
+    OWN_CHECK,
+    SOURCE,
+    decides,
+    judged,
+    masking_of,
+    named,
+    row,
+    slope,
+)
 from schemas import theory
 
 if TYPE_CHECKING:
@@ -33,7 +43,7 @@ def check(entry: Vanishing, key: str, seed: int) -> pl.DataFrame:
     rng = stream(seed, entry.study, key)
     made = [*_printed(entry)]
     made += [record for size in entry.sizes for record in _limit(entry, size, rng)]
-    return theory.rows(entry.study, key, HERE, made)
+    return theory.rows(entry.study, key, HERE, judged("1", "Theorem 2.1.2, numbers and paths", made))
 
 
 def _printed(entry: Vanishing) -> Iterator[dict[str, Any]]:
@@ -60,7 +70,7 @@ def _limit(entry: Vanishing, size: list[int], rng: np.random.Generator) -> Itera
     yield row(
         f"vanishing.minimum-norm.{name}", "It is the least-squares map of least norm, by the pseudo-inverse of all "
         "documents: largest distance", words, largest(np.abs(W - stage_one.minimum_norm(known))), "<=",
-        entry.tolerance,
+        entry.tolerance, **decides("2", "least norm"),
     )  # fmt: skip
     # The same from the set of optima: of a row with no noise the squared norm is a parabola in u.
     blank = np.zeros_like(W)
@@ -70,7 +80,7 @@ def _limit(entry: Vanishing, size: list[int], rng: np.random.Generator) -> Itera
     vertex = (norms[0] - norms[2]) / (2 * (norms[0] - 2 * norms[1] + norms[2]))
     yield row(
         f"vanishing.vertex.{name}", "Among the optima of the lemma it has the least norm, at u* = -(c₁c₂ + c₃)/(c₂² + "
-        "Tv): distance of u*", words, abs(vertex - known.constants.u), "<=", entry.tolerance,
+        "Tv): distance of u*", words, abs(vertex - known.constants.u), "<=", entry.tolerance, part="Theorem 2.1.2",
     )  # fmt: skip
     distances = np.array([largest(np.abs(stage_one.ridge(known, each) - W)) for each in entry.penalties])
     power = slope(entry.penalties, distances)
@@ -78,7 +88,7 @@ def _limit(entry: Vanishing, size: list[int], rng: np.random.Generator) -> Itera
     yield row(
         f"vanishing.slope.{name}", "With a small penalty λ the optimum is off in proportion to λ: slope of the largest "
         "distance in logarithms", f"{words}, {shown}", power, "within", 1, tolerance=entry.slope,
-        source=OWN_CHECK,
+        source=OWN_CHECK, **decides("2", "slope"),
     )  # fmt: skip
     if (topics, v, tau) in SLOPES:
         yield row(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.kit import verdicts
+from pipeline.kit import conditions, verdicts
 from pipeline.kit.results import Results
 
 
@@ -16,7 +16,7 @@ def judge(results: Results) -> pl.DataFrame:
         gate="mean",
         measure="the mean of all values",
         source="none",
-        conditions=verdicts.within(0.5, results.settings.tolerance),
+        conditions=conditions.within(0.5, results.settings.tolerance),
         measured=verdicts.Measured(mean, n=results.theory().height),
         scale_needed="smoke",
     )
