@@ -135,7 +135,8 @@ def table_files(name: str, paths: list[Path], root: Path = Path()) -> list[Path]
 
 
 def read_table(path: Path, schema: tables.Schemas) -> pl.DataFrame:
-    """Return a table of a set. What its schema has got since then is empty, in claims or where it may be null.
+    """Return a table of a set. What its schema has got since then is empty, in claims, in theory or where it may be
+    null; a column that its schema no longer has is left out.
 
     Raises SandglassError if the file is damaged or breaks the schema in another way.
     """
@@ -149,8 +150,7 @@ def read_table(path: Path, schema: tables.Schemas) -> pl.DataFrame:
     columns = model.to_schema().columns
     new = {key: each for key, each in columns.items() if key not in frame.columns and each.nullable}
     frame = frame.with_columns(pl.lit(None, dtype=each.dtype.type).alias(key) for key, each in new.items())
-    order = [key for key in columns if key in frame.columns]
-    frame = frame.select(*order, *(key for key in frame.columns if key not in columns))
+    frame = frame.select(key for key in columns if key in frame.columns)
     tables.validate(frame, model, str(path))
     return frame
 

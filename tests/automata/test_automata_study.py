@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -356,39 +357,31 @@ def test_a_head_that_prefers_late_places_or_one_symbol_does_not_look_at_states()
     heads = pl.DataFrame(list(attention._metrics(arm, [pattern], tokens, states, 8)))
     lifts = heads.select("blind_lift_0", "blind_lift_S").to_numpy()
     assert heads["lift_S"][0] > 1.5  # of uniform attention, though it sees no state
-    assert np.abs(lifts[:2] - 1).max() < 0.25 and lifts[2].min() > 1.5
+    assert np.abs(lifts[:2] - 1).max() < 0.25 and lifts[2].min() > 1.3
 
 
 def test_of_each_model_the_head_counts_that_shows_most() -> None:
-    """Six models: of the last one no head looks at state 0, and no head of the fifth sees what lies before."""
+    """Six models: of the last no head looks at state 0, and of the fifth the head that looks sees what is before."""
     rows = []
-    for replica in range(6):
-        for trained in (True, False):
-            for layer in (1, 2):
-                looks = trained and layer == 2
-                about = {"trained": trained, "replica": replica, "layer": layer, "last_layer": layer == 2}
-                for head, lift in enumerate(("blind_lift_0", "blind_lift_S")):
-                    lifts = {"blind_lift_0": 1.0, "blind_lift_S": 1.0}
-                    if looks and (replica < 5 or head == 1):
-                        lifts[lift] = 2.0
-                    mass = 0.4 if replica == 4 and looks else 0.1
-                    rows.append(
-                        about | lifts | {"uniformity": 0.95 if layer == 1 else 0.5, "pre_reset_mass": mass}
-                    )
+    for replica, trained, layer, head in itertools.product(range(6), (True, False), (1, 2), (0, 1)):
+        looks = trained and layer == 2 and (replica < 5 or head == 1)
+        lifts = {
+            f"blind_lift_{name}": 2.0 + head if looks and head == k else 1.0 for k, name in enumerate("0S")
+        }
+        mass = {"pre_reset_mass": 0.4 if replica == 4 else 0.1, "uniformity": 0.95 if layer == 1 else 0.5}
+        about = {"trained": trained, "replica": replica, "layer": layer, "last_layer": layer == 2}
+        rows.append(about | lifts | mass)
     metrics = pl.DataFrame(rows).with_columns(pre_reset_blind=0.5)
     arm = an_arm("automata-attention", [*range(6)], [1] * 6)
-    tables: dict[str, pl.DataFrame] = {}
-
-    def measure(context: Any, found: Measurements) -> None:
-        tables["found"] = attention._compared(context, metrics, arm, arm)
-
-    found_by("automata-maps", measure, "automata-attention")
-    shares = dict(tables["found"].select("comparison", "value").iter_rows())
-    assert shares == pytest.approx({
-        "boundary": 5 / 6, "boundary-first": 1, "boundary-untrained": 1, "uniform": 1, "uniform-first": 1,
-        "uniform-untrained": 0, "before": 5 / 6,
+    settings = SimpleNamespace(confidence=0.95, solved=0.99)
+    context: Any = SimpleNamespace(
+        study="automata", experiment="automata-maps", settings=settings, runs=lambda: ["automata-attention"]
+    )
+    found = attention._compared(context, metrics, arm, arm)
+    assert dict(found.select("comparison", "value").iter_rows()) == pytest.approx({
+        "boundary": 5 / 6, "boundary-untrained": 5 / 6, "uniform": 1, "uniform-first": 1, "uniform-untrained": 0,
+        "before": 5 / 6,
     })  # fmt: skip
-    assert dict(tables["found"].select("comparison", "n").iter_rows())["before"] == 6
 
 
 # --- claims on theory rows ----------------------------------------------------------------------------------

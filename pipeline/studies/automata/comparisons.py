@@ -17,7 +17,7 @@ from pipeline.kit.comparisons import (
     Comparison,
     Declared,
 )
-from pipeline.kit.conditions import above, at_least, at_most, below
+from pipeline.kit.conditions import Condition, above, at_least, at_most, below
 from pipeline.studies.automata.names import (
     ARMS,
     ATTENTION,
@@ -313,29 +313,35 @@ AHEAD = {
 # --- what heads of gridworld models look at -----------------------------------------------------------------------
 
 HEADS = "automata-maps"
-ON_BOUNDARY, EVEN = 1.5, 0.9  # from which a head looks at a boundary, and spreads evenly
-LOOKS = (
-    "weight on visits to a boundary over that of the same head blind to states, largest of the heads in the {}, "
-    "smaller of the two boundaries"
-)
+EVEN = 0.9  # from which a head spreads evenly
 EVENNESS = "entropy over that of uniform attention, largest of {}"
+# Heads of the first layer see symbols and places, and no states: they say what the measure is without a detector.
+LOOKS = (
+    "weight on visits to a boundary over that of the same head blind to states, largest of a layer's heads, smaller of "
+    "the two boundaries"
+)
+BOUNDARY = DECLARED(Comparison(
+    "boundary", LOOKS, MEAN_DIFFERENCE, HEADS, (Arm("last layer", ATTENTION), Arm("first layer", ATTENTION)),
+    in_common=MODELS,
+))  # fmt: skip
+BOUNDARY_UNTRAINED = DECLARED(Comparison(
+    "boundary-untrained", LOOKS, MEAN_DIFFERENCE, HEADS,
+    (Arm("last layer of trained models", ATTENTION), Arm("of untrained ones", ATTENTION)),
+))  # fmt: skip
 
 
-def _heads(key: str, measure: str, hits: tuple, trained: bool = True) -> Comparison:
+def _heads(key: str, measure: str, hits: tuple[Condition, ...], trained: bool = True) -> Comparison:
     arm = Arm("trained" if trained else "untrained", ATTENTION)
     return DECLARED(Comparison(key, measure, SHARE, HEADS, (arm,), learned=trained, hits=hits))
 
 
-BOUNDARY = _heads("boundary", LOOKS.format("last layer"), above(ON_BOUNDARY))
-BOUNDARY_FIRST = _heads("boundary-first", LOOKS.format("first layer"), at_most(ON_BOUNDARY))
-BOUNDARY_UNTRAINED = _heads("boundary-untrained", LOOKS.format("last layer"), at_most(ON_BOUNDARY), False)
 UNIFORM = _heads("uniform", EVENNESS.format("all heads"), above(EVEN))
 UNIFORM_FIRST = _heads("uniform-first", EVENNESS.format("the heads in the first layer"), above(EVEN))
 UNIFORM_UNTRAINED = _heads("uniform-untrained", EVENNESS.format("all heads"), at_most(EVEN), False)
 BEFORE = _heads(
     "before",
-    "weight before the last visit to a boundary over that of the same head blind to states, smallest of the heads in "
-    "the last layer that look at a boundary",
+    "weight before the last visit to a boundary over that of the same head blind to states, of the head in the last "
+    "layer that looks most at one",
     below(0.5),
 )
 

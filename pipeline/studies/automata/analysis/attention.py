@@ -77,26 +77,33 @@ def _compared(context: Inputs, metrics: pl.DataFrame, arm: Arm, control: Arm) ->
     lifts = [pl.col(f"blind_lift_{name}").fill_null(np.nan) for name in ("0", "S")]
     smaller = pl.when(pl.any_horizontal(*(lift.is_nan().any() for lift in lifts))).then(np.nan)
     looks = smaller.otherwise(pl.min_horizontal(*(lift.max() for lift in lifts)))
+    layers = {
+        name: {arm.run: _defined(of_heads(looks, **where))}
+        for name, where in (
+            ("last", {"trained": True, "last_layer": True}),
+            ("first", {"trained": True, "layer": 1}),
+            ("untrained", {"trained": False, "last_layer": True}),
+        )
+    }
+    compare(context, found, comparisons.BOUNDARY, layers["last"], layers["first"], why=UNREACHED)
+    compare(
+        context, found, comparisons.BOUNDARY_UNTRAINED, layers["last"], layers["untrained"], why=UNREACHED
+    )
     even = pl.col("uniformity").max()
-    last, first = {"last_layer": True}, {"layer": 1}
-    for comparison, value, where in (
-        (comparisons.BOUNDARY, looks, last | {"trained": True}),
-        (comparisons.BOUNDARY_FIRST, looks, first | {"trained": True}),
-        (comparisons.BOUNDARY_UNTRAINED, looks, last | {"trained": False}),
-        (comparisons.UNIFORM, even, {"trained": True}),
-        (comparisons.UNIFORM_FIRST, even, first | {"trained": True}),
-        (comparisons.UNIFORM_UNTRAINED, even, {"trained": False}),
+    for comparison, where in (
+        (comparisons.UNIFORM, {"trained": True}),
+        (comparisons.UNIFORM_FIRST, {"trained": True, "layer": 1}),
+        (comparisons.UNIFORM_UNTRAINED, {"trained": False}),
     ):
-        compare(context, found, comparison, {arm.run: _defined(of_heads(value, **where))}, why=UNREACHED)
-    on_boundary = pl.max_horizontal(*(lift.fill_nan(0) for lift in lifts)) > comparisons.ON_BOUNDARY
-    before = (pl.col("pre_reset_mass") / pl.col("pre_reset_blind")).filter(on_boundary).min()
-    looking = _defined(of_heads(before, trained=True, **last))
-    compare(context, found, comparisons.BEFORE, {arm.run: looking}, why=", or no head looks at a boundary")
+        compare(context, found, comparison, {arm.run: of_heads(even, **where)})
+    most = pl.max_horizontal(*(lift.fill_nan(0) for lift in lifts)).arg_max()
+    before = (pl.col("pre_reset_mass") / pl.col("pre_reset_blind")).get(most)
+    compare(context, found, comparisons.BEFORE, {arm.run: of_heads(before, trained=True, last_layer=True)})
     return found.table()
 
 
 def _defined(sample: Sample) -> Sample:
-    """Return the models of a sample that have what is measured: a head that looks at a boundary, for one."""
+    """Return the models of a sample that have what is measured: where no input gets to a boundary, none has."""
     has = ~np.isnan(sample.values)
     arm = sample.arm
     kept = replace(
@@ -115,7 +122,9 @@ def _untrained(arm: Arm, context: Inputs) -> Arm:
     params = {
         name: torch.from_numpy(np.stack([each[name] for each in started])).float() for name in started[0]
     }
-    return replace(arm, ensemble=replace(arm.ensemble, params=params))
+    # They count as they are, whatever their twins learned.
+    counting = np.ones(len(arm.replicas))
+    return replace(arm, ensemble=replace(arm.ensemble, params=params), validation=counting)
 
 
 def _patterns(arm: Arm, tokens: NDArray[np.int64]) -> list[Floats]:

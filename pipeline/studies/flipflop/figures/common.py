@@ -41,7 +41,7 @@ def with_learned(context: Results, frame: pl.DataFrame, table: str = "final") ->
     return frame.join(known, on=["run", "replica"], how="left", maintain_order="left")
 
 
-def points(base: alt.Chart, **look: Any) -> alt.LayerChart:
+def points(base: alt.Chart, **look: Any) -> Any:
     """Return a point for each model: full where it learned what it was trained on, else hollow."""
     return alt.layer(
         base.transform_filter("datum.learned").mark_point(filled=True, **look),

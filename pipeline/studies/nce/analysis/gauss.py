@@ -158,8 +158,8 @@ def compared(context: Inputs, final: pl.DataFrame, chosen: pl.DataFrame) -> pl.D
     def between(
         comparison: Comparison, pair: tuple[str, str], tried: pl.DataFrame, taken: pl.DataFrame
     ) -> None:
-        methods = [_of(taken, method) for method in pair]
-        compare(found, comparison, tried, *methods, "min_dist", confidence)
+        first, second = (_of(taken, method) for method in pair)
+        compare(found, comparison, tried, first, second, "min_dist", confidence)
 
     for (dim, eta, pair), comparison in AT_ETA.items():
         same = final.filter(dim=dim, eta=eta)

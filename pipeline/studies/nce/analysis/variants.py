@@ -83,8 +83,8 @@ def compared(context: Inputs, results: pl.DataFrame, chosen: pl.DataFrame) -> pl
         comparison: Comparison, loss: str, dim: int, first: Row, second: Row, counted: bool = False
     ) -> None:
         tried, taken = (rows.filter(dim=dim, loss=loss) for rows in (results, lost if counted else best))
-        methods = [_of(taken, **method) for method in (first, second)]
-        compare(found, comparison, tried, *methods, "diverged" if counted else "min_dist", confidence)
+        one, two = (_of(taken, **method) for method in (first, second))
+        compare(found, comparison, tried, one, two, "diverged" if counted else "min_dist", confidence)
 
     limits = {name: {"optimizer": GD, name: getattr(context.entry, name)} for name in GUARDS}
     for (dim, optimizer), comparison in AGAINST_NGD.items():
