@@ -113,7 +113,7 @@ def made_on(lock: Lock, scale: str) -> str | None:
     """
     recorded = Reference.load(scale)
     made = lockfile.digest({path: out.md5 for path, out in lock.made.items()})
-    return recorded.machine if recorded.outputs == made else None
+    return recorded.made_on if recorded.outputs == made else None
 
 
 def _made_on(which: str, lock: Lock, scale: str) -> str:

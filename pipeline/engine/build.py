@@ -42,20 +42,29 @@ SHOWN_LINES = 8  # of Snakemake's log, and failed jobs, at the end of a build th
 class Reference:
     """What a build took on the reference machine: seconds of each job, and from start to end.
 
-    ``outputs`` stands for the results that it made (`lockfile.digest`); empty where that was not recorded.
+    ``outputs`` stands for the results that are committed (`lockfile.digest`), and ``made_on`` for the machine that made
+    them, which may be another than the one that the times are of; empty where that was not recorded.
     """
 
     machine: str
     elapsed: float
     jobs: dict[str, float]
     outputs: str = ""
+    made_on: str = ""
 
     @classmethod
     def load(cls, scale: str, root: Path = Path()) -> Reference:
         """Return the recorded times at ``scale``; without a record, an empty `Reference`."""
         try:
             times = json.loads((root / TIMES).read_text(encoding="utf-8"))[scale]
-            return cls(times["machine"], times["elapsed"], times["jobs"], times.get("outputs", ""))
+            machine = times["machine"]
+            return cls(
+                machine,
+                times["elapsed"],
+                times["jobs"],
+                times.get("outputs", ""),
+                times.get("made_on", machine),
+            )
         except (OSError, ValueError, KeyError):
             return cls("", 0.0, {})
 

@@ -44,8 +44,8 @@ def _maps(context: Inputs, known: dict[str, runs.Run]) -> Iterator[pl.DataFrame]
                 weights = {key: value[model : model + 1] for key, value in ensemble.params.items()}
                 for layer, pattern in enumerate(runs.patterns(run, weights, ensemble.table, ids)):
                     shown = attention.read(pattern, layer, run.spec.layers)[0]
-                    about = {"replica": run.replica[model], "learned": bool(learned[model])}
-                    yield from _entries(probe, run, TRAINED, layer, shown, **about)
+                    replica, solved = run.replica[model], bool(learned[model])
+                    yield from _entries(probe, run, TRAINED, layer, shown, replica, solved)
         built = attention.constructed(run.task, run.shape["k"], run.shape["l"], run.spec.layers, ids)
         for layer, target in enumerate(built):
             if target is not None:

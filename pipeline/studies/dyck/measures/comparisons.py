@@ -82,11 +82,11 @@ def _quotient(distances: list[Floats], replicas: list[NDArray[np.int64]], confid
     """Return a mean over pairs of models over another, of independent models."""
 
     def ratio(first: Floats, second: Floats) -> float:
-        means = (
+        above, below = (
             intervals.mean_over_pairs(each, kept)
             for each, kept in zip(distances, (first, second), strict=True)
         )
-        return float(np.divide(*means))
+        return float(np.divide(above, below))
 
     return intervals.jackknife(ratio, *replicas, confidence=confidence, log=True)
 
@@ -96,7 +96,8 @@ def layer_ratio(upper: Maps, lower: Maps, kept: NDArray[np.int64], confidence: f
     means = [maps.distances_SxRxR.mean(0) for maps in (upper, lower)]
 
     def ratio(replicas: Floats) -> float:
-        return float(np.divide(*(intervals.mean_over_pairs(each, replicas) for each in means)))
+        above, below = (intervals.mean_over_pairs(each, replicas) for each in means)
+        return float(np.divide(above, below))
 
     return intervals.jackknife(ratio, kept, confidence=confidence, log=True)
 
