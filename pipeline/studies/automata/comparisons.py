@@ -33,7 +33,7 @@ from pipeline.studies.automata.names import (
     shown,
 )
 from schemas.automata.tables import TASKS
-from schemas.comparisons import MODELS, SEEDS
+from schemas.comparisons import MODELS, NOTHING, SEEDS
 
 ACCURACY, SOLVED = "accuracy", 0.99
 UNIT = (0.0, 1.0)
@@ -174,7 +174,7 @@ DECAY = {
 # --- other inputs than in training, of models that learned theirs --------------------------------------------------
 
 SHIFTS = "automata-shifts"
-MODEL = {"c2": C2, "dyck42": DYCK}
+MODEL: dict[str, dict[str, tuple[str, ...]]] = {"c2": C2, "dyck42": DYCK}
 
 
 def _of(task: str, arm: str, condition: str = "") -> Arm:
@@ -232,7 +232,7 @@ AGAINST_PLAIN = {
     arm: DECLARED(Comparison(
         f"plain-{arm}", TWICE, MEAN_DIFFERENCE, SHIFTS,
         (_of("c2", arm), _of("c2", "gpt") if arm == "scratchpad" else Arm("Transformer", C2["gpt"][0])),
-        **({} if arm == "scratchpad" else {"in_common": SEEDS}),  # a scratchpad's embedding has another shape
+        in_common=NOTHING if arm == "scratchpad" else SEEDS,  # a scratchpad's embedding has another shape
     ))
     for arm in ("scratchpad", "shift", "none")
 }  # fmt: skip
