@@ -7,8 +7,6 @@ about one model in twenty gets there; `measures.arms.learned` says which models 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from pipeline.kit.comparisons import (
     CORRELATION,
     MEAN,
@@ -176,7 +174,7 @@ DECAY = {
 # --- other inputs than in training, of models that learned theirs --------------------------------------------------
 
 SHIFTS = "automata-shifts"
-MODEL: Mapping[str, Mapping[str, tuple[str, ...]]] = {"c2": C2, "dyck42": DYCK}
+MODEL: dict[str, dict[str, tuple[str, ...]]] = {"c2": C2, "dyck42": DYCK}
 
 
 def _of(task: str, arm: str, condition: str = "") -> Arm:
