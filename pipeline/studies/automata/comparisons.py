@@ -174,7 +174,7 @@ DECAY = {
 # --- other inputs than in training, of models that learned theirs --------------------------------------------------
 
 SHIFTS = "automata-shifts"
-MODEL: dict[str, dict[str, tuple[str, ...]]] = {"c2": C2, "dyck42": DYCK}
+MODEL: Mapping[str, Mapping[str, tuple[str, ...]]] = {"c2": C2, "dyck42": DYCK}
 
 
 def _of(task: str, arm: str, condition: str = "") -> Arm:
