@@ -7,6 +7,8 @@ about one model in twenty gets there; `measures.arms.learned` says which models 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pipeline.kit.comparisons import (
     CORRELATION,
     MEAN,
