@@ -266,7 +266,9 @@ def _null(number: float) -> float | None:
 class Tables(Protocol):
     """What figures and claims read from (`pipeline.kit.results.Results`)."""
 
-    study: str
+    @property
+    def study(self) -> str:
+        """Return the id of the study."""
 
     def table(self, name: str) -> pl.DataFrame:
         """Return the rows of a table of all experiments that have one of this name."""
