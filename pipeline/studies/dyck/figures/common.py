@@ -131,7 +131,7 @@ def map_panel(frame: pl.DataFrame, scores: list[str], cell: int = CELL, text: st
 
 # Models that did not learn
 
-LEARNED = "models that did not learn their task are hollow"
+LEARNED = "hollow: did not learn the task"
 
 
 def with_fill(data: pl.DataFrame) -> pl.DataFrame:
@@ -163,7 +163,7 @@ def scatter(context: Results, trained: str, corpus: str) -> Figure:
     title = alt.TitleParams(
         f"Balance violation against accuracy{span}",
         subtitle=[
-            f"One point per model, {corpus}; {LEARNED}; lines by least squares",
+            f"One point per model, {corpus}; lines by least squares; {LEARNED}",
             f"ρ: Spearman's rank correlation over models that learned{confidence}",
         ],
     )

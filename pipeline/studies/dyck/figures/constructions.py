@@ -118,7 +118,7 @@ def pruning_error(context: Results) -> Figure:
         dots.encode(x=x, y=y, color=colour, shape=shape),
     )
     told = [_slope_told(target, slopes) for target in shown]
-    parents = int(points.group_by("target", "candidates").len()["len"].max())  # type: ignore[arg-type]
+    parents = points.group_by("target", "candidates").len().select(pl.col("len").max()).item()
     title = alt.TitleParams(
         "A random Transformer, pruned: each candidate per weight halves the error",
         subtitle=[

@@ -81,12 +81,9 @@ def variation_ratios(context: Inputs, found: Measurements, models: dict[str, Mod
 def _quotient(distances: list[Floats], replicas: list[NDArray[np.int64]], confidence: float) -> Interval:
     """Return a mean over pairs of models over another, of independent models."""
 
-    def ratio(first: Floats, second: Floats) -> float:
-        above, below = (
-            intervals.mean_over_pairs(each, kept)
-            for each, kept in zip(distances, (first, second), strict=True)
-        )
-        return float(np.divide(above, below))
+    def ratio(*kept: Floats) -> float:
+        upper, lower = map(intervals.mean_over_pairs, distances, kept)
+        return float(np.divide(upper, lower))
 
     return intervals.jackknife(ratio, *replicas, confidence=confidence, log=True)
 
@@ -96,8 +93,8 @@ def layer_ratio(upper: Maps, lower: Maps, kept: NDArray[np.int64], confidence: f
     means = [maps.distances_SxRxR.mean(0) for maps in (upper, lower)]
 
     def ratio(replicas: Floats) -> float:
-        above, below = (intervals.mean_over_pairs(each, replicas) for each in means)
-        return float(np.divide(above, below))
+        first, second = (intervals.mean_over_pairs(each, replicas) for each in means)
+        return float(np.divide(first, second))
 
     return intervals.jackknife(ratio, kept, confidence=confidence, log=True)
 

@@ -310,7 +310,10 @@ def _sizes(known: Known) -> None:
     """Correlate errors with depth, width and heads, over as many models of the baseline as of the other sizes."""
     for (name, field), comparison in comparisons.SIZE.items():
         runs = [run for run in SIZES[field][1] if run in known.configs]
-        most = max((len(known.of(run, name)) for run in runs), default=0)
+        if len(runs) < 2:
+            known.found.not_run(comparison)
+            continue
+        most = max(len(known.of(run, name)) for run in runs)
         line = [
             (known.configs[run].entry[field], known.good_decades(run, name)[:most]) for run in (BASE, *runs)
         ]
@@ -326,9 +329,14 @@ def _controls(known: Known) -> None:
     found, base = known.found, known.good(BASE, "dense")
     lost = known.lost(BASE, SINE)
     found.add(comparisons.POSITIONS["sinusoidal"], base, known.good(SINE, "dense"), excluded=lost)
-    best, kept = halved((run, known.good(run, "dense")) for run in comparisons.FIXED)
-    pair = base[kept], known.good(best, "dense")[kept]
-    found.add(comparisons.POSITIONS["best of three"], *pair, excluded=known.lost(BASE, best) if best else 0)
+    if len([run for run in comparisons.FIXED if run in known.configs]) < 2:
+        found.not_run(comparisons.POSITIONS["best of three"])
+    else:
+        best, kept = halved((run, known.good(run, "dense")) for run in comparisons.FIXED)
+        pair = base[kept], known.good(best, "dense")[kept]
+        found.add(
+            comparisons.POSITIONS["best of three"], *pair, excluded=known.lost(BASE, best) if best else 0
+        )
     own, other, lost = known.paired(EMBED_HALF, lambda run: known.decades(run, "sparse"))
     found.add(comparisons.DROPPED, own, other, excluded=lost)
     wrong = known.wrong(EMBED_HALF, "sparse")[known.learned(EMBED_HALF)]
@@ -361,6 +369,9 @@ def _sharpened(known: Known) -> None:
     rises = [float((own - base).mean()) for own, base in pairs.values() if len(own) >= FLOOR]
     left_out = len(heavy) - len(rises)
     found.add(comparisons.ALL_SHARPER, rises, excluded=left_out, reason=f"fewer than {FLOOR} pairs learned")
+    if len(every) < 2:
+        found.not_run(comparisons.BEST_PENALTY)
+        return
     errors = {run: known.paired(run, lambda each: known.decades(each, "sparse")) for run in every}
     best, kept = halved((run, own - base) for run, (own, base, _) in errors.items())
     own, base, lost = errors.get(best, (np.empty(0), np.empty(0), 0))

@@ -36,7 +36,8 @@ class Found(Measurements):
     ) -> None:
         """Take a value and interval; ``excluded`` models are by default those that did not learn."""
         trained = set(self._context.runs())
-        if found.n or all(not arm.runs or trained.intersection(arm.runs) for arm in comparison.arms):
+        there = all(not arm.runs or trained.intersection(arm.runs) for arm in comparison.arms)
+        if there or found.n or found.kind == intervals.NONE:
             super().put(comparison, found, excluded, reason)
 
     def add(

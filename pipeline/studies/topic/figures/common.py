@@ -62,15 +62,17 @@ def maps(
         data.append(rounded(frame, 3))
         few = data[-1].filter((pl.col("row") <= side) & (pl.col("column") <= side))
         largest = float(np.abs(whole).max())
-        drawn.append(alt.hconcat(_map(few, panel.title, axes, largest), _picture(whole, largest), spacing=8))
+        head = alt.Title(panel.title, fontSize=charts.SIZE)
+        both: Any = alt.hconcat(_map(few, axes, largest), _picture(whole, largest), spacing=8)
+        drawn.append(both.properties(title=head))
     if not drawn:
         return charts.empty(title, "no model was trained at this scale")
-    chart: Any = alt.concat(*drawn, columns=columns).resolve_scale(color="independent")
+    chart: Any = alt.concat(*drawn, columns=columns, spacing=12).resolve_scale(color="independent")
     note = f"Words of the first {SHOWN} topics, and beside them those of all, first seed; white is 0."
     return chart.properties(title=alt.Title(title, subtitle=note)), pl.concat(data)
 
 
-def _map(frame: pl.DataFrame, title: str, axes: tuple[str, str], largest: float) -> Any:
+def _map(frame: pl.DataFrame, axes: tuple[str, str], largest: float) -> Any:
     axis = alt.Axis(values=list(range(5, 10 * SHOWN + 1, 5)), labelAngle=0, ticks=False, domain=False)
     scale = alt.Scale(domain=[-largest, 0, largest], range=[BELOW, ZERO, ABOVE], interpolate="rgb")
     return (
@@ -82,7 +84,7 @@ def _map(frame: pl.DataFrame, title: str, axes: tuple[str, str], largest: float)
             color=alt.Color("entry:Q", title="entry", scale=scale, legend=alt.Legend(gradientLength=100)),
             tooltip=["row:O", "column:O", alt.Tooltip("entry:Q", format=".4f")],
         )
-        .properties(width=130, height=130, title=alt.Title(title, fontSize=charts.SIZE))
+        .properties(width=120, height=120)
     )  # fmt: skip
 
 
