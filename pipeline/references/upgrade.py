@@ -5,8 +5,8 @@ given again by the interval (`pipeline.kit.verdicts`). They do not say either wh
 a lower bound: it is a bound where the gate asks for at least that number.
 
 Sets that are older than comparisons say what a gate measured in a sentence alone. ``words.yaml`` has, by study, the
-sentences that mean exactly what a comparison of today measures: the same arms, quantity and statistic. A sentence that
-is not there asked something else.
+sentences that mean exactly what a comparison of today measures: the same arms, quantity and statistic. Several gates of
+a claim may have one sentence, so that it is known with claim and gate. What is not there asked something else.
 """
 
 from __future__ import annotations
@@ -34,17 +34,24 @@ _WHAT = {"value": "value", "lower end": "lo", "upper end": "hi"}
 
 
 @cache
-def _comparisons() -> dict[str, dict[str, str]]:
-    """Return the key of the comparison by the sentence that older sets have for it, by study."""
+def known_words() -> dict[tuple[str, str, str, str], str]:
+    """Return the key of the comparison by study, claim, gate and the sentence that older sets have for it."""
     text = Path(__file__).with_name("words.yaml").read_text(encoding="utf-8")
-    return YAML(typ="safe").load(text) or {}
+    return {
+        (study, claim, gate, sentence): key
+        for study, claims in YAML(typ="safe").load(text).items()
+        for claim, keys in claims.items()
+        for key, gates in keys.items()
+        for gate, said in gates.items()
+        for sentence in ([said] if isinstance(said, str) else said)
+    }
 
 
 def upgraded(claims: pl.DataFrame) -> pl.DataFrame:
     """Return the claims table of a set with the columns of `schemas.claims.Claims`, and its verdicts."""
     if "comparison" not in claims.columns:
-        known = {study: _comparisons().get(study) or {} for study in claims["study"].unique()}
-        keys = [known[study].get(said, "") for study, said in claims.select("study", "predicate").iter_rows()]
+        asked = claims.select("study", "claim", "gate", "predicate").iter_rows()
+        keys = [known_words().get(each, "") for each in asked]
         claims = claims.with_columns(comparison=pl.Series(keys, dtype=pl.String))
     columns = Claims.to_schema().columns
     claims = claims.with_columns(

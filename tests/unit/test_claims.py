@@ -277,6 +277,20 @@ def test_what_an_older_set_asks_for_at_least_is_a_published_bound(
     assert frame.select("published_form", "verdict", "size").row(0) == (form, HOLDS, size)
 
 
+@pytest.mark.parametrize(
+    ("gate", "key"),
+    [
+        ("L=1", "ended-depth-sc-l1-train-outputs"),
+        ("L=1, N above the width", "ended-depth-sc-sizes-train-outputs"),
+        ("another", ""),
+    ],
+)
+def test_a_sentence_of_an_older_set_is_known_by_its_gate(gate: str, key: str) -> None:
+    said = "median training accuracy of one layer is at least 0.99"
+    assert upgraded(_old(study="depth", gate=gate, predicate=said, reason=""))["comparison"].item() == key
+    assert upgraded(_old(gate=gate, predicate=said, reason=""))["comparison"].item() == ""
+
+
 def _old(**own: Any) -> pl.DataFrame:
     """A gate of a set that was frozen when claims had fewer columns."""
     row = {
