@@ -29,6 +29,7 @@ _NOT_TESTED, _PILOT = "not tested at this scale", "pilot:"
 _UNSAID = {"interval": "", "fewest": None}  # what no older set says
 
 _CONDITION = re.compile(r"(value|lower end|upper end) \S+?(?:, not)? (<=|>=|<|>) (\S+?)(?=;|$)")
+_BOUND = re.compile(r"(?:value|lower end|upper end) (<=|>=|<|>) (\S+)")
 _AT_LEAST = re.compile(r" at least ([0-9.]+)$")  # the end of a predicate
 _WHAT = {"value": "value", "lower end": "lo", "upper end": "hi"}
 
@@ -49,7 +50,8 @@ def known_words() -> dict[tuple[str, str, str, str], str]:
 
 def upgraded(claims: pl.DataFrame) -> pl.DataFrame:
     """Return the claims table of a set with the columns of `schemas.claims.Claims`, and its verdicts."""
-    if "comparison" not in claims.columns:
+    older = "comparison" not in claims.columns
+    if older:
         asked = claims.select("study", "claim", "gate", "predicate").iter_rows()
         keys = [known_words().get(each, "") for each in asked]
         claims = claims.with_columns(comparison=pl.Series(keys, dtype=pl.String))
@@ -69,11 +71,31 @@ def upgraded(claims: pl.DataFrame) -> pl.DataFrame:
         if name not in claims.columns
     }
     claims = claims.with_columns(**lacking)
-    if set(columns) <= set(claims.columns):
-        return claims.select(*columns)
-    rows = [_upgraded(row) for row in claims.iter_rows(named=True)]
-    schema = {name: column.dtype.type for name, column in columns.items()}
-    return pl.DataFrame(rows, schema=schema)
+    if not set(columns) <= set(claims.columns):
+        rows = [_upgraded(row) for row in claims.iter_rows(named=True)]
+        schema = {name: column.dtype.type for name, column in columns.items()}
+        claims = pl.DataFrame(rows, schema=schema)
+    if older:
+        interval = pl.col("lo").is_not_null() & pl.col("hi").is_not_null()
+        plain = pl.col("bound").map_elements(_of_value, pl.String)
+        claims = claims.with_columns(bound=pl.when(interval).then(plain).otherwise("bound"))
+    return claims.select(*columns)
+
+
+def _of_value(bound: str) -> str:
+    """Return what a gate asks of value and ends of an interval as a condition on the value alone.
+
+    A verdict is given by the whole interval, so that it is the same; of two conditions one way the stricter decides.
+    """
+    parts = [_BOUND.fullmatch(part) for part in bound.split(" and ")]
+    strictest: dict[str, str] = {}
+    for part in parts:
+        if part is None:
+            return bound
+        relation, number = part.groups()
+        stricter = min if relation.startswith("<") else max
+        strictest[relation] = stricter(strictest.get(relation, number), number, key=float)
+    return " and ".join(f"value {relation} {number}" for relation, number in strictest.items())
 
 
 def _upgraded(row: dict[str, Any]) -> dict[str, Any]:
