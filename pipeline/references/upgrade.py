@@ -19,7 +19,7 @@ from typing import Any
 import polars as pl
 from ruamel.yaml import YAML
 
-from pipeline.kit.comparisons import FLOOR
+from pipeline.kit import comparisons
 from pipeline.kit.conditions import Condition
 from pipeline.kit.verdicts import Gate, Measured, Published, TooFew
 from schemas.claims import FLOOR, NOT_RUN, NUMBER, STATED, TOO_FEW, Claims
@@ -81,12 +81,14 @@ def upgraded(claims: pl.DataFrame) -> pl.DataFrame:
         plain = pl.col("bound").map_elements(_of_value, pl.String)
         claims = claims.with_columns(bound=pl.when(interval).then(plain).otherwise("bound"))
         # The floor of today: on fewer models nothing that compares trained models holds or fails.
-        few = (pl.col("comparison") != "") & (pl.col("n") < FLOOR) & (pl.col("verdict") != NOT_RUN)
+        few = (
+            (pl.col("comparison") != "") & (pl.col("n") < comparisons.FLOOR) & (pl.col("verdict") != NOT_RUN)
+        )
         claims = claims.with_columns(
-            fewest=pl.when(pl.col("comparison") != "").then(FLOOR).cast(pl.Int32),
+            fewest=pl.when(pl.col("comparison") != "").then(comparisons.FLOOR).cast(pl.Int32),
             verdict=pl.when(few).then(pl.lit(TOO_FEW)).otherwise("verdict"),
             reason=pl.when(few)
-            .then(pl.format("{} models; a verdict needs {}", "n", pl.lit(FLOOR)))
+            .then(pl.format("{} models; a verdict needs {}", "n", pl.lit(comparisons.FLOOR)))
             .otherwise("reason"),
         )
     return claims.select(*columns)
