@@ -276,6 +276,8 @@ def needed(found: Interval, bound: float, confidence: float) -> int | None:
     half = value - found.lo if bound < value else found.hi - value
     if not math.isfinite(half) or found.n < 2:
         return None
+    if half <= 0:  # units that all agree: the interval ends at the value, whatever their number
+        return max(least, 2)
     wanted = abs(value - bound) / half * _length(found.kind, found.n, confidence)
     return next((n for n in _steps(max(least, 2)) if _length(found.kind, n, confidence) < wanted), None)
 

@@ -103,11 +103,10 @@ def beside(references: list[Reference], gate: Row) -> list[tuple[Reference, Row]
 
 
 def _counterpart(reference: Reference, gate: Row) -> Row | None:
-    """Return the row of a set that asks what ``gate`` asks, or else the one that has its name."""
-    same = (
-        row for row in reference.claims.values() if row["claim"] == gate["claim"] and asks_the_same(gate, row)
-    )
-    return next(same, reference.claims.get((gate["claim"], gate["gate"])))
+    """Return the row of a set that has the name of ``gate``, or else one of its claim that asks the same."""
+    named = reference.claims.get((gate["claim"], gate["gate"]))
+    rows = (row for row in reference.claims.values() if row["claim"] == gate["claim"])
+    return named or next((row for row in rows if asks_the_same(gate, row)), None)
 
 
 def asks_the_same(gate: Row, frozen: Row) -> bool:

@@ -5,8 +5,8 @@ given again by the interval (`pipeline.kit.verdicts`). They do not say either wh
 a lower bound: it is a bound where the gate asks for at least that number.
 
 Sets that are older than comparisons say what a gate measured in a sentence alone. ``words.yaml`` has, by study, the
-sentences that mean exactly what a comparison of today measures: the same arms, quantity and statistic. A sentence that
-is not there asked something else.
+sentences that mean exactly what a comparison of today measures: the same arms, quantity and statistic. Several gates of
+a claim may have one sentence, so that it is known with claim and gate. What is not there asked something else.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any
 import polars as pl
 from ruamel.yaml import YAML
 
+from pipeline.kit import comparisons
 from pipeline.kit.conditions import Condition
 from pipeline.kit.verdicts import Gate, Measured, Published, TooFew
 from schemas.claims import FLOOR, NOT_RUN, NUMBER, STATED, TOO_FEW, Claims
@@ -29,22 +30,31 @@ _NOT_TESTED, _PILOT = "not tested at this scale", "pilot:"
 _UNSAID = {"interval": "", "fewest": None}  # what no older set says
 
 _CONDITION = re.compile(r"(value|lower end|upper end) \S+?(?:, not)? (<=|>=|<|>) (\S+?)(?=;|$)")
+_BOUND = re.compile(r"(?:value|lower end|upper end) (<=|>=|<|>) (\S+)")
 _AT_LEAST = re.compile(r" at least ([0-9.]+)$")  # the end of a predicate
 _WHAT = {"value": "value", "lower end": "lo", "upper end": "hi"}
 
 
 @cache
-def _comparisons() -> dict[str, dict[str, str]]:
-    """Return the key of the comparison by the sentence that older sets have for it, by study."""
+def known_words() -> dict[tuple[str, str, str, str], str]:
+    """Return the key of the comparison by study, claim, gate and the sentence that older sets have for it."""
     text = Path(__file__).with_name("words.yaml").read_text(encoding="utf-8")
-    return YAML(typ="safe").load(text) or {}
+    return {
+        (study, claim, gate, sentence): key
+        for study, claims in YAML(typ="safe").load(text).items()
+        for claim, keys in claims.items()
+        for key, gates in keys.items()
+        for gate, said in gates.items()
+        for sentence in ([said] if isinstance(said, str) else said)
+    }
 
 
 def upgraded(claims: pl.DataFrame) -> pl.DataFrame:
     """Return the claims table of a set with the columns of `schemas.claims.Claims`, and its verdicts."""
-    if "comparison" not in claims.columns:
-        known = {study: _comparisons().get(study) or {} for study in claims["study"].unique()}
-        keys = [known[study].get(said, "") for study, said in claims.select("study", "predicate").iter_rows()]
+    older = "comparison" not in claims.columns
+    if older:
+        asked = claims.select("study", "claim", "gate", "predicate").iter_rows()
+        keys = [known_words().get(each, "") for each in asked]
         claims = claims.with_columns(comparison=pl.Series(keys, dtype=pl.String))
     columns = Claims.to_schema().columns
     claims = claims.with_columns(
@@ -62,11 +72,42 @@ def upgraded(claims: pl.DataFrame) -> pl.DataFrame:
         if name not in claims.columns
     }
     claims = claims.with_columns(**lacking)
-    if set(columns) <= set(claims.columns):
-        return claims.select(*columns)
-    rows = [_upgraded(row) for row in claims.iter_rows(named=True)]
-    schema = {name: column.dtype.type for name, column in columns.items()}
-    return pl.DataFrame(rows, schema=schema)
+    if not set(columns) <= set(claims.columns):
+        rows = [_upgraded(row) for row in claims.iter_rows(named=True)]
+        schema = {name: column.dtype.type for name, column in columns.items()}
+        claims = pl.DataFrame(rows, schema=schema)
+    if older:
+        interval = pl.col("lo").is_not_null() & pl.col("hi").is_not_null()
+        plain = pl.col("bound").map_elements(_of_value, pl.String)
+        claims = claims.with_columns(bound=pl.when(interval).then(plain).otherwise("bound"))
+        # The floor of today: on fewer models nothing that compares trained models holds or fails.
+        few = (
+            (pl.col("comparison") != "") & (pl.col("n") < comparisons.FLOOR) & (pl.col("verdict") != NOT_RUN)
+        )
+        claims = claims.with_columns(
+            fewest=pl.when(pl.col("comparison") != "").then(comparisons.FLOOR).cast(pl.Int32),
+            verdict=pl.when(few).then(pl.lit(TOO_FEW)).otherwise("verdict"),
+            reason=pl.when(few)
+            .then(pl.format("{} models; a verdict needs {}", "n", pl.lit(comparisons.FLOOR)))
+            .otherwise("reason"),
+        )
+    return claims.select(*columns)
+
+
+def _of_value(bound: str) -> str:
+    """Return what a gate asks of value and ends of an interval as a condition on the value alone.
+
+    A verdict is given by the whole interval, so that it is the same; of two conditions one way the stricter decides.
+    """
+    parts = [_BOUND.fullmatch(part) for part in bound.split(" and ")]
+    strictest: dict[str, str] = {}
+    for part in parts:
+        if part is None:
+            return bound
+        relation, number = part.groups()
+        stricter = min if relation.startswith("<") else max
+        strictest[relation] = stricter(strictest.get(relation, number), number, key=float)
+    return " and ".join(f"value {relation} {number}" for relation, number in strictest.items())
 
 
 def _upgraded(row: dict[str, Any]) -> dict[str, Any]:

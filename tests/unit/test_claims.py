@@ -277,6 +277,37 @@ def test_what_an_older_set_asks_for_at_least_is_a_published_bound(
     assert frame.select("published_form", "verdict", "size").row(0) == (form, HOLDS, size)
 
 
+@pytest.mark.parametrize(
+    ("gate", "key"),
+    [
+        ("L=1", "ended-depth-sc-l1-train-outputs"),
+        ("L=1, N above the width", "ended-depth-sc-sizes-train-outputs"),
+        ("another", ""),
+    ],
+)
+def test_a_sentence_of_an_older_set_is_known_by_its_gate(gate: str, key: str) -> None:
+    said = "median training accuracy of one layer is at least 0.99"
+    assert upgraded(_old(study="depth", gate=gate, predicate=said, reason=""))["comparison"].item() == key
+    assert upgraded(_old(gate=gate, predicate=said, reason=""))["comparison"].item() == ""
+
+
+@pytest.mark.parametrize(
+    ("reason", "lo", "bound"),
+    [
+        ("value 0.3 < 0.5; upper end 0.45 < 0.5", 0.1, "value < 0.5"),
+        ("value 0.3 < 0.25; upper end 0.45 < 0.5", 0.1, "value < 0.25"),
+        ("upper end 0.45 < 0.5", 0.1, "value < 0.5"),
+        ("upper end 0.45 < 0.5", None, "upper end < 0.5"),
+        ("value 0.3 >= 0.2; value 0.3 <= 0.5", 0.1, "value >= 0.2 and value <= 0.5"),
+    ],
+)
+def test_what_an_older_set_asks_of_the_ends_is_asked_of_the_value(
+    reason: str, lo: float | None, bound: str
+) -> None:
+    frame = upgraded(_old(value=0.3, lo=lo, hi=0.45, reason=reason))
+    assert frame["bound"].item() == bound
+
+
 def _old(**own: Any) -> pl.DataFrame:
     """A gate of a set that was frozen when claims had fewer columns."""
     row = {

@@ -15,8 +15,9 @@ from workspace import REPOSITORY, stored
 from pipeline import params
 from pipeline.audit import provenance
 from pipeline.engine import graph
+from pipeline.kit import comparisons
 from pipeline.references import reading, standing
-from pipeline.references.upgrade import upgraded
+from pipeline.references.upgrade import known_words, upgraded
 from pipeline.store.paths import claims_path
 from schemas.claims import FAILS, HOLDS, NOT_RUN, STATED, TOO_FEW, UNDECIDED
 
@@ -142,6 +143,19 @@ def test_variation_of_wide_models_and_of_table_1_on_complete_strings() -> None:
     assert f"First layers of both have {ours} (published {published})" in SETS
 
 
+def test_words_of_older_sets_are_theirs_and_name_comparisons_that_kept_their_meaning() -> None:
+    """A median of differences or quotients was a difference or quotient of medians then."""
+    names = [path.stem for path in sorted((REPOSITORY / "data/reference").glob("*.dvc"))]
+    older = [frame for frame in map(frozen_claims, names) if "comparison" not in frame.columns]
+    frozen = {row for frame in older for row in frame.select("study", "claim", "gate", "predicate").rows()}
+    assert known_words().keys() <= frozen
+    declared = {study: {each.key: each for each in comparisons.declared(study)} for study in STUDIES}
+    for (study, *_), key in known_words().items():
+        comparison = declared[study][key]
+        assert comparison.statistic not in (comparisons.SHIFT, comparisons.RATIO), key
+        assert comparison.unit == comparisons.MODEL, key
+
+
 def intervals(rows: pl.DataFrame) -> list[str]:
     return [interval(*row) for row in rows.select("mean", "ci_lo", "ci_hi").rows()]
 
@@ -170,8 +184,13 @@ def kept_table(name: str, path: str) -> pl.DataFrame:
     return pl.read_parquet(stored(kept_files(name)[f"tables/{path}.parquet"]))
 
 
+def frozen_claims(name: str) -> pl.DataFrame:
+    """The claims table of a reference set as it was frozen."""
+    return pl.read_parquet(stored(kept_files(name)["claims/claims.parquet"]))
+
+
 def kept_set(name: str) -> reading.Reference:
     """A reference set as the embedded store holds it: its claims alone."""
-    frame = upgraded(pl.read_parquet(stored(kept_files(name)["claims/claims.parquet"])))
+    frame = upgraded(frozen_claims(name))
     claims = {(row["claim"], row["gate"]): row for row in frame.iter_rows(named=True)}
     return reading.Reference(name, frame["scale"][0], {}, [], claims, [])
