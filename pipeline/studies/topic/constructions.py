@@ -33,6 +33,7 @@ SLIPS = {
     "example": "example of Theorem 2.1.1",
     "remark-2.1.2": "Remark 2.1.2",
     "table-2.1": "caption of Table 2.1",
+    "normalised-embeddings": "normalisation of embeddings",
 }
 # What judges the form of an erratum that holds, where that is not the gate of all slips.
 HELD = {

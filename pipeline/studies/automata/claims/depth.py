@@ -31,34 +31,30 @@ def gates(context: Results) -> Iterator[Gate]:
     """Yield the gates on depth. Published maxima are of twenty models: that one gets there is what they say."""
     gate = partial(evidence.gate, context)
     best = above(1 / context.settings.best_of)
-    yield gate("7", "Dyck (4, 2), one layer", REACHED["dyck42", 1], best, FIGURE, scale_needed="paper")
-    yield gate("7", "Grid 4, one layer", REACHED["grid4", 1], best, FIGURE, scale_needed="paper")
+    yield gate("7", "Dyck (4, 2), one layer", REACHED["dyck42", 1], best, FIGURE)
+    yield gate("7", "Grid 4, one layer", REACHED["grid4", 1], best, FIGURE)
     yield gate("7", "Dyck (4, 2), two layers", comparisons.DYCK_TWO, at_least(0.97), FIGURE, kind=OWN)
     yield gate("7", "Dyck (4, 2), two over one", GAIN["dyck42", 2], above(0.05), FIGURE, kind=OWN)
-    yield gate("8", "one layer", comparisons.MISSED, MOST, FIGURE, scale_needed="paper")
-    yield gate("8", "two layers", REACHED["grid9", 2], best, FIGURE, scale_needed="paper")
+    yield gate("8", "one layer", comparisons.MISSED, MOST, FIGURE)
+    yield gate("8", "two layers", REACHED["grid9", 2], best, FIGURE)
     yield gate("8", "two over one", GAIN["grid9", 2], above(0.04), FIGURE, kind=OWN)
     for task in ("d8", "q8", "s5"):
         name = task.upper()
-        # What a few hundred steps teach on S5 says nothing against the source, which takes thirty times as many.
-        scale = "paper" if task == "s5" else "quick"
-        yield gate(
-            "9", f"{name}, four layers over one", GAIN[task, 4], above(0.1), FIGURE, scale_needed=scale
-        )
+        yield gate("9", f"{name}, four layers over one", GAIN[task, 4], above(0.1), FIGURE)
         yield gate("9", f"{name}, trend", TREND[task], above(0.0), FIGURE)
     for (easy, hard, depth), comparison in HARDER.items():
         yield gate("10", f"{_short(easy)} over {_short(hard)}, L={depth}", comparison, above(0.0), FIGURE)
     for task, comparison in SOME_DEPTH.items():
-        yield gate("11", shown(task), comparison, best, FIGURE, scale_needed="paper")
+        yield gate("11", shown(task), comparison, best, FIGURE)
     yield gate("12", "order", comparisons.ORDER, above(0.6), FIGURE)
     names = ("D8, then D6 and Q8", "D6 and Q8, then A4", "A4, then S4 and S5")
     for name, comparison in zip(names, LATER.values(), strict=True):
-        yield gate("12", name, comparison, above(0.0), FIGURE, scale_needed="paper")
+        yield gate("12", name, comparison, above(0.0), FIGURE)
     yield gate("12", "without groups", comparisons.WITHOUT_GROUPS, best, FIGURE)
     yield gate("13", "order of cells", comparisons.CELLS, above(0.6), "Liu 2024, Figure 3.15", kind=OWN)
     for depth, comparison in LOW_C2.items():
-        yield gate("14", f"C2, L={depth}", comparison, MOST, UNSTABLE, scale_needed="paper")
-        yield gate("14", f"C2, L={depth}, best", BEST_C2[depth], best, UNSTABLE, scale_needed="paper")
+        yield gate("14", f"C2, L={depth}", comparison, MOST, UNSTABLE)
+        yield gate("14", f"C2, L={depth}, best", BEST_C2[depth], best, UNSTABLE)
     yield gate(
         "15", "C2", comparisons.NOISE, at_most(0.0005), "Liu 2024, footnote 31", published=Published(0.00031),
         scale_needed="paper",

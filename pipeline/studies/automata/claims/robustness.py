@@ -53,7 +53,7 @@ def _counting(context: Results) -> Iterator[Gate]:
         yield gate(claim, "probabilities", EVERY_P[arm], MOST, OOD)
         yield gate(claim, "lengths", EVERY_LENGTH[arm], MOST, LENGTH)
     yield gate("17", "p = 0.95", comparisons.MORE_ONES, above(0.1), OOD)
-    yield gate("17", "p = 0.05", comparisons.FEWER_ONES, above(0.0), OOD, scale_needed="paper")
+    yield gate("17", "p = 0.05", comparisons.FEWER_ONES, above(0.0), OOD)
     yield gate("17", "worst probability", comparisons.WORST, MOST, OOD)
     yield gate("18", "twice the length", LONGER["c2"], above(0.15), LENGTH)
     yield gate("18", "falling", comparisons.RISE, below(0.0), LENGTH)
@@ -79,7 +79,7 @@ def _supervision(context: Results) -> Iterator[Gate]:
         if task in AHEAD:
             yield gate("25", f"{label}, LSTM", AHEAD[task], at_least(0.0), SEEN, kind=OWN)
         yield gate("25", f"{label}, published", SEEN_BEST[task], best, SEEN, scale_needed="paper")
-        yield gate("25", f"{label}, LSTM alone", SEEN_LSTM[task], MOST, SEEN, scale_needed="paper")
+        yield gate("25", f"{label}, LSTM alone", SEEN_LSTM[task], MOST, SEEN)
 
 
 def _attention(context: Results) -> Iterator[Gate]:

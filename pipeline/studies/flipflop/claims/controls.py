@@ -24,12 +24,8 @@ TENTH = Published(-1.0, derivation="an order of magnitude")
 def gates(context: Results) -> Iterator[Gate]:
     """Yield the gates."""
     gate = partial(evidence.gate, context)
-    for name, scale in (
-        ("dense", "quick"),
-        ("sparse", "paper"),
-    ):  # few sparse reads show few errors to remove
-        removed = comparisons.REMOVED[name]
-        yield gate("8", f"{name}, tenfold", removed, at_most(-1.0), R4, scale_needed=scale)
+    for name in ("dense", "sparse"):
+        yield gate("8", f"{name}, tenfold", comparisons.REMOVED[name], at_most(-1.0), R4)
     yield gate("8", "dense, direction", comparisons.REMOVED["dense"], below(0.0), R4)
     six = Published(0.24, derivation="6 of 25 models")
     clean = comparisons.MIXTURE_CLEAN

@@ -42,6 +42,7 @@ SLIPS = {  # errata, and where they are printed
     "example of Theorem 2.1.1": "2.1.7.2",
     "Remark 2.1.2": "2.1.3",
     "caption of Table 2.1": "2.1.5.3",
+    "normalisation of embeddings": "2.1.5, and the released code",
 }
 PARTS = {
     "1": {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ TABLE = {
     "Adam 0.03": (0.00453, 0.0116, 0.00665), "SGD 0.01": (0.0105, 0.0106, 0.00673),
     "SGD 0.03": (0.0140, 0.0103, 0.00641),
 }  # fmt: skip
+EPSILON = 1e-12  # of a normalisation, as BERT has it
 
 
 def check(entry: Misprints, key: str, seed: int) -> pl.DataFrame:
@@ -34,7 +36,7 @@ def check(entry: Misprints, key: str, seed: int) -> pl.DataFrame:
     made = [
         *_softmax(entry, rng), *_places(masking),
         *judged("1", "constants of Theorem 2.1.3", _constants(entry)), *_simplified(masking, rng),
-        *_combination(entry, masking), *_caption(),
+        *_combination(entry, masking), *_caption(), *_released(),
     ]  # fmt: skip
     return theory.rows(entry.study, key, HERE, made)
 
@@ -209,4 +211,24 @@ def _caption() -> Iterator[dict[str, Any]]:
         yield row(
             f"table-2.1.{form}", f"Printed rows of five in which attention to {what}", f"{len(TABLE)} rows", count,
             comparison, bound, **slip("table-2.1", form), source=SOURCE.format(".5.3, Table 2.1"),
+        )  # fmt: skip
+
+
+def _released() -> Iterator[dict[str, Any]]:
+    """Yield what the released code makes of one-hot embeddings: its class BertEmbeddings normalises them, whatever the
+    setting ``layer_norm`` says (src/transformer.py, BertModelCustom)."""
+    ids = 104  # of words, [MASK] and three more
+    rows = np.eye(ids)
+    read = (rows - rows.mean(1, keepdims=True)) / np.sqrt(rows.var(1, keepdims=True) + EPSILON)
+    own, others = np.diag(read), read[~np.eye(ids, dtype=bool)]
+    entry = math.sqrt(ids - 1)
+    for form, what, measured, comparison, bound in (
+        ("printed", "is one-hot: smallest distance of its own entry from 1", smallest(np.abs(own - 1)), ">=", 1.0),
+        ("corrected", "has an own entry of √103 and others of -1/√103: largest distance",
+         largest(np.abs(own - entry), np.abs(others + 1 / entry)), "<=", 1e-8),
+    ):  # fmt: skip
+        yield row(
+            f"normalised-embeddings.{form}", "What the released attention reads of a word (gain 1, no bias, no type "
+            f"embedding) {what}", f"{ids} ids", measured, comparison, bound,
+            **slip("normalised-embeddings", form), source=SOURCE.format(".5, the model, and the released code"),
         )  # fmt: skip
