@@ -249,7 +249,7 @@ def test_each_table_with_an_interval_says_what_it_is_of() -> None:
     having = {
         name: each for name, each in columns.items() if {"lo", "hi"} <= each or {"ci_lo", "ci_hi"} <= each
     }
-    assert len(having) >= 20
+    assert len(having) >= 10
     assert [name for name, each in having.items() if not each & {*POINTS}] == []
 
 

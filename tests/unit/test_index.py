@@ -80,7 +80,7 @@ AIDS = {
     "automata": {"runs"},
     "flipflop": set(),
     "distillation": set(),
-    "topic": {"configs", "contrasts", "matrices"},
+    "topic": {"configs", "comparisons", "matrices"},
 }
 
 
@@ -132,7 +132,7 @@ def test_what_does_not_exist_is_named(
     entry = {
         "what": "accuracy",
         "artifacts": ["tables/toy/toy-means/means.parquet"],
-        "code": ["kit/stats:median"],
+        "code": ["kit/stats:simplex_distance"],
     }
     monkeypatch.chdir(tmp_path)
     file = Path("pipeline/studies/toy/index.yaml")

@@ -237,7 +237,7 @@ MUTATIONS = [
         },
         ["runs.dyck-stack: its variants use 6 entries of datasets, dvc.yaml has places for 5"],
     ),
-    ("analysis/resamples", True, ["analysis.resamples:", "valid integer"]),
+    ("analysis/stored_maps", True, ["analysis.stored_maps:", "valid integer"]),
     ("analysis/confidnce", 1, ["analysis.confidnce: unknown key", "'confidence'"]),
     ("runs/Dyck_Standard", {}, ["runs.Dyck_Standard (the id):", "match pattern"]),
     ("runs/dyck.standard", {}, ["runs.dyck.standard (the id):", "match pattern"]),
