@@ -74,4 +74,4 @@ THEORY = (
     MISPRINTS,
 )  # fmt: skip
 
-SHOWN = 2  # topics whose words stand in maps of matrices: there blocks can be seen word by word
+SHOWN = 2  # topics whose words stand in tables of matrices, and in maps: blocks can be seen word by word

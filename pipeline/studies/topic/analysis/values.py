@@ -25,6 +25,7 @@ from pipeline.studies.topic.names import (
     FROZEN_RELEASED,
     FROZEN_SGD_SQ,
     JOINT_ADAM,
+    SHOWN,
 )
 from schemas.topic import datasets
 
@@ -54,7 +55,7 @@ def analyse(context: Inputs) -> dict[str, list[pl.DataFrame]]:
             "doc_moments": moments,
             "configs": models.configs(context, every),
             "block_stats": stats,
-            "matrices": optima.matrices + [row for group in groups for row in _matrix(group, topics * words)],
+            "matrices": optima.matrices + [row for group in groups for row in _matrix(group, SHOWN * words)],
             "closed_form": optima.rows,
             "pair_shares": _shares(documents.filter(split="train"), topics, words),
         }
@@ -101,7 +102,7 @@ class _Optima:
 
 def _closed(context: Inputs, groups: list[Group], topics: int, words: int) -> _Optima:
     """Solve least squares for each dataset, masking and penalty that runs with squared loss have, and without b_V."""
-    made = _Optima()
+    made, shown = _Optima(), SHOWN * words
     frames = {name: context.dataset(name) for name in (DOCUMENTS, EXACT)}
     cases = {
         (*CLOSED[group.run], group.settings["l2"])
@@ -131,7 +132,8 @@ def _closed(context: Inputs, groups: list[Group], topics: int, words: int) -> _O
                     name = "WV_ridge" if l2 else "WV_ols"
                     own = {"run": f"closed form, {masking}", "cell": f"l2 {l2:g}", "lr": 0.0, "matrix": name}
                     made.matrices += [
-                        own | {"row": n, "values": row.tolist()} for n, row in enumerate(inner, 1)
+                        own | {"row": n, "values": row.tolist()}
+                        for n, row in enumerate(inner[:shown, :shown], 1)
                     ]
     return made
 

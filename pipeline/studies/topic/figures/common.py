@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import io
 from typing import Any, NamedTuple
 
 import altair as alt
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
-from PIL import Image
 
 from pipeline.kit import charts
 from pipeline.kit.charts import Figure
@@ -41,67 +36,48 @@ class Panel(NamedTuple):
 def maps(
     matrices: pl.DataFrame, panels: list[Panel], title: str, words: int, axes: tuple[str, str], columns: int = 2
 ) -> Figure:  # fmt: skip
-    """Return maps of the words of the first topics, side by side, each with a scale of colours of its own, and beside
-    each a picture of all topics, a pixel to a pair of words.
+    """Return maps of the words of the first topics, side by side, each with a scale of colours of its own.
 
     ``axes`` names rows and columns. Panels without a matrix at this scale are left out.
     """
     drawn, data = [], []
     side = SHOWN * words
     for panel in panels:
-        rows = matrices.filter(run=panel.run, cell=panel.cell, matrix=panel.matrix).sort("row")
+        rows = matrices.filter(run=panel.run, cell=panel.cell, matrix=panel.matrix).filter(
+            pl.col("row") <= side
+        )
         if not rows.height:
             continue
-        whole = np.array(rows["values"].to_list(), float)[:, : rows.height]
         frame = rows.select(
             pl.lit(panel.title).alias("panel"),
             "row",
             pl.int_ranges(1, pl.col("values").list.len() + 1, dtype=pl.Int16).alias("column"),
             pl.col("values").alias("entry"),
         ).explode("column", "entry")
-        data.append(rounded(frame, 3))
-        few = data[-1].filter((pl.col("row") <= side) & (pl.col("column") <= side))
-        largest = float(np.abs(whole).max())
-        head = alt.Title(panel.title, fontSize=charts.SIZE)
-        both: Any = alt.hconcat(_map(few, axes, largest), _picture(whole, largest), spacing=8)
-        drawn.append(both.properties(title=head))
+        frame = rounded(frame.filter(pl.col("column") <= side), 3)
+        data.append(frame)
+        drawn.append(_map(frame, panel.title, axes))
     if not drawn:
         return charts.empty(title, "no model was trained at this scale")
-    chart: Any = alt.concat(*drawn, columns=columns, spacing=12).resolve_scale(color="independent")
-    note = f"Words of the first {SHOWN} topics, and beside them those of all, first seed; white is 0."
+    chart: Any = alt.concat(*drawn, columns=columns).resolve_scale(color="independent")
+    note = f"Words of the first {SHOWN} of 10 topics, first seed; white is 0."
     return chart.properties(title=alt.Title(title, subtitle=note)), pl.concat(data)
 
 
-def _map(frame: pl.DataFrame, axes: tuple[str, str], largest: float) -> Any:
+def _map(frame: pl.DataFrame, title: str, axes: tuple[str, str]) -> Any:
+    largest = float(frame.select(pl.col("entry").abs().max()).item())
     axis = alt.Axis(values=list(range(5, 10 * SHOWN + 1, 5)), labelAngle=0, ticks=False, domain=False)
-    scale = alt.Scale(domain=[-largest, 0, largest], range=[BELOW, ZERO, ABOVE], interpolate="rgb")
+    scale = alt.Scale(domain=[-largest, 0, largest], range=[BELOW, ZERO, ABOVE], interpolate="lab")
     return (
         alt.Chart(frame.select("row", "column", "entry"))
         .mark_rect()
         .encode(
             x=alt.X("column:O", title=axes[1], axis=axis),
             y=alt.Y("row:O", title=axes[0], axis=axis),
-            color=alt.Color("entry:Q", title="entry", scale=scale, legend=alt.Legend(gradientLength=100)),
+            color=alt.Color("entry:Q", title="entry", scale=scale, legend=alt.Legend(gradientLength=150)),
             tooltip=["row:O", "column:O", alt.Tooltip("entry:Q", format=".4f")],
         )
-        .properties(width=120, height=120)
-    )  # fmt: skip
-
-
-def _picture(matrix: NDArray[np.float64], largest: float) -> Any:
-    """Return a matrix as a picture, a pixel to an entry, in the colours of the map beside it."""
-    below, above = (np.array([int(colour[n : n + 2], 16) for n in (1, 3, 5)]) for colour in (BELOW, ABOVE))
-    share = (matrix / (largest or 1.0))[..., None]
-    pixels = 255 + np.where(share > 0, (above - 255) * share, (255 - below) * share)
-    stored = io.BytesIO()
-    Image.fromarray(pixels.round().astype(np.uint8)).save(stored, "png", optimize=True)
-    address = "data:image/png;base64," + base64.b64encode(stored.getvalue()).decode()
-    side = len(matrix)
-    return (
-        alt.Chart(pl.DataFrame({"address": [address]}))
-        .mark_image(width=side, height=side, align="left", baseline="top", smooth=False)
-        .encode(x=alt.value(0), y=alt.value(0), url="address:N")
-        .properties(width=side, height=side)
+        .properties(width=180, height=180, title=alt.Title(title, fontSize=charts.SIZE))
     )
 
 
