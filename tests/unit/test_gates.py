@@ -142,6 +142,17 @@ def test_a_comparison_under_another_name_is_an_error(study: str, monkeypatch: py
     monkeypatch.undo()
 
 
+def test_the_published_rows_are_of_the_comparisons_that_are_declared(study: str) -> None:
+    """The same arms, measure, statistic, unit and pairing: a declaration that is edited asks for another analysis."""
+    known = {each.key: each for each in comparisons.declared(study)}
+    for row in context(study).table(comparisons.TABLE).iter_rows(named=True):
+        each = known[row["comparison"]]
+        arms = [arm.name for arm in each.arms]
+        expected = (each.words, each.statistic, each.in_common, each.unit, *(arms or [""])[:2])
+        said = (row["measure"], row["statistic"], row["in_common"], row["unit"], row["first"], row["second"])
+        assert said[: len(expected)] == expected
+
+
 def test_every_comparison_is_judged_drawn_or_printed(study: str) -> None:
     """What nothing reads would be kept for nobody."""
     _, gates = judged(study)
