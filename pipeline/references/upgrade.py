@@ -19,13 +19,15 @@ from typing import Any
 import polars as pl
 from ruamel.yaml import YAML
 
-from pipeline.kit import comparisons
+from pipeline.kit import comparisons, intervals
 from pipeline.kit.conditions import Condition
 from pipeline.kit.verdicts import Gate, Measured, Published, TooFew
 from schemas.claims import FLOOR, NOT_RUN, NUMBER, STATED, TOO_FEW, Claims
 
 # What tables of older sets say where today's say that a gate was not run, or was measured on too few models.
 _NOT_TESTED, _PILOT = "not tested at this scale", "pilot:"
+
+_CONFIDENCE = 0.95  # of the intervals of every older set
 
 _UNSAID = {"interval": "", "fewest": None}  # what no older set says
 
@@ -80,18 +82,26 @@ def upgraded(claims: pl.DataFrame) -> pl.DataFrame:
         interval = pl.col("lo").is_not_null() & pl.col("hi").is_not_null()
         plain = pl.col("bound").map_elements(_of_value, pl.String)
         claims = claims.with_columns(bound=pl.when(interval).then(plain).otherwise("bound"))
-        # The floor of today: on fewer models nothing that compares trained models holds or fails.
-        few = (
-            (pl.col("comparison") != "") & (pl.col("n") < comparisons.FLOOR) & (pl.col("verdict") != NOT_RUN)
-        )
+        # On fewer models than a verdict needs today nothing that compares trained models holds or fails.
+        said = claims.select("study", "comparison").iter_rows()
+        fewest = pl.Series([_fewest(study, key) if key else None for study, key in said], dtype=pl.Int32)
+        claims = claims.with_columns(fewest=fewest)
+        few = (pl.col("n") < pl.col("fewest")) & (pl.col("verdict") != NOT_RUN)
         claims = claims.with_columns(
-            fewest=pl.when(pl.col("comparison") != "").then(comparisons.FLOOR).cast(pl.Int32),
             verdict=pl.when(few).then(pl.lit(TOO_FEW)).otherwise("verdict"),
             reason=pl.when(few)
-            .then(pl.format("{} models; a verdict needs {}", "n", pl.lit(comparisons.FLOOR)))
+            .then(pl.format("{} models; a verdict needs {}", "n", "fewest"))
             .otherwise("reason"),
         )
     return claims.select(*columns)
+
+
+@cache
+def _fewest(study: str, key: str) -> int:
+    """Return how many models a verdict on a comparison needs: the floor, or those that an interval of it takes."""
+    statistics = {each.key: each.statistic for each in comparisons.declared(study)}
+    takes = intervals.median([], _CONFIDENCE).fewest if statistics.get(key) == comparisons.MEDIAN else 0
+    return max(comparisons.FLOOR, takes)
 
 
 def _of_value(bound: str) -> str:
