@@ -16,9 +16,9 @@ import polars as pl
 from pipeline.errors import SandglassError
 from pipeline.kit import comparisons, intervals
 from pipeline.kit.comparisons import Comparison
-from pipeline.kit.conditions import Condition, at_most, defined, within
+from pipeline.kit.conditions import Condition, at_most, within
 from pipeline.kit.extremes import column_max
-from pipeline.kit.verdicts import Gate, Measured, Published, TooFew
+from pipeline.kit.verdicts import Gate, Measured, Published
 from schemas.claims import NOT_RUN, STATED
 
 Evidence = tuple[Measured | None, str]
@@ -44,13 +44,6 @@ def one_row(table: pl.DataFrame, missing: str, /, value: str = "value", **where:
         row.get("n_excluded", 0),
         row.get("excluded_reason", ""),
     ), ""
-
-
-def enough(measured: Measured | None, missing: str, fewest: int) -> Evidence:
-    """Return the same evidence; of fewer than ``fewest`` models none, and what they gave as the reason."""
-    if measured is None or not defined(measured.value) or (measured.n or 0) >= fewest:
-        return measured, missing
-    return None, TooFew(f"{measured.value:.3g} of {measured.n} models; a verdict needs {fewest}")
 
 
 # Comparisons
@@ -101,18 +94,6 @@ def gate(
 
 
 # Theory checks
-
-
-def checks(theory: pl.DataFrame, pattern: str, value: pl.Expr) -> Evidence:
-    """Return ``value`` over the theory checks whose names match the regular expression ``pattern``.
-
-    A check whose measurement is NaN makes it NaN, whatever ``value`` does with NaN.
-    """
-    rows = theory.filter(pl.col("check").str.contains(pattern))
-    if not rows.height:
-        return None, f"no theory check has a name like {pattern}"
-    failed = rows.select((pl.col("measured").is_nan() | pl.col("measured").is_null()).any()).item()
-    return Measured(float("nan") if failed else rows.select(value).item()), ""
 
 
 def check_gate(
@@ -166,14 +147,6 @@ def part_gates(theory: pl.DataFrame, claim: str, parts: Mapping[str, Part]) -> I
         measured = Measured(float((~own["passed"]).sum()), n=own.height)
         measure = f"checks that do not hold ({part.what})"
         yield Gate(claim, name, measure, part.source, at_most(0.0), measured, kind=part.kind)
-
-
-def failures(theory: pl.DataFrame, entry: str) -> Evidence:
-    """Return how many checks of the theory entry ``entry`` do not hold."""
-    rows = theory.filter(theory=entry)
-    if not rows.height:
-        return None, f"there are no theory checks of {entry}"
-    return Measured(float((~rows["passed"]).sum()), n=rows.height), ""
 
 
 def largest(rows: pl.DataFrame, column: str, missing: str) -> Evidence:

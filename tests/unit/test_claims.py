@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pipeline.errors import SandglassError
-from pipeline.kit import evidence, verdicts
+from pipeline.kit import verdicts
 from pipeline.kit.conditions import Condition, within
 from pipeline.kit.verdicts import Gate, Measured, Published
 from pipeline.references.upgrade import upgraded
@@ -163,9 +163,8 @@ def test_another_bar_has_other_words(bound: float, comparison: str, what: str) -
 
 
 def test_what_cannot_be_tested_says_why() -> None:
-    few, missing = evidence.enough(Measured(0.62, n=3), "", 5)
-    assert gate(few, missing=missing).verdict("quick") == (TOO_FEW, "0.62 of 3 models; a verdict needs 5")
-    assert evidence.enough(Measured(0.62, n=5), "", 5) == (Measured(0.62, n=5), "")
+    few = gate(Measured(0.62, n=3, fewest=5))
+    assert few.verdict("quick") == (TOO_FEW, "0.62 of 3; a verdict needs 5") and few.replicas("quick") == 5
     assert gate(None, missing="run x is not there").verdict("paper") == (NOT_RUN, "run x is not there")
     small = gate(Measured(-1.0), Condition("value", "<", 0), scale_needed="paper", published=1.0)
     assert small.verdict("quick") == (NOT_RUN, "needs scale paper, this is quick")
