@@ -74,10 +74,16 @@ def upgraded(claims: pl.DataFrame) -> pl.DataFrame:
         if name not in claims.columns
     }
     claims = claims.with_columns(**lacking)
-    if not set(columns) <= set(claims.columns):
+    if older and not set(columns) <= set(claims.columns):
         rows = [_upgraded(row) for row in claims.iter_rows(named=True)]
         schema = {name: column.dtype.type for name, column in columns.items()}
         claims = pl.DataFrame(rows, schema=schema)
+    # A later set, whose verdicts are given by the interval, lacks no more than what was added since.
+    added = [column for name, column in columns.items() if name not in claims.columns]
+    claims = claims.with_columns(
+        pl.lit(None if column.nullable else "", dtype=column.dtype.type).alias(column.name)
+        for column in added
+    )
     if older:
         interval = pl.col("lo").is_not_null() & pl.col("hi").is_not_null()
         plain = pl.col("bound").map_elements(_of_value, pl.String)
