@@ -66,6 +66,24 @@ def lay_out_reduced(path: Path) -> Workspace:
     return tree
 
 
+CLAIMS = '''"""The claims of what is left of the study."""
+
+from pipeline.kit import evidence, verdicts
+from pipeline.kit.conditions import above
+from pipeline.studies.dyck.comparisons import DECLARED
+
+
+def judge(context):
+    gates = [
+        evidence.gate(context, "1", each.key, each, above(0), "here")
+        for each in DECLARED
+        if each.experiment in context.experiments
+    ]
+    said = {"1": "It is above 0."}
+    return verdicts.table(gates, said, context.study, context.scale, context.params_hash)
+'''
+
+
 def reduce(tree: Workspace) -> None:
     """Leave of the Dyck study what `DATASETS`, `RUNS` and `CHECKS` name, and one experiment with one figure."""
     # The words of its page speak of all that was there; a study without words of its own has a plain page.
@@ -73,6 +91,9 @@ def reduce(tree: Workspace) -> None:
         (tree.path / "pipeline/studies/dyck" / name).unlink(missing_ok=True)
     # The code names every run of the study; here its claims say of most that they were not tested.
     tree.edit("pipeline/studies/dyck/names.py", "RUNS = DATASETS = THEORY = ()\n")
+
+    # So do its claims of theory, of which most is gone: what is left is judged by one gate for each comparison.
+    tree.edit("pipeline/studies/dyck/claims/__init__.py", CLAIMS)
 
     def fewer(params: dict[str, Any]) -> None:
         for section, kept in (("datasets", DATASETS), ("runs", RUNS), ("theory", CHECKS)):

@@ -104,7 +104,7 @@ def test_a_wreath_product_has_the_group_law_of_its_source() -> None:
 @pytest.mark.parametrize("module", [name for name in MODULES if name != "groups"])  # those are slow to build
 def test_no_row_holds_that_read_an_output_which_is_none(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A row reads the outputs of networks if it would measure something else with other ones."""
-    entry = SimpleNamespace(study="automata", sequences=4, length=10, short=4)
+    entry = SimpleNamespace(study="automata", sequences=4, length=12, short=4)
     right = exact.Network.__call__
 
     def made(change: float) -> pl.DataFrame:

@@ -14,7 +14,7 @@ from scipy import stats
 from pipeline.kit.streams import stream
 from pipeline.languages import flipflop as language
 from pipeline.models.flipflop import decoder, exact
-from pipeline.studies.flipflop.measures import autopsies, dilution, maps
+from pipeline.studies.flipflop.measures import dilution, maps
 from pipeline.training.fresh import TOGETHER, Fresh
 from pipeline.training.objectives import flipflop as objectives
 
@@ -179,36 +179,7 @@ def test_states_are_asked_everywhere() -> None:
     assert (inputs == symbols).all() and labels.tolist() == [[[1, 1, 0, 0]]]
 
 
-# --- autopsies and drift ---------------------------------------------------------------------------------
-
-
-def test_the_fewest_pairs_are_found() -> None:
-    cut = np.array(language.from_text("w1i0i1i0r"), np.uint8)
-
-    def answer(inputs: np.ndarray) -> np.ndarray:  # right where at most one pair is ignored
-        return ((inputs[:, 0::2] == language.IGNORE).sum(1) <= 1).astype(np.int64)
-
-    assert autopsies.mend(cut, 1, answer, True) == autopsies.Mended(2, True, 6)
-    assert autopsies.mend(cut, 1, lambda inputs: np.zeros(len(inputs), np.int64), True).removed is None
-    assert autopsies.removable(np.array(language.from_text("w1i0w0r0i1r"), np.uint8), False).tolist() == [
-        1,
-        3,
-        4,
-    ]
-    assert (
-        autopsies.kind(cut, 3, 0, 1) == "ignored, other bit"
-        and autopsies.kind(cut, 8, 0, 1) == "the read itself"
-    )
-
-
-def test_what_is_left_of_a_string_is_legal() -> None:
-    string = language.sample(np.random.default_rng(6), 1, 30, 0.3, 0.3)[0]
-    cut = autopsies.prefix(string, 14)
-    for only in (True, False):
-        for pair in autopsies.removable(cut, only):
-            left = autopsies.without(cut, [(int(pair),)])
-            answered = np.concatenate([left, string[None, -1:]], 1)
-            assert language.legal(answered).all()
+# --- drift -----------------------------------------------------------------------------------------------
 
 
 def test_switches_from_coefficients() -> None:

@@ -35,14 +35,18 @@ def stabilisers(context: Results) -> Figure:
         scale=alt.Scale(nice=False, padding=20),
         axis=alt.Axis(values=sorted(set(dropped["dropout"].to_list())), format="~g"),
     )
-    left = _panel(dropped, "Dropout", rates, "accuracy", ACCURACY, accuracy(dropped))
-    right = _panel(
-        averaged, "Averages of weights", alt.X("average:O", title="decay of the average", axis=alt.Axis(labelAngle=0)),
-        "gain", "gain in accuracy (percentage points)", alt.Scale(),
-    )  # fmt: skip
+    decays = alt.X("average:O", title="decay of the average", axis=alt.Axis(labelAngle=0))
+    gained = "gain in accuracy (percentage points)"
+    panels = []
+    if dropped.height:
+        panels.append(_panel(dropped, "Dropout", rates, "accuracy", ACCURACY, accuracy(dropped)))
+    if averaged.height:
+        panels.append(_panel(averaged, "Averages of weights", decays, "gain", gained, alt.Scale()))
+    if not panels:
+        return empty("Stabilisers", "neither dropout nor averages were tried")
     of_dropout, of_averages = _words(dropped, "dropout", "accuracy"), _words(averaged, "average", "gain")
     words = f"Mean accuracy by dropout. {of_dropout}. Mean gain by decay of the average, in points. {of_averages}."
-    return alt.hconcat(left, right).properties(title="Stabilisers", description=words), data
+    return alt.hconcat(*panels).properties(title="Stabilisers", description=words), data
 
 
 def _panel(data: pl.DataFrame, title: str, x: alt.X, column: str, label: str, scale: alt.Scale) -> Any:
