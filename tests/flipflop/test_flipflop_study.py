@@ -24,7 +24,7 @@ from pipeline.studies.flipflop.claims import (
 from pipeline.studies.flipflop.comparisons import DECLARED
 from pipeline.studies.flipflop.figures import common
 from pipeline.studies.flipflop.measures import factorial
-from pipeline.studies.flipflop.names import FACTORIAL, FAMILIES
+from pipeline.studies.flipflop.names import BASE, FACTORIAL, FAMILIES, LSTM
 from schemas.claims import FAILS, HOLDS, NOT_RUN, TOO_FEW, UNDECIDED
 from schemas.comparisons import MEASURED
 from schemas.comparisons import NOT_RUN as NO_MODELS
@@ -47,10 +47,21 @@ def made(values: dict[str, float | None] | None = None, **more: Any) -> pl.DataF
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
+def final(transformers: list[float], lstms: list[float]) -> pl.DataFrame:
+    """Return the errors of models that learned, and one of each kind that did not, on the dense set."""
+    rows = [
+        {"run": run, "set": "dense", "learned": learned, "error": error}
+        for run, errors in ((BASE, transformers), (LSTM, lstms))
+        for learned, error in [*((True, each) for each in errors), (False, 0.5)]
+    ]
+    return pl.DataFrame(rows)
+
+
 def gates(table: pl.DataFrame) -> list[Gate]:
     """Return the gates of all comparisons."""
     tables = {
         "comparisons": table,
+        "final": final([0.1] * 6, [0.0] * 6),
         "ngram": pl.DataFrame({"set": ["dense", "sparse"], "n": [11, 21], "error": [0.0, 0.397]}),
         "lm_eval": pl.DataFrame(
             [
@@ -98,6 +109,21 @@ def test_a_number_or_an_end_that_is_none_does_not_hold() -> None:
     values = holding()
     for spoilt in (made(dict.fromkeys(KEYS)), made(values).with_columns(lo=pl.lit(None, pl.Float64))):
         assert {outcome for _, outcome in judged(spoilt).values()} == {FAILS}
+
+
+def test_transformers_are_held_against_lstms_of_another_experiment() -> None:
+    def gate(table: pl.DataFrame) -> Gate:
+        context: Any = SimpleNamespace(table=lambda name: table)
+        return glitches._gap(context)
+
+    errs = [0.1, 0.2, 0.15, 0.12, 0.18]
+    assert gate(final(errs, [0.0] * 5)).verdict("quick")[0] == HOLDS
+    assert gate(final(errs, errs)).verdict("quick")[0] == UNDECIDED
+    assert gate(final([0.0] * 5, errs)).verdict("quick")[0] == FAILS
+    few = gate(final(errs[:4], [0.0] * 5))
+    assert few.verdict("quick")[0] == TOO_FEW
+    assert few.measured is not None and (few.measured.n, few.measured.excluded) == (4, 2)
+    assert gate(final(errs, []).filter(run=BASE)).verdict("quick")[0] == NOT_RUN
 
 
 def test_two_models_and_no_models_give_no_verdict() -> None:

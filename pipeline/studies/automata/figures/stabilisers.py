@@ -32,7 +32,8 @@ def stabilisers(context: Results) -> Figure:
     rates = alt.X(
         "dropout:Q",
         title="dropout (share of activations)",
-        scale=alt.Scale(nice=False, padding=20),
+        # Said, since a layer without models, of those that learned for instance, has none.
+        scale=alt.Scale(nice=False, padding=20, domain=_ends(dropped["dropout"])),
         axis=alt.Axis(values=sorted(set(dropped["dropout"].to_list())), format="~g"),
     )
     decays = alt.X("average:O", title="decay of the average", axis=alt.Axis(labelAngle=0))
@@ -41,12 +42,17 @@ def stabilisers(context: Results) -> Figure:
     if dropped.height:
         panels.append(_panel(dropped, "Dropout", rates, "accuracy", ACCURACY, accuracy(dropped)))
     if averaged.height:
-        panels.append(_panel(averaged, "Averages of weights", decays, "gain", gained, alt.Scale()))
+        scale = alt.Scale(domain=_ends(averaged["gain"]), nice=True)
+        panels.append(_panel(averaged, "Averages of weights", decays, "gain", gained, scale))
     if not panels:
         return empty("Stabilisers", "neither dropout nor averages were tried")
     of_dropout, of_averages = _words(dropped, "dropout", "accuracy"), _words(averaged, "average", "gain")
     words = f"Mean accuracy by dropout. {of_dropout}. Mean gain by decay of the average, in points. {of_averages}."
     return alt.hconcat(*panels).properties(title="Stabilisers", description=words), data
+
+
+def _ends(values: pl.Series) -> list[float]:
+    return [float(values.min()), float(values.max())] if len(values) else []  # type: ignore[arg-type]
 
 
 def _panel(data: pl.DataFrame, title: str, x: alt.X, column: str, label: str, scale: alt.Scale) -> Any:

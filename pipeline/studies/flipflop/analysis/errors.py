@@ -25,7 +25,6 @@ from pipeline.studies.flipflop.names import (
     FACTORIAL,
     FRESH,
     GENERATIVE,
-    LSTM,
     MIXTURE,
     OPTIMISERS,
     SHARP,
@@ -46,16 +45,13 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
     sharp: list[Row] = []
     with one_thread():
         configs = reading.configs(context)
-        # LSTMs have an experiment of their own; here Transformers are held against their errors.
-        lstms = reading.final(context, configs.pop(LSTM))[0] if LSTM in configs else []
         for config in configs.values():
             rows, bins = reading.final(context, config)
             final, binned = final + rows, binned + bins
             sharp += _sharpness(context, config)
         curves = pl.concat(reading.curves(context, config) for config in configs.values())
     errors = pl.DataFrame(final)
-    known = Known(context, pl.concat([errors, pl.DataFrame(lstms)]) if lstms else errors, curves, pl.DataFrame(sharp),
-                  configs)  # fmt: skip
+    known = Known(context, errors, curves, pl.DataFrame(sharp), configs)
     for compare in (
         _glitches, _seeds, _generative, _coverage, _sizes, _controls, _sharpened, _optimisers,
     ):  # fmt: skip
@@ -236,8 +232,6 @@ def _glitches(known: Known) -> None:
         some = intervals.jackknife(spread, errors[errors > 0], confidence=confidence, log=True)
         out = lost + int((errors == 0).sum())
         found.put(comparisons.SPREAD[name], some, out, "the model did not learn, or makes no error")
-    pair = known.good(BASE, "dense"), known.good(LSTM, "dense")
-    found.add(comparisons.GAP, *pair, excluded=lost + known.lost(LSTM))
     found.add(comparisons.UNSTEADY, _rises(known), excluded=lost)
     # The factorial repeats seeds of the baseline; others saw what the sets have.
     others = [run for run, each in known.configs.items() if each.entry["family"] not in ("data", "seeds")]
