@@ -82,7 +82,7 @@ def coverage(context: Results) -> Figure:
     times = pl.when(pl.col("seen") == 1).then(pl.lit("once")).otherwise(pl.format("{} times", "seen"))
     data = table.with_columns(pl.format("{}, seen {}", "variant", times).alias("label")).sort("label", "p1")
     learned = learned.select("p1", "replica", "learned", predicted="accuracy")
-    x = alt.X("p1:Q", title="probability of a one")
+    x = alt.X("p1:Q", title="probability of a one", scale=alt.Scale(domain=[0, 1]))
     y = alt.Y(
         "predicted:Q",
         title=ACCURACY,
