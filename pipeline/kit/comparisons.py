@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from pipeline.kit.inputs import Inputs
 
 TABLE = "comparisons"
+CLAIMS = (
+    "claims"  # stands for the experiment where arms are of several, whose tables only claims read together
+)
 MODEL = "model"
 FLOOR = 5  # models in an arm, below which nothing that compares trained models holds or fails
 
@@ -53,14 +56,16 @@ _OF_SHARES = (SHARE, SHARE_DIFFERENCE)
 @dataclass(frozen=True)
 class Arm:
     """One side of a comparison: what it is called in words, and the runs (members of ``params/<study>.yaml``) whose
-    models stand in it."""
+    models stand in it. Models ``elsewhere`` are of no run: somebody names the folder that has them, or does not."""
 
     name: str
     runs: tuple[str, ...] = ()
+    elsewhere: bool = False
 
-    def __init__(self, name: str, *runs: str) -> None:
+    def __init__(self, name: str, *runs: str, elsewhere: bool = False) -> None:
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "runs", runs)
+        object.__setattr__(self, "elsewhere", elsewhere)
 
 
 @dataclass(frozen=True)
@@ -70,7 +75,8 @@ class Comparison:
     ``measure`` says what is measured of one unit, in words without a bar and without the arms. ``in_common`` says what
     both arms share: samples are paired where that is the seed and the data, the teacher, or the models themselves.
     With ``learned`` models that did not learn their task are left out. ``hits`` is what a unit has to meet to be
-    counted in a share. ``span`` is where the statistic can lie.
+    counted in a share. ``span`` is where the statistic can lie. ``experiment`` is the one whose analysis measures it,
+    or `CLAIMS`.
     """
 
     key: str
@@ -187,12 +193,18 @@ def _hit(conditions: tuple[Condition, ...], value: float) -> float:
 
 
 class Measurements:
-    """What an analysis found of the comparisons that its experiment declares."""
+    """What an analysis found of the comparisons that its experiment declares.
 
-    def __init__(self, context: Inputs) -> None:
+    ``reason`` says why units are left out where a measurement does not say it itself.
+    """
+
+    def __init__(self, context: Inputs, reason: str = "") -> None:
+        self._reason = reason
         self._context = context
+        self._confidence: float = context.settings.confidence
         self._declared = declared(context.study).of(context.experiment)
-        self._rows: dict[str, dict[str, Any]] = {}
+        self._trained = set(context.runs())
+        self.rows: dict[str, dict[str, Any]] = {}  # of what was measured, by key
 
     def add(
         self, comparison: Comparison, *samples: ArrayLike, excluded: int = 0, reason: str = ""
@@ -201,68 +213,98 @@ class Measurements:
 
         ``excluded`` units are left out for a ``reason``. An empty sample is one of which no model counts.
         """
-        found = estimate(comparison, *samples, confidence=self._context.settings.confidence)
+        found = estimate(comparison, *samples, confidence=self._confidence)
         self.put(comparison, found, excluded, reason)
         return found
 
     def put(self, comparison: Comparison, found: Interval, excluded: int = 0, reason: str = "") -> None:
-        """Take a value and interval that the analysis made itself.
+        """Take a value and interval that the analysis made itself; nothing where an arm has no models at this scale.
 
         Raises SandglassError if the experiment does not declare the comparison, or measured it before.
         """
-        key, experiment = comparison.key, self._context.experiment
-        if self._declared.get(key) != comparison:
-            raise SandglassError(f"{experiment}: comparison {key!r} is not declared for it")
-        if key in self._rows:
-            raise SandglassError(f"{experiment}: comparison {key!r} is measured twice")
-        fewest = max(found.fewest, FLOOR if comparison.unit == MODEL else 0)
-        numbers = {name: _null(getattr(found, name)) for name in ("value", "lo", "hi")}
-        row = self._about(comparison) | numbers
-        row |= {"interval": found.kind, "n": found.n, "fewest": fewest, "n_excluded": excluded}
-        row["excluded_reason"] = reason if excluded else ""
-        row["state"] = TOO_FEW if found.n < fewest else schema.MEASURED
-        self._rows[key] = row
+        self._expect(comparison)
+        if self._is_trained(comparison):
+            self.rows[comparison.key] = row(
+                comparison, found, self._confidence, excluded, reason or self._reason
+            )
 
     def not_run(self, comparison: Comparison) -> None:
         """Say that the parameters at this scale lack what is compared, a step size for instance, or a checkpoint.
 
         A comparison whose runs have no models needs no such word.
         """
-        self.put(comparison, intervals.plain(math.nan, 0))
-        self._rows[comparison.key] |= {"fewest": 0, "state": NOT_RUN}
+        self._expect(comparison)
+        self.rows[comparison.key] = not_run(comparison, self._confidence)
 
     def table(self) -> pl.DataFrame:
         """Return the table ``comparisons``: a row for each that is declared.
 
         Raises SandglassError if one was not measured though each of its arms has models at this scale.
         """
-        trained = set(self._context.runs())
         for key, comparison in self._declared.items():
-            if key in self._rows:
+            if key in self.rows:
                 continue
-            # An arm of several runs is there as soon as one of them is.
-            if all(not arm.runs or trained.intersection(arm.runs) for arm in comparison.arms):
+            if self._is_trained(comparison) and not any(arm.elsewhere for arm in comparison.arms):
                 raise SandglassError(
                     f"{self._context.experiment}: comparison {key!r} is declared, its models are trained, and it was "
                     "not measured"
                 )
             self.not_run(comparison)
-        columns = {name: column.dtype.type for name, column in schema.Comparisons.to_schema().columns.items()}
-        own = {name: dtype for name, dtype in columns.items() if name not in ("scale", "params_hash")}
-        return pl.DataFrame([self._rows[key] for key in self._declared], schema=own)
+        return frame(self.rows[key] for key in self._declared)
 
-    def _about(self, comparison: Comparison) -> dict[str, Any]:
-        names = [arm.name for arm in comparison.arms]
-        return {
-            "comparison": comparison.key,
-            "measure": comparison.words,
-            "statistic": comparison.statistic,
-            "first": names[0] if names else "",
-            "second": names[1] if len(names) > 1 else None,
-            "in_common": comparison.in_common,
-            "unit": comparison.unit,
-            "confidence": self._context.settings.confidence,
-        }
+    def _expect(self, comparison: Comparison) -> None:
+        key, experiment = comparison.key, self._context.experiment
+        if self._declared.get(key) != comparison:
+            raise SandglassError(f"{experiment}: comparison {key!r} is not declared for it")
+        if key in self.rows:
+            raise SandglassError(f"{experiment}: comparison {key!r} is measured twice")
+
+    def _is_trained(self, comparison: Comparison) -> bool:
+        """Return whether each arm has models at this scale: one of several runs as soon as one of them has."""
+        return all(not arm.runs or self._trained.intersection(arm.runs) for arm in comparison.arms)
+
+
+def row(
+    comparison: Comparison, found: Interval, confidence: float, excluded: int = 0, reason: str = ""
+) -> dict[str, Any]:
+    """Return what was found as a row of `schemas.comparisons.Comparisons`; ``excluded`` units are left out for a
+    ``reason``."""
+    fewest = max(found.fewest, FLOOR if comparison.unit == MODEL else 0)
+    numbers = {name: _null(getattr(found, name)) for name in ("value", "lo", "hi")}
+    return _about(comparison, confidence) | numbers | {
+        "interval": found.kind,
+        "n": found.n,
+        "fewest": fewest,
+        "n_excluded": excluded,
+        "excluded_reason": reason if excluded else "",
+        "state": TOO_FEW if found.n < fewest else schema.MEASURED,
+    }  # fmt: skip
+
+
+def not_run(comparison: Comparison, confidence: float) -> dict[str, Any]:
+    """Return the row of a comparison of which there is nothing at this scale."""
+    return row(comparison, intervals.plain(math.nan, 0), confidence) | {"fewest": 0, "state": NOT_RUN}
+
+
+def frame(rows: Iterable[dict[str, Any]]) -> pl.DataFrame:
+    """Return rows (`row`, `not_run`) as a table `schemas.comparisons.Comparisons`, without scale and params_hash."""
+    columns = {name: column.dtype.type for name, column in schema.Comparisons.to_schema().columns.items()}
+    own = {name: dtype for name, dtype in columns.items() if name not in ("scale", "params_hash")}
+    return pl.DataFrame(list(rows), schema=own)
+
+
+def _about(comparison: Comparison, confidence: float) -> dict[str, Any]:
+    names = [arm.name for arm in comparison.arms]
+    return {
+        "comparison": comparison.key,
+        "measure": comparison.words,
+        "statistic": comparison.statistic,
+        "first": names[0] if names else "",
+        "second": names[1] if len(names) > 1 else None,
+        "in_common": comparison.in_common,
+        "unit": comparison.unit,
+        "confidence": confidence,
+    }
 
 
 def _null(number: float) -> float | None:
@@ -301,6 +343,10 @@ def read(context: Tables, asked: Iterable[Comparison]) -> pl.DataFrame:
     for key in keys:
         if key not in known:
             raise SandglassError(f"{context.study}: comparison {key!r} is not declared")
+        if known[key].experiment == CLAIMS:
+            raise SandglassError(
+                f"{context.study}: comparison {key!r} is measured by claims, no table has it"
+            )
     order = pl.DataFrame({"comparison": keys}, schema={"comparison": pl.String})
     return order.join(rows, on="comparison", how="left", maintain_order="left").with_columns(
         pl.col("state").fill_null(NOT_RUN)  # the whole experiment is not run

@@ -7,11 +7,12 @@ test. No reduction skips a NaN: one measurement that failed makes the whole gate
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
+from numpy.typing import ArrayLike
 
 from pipeline.errors import SandglassError
 from pipeline.kit import comparisons, intervals
@@ -54,7 +55,33 @@ def of(context: comparisons.Tables, comparison: Comparison) -> Evidence:
 
     Raises SandglassError if the study does not declare it, or its table lacks it.
     """
-    row = comparisons.read(context, [comparison]).row(0, named=True)
+    return _found(comparisons.read(context, [comparison]).row(0, named=True))
+
+
+def between(
+    context: comparisons.Tables,
+    comparison: Comparison,
+    samples: Sequence[ArrayLike | None],
+    excluded: int = 0,
+    reason: str = "",
+) -> Evidence:
+    """Return what tables of several experiments say of a comparison, which no single analysis could measure.
+
+    Each of ``samples`` has one value for each unit of an arm, or is None for an arm that was not run; ``excluded``
+    units are left out for a ``reason``. Raises SandglassError if the study does not leave the comparison to claims.
+    """
+    if comparison.experiment != comparisons.CLAIMS or comparison not in comparisons.declared(context.study):
+        raise SandglassError(
+            f"{context.study}: comparison {comparison.key!r} is not one that claims measure themselves"
+        )
+    (confidence,) = context.table(comparisons.TABLE)["confidence"].unique()
+    if any(sample is None for sample in samples):
+        return _found(comparisons.not_run(comparison, confidence))
+    found = comparisons.estimate(comparison, *samples, confidence=confidence)  # type: ignore[arg-type]
+    return _found(comparisons.row(comparison, found, confidence, excluded, reason))
+
+
+def _found(row: Mapping[str, Any]) -> Evidence:
     if row["state"] == NOT_RUN:
         return None, NOT_RUN
     # An end that is null though there are enough units is not defined: that must not pass as a value alone.
@@ -79,18 +106,36 @@ def gate(
 
     ``more`` are further fields of the `Gate`: published, kind, scale_needed, size_needed.
     """
-    measured, missing = of(context, comparison)
-    return Gate(
-        claim,
-        name,
-        comparison.words,
-        source,
-        conditions,
-        measured,
-        missing,
-        comparison=comparison.key,
-        **more,
-    )
+    return _gate(claim, name, comparison, conditions, source, of(context, comparison), more)
+
+
+def gate_between(
+    context: comparisons.Tables,
+    claim: str,
+    name: str,
+    comparison: Comparison,
+    conditions: tuple[Condition, ...],
+    source: str,
+    samples: Sequence[ArrayLike | None],
+    excluded: int = 0,
+    reason: str = "",
+    **more: Any,
+) -> Gate:
+    """Return the gate ``name`` of a claim on a comparison of tables of several experiments (`between`)."""
+    found = between(context, comparison, samples, excluded, reason)
+    return _gate(claim, name, comparison, conditions, source, found, more)
+
+
+def _gate(
+    claim: str,
+    name: str,
+    comparison: Comparison,
+    conditions: tuple[Condition, ...],
+    source: str,
+    found: Evidence,
+    more: dict[str, Any],
+) -> Gate:
+    return Gate(claim, name, comparison.words, source, conditions, *found, comparison=comparison.key, **more)
 
 
 # Theory checks

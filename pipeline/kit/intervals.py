@@ -231,7 +231,10 @@ def jackknife(
             at(*(np.delete(array, unit, 0) if place in which else array for place, array in enumerate(arrays)))
             for unit in range(units)
         ])  # fmt: skip
-        spread.append((units - 1) / units * float(np.square(left_out - left_out.mean()).sum()))
+        # Without one unit the others may be all alike, and the logarithm of their spread is not defined.
+        defined = bool(np.isfinite(left_out).all())
+        squares = float(np.square(left_out - left_out.mean()).sum()) if defined else math.nan
+        spread.append((units - 1) / units * squares)
     sizes = [n - 1] if paired else [len(array) - 1 for array in arrays]
     found = _student(value, sum(spread), _satterthwaite(spread, sizes), confidence, JACKKNIFE, n)
     return found._replace(value=back(value), lo=back(found.lo), hi=back(found.hi), fewest=3)

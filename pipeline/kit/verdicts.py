@@ -119,10 +119,6 @@ def described(condition: Condition, measured: Measured) -> str:
     )
 
 
-class TooFew(str):
-    """The reason why a gate has nothing to test: it was measured, on fewer models than a verdict needs."""
-
-
 @dataclass(frozen=True)
 class Gate:
     """One row of the claims table; ``measured`` is None, with ``missing`` saying why, if there is nothing to test.
@@ -157,7 +153,7 @@ class Gate:
     def verdict(self, scale: str) -> tuple[str, str]:
         """Return the verdict on the effect at ``scale``, and the reason."""
         if self.measured is None:
-            return (TOO_FEW if isinstance(self.missing, TooFew) else NOT_RUN), str(self.missing)
+            return NOT_RUN, self.missing
         if self.measured.too_few:
             shown = f"{self.measured.value:.3g} " if defined(self.measured.value) else ""
             return TOO_FEW, f"{shown}of {self.measured.n or 0}; a verdict needs {self.measured.fewest}"

@@ -21,7 +21,7 @@ from ruamel.yaml import YAML
 
 from pipeline.kit import comparisons, intervals
 from pipeline.kit.conditions import Condition
-from pipeline.kit.verdicts import Gate, Measured, Published, TooFew
+from pipeline.kit.verdicts import Gate, Measured, Published
 from schemas.claims import FLOOR, NOT_RUN, NUMBER, STATED, TOO_FEW, Claims
 
 # What tables of older sets say where today's say that a gate was not run, or was measured on too few models.
@@ -147,12 +147,14 @@ def _upgraded(row: dict[str, Any]) -> dict[str, Any]:
     reason = row["reason"]
     gate = Gate(
         row["claim"], row["gate"], row["predicate"], row["source"], conditions, measured,
-        TooFew(reason) if reason.startswith(_PILOT) else reason,
+        reason,
         published=None
         if published is None
         else Published(published, row["published_high"], row["published_form"]),
     )  # fmt: skip
     verdict, reason = gate.verdict(row["scale"])
+    if measured is None and row["reason"].startswith(_PILOT):
+        verdict = TOO_FEW
     return row | {
         "bound": row["bound"] or " and ".join(condition.text for condition in conditions),
         "verdict": verdict,

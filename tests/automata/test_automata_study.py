@@ -276,7 +276,7 @@ def found_by(
     )
     found = Measurements(context)
     measure(context, found)
-    return found._rows
+    return found.rows
 
 
 def test_twins_are_compared_where_both_learned() -> None:

@@ -102,6 +102,7 @@ def test_every_page_is_quiet_asks_for_nothing_elsewhere_and_is_light(browser: Br
     addresses = shown(browser.site)
     assert len(addresses) > 20
     drawn = 0
+    said: dict[str, list[str]] = {}
     for page in addresses:
         browser.open(page)
         browser.read()
@@ -109,10 +110,11 @@ def test_every_page_is_quiet_asks_for_nothing_elsewhere_and_is_light(browser: Br
         files = [Path(unquote(urlsplit(url).path)) for url in urls if not url.startswith("data:")]
         assert sum(file.stat().st_size for file in files) <= WEIGHT, page
         drawn += browser.draw()
-        assert browser.console() == [], page
+        said[page] = browser.console()
         more, failed_later = browser.requests()
         assert failed + failed_later == [], page
         assert all(url.startswith(("file:///", "data:")) for url in urls | more), page
+    assert {page: lines for page, lines in said.items() if lines} == {}
     figures = [page for page in pages(browser.site) if page.startswith("artifact/figure-")]
     assert drawn >= len(figures)  # each on the page of its study
 

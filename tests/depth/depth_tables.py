@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType, SimpleNamespace
+from types import MappingProxyType
 from typing import Any
 
 import polars as pl
 
-from pipeline.kit.comparisons import RATIO, SHARE, SHIFT, Comparison, Measurements
+from pipeline.kit.comparisons import RATIO, SHARE, SHIFT, Comparison, frame, row
 from pipeline.kit.intervals import ORDER, Interval
 from pipeline.store import tables
 from pipeline.studies.depth.comparisons import (
@@ -215,18 +215,13 @@ def holding(comparison: Comparison) -> float:
 
 def comparisons(found: Mapping[Comparison, float | Interval] = MappingProxyType({})) -> pl.DataFrame:
     """All comparisons as measured on eight models, with what was ``found``, else with what their gates ask for."""
-    parts = []
-    for experiment in dict.fromkeys(each.experiment for each in DECLARED):
-        settings = SimpleNamespace(confidence=0.95)
-        context: Any = SimpleNamespace(study="depth", experiment=experiment, settings=settings, runs=list)
-        measured = Measurements(context)
-        for each in DECLARED.of(experiment).values():
-            value = found.get(each, holding(each))
-            if not isinstance(value, Interval):
-                value = Interval(value, value - 0.001, value + 0.001, ORDER, 8, 6).within(*each.span)
-            measured.put(each, value)
-        parts.append(measured.table())
-    return tables.conform([pl.concat(parts)], SCHEMAS["comparisons"], scale="quick", params_hash="0" * 32)
+    rows = []
+    for each in DECLARED:
+        value = found.get(each, holding(each))
+        if not isinstance(value, Interval):
+            value = Interval(value, value - 0.001, value + 0.001, ORDER, 8, 6).within(*each.span)
+        rows.append(row(each, value, 0.95))
+    return tables.conform([frame(rows)], SCHEMAS["comparisons"], scale="quick", params_hash="0" * 32)
 
 
 def agreement() -> pl.DataFrame:

@@ -167,13 +167,16 @@ def ended(steps: list[int | None], accuracy: float = 1.0, replicas: list[int] | 
     )  # fmt: skip
 
 
-def measured(experiment: str) -> Any:
-    """Measurements of an experiment that has no runs, so that what is not added is not run."""
-    return Measurements(SimpleNamespace(**vars(CONTEXT), experiment=experiment, runs=list))  # type: ignore[arg-type]
+def measured(*compared: Comparison) -> Any:
+    """Measurements of the experiment of these comparisons, at a scale that trains their runs alone."""
+    (experiment,) = {each.experiment for each in compared}
+    trained = [run for each in compared for arm in each.arms for run in arm.runs]
+    context: Any = SimpleNamespace(**vars(CONTEXT), experiment=experiment, runs=lambda: trained)
+    return Measurements(context)
 
 
 def row(found: Any, comparison: Comparison) -> dict[str, Any]:
-    return dict(found.table().filter(comparison=comparison.key).row(0, named=True))
+    return dict(found.rows[comparison.key])
 
 
 def test_models_that_never_get_there_come_last() -> None:
@@ -181,7 +184,7 @@ def test_models_that_never_get_there_come_last() -> None:
 
 
 def test_steps_are_compared_by_the_quotients_of_all_models() -> None:
-    found = measured("depth-exp-3")
+    found = measured(FOUR_LAYERS)
     training.add_steps(found, FOUR_LAYERS, ended([10, 20, 30, 40, 50]), ended([100, 100, 100, 100, None]))
     given = row(found, FOUR_LAYERS)
     assert (given["value"], given["n"], given["interval"]) == (0.3, 5, "Mann-Whitney")
@@ -189,7 +192,7 @@ def test_steps_are_compared_by_the_quotients_of_all_models() -> None:
 
 
 def test_nothing_is_compared_where_half_never_got_there() -> None:
-    found = measured("depth-exp-3")
+    found = measured(FOUR_LAYERS)
     training.add_steps(found, FOUR_LAYERS, ended([10] * 4), ended([40, 40, None, None]))
     given = row(found, FOUR_LAYERS)
     assert (given["state"], given["n_excluded"], given["excluded_reason"]) == (
@@ -199,8 +202,8 @@ def test_nothing_is_compared_where_half_never_got_there() -> None:
 
 def test_frozen_attention_is_paired_by_start_and_data() -> None:
     """Replica r of both has the same weights and data: six pairs, of which both arms have five."""
-    found = measured("depth-exp-1")
     comparison = FROZEN_STEPS[MEMORIZATION[1]]
+    found = measured(comparison)
     training.add_steps(
         found, comparison, ended([10, 20, 30, 40, 50, 60]), ended([90, 80, 40, 20], replicas=[5, 3, 1, 0])
     )
@@ -209,7 +212,7 @@ def test_frozen_attention_is_paired_by_start_and_data() -> None:
 
 
 def test_heads_and_steps_are_ranked_over_all_models() -> None:
-    found = measured("depth-exp-2")
+    found = measured(HEADS_STEPS, HEADS_P)
     by_heads = {
         run: ended([80 // int(h), 80 // int(h) + 1, 80 // int(h) + 2]) for h, run in HEADS["sc"].items()
     }
@@ -217,7 +220,7 @@ def test_heads_and_steps_are_ranked_over_all_models() -> None:
     steps, p = row(found, HEADS_STEPS), row(found, HEADS_P)
     assert steps["value"] < -0.9 and steps["hi"] < 0 and steps["n"] == 12 and steps["interval"] == "Fisher"
     assert p["value"] < 0.001 and p["interval"] == "none"
-    found = measured("depth-exp-2")
+    found = measured(HEADS_STEPS, HEADS_P)
     heads._speed(found, {run: ended([int(h), int(h) + 1]) for h, run in HEADS["sc"].items()})
     assert row(found, HEADS_P)["value"] == 1.0  # a correlation of the other sign shows nothing
 
@@ -230,7 +233,7 @@ def test_attention_is_measured_in_models_that_learned() -> None:
     agreement = pl.DataFrame(
         [part | {"replica": r, "head": h, "right_example": 0.1 * r + h} for r in range(3) for h in range(2)]
     )
-    found = measured("depth-exp-1")
+    found = measured(RIGHT_PAIR)
     layers._attention(found, summary, agreement)
     given = row(found, RIGHT_PAIR)
     assert given["value"] == pytest.approx(0.6) and (given["n"], given["n_excluded"]) == (2, 1)
@@ -247,7 +250,7 @@ def test_a_model_that_diverged_has_solved_nothing() -> None:
         )
     )
     of.curves.insert_column(0, of.curves["accuracy"].alias("accuracy_fresh"))
-    found = measured("depth-exp-1")
+    found = measured(ENDED[REASONING[2], "fresh", "outputs"], SOLVED[REASONING[2]])
     layers._ended(found, of)
     median, share = row(found, ENDED[REASONING[2], "fresh", "outputs"]), row(found, SOLVED[REASONING[2]])
     assert (median["value"], median["n"], median["excluded_reason"]) == (0.5, 2, "diverged")

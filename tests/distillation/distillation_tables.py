@@ -35,16 +35,14 @@ def measured(value: float, n: int = 10, lo: float | None = None, hi: float | Non
 
 def table(values: Values) -> pl.DataFrame:
     """Return the rows of all comparisons; those without a value are not run."""
-    frames = []
-    for experiment in dict.fromkeys(each.experiment for each in DECLARED):
-        found = comparisons.Measurements(inputs(experiment))
-        for each in DECLARED.of(experiment).values():
-            if each.key in values:
-                found.put(each, values[each.key])
-            else:
-                found.not_run(each)
-        frames.append(found.table())
-    own = pl.concat(frames).with_columns(scale=pl.lit("paper"), params_hash=pl.lit("0" * 32))
+    rows = [
+        comparisons.row(each, values[each.key], SETTINGS.confidence)
+        if each.key in values
+        else comparisons.not_run(each, SETTINGS.confidence)
+        for each in DECLARED
+        if each.experiment != comparisons.CLAIMS
+    ]
+    own = comparisons.frame(rows).with_columns(scale=pl.lit("paper"), params_hash=pl.lit("0" * 32))
     return Comparisons.validate(own.select(list(Comparisons.to_schema().columns)))
 
 
@@ -62,8 +60,9 @@ def context(values: Values, scale: str, theory: pl.DataFrame | None = None, **mo
 
 
 def on_comparisons(judge: Judge, values: Values, scale: str, **more: Any) -> dict[str, Gate]:
-    """Return the gates on comparisons, by the key of what they judge."""
-    gates = [gate for gate in judge(context(values, scale, **more)) if gate.comparison]
+    """Return the gates on comparisons that analyses measure, by the key of what they judge."""
+    measured = {each.key for each in DECLARED if each.experiment != comparisons.CLAIMS}
+    gates = [gate for gate in judge(context(values, scale, **more)) if gate.comparison in measured]
     assert len(gates) == len({gate.comparison for gate in gates})
     return {gate.comparison: gate for gate in gates}
 

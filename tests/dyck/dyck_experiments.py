@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 from workspace import load_study
 
-from pipeline.kit.comparisons import Comparison, Measurements
+from pipeline.kit.comparisons import Comparison, frame, not_run, row
 from pipeline.kit.intervals import Interval
 from pipeline.steps.analyse import finished
 from pipeline.studies.dyck.comparisons import DECLARED
@@ -58,14 +58,9 @@ def compared(tables: dict[str, pl.DataFrame], comparison: Comparison) -> dict[st
 def comparisons(value: Callable[[Comparison], Numbers | None], n: int = 10) -> pl.DataFrame:
     """Return the table ``comparisons`` with what ``value`` says of each: value and ends of the interval, None where
     it is not run."""
-    frames = []
-    for experiment in dict.fromkeys(each.experiment for each in DECLARED):
-        settings = SimpleNamespace(confidence=0.9)
-        found = Measurements(
-            SimpleNamespace(study="dyck", experiment=experiment, settings=settings, runs=list)
-        )
-        for each in DECLARED.of(experiment).values():
-            if (numbers := value(each)) is not None:
-                found.put(each, Interval(*numbers, "Student", n, 2))
-        frames.append(found.table())
-    return pl.concat(frames)
+    return frame(
+        not_run(each, 0.9)
+        if (numbers := value(each)) is None
+        else row(each, Interval(*numbers, "Student", n, 2), 0.9)
+        for each in DECLARED
+    )

@@ -47,8 +47,9 @@ class Done:
     @property
     def ran(self) -> set[str]:
         """The steps it started, as ``train toy-a``."""
+        # Steps that run beside each other share the stream: an engine's line may follow what one has not ended.
         commands = re.findall(
-            r"^(?:> |Shell command: )python -m pipeline (\w+(?: [\w.-]+)?)$", self.output, re.M
+            r"(?:^> |Shell command: )python -m pipeline (\w+(?: [\w.-]+)?)$", self.output, re.M
         )
         return {re.sub("^judge ", "claims ", command) for command in commands}
 

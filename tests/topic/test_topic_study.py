@@ -15,7 +15,7 @@ import torch
 from topic_tables import comparisons
 from workspace import Workspace, load_study
 
-from pipeline.kit.comparisons import Measurements
+from pipeline.kit.comparisons import Comparison, Measurements
 from pipeline.kit.intervals import ORDER, Interval
 from pipeline.studies.topic import comparisons as declared
 from pipeline.studies.topic import names
@@ -153,19 +153,23 @@ def group(run: str, held: list[float], diverged: int = 0, loss: str = "ce") -> m
     return replace(made, learned=models.learned(made.held, made.ignorant, 0.01))
 
 
-def context(experiment: str) -> Any:
+def context(*compared: Comparison) -> Any:
+    """The experiment of these comparisons, at a scale that trains their runs alone."""
+    (experiment,) = {each.experiment for each in compared}
     settings = SimpleNamespace(confidence=0.95, learned=0.01)
-    return SimpleNamespace(study="topic", experiment=experiment, settings=settings, runs=list)
+    trained = [run for each in compared for arm in each.arms for run in arm.runs]
+    return SimpleNamespace(study="topic", experiment=experiment, settings=settings, runs=lambda: trained)
 
 
 def test_models_that_did_not_learn_or_diverged_are_left_out() -> None:
     own = group(names.ATTENTION_RELEASED, [3.4, 4.6, 3.3, 3.4, 3.4, 3.4, 3.4], diverged=1)
     assert own.ignorant == math.log(100) and own.learned.tolist() == [True, False, *[True] * 5]
-    found = Measurements(context(declared.AVERAGES))
+    compared = (declared.TOPIC_FIRST[names.ATTENTION_RELEASED, 0.01], declared.SHORT)
+    found = Measurements(context(*compared))
     ratios = [1.5, 0.1, 1.3, 1.5, 1.5, 1.5, 1.5]
-    models.measure(found, declared.TOPIC_FIRST[names.ATTENTION_RELEASED, 0.01], own, ratios)
-    models.measure(found, declared.SHORT, own, [0.01, 0.5, np.nan, 0.01, 0.01, 0.01, 0.01])
-    learned, every = found.table().filter(state="measured").rows(named=True)
+    models.measure(found, compared[0], own, ratios)
+    models.measure(found, compared[1], own, [0.01, 0.5, np.nan, 0.01, 0.01, 0.01, 0.01])
+    learned, every = (found.rows[each.key] for each in compared)
     assert (learned["value"], learned["n"], learned["n_excluded"]) == (5 / 6, 6, 2)
     assert learned["excluded_reason"] == "diverged or did not learn"
     assert (every["value"], every["n"], every["n_excluded"]) == (5 / 6, 6, 2)
@@ -177,9 +181,10 @@ def test_what_is_lost_is_a_share_of_what_can_be_saved() -> None:
         group(run, [loss] * 6, loss="sq_sum")
         for run, loss in ((names.FROZEN_ADAM, 0.95), (names.JOINT_ADAM, 0.89))
     ]
-    found = Measurements(context(declared.VALUES))
-    models.lost(context(declared.VALUES), found, declared.FROZEN_COST["sq"], *both)
-    row = found.table().filter(comparison="frozen-cost-sq").row(0, named=True)
+    own = context(declared.FROZEN_COST["sq"])
+    found = Measurements(own)
+    models.lost(own, found, declared.FROZEN_COST["sq"], *both)
+    row = found.rows["frozen-cost-sq"]
     assert row["value"] == pytest.approx(0.6) and row["n"] == 6 and row["in_common"] == "seed and data"
 
 

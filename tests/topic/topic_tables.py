@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType, SimpleNamespace
-from typing import Any
+from types import MappingProxyType
 
 import polars as pl
 
-from pipeline.kit.comparisons import SHARE, Comparison, Measurements
+from pipeline.kit.comparisons import SHARE, Comparison, frame, not_run, row
 from pipeline.kit.intervals import EXACT, Interval
 from pipeline.store import tables
 from pipeline.studies.topic import comparisons as declared
@@ -56,15 +55,12 @@ def comparisons(
 ) -> pl.DataFrame:
     """All comparisons as measured on ten models, with what was ``found``, else with what their gates ask for; those
     alone of ``experiments``, where these are named, and the others not run."""
-    parts = []
-    for experiment in dict.fromkeys(each.experiment for each in declared.DECLARED):
-        settings = SimpleNamespace(confidence=0.95)
-        context: Any = SimpleNamespace(study="topic", experiment=experiment, settings=settings, runs=list)
-        measured = Measurements(context)
-        if not experiments or experiment in experiments:
-            for each in declared.DECLARED.of(experiment).values():
-                value = 1.0 if each.statistic == SHARE else HOLD[each]
-                lo, hi = (0.7, 1.0) if each.statistic == SHARE else (value - 1e-6, value + 1e-6)
-                measured.put(each, found.get(each, Interval(value, lo, hi, EXACT, 10, 6)))
-        parts.append(measured.table())
-    return tables.conform([pl.concat(parts)], SCHEMAS["comparisons"], scale="paper", params_hash="0" * 32)
+    rows = []
+    for each in declared.DECLARED:
+        if experiments and each.experiment not in experiments:
+            rows.append(not_run(each, 0.95))
+            continue
+        value = 1.0 if each.statistic == SHARE else HOLD[each]
+        lo, hi = (0.7, 1.0) if each.statistic == SHARE else (value - 1e-6, value + 1e-6)
+        rows.append(row(each, found.get(each, Interval(value, lo, hi, EXACT, 10, 6)), 0.95))
+    return tables.conform([frame(rows)], SCHEMAS["comparisons"], scale="paper", params_hash="0" * 32)

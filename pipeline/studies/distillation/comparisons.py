@@ -12,6 +12,7 @@ paired where both have a teacher.
 from __future__ import annotations
 
 from pipeline.kit.comparisons import (
+    CLAIMS,
     CORRELATION,
     MEAN,
     MEAN_DIFFERENCE,
@@ -345,6 +346,12 @@ BERTS_HEADS = _sentences("heads-and-t80", TO_80, CORRELATION, _MASKED, Arm("BERT
 ASKED = DECLARED(
     Comparison("asked", "held-out tokens that are asked for", OWN, _MASKED, unit="token", learned=False)
 )
+WITHIN_REACH = DECLARED(
+    Comparison(
+        "within-reach", "accuracy minus that of the best predictor, in standard errors,", SHARE, CLAIMS,
+        (Arm("masked language models on cfg3b", BERT, *PUPILS, *WIDER, *CHOOSERS),), learned=False, hits=at_most(3),
+    )
+)  # fmt: skip
 
 AT_INFLECTION = "L_robust(3) at the inflection over its largest"
 FLAT = _sentences("at-inflection", AT_INFLECTION, MEDIAN, _FEATURES, Arm("teachers", BERT))

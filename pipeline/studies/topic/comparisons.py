@@ -510,15 +510,15 @@ class Elsewhere(NamedTuple):
     measure: str
 
 
-def _elsewhere(key: str, measure: str, arm: str, encoder: str) -> Comparison:
-    arms = (Arm(arm, encoder),)
+def _elsewhere(key: str, measure: str, arm: str) -> Comparison:
+    arms = (Arm(arm, elsewhere=True),)
     return DECLARED(Comparison(key, measure, OWN, PRETRAINED, arms, unit="topic", learned=False))
 
 
 QUOTIENTS = {
     own: _elsewhere(
         _slug(*own), f"same-topic over different-topic {SAID[own.measure]}, {ASSIGNED[own.assign]}",
-        f"{own.encoder}{', random weights' if own.model == RANDOM else ''}, threshold {own.threshold:g}", own.encoder,
+        f"{own.encoder}{', random weights' if own.model == RANDOM else ''}, threshold {own.threshold:g}",
     )
     for encoder in ENCODERS for threshold in THRESHOLDS
     for model, assign, measure in (
@@ -531,7 +531,7 @@ FALLS = {
     (encoder, assign, low, high): _elsewhere(
         _slug(encoder, "falls", assign, high),
         f"same-topic over different-topic debiased attention less that at the next smaller threshold, {words}",
-        f"{encoder}, thresholds {low:g} and {high:g}", encoder,
+        f"{encoder}, thresholds {low:g} and {high:g}",
     )
     for encoder in ENCODERS for assign, words in ASSIGNED.items()
     for low, high in pairwise(THRESHOLDS)
@@ -540,7 +540,6 @@ OVER_COMPANIONS = {
     (encoder, what, threshold): _elsewhere(
         _slug(encoder, "companions", what, threshold),
         f"{what} of same-topic pairs less that of {GROUPS['top_cooccur']}", f"{encoder}, threshold {threshold:g}",
-        encoder,
     )
     for encoder in ENCODERS for what in ("cosine", "attention") for threshold in THRESHOLDS
 }  # fmt: skip

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import torch
 
+from pipeline.kit.comparisons import Measurements
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
 from pipeline.languages import flipflop as language
@@ -70,7 +71,7 @@ def _mean(values: Floats | reading.Bools) -> float | None:
 
 def _compared(context: Inputs, table: pl.DataFrame) -> pl.DataFrame:
     """Compare models of the baseline that learned and err, each by its means over answers."""
-    found = reading.Found(context)
+    found = Measurements(context, reading.UNTRAINED)
     for name in OUT:
         every = table.filter(run=BASE, set=name)
         rows = every.filter("learned", pl.col("n_wrong") > 0, pl.col("n_right") > 0)

@@ -10,7 +10,7 @@ import polars as pl
 from scipy.special import log_softmax
 
 from pipeline.kit import intervals
-from pipeline.kit.comparisons import FLOOR
+from pipeline.kit.comparisons import FLOOR, Measurements
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
 from pipeline.languages import flipflop as language
@@ -150,7 +150,7 @@ class Known:
     ) -> None:  # fmt: skip
         self.context, self.errors, self.curves, self.sharp = context, errors, curves, sharp
         self.configs = configs
-        self.found = reading.Found(context)
+        self.found = Measurements(context, reading.UNTRAINED)
 
     def _rows(self, run: str, name: str) -> pl.DataFrame:
         return self.errors.filter(run=run, set=name).sort("replica")

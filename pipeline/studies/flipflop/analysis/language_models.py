@@ -20,6 +20,7 @@ import torch
 from numpy.typing import NDArray
 
 from pipeline.errors import SandglassError
+from pipeline.kit.comparisons import Measurements
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
 from pipeline.languages import flipflop as language
@@ -296,7 +297,7 @@ def _pretrained(folder: str | None) -> Iterator[Predictor]:
 
 def _compared(context: Inputs, table: pl.DataFrame) -> pl.DataFrame:
     """Compare the longest with the shortest strings, and models with those of the next smaller size."""
-    found = reading.Found(context)
+    found = Measurements(context, reading.UNTRAINED)
 
     def accuracy(known: pl.DataFrame) -> Floats:
         rows = known.drop_nulls("accuracy").sort("replica", "length").group_by("replica", maintain_order=True)

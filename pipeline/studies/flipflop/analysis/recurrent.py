@@ -6,6 +6,7 @@ from typing import Any
 
 import polars as pl
 
+from pipeline.kit.comparisons import Measurements
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
 from pipeline.studies.flipflop import comparisons
@@ -28,7 +29,7 @@ def analyse(context: Inputs) -> dict[str, pl.DataFrame | None]:
     final = pl.DataFrame(rows)
     own = pl.col("length").min().over("run")
     shorter, longer = final.filter(pl.col("length") == own), final.filter(pl.col("length") > own)
-    found = reading.Found(context)
+    found = Measurements(context, reading.UNTRAINED)
     for comparison, part, run in (
         (comparisons.LSTM_CLEAN, shorter, LSTM), (comparisons.LSTM_LONG_CLEAN, shorter, LSTM_LONG),
         (comparisons.LSTM_LONGER_CLEAN, longer, LSTM),

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from pipeline.kit import intervals
-from pipeline.kit.comparisons import Comparison
+from pipeline.kit.comparisons import Comparison, Measurements
 from pipeline.kit.inputs import Inputs
 from pipeline.kit.streams import one_thread
 from pipeline.languages import flipflop as language
@@ -310,7 +310,7 @@ def _by_model(rows: pl.DataFrame, value: pl.Expr) -> Floats:
 
 
 def _compared(context: Inputs, known: Known) -> pl.DataFrame:
-    found, of, confidence = reading.Found(context), known.of, context.settings.confidence
+    found, of, confidence = Measurements(context, reading.UNTRAINED), known.of, context.settings.confidence
 
     def pair(comparison: Comparison, values: Callable[[str], Floats]) -> None:
         first, second = (arm.runs[0] for arm in comparison.arms)

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+import polars as pl
+
 from pipeline.kit import evidence
-from pipeline.kit.comparisons import FLOOR, estimate
 from pipeline.kit.conditions import above, at_least, at_most, below
 from pipeline.kit.results import Results
-from pipeline.kit.verdicts import Gate, Measured, Published
+from pipeline.kit.verdicts import Gate, Published
 from pipeline.studies.flipflop import comparisons
 from pipeline.studies.flipflop.claims.common import SECTION
 from pipeline.studies.flipflop.names import BASE, GENERATIVE
-from schemas.claims import NOT_RUN, OWN, STATED
+from schemas.claims import OWN, STATED
 
-CONFIDENCE = 0.95  # as of the comparisons of one experiment
 R1, R2 = SECTION.format("3.5.2, R1"), SECTION.format("3.5.2, R2")
 FIGURE, NGRAMS = SECTION.format("3.5.6.2, Figure 3.28"), SECTION.format("3.5.3")
 # A factor by which errors have to vary; the drawing of 6,000 reads alone makes errors of 0.03 vary by 1.08.
@@ -53,14 +53,9 @@ def gates(context: Results) -> Iterator[Gate]:
 def _gap(context: Results) -> Gate:
     """Return the gate of claim 5: canonical Transformers against LSTMs, of those that learned."""
     models = context.table("final").filter(set="dense")
-    both = [models.filter(run=arm.runs[0]) for arm in comparisons.GAP.arms]
-    good = [each.filter("learned")["error"].to_numpy() for each in both]
-    found = estimate(comparisons.GAP, *good, confidence=CONFIDENCE)
-    left_out = sum(each.height for each in both) - sum(map(len, good))
-    reason = "the model did not learn" if left_out else ""
-    measured = Measured(
-        found.value, found.lo, found.hi, found.n, left_out, reason, found.kind, max(found.fewest, FLOOR), CONFIDENCE
-    )  # fmt: skip
-    there = all(each.height for each in both)
-    words = comparisons.GAP.words
-    return Gate("5", "dense", words, R2, above(0.0), measured if there else None, "" if there else NOT_RUN)
+    arms = [models.filter(run=arm.runs[0]) for arm in comparisons.GAP.arms]
+    learned = [arm.filter("learned")["error"] if arm.height else None for arm in arms]
+    lost = sum(arm.filter(~pl.col("learned")).height for arm in arms)
+    return evidence.gate_between(
+        context, "5", "dense", comparisons.GAP, above(0.0), R2, learned, lost, "the model did not learn"
+    )

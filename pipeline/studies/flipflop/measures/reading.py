@@ -14,9 +14,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from pipeline.kit import intervals
-from pipeline.kit.comparisons import Comparison, Measurements
 from pipeline.kit.inputs import Inputs
-from pipeline.kit.intervals import Interval
 from pipeline.languages import flipflop as language
 from pipeline.studies.flipflop.comparisons import OUT
 from schemas.flipflop.datasets import matrix
@@ -26,25 +24,6 @@ Floats = NDArray[np.float64]
 Row = dict[str, Any]
 CHUNK = 16384  # tokens that go through a model at once
 UNTRAINED = "error on the training language above the bar"
-
-
-class Found(Measurements):
-    """Measurements that pass over comparisons with nothing to measure because a run is not trained at this scale."""
-
-    def put(
-        self, comparison: Comparison, found: Interval, excluded: int = 0, reason: str = UNTRAINED
-    ) -> None:
-        """Take a value and interval; ``excluded`` models are by default those that did not learn."""
-        trained = set(self._context.runs())
-        there = all(not arm.runs or trained.intersection(arm.runs) for arm in comparison.arms)
-        if there or found.n or found.kind == intervals.NONE:
-            super().put(comparison, found, excluded, reason)
-
-    def add(
-        self, comparison: Comparison, *samples: ArrayLike, excluded: int = 0, reason: str = UNTRAINED
-    ) -> Interval:
-        """Measure a comparison; ``excluded`` models are by default those that did not learn."""
-        return super().add(comparison, *samples, excluded=excluded, reason=reason)
 
 
 def learned(error: ArrayLike, settings: Any) -> Bools:
