@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pipeline.audit import provenance
 from pipeline.audit.causes import Cause, Search
-from pipeline.engine import freshness, graph, unchanged
+from pipeline.engine import freshness, graph, stages, unchanged
 from pipeline.engine import snakemake as engines
 from pipeline.engine.repository import Difference, Repository, View
 from pipeline.params import Params
@@ -47,7 +47,7 @@ class Changes:
 def find(view: View, params: Params) -> Changes:
     """Compare the work tree with dvc.lock and return what differs."""
     if isinstance(view, Repository) or at_work(view) is None:
-        graph.write_structure(params)
+        stages.write(params)
     lock = provenance.read_lock()
     diff = Changes(differences=_differences(view))
     jobs = graph.jobs(params)

@@ -62,7 +62,7 @@ def committed_lock() -> Lock | None:
 def committed_claims(study: str, lock: Lock | None) -> pl.DataFrame | None:
     """Return the claims table that ``lock`` names, if DVC's cache or remote still holds it."""
     try:
-        entry = lock[f"claims@{study}"].outs[paths.claims_path(study, "parquet")] if lock else None
+        entry = lock[f"claims-{study}"].outs[paths.claims_path(study, "parquet")] if lock else None
     except KeyError:
         return None
     content = None if entry is None else hashing.stored_file(entry.md5)
@@ -96,14 +96,14 @@ def distance(studies: Iterable[str], scale: str, ours: Lock | None = None) -> st
 
 def _scale(lock: Lock) -> str | None:
     """Return the scale of the results in ``lock``, by what its claims were judged with; None without claims."""
-    judged = next((lock[name] for name in lock if name.startswith("claims@")), None)
+    judged = next((lock[name] for name in lock if name.startswith("claims-")), None)
     return None if judged is None else judged.params.get("scale")
 
 
 def _stages(lock: Lock, studies: Iterable[str]) -> set[str]:
     """Return the stages of ``lock`` that belong to ``studies``, and the report."""
     starts = tuple(f"{study}-" for study in studies)
-    return {name for name in lock if f"{name.partition('@')[2]}-".startswith(starts) or name == "report"}
+    return {name for name in lock if f"{name.partition('-')[2]}-".startswith(starts) or name == "report"}
 
 
 def made_on(lock: Lock, scale: str) -> str | None:

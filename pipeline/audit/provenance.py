@@ -69,6 +69,8 @@ class Lock(Mapping[str, Stage]):
         Raises SandglassError, with ``name`` for the file, if ``text`` is not what DVC writes.
         """
         self.text, self._name = text, name
+        # Earlier commits have stages that DVC made of templates, which are called train@dyck-standard.
+        text = re.sub(r"^  (\w+)@", r"  \1-", text, flags=re.MULTILINE)
         blocks = _blocks(text)
         self._parsed = self._parse(text) if blocks is None else {}
         self._blocks = dict.fromkeys(self._parsed, "") if blocks is None else blocks
@@ -109,14 +111,14 @@ def _blocks(text: str) -> dict[str, str] | None:
     head, *lines = text.removeprefix("schema: '2.0'\n").splitlines(keepends=True) or [""]
     if head != "stages:\n" or not all(line.startswith("  ") for line in lines):
         return None
-    parts = re.split(r"^  ([\w@.-]+):\n", "".join(lines), flags=re.MULTILINE)
+    parts = re.split(r"^  ([\w.-]+):\n", "".join(lines), flags=re.MULTILINE)
     if parts[0] or any(re.search(r"^  \S", part, re.MULTILINE) for part in parts[2::2]):
         return None
     return {name: f"  {name}:\n{part}" for name, part in zip(parts[1::2], parts[2::2], strict=True)}
 
 
 def read_lock(root: Path = Path()) -> Lock:
-    """Return the stages of ``root/dvc.lock`` by name (``train@dyck-standard``); none if there is no such file.
+    """Return the stages of ``root/dvc.lock`` by name (``train-dyck-standard``); none if there is no such file.
 
     Raises SandglassError if the file is not what DVC writes.
     """
@@ -179,7 +181,7 @@ def resolve(name: str, params: Params) -> list[Artifact]:
 
     A name is a path below data/ (file or folder), a figure or a table (``fig3``, ``dyck/fig3``; exactly
     ``dyck/<experiment>/fig3``, ``figures/dyck/<experiment>/fig3``), an id of the parameter files (of an entry or of one
-    of its variants), a study (its figures and claims), a stage of dvc.yaml (``train@dyck-standard``), ``report``, or a
+    of its variants), a study (its figures and claims), a stage of dvc.yaml (``train-dyck-standard``), ``report``, or a
     claim (``dyck:9``; ``claim 9``). A name that several results of one study share stands for all of them
     (`shared_name`): a table that several experiments make, an experiment and a run of one id, or a figure and the
     table of that name that its experiment makes.

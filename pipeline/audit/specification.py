@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import params as parameters
-from pipeline.engine import graph
+from pipeline.engine import stages
 from pipeline.errors import SandglassError
 from pipeline.params import SECTIONS, SETTINGS, WITH_VARIANTS, Params, schema
 from pipeline.params.scales import SCALES, resolve
@@ -69,10 +69,10 @@ def _yaml(tree: dict[str, Any]) -> str:
 def write(root: Path = Path()) -> None:
     """Bring what is derived from the parameters below ``root`` up to date, and say of each file whether it was.
 
-    These are ``params/graph.json``, which DVC reads, and ``params/schema/<study>.json``, which editors read.
+    These are what DVC reads, dvc.yaml and ``params/graph.json``, and ``params/schema/<study>.json`` for editors.
     """
     loaded = parameters.load(root)
-    changed = {str(graph.STRUCTURE): graph.write_structure(loaded, root)}
+    changed = {str(file): written for file, written in stages.write(loaded, root).items()}
     for study in loaded.studies:
         changed[schema.schema_file(study)] = _replace(root / schema.schema_file(study), schema_text(study))
     for file, written in changed.items():

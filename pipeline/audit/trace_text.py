@@ -53,7 +53,7 @@ def show_rebuilt(trace: Json, rounding: Yardstick | None) -> None:
     console, rebuilt = _console(), trace["rebuilt"]
     console.print(f"\nbuilt again: {_names(rebuilt['made']) or 'nothing'}")
     if rebuilt["kept"]:
-        runs = sum(name.startswith("train@") for name in rebuilt["kept"])
+        runs = sum(name.startswith("train-") for name in rebuilt["kept"])
         console.print(f"[yellow]taken from here, not made again[/]: {_names(rebuilt['kept'])}")
         if runs:
             console.print(f"[yellow]training was not repeated[/] for {_count(runs, 'run')}")
@@ -87,7 +87,7 @@ def _machines(rebuilt: Json, rounding: Yardstick | None) -> str:
     text = f"the record was made on {there}; rebuilt on {here}"
     if rebuilt["state"] == IDENTICAL:
         return text
-    if rounding is None or not any(name.startswith("train@") for name in rebuilt["made"]):
+    if rounding is None or not any(name.startswith("train-") for name in rebuilt["made"]):
         return f"{text}: last bits differ between the two"
     return (
         f"{text}: last bits differ between the two, and training lets them grow. Rounding alone moves "
@@ -287,7 +287,7 @@ class _Drawing:
             for each, name in zip(parameters, names, strict=True)
             if name[0] != "variants" and each["value"] != []  # an experiment without datasets, for instance
         ]
-        key = f".{job['job'].partition('@')[2]}"
+        key = f".{job['job'].partition('-')[2]}"
         plain.sort(key=lambda each: key not in each["name"])  # its own before those of the whole study
         text, left = "", len(plain)
         for each in plain:
@@ -321,7 +321,7 @@ class _Drawing:
 def _by_step(jobs: list[Json]) -> dict[str, list[Json]]:
     groups: dict[str, list[Json]] = defaultdict(list)
     for job in jobs:
-        groups[job["job"].split("@")[0]].append(job)
+        groups[job["job"].split("-")[0]].append(job)
     return groups
 
 
@@ -357,7 +357,7 @@ def _key(job: Json, parameter: Json) -> tuple[str, str]:
 
 def _own(job: Json, parameter: Json) -> str:
     """Return the name of a parameter without the part that says whose it is."""
-    name, owner = str(parameter["name"]).rpartition(":")[2], job["job"].partition("@")[2]
+    name, owner = str(parameter["name"]).rpartition(":")[2], job["job"].partition("-")[2]
     return name.split(f".{owner}.", 1)[-1] if owner else name
 
 

@@ -1,8 +1,7 @@
 """The jobs that the parameters ask for: their names, commands, tracked parameters and files.
 
-Snakefile and dvc.yaml state the same graph in their own languages (a test compares the two); this module is what the
-steps themselves, the start of an engine and the summaries know of it. DVC, whose templates hold no lists of files,
-reads the edges from ``params/graph.json``, which `structure` states and every start keeps current.
+Both engines run this graph: the Snakefile makes a rule of each job, and dvc.yaml is written from it
+(`pipeline.engine.stages`). The steps themselves, the start of an engine and the summaries know it from here, too.
 Paths are relative to the root of the repository.
 """
 
@@ -16,9 +15,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from pipeline.engine.imports import BLANK, Sources
 from pipeline.errors import SandglassError
-from pipeline.params import GRAPH, NAMES, Params, study_file
-from pipeline.params.entries import ANALYSIS_INPUTS, FIGURE_INPUTS, LABEL_INPUTS, RUN_INPUTS, SHARED_INPUTS
+from pipeline.params import GRAPH, Params, study_file
 from pipeline.params.sharing import SHARED
 from pipeline.store import paths
 from pipeline.store.paths import DATA, FIGURE_SUFFIXES, REFERENCE
@@ -26,7 +25,6 @@ from pipeline.store.paths import DATA, FIGURE_SUFFIXES, REFERENCE
 STATE = Path(".sandglass")  # parameter files and locks of this work tree, git-ignored
 LOGS = Path("logs")
 ACCEPTED = Path("accepted.jsonl")  # cosmetic edits of code, declared harmless; part of the report
-STRUCTURE = Path(GRAPH)
 SOFTWARE = Path("requirements.txt")
 REPORT_PAGE = paths.REPORT / "index.html"
 
@@ -40,51 +38,22 @@ _SECTION = {
     "figures": "experiments",
 }
 
-# Code is an input, as single modules: a neighbour's edit must not rerun a step. What ends in / stands for all
-# files of that folder. {fields} are those of the job's entry. dvc.yaml states the same (a test compares), and
-# another test compares with what each step really imports.
-_EVERY = (
-    f"{SOFTWARE} pipeline/arithmetic.py pipeline/params/scales.py pipeline/params/sharing.py "
-    "pipeline/store/paths.py pipeline/steps/{step}.py "
-)
-_CODE = {
-    "dataset": """pipeline/kit/streams.py pipeline/store/tables.py pipeline/languages/{language}.py
-        pipeline/studies/{study}/datasets.py schemas/{study}/datasets.py""",
-    "train": """pipeline/kit/streams.py pipeline/store/tables.py pipeline/store/checkpoints.py
-        pipeline/languages/{language}.py pipeline/models/{model}.py pipeline/training/objectives/{objective}.py
-        pipeline/training/core.py pipeline/training/fresh.py pipeline/training/optimisers.py
-        pipeline/training/packing.py pipeline/training/ensemble.py pipeline/studies/{study}/runs.py
-        schemas/{study}/datasets.py schemas/curves.py""",
-    "labels": """pipeline/kit/streams.py pipeline/store/tables.py pipeline/store/checkpoints.py
-        pipeline/languages/{language}.py pipeline/models/{model}.py pipeline/training/objectives/{objective}.py
-        pipeline/studies/{study}/labels.py pipeline/studies/{study}/datasets.py schemas/{study}/datasets.py""",
-    "theory": """pipeline/kit/streams.py pipeline/kit/stats.py pipeline/kit/extremes.py pipeline/store/tables.py
-        pipeline/store/checkpoints.py schemas/theory.py pipeline/languages/{language}.py pipeline/models/{model}.py
-        pipeline/studies/{study}/constructions.py pipeline/studies/{study}/theory/{module}.py""",
-    "analyse": """pipeline/kit/streams.py pipeline/kit/stats.py pipeline/kit/extremes.py
-        pipeline/kit/intervals.py pipeline/kit/conditions.py pipeline/kit/comparisons.py schemas/comparisons.py
-        pipeline/studies/{study}/comparisons.py
-        pipeline/kit/inputs.py pipeline/kit/results.py pipeline/store/tables.py pipeline/store/checkpoints.py
-        schemas/curves.py schemas/results.py schemas/theory.py
-        pipeline/languages/{language}.py pipeline/models/{family}/ pipeline/studies/{study}/names.py
-        pipeline/studies/{study}/measures/ pipeline/studies/{study}/analysis/{module}.py
-        schemas/{study}/datasets.py schemas/{study}/tables.py""",
-    "figures": """pipeline/kit/intervals.py pipeline/kit/conditions.py pipeline/kit/comparisons.py
-        schemas/comparisons.py pipeline/studies/{study}/comparisons.py pipeline/kit/attention_maps.py
-        pipeline/kit/charts.py pipeline/kit/drawings.py pipeline/kit/results.py
-        pipeline/store/tables.py schemas/results.py schemas/theory.py schemas/{study}/tables.py
-        pipeline/studies/{study}/names.py pipeline/studies/{study}/figures/common.py
-        pipeline/studies/{study}/figures/{module}.py""",
-    "claims": """pipeline/kit/intervals.py pipeline/kit/conditions.py pipeline/kit/comparisons.py
-        schemas/comparisons.py pipeline/studies/{study}/comparisons.py pipeline/kit/evidence.py
-        pipeline/kit/extremes.py pipeline/kit/results.py pipeline/kit/verdicts.py
-        pipeline/store/tables.py schemas/claims.py schemas/results.py schemas/theory.py schemas/{study}/tables.py
-        pipeline/studies/{study}/names.py pipeline/studies/{study}/claims/""",
-    # It prints the md5 of all code, so it depends on all of it. It depends on the parameter files as such, too: where
-    # DVC runs on a graph that is out of date, at least this step starts, and says so.
-    "report": """accepted.jsonl params/ pipeline/access/ pipeline/kit/ pipeline/languages/ pipeline/models/
-        pipeline/references/ pipeline/report/ pipeline/steps/ pipeline/store/ pipeline/studies/ pipeline/training/
-        schemas/""",
+# Code is an input: the module of the step and all that it imports (`pipeline.engine.imports`), file by file, so that an
+# edit makes stale what depends on it and nothing else. Beside it stand the pinned libraries, how arithmetic is set up
+# for all of them, and what turns the text of parameter files into values.
+ALWAYS = (str(SOFTWARE), "pipeline/arithmetic.py", "pipeline/params/scales.py", "pipeline/params/sharing.py")
+# The report prints the md5 of all code, so it depends on all of it. It depends on the parameter files as such, too:
+# where DVC runs on a graph that is out of date, at least this step starts, and says so.
+OF_REPORT = (
+    "accepted.jsonl", "params", "pipeline/access", "pipeline/kit", "pipeline/languages", "pipeline/models",
+    "pipeline/references", "pipeline/report", "pipeline/steps", "pipeline/store", "pipeline/studies",
+    "pipeline/training", "schemas", "pipeline/store/paths.py", "pipeline/steps/report.py",
+)  # fmt: skip
+# Modules that parameters name: a field of the entries that say which.
+_BY_FIELD = {
+    f"pipeline.languages.{BLANK}": "language",
+    f"pipeline.models.{BLANK}": "model",
+    f"pipeline.training.objectives.{BLANK}": "objective",
 }
 
 
@@ -109,8 +78,8 @@ class Job:
 
     @property
     def stage(self) -> str:
-        """Return the job's name in dvc.yaml: ``train@dyck-standard``."""
-        return self.step if self.step == "report" else f"{self.step}@{self.id}"
+        """Return the job's name in dvc.yaml: ``train-dyck-standard``."""
+        return self.step if self.step == "report" else self.name
 
     @property
     def tracked(self) -> tuple[str, ...]:
@@ -149,6 +118,8 @@ class Graph:
         self.rank = {job: place for place, job in enumerate(self.jobs)}
         self.data: dict[Job, list[Path]] = {}
         self.parents: dict[Job, list[Job]] = {}
+        self.sources = Sources()
+        self.code: dict[Job, list[Path]] = {}
 
 
 def of(params: Params) -> Graph:
@@ -229,26 +200,45 @@ def experiments(job: Job, params: Params) -> list[str]:
 
 
 def code(job: Job, params: Params) -> list[Path]:
-    """Return the files of code that decide the result of ``job``, the pinned software among them."""
-    words = code_words(job.step)
+    """Return the files of code that decide the result of ``job``, the pinned software among them.
+
+    Raises SandglassError if one of them is missing, or imports what cannot be followed.
+    """
+    graph = of(params)
+    if job not in graph.code:
+        named = [Path(name) for name in code_named(job, params)]
+        files = [file for path in named for file in (_files(path) if path.is_dir() else [path])]
+        graph.code[job] = list(dict.fromkeys(files))
+    return graph.code[job]
+
+
+def code_named(job: Job, params: Params) -> list[str]:
+    """Return the code inputs of ``job`` as dvc.yaml states them: files, and of the report whole folders."""
+    if job.step == "report":
+        return [*ALWAYS, *OF_REPORT]
+    sources = of(params).sources
+    starts = [f"pipeline/steps/{job.step}.py"]
+    found = sources.closure(starts, lambda pattern: _stands_for(pattern, job, params))
+    return [*ALWAYS, *(file for file in found if file not in ALWAYS)]
+
+
+def _stands_for(pattern: str, job: Job, params: Params) -> list[str]:
+    """Return the modules that a step of ``job`` imports by a name of this pattern.
+
+    Analyses read models of all their runs. Raises SandglassError for a pattern that is not of a study, and of which no
+    field of the entries says more.
+    """
     own = entry(job, params)
-    fields = _fields(job, own)
-    expanded = [word.format_map(fields) for word in words]
-    files = [
-        path for word in expanded for path in (_files(Path(word)) if word.endswith("/") else [Path(word)])
-    ]
-    return list(dict.fromkeys(files))
-
-
-def _fields(job: Job, own: Any) -> dict[str, str]:
-    """Return the study and those fields of an entry that name code inputs of its step."""
-    used = [name for name in NAMES if any(f"{{{name}}}" in word for word in code_words(job.step))]
-    return {"study": job.study} | {name: getattr(own, name) for name in used}
-
-
-def code_words(step: str) -> list[str]:
-    """Return the code inputs of a step as dvc.yaml states them, with fields in braces; folders end in /."""
-    return [word.replace("{step}", step) for word in (_EVERY + _CODE[step]).split()]
+    if pattern in _BY_FIELD:
+        entries = [params.runs[key] for key in own.runs] if job.step == "analyse" else [own]
+        names = {getattr(each, _BY_FIELD[pattern], None) for each in entries}
+        if None not in names:
+            return sorted(pattern.replace(BLANK, str(name).replace("/", ".")) for name in names)
+    elif pattern.startswith((f"pipeline.studies.{BLANK}.", f"schemas.{BLANK}.")):
+        of_study = pattern.replace(BLANK, job.study, 1)
+        if BLANK not in of_study or hasattr(own, "module"):
+            return [of_study.replace(BLANK, getattr(own, "module", ""))]
+    raise SandglassError(f"{job.name} imports {pattern}, and no field of its entry says which module that is")
 
 
 def is_published(path: Path) -> bool:
@@ -335,19 +325,10 @@ def inputs(job: Job, params: Params) -> list[Path]:
     return []
 
 
-def _named(job: Job, params: Params) -> list[Path]:
-    """Return what ``job`` depends on as both engines state it: `inputs`, or the folders that hold them where dvc.yaml
-    has too few places (the datasets of a run with many)."""
-    read = inputs(job, params)
-    if len(read) <= _PLACES.get(job.step, len(read)):
-        return read
-    return list(dict.fromkeys(path.parent for path in read))
-
-
 def _data(job: Job, params: Params) -> list[Path]:
     graph = of(params)
     files: list[Path] = []
-    for path in _named(job, params):
+    for path in inputs(job, params):
         if path == REFERENCE:
             files += _files(REFERENCE)
         elif path in graph.maker:
@@ -360,65 +341,6 @@ def _data(job: Job, params: Params) -> list[Path]:
 def _dataset(member: str, params: Params) -> Path:
     owner = params.owner("datasets", member)
     return paths.dataset_path(owner.study, owner.id, member)
-
-
-# --- what DVC is told -----------------------------------------------------------------------------
-
-_PLACES = {"train": RUN_INPUTS, "labels": LABEL_INPUTS, "analyse": ANALYSIS_INPUTS, "figures": FIGURE_INPUTS}
-
-
-def structure(params: Params) -> dict[str, dict[str, Any]]:
-    """Return the graph as dvc.yaml's templates read it: by step and id, what a stage's paths are made of.
-
-    Lists have a fixed length in a template: of inputs, what is left over names requirements.txt, an input anyway, and
-    of what an entry shares with others, the entry itself. A run whose datasets are more than that depends on the
-    folders of the entries that make them.
-    """
-    sections: dict[str, dict[str, Any]] = {step: {} for step in STEPS[:-1]}
-    for job in jobs(params):
-        if job.step == "report":
-            continue
-        own = entry(job, params)
-        stated: dict[str, Any] = _fields(job, own)
-        if job.step == "claims":
-            stated = params.value(f"{GRAPH}:claims.{job.id}")
-        if job.step in _SECTION:
-            shared = shared_parameters(job, params)
-            stated["shared"] = shared + [f"{_SECTION[job.step]}.{job.id}"] * (SHARED_INPUTS - len(shared))
-        if job.step in _PLACES:
-            named = [str(path) for path in _named(job, params)]
-            stated["inputs"] = named + [str(SOFTWARE)] * (_PLACES[job.step] - len(named))
-        sections[job.step][job.id] = stated
-    sections["sources"] = {
-        key: {"title": study.title, "source": study.source} for key, study in params.studies.items()
-    }
-    return sections
-
-
-def structure_text(params: Params) -> str:
-    """Return the content of ``params/graph.json``."""
-    return json.dumps(structure(params), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
-
-
-def write_structure(params: Params, root: Path = Path()) -> bool:
-    """Bring ``params/graph.json`` up to date; return whether it had to change."""
-    file, text = root / STRUCTURE, structure_text(params)
-    if file.is_file() and file.read_text(encoding="utf-8") == text:
-        return False
-    temporary = file.with_name(f".{file.name}.tmp")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(file)
-    return True
-
-
-def check_structure(params: Params, root: Path = Path()) -> None:
-    """Raise SandglassError if DVC runs on a graph that the parameters no longer ask for."""
-    file = root / STRUCTURE
-    if not file.is_file() or file.read_text(encoding="utf-8") != structure_text(params):
-        raise SandglassError(
-            f"{STRUCTURE} is not what the parameters ask for, so DVC would build another graph: run "
-            "`python -m pipeline params --write`, then the same command again"
-        )
 
 
 # --- files beside the graph -----------------------------------------------------------------------

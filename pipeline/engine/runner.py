@@ -28,7 +28,8 @@ from typing import Any, TextIO
 import psutil
 
 from pipeline import params as parameters
-from pipeline.engine import graph, preload
+from pipeline.engine import graph, preload, stages
+from pipeline.engine.imports import PACKAGES, WITHOUT_EFFECT
 from pipeline.engine.software import check_software
 from pipeline.errors import SandglassError, UnknownNameError, in_words, meant
 from pipeline.params import Params
@@ -79,7 +80,7 @@ def run_step(step: str, key: str, root: Path = Path()) -> None:
     # Snakemake's start has read all studies. Of its jobs each needs its own, the report needs all.
     params = parameters.load(root, of=None if by_dvc or step == "report" else key)
     if by_dvc:
-        graph.check_structure(params, root)  # first: it may ask for a job that is no more
+        stages.check(params, root)  # first: it may ask for a job that is no more
     job = _find(params, step, key)
     overridden = check_software(root)
     refuse_links()
@@ -128,6 +129,7 @@ def _check_inputs(job: graph.Job, params: Params) -> None:
 
 
 def _run(job: graph.Job, params: Params, log: TextIO, overridden: list[str]) -> None:
+    before = set(sys.modules)
     module = importlib.import_module(f"pipeline.steps.{job.step}")
     for name, value in preload.KEEP_MEMORY.items():
         os.environ.setdefault(name, value)
@@ -138,6 +140,7 @@ def _run(job: graph.Job, params: Params, log: TextIO, overridden: list[str]) -> 
         seen.notes["software_overridden"] = overridden
         try:
             module.run(seen)
+            _check_imports(job, params, set(sys.modules) - before)
             _publish(job, params, staging)
         except BaseException as error:
             log.write(traceback.format_exc())
@@ -149,6 +152,21 @@ def _run(job: graph.Job, params: Params, log: TextIO, overridden: list[str]) -> 
             raise SandglassError(f"{job.step} {job.id} failed: {_reason(error)} (details: {where})") from None
         seen.say(f"done in {time.time() - started:.1f} s")
         _record(seen, started, "done")
+
+
+def _check_imports(job: graph.Job, params: Params, names: set[str]) -> None:
+    """Raise SandglassError if a step imported code that is none of its inputs: an edit of it would make nothing stale.
+
+    That is found in the source (`pipeline.engine.imports`), before anything runs; here it is held against what did.
+    """
+    known = set(map(str, graph.code(job, params)))
+    own = (sys.modules[name] for name in sorted(names) if name.split(".")[0] in PACKAGES)
+    for path in (os.path.relpath(file) for module in own if (file := module.__file__)):
+        if path not in known and not path.startswith(WITHOUT_EFFECT) and not path.endswith("__init__.py"):
+            raise SandglassError(
+                f"{job.step} {job.id} imported {path}, which dvc.yaml does not name among what it depends on; import "
+                "it where its source says so"
+            )
 
 
 def context(job: graph.Job, params: Params, staging: Path, log: TextIO) -> Job:

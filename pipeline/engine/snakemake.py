@@ -25,7 +25,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, TextIO
 
 from pipeline import params as parameters
-from pipeline.engine import build, freshness, graph, preload
+from pipeline.engine import build, freshness, graph, preload, stages
 from pipeline.engine.runner import refuse_links
 from pipeline.engine.software import check_software
 from pipeline.errors import SandglassError, in_words, meant
@@ -59,7 +59,7 @@ def begin(workflow: Any, config: dict[str, Any]) -> Params:
             _check_targets(_targets(sys.argv), params)
             check_software(Path())
             refuse_links()
-            graph.write_structure(params)
+            stages.write(params)
             logging.getLogger("snakemake.logging").addFilter(_not_of_records)
             run = _Run.start()
             run.reconcile(params, looks_only=workflow.output_settings.dryrun or bool(NO_RUN & set(sys.argv)))

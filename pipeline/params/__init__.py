@@ -13,9 +13,6 @@ from typing import Any
 
 from pipeline.params.checking import File, nearest
 from pipeline.params.entries import (
-    LABEL_INPUTS,
-    RUN_INPUTS,
-    SHARED_INPUTS,
     AveragedRunEntry,
     DatasetEntry,
     Ensemble,
@@ -207,12 +204,7 @@ def _note_shared(file: File, shared: dict[str, dict[str, list[str]]]) -> None:
     for section in SECTIONS:
         entries = file.values[section]
         for key, entry in entries.items() if isinstance(entries, dict) else ():
-            shared[section][key] = found = names(entry, file.values.get(SHARED, {}))
-            if len(found) > SHARED_INPUTS:
-                file.refuse(
-                    f"{section}.{key}",
-                    f"is like {len(found)} things, dvc.yaml has places for {SHARED_INPUTS}",
-                )
+            shared[section][key] = names(entry, file.values.get(SHARED, {}))
 
 
 def _check_package(main: File, study: str, root: Path) -> None:
@@ -375,11 +367,6 @@ class _CrossCheck:
                 )
             if (model := known[entry.teacher].model) != group.model:
                 self.file.refuse(f"{path}.model", f"is {group.model!r}, that of its teacher is {model!r}")
-        jobs = {self.params.owner("runs", teacher).id for teacher in group.teachers}
-        if len(jobs) > LABEL_INPUTS:
-            self.file.refuse(
-                path, f"names teachers of {len(jobs)} runs, dvc.yaml has places for {LABEL_INPUTS}"
-            )
 
     def _no_run_learns_from_itself(self) -> None:
         """Refuse a circle of runs, each of which learns from the answers of the next."""
@@ -409,12 +396,6 @@ class _CrossCheck:
                 self.file.refuse(where, f"no such dataset {entry.dataset!r}{nearest(entry.dataset, known)}")
             if known[entry.dataset].study != self.study:
                 self.file.refuse(where, f"{entry.dataset!r} belongs to study {known[entry.dataset].study!r}")
-        owners = {self.params.owner("datasets", dataset).id for dataset in group.datasets}
-        if len(owners) > RUN_INPUTS:
-            self.file.refuse(
-                path,
-                f"its variants use {len(owners)} entries of datasets, dvc.yaml has places for {RUN_INPUTS}",
-            )
 
     def _experiment(self, key: str, experiment: Any) -> None:
         path = f"experiments.{key}"

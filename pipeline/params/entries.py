@@ -18,10 +18,6 @@ ModelName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*/[a-z][a-
 Positive = Annotated[int, Field(ge=1)]
 Probability = Annotated[float, Field(ge=0, le=1)]
 
-# dvc.yaml has so many places for what an experiment's analysis reads, what its figures read, a run's datasets, the
-# runs whose models answer for a dataset, and what an entry shares with others.
-ANALYSIS_INPUTS, FIGURE_INPUTS, RUN_INPUTS, LABEL_INPUTS, SHARED_INPUTS = 8, 8, 5, 2, 12
-
 
 class Strict(BaseModel):
     """Refuses unknown keys, converts nothing, cannot be changed."""
@@ -168,14 +164,4 @@ class ExperimentEntry(Strict):
             raise ValueError("an experiment makes at least one table or figure")
         if self.tables == [] and (self.runs or self.datasets):
             raise ValueError("runs and datasets are read by an analysis, which needs tables")
-        if len(self.runs) + len(self.datasets) > ANALYSIS_INPUTS:
-            raise ValueError(
-                f"names {len(self.runs) + len(self.datasets)} runs and datasets, dvc.yaml has places for "
-                f"{ANALYSIS_INPUTS}: join some as variants of one entry"
-            )
-        if len(self.theory) + len(self.beside) + bool(self.tables) > FIGURE_INPUTS:
-            raise ValueError(
-                f"its figures read {len(self.theory) + len(self.beside)} theory entries and experiments, dvc.yaml "
-                f"has places for {FIGURE_INPUTS - 1}"
-            )
         return self

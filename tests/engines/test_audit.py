@@ -135,7 +135,7 @@ def test_a_figure_that_was_replaced_with_its_record_is_named(built: Workspace) -
     """A picture of other numbers, recorded as if the build had drawn it."""
     path = built.path / FIGURE
     path.write_text(path.read_text().replace("</svg>", "<text>better</text></svg>"))
-    recorded(built, "figures@toy-means")
+    recorded(built, "figures-toy-means")
     report = audit(built, 1)
     assert named(report, "published") == set() and FIGURE in named(report, "made again")
 
@@ -245,7 +245,7 @@ def test_an_edited_page_is_named(built: Workspace) -> None:
 
 def test_a_claim_that_was_edited_with_its_record_and_committed_is_named(built: Workspace) -> None:
     changed(built.path / CLAIMS, "value")
-    recorded(built, "claims@toy")
+    recorded(built, "claims-toy")
     report = audit(built, 1)
     assert report["lock"].startswith("dvc.lock is the committed one (")
     assert named(report, "published") == set() and CLAIMS in named(report, "made again")
@@ -291,7 +291,7 @@ def test_the_machine_is_that_of_the_results_at_hand(built: Workspace) -> None:
     built.git("commit", "-qam", "times")
     assert audit(built, 0)["lock"] == f"dvc.lock is the committed one (made on {machine})"
     changed(built.path / TABLE, "mean")
-    recorded(built, "analyse@toy-means")
+    recorded(built, "analyse-toy-means")
     assert audit(built, 1)["lock"] == "dvc.lock is the committed one (made on a machine that is not recorded)"
 
 
@@ -355,18 +355,18 @@ def test_an_acceptance_that_nobody_proved_is_named(built: Workspace) -> None:
     (built.path / analysis).write_text(text.replace("context.settings.offset", "context.settings.offset + 1"))
     built.edit("pipeline/studies/toy/figures/means.py")
     accept = ("python", "-m", "pipeline", "accept", "--reason", "cosmetic")
-    for job in ("analyse@toy-means", "figures@toy-means"):
+    for job in ("analyse-toy-means", "figures-toy-means"):
         assert built.run(*accept, job).status == 0
     committed(built)
     report = audit(built, 0 if report_is_gone(built) else 1)
-    assert [each["what"] for each in report["warnings"]] == ["analyse@toy-means"]
+    assert [each["what"] for each in report["warnings"]] == ["analyse-toy-means"]
     assert analysis in report["warnings"][0]["text"] and "“cosmetic”" in report["warnings"][0]["text"]
     done = built.run("python", "-m", "pipeline", "audit")
-    assert "⚠ analyse@toy-means: rests on an edit" in done.output
+    assert "⚠ analyse-toy-means: rests on an edit" in done.output
     assert done.last_line == "audit passed, with 1 warning"
     built.git("reset", "-q", "--hard", "HEAD~1")
     built.edit(analysis)
-    assert built.run(*accept, "--prove", "analyse@toy-means").status == 0
+    assert built.run(*accept, "--prove", "analyse-toy-means").status == 0
     committed(built)
     assert audit(built, 0)["warnings"] == []
 
@@ -380,7 +380,7 @@ def report_is_gone(built: Workspace) -> bool:
 def test_a_study_that_was_dropped_from_the_parameters_is_named(built: Workspace) -> None:
     """dvc.lock still records its jobs; its parameter file is still there."""
     lock = built.path / "dvc.lock"
-    block = re.search(r"^  claims@toy:\n(?:    .*\n)+", lock.read_text(), re.MULTILINE)
+    block = re.search(r"^  claims-toy:\n(?:    .*\n)+", lock.read_text(), re.MULTILINE)
     assert block is not None
     lock.write_text(lock.read_text() + re.sub(r"\btoy\b", "twin", block[0]))
     shutil.copy(built.path / "params/toy.yaml", built.path / "params/twin.yaml")
@@ -393,7 +393,7 @@ def test_a_study_that_was_dropped_from_the_parameters_is_named(built: Workspace)
     lock.write_text(lock.read_text().replace("twin/", "toy/"))
     committed(built)
     (finding,) = audit(built, 1)["findings"]
-    assert (finding["what"], finding["part"]) == ("claims@twin", "record")
+    assert (finding["what"], finding["part"]) == ("claims-twin", "record")
 
 
 def test_the_order_of_rows_is_not_audited(built: Workspace) -> None:
@@ -401,7 +401,7 @@ def test_the_order_of_rows_is_not_audited(built: Workspace) -> None:
     shutil.rmtree(built.path / "data/report")
     path = built.path / TABLE
     tables.store(pl.read_parquet(path).reverse(), path, tables.read_metadata(path))
-    redrawn(built, "analyse@toy-means", "figures@toy-means", "figures@toy-losses", "claims@toy")
+    redrawn(built, "analyse-toy-means", "figures-toy-means", "figures-toy-losses", "claims-toy")
     audit(built, 0)
 
 
@@ -414,7 +414,7 @@ def test_ids_that_the_parameters_do_not_have_are_named(built: Workspace) -> None
     """Recorded and committed, and figures and claims drawn from it: a run that there never was."""
     renamed(built.path / TABLE, "run", "toy-c", "toy-d")
     renamed(built.path / THEORY, "theory", "toy-identity", "toy-other")
-    for stage in ("analyse@toy-means", "theory@toy-identity"):
+    for stage in ("analyse-toy-means", "theory-toy-identity"):
         recorded(built, stage)
     report = audit(built, 1)
     assert named(report, "ids") == {TABLE, THEORY}
@@ -427,7 +427,7 @@ def test_ids_that_the_parameters_do_not_have_are_named(built: Workspace) -> None
 def redrawn(workspace: Workspace, *stages: str) -> None:
     """Make figures and claims from the tables as they lie here now, and record and commit all of it."""
     for stage in stages:
-        step, key = stage.split("@")
+        step, key = stage.split("-", 1)
         if step in ("figures", "claims"):
             verb = "judge" if step == "claims" else step
             done = workspace.run("python", "-m", "pipeline", verb, key)
@@ -448,7 +448,7 @@ def test_a_number_that_was_forged_with_all_that_follows_is_found_by_computing_it
     path = built.path / THEORY
     frame = pl.read_parquet(path).with_columns(measured=pl.lit(-1.0))
     tables.store(frame, path, tables.read_metadata(path))
-    redrawn(built, "theory@toy-identity", "figures@toy-losses", "claims@toy")
+    redrawn(built, "theory-toy-identity", "figures-toy-losses", "claims-toy")
     assert audit(built, 0)["findings"] == []
     report = audit(built, 1, "--recompute")
     (finding,) = report["findings"]
@@ -463,8 +463,8 @@ def test_what_another_processor_may_have_is_a_warning_there(built: Workspace) ->
     shutil.rmtree(built.path / "data/report")
     frame = pl.read_parquet(built.path / THEORY).with_columns(measured=pl.lit(-1.0))
     tables.store(frame, built.path / THEORY, tables.read_metadata(built.path / THEORY))
-    (built.path / again.PROCESSORS).write_text(json.dumps(["theory@toy-identity"]))
-    redrawn(built, "theory@toy-identity", "figures@toy-losses", "claims@toy")
+    (built.path / again.PROCESSORS).write_text(json.dumps(["theory-toy-identity"]))
+    redrawn(built, "theory-toy-identity", "figures-toy-losses", "claims-toy")
     report = audit(built, 0, "--recompute")
     assert [each["what"] for each in report["warnings"]] == [THEORY]
     assert built.run("python", "-c", "from pipeline.engine.build import record; record(1.0)").status == 0
@@ -485,7 +485,7 @@ def test_what_needs_a_package_that_is_not_installed_is_said_not_to_be_computed_a
 ) -> None:
     shutil.rmtree(built.path / "data/report")
     built.edit("pipeline/studies/toy/theory/identity.py", "import no_such_package.inside\n")
-    recorded(built, "theory@toy-identity")
+    recorded(built, "theory-toy-identity")
     report = audit(built, 0, "--recompute")
     assert report["left_out"] == {"no_such_package": {"theory": 1}} and report["recomputed"] == 1
     done = built.run("python", "-m", "pipeline", "audit", "--recompute")
@@ -494,8 +494,8 @@ def test_what_needs_a_package_that_is_not_installed_is_said_not_to_be_computed_a
     text = (built.path / "pipeline/studies/toy/theory/identity.py").read_text()
     text = text.replace("import no_such_package.inside\n", "")
     (built.path / "pipeline/studies/toy/theory/identity.py").write_text(text)
-    recorded(built, "theory@toy-identity")
-    assert named(audit(built, 1, "--recompute"), "recomputed") == {"theory@toy-identity"}
+    recorded(built, "theory-toy-identity")
+    assert named(audit(built, 1, "--recompute"), "recomputed") == {"theory-toy-identity"}
 
 
 def test_a_dataset_that_comes_out_otherwise_is_named(built: Workspace) -> None:
@@ -537,7 +537,7 @@ def test_a_slope_that_was_forged_with_all_that_follows(
     tables.store(
         frame.with_columns(pl.col("slope") / 4), nce.path / rates, tables.read_metadata(nce.path / rates)
     )
-    redrawn(nce, "analyse@nce-landscape", "figures@nce-landscape", "figures@nce-rates", "claims@nce")
+    redrawn(nce, "analyse-nce-landscape", "figures-nce-landscape", "figures-nce-rates", "claims-nce")
     assert audit(nce, 0)["findings"] == []
     assert rates in named(audit(nce, 1, "--recompute"), "recomputed")
 

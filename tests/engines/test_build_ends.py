@@ -112,7 +112,7 @@ def test_after_ctrl_c_there_is_one_line(built: Workspace, calmed: Callable[[Work
     assert '"status": "interrupted"' in (built.path / "logs/steps/train-toy-a.json").read_text()
     # What was finished is not lost, though nothing was recorded while somebody waited for the prompt.
     calm = calmed(built)
-    assert "dataset@toy-numbers" in calm.status()
+    assert "dataset-toy-numbers" in calm.status()
     assert "dataset toy-numbers" not in calm.planned()
     done = calm.run(*BUILD)
     assert done.status == 0

@@ -124,7 +124,7 @@ def flip_checkpoints(tree: params.Params) -> list[str]:
 def flip_figures(tree: params.Params) -> list[str]:
     """Specifications, tables and pictures; of their chain only the job that drew them, the rest lies still."""
     files = [path for path in of_step(tree, "figures") if path.parent.name == "dyck-attention"]
-    chain = Chain(provenance.resolve("figures@dyck-attention", tree), tree)
+    chain = Chain(provenance.resolve("figures-dyck-attention", tree), tree)
     chain.jobs = [job for job in chain.jobs if job.step == "figures"]
 
     def noticed(path: Path) -> bool:

@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 from workspace import REPOSITORY, STUDIES, Workspace, add_twin, environment, lay_out
 
+from pipeline import params
+from pipeline.engine import stages
+
 GRAPHS = Path(__file__).parent / "graphs.py"
 
 
@@ -69,9 +72,14 @@ def test_parameter_files_hold_what_a_job_reads(workspace: Workspace, graphs: dic
         assert set(read) == {name for name in stage["tracked"] if ":shared." not in name}
 
 
-@pytest.mark.parametrize("file", ["Snakefile", "dvc.yaml"])
-def test_the_graph_is_short(file: str) -> None:
-    assert len((REPOSITORY / file).read_text().splitlines()) <= 150
+def test_what_dvc_reads_is_what_parameters_and_code_ask_for() -> None:
+    """If not: `python -m pipeline params --write`, and commit what it wrote."""
+    stages.check(params.load(REPOSITORY), REPOSITORY)
+
+
+def test_lines_of_what_dvc_reads_can_be_read() -> None:
+    lines = (REPOSITORY / "dvc.yaml").read_text(encoding="utf-8").splitlines()
+    assert max(map(len, lines)) <= 120 and lines.count("") > 200
 
 
 def _files(path: str, made: set[str], tree: Path | None) -> set[str]:

@@ -21,7 +21,7 @@ def _without_b(params: dict[str, Any]) -> None:
 
 
 def _derive(built: Workspace) -> None:
-    """Bring params/graph.json up to date, from which DVC reads the graph; a start of Snakemake does so as well."""
+    """Bring dvc.yaml up to date, from which DVC reads the graph; a start of Snakemake does so as well."""
     assert built.run("python", "-m", "pipeline", "params", "--write").status == 0
 
 

@@ -49,7 +49,7 @@ def test_a_set_is_frozen_shown_and_fetched_again(built: Workspace, clone: Worksp
     assert freeze(built, clone.path).startswith("0 data/reference/toy is in DVC's cache")
     record = json.loads((built.path / "data/reference/toy/record.json").read_text())
     assert (record["name"], record["scale"]) == ("toy", "quick")
-    train = record["jobs"]["train@toy-a"]
+    train = record["jobs"]["train-toy-a"]
     assert train["params"]["params/toy.yaml:runs.toy-a"]["lr"] == 0.5
     assert train["params"]["scale"] == "quick" and train["device"] is None  # noted by the trainer alone
     assert "pipeline/studies/toy/runs.py" in train["code"]
@@ -125,7 +125,7 @@ def test_a_set_is_made_from_a_clone_of_what_is_published(built: Workspace, tmp_p
     assert "not up to date, so nothing was copied" in freeze(built, pulled.path, "--name", "toy-before")
     pulled.git("checkout", "pipeline")
     (pulled.path / "data/claims/toy/claims.parquet").unlink()
-    assert "claims@toy" in freeze(built, pulled.path, "--name", "toy-before")
+    assert "claims-toy" in freeze(built, pulled.path, "--name", "toy-before")
 
 
 def test_what_cannot_be_fetched_is_named_and_the_rest_is_built(built: Workspace) -> None:
@@ -146,13 +146,13 @@ def test_a_set_of_the_old_layout_is_read(clone: Workspace, monkeypatch: pytest.M
     _all_verified(new)
     record = json.loads((folder / "record.json").read_text())
     jobs = record["jobs"]
-    jobs["analyse@toy"] = jobs.pop("analyse@toy-means")
-    del jobs["analyse@toy-losses"]
+    jobs["analyse-toy"] = jobs.pop("analyse-toy-means")
+    del jobs["analyse-toy-losses"]
     for file in [*folder.glob("tables/*/*.parquet")]:
         file.rename(folder / "tables" / file.name)
         file.parent.rmdir()
     listing = {path.name: hashing.md5(path) for path in (folder / "tables").iterdir()}
-    jobs["analyse@toy"]["outputs"] = {"data/tables/toy": hashing.digest(listing)}
+    jobs["analyse-toy"]["outputs"] = {"data/tables/toy": hashing.digest(listing)}
     (folder / "record.json").write_text(json.dumps(record))
     (old,) = reading.load("toy")
     _all_verified(old)

@@ -116,10 +116,10 @@ def test_lineage_follows_the_edges_of_the_experiment(site: Path) -> None:
         return set(re.findall(r"<title>([^<]+)</title>", lineage))
 
     assert drawn("figure-toy-means.html") == {
-        "dataset@toy-numbers", "train@toy-a", "train@toy-b", "analyse@toy-means", "figures@toy-means",
+        "dataset-toy-numbers", "train-toy-a", "train-toy-b", "analyse-toy-means", "figures-toy-means",
     }  # fmt: skip
     assert drawn("table-toy-losses-losses.html") == {
-        "dataset@toy-numbers", "train@toy-a", "analyse@toy-losses", "figures@toy-losses", "claims@toy",
+        "dataset-toy-numbers", "train-toy-a", "analyse-toy-losses", "figures-toy-losses", "claims-toy",
     }  # fmt: skip
 
 
@@ -249,7 +249,7 @@ def test_errata_reference_sets_and_accepted_edits_are_shown(toy: Workspace, tmp_
     outputs = {"data/claims/toy/claims.parquet": md5, "data/tables/toy": "0" * 32 + ".dir"}
     shutil.copytree(root / "data/tables/toy", root / "data/reference/toy/tables")
     job = {"params": {"seed": 7}, "device": "NVIDIA", "code": {"a.py": "0" * 32}, "outputs": outputs}
-    record = {"study": "toy", "scale": "paper", "jobs": {"claims@toy": job}}
+    record = {"study": "toy", "scale": "paper", "jobs": {"claims-toy": job}}
     (root / "data/reference/toy/record.json").write_text(json.dumps(record))
     for name, value, verdict in (("toy-more", 0.75, HOLDS), ("toy-rest", None, NOT_RUN)):
         another = root / "data/reference" / name
@@ -260,8 +260,8 @@ def test_errata_reference_sets_and_accepted_edits_are_shown(toy: Workspace, tmp_
     now = hashlib.md5((root / code).read_bytes()).hexdigest()
     edit = {"files": [{"path": code, "old": "1" * 32, "new": now}], "author": "A", "diff": "3" * 64}
     lines = [
-        edit | {"job": "analyse@toy-means", "reason": "a comma", "proof": {code: now}},
-        edit | {"job": "analyse@toy-means", "reason": "long ago"},
+        edit | {"job": "analyse-toy-means", "reason": "a comma", "proof": {code: now}},
+        edit | {"job": "analyse-toy-means", "reason": "long ago"},
     ]
     lines[1]["files"] = [{"path": code, "old": "1" * 32, "new": "2" * 32}]
     (root / "accepted.jsonl").write_text(

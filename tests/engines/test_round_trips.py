@@ -54,7 +54,7 @@ def test_a_value_that_two_runs_share_is_followed_by_both(built: Workspace, engin
         _toy(built, lambda params: params["shared"]["base"]["steps"].update(smoke=count))
 
     steps(12)
-    why = built.run("python", "-m", "pipeline", "why", "train@toy-a")
+    why = built.run("python", "-m", "pipeline", "why", "train-toy-a")
     assert "parameter params/toy.yaml:runs.toy-a.steps.smoke: 10 → 12" in why.output
     assert built.engine(engine).ran >= {"train toy-a", "train toy-b"}
     assert built.artifacts() != before
@@ -68,7 +68,7 @@ def test_a_value_that_two_runs_share_is_followed_by_both(built: Workspace, engin
 def test_what_only_writes_the_same_otherwise_is_said_so(built: Workspace) -> None:
     """DVC tracks the shared values as such, and runs again; the file says as before what to do."""
     _toy(built, lambda params: params["shared"]["base"].update(lr=0.1))  # each run says its own
-    why = built.run("python", "-m", "pipeline", "why", "train@toy-a")
+    why = built.run("python", "-m", "pipeline", "why", "train-toy-a")
     assert "params/toy.yaml:shared (what it takes from there is as it was" in why.output
     before = built.artifacts()
     assert built.engine("snakemake").ran >= {"train toy-a", "train toy-b"}
@@ -119,7 +119,7 @@ def test_failed_run_keeps_what_it_finished(built: Workspace) -> None:
     built.set_lr("toy-a", 0.75)
     built.set_lr("toy-b", 0.75)
     assert built.snakemake("--keep-going", TOY_FAIL="toy-a").status != 0
-    assert "train@toy-b" not in built.status()
+    assert "train-toy-b" not in built.status()
     assert built.planned() == {"train toy-a"} | BELOW_A_RUN
 
 
@@ -137,8 +137,8 @@ def test_partial_target_records_only_its_own_stages(built: Workspace) -> None:
     built.set_lr("toy-a", 0.75)
     built.set_lr("toy-b", 0.75)
     assert built.snakemake(MODEL_A).ran == {"train toy-a"}
-    assert {"train@toy-b", "analyse@toy-means"} <= set(built.status())
-    assert "train@toy-a" not in built.status()
+    assert {"train-toy-b", "analyse-toy-means"} <= set(built.status())
+    assert "train-toy-a" not in built.status()
     assert built.planned() == {"train toy-b"} | BELOW_A_RUN
 
 
@@ -229,8 +229,8 @@ def test_what_is_edited_while_a_step_runs_is_not_taken_for_what_ran(built: Works
     output, _ = process.communicate()
     assert process.returncode == 0
     assert "edited while they ran, so the next start runs them again: train-toy-a\n" in output
-    assert {"train@toy-a", "train@toy-b"} <= set(built.status())
-    assert "figures@toy-means" not in built.status()
+    assert {"train-toy-a", "train-toy-b"} <= set(built.status())
+    assert "figures-toy-means" not in built.status()
     assert built.planned() == {"train toy-a", "train toy-b"} | BELOW_A_RUN
 
 
@@ -311,18 +311,18 @@ def test_a_graph_that_is_out_of_date_stops_dvc_and_is_written_by_snakemake(
     built.edit("pipeline/studies/toy/names.py", "THEORY = ()\n")
     built.engine("snakemake")
     _toy(built, edit)
-    before = (built.path / "params/graph.json").read_bytes()
+    before = (built.path / "dvc.yaml").read_bytes()
     done = built.repro()
     assert done.status != 0 and "Traceback" not in done.output
     if change == "removed":  # DVC itself asks for the parameters of the job
         assert "Parameters 'theory.toy-identity' are missing from 'params/toy.yaml'" in done.output
     else:
         lines = [line for line in done.output.splitlines() if line.startswith("sandglass: ")]
-        assert len(lines) == 1 and "params/graph.json" in lines[0], done.output
+        assert len(lines) == 1 and "dvc.yaml is not what" in lines[0], done.output
         assert "python -m pipeline params --write" in lines[0]
-    assert (built.path / "params/graph.json").read_bytes() == before
+    assert (built.path / "dvc.yaml").read_bytes() == before
     assert "theory toy-other" in built.planned()
-    assert (built.path / "params/graph.json").read_bytes() != before
+    assert (built.path / "dvc.yaml").read_bytes() != before
     ran = built.engine("dvc").ran
     assert "theory toy-other" in ran
     if change == "removed":  # renamed, as for its readers

@@ -25,8 +25,8 @@ MODEL = "data/runs/toy/toy-a/toy-a.safetensors"
 MEANS = "data/tables/toy/toy-means/means.parquet"
 SVG = "data/figures/toy/toy-means/means.svg"
 CODE = "pipeline/studies/toy/runs.py"
-DATA, A, B, IDENTITY = "dataset@toy-numbers", "train@toy-a", "train@toy-b", "theory@toy-identity"
-CHAIN = [DATA, A, B, "analyse@toy-means"]
+DATA, A, B, IDENTITY = "dataset-toy-numbers", "train-toy-a", "train-toy-b", "theory-toy-identity"
+CHAIN = [DATA, A, B, "analyse-toy-means"]
 
 
 def trace(workspace: Workspace, *arguments: str) -> tuple[int, dict[str, Any]]:
@@ -51,13 +51,13 @@ def files(found: dict[str, Any], kind: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("name", "chain"),
     [
-        ("figures/toy/toy-means/means", [*CHAIN, "figures@toy-means"]),
-        ("tables/toy/toy-losses/losses", [DATA, A, "analyse@toy-losses"]),
+        ("figures/toy/toy-means/means", [*CHAIN, "figures-toy-means"]),
+        ("tables/toy/toy-losses/losses", [DATA, A, "analyse-toy-losses"]),
         (
             "figures/toy/toy-losses/losses",
-            [DATA, A, B, IDENTITY, "analyse@toy-means", "analyse@toy-losses", "figures@toy-losses"],
+            [DATA, A, B, IDENTITY, "analyse-toy-means", "analyse-toy-losses", "figures-toy-losses"],
         ),
-        ("toy:1", [DATA, A, B, IDENTITY, "analyse@toy-means", "analyse@toy-losses", "claims@toy"]),
+        ("toy:1", [DATA, A, B, IDENTITY, "analyse-toy-means", "analyse-toy-losses", "claims-toy"]),
         (MODEL, [DATA, A]),
     ],
 )
@@ -67,8 +67,8 @@ def test_the_chain_with_its_md5s_parameters_and_code(built: Workspace, name: str
     assert [job["job"] for job in lineage["jobs"]] == chain
     for path, md5 in (files(lineage, "outputs") | files(lineage, "code")).items():
         assert md5 == hashing.md5(built.path / path), path
-    train = next(job for job in lineage["jobs"] if job["job"] == "train@toy-a")
-    assert train["parents"] == ["dataset@toy-numbers"]
+    train = next(job for job in lineage["jobs"] if job["job"] == "train-toy-a")
+    assert train["parents"] == ["dataset-toy-numbers"]
     assert CODE in [file["path"] for file in train["code"]]
     steps = {
         "name": "params/toy.yaml:runs.toy-a.steps",
@@ -96,7 +96,7 @@ def test_the_tree_for_people(built: Workspace) -> None:
         "2 variants: toy-b, toy-c",
         "steps 10 of 10|20|30",
         f"{CODE}  md5 {hashing.md5(built.path / CODE)}",
-        "train@toy-b  from dataset@toy-numbers",
+        "train-toy-b  from dataset-toy-numbers",
         "verified: match",
     ):
         assert part in done.output, part
@@ -114,10 +114,10 @@ def test_many_of_a_kind_are_one_line(built: Workspace) -> None:
     short, full = (
         built.run("python", "-m", "pipeline", "trace", "toy:1", *option).output for option in ([], ["--full"])
     )
-    assert "8 × train: train@toy-a, train@toy-b, train@toy-more0, train@toy-more1 and 4 more" in short
+    assert "8 × train: train-toy-a, train-toy-b, train-toy-more0, train-toy-more1 and 4 more" in short
     assert len(short.splitlines()) <= 45 < len(full.splitlines())
     assert "all parameters: --full" in short and "--full" not in full
-    assert "train@toy-more5" not in short and "train@toy-more5" in full
+    assert "train-toy-more5" not in short and "train-toy-more5" in full
     assert "variants.toy-c.lr" in full and "variants.toy-c.lr" not in short
 
 
@@ -140,9 +140,9 @@ def test_an_unknown_name_is_one_line(built: Workspace, name: str, text: str) -> 
 def forge_a_parameter(workspace: Workspace) -> None:
     """dvc.lock edited: as if toy-a had been built with another learning rate."""
     lock = workspace.path / "dvc.lock"
-    above, below = lock.read_text().split("\n  train@toy-a:\n")
+    above, below = lock.read_text().split("\n  train-toy-a:\n")
     assert "lr: 0.5\n" in below
-    lock.write_text(above + "\n  train@toy-a:\n" + below.replace("lr: 0.5\n", "lr: 0.75\n", 1))
+    lock.write_text(above + "\n  train-toy-a:\n" + below.replace("lr: 0.5\n", "lr: 0.75\n", 1))
 
 
 def forge_the_lock(workspace: Workspace) -> None:
@@ -150,7 +150,7 @@ def forge_the_lock(workspace: Workspace) -> None:
     path, lock = workspace.path / MODEL, workspace.path / "dvc.lock"
     before = hashing.digest(hashing.listing(path.parent))
     path.write_bytes(bytes(path.stat().st_size))
-    after, train = hashing.digest(hashing.listing(path.parent)), "\n  train@toy-a:\n"
+    after, train = hashing.digest(hashing.listing(path.parent)), "\n  train-toy-a:\n"
     above, below = lock.read_text().split(train)
     assert before in below
     lock.write_text(above + train + below.replace(before, after, 1))  # what it made, not what others read
@@ -168,7 +168,7 @@ def forget_a_job(workspace: Workspace) -> None:
     """The record of an analysis removed from dvc.lock, and that of nothing else."""
     lock = workspace.path / "dvc.lock"
     parts = re.split(r"(?m)^  (?=\S+:$)", lock.read_text())
-    kept = [part for part in parts if not part.startswith("analyse@toy-means:")]
+    kept = [part for part in parts if not part.startswith("analyse-toy-means:")]
     assert len(kept) == len(parts) - 1
     lock.write_text("  ".join(kept))
 
@@ -282,7 +282,7 @@ def test_an_accepted_edit_is_shown(built: Workspace) -> None:
     for name in ("dvc.lock", "accepted.jsonl"):
         path = built.path / name
         edit = {
-            "job": "train@toy-a",
+            "job": "train-toy-a",
             "files": [{"path": CODE, "old": old, "new": new}],
             "reason": "a comment",
         }
@@ -324,7 +324,7 @@ def test_rebuild_compares(built: Workspace, tmp_path: Path) -> None:
     status, lineage = trace(built, *names, *again)
     assert (status, lineage["rebuilt"]["state"]) == (0, "identical")
     assert set(lineage["rebuilt"]["made"]) == {
-        *CHAIN, IDENTITY, "analyse@toy-losses", "figures@toy-means", "claims@toy",
+        *CHAIN, IDENTITY, "analyse-toy-losses", "figures-toy-means", "claims-toy",
     }  # fmt: skip
     assert lineage["rebuilt"]["kept"] == []
     assert built.artifacts() == before  # the work tree is not touched
@@ -392,13 +392,13 @@ def test_rebuild_with_the_runs_from_here(built: Workspace, tmp_path: Path) -> No
     kept = ("python", "-m", "pipeline", "trace", "toy:1", "--rebuild", "--keep-runs", "--workspace", scratch)
     done = built.run(*kept)
     assert done.status == 2 and "add --train to train 1 of them again" in done.output
-    assert "train@toy-b" in done.output and not (tmp_path / "scratch").exists()
+    assert "train-toy-b" in done.output and not (tmp_path / "scratch").exists()
     done = built.run(*kept, "--train")
     assert done.status == 0, done.output
-    assert "taken from here, not made again: dataset@toy-numbers, train@toy-a" in done.output
+    assert "taken from here, not made again: dataset-toy-numbers, train-toy-a" in done.output
     assert "training was not repeated for 1 run" in done.output
     assert (
-        "built again: train@toy-b, theory@toy-identity, analyse@toy-means, analyse@toy-losses, claims@toy"
+        "built again: train-toy-b, theory-toy-identity, analyse-toy-means, analyse-toy-losses, claims-toy"
         in done.output
     )
     assert "rebuilt: identical" in done.output

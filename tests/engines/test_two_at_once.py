@@ -15,7 +15,7 @@ from workspace import BELOW_A_RUN, Workspace
 
 started = pytest.mark.started  # whose processes are killed, or ask which other is at work
 ENGINES = {"snakemake": ("snakemake",), "dvc": ("dvc", "repro")}
-RUN = {"snakemake": "data/runs/toy/toy-a/toy-a.safetensors", "dvc": "train@toy-a"}  # what makes toy-a alone
+RUN = {"snakemake": "data/runs/toy/toy-a/toy-a.safetensors", "dvc": "train-toy-a"}  # what makes toy-a alone
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def _busy(workspace: Workspace, engine: str, *target: str) -> subprocess.Popen[s
 @pytest.mark.parametrize(
     ("first", "second", "message"),
     [
-        ("dvc", "snakemake", "dvc repro train@toy-a` (process "),
+        ("dvc", "snakemake", "dvc repro train-toy-a` (process "),
         ("snakemake", "dvc", "Unable to acquire lock"),
         ("snakemake", "snakemake", "another snakemake (process "),
         ("dvc", "dvc", "is busy, it is being blocked by:"),
@@ -112,9 +112,9 @@ def test_what_a_killed_run_had_finished_is_kept(built: Workspace, calm: Workspac
     assert "dataset toy-numbers" not in planned
     assert {"train toy-a"} | BELOW_A_RUN <= planned
     assert calm.planned() == planned  # looking does not forget
-    assert "dataset@toy-numbers" in calm.status()
+    assert "dataset-toy-numbers" in calm.status()
     assert built.run("python", "-c", "from pipeline.engine import snakemake; snakemake.record()").status == 0
-    assert "dataset@toy-numbers" not in calm.status()
+    assert "dataset-toy-numbers" not in calm.status()
     assert calm.planned() == planned
 
 
@@ -126,7 +126,7 @@ def test_a_record_does_not_vouch_for_what_the_other_engine_made(built: Workspace
     rows(50)
     _kill_all(_busy(built, "snakemake"))  # Snakemake notes that it made the dataset of 50 rows
     rows(60)
-    assert calm.repro("dataset@toy-numbers").ran == {"dataset toy-numbers"}
+    assert calm.repro("dataset-toy-numbers").ran == {"dataset toy-numbers"}
     rows(50)
     assert "dataset toy-numbers" in calm.planned()
 

@@ -39,13 +39,13 @@ def _why(workspace: Workspace, *arguments: str) -> dict[str, Any]:
     before = _tree(workspace)
     plan = json.loads(_pipeline(workspace, "why", "--json", *arguments))
     assert _tree(workspace) == before
-    plan["jobs"] = {entry["job"].replace("@", " "): entry for entry in plan["jobs"]}
+    plan["jobs"] = {entry["job"].replace("-", " ", 1): entry for entry in plan["jobs"]}
     return plan
 
 
 def _tree(workspace: Workspace) -> dict[str, Any]:
     apart = {"__pycache__", ".git", ".dvc"}
-    derived = {workspace.path / name for name in ("params", "params/graph.json")}
+    derived = {workspace.path / name for name in ("params", "params/graph.json", "dvc.yaml")}
     own = [p for p in workspace.path.rglob("*") if not apart & set(p.parts) and p not in derived]
     own = [p for p in own if not p.is_relative_to(workspace.path / PARSED)]
     # Of a folder only the name: the first import of a module puts its compiled form there.
@@ -99,8 +99,8 @@ def test_why_two_changes_at_once_and_undone(built: Workspace) -> None:
     ]  # fmt: skip
     assert _causes(plan, "train toy-a") == [code]
     assert _causes(plan, "analyse toy-means") == []
-    assert plan["jobs"]["analyse toy-means"]["because"] == ["train@toy-a", "train@toy-b"]
-    assert plan["jobs"]["analyse toy-losses"]["because"] == ["train@toy-a"]
+    assert plan["jobs"]["analyse toy-means"]["because"] == ["train-toy-a", "train-toy-b"]
+    assert plan["jobs"]["analyse toy-losses"]["because"] == ["train-toy-a"]
     assert plan["jobs"]["analyse toy-means"]["dvc"].startswith("runs if")
     assert code in _causes(plan, "report")  # of a folder that it depends on, the file
     text = _pipeline(built, "why", "data/figures/toy/toy-means/means.svg")
@@ -108,7 +108,7 @@ def test_why_two_changes_at_once_and_undone(built: Workspace) -> None:
     hint = next(line for line in text.splitlines() if f"code {RUNS}" in line)
     commit = built.git("rev-parse", "HEAD~1")[:10]
     assert hint.endswith(f"md5 {old[:8]} → {code[3][:8]} (git diff {commit} -- {RUNS})")
-    assert "report" not in text and "dvc repro runs train@toy-a, train@toy-b, the others only where" in text
+    assert "report" not in text and "dvc repro runs train-toy-a, train-toy-b, the others only where" in text
     assert built.planned() == set(plan["jobs"])
 
     (built.path / TOY).write_text(params)
@@ -140,7 +140,7 @@ def test_why_a_parameter_shared_by_an_anchor(built: Workspace) -> None:
             ("parameter", f"{TOY}:runs.{run}.steps.quick", 20, 25),
         ]  # fmt: skip
     cause = f"parameter {TOY}:runs.*.steps.quick: 20 → 25 (tracked, though of another scale)"
-    lines = f"train@toy-a, train@toy-b\n  {cause}\n"
+    lines = f"train-toy-a, train-toy-b\n  {cause}\n"
     assert lines in _pipeline(built, "why")
     assert built.planned() == set(plan["jobs"])
     assert built.run("python", "-m", "pipeline", "why", "toy-b", "--check").status == 1
@@ -158,7 +158,7 @@ def test_why_a_removed_run(built: Workspace) -> None:
     assert ("data", "data/runs/toy/toy-b", None) in [
         (kind, what, new) for kind, what, _, new in _causes(plan, "analyse toy-means")
     ]
-    assert plan["no_longer_in_params"] == ["train@toy-b"]
+    assert plan["no_longer_in_params"] == ["train-toy-b"]
     assert f'parameter {runs}: without ["toy-b"]\n' in _pipeline(built, "why")
     assert built.planned() == set(plan["jobs"]) == BELOW_B
 
@@ -204,7 +204,7 @@ def test_why_after_a_partial_run_names_the_file_and_its_maker(built: Workspace) 
     plan = _why(built, "toy")
     assert set(plan["jobs"]) == BELOW_A_RUN - {"report"}
     assert ("data", TRAINED, old, _md5(built, TRAINED)) in _causes(plan, "analyse toy-means")
-    assert f"data {TRAINED}: md5 {old[:8]} → {_md5(built, TRAINED)[:8]}, made by train@toy-a" in _pipeline(
+    assert f"data {TRAINED}: md5 {old[:8]} → {_md5(built, TRAINED)[:8]}, made by train-toy-a" in _pipeline(
         built, "why", "toy"
     )
     assert set(_why(built)["jobs"]) == built.planned()
@@ -227,7 +227,7 @@ def test_why_knows_what_a_killed_snakemake_had_finished(built: Workspace) -> Non
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
     plan = _why(built)
-    assert plan["unrecorded"] == ["dataset@toy-numbers"] and plan["at_work"] is None
+    assert plan["unrecorded"] == ["dataset-toy-numbers"] and plan["at_work"] is None
     assert built.planned() == set(plan["jobs"]) == {"train toy-a"} | BELOW_A_RUN  # whose outputs are gone
 
 
@@ -241,17 +241,17 @@ def test_accepted_edit_leaves_only_the_report_to_build(built: Workspace) -> None
     assert "+# a remark" in _pipeline(built, "accept", "toy", "--reason", "a comment", "--dry-run")
     assert _tree(built) == tree
     output = _pipeline(built, "accept", "toy", "--reason", "a  comment")
-    text = "accepted, unproved, for train@toy-a, train@toy-b; logged in accepted.jsonl\nleft to build: report"
+    text = "accepted, unproved, for train-toy-a, train-toy-b; logged in accepted.jsonl\nleft to build: report"
     assert text in output
     entries = _accepted(built)
     diff = built.git("diff", "--no-color", RUNS).split("--- ", 1)[1]
     first = {
-        "job": "train@toy-a",
+        "job": "train-toy-a",
         "files": [{"path": RUNS, "old": old, "new": _md5(built, RUNS)}],
         "reason": "a comment",
         "proof": None,
     }
-    assert [entry["job"] for entry in entries] == ["train@toy-a", "train@toy-b"]
+    assert [entry["job"] for entry in entries] == ["train-toy-a", "train-toy-b"]
     assert first.items() <= entries[0].items()
     assert len(entries[0]["diff"]) == 64 and f"--- {diff}".endswith("+# a remark\n")
     assert built.planned() == {"report"} == set(built.status())
@@ -280,18 +280,18 @@ def test_a_proof_is_a_rebuild_that_comes_out_identical(built: Workspace, tmp_pat
     env = {"TMPDIR": str(tmp_path)}
     output = _pipeline(built, "accept", "toy", "--prove", "--reason", "a comment", **env)
     assert (
-        "proved identical, and accepted for train@toy-a, train@toy-b, analyse@toy-means; logged in" in output
+        "proved identical, and accepted for train-toy-a, train-toy-b, analyse-toy-means; logged in" in output
     )
     entries = {entry["job"]: entry for entry in _accepted(built)}
     files = [f"data/runs/toy/{name}" for name in ("toy-b/toy-b.safetensors", "toy-b/toy-c.safetensors",
                                                   "toy-b/curves.parquet", "toy-b.json")]  # fmt: skip
-    assert entries["train@toy-b"]["proof"] == {file: _md5(built, file) for file in files}
-    assert set(entries["analyse@toy-means"]["proof"]) == {"data/tables/toy/toy-means/means.parquet"}
+    assert entries["train-toy-b"]["proof"] == {file: _md5(built, file) for file in files}
+    assert set(entries["analyse-toy-means"]["proof"]) == {"data/tables/toy/toy-means/means.parquet"}
     assert built.planned() == {"report"} == set(built.status())
     assert list(tmp_path.glob("sandglass-proof-*")) == []
     assert built.artifacts() == before
     text = _pipeline(built, "trace", "toy-a")
-    assert "edited after train@toy-a ran, proved identical by a rebuild" in text
+    assert "edited after train-toy-a ran, proved identical by a rebuild" in text
 
 
 def test_what_comes_out_different_is_not_accepted(built: Workspace, tmp_path: Path) -> None:
@@ -319,14 +319,14 @@ def analyse(context):
     )
     text = refused()
     assert (
-        "nothing was accepted, because analyse@toy-means, run again with this code, makes data/tables/"
+        "nothing was accepted, because analyse-toy-means, run again with this code, makes data/tables/"
         in text
     )
     assert "means.parquet different" in text
     assert list(tmp_path.glob("sandglass-proof-*/data/tables/toy/toy-means/means.parquet"))
     built.git("checkout", "-q", code)
     built.edit(code, "raise RuntimeError\n")
-    assert "analyse@toy-means fails with this code: see " in refused()
+    assert "analyse-toy-means fails with this code: see " in refused()
     assert lock == (built.path / "dvc.lock").read_bytes()
     assert log == (built.path / "accepted.jsonl").read_bytes()
 
@@ -335,14 +335,14 @@ def test_edit_in_a_folder_of_code_is_accepted(built: Workspace) -> None:
     before = built.artifacts()
     code = "pipeline/studies/toy/measures/metrics.py"
     built.edit(code, "# one\n")
-    _pipeline(built, "accept", "analyse@toy-means", "--reason", "a comment")
+    _pipeline(built, "accept", "analyse-toy-means", "--reason", "a comment")
     assert [file["path"] for file in _accepted(built)[0]["files"]] == [code]
     assert "analyse toy-means" not in built.planned()
-    _pipeline(built, "accept", "analyse@toy-losses", "--reason", "a comment")
+    _pipeline(built, "accept", "analyse-toy-losses", "--reason", "a comment")
     assert built.planned() == {"report"} == set(built.status())
     built.edit(code, "# two\n")  # of the folder as it was, no commit knows
-    refused = _refused(built, "accept", "analyse@toy-means", "--reason", "a comment")
-    assert "no commit holds what pipeline/studies/toy/measures/ was for analyse@toy-means" in refused
+    refused = _refused(built, "accept", "analyse-toy-means", "--reason", "a comment")
+    assert "no commit holds what pipeline/studies/toy/measures/ was for analyse-toy-means" in refused
     assert built.engine("dvc").ran == {"analyse toy-means", "analyse toy-losses", "report"}
     assert {name: content for name, content in built.artifacts().items() if "report/" not in name} == {
         name: content for name, content in before.items() if "report/" not in name
@@ -353,16 +353,16 @@ def test_a_module_that_code_was_moved_to_is_accepted(built: Workspace) -> None:
     """The step reads it since; the lock of before does not name it."""
     lock = (built.path / "dvc.lock").read_text(encoding="utf-8")
     stages = YAML(typ="safe").load(lock)["stages"]
-    entry = next(dep for dep in stages["train@toy-a"]["deps"] if dep["path"] == RUNS)
-    start, end = lock.index("  train@toy-a:"), lock.index("  train@toy-b:")
+    entry = next(dep for dep in stages["train-toy-a"]["deps"] if dep["path"] == RUNS)
+    start, end = lock.index("  train-toy-a:"), lock.index("  train-toy-b:")
     words = "".join(f"    {'- ' if key == 'path' else '  '}{key}: {value}\n" for key, value in entry.items())
     without = lock[:start] + lock[start:end].replace(words, "") + lock[end:]
     assert len(without) == len(lock) - len(words)
     (built.path / "dvc.lock").write_text(without, encoding="utf-8")
-    _pipeline(built, "accept", "train@toy-a", "--reason", "moved")
+    _pipeline(built, "accept", "train-toy-a", "--reason", "moved")
     assert _accepted(built)[0]["files"] == [{"path": RUNS, "old": None, "new": entry["md5"]}]
-    deps = YAML(typ="safe").load(built.path / "dvc.lock")["stages"]["train@toy-a"]["deps"]
-    assert sorted(map(str, deps)) == sorted(map(str, stages["train@toy-a"]["deps"]))
+    deps = YAML(typ="safe").load(built.path / "dvc.lock")["stages"]["train-toy-a"]["deps"]
+    assert sorted(map(str, deps)) == sorted(map(str, stages["train-toy-a"]["deps"]))
     assert built.planned() <= {"report"}
 
 
@@ -372,11 +372,11 @@ def test_only_edits_of_code_are_accepted(built: Workspace) -> None:
     lock, log = ((built.path / name).read_bytes() for name in ("dvc.lock", "accepted.jsonl"))
     refused = _refused(built, "accept", "--all", "--reason", "none")
     assert (
-        "for train@toy-a not only code was edited: parameter params/toy.yaml:runs.toy-a.lr: 0.5 →" in refused
+        "for train-toy-a not only code was edited: parameter params/toy.yaml:runs.toy-a.lr: 0.5 →" in refused
     )
     assert "simply built again" in _refused(built, "accept", "report", "--reason", "none")
-    assert "it waits for train@toy-a, train@toy-b" in _refused(
-        built, "accept", "analyse@toy-means", "--reason", "none"
+    assert "it waits for train-toy-a, train-toy-b" in _refused(
+        built, "accept", "analyse-toy-means", "--reason", "none"
     )
     assert "it is up to date" in _refused(built, "accept", "toy-numbers", "--reason", "none")
     built.set_lr("toy-a", 0.5)
@@ -389,7 +389,7 @@ def test_only_edits_of_code_are_accepted(built: Workspace) -> None:
     assert lock == (built.path / "dvc.lock").read_bytes()
     assert log == (built.path / "accepted.jsonl").read_bytes()
     _pipeline(built, "accept", "toy-b", "--reason", "the other run is whole")
-    assert set(built.status()) >= {"train@toy-a"} and "train@toy-b" not in built.status()
+    assert set(built.status()) >= {"train-toy-a"} and "train-toy-b" not in built.status()
 
 
 # --- list -----------------------------------------------------------------------------------------
@@ -400,7 +400,7 @@ def test_list_states_and_costs(built: Workspace) -> None:
     built.set_lr("toy-a", 0.75)
     inventory = json.loads(_pipeline(built, "list", "toy", "--json"))
     states = {row["job"]: row["state"] for row in inventory["jobs"]}
-    stale = {"train@toy-a"} | {job.replace(" ", "@") for job in BELOW_A_RUN - {"report"}}
+    stale = {"train-toy-a"} | {job.replace(" ", "-") for job in BELOW_A_RUN - {"report"}}
     assert states == {job: "stale" if job in stale else "fresh" for job in states}
     assert len(states) == 9
     logs = [
@@ -420,19 +420,19 @@ def test_list_after_a_clone_and_a_pull(built: Workspace) -> None:
     """What an auditor sees: results without the data behind them."""
     folder = built.path / "data/reference/toy-wide"
     folder.mkdir()
-    record = {"study": "toy", "scale": "paper", "jobs": {"train@toy-a": {"device": "cuda"}}}
+    record = {"study": "toy", "scale": "paper", "jobs": {"train-toy-a": {"device": "cuda"}}}
     (folder / "record.json").write_text(json.dumps(record))
     built.run("dvc", "add", "-q", "data/reference/toy-wide")
     assert built.run("dvc", "push", "-q").status == 0
     built.run("rm", "-rf", ".dvc/cache", *(f"data/{kind}" for kind in ("datasets", "runs", "theory", "tables")),
               "data/figures", "data/claims", "data/report", str(folder))  # fmt: skip
     states = _listed(built)
-    assert states["dataset@toy-numbers"] == states["train@toy-a"] == "missing"
-    assert states["analyse@toy-means"] == states["theory@toy-identity"] == "not pulled"
+    assert states["dataset-toy-numbers"] == states["train-toy-a"] == "missing"
+    assert states["analyse-toy-means"] == states["theory-toy-identity"] == "not pulled"
     built.run("dvc", "pull", "-q", "--allow-missing")
     states = _listed(built)
-    assert states["theory@toy-identity"] == "fresh"
-    assert states["analyse@toy-means"] == states["claims@toy"] == "recorded"
+    assert states["theory-toy-identity"] == "fresh"
+    assert states["analyse-toy-means"] == states["claims-toy"] == "recorded"
     references = json.loads(_pipeline(built, "list", "toy", "--json"))["reference"]
     assert [{k: v for k, v in references[0].items() if k != "bytes"}] == [
         {
@@ -520,9 +520,9 @@ def test_prune_where_most_was_never_pulled(built: Workspace, tmp_path: Path) -> 
     old = _md5(clone, CLAIMS)
     clone.change(lambda params: params["claims"].update(tolerance=0.25), TOY)
     assert clone.run("python", "-m", "pipeline", "judge", "toy").status == 0
-    assert clone.run("dvc", "commit", "--force", "claims@toy").status == 0
+    assert clone.run("dvc", "commit", "--force", "claims-toy").status == 0
     folder = next(
-        out for out in _recorded(clone, "analyse@toy-means") if out["path"] == "data/tables/toy/toy-means"
+        out for out in _recorded(clone, "analyse-toy-means") if out["path"] == "data/tables/toy/toy-means"
     )
     lists = list(clone.path.glob(f".dv*/**/{folder['md5'][2:]}"))
     assert len(lists) == 2  # in the cache and in the remote
@@ -561,7 +561,7 @@ def test_a_dvc_repro_at_work_is_named(built: Workspace) -> None:
     process = built.start("dvc", "repro", **built.hold("toy-a"))
     built.wait_for_step("train-toy-a", process)
     text = _pipeline(built, "list")
-    assert "note: `dvc repro` (process " in text and "train@toy-a" in text
+    assert "note: `dvc repro` (process " in text and "train-toy-a" in text
     assert "`dvc repro` (process " in _refused(built, "accept", "--all", "--reason", "none")
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()

@@ -26,7 +26,7 @@ from pipeline.errors import SandglassError
             "code pipeline/store/tables.py: md5 aaaaaaaa → bbbbbbbb"),
         (Cause("output", "data/x", "a" * 32, None, "missing"), "output data/x: md5 aaaaaaaa → none (missing)"),
         (Cause("data", "data/x", None, "b" * 32, makers=(Job("train", "a", "s"),)),
-            "data data/x: md5 none → bbbbbbbb, made by train@a"),
+            "data data/x: md5 none → bbbbbbbb, made by train-a"),
         (Cause("software", "requirements.txt: numpy", "numpy==1", "numpy==2"),
             "software requirements.txt: numpy: numpy==1 → numpy==2"),
     ],

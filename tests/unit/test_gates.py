@@ -80,7 +80,7 @@ def test_gates_find_in_the_published_tables_what_is_committed(study: str) -> Non
     If it is meant: judge the claims again, and commit dvc.lock with what `dvc push` puts into the store.
     """
     frame, _ = judged(study)
-    committed = pl.read_parquet(stored(LOCK[f"claims@{study}"].outs[claims_path(study, "parquet")].md5))
+    committed = pl.read_parquet(stored(LOCK[f"claims-{study}"].outs[claims_path(study, "parquet")].md5))
     for ours, theirs in zip(frame.iter_rows(named=True), committed.iter_rows(named=True), strict=True):
         assert ours == theirs
 

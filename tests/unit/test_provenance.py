@@ -26,7 +26,7 @@ from pipeline.store.paths import FIGURE_SUFFIXES
 LOCK = """
 schema: '2.0'
 stages:
-  analyse@dyck-heads:
+  analyse-dyck-heads:
     cmd: python -m pipeline analyse dyck-heads
     deps:
     - {path: pipeline/store/tables.py, hash: md5, md5: aa, size: 3}
@@ -54,15 +54,15 @@ def found(name: str, loaded: Params) -> list[tuple[str, str]]:
 
 def figure(experiment: str, name: str) -> list[tuple[str, str]]:
     paths = (f"data/figures/dyck/{experiment}/{name}.{suffix}" for suffix in FIGURE_SUFFIXES)
-    return [(path, f"figures@{experiment}") for path in paths]
+    return [(path, f"figures-{experiment}") for path in paths]
 
 
 def table(experiment: str, name: str) -> list[tuple[str, str]]:
-    return [(f"data/tables/dyck/{experiment}/{name}.parquet", f"analyse@{experiment}")]
+    return [(f"data/tables/dyck/{experiment}/{name}.parquet", f"analyse-{experiment}")]
 
 
 def run(entry: str, *names: str) -> list[tuple[str, str]]:
-    return [(f"data/runs/dyck/{entry}/{name}", f"train@{entry}") for name in names]
+    return [(f"data/runs/dyck/{entry}/{name}", f"train-{entry}") for name in names]
 
 
 FIG1 = figure("dyck-attention", "fig1")
@@ -71,10 +71,10 @@ READINGS = table("dyck-readings", "readings")
 COPIES = ("l4", "l4-heads4", "l1", "l1-no-skip", "l1-stripped")
 COPY = [
     *run("dyck-copy", *(f"dyck-copy-{name}.safetensors" for name in COPIES), "curves.parquet"),
-    ("data/runs/dyck/dyck-copy.json", "train@dyck-copy"),
+    ("data/runs/dyck/dyck-copy.json", "train-dyck-copy"),
 ]
-PROBE = [("data/datasets/dyck/dyck-evaluation/dyck-probe16.parquet", "dataset@dyck-evaluation")]
-CLAIMS = [("data/claims/dyck/claims.parquet", "claims@dyck")]
+PROBE = [("data/datasets/dyck/dyck-evaluation/dyck-probe16.parquet", "dataset-dyck-evaluation")]
+CLAIMS = [("data/claims/dyck/claims.parquet", "claims-dyck")]
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ CLAIMS = [("data/claims/dyck/claims.parquet", "claims@dyck")]
         *[(name, READINGS) for name in ("readings", "dyck/readings", "dyck/dyck-readings/readings",
                                         "tables/dyck/dyck-readings/readings",
                                         "data/tables/dyck/dyck-readings/readings.parquet")],
-        *[(name, COPY) for name in ("train@dyck-copy",)],
+        *[(name, COPY) for name in ("train-dyck-copy",)],
         ("data/runs/dyck/dyck-copy", COPY[:-1]),
         ("dyck-copy-l1", run("dyck-copy", "dyck-copy-l1.safetensors")),
         *[(name, PROBE) for name in ("dyck-probe16", PROBE[0][0])],
@@ -102,7 +102,7 @@ def test_names(name: str, artifacts: list[tuple[str, str]], loaded: Params) -> N
 
 def test_absolute_paths_and_studies(loaded: Params) -> None:
     assert found(str(Path(SVG[0][0]).absolute()), loaded) == SVG
-    steps = {job.split("@")[0] for _, job in found("dyck", loaded)}
+    steps = {job.split("-")[0] for _, job in found("dyck", loaded)}
     assert steps == {"figures", "claims"}
     assert {job.stage for job in graph.jobs(loaded)} == {job for _, job in found("data", loaded)} - {""}
 
@@ -130,7 +130,7 @@ def test_a_table_of_several_experiments_is_all_of_them_and_lists_them(loaded: Pa
 
 
 def test_an_id_of_several_sections_is_all_of_them(loaded: Params) -> None:
-    stages = ["train@dyck-heads", "analyse@dyck-heads", "figures@dyck-heads"]
+    stages = ["train-dyck-heads", "analyse-dyck-heads", "figures-dyck-heads"]
     assert provenance.shared_name("dyck-heads", loaded) == stages
     assert [job for _, job in found("dyck-heads", loaded)] == [
         stage for stage in stages for _ in found(stage, loaded)
@@ -213,10 +213,10 @@ def test_stages_are_parsed_one_by_one_and_are_the_same(tmp_path: Path) -> None:
     stage = LOCK.split("stages:\n")[1]
     whole = f"schema: '2.0'\nstages:\n{stage}{stage.replace('dyck-heads', 'dyck-copying')}"
     lazy, eager = provenance.Lock(whole, "x"), provenance.Lock(f"# a remark\n{whole}", "x")
-    assert list(lazy) == list(eager) == ["analyse@dyck-heads", "analyse@dyck-copying"]
+    assert list(lazy) == list(eager) == ["analyse-dyck-heads", "analyse-dyck-copying"]
     assert lazy._parsed == {} and len(eager._parsed) == 2
     assert dict(lazy) == dict(eager) and len(lazy) == 2
-    assert lazy.get("analyse@dyck") is None and "analyse@dyck" not in lazy
+    assert lazy.get("analyse-dyck") is None and "analyse-dyck" not in lazy
     for damaged in (
         whole.replace("cmd:", "cmd"),
         f"<<<<<<< HEAD\n{whole}",
@@ -240,7 +240,7 @@ def test_the_files_of_a_lock_by_folder() -> None:
 def test_dvc_lock_as_data(tmp_path: Path) -> None:
     assert dict(provenance.read_lock(tmp_path)) == {}
     (tmp_path / "dvc.lock").write_text(LOCK)
-    stage = provenance.read_lock(tmp_path)["analyse@dyck-heads"]
+    stage = provenance.read_lock(tmp_path)["analyse-dyck-heads"]
     assert stage.params == {"scale": "quick", "params/dyck.yaml:analysis": {"resamples": 2000}}
     code, table = (
         stage.deps[Path("pipeline/store/tables.py")],
@@ -349,7 +349,7 @@ def test_old_versions_of_code_are_found_in_git(tmp_path: Path, monkeypatch: pyte
 
 
 def _edits(*steps: tuple[str | None, str], path: str = "a.py") -> list[dict[str, Any]]:
-    return [{"job": "train@a", "files": [{"path": path, "old": old, "new": new}]} for old, new in steps]
+    return [{"job": "train-a", "files": [{"path": path, "old": old, "new": new}]} for old, new in steps]
 
 
 @pytest.mark.parametrize(
@@ -366,5 +366,5 @@ def _edits(*steps: tuple[str | None, str], path: str = "a.py") -> list[dict[str,
 def test_an_accepted_edit_stands_until_its_job_is_built_with_other_code(
     edits: list[dict[str, Any]], recorded: dict[str, str | None], stand: list[int]
 ) -> None:
-    assert graph.standing(edits, "train@a", recorded) == [edits[i] for i in stand]
-    assert graph.standing(edits, "train@b", recorded) == []
+    assert graph.standing(edits, "train-a", recorded) == [edits[i] for i in stand]
+    assert graph.standing(edits, "train-b", recorded) == []

@@ -32,7 +32,7 @@ LOCK = provenance.Lock((REPOSITORY / provenance.LOCK).read_text(encoding="utf-8"
 
 def committed_claims(study: str) -> pl.DataFrame:
     """The claims that dvc.lock names, from the embedded store."""
-    return pl.read_parquet(stored(LOCK[f"claims@{study}"].outs[claims_path(study, "parquet")].md5))
+    return pl.read_parquet(stored(LOCK[f"claims-{study}"].outs[claims_path(study, "parquet")].md5))
 
 
 def row_of(study: str) -> list[str]:

@@ -21,7 +21,7 @@ ROUNDING = Yardstick(gates=1082, moved=226, largest=1.732, turned=["a", "b"])
         ({"state": DIFFERENT}, "last bits differ between the two, and training lets them grow. Rounding alone moves "
          "226 of the 1082 gates of all claims, by up to 1.7 of a value, and turns 2 verdicts; single "
          "models move as far"),
-        ({"state": INSIDE, "made": ["theory@x"]}, "rebuilt on Quipu: last bits differ between the two"),
+        ({"state": INSIDE, "made": ["theory-x"]}, "rebuilt on Quipu: last bits differ between the two"),
         ({"state": WITHIN, "rebuilt_on": "Abacus"}, "rebuilt, on Abacus: the same bytes were to be expected"),
         ({"rebuilt_on": "Abacus"}, "the record was made, and this was rebuilt, on Abacus"),
         ({"state": WITHIN, "recorded_on": None}, "on which machine the record was made is not known"),
@@ -31,7 +31,7 @@ def test_the_last_line_names_both_machines(
     rebuilt: dict[str, Any], last: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = {
-        "state": IDENTICAL, "comparisons": [], "made": ["train@x"], "kept": [], "recorded_on": "Abacus",
+        "state": IDENTICAL, "comparisons": [], "made": ["train-x"], "kept": [], "recorded_on": "Abacus",
         "rebuilt_on": "Quipu", "workspace": None, "workspace_size": None, "temporary": True,
     }  # fmt: skip
     show_rebuilt({"rebuilt": found | rebuilt}, ROUNDING)

@@ -9,7 +9,7 @@ import polars as pl
 
 from pipeline.kit import charts
 from pipeline.kit.charts import Figure, number
-from pipeline.studies.dyck.figures.common import PROBE_TEXT, maps
+from pipeline.studies.dyck.figures.common import PROBE_TEXT, maps, where_measured
 from pipeline.studies.dyck.names import (
     LINEAR,
     MINIMAL,
@@ -109,8 +109,14 @@ def variation(context: Results) -> Figure:
         bars.mark_bar(height=20).encode(
             x=x, color=colour, tooltip=["model:N", "value:Q", "n:Q", "interval:N"]
         ),
-        ours.mark_rule(strokeWidth=1.5).encode(x="lo:Q", x2="hi:Q"),
-        *(ours.mark_tick(size=9, thickness=1.5, color="black").encode(x=f"{end}:Q") for end in ("lo", "hi")),
+        *where_measured(
+            data,
+            ours.mark_rule(strokeWidth=1.5).encode(x="lo:Q", x2="hi:Q"),
+            *(
+                ours.mark_tick(size=9, thickness=1.5, color="black").encode(x=f"{end}:Q")
+                for end in ("lo", "hi")
+            ),
+        ),
         bars.mark_text(align="left", dx=6).encode(x="label_at:Q", text=number),
         published.mark_point(filled=True, opacity=1, size=80, yOffset=ABOVE, color=charts.VERMILLION).encode(
             shape=diamond
@@ -226,7 +232,9 @@ def exact_solvers(context: Results) -> Figure:
     words = (
         f"Attention variation of exact solvers, trained models and random maps: {summary or 'none measured'}."
     )
-    chart = alt.layer(bars, intervals, numbers).properties(width=400, height=alt.Step(28))
+    chart = alt.layer(bars, *where_measured(data, intervals), numbers).properties(
+        width=400, height=alt.Step(28)
+    )
     return chart.properties(title=title, description=words), data
 
 

@@ -140,9 +140,20 @@ def with_fill(data: pl.DataFrame) -> pl.DataFrame:
 
 
 def fill(colour: alt.Color) -> alt.Fill:
-    """Return how points of models are filled (`with_fill`): in their ``colour``, or white."""
+    """Return how points of models are filled (`with_fill`): in their ``colour``, or white; both have one legend."""
     white = {"test": "!datum.filled", "value": "white"}
-    return alt.Fill(colour["shorthand"], scale=colour["scale"], legend=None, condition=white)
+    return alt.Fill(
+        colour["shorthand"],
+        title=colour["title"],
+        scale=colour["scale"],
+        legend=colour["legend"],
+        condition=white,
+    )
+
+
+def where_measured(data: pl.DataFrame, *layers: alt.Chart) -> list[alt.Chart]:
+    """Return the layers that draw intervals; none where no row of ``data`` has one, which an axis cannot span."""
+    return list(layers) if data["lo"].drop_nulls().len() else []
 
 
 # Balance against accuracy at length

@@ -10,7 +10,7 @@ import polars as pl
 from pipeline.kit import charts, comparisons
 from pipeline.kit.charts import Figure, number
 from pipeline.studies.dyck.comparisons import ACCURACY, ON_SENTENCES
-from pipeline.studies.dyck.figures.common import LEARNED, fill, with_fill
+from pipeline.studies.dyck.figures.common import LEARNED, fill, where_measured, with_fill
 from pipeline.studies.dyck.names import (
     BLOCKS,
     LINEAR,
@@ -248,7 +248,9 @@ def stack_effects(context: Results) -> Figure:
     x_title = "difference of mean stack scores"
     layers = [
         alt.Chart(pl.DataFrame({"at": [0.0]})).mark_rule(color=charts.GREY).encode(x="at:Q"),
-        base.mark_rule(strokeWidth=2).encode(x=alt.X("lo:Q", title=x_title), x2="hi:Q"),
+        *where_measured(
+            data, base.mark_rule(strokeWidth=2).encode(x=alt.X("lo:Q", title=x_title), x2="hi:Q")
+        ),
         base.mark_point(filled=True, size=55, opacity=1).encode(
             x=alt.X("value:Q", title=x_title),
             tooltip=["effect:N", "scope:N", "value:Q", "n:Q", "interval:N"],

@@ -32,7 +32,9 @@ def light_switch(context: Results) -> Figure:
         )
         .sort("panel", "label", "length")
     )
-    x = alt.X("length:Q", title="tokens of the string", scale=alt.Scale(type="log", base=2))
+    told = sorted(data["length"].unique().to_list() or [1, 2])
+    lengths = alt.Scale(type="log", base=2, domain=[told[0], told[-1]])
+    x = alt.X("length:Q", title="tokens of the string", scale=lengths)
     y = alt.Y(
         "accuracy:Q",
         title="right states (share)",
