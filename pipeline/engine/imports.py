@@ -14,7 +14,7 @@ import contextlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 from pipeline.errors import SandglassError
@@ -34,6 +34,7 @@ class Imports:
     names: tuple[str, ...]
     patterns: tuple[str, ...]
     has_code: bool  # there is more in it than a docstring
+    unclear: int = 0  # the line of an import of which the source does not say what is imported
 
 
 class Sources:
@@ -67,6 +68,11 @@ class Sources:
                     each for name in self.imports(file).names for each in self._files(name)
                 )
             ahead += self._below[file]
+            if line := self.imports(file).unclear:
+                raise SandglassError(
+                    f"{file}, line {line}: what import_module imports is not written there, so that nobody could say "
+                    "which code a result depends on"
+                )
             for pattern in self.imports(file).patterns:
                 ahead += [each for name in stands_for(pattern) for each in self._files(name)]
         return sorted(found)
@@ -78,14 +84,13 @@ class Sources:
             if time is None:
                 raise SandglassError(f"{file} is missing: what a step depends on is found in it")
             known = self._cached.get(file)
-            if known is None or known[0] != time:
+            if known is None or known[0] != time or len(known) != 5:
                 written = _imported((self._root / file).read_bytes(), file)
-                self._cached[file] = [time, written.names, written.patterns, written.has_code]
+                self._cached[file] = [time, *astuple(written)]
                 self._is_new = True
                 self._read[file] = written
             else:
-                _, names, patterns, has_code = known
-                self._read[file] = Imports(tuple(names), tuple(patterns), bool(has_code))  # type: ignore[arg-type]
+                self._read[file] = Imports(*known[1:])  # type: ignore[arg-type]
         return self._read[file]
 
     def keep(self) -> None:
@@ -126,9 +131,10 @@ def _modules(root: Path) -> Iterator[tuple[str, list[int]]]:
 
 
 def _imported(source: bytes, file: str) -> Imports:
-    """Return what a source imports. Raises SandglassError where a name is not written as text."""
+    """Return what a source imports. Raises SandglassError if it is not Python."""
     names: list[str] = []
     patterns: list[str] = []
+    unclear = 0
     try:
         tree = ast.parse(source, file)
     except SyntaxError as error:
@@ -147,17 +153,15 @@ def _imported(source: bytes, file: str) -> Imports:
         elif isinstance(node, ast.Call) and _name_of(node.func) == "import_module":
             name = _pattern(node.args[0])
             if name is None:
-                raise SandglassError(
-                    f"{file}, line {node.lineno}: what import_module imports is not written there, so that nobody "
-                    "could say which code a result depends on"
-                )
-            (patterns if BLANK in name else names).append(name)
+                unclear = node.lineno
+            else:
+                (patterns if BLANK in name else names).append(name)
         ahead += ast.iter_child_nodes(node)
     own = [name for name in names if name.split(".")[0] in PACKAGES]
     has_code = any(
         not (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant)) for each in tree.body
     )
-    return Imports(tuple(dict.fromkeys(own)), tuple(dict.fromkeys(patterns)), has_code)
+    return Imports(tuple(dict.fromkeys(own)), tuple(dict.fromkeys(patterns)), has_code, unclear)
 
 
 def _is_for_types(test: ast.expr) -> bool:
