@@ -63,11 +63,7 @@ class Sources:
             if file in found:
                 continue
             found.add(file)
-            if file not in self._below:
-                self._below[file] = tuple(
-                    each for name in self.imports(file).names for each in self._files(name)
-                )
-            ahead += self._below[file]
+            ahead += self.direct(file)
             if line := self.imports(file).unclear:
                 raise SandglassError(
                     f"{file}, line {line}: what import_module imports is not written there, so that nobody could say "
@@ -77,8 +73,19 @@ class Sources:
                 ahead += [each for name in stands_for(pattern) for each in self._files(name)]
         return sorted(found)
 
+    def modules(self) -> list[str]:
+        """Return all files, sorted."""
+        return sorted(self._times)
+
+    def direct(self, file: str) -> tuple[str, ...]:
+        """Return the files that ``file`` itself imports, without those that parameters name."""
+        if file not in self._below:
+            found = (each for name in self.imports(file).names for each in self._files(name))
+            self._below[file] = tuple(dict.fromkeys(found))
+        return self._below[file]
+
     def imports(self, file: str) -> Imports:
-        """Return what ``file`` itself imports."""
+        """Return what ``file`` itself imports, as it is written."""
         if file not in self._read:
             time = self._times.get(file)
             if time is None:
