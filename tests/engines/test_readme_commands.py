@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from workspace import REPOSITORY, Done, Workspace, environment
+from workspace import REPOSITORY, Done, Workspace, copy_of_repository, environment
 
 from pipeline import params
 from pipeline.engine import graph
@@ -174,14 +173,7 @@ def test_a_build_by_make(smoke_of: Callable[[str], Workspace], tmp_path: Path) -
 @pytest.mark.started
 def test_an_auditors_first_commands(tmp_path: Path) -> None:
     """In a fresh clone of what lies here, in the environment that `make audit` installs from the package index."""
-    source = Workspace(tmp_path / "source")
-    tracked = subprocess.check_output(["git", "ls-files", "-z"], cwd=REPOSITORY, text=True)
-    for name in tracked.split("\0")[:-1]:
-        (source.path / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(REPOSITORY / name, source.path / name)
-    source.git("init", "-q", "-b", "main", "--template=")
-    source.git("add", "-A")
-    source.git("commit", "-qm", "as it lies there")
+    source = copy_of_repository(tmp_path / "source")
     # Of this interpreter's programs nothing is to be found.
     here = str(Path(sys.executable).parent)
     path = os.pathsep.join(each for each in environment()["PATH"].split(os.pathsep) if each != here)
