@@ -11,6 +11,7 @@ from ruamel.yaml import YAML
 from workspace import REPOSITORY, STUDIES, Workspace, copy_of_repository
 
 from pipeline.errors import SandglassError
+from pipeline.params import schema
 from pipeline.scaffold.new import _with_study, create, files
 
 NAME = "counting"
@@ -69,7 +70,7 @@ def test_a_new_study_is_in_order_for_editors_linters_and_its_own_tests(empty: Wo
     before = (empty.path / "params.yaml").read_text()
     _new(empty)
     assert (empty.path / "params.yaml").read_text() == before.replace("[toy]", f"[toy, {NAME}]")
-    assert (empty.path / f"params/schema/{NAME}.json").is_file()
+    assert (empty.path / schema.schema_file(NAME)).is_file()
     paths = [f"pipeline/studies/{NAME}", f"pipeline/languages/{NAME}.py", f"schemas/{NAME}", f"tests/{NAME}"]
     config = ("--config", str(REPOSITORY / "pyproject.toml"))
     for command in (("ruff", "check", *config), ("ruff", "format", "--check", *config)):
