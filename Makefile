@@ -22,6 +22,7 @@ $(VENV)/.stamp: requirements.txt requirements-dev.txt constraints.txt pyproject.
 	@echo "the libraries of the pipeline are installed; now what tests and linters need"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r requirements-dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(BIN)/python -m pipeline params --write > /dev/null  # schemas for editors, which git does not keep
 	@echo "$(VENV) is ready"
 	@touch $@
 

@@ -167,6 +167,17 @@ def params(
 
 
 @app.command()
+def readme(
+    write: Annotated[bool, typer.Option("--write", help="bring them up to date")] = False,
+) -> None:
+    """Say whether README.md and docs/ tell what parameters and results are today; end with status 1 if not."""
+    from pipeline.audit.readme import run
+
+    if not run(written=write):
+        raise typer.Exit(1)
+
+
+@app.command()
 def new(
     name: Annotated[str, typer.Argument(metavar="NAME", help="small letters and digits, for instance copy2")],
 ) -> None:
@@ -177,6 +188,7 @@ def new(
     for path in create(name):
         print(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
     specification.write()
+    readme(write=True)
     print(f"now: snakemake --cores all {name} (at scale smoke in seconds), and pytest tests/{name}")
 
 

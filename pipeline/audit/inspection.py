@@ -90,7 +90,7 @@ def run(*, as_json: bool, recompute: bool = False) -> bool:
     if as_json:
         print(json.dumps(asdict(audit) | {"passed": audit.passed}, indent=1, ensure_ascii=False))
     else:
-        _print(audit)
+        show(audit, Console(highlight=False))
     return audit.passed
 
 
@@ -208,8 +208,8 @@ def _unproved(chain: Chain, same: frozenset[str]) -> Iterator[Finding]:
                 yield Finding(RECORD, job.stage, text, mend)
 
 
-def _print(audit: Audit) -> None:
-    console = Console(highlight=False)
+def show(audit: Audit, console: Console) -> None:
+    """Print an audit: a line for what agrees, and one for each thing that does not, or that nobody proved."""
     moved = sum(each.part == RECOMPUTED for each in audit.warnings)
     same = f", the same but for {moved} (⚠)" if moved else ", the same"
     console.print(escape(audit.lock), soft_wrap=True)

@@ -69,7 +69,7 @@ def _yaml(tree: dict[str, Any]) -> str:
 def write(root: Path = Path()) -> None:
     """Bring what is derived from the parameters below ``root`` up to date, and say of each file whether it was.
 
-    These are what DVC reads, dvc.yaml and ``params/graph.json``, and ``params/schema/<study>.json`` for editors.
+    These are what DVC reads, dvc.yaml and ``params/graph.json``, and ``.sandglass/schema/<study>.json`` for editors.
     """
     loaded = parameters.load(root)
     changed = {str(file): written for file, written in stages.write(loaded, root).items()}
@@ -80,7 +80,7 @@ def write(root: Path = Path()) -> None:
 
 
 def schema_text(study: str) -> str:
-    """Return the content of ``params/schema/<study>.json``: a line for each definition, and for what names them."""
+    """Return the content of ``.sandglass/schema/<study>.json``: a line for each definition, and for what names them."""
     whole = schema.of_study(study)
     definitions = _lines(whole.pop("definitions"))
     return f'{_lines(whole)[:-2]},\n"definitions": {definitions}\n}}\n'

@@ -17,7 +17,7 @@ from pipeline.params.scales import SCALES
 from pipeline.params.sharing import LIKE, SHARED
 
 Schema = dict[str, Any]
-FOLDER = "params/schema"  # beside the files that name it in their first line
+FOLDER = ".sandglass/schema"  # the first line of each parameter file names it; git does not keep it, nor DVC
 REFERENCE = "#/definitions/"
 DIALECT = "http://json-schema.org/draft-07/schema#"  # the newest that editors know well
 LIKES: Schema = {"$ref": f"{REFERENCE}{LIKE}"}

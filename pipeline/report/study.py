@@ -88,7 +88,7 @@ class StudyText:
         closing = ["## Also measured", *left] if left else []
         if self.study.errata:
             closing += ["## Errata", self._errata()]
-        if items := index.load(self.study.id, self.site.by_path):
+        if items := index.load(self.study.id, self.site.params, self.site.artifacts):
             closing += ["## Index", INDEX, self._index(items)]
         return "\n\n".join(["", *closing])
 
@@ -98,7 +98,7 @@ class StudyText:
         return self._block("errata", lambda _: drawn)
 
     def _index(self, items: list[index.Item]) -> str:
-        """Return every item of the study's index (``index.yaml``): id, what it is, its artifacts and its code."""
+        """Return every item of the study's index: id, what it is, its artifacts and its code."""
         drawn = Markup(self.blocks.index(items))
         return self._block("index", lambda _: drawn)
 

@@ -251,13 +251,13 @@ def _read_by(model: Replica) -> torch.Tensor:
             return model.encode("12_3", "3_11")
         length = getattr(model.spec, "t_max", model.spec.inputs)
         return model.encode("+" * length, "-" * length)
-    if model.config["study"] == "topic":
-        return model.encode("1 2", "2 1")
+    if model.config["study"] == "dyck":
+        return model.encode("[]", "[[")
     if hasattr(model.spec, "side"):
         return model.encode(*np.zeros((2, model.spec.side**2), dtype=np.int64))
     if hasattr(model.spec, "length"):
         return torch.zeros(2, model.spec.length, dtype=torch.int64)
-    return model.encode("[]", "[[")
+    return model.encode("1 2", "2 1")
 
 
 @pytest.mark.parametrize("study", STUDIES)

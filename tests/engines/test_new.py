@@ -8,12 +8,14 @@ from pathlib import Path
 import polars as pl
 import pytest
 from ruamel.yaml import YAML
-from workspace import REPOSITORY, STUDIES, Workspace
+from workspace import REPOSITORY, STUDIES, Workspace, copy_of_repository
 
 from pipeline.errors import SandglassError
+from pipeline.params import schema
 from pipeline.scaffold.new import _with_study, create, files
 
 NAME = "counting"
+GENERATED = {"dvc.yaml", "params/graph.json"}  # by every start
 
 
 def _new(workspace: Workspace) -> None:
@@ -68,7 +70,7 @@ def test_a_new_study_is_in_order_for_editors_linters_and_its_own_tests(empty: Wo
     before = (empty.path / "params.yaml").read_text()
     _new(empty)
     assert (empty.path / "params.yaml").read_text() == before.replace("[toy]", f"[toy, {NAME}]")
-    assert (empty.path / f"params/schema/{NAME}.json").is_file()
+    assert (empty.path / schema.schema_file(NAME)).is_file()
     paths = [f"pipeline/studies/{NAME}", f"pipeline/languages/{NAME}.py", f"schemas/{NAME}", f"tests/{NAME}"]
     config = ("--config", str(REPOSITORY / "pyproject.toml"))
     for command in (("ruff", "check", *config), ("ruff", "format", "--check", *config)):
@@ -84,6 +86,31 @@ def test_a_new_study_is_in_order_for_editors_linters_and_its_own_tests(empty: Wo
     assert (
         again.status == 2 and again.last_line == f"sandglass: new: pipeline/studies/{NAME} is there already"
     )
+
+
+@pytest.mark.slow
+def test_a_new_study_needs_no_edit_outside_its_own_folders(tmp_path: Path) -> None:
+    """In a copy of the repository linters find nothing, and no test fails: neither its own, nor those that run once for
+    each study, engines among them, nor those of README and of the index."""
+    copy = copy_of_repository(tmp_path / "copy", store=False)
+    _new(copy)
+    changed = copy.git("status", "--porcelain", "--untracked-files=no").split()[1::2]
+    assert {*changed} <= {"params.yaml", "README.md", *GENERATED}, changed
+    if (cache := REPOSITORY / ".mypy_cache").is_dir():  # of all other modules, from `make lint`
+        shutil.copytree(cache, copy.path / cache.name)
+    packages = [f"pipeline.studies.{NAME}", f"pipeline.languages.{NAME}", f"schemas.{NAME}"]
+    types = ["mypy", *(word for package in packages for word in ("-p", package))]
+    for command in (["ruff", "check", "."], ["ruff", "format", "--check", "."], types):
+        done = copy.run(*command)
+        assert done.status == 0, done.output
+    files = [path.relative_to(copy.path) for path in sorted((copy.path / "tests").glob("[ue]*/test_*.py"))]
+    each = [str(path) for path in files if "STUDIES" in (copy.path / path).read_text(encoding="utf-8")]
+    for tests in (["--study", NAME, f"tests/{NAME}", *each], ["tests/unit/test_readme.py"]):
+        done = copy.run(
+            "python", "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", f"--basetemp={tmp_path}/base", *tests,
+            PYTHONPATH=str(copy.path),
+        )  # fmt: skip
+        assert done.status == 0, done.output
 
 
 @pytest.mark.parametrize(

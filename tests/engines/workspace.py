@@ -257,6 +257,26 @@ def lay_out(path: Path, studies: Sequence[str] = (), env: dict[str, str] | None 
     return workspace
 
 
+def copy_of_repository(path: Path, *, store: bool = True) -> Workspace:
+    """All files that lie in the repository and that git does not ignore, as they are, under git of their own.
+
+    Without ``store`` the embedded one is a link: half of all files, and of no interest to who does not clone it.
+    """
+    command = ("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    listed = subprocess.check_output(command, cwd=REPOSITORY, text=True).split("\0")[:-1]
+    for name in listed:
+        if (REPOSITORY / name).is_file() and (store or not name.startswith(".dvcstore/")):
+            (path / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(REPOSITORY / name, path / name)
+    if not store:
+        (path / ".dvcstore").symlink_to(REPOSITORY / ".dvcstore")
+    workspace = Workspace(path)
+    workspace.git("init", "-q", "-b", "main", "--template=")
+    workspace.git("add", "-A")
+    workspace.git("commit", "-qm", "as it lies there")
+    return workspace
+
+
 def _left_out(folder: str, names: list[str], studies: Sequence[str]) -> set[str]:
     """Python's caches, and the code of studies that the work tree does not have.
 

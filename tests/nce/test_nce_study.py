@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,7 +14,6 @@ import pytest
 from pipeline import params
 from pipeline.errors import SandglassError
 from pipeline.kit import charts, intervals
-from pipeline.report import catalogue, index
 from pipeline.steps.analyse import finished
 from pipeline.store import tables
 from pipeline.studies.nce import claims, constructions, datasets
@@ -39,7 +37,6 @@ from schemas.nce.datasets import GAUSS, SCHEMA
 from schemas.nce.tables import S_BEST, S_DIST, S_LOSS, SCHEMAS
 from schemas.theory import Theory
 
-ROOT = Path(__file__).parents[2]
 SEED = 20231210
 CHECKS = (barrier, curvature, exponential_loss, flatness, formulas, normalised, overlap, tricks)
 
@@ -561,24 +558,3 @@ def test_figures_name_the_r_of_the_fits(
     moved = made["rates"].with_columns(first_R=pl.lit(9.0), last_R=pl.lit(11.0))
     chart, _ = drawn(loaded, "kappa", results(loaded, made, theory, rates=moved))
     assert "fits over R = 9 to 11" in str(charts.specification(chart)["title"])
-
-
-def test_the_index_names_every_item_and_artifact(
-    loaded: params.Params, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(ROOT)
-    artifacts = catalogue.artifacts(loaded)
-    items = index.load("nce", catalogue.by_path(artifacts))
-    assert all(item.what and item.artifacts and item.code for item in items)
-    inventory = (
-        "LOSS ELOSS FAM D1 D16 MNIST DIG GD NGD NEWT NUM1 NUM2 NUM3 NUM4 L44 L45 P7 P8 L46 L47 L48 L49 L50 T17 T18 "
-        "T19 L51 C2 T20 L53 L54 T21 N1 N2 N3 N4 N5 N6 N7 F41 F42 F43"
-    )
-    assert {item.id for item in items} == set(inventory.split())
-    shown = {artifact for item in items for artifact, _ in item.artifacts}
-    missing = {
-        a.name
-        for a in artifacts
-        if a.job.study == "nce" and a.kind in ("table", "figure", "theory") and a not in shown
-    }
-    assert missing == set()

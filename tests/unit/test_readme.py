@@ -1,10 +1,11 @@
-"""Numbers of the README are those of the committed results."""
+"""What README.md and docs/ say is what parameters and committed results are."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -13,75 +14,65 @@ from ruamel.yaml import YAML
 from workspace import REPOSITORY, stored
 
 from pipeline import params
-from pipeline.audit import provenance
-from pipeline.engine import graph
+from pipeline.audit import readme
+from pipeline.errors import SandglassError
 from pipeline.kit import comparisons
-from pipeline.references import reading, standing
-from pipeline.references.upgrade import known_words, upgraded
-from pipeline.store.paths import claims_path
-from schemas.claims import FAILS, HOLDS, NOT_RUN, STATED, TOO_FEW, UNDECIDED
+from pipeline.references.upgrade import known_words
+from schemas.claims import FAILS, HOLDS, KINDS, NOT_RUN, STATED, TOO_FEW, UNDECIDED
 
-README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 SETS = " ".join((REPOSITORY / "docs/reference-sets.md").read_text(encoding="utf-8").split())
 LOADED = params.load(REPOSITORY)
 STUDIES = LOADED.studies
 
 
-LOCK = provenance.Lock((REPOSITORY / provenance.LOCK).read_text(encoding="utf-8"), str(provenance.LOCK))
+@pytest.fixture
+def results(monkeypatch: pytest.MonkeyPatch) -> readme.Results:
+    monkeypatch.chdir(REPOSITORY)
+    return readme.Results(LOADED)
 
 
-def committed_claims(study: str) -> pl.DataFrame:
-    """The claims that dvc.lock names, from the embedded store."""
-    return pl.read_parquet(stored(LOCK[f"claims-{study}"].outs[claims_path(study, "parquet")].md5))
-
-
-def row_of(study: str) -> list[str]:
-    row = re.search(rf"^\| `{study}` \| (\d+ \|.*) \|$", README, re.MULTILINE)
-    assert row is not None, f"no row of verdicts for {study}"
-    return [cell.strip() for cell in row[1].split("|")]
-
-
-@pytest.mark.parametrize("study", STUDIES)
-def test_counts_of_verdicts(study: str) -> None:
-    """Kinds are counted apart: statements of the source, and our corrected forms and checks."""
-    gates = committed_claims(study)
-    counts = dict(gates.filter(kind=STATED).group_by("verdict").len().iter_rows())
-    expected = [str(counts.get(verdict, 0)) for verdict in (HOLDS, UNDECIDED, FAILS, TOO_FEW, NOT_RUN)]
-    tested = pl.col("verdict").is_in([HOLDS, UNDECIDED, FAILS])
-    others = gates.filter(pl.col("kind") != STATED, tested)["verdict"].to_list()
-    assert row_of(study)[:6] == [*expected, f"{others.count(HOLDS)} of {len(others)}"]
+@pytest.mark.parametrize("document", readme.DOCUMENTS, ids=str)
+def test_the_command_would_change_nothing(results: readme.Results, document: Path) -> None:
+    text = (REPOSITORY / document).read_text(encoding="utf-8")
+    assert "<!-- written: " in text
+    assert readme.filled(text, results, str(document)) == text, readme.COMMAND
 
 
 @pytest.mark.parametrize("study", STUDIES)
-def test_every_claim_that_fails_is_named(study: str) -> None:
-    gates = committed_claims(study).filter(kind=STATED, verdict=FAILS)
-    failed = {int(re.sub(r"\D", "", number)) for number in gates["claim"]}
-    words = re.findall(r"claims? ([\d, ]+)", row_of(study)[6])
+def test_every_claim_that_fails_is_named(results: readme.Results, study: str) -> None:
+    gates = results.claims(study)
+    if gates is None:
+        return  # a study that was never built
+    failed = {int(re.sub(r"\D", "", number)) for number in gates.filter(kind=STATED, verdict=FAILS)["claim"]}
+    words = re.findall(r"claims? ([\d, ]+)", results.words(study)["does_not_hold"])
     assert {int(n) for each in words for n in re.findall(r"\d+", each)} == failed
 
 
-def test_number_of_jobs() -> None:
-    jobs = len(graph.jobs(LOADED))
-    assert re.search(rf"of the {jobs} jobs", README), f"there are {jobs} jobs"
-
-
-def test_numbers_of_what_is_never_published() -> None:
-    steps = [job.step for job in graph.jobs(LOADED)]
-    counts = ", ".join(f"{steps.count(step)} {step}" for step in ("dataset", "train", "labels", "report"))
-    assert f"never published, so not audited: the results of {counts} (" in README
-
-
-def test_numbers_of_the_reference_sets() -> None:
-    """They are in docs/, counted by the strongest evidence for each gate."""
-    sets = [kept_set(file.stem) for file in sorted((REPOSITORY / "data/reference").glob("dyck*.dvc"))]
-    assert len(sets) == 7
-    rows = standing.beside_sets(committed_claims("dyck"), sets)
-    counts = dict(dict(standing.counts(rows))[STATED])
+def test_kinds_are_counted_apart(results: readme.Results, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Statements of the source by their verdicts, and of our corrected forms and checks how many hold."""
+    rows = [
+        *[("1", STATED, verdict) for verdict in (HOLDS, HOLDS, UNDECIDED, FAILS, TOO_FEW, NOT_RUN, NOT_RUN)],
+        *[("2", kind, verdict) for kind in KINDS[1:] for verdict in (HOLDS, FAILS, TOO_FEW)],
+    ]
+    frame = pl.DataFrame(rows, schema=["claim", "kind", "verdict"], orient="row")
+    monkeypatch.setattr(readme.Results, "claims", lambda _, study: frame if study == "dyck" else None)
+    monkeypatch.setattr(readme.Results, "words", lambda *_: {"here": "all", "does_not_hold": "one"})
+    lines = {line.split("`")[1]: line for line in readme.BLOCKS["verdicts"](results, "").splitlines()[2:]}
     assert (
-        f"By the strongest evidence there is, {counts[HOLDS]} of the {sum(counts.values())} gates on published "
-        f"statements hold, {counts[UNDECIDED]} are undecided, {counts[FAILS]} fail, {counts[TOO_FEW]} are on too "
-        f"few models and {counts[NOT_RUN]} is not run."
-    ) in SETS
+        lines["dyck"] == f"| `dyck` | 2 | 1 | 1 | 1 | 2 | {len(KINDS) - 1} of {2 * (len(KINDS) - 1)} | one |"
+    )
+    assert lines["depth"] == "| `depth` | | | | | | | one |"
+    studies = readme.BLOCKS["studies"](results, "")
+    assert "| all; 2 claims |" in studies and "| all; not built yet |" in studies
+
+
+def test_what_is_around_the_blocks_stays_and_an_unknown_one_is_named(results: readme.Results) -> None:
+    text = "before\n<!-- written: {} -->\nold\n<!-- end -->\nafter\n"
+    filled = readme.filled(text.format("jobs"), results, "file.md")
+    assert filled.startswith("before\n<!-- written: jobs -->\nAll of this is ")
+    assert filled.endswith("\n<!-- end -->\nafter\n") and "old" not in filled
+    with pytest.raises(SandglassError, match=r"file.md: nothing writes a block 'job'; did you mean jobs\?"):
+        readme.filled(text.format("job"), results, "file.md")
 
 
 def test_stack_like_shares_of_the_reference_sets() -> None:
@@ -187,10 +178,3 @@ def kept_table(name: str, path: str) -> pl.DataFrame:
 def frozen_claims(name: str) -> pl.DataFrame:
     """The claims table of a reference set as it was frozen."""
     return pl.read_parquet(stored(kept_files(name)["claims/claims.parquet"]))
-
-
-def kept_set(name: str) -> reading.Reference:
-    """A reference set as the embedded store holds it: its claims alone."""
-    frame = upgraded(frozen_claims(name))
-    claims = {(row["claim"], row["gate"]): row for row in frame.iter_rows(named=True)}
-    return reading.Reference(name, frame["scale"][0], {}, [], claims, [])

@@ -177,6 +177,7 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]
         figure=lambda study, name: artifact,
         theory=lambda check: artifact,
         tables=lambda study, name: [artifact, artifact],
+        artifacts=[],
         by_path={path: artifact},
         lacks=lambda artifact: [],
         source_of=lambda artifact: None,
