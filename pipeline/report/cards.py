@@ -159,10 +159,7 @@ def _plain(value: Any) -> str:
 
 
 def _dataset(site: Site, artifact: Artifact) -> Card:
-    job = artifact.job
-    made_by = ("labels.py", "answer") if job.step == "labels" else ("datasets.py", "generate")
-    module = STUDIES / job.study / made_by[0]
-    source = sources.defined(module, made_by[1])
+    job, source = artifact.job, site.source_of(artifact)
     schemas = importlib.import_module(f"schemas.{job.study}.datasets").SCHEMA
     language = Path("pipeline/languages") / f"{graph.entry(job, site.params).language}.py"
     facts = [("language", f"{language}: {wording.first_paragraph(sources.module_doc(language))}")]
@@ -254,7 +251,7 @@ def _theory(site: Site, artifact: Artifact) -> Card:
     module = graph.entry(job, site.params).module
     path = STUDIES / job.study / "theory" / f"{module}.py"
     rows = site.studies[job.study].theory[job.id]
-    made = Card(wording.prose(sources.module_doc(path)), sources.defined(path, "check"), rows=rows)
+    made = Card(wording.prose(sources.module_doc(path)), site.source_of(artifact), rows=rows)
     if not site.lacks(artifact):
         made.facts = [("checks", f"{len(rows)}, of which {sum(row['passed'] for row in rows)} hold")]
     return _with_schema(Theory, made)
@@ -287,7 +284,7 @@ def _figure(site: Site, artifact: Artifact) -> Card:
 
 
 def _claims(site: Site, artifact: Artifact) -> Card:
-    source = sources.defined(STUDIES / artifact.job.study / "claims" / "__init__.py", "judge")
+    source = site.source_of(artifact)
     study = site.studies[artifact.job.study]
     made = Card(_doc(Claims, source), source, rows=study.claims)
     if study.claims:

@@ -12,7 +12,7 @@ import polars as pl
 
 from pipeline.engine import graph
 from pipeline.params import Params
-from pipeline.report import catalogue, contents, results, sources, wording
+from pipeline.report import catalogue, contents, index, results, sources, wording
 from pipeline.report.catalogue import Artifact
 from pipeline.report.files import Files, identity
 from pipeline.report.lineage import Lineage
@@ -94,10 +94,8 @@ class Site:
         return [self.by_name["table", experiment, name] for experiment in self.studies[study].tables[name]]
 
     def source_of(self, artifact: Artifact) -> sources.Source | None:
-        """Return the function that draws a figure or makes a table."""
-        job, module = artifact.job, graph.entry(artifact.job, self.params).module
-        folder, name = {"figures": ("figures", artifact.name), "analyse": ("analysis", "analyse")}[job.step]
-        return sources.defined(Path("pipeline/studies") / job.study / folder / f"{module}.py", name)
+        """Return the function that makes an artifact."""
+        return next(iter(index.made_by(artifact, self.params)), None)
 
     def code(self, job: graph.Job) -> list[Path]:
         """Return the files of code that decide the result of ``job``."""

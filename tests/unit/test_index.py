@@ -40,6 +40,13 @@ def test_every_item_has_words_artifacts_and_code(
     assert shown >= {each for each in artifacts if each.job.study == study and each.kind in index.CLOSING}
 
 
+def test_every_artifact_is_made_by_a_function(
+    loaded: params.Params, artifacts: list[catalogue.Artifact], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    assert [each.title for each in artifacts if not index.made_by(each, loaded)] == []
+
+
 @pytest.fixture
 def indexed(
     tmp_path: Path,
