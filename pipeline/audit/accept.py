@@ -15,12 +15,11 @@ import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
 from pipeline import params as parameters
-from pipeline.audit import changes, hashing, history, provenance
+from pipeline.audit import changes, history
 from pipeline.audit.causes import Cause, names
 from pipeline.audit.changes import Change, Changes
 from pipeline.audit.prove import Proof, prove
@@ -69,8 +68,11 @@ def accept(name: str | None, reason: str, *, dry_run: bool = False, proved: bool
         proofs = _proofs(edits, params) if proved else {}
         # In this order: a kill in between leaves an entry without effect, never an effect without entry.
         _log(edits, reason, proofs)
-        lock = provenance.read_lock()
-        record_code(Path(), {job.stage: _entries(lock[job.stage], of) for job, of in edits.items()})
+        files = {
+            job.stage: {str(e.path): {"hash": "md5", "md5": e.new, "size": len(e.content)} for e in of}
+            for job, of in edits.items()
+        }
+        record_code(Path(), files)
         left = changes.find(view, params).jobs
     how = "proved identical, and accepted" if proved else "accepted, unproved,"
     print(f"{how} for {names(edits)}; logged in {graph.ACCEPTED}")
@@ -94,11 +96,6 @@ def _only_code(diff: Changes, name: str | None, params: Params) -> dict[graph.Jo
     edited = {job: change for job, change in selection.items() if change.causes}
     for job, change in edited.items():
         for cause in change.causes:
-            if cause.kind == "code" and cause.what.endswith("/"):
-                raise SandglassError(
-                    f"accept: nothing was accepted, because no commit holds what {cause.what} was for {job.stage}: "
-                    "it can only be built again"
-                )
             if cause.kind != "code" or cause.new is None:
                 raise SandglassError(
                     f"accept: nothing was accepted, because for {job.stage} not only code was edited: {cause}"
@@ -124,23 +121,6 @@ def _edit(cause: Cause, seen: dict[tuple[str, str | None], _Edit]) -> _Edit:
         diff = None if before is None else _diff(cause.what, before, content)
         seen[key] = _Edit(Path(cause.what), cause.old, cause.new, content, diff)
     return seen[key]
-
-
-def _entries(stage: provenance.Stage, edits: list[_Edit]) -> dict[str, dict[str, Any]]:
-    """Return what dvc.lock is to say of the edited files and of the folders of code that hold them."""
-    folders = [path for path, entry in stage.deps.items() if entry.is_folder]
-    entries: dict[str, dict[str, Any]] = {
-        str(edit.path): {"hash": "md5", "md5": edit.new, "size": len(edit.content)}
-        for edit in edits
-        if not any(folder in edit.path.parents for folder in folders)
-    }
-    for path, entry in stage.deps.items():
-        inside = {edit.path.relative_to(path).as_posix(): edit for edit in edits if path in edit.path.parents}
-        if entry.is_folder and inside:
-            listing = hashing.listing(path) | {name: edit.new for name, edit in inside.items()}
-            size = sum((path / name).stat().st_size for name in listing)
-            entries[str(path)] = {"md5": hashing.digest(listing), "size": size, "nfiles": len(listing)}
-    return entries
 
 
 def _diff(path: str, old: bytes, new: bytes) -> str:

@@ -63,18 +63,16 @@ def _is(file: Path, text: str) -> bool:
 
 
 def _grouped(params: Params) -> Iterator[str]:
-    """Yield the block of each job, those of a study together."""
-    jobs = graph.jobs(params)
-    for study in (*params.studies, None):
-        own = [job for job in jobs if (job.study if job.step != "report" else None) == study]
-        if study is not None:
-            yield f"\n  # {study}: {params.studies[study].title}\n"
-        for job in own:
-            yield _block(job, params)
+    """Yield the block of each job, those of a study together; another order of entries makes no other text."""
+    jobs = sorted(graph.jobs(params), key=lambda job: (graph.STEPS.index(job.step), job.id))
+    for study in params.studies:
+        yield f"\n  # {study}: {params.studies[study].title}\n"
+        yield from (_block(job, params) for job in jobs if job.study == study)
+    yield from (_block(job, params) for job in jobs if job.step == "report")
 
 
 def _block(job: Job, params: Params) -> str:
-    deps = [*graph.code_named(job, params), *map(str, graph.inputs(job, params))]
+    deps = [*graph.code_named(job, params), *sorted(map(str, graph.inputs(job, params)))]
     lines = [f"  {job.stage}:", f"    cmd: {job.command}", *_list("params", _tracked(job, params))]
     return "\n".join([*lines, *_list("deps", dict.fromkeys(deps)), *_outs(job, params)]) + "\n"
 

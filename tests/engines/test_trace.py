@@ -209,7 +209,7 @@ def test_another_build_than_the_committed_one_matches(built: Workspace) -> None:
     assert wrong(lineage, "another build") == {("lock", "dvc.lock")}
     done = built.run("python", "-m", "pipeline", "trace", SVG, "--verify")
     assert "another build than the committed one: 3 of 5 jobs" in done.output
-    assert done.output.index("verified: match") < done.output.index("\nfigures@toy-means")
+    assert done.output.index("verified: match") < done.output.index("\nfigures-toy-means")
 
 
 def test_what_was_asked_for_and_is_lost_fails(built: Workspace) -> None:
