@@ -13,16 +13,14 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests/engines")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests/engines")]
 
 import psutil  # noqa: E402
-from forkserver import serving  # noqa: E402
 from ruamel.yaml import YAML  # noqa: E402
 from workspace import TOY, Workspace, lay_out  # noqa: E402
 
@@ -93,9 +91,7 @@ def _study(name: str) -> dict[str, Any]:
 
 def cost(tree: Workspace, studies: int, repeats: int = 3) -> Cost:
     """Build ``tree`` once, then time the commands that find nothing to do."""
-    # Steps are forked, which makes the build short; Snakemake is started, and its process is the one that is measured.
-    with serving(tree.path.parent) as env, _sampled(tree, env | {"FORK_STEPS_ALONE": "1"}) as share:
-        pass
+    share = _built(tree)
     jobs = tree.run(sys.executable, "-m", "pipeline", "check").output
     seconds = {}
     for name, commands in COMMANDS.items():
@@ -108,14 +104,13 @@ def cost(tree: Workspace, studies: int, repeats: int = 3) -> Cost:
             times.append(time.perf_counter() - started)
         seconds[name] = statistics.median(times)
     count = re.search(r"(\d+) jobs", jobs)
-    return Cost(studies, int(count[1]) if count else 0, seconds, share[0])
+    return Cost(studies, int(count[1]) if count else 0, seconds, share)
 
 
-@contextlib.contextmanager
-def _sampled(tree: Workspace, env: dict[str, str]) -> Iterator[list[float]]:
-    """Build everything; yield what share of a core Snakemake's own process used."""
+def _built(tree: Workspace) -> float:
+    """Build everything; return what share of a core Snakemake's own process used."""
     started = time.perf_counter()
-    process = tree.start("snakemake", "--cores", "2", "--quiet", **env)
+    process = tree.start("snakemake", "--cores", "2", "--quiet")
     used = 0.0
     while process.poll() is None:
         with contextlib.suppress(psutil.Error):
@@ -124,7 +119,7 @@ def _sampled(tree: Workspace, env: dict[str, str]) -> Iterator[list[float]]:
         time.sleep(0.2)
     output = process.communicate()[0]
     assert process.returncode == 0, output[-2000:]
-    yield [used / (time.perf_counter() - started)]
+    return used / (time.perf_counter() - started)
 
 
 def measure(counts: tuple[int, ...] = (5, 10)) -> list[Cost]:

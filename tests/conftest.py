@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
-from forkserver import serving
 from hypothesis import settings
 from workspace import STUDIES, Workspace, lay_out
+
+from pipeline.engine import preload
 
 if TYPE_CHECKING:
     from spoiling import Checked  # which imports polars and pandera
@@ -204,9 +205,29 @@ def template(tmp_path_factory: pytest.TempPathFactory, fork_server: dict[str, st
 
 @pytest.fixture(scope="session")
 def fork_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """The environment in which engines and steps are forked, not started; one server for all workers (`forkserver`)."""
-    with serving(_shared(tmp_path_factory) / "forks") as env:
-        yield env
+    """The environment in which steps are forked from a process that has loaded the libraries, as Snakemake's jobs are.
+
+    One server (`pipeline.engine.preload`) serves all workers of pytest-xdist, and ends with the session.
+    """
+    if sys.platform != "linux":
+        yield {}
+        return
+    shared = _shared(tmp_path_factory)
+    of_workers = "PYTEST_XDIST_WORKER" in os.environ
+    name, server = shared / "fork-server", None
+    with (shared / "fork-server.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not name.exists():
+            address, server = preload.launch(os.getppid() if of_workers else os.getpid())
+            name.write_text(address)
+    yield {preload.VARIABLE: name.read_text()}
+    if server is None:
+        return
+    if of_workers:
+        server.returncode = 0  # other workers still use it, so nobody waits for it
+    else:
+        server.kill()
+        server.wait()
 
 
 @pytest.fixture
@@ -245,17 +266,13 @@ def empty(tmp_path: Path, forks: dict[str, str]) -> Workspace:
 def smoke_of(
     tmp_path_factory: pytest.TempPathFactory, fork_server: dict[str, str]
 ) -> Callable[[str], Workspace]:
-    """One study of params.yaml at smoke scale, built by Snakemake when it is first asked for.
-
-    Beside the work tree lies what its steps imported (`forkserver`).
-    """
+    """One study of params.yaml at smoke scale, built by Snakemake when it is first asked for."""
 
     def build(study: str, path: Path) -> Workspace:
         # One thread each, two at a time; `test_determinism` asks for the same bytes from two threads.
         options = ("--cores", "2", "--max-threads", "1", "--resources", "gpu=2")
         workspace = lay_out(path / "tree", [study], fork_server)
-        (path / "imports").mkdir()
-        done = workspace.snakemake(*options, FORK_IMPORTS=str(path / "imports"))
+        done = workspace.snakemake(*options)
         assert done.status == 0, done.output
         return workspace
 

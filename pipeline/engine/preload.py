@@ -4,8 +4,9 @@ Loading torch, polars and pandera takes a core more than two seconds, which is m
 Snakemake runs, a server has loaded them once. ``python -m pipeline ...`` asks it for a process with its own folder,
 environment and files, and ends as that one ends; where nobody answers (another machine, another number of threads) it
 does the work itself. The workers of a training are asked for in the same way. Only libraries are loaded beforehand:
-each job reads the code of the pipeline, so that an edit during a build is seen. Linux only; ``SANDGLASS_PRELOAD=0``
-turns it off. `dvc repro` starts each step anew.
+each job reads the code of the pipeline in its own folder, so that an edit during a build is seen. Linux only;
+``SANDGLASS_PRELOAD=0`` turns it off, and the name of a server that runs already has all that is started use that one.
+`dvc repro` starts each step anew.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ import traceback
 from pathlib import Path
 from typing import Any, NoReturn
 
-VARIABLE = "SANDGLASS_PRELOAD"  # 0: no server. Snakemake's jobs find there where the server listens
+VARIABLE = "SANDGLASS_PRELOAD"  # 0: no server; else where it listens, which Snakemake says to its jobs
 LIBRARIES = (
     "altair", "jinja2", "narwhals.stable.v1", "numpy", "pandera.backends.polars.builtin_checks",
     "pandera.backends.polars.container", "pandera.polars", "polars", "psutil", "pyarrow.compute", "pyarrow.parquet",
@@ -49,18 +50,26 @@ KILL_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl(2)
 
 
 def start() -> None:
-    """Start the server of this process, Snakemake's main one, for its jobs; it ends when this process does."""
-    if sys.platform != "linux" or os.environ.get(VARIABLE) == "0":
-        return
+    """Start the server of this process, Snakemake's main one, for its jobs, unless they have one already."""
+    if sys.platform == "linux" and not os.environ.get(VARIABLE):
+        os.environ[VARIABLE], _ = launch(os.getpid())
+
+
+def launch(owner: int) -> tuple[str, subprocess.Popen[bytes]]:
+    """Start a server that ends when the process ``owner`` does; return its name, and its process."""
     name = f"sandglass-{os.getpid()}-{os.urandom(8).hex()}"
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(f"\0{name}")  # a name that no file has, so that none is left behind
         listener.listen(128)
-        subprocess.Popen(
-            [sys.executable, "-m", __name__, str(os.getpid())], env=os.environ | THREADS | KEEP_MEMORY,
-            stdin=listener.fileno(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-    os.environ[VARIABLE] = name
+        server = subprocess.Popen(
+            [sys.executable, "-m", __name__, str(owner)],
+            cwd=Path(__file__).parents[2],
+            env=os.environ | THREADS | KEEP_MEMORY,
+            stdin=listener.fileno(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+    return name, server
 
 
 def ask(words: list[str]) -> None:
@@ -155,7 +164,10 @@ def _read(caller: socket.socket) -> tuple[bytes, list[int]]:
 
 
 def _become(request: dict[str, Any], files: list[int]) -> list[str]:
-    """Take the caller's files, folder and environment; return the words of its command."""
+    """Take the caller's files, folder and environment; return the words of its command.
+
+    What the server itself has loaded of the pipeline may be of another folder, or of another time.
+    """
     ctypes.CDLL(None).prctl(KILL_WITH_PARENT, signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for number, file in enumerate(files):
@@ -163,8 +175,12 @@ def _become(request: dict[str, Any], files: list[int]) -> list[str]:
         os.close(file)
     os.umask(request["umask"])
     os.chdir(request["folder"])
+    sys.path[0] = request["folder"]
+    for name in [each for each in sys.modules if each.split(".")[0] == "pipeline"]:
+        del sys.modules[name]
     os.environ.clear()
     os.environ.update(request["environment"] | {FORKED: str(os.getpid())})
+    sys.dont_write_bytecode = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))
     words: list[str] = request["words"]
     return words
 

@@ -575,13 +575,9 @@ def test_workers_are_forked_where_jobs_are(tmp_path: Path, monkeypatch: pytest.M
         (tmp_path / name).mkdir()
     alone = trained([write_job(tmp_path / "alone")])[0]
     monkeypatch.delenv(preload.FORKED, raising=False)  # set where the tests themselves were forked
-    monkeypatch.setenv(preload.VARIABLE, "1")  # so that it is put back
-    started: list[subprocess.Popen[bytes]] = []
-    start = subprocess.Popen
-    with monkeypatch.context() as patched:  # nobody else holds what starts the server
-        patched.setattr(subprocess, "Popen", lambda *a, **k: started.append(start(*a, **k)))
-        preload.start()
-    server = psutil.Process(started[0].pid)
+    address, process = preload.launch(os.getpid())
+    monkeypatch.setenv(preload.VARIABLE, address)
+    server = psutil.Process(process.pid)
     worker = None
     try:
         forked = trained([write_job(tmp_path / "forked")])[0]
@@ -605,8 +601,8 @@ def test_workers_are_forked_where_jobs_are(tmp_path: Path, monkeypatch: pytest.M
     finally:
         if worker is not None:
             worker.end()
-        started[0].kill()
-        started[0].wait()
+        process.kill()
+        process.wait()
 
 
 def worker(path: Path) -> subprocess.Popen[bytes]:
