@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
+from fitting import fitting
 from pydantic import ValidationError
 from scipy import stats as scipy_stats
 from workspace import Workspace, load_study
@@ -33,7 +34,7 @@ from pipeline.studies.automata.params import Dataset
 from pipeline.studies.automata.theory import counters
 from pipeline.training import core, ensemble
 from schemas.automata.datasets import SCHEMA
-from schemas.automata.tables import OBSERVED, TASKS
+from schemas.automata.tables import OBSERVED, SCHEMAS, TASKS
 from schemas.claims import FAILS, HOLDS, NOT_RUN, TOO_FEW
 from schemas.comparisons import MEASURED
 from schemas.comparisons import NOT_RUN as NOT_RUN_HERE
@@ -189,9 +190,9 @@ def context_of(values: Mapping[str, float | None], scale: str = "paper", **chang
     """Return what claims read, with these values by comparison; each with the same changes of its columns."""
     rows = [row_of(each, values[each.key], **changes) for each in comparisons.DECLARED]
     table = pl.DataFrame(rows, infer_schema_length=None)
-    tables = {"comparisons": table}
+    read = fitting({"comparisons": table}, SCHEMAS)
     settings = SimpleNamespace(best_of=20)
-    return SimpleNamespace(table=tables.__getitem__, settings=settings, study="automata", scale=scale)
+    return SimpleNamespace(table=read.__getitem__, settings=settings, study="automata", scale=scale)
 
 
 def gates_of(context: Any) -> list[Gate]:

@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 import vl_convert
 from dyck_experiments import EXPERIMENTS, FIGURES, comparisons
+from fitting import fitting
 
 from pipeline.kit import charts
 from pipeline.kit.comparisons import Comparison
@@ -54,6 +55,7 @@ from pipeline.studies.dyck.names import (
     TRAINING_LENGTHS,
     WIDE,
 )
+from schemas.dyck.tables import SCHEMAS
 
 pytestmark = pytest.mark.usefixtures("fonts")
 
@@ -319,7 +321,7 @@ ACCURACY = [
      "shortest": 2, "longest": 26}
     for run in MAPPED for replica in (3, 5)
 ]  # fmt: skip
-TABLES = {
+MADE = {
     "attention": attention(),
     "stack_score": stack_scores(),
     "variation_table1": table_1(),
@@ -351,6 +353,7 @@ TABLES = {
         ]
     ),
 }
+TABLES = fitting(MADE, SCHEMAS)
 # Errors on the line 10^(-0.3 n), in which the second target has another slope and ten times the error.
 PRUNING = [
     *((f"L = {layers}", n, layers**3 * 10 ** (-0.3 * n)) for layers in (1, 2) for n in (8, 12, 16) for _ in (0, 1)),
@@ -373,7 +376,8 @@ THEORY = pl.DataFrame(
 
 
 def context(theory: pl.DataFrame = THEORY, **replaced: pl.DataFrame) -> Any:
-    return SimpleNamespace(study="dyck", table=(TABLES | replaced).__getitem__, theory=lambda: theory)
+    tables = TABLES | fitting(replaced, SCHEMAS)
+    return SimpleNamespace(study="dyck", table=tables.__getitem__, theory=lambda: theory)
 
 
 @pytest.mark.parametrize("name", FIGURES)

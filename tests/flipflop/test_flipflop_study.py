@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from fitting import fitting
 from workspace import Workspace
 
 from pipeline.kit import intervals
@@ -29,6 +30,7 @@ from pipeline.studies.flipflop.names import BASE, FACTORIAL, FAMILIES, LSTM
 from schemas.claims import FAILS, HOLDS, NOT_RUN, TOO_FEW, UNDECIDED
 from schemas.comparisons import MEASURED
 from schemas.comparisons import NOT_RUN as NO_MODELS
+from schemas.flipflop.tables import SCHEMAS
 
 PARTS = (glitches, controls, simulation, autopsy, language_models)
 KEYS = [each.key for each in DECLARED if each.experiment != CLAIMS]
@@ -79,7 +81,10 @@ def gates(table: pl.DataFrame) -> list[Gate]:
         ),
     }
     context: Any = SimpleNamespace(
-        table=tables.__getitem__, settings=SimpleNamespace(far=4.5), study="flipflop", scale="paper"
+        table=fitting(tables, SCHEMAS).__getitem__,
+        settings=SimpleNamespace(far=4.5),
+        study="flipflop",
+        scale="paper",
     )
     return [gate for part in PARTS for gate in part.gates(context) if gate.comparison in KEYS]
 
@@ -114,7 +119,7 @@ def test_a_number_or_an_end_that_is_none_does_not_hold() -> None:
 
 def test_transformers_are_held_against_lstms_of_another_experiment() -> None:
     def gate(table: pl.DataFrame) -> Gate:
-        tables = {"final": table, "comparisons": made()}
+        tables = fitting({"final": table, "comparisons": made()}, SCHEMAS)
         context: Any = SimpleNamespace(study="flipflop", table=tables.__getitem__)
         return glitches._gap(context)
 

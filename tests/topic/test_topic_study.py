@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
+from fitting import fitting
 from topic_tables import comparisons
 from workspace import Workspace, load_study
 
@@ -23,6 +24,7 @@ from pipeline.studies.topic.claims import STATEMENTS, attention, embeddings, lan
 from pipeline.studies.topic.figures import attention as figures
 from pipeline.studies.topic.measures import models
 from schemas.claims import FAILS, HOLDS, NOT_RUN, TOO_FEW, UNDECIDED
+from schemas.topic.tables import SCHEMAS
 
 PARTS = (values, embeddings, attention, stages, language)
 
@@ -50,7 +52,7 @@ def made() -> dict[str, pl.DataFrame]:
         for row, column in np.ndindex(9, 9)
         for kin in (row // 3 == column // 3,)
     ]
-    return {
+    tables = {
         "comparisons": comparisons(),
         "closed_form": pl.DataFrame(optima, schema=columns, orient="row"),
         "pair_shares": pl.DataFrame(shares, schema=["label_offset", "category", "pair_share"], orient="row"),
@@ -60,6 +62,7 @@ def made() -> dict[str, pl.DataFrame]:
             cells, schema=["model", "run", "embedding", "row", "column", "same_topic", "cosine"], orient="row"
         ),
     }
+    return fitting(tables, SCHEMAS)
 
 
 def gates(tables: dict[str, pl.DataFrame]) -> list[Any]:
