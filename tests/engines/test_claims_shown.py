@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import polars as pl
-import pytest
 from workspace import Workspace
 
 from pipeline.store import tables
@@ -52,9 +51,8 @@ def test_one_claim_with_its_gates(built: Workspace) -> None:
     assert [(other["set"], other["value"]) for other in gate["references"]] == [("toy", 0.25)]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
+def test_what_is_not_known_is_answered_with_what_is(built: Workspace) -> None:
+    for arguments, words in (
         (["claims", "--study", "ty"], "did you mean toy?"),
         (["claims", "ty"], "did you mean toy?"),
         (["claims", "toy", "--study", "toy"], "as an argument or with --study"),
@@ -62,12 +60,8 @@ def test_one_claim_with_its_gates(built: Workspace) -> None:
         (["show", "ty:1"], "did you mean toy?"),
         (["show", "toy:2"], "did you mean toy:1?"),
         (["show", "toy"], "for instance toy:1; all of toy: python -m pipeline claims toy"),
-    ],
-)
-def test_what_is_not_known_is_answered_with_what_is(
-    built: Workspace, arguments: list[str], words: str
-) -> None:
-    assert words in pipeline(built, *arguments, status=2)
+    ):
+        assert words in pipeline(built, *arguments, status=2)
 
 
 def test_without_claims_the_commands_that_bring_them_are_named(empty: Workspace) -> None:

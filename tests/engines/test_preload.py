@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 
@@ -13,19 +12,9 @@ import psutil
 import pytest
 from workspace import TIMEOUT, Workspace
 
-pytestmark = pytest.mark.started  # by the server under test, not by that of the tests
+pytestmark = pytest.mark.started  # by a server of Snakemake's own, unless a test asks for that of all tests
 DATASET = "data/datasets/toy/toy-numbers/toy-numbers.parquet"
-# Starts the server as Snakemake does, then runs a command.
-SERVED = (
-    "import subprocess, sys; from pipeline.engine import preload; preload.start(); "
-    "sys.exit(subprocess.run(sys.argv[1:]).returncode)"
-)
 TRAIN = ("python", "-m", "pipeline", "train")
-
-
-def _served(workspace: Workspace, *command: str, **env: str) -> tuple[int, str]:
-    done = workspace.run(sys.executable, "-c", SERVED, *command, **env)
-    return done.status, done.output
 
 
 def _words(process: psutil.Process) -> list[str]:
@@ -125,27 +114,28 @@ def test_where_nobody_answers_a_job_does_its_work_itself(empty: Workspace) -> No
     assert (empty.path / DATASET).is_file()
 
 
-def test_output_and_status_are_those_of_the_job(empty: Workspace) -> None:
+def test_output_and_status_are_those_of_the_job(empty: Workspace, fork_server: dict[str, str]) -> None:
     plain = empty.run(*TRAIN, "toy-x")
     assert plain.status == 2 and "sandglass: train toy-x: no such id" in plain.output
     assert "did you mean toy-" in plain.output
-    assert _served(empty, *TRAIN, "toy-x") == (plain.status, plain.output)
+    assert empty.run(*TRAIN, "toy-x", **fork_server) == plain
     wrong = empty.run(*TRAIN)
     assert wrong.status == 2
-    assert _served(empty, *TRAIN) == (wrong.status, wrong.output)
+    assert empty.run(*TRAIN, **fork_server) == wrong
 
 
-def test_a_job_has_the_folder_and_mask_of_its_caller(built: Workspace) -> None:
+def test_a_job_has_the_folder_and_mask_of_its_caller(built: Workspace, fork_server: dict[str, str]) -> None:
     (built.path / DATASET).unlink()
-    status, output = _served(built, "sh", "-c", "umask 077; python -m pipeline dataset toy-numbers")
-    assert status == 0, output
+    command = "umask 077; python -m pipeline dataset toy-numbers"
+    done = built.run("sh", "-c", command, **fork_server)
+    assert done.status == 0, done.output
     assert (built.path / DATASET).stat().st_mode & 0o777 == 0o600
 
 
-def test_a_job_has_the_environment_of_its_caller(built: Workspace) -> None:
+def test_a_job_has_the_environment_of_its_caller(built: Workspace, fork_server: dict[str, str]) -> None:
     wait = built.hold("toy-numbers")["TOY_WAIT"]
     command = f"TOY_WAIT={wait} python -m pipeline dataset toy-numbers"
-    process = built.start(sys.executable, "-c", SERVED, "sh", "-c", command)
+    process = built.start("sh", "-c", command, **fork_server)
     built.wait_for_step("dataset-toy-numbers", process)
     time.sleep(1)
     assert process.poll() is None
@@ -156,10 +146,18 @@ def test_a_job_has_the_environment_of_its_caller(built: Workspace) -> None:
 
 @pytest.mark.parametrize(("threads", "forked"), [("1", True), ("2", False)])
 def test_a_job_with_another_number_of_threads_is_not_forked(
-    built: Workspace, threads: str, forked: bool
+    built: Workspace, fork_server: dict[str, str], threads: str, forked: bool
 ) -> None:
     command = f"OMP_NUM_THREADS={threads} python -m pipeline dataset toy-numbers & echo process $!; wait"
-    status, output = _served(built, "bash", "-c", command)
-    assert status == 0, output
-    started = output.split("process ")[1].split()[0]
+    done = built.run("bash", "-c", command, **fork_server)
+    assert done.status == 0, done.output
+    started = done.output.split("process ")[1].split()[0]
     assert ((built.path / ".sandglass/jobs/dataset-toy-numbers.lock").read_text() != started) == forked
+
+
+def test_a_job_reads_the_code_of_its_folder(built: Workspace, fork_server: dict[str, str]) -> None:
+    """Not that of the folder in which its server was started, nor what was read for another job."""
+    for word in ("one", "two"):
+        built.edit("pipeline/studies/toy/datasets.py", f"print('code {word}')\n")
+        done = built.run("python", "-m", "pipeline", "dataset", "toy-numbers", **fork_server)
+        assert done.status == 0 and f"code {word}" in done.output

@@ -69,9 +69,9 @@ def _constant(node: ast.expr) -> object:
     return node.value if isinstance(node, ast.Constant) else None
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_no_module_unpickles(path: Path) -> None:
-    assert list(unpickling(path.read_text(encoding="utf-8"))) == []
+def test_no_module_unpickles() -> None:
+    found = {path: list(unpickling(path.read_text(encoding="utf-8"))) for path in MODULES}
+    assert {str(path.relative_to(ROOT)): words for path, words in found.items() if words} == {}
 
 
 @pytest.mark.parametrize(
