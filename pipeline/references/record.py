@@ -79,9 +79,9 @@ def lock_parameters(stage: dict[str, Any]) -> dict[str, Any]:
 
     What the stage's entry is like is recorded beside it.
 
-    >>> toy = {"runs.a": {"like": "base", "lr": 2}, "shared.base": {"lr": 1, "width": 8}}
-    >>> lock_parameters({"params": {"params.yaml": {"scale": "smoke"}, "params/toy.yaml": toy}})
-    {'scale': 'smoke', 'params/toy.yaml:runs.a': {'lr': 2, 'width': 8}}
+    >>> toy = {"toy-a": {"like": "base", "lr": 2}, "shared.base": {"lr": 1, "width": 8}}
+    >>> lock_parameters({"params": {"params.yaml": {"scale": "smoke"}, "params/toy/runs.yaml": toy}})
+    {'scale': 'smoke', 'params/toy/runs.yaml:toy-a': {'lr': 2, 'width': 8}}
     """
     parameters = {}
     prefix = f"{SHARED}."
@@ -97,7 +97,7 @@ def step_log(job: graph.Job, params: dict[str, Any], root: Path = Path()) -> dic
     """Return what the step noted of its device and software, if it ran in ``root`` with the recorded ``params``."""
     try:
         noted = json.loads((root / graph.LOGS / "steps" / f"{job.name}.json").read_text(encoding="utf-8"))
-        tracked = json.dumps({path: params.get(path) for path in job.tracked}, sort_keys=True)
+        tracked = job.text_of({path: params.get(path) for path in job.tracked})
         current = noted["params_hash"] == hashlib.md5(tracked.encode()).hexdigest()
     except (OSError, ValueError, KeyError, TypeError):
         return {}

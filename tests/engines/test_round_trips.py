@@ -51,11 +51,11 @@ def test_a_value_that_two_runs_share_is_followed_by_both(built: Workspace, engin
     before = built.artifacts()
 
     def steps(count: int) -> None:
-        _toy(built, lambda params: params["shared"]["base"]["steps"].update(smoke=count))
+        _toy(built, lambda params: params["runs"]["shared"]["base"]["steps"].update(smoke=count))
 
     steps(12)
     why = built.run("python", "-m", "pipeline", "why", "train-toy-a")
-    assert "parameter params/toy.yaml:runs.toy-a.steps.smoke: 10 → 12" in why.output
+    assert "parameter params/toy/runs.yaml:toy-a.steps.smoke: 10 → 12" in why.output
     assert built.engine(engine).ran >= {"train toy-a", "train toy-b"}
     assert built.artifacts() != before
     built.assert_clean()
@@ -67,9 +67,9 @@ def test_a_value_that_two_runs_share_is_followed_by_both(built: Workspace, engin
 
 def test_what_only_writes_the_same_otherwise_is_said_so(built: Workspace) -> None:
     """DVC tracks the shared values as such, and runs again; the file says as before what to do."""
-    _toy(built, lambda params: params["shared"]["base"].update(lr=0.1))  # each run says its own
+    _toy(built, lambda params: params["runs"]["shared"]["base"].update(lr=0.1))  # each run says its own
     why = built.run("python", "-m", "pipeline", "why", "train-toy-a")
-    assert "params/toy.yaml:shared (what it takes from there is as it was" in why.output
+    assert "params/toy/runs.yaml:toy-a (it says what it did, but is written differently" in why.output
     before = built.artifacts()
     assert built.engine("snakemake").ran >= {"train toy-a", "train toy-b"}
     assert built.artifacts()[MODEL_A.removeprefix("data/")] == before[MODEL_A.removeprefix("data/")]
@@ -256,7 +256,7 @@ def test_parameters_edited_to_and_fro_while_steps_run(built: Workspace) -> None:
 
 
 def _toy(workspace: Workspace, edit: Callable[[dict[str, Any]], object]) -> None:
-    workspace.change(edit, "params/toy.yaml")
+    workspace.change_study(edit)
 
 
 @pytest.mark.parametrize("engine", OTHER)
@@ -315,7 +315,7 @@ def test_a_graph_that_is_out_of_date_stops_dvc_and_is_written_by_snakemake(
     done = built.repro()
     assert done.status != 0 and "Traceback" not in done.output
     if change == "removed":  # DVC itself asks for the parameters of the job
-        assert "Parameters 'theory.toy-identity' are missing from 'params/toy.yaml'" in done.output
+        assert "Parameters 'toy-identity' are missing from 'params/toy/theory.yaml'" in done.output
     else:
         lines = [line for line in done.output.splitlines() if line.startswith("sandglass: ")]
         assert len(lines) == 1 and "dvc.yaml is not what" in lines[0], done.output
@@ -359,13 +359,13 @@ def test_an_edit_of_one_study_leaves_the_others_fresh(built: Workspace, engine: 
     assert built.engine(engine).ran == added
     assert toy.items() <= built.artifacts().items()
     built.assert_clean()
-    built.change(lambda params: params["runs"]["twin-a"].update(lr=0.75), "params/twin.yaml")
+    built.change_study(lambda params: params["runs"]["twin-a"].update(lr=0.75), "twin")
     below = {command.replace("toy", "twin") for command in BELOW_A_RUN}
     assert built.planned() == {"train twin-a"} | below
     assert built.engine(engine).ran == {"train twin-a"} | below
     assert toy.items() <= built.artifacts().items()
     built.assert_clean()
-    built.change(lambda params: params["claims"].update(tolerance=0.25), "params/twin.yaml")
+    built.change_study(lambda params: params["claims"].update(tolerance=0.25), "twin")
     assert built.planned() == {"claims twin", "report"}
     built.change(lambda params: params["studies"].remove("twin"))
     assert built.planned() == {"report"}
