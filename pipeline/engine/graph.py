@@ -41,7 +41,10 @@ _SECTION = {
 # Code is an input: the module of the step and all that it imports (`pipeline.engine.imports`), file by file, so that an
 # edit makes stale what depends on it and nothing else. Beside it stand the pinned libraries, how arithmetic is set up
 # for all of them, and what turns the text of parameter files into values.
-ALWAYS = (str(SOFTWARE), "pipeline/arithmetic.py", "pipeline/params/scales.py", "pipeline/params/sharing.py")
+ALWAYS = (
+    str(SOFTWARE), "pipeline/arithmetic.py", "pipeline/params/grids.py", "pipeline/params/scales.py",
+    "pipeline/params/sharing.py",
+)  # fmt: skip
 # The report prints the md5 of all code, so it depends on all of it. It depends on the parameter files as such, too:
 # where DVC runs on a graph that is out of date, at least this step starts, and says so.
 OF_REPORT = (

@@ -28,21 +28,29 @@ from pipeline.params.entries import (
     Strict,
     TheoryEntry,
 )
-from pipeline.params.files import FOLDER, SECTIONS, SETTINGS, TEXTS, StudyFiles, study_file, study_files
+from pipeline.params.files import (
+    FOLDER,
+    SECTIONS,
+    SETTINGS,
+    TEXTS,
+    WITH_VARIANTS,
+    StudyFiles,
+    study_file,
+    study_files,
+)
 from pipeline.params.reading import FILE, shown
 from pipeline.params.scales import SCALES
 from pipeline.params.sharing import LIKE, names, over
 
 __all__ = [
-    "FILE", "FOLDER", "ROOT", "SECTIONS", "SETTINGS", "AveragedRunEntry", "DatasetEntry", "Ensemble", "ExperimentEntry",
-    "GridRunEntry", "Group", "Id", "LabelsEntry", "Module", "Params", "Positive", "Probability", "RunEntry", "Strict",
-    "Study", "TheoryEntry", "load", "study_file", "study_files",
+    "FILE", "FOLDER", "ROOT", "SECTIONS", "SETTINGS", "WITH_VARIANTS", "AveragedRunEntry", "DatasetEntry", "Ensemble",
+    "ExperimentEntry", "GridRunEntry", "Group", "Id", "LabelsEntry", "Module", "Params", "Positive", "Probability",
+    "RunEntry", "Strict", "Study", "TheoryEntry", "load", "study_file", "study_files",
 ]  # fmt: skip
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 GRAPH = "params/graph.json"  # what follows from the other files, for DVC (`pipeline.engine.graph`)
 
-WITH_VARIANTS = ("datasets", "runs")
 # The same at every scale: the graph names code and files by them, in experiments by their lists as well.
 NAMES = ("language", "model", "objective", "dataset", "teacher", "module", "family")
 FIXED = ("language", "model", "objective")  # the same in all variants of an entry, too
@@ -89,7 +97,8 @@ class Study:
 class Params:
     """All parameters, validated and resolved at one scale.
 
-    ``raw`` holds what each file says, by its path, with every ``like`` replaced by what it names; ``shared`` the names
+    ``raw`` holds what each file says, by its path, with the members of grids, and what it names in place of
+    every ``like``; ``shared`` the names
     by which an entry does so, by section and id.
     """
 
@@ -208,14 +217,15 @@ def _check_package(main: File, study: str, root: Path) -> None:
 def _refuse_unread(file: StudyFiles) -> None:
     """Refuse what an entry says for its variants although each of them says its own: who sets it would change nothing.
 
-    What comes by ``like`` may be of use to other entries, so this looks at what the file says before it is replaced.
+    What an entry takes by ``like`` may be of use to others, so this looks at what it says itself.
     """
     for section in WITH_VARIANTS:
-        for key, entry in file.written[section].items():
+        for key, written in file.written[section].items():
+            entry = file.values[section][key]
             variants = entry.get("variants", {}).values()
-            for name, value in entry.items() if variants else ():
+            for name in written if variants else ():
                 if name not in ("variants", LIKE) and all(
-                    name in own and over({name: value}, own)[name] == own[name] for own in variants
+                    name in own and over({name: entry[name]}, own)[name] == own[name] for own in variants
                 ):
                     file.refuse(
                         f"{section}.{key}.{name}",

@@ -1,8 +1,8 @@
 """The types of what ``params.yaml`` and the files in ``params/<study>/`` may say; a study adds its own fields to them.
 
 No model here has a default that decides a result and none converts a type, so this module can refuse a file but cannot
-alter a result; that is why it is not a code input of any step (the rules of scales and of what is shared, which can,
-live in ``scales.py`` and ``sharing.py``).
+alter a result; that is why it is not a code input of any step (the rules of scales, of grids and of what is shared,
+which can, live in ``scales.py``, ``grids.py`` and ``sharing.py``).
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NoReturn
 
+from pipeline.params import grids
 from pipeline.params.checking import File
 from pipeline.params.reading import read
 from pipeline.params.sharing import SHARED, expand
@@ -17,6 +18,7 @@ FOLDER = "params"
 SECTIONS = {"datasets": "Dataset", "runs": "Run", "theory": "Theory", "experiments": "Experiment"}
 SETTINGS = {"analysis": "Analysis", "claims": "Claims"}
 TEXTS = ("title", "source")
+WITH_VARIANTS = ("datasets", "runs")
 STUDY = "study"  # the file of what is no section of entries: texts and settings
 
 
@@ -64,27 +66,30 @@ class StudyFiles(File):
     """The files of a study as one tree; what is wrong with a value is refused by the file that holds it."""
 
     def __init__(self, study: str) -> None:
-        """Take the study; ``values`` is what the files say, once they were read, with every ``like`` replaced."""
+        """Take the study; ``values`` is what the files say, once they were read, without any grid or ``like``."""
         settings = File(study_file(study, next(iter(SETTINGS))))
         super().__init__(settings.name)
         self._sections = {section: SectionFile(study, section) for section in SECTIONS}
         self._settings = settings
-        self.written: dict[str, Any] = {}  # what the files say as they stand, by section
+        self.written: dict[str, Any] = {}  # what the files say, by section, with every ``like`` as it stands
         self.shared: dict[str, Any] = {}  # what the entries of each section have in common
 
     def read(self, root: Path) -> dict[str, Any]:
-        """Return what the files below ``root`` say, by section and setting, with every ``like`` replaced."""
+        """Return what the files below ``root`` say, by section and setting, without any grid or ``like``."""
         self._settings.read(root)
         self._settings.known_keys([*TEXTS, *SETTINGS])
         self.values = expand(self._settings, tuple(SECTIONS))
         for section, file in self._sections.items():
             values = file.read(root)
+            if section in WITH_VARIANTS:
+                entries = values[section].items()
+                values[section] = {key: grids.expand(file, f"{section}.{key}", own) for key, own in entries}
             self.written[section], self.shared[section] = values[section], values.get(SHARED, {})
             self.values |= expand(file, (section,))
         return self.values
 
     def by_file(self) -> dict[str, dict[str, Any]]:
-        """Return what each file says, by its path, with every ``like`` replaced."""
+        """Return what each file says, by its path, without any grid or ``like``."""
         settings = {key: value for key, value in self.values.items() if key not in SECTIONS}
         return {self.name: settings} | {file.name: self.values[key] for key, file in self._sections.items()}
 

@@ -15,6 +15,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from pipeline.params import FIXED, LISTS, NAMES, SECTIONS, SETTINGS, WITH_VARIANTS, study_file
 from pipeline.params import FOLDER as PARAMS
+from pipeline.params.grids import GRID, ID
 from pipeline.params.scales import SCALES
 from pipeline.params.sharing import LIKE, SHARED
 
@@ -25,6 +26,20 @@ DIALECT = "http://json-schema.org/draft-07/schema#"  # the newest that editors k
 LIKES: Schema = {"$ref": f"{REFERENCE}{LIKE}"}
 TAKEN: Schema = {"$ref": f"{REFERENCE}{SHARED}"}
 _NAME: Schema = {"type": "string"}
+_GRID: Schema = {
+    "type": "object",
+    "properties": {
+        ID: {"type": "string", "description": "how the id of a member is made, with names in braces"}
+    },
+    "required": [ID],
+    "minProperties": 2,
+    "additionalProperties": {
+        "type": "array",
+        "minItems": 1,
+        "description": "values, or `label: value`, of which one",
+    },
+    "description": "all combinations of these choices, each a member",
+}
 _SHARING: dict[str, Schema] = {  # what every definition may refer to
     LIKE: {
         "anyOf": [_NAME, {"type": "array", "items": _NAME, "minItems": 1}],
@@ -94,10 +109,16 @@ class _Parts:
         fields = _merged([member["properties"] for member in members])
         own = {name: schema for name, schema in fields.items() if name not in FIXED}
         described = "members of this entry, each with what is different in it"
+        # In a grid, names in braces may stand for any value.
+        free = {name: {"description": schema.get("description", "")} for name, schema in own.items()}
         several = {
             "type": "object",
             "minProperties": 1,
-            "additionalProperties": _mapping(own | {LIKE: LIKES}, []),
+            "additionalProperties": {
+                "if": {"type": "object", "required": [GRID]},
+                "then": _mapping({GRID: _GRID} | free | {LIKE: LIKES}, [GRID]),
+                "else": _mapping(own | {LIKE: LIKES}, []),
+            },
             "description": described,
         }
         return {

@@ -9,7 +9,7 @@ from typing import Any
 
 from pipeline.engine import graph
 from pipeline.errors import SandglassError
-from pipeline.params import FILE
+from pipeline.params import FILE, grids
 from pipeline.params.sharing import SHARED, recorded
 from pipeline.store.paths import DATA, REFERENCE
 
@@ -89,7 +89,7 @@ def lock_parameters(stage: dict[str, Any]) -> dict[str, Any]:
         shared = {key.removeprefix(prefix): value for key, value in values.items() if key.startswith(prefix)}
         for key, value in values.items():
             if not key.startswith(prefix):
-                parameters[key if file == FILE else f"{file}:{key}"] = recorded(value, shared)
+                parameters[key if file == FILE else f"{file}:{key}"] = recorded(grids.recorded(value), shared)
     return parameters
 
 

@@ -414,6 +414,12 @@ def test_the_file_names_its_schema(study: str, file: str) -> None:
     assert json.loads(specification.schema_text(study, file)) == schema.of_file(study, file)
 
 
+@pytest.mark.parametrize("file", [file for _, file in FILES])
+def test_lines_can_be_read(file: str) -> None:
+    lines = (ROOT / file).read_text(encoding="utf-8").splitlines()
+    assert [number for number, line in enumerate(lines, 1) if len(line) > 120] == []
+
+
 @pytest.fixture(scope="module")
 def dyck_schema() -> dict[str, jsonschema.Draft7Validator]:
     """The schema of each file of the study."""
