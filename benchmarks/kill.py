@@ -26,7 +26,7 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "tests" / "engines")]
 
 import workspace  # noqa: E402
-from rounds import PARAMS, STARTS, Bench, Round, lay_out_reduced, other_rate, plans  # noqa: E402
+from rounds import STARTS, Bench, Round, lay_out_reduced, other_rate, plans  # noqa: E402
 from workspace import Workspace  # noqa: E402
 
 RESULTS = HERE / "KILL.md"
@@ -40,9 +40,11 @@ def prepare(folder: Path) -> Bench:
     reference.engine("snakemake")
     seconds = time.monotonic() - began
     changed = Workspace(Path(shutil.copytree(empty.path, folder / "changed", symlinks=True)))
-    changed.change(other_rate, PARAMS)
+    changed.change_study(other_rate, "dyck")
     changed.engine("dvc")
-    shutil.copy2(empty.path / PARAMS, changed.path / PARAMS)
+    changed.restore(
+        {changed.path / file.relative_to(empty.path): text for file, text in empty.parameters("dyck").items()}
+    )
     bench = Bench(folder, reference, {"empty": empty.path, "changed": changed.path})
     bench.durations["empty", "snakemake"] = seconds
     return bench

@@ -33,7 +33,6 @@ STARTS = {"empty": "nothing is built", "changed": "all is built, with another le
 CUT = ("dvc.lock' validation failed", "RWLock-file", "structure is corrupted")
 GONE_SECONDS = 10.0
 
-PARAMS = "params/dyck.yaml"
 DATASETS = ["dyck-train-complete", "dyck-evaluation"]
 RUNS = ["dyck-standard", "dyck-minimal"]
 CHECKS = ["dyck-random-attention"]
@@ -56,10 +55,10 @@ def lay_out_reduced(path: Path) -> Workspace:
     reduce(tree)
 
     def train_for_seconds(params: dict[str, Any]) -> None:
-        for run in params["runs"].values():
-            run |= {"replicas": 2, "steps": 400, "log_every": 10}
+        for key in RUNS:
+            params["runs"][key] |= {"replicas": 2, "steps": 400, "log_every": 10}
 
-    tree.change(train_for_seconds, PARAMS)
+    tree.change_study(train_for_seconds, "dyck")
     # DVC reads the graph, and derives none.
     done = tree.run(sys.executable, "-m", "pipeline", "params", "--write")
     assert done.status == 0, done.output
@@ -97,21 +96,26 @@ def reduce(tree: Workspace) -> None:
 
     def fewer(params: dict[str, Any]) -> None:
         for section, kept in (("datasets", DATASETS), ("runs", RUNS), ("theory", CHECKS)):
-            params[section] = {name: params[section][name] for name in kept}
+            params[section] = {
+                name: params[section][name] for name in (*kept, SHARED) if name in params[section]
+            }
         # Claims read the tables of all experiments: those of the others have no rows.
+        shared = params["experiments"].pop(SHARED)
         tables = dict.fromkeys(table for entry in params["experiments"].values() for table in entry["tables"])
-        params["experiments"] = {EXPERIMENT: params["experiments"][EXPERIMENT]}
+        params["experiments"] = {EXPERIMENT: params["experiments"][EXPERIMENT], SHARED: shared}
         own = {"theory": CHECKS, "tables": list(tables), "figures": ["variation"]}
         params["experiments"][EXPERIMENT] |= own
-        entries = [params[section] for section in SECTIONS]
-        params[SHARED] = {name: params[SHARED][name] for name in names(entries, params[SHARED])}
+        for section in (params[section] for section in SECTIONS):
+            shared = section.pop(SHARED, {})
+            used = names(section, shared)
+            section |= {SHARED: {name: shared[name] for name in used}} if used else {}
 
-    tree.change(fewer, PARAMS)
+    tree.change_study(fewer, "dyck")
 
 
 def other_rate(params: dict[str, Any]) -> None:
-    """Edit ``params/dyck.yaml`` so that one run, and all that is made from it, is another."""
-    params[SHARED]["minimal"]["lr"] /= 2
+    """Edit ``params/dyck/`` so that one run, and all that is made from it, is another."""
+    params["runs"][SHARED]["minimal"]["lr"] /= 2
 
 
 # --- one round -------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,9 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests/engines")]
 
 import psutil  # noqa: E402
-from ruamel.yaml import YAML  # noqa: E402
 from workspace import TOY, Workspace, lay_out  # noqa: E402
+
+from pipeline.params.sharing import SHARED  # noqa: E402
 
 COUNTS = {"datasets": 6, "runs": 8, "theory": 5}  # and five experiments of two jobs each, and claims: 30 jobs
 EXPERIMENTS = 5
@@ -58,10 +60,10 @@ def workspace(path: Path, studies: int) -> Workspace:
             for file in (path / part / name).rglob("*.py"):
                 text = re.sub(r"\b(studies|schemas)([./])toy\b", rf"\1\2{name}", file.read_text())
                 file.write_text(text.replace('"toy-', f'"{name}-'))
-        yaml = YAML(typ="safe")
-        yaml.representer.ignore_aliases = lambda _: True
-        with (path / f"params/{name}.yaml").open("w") as file:
-            yaml.dump(_study(name), file)
+        shutil.copytree(TOY / "params/toy", path / "params" / name)
+        for file in (path / "params" / name).iterdir():
+            file.write_text(file.read_text().replace("toy-", f"{name}-"))
+        tree.change_study(partial(_fill, name=name), name)
     tree.change(lambda params: params.update(studies=names))
     done = tree.run(sys.executable, "-m", "pipeline", "params", "--write")
     assert done.status == 0, done.output
@@ -70,23 +72,22 @@ def workspace(path: Path, studies: int) -> Workspace:
     return tree
 
 
-def _study(name: str) -> dict[str, Any]:
-    text = (TOY / "params/toy.yaml").read_text().replace("toy-", f"{name}-")
-    study: dict[str, Any] = YAML(typ="safe").load(text)
+def _fill(study: dict[str, Any], name: str) -> None:
+    """Add to a study, a copy of the toy study, what makes it thirty jobs."""
     for section, count in COUNTS.items():
         entries = study[section]
-        first = next(iter(entries.values()))
+        keys = [key for key in entries if key != SHARED]
+        first = entries[keys[0]]
         if section == "runs":
             first["weights"] = 100
-        for i in range(count - len(entries)):
+        for i in range(count - len(keys)):
             entries[f"{name}-{section}-{i}"] = dict(first)
     first = next(iter(study["experiments"].values()))
-    runs = list(study["runs"])
+    runs = [key for key in study["runs"] if key != SHARED]
     for i in range(EXPERIMENTS - 2):
         study["experiments"][f"{name}-experiment-{i}"] = first | {
             "runs": runs[i + 2 : i + 4], "datasets": [f"{name}-numbers"], "figures": [], "module": "means",
         }  # fmt: skip
-    return study
 
 
 def cost(tree: Workspace, studies: int, repeats: int = 3) -> Cost:

@@ -32,7 +32,7 @@ app = typer.Typer(
     "2 the command could not be carried out: wrong usage, an unknown name, a damaged file; 3 and 4 of trace alone: "
     "something is not here, so it was not checked; rebuilt, not identical and not different; 130 interrupted.",
 )
-Key = Annotated[str, typer.Argument(metavar="ID", help="an id of params/<study>.yaml")]
+Key = Annotated[str, typer.Argument(metavar="ID", help="an id of params/<study>/")]
 
 WHAT = "a figure, table, claim, id, study, stage or file (see trace)"
 AsJson = Annotated[bool, typer.Option("--json", help="for programs")]
@@ -144,7 +144,8 @@ def check() -> None:
 
     loaded = params.load()
     check_software(Path())
-    print(f"{', '.join(loaded.raw)}: valid; scale {loaded.scale}, {len(graph.jobs(loaded))} jobs")
+    read = [params.FILE, *(f"{params.FOLDER}/{study}/" for study in loaded.studies)]
+    print(f"{', '.join(read)}: valid; scale {loaded.scale}, {len(graph.jobs(loaded))} jobs")
 
 
 @app.command()

@@ -50,7 +50,7 @@ else:
         return importlib.import_module(f"{__name__}.{name}")
 
 
-STUDY_FILES = parameters.study_file("*")
+STUDY_FILES = f"{parameters.FOLDER}/*/*.yaml"
 
 
 def list_tables(study: str, *, root: Path | str | None = None) -> list[str]:

@@ -30,7 +30,7 @@ class Replica(nn.Module):
     output stands for.
 
     ``config`` holds what was trained, from the checkpoint: ``run``, ``replica``, ``study``, ``scale``,
-    ``params_hash``, ``entry`` (its entry in params/<study>.yaml, resolved at that scale) and ``spec``.
+    ``params_hash``, ``entry`` (its entry in params/<study>/, resolved at that scale) and ``spec``.
 
     Parameters have no replica axis here and can be trained further; the ``table`` (of a sequence model the embedding,
     (inputs, width)) is a buffer, frozen as in the studies.
@@ -73,7 +73,7 @@ class Replica(nn.Module):
         count = len(header.get("lr", []))  # of a grid: the replicas of its first learning rate come first
         if not count:
             raise SandglassError(
-                f"run {run} has no replicas at this scale: see its replicas in params/{header['study']}.yaml"
+                f"run {run} has no replicas at this scale: see its replicas in params/{header['study']}/runs.yaml"
             )
         if isinstance(replica, bool) or not isinstance(replica, Integral) or not 0 <= replica < count:
             raise SandglassError(f"run {run} has replicas 0 to {count - 1}, not {replica!r}")

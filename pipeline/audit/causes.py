@@ -16,9 +16,8 @@ from pipeline.engine import graph
 from pipeline.engine import snakemake as engines
 from pipeline.engine.repository import Difference, View
 from pipeline.engine.software import REQUIREMENTS
-from pipeline.params import Params, study_file
+from pipeline.params import Params
 from pipeline.params.scales import SCALES
-from pipeline.params.sharing import SHARED
 from pipeline.store.paths import DATA
 
 SHOWN = 60  # characters of a value
@@ -98,9 +97,9 @@ class Search:
         ]
         yield from parameters
         if difference.params and not parameters:
-            what = f"{study_file(job.study)}:{SHARED}"
+            own = job.tracked[2]  # after scale and seed
             yield Cause(
-                "parameter", what, note="what it takes from there is as it was, but is written differently"
+                "parameter", own, note="it says what it did, but is written differently, here or in `shared`"
             )
         for path in sorted(difference.deps):
             yield from self._input(path, stage)

@@ -45,7 +45,7 @@ from pipeline.audit.findings import (
 from pipeline.audit.lineage import Chain
 from pipeline.audit.provenance import LOCK
 from pipeline.engine import graph
-from pipeline.params import Params
+from pipeline.params import FOLDER, Params
 
 CODE = (
     "pipeline",
@@ -185,9 +185,9 @@ def _dropped(chain: Chain) -> Iterator[Finding]:
 
 
 def _unlisted(params: Params) -> Iterator[Finding]:
-    """Yield the parameter files of studies that params.yaml does not list: nothing of them is looked at."""
-    for path in sorted(Path("params").glob("*.yaml")):
-        if path.stem not in params.studies:
+    """Yield the folders of parameters of studies that params.yaml does not list: nothing of them is looked at."""
+    for path in sorted({file.parent for file in Path(FOLDER).glob("*/*.yaml")}):
+        if path.name not in params.studies:
             text = "is there, and params.yaml does not list this study: nothing of it was looked at"
             yield Finding(RECORD, str(path), text)
 

@@ -12,7 +12,7 @@ from pipeline.audit.findings import IDS, PUBLISHED, Finding
 from pipeline.audit.lineage import Chain
 from pipeline.audit.provenance import LOCK, Entry
 from pipeline.engine import graph
-from pipeline.params import Params
+from pipeline.params import SECTIONS, Params, study_file
 
 # Columns of tables that hold ids, and the section of the parameter file that they are of.
 COLUMNS = {"run": "runs", "dataset": "datasets", "train_dataset": "datasets", "corpus": "datasets"}
@@ -106,16 +106,16 @@ def ids(chain: Chain) -> tuple[int, list[Finding]]:
 
 def _known(job: graph.Job, params: Params) -> dict[str, tuple[set[str], str]]:
     """Return the ids that may stand in each column of what a job makes, and the place that names them."""
-    file = f"params/{job.study}.yaml"
+    files = {section: study_file(job.study, section) for section in SECTIONS}
     if job.step == "theory":
-        return {"study": ({job.study}, "params.yaml"), "theory": ({job.id}, f"{file}:theory")}
+        return {"study": ({job.study}, "params.yaml"), "theory": ({job.id}, files["theory"])}
     of_study = {
         section: {name for key, group in params.of_study(section, job.study).items() for name in (key, *group.members)}
         for section in ("runs", "datasets")
     }  # fmt: skip
     runs = {name for key in params.experiments[job.id].runs for name in params.runs[key].members}
-    known = {column: (of_study[section], f"{file}:{section}") for column, section in COLUMNS.items()}
-    return known | {"run": ({*runs, ALL}, f"{file}:experiments.{job.id}.runs")}
+    known = {column: (of_study[section], files[section]) for column, section in COLUMNS.items()}
+    return known | {"run": ({*runs, ALL}, f"{files['experiments']}:{job.id}.runs")}
 
 
 def _columns(path: Path, known: Iterable[str]) -> dict[str, set[str]]:

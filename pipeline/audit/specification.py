@@ -44,8 +44,8 @@ def _resolved(study: str, params: Params) -> dict[str, Any]:
                 spec[section][key] = {"variants": {name: _values(e) for name, e in entry.members.items()}}
             else:
                 spec[section][key] = _values(entry.members[key] if section in WITH_VARIANTS else entry)
-    raw = params.raw[parameters.study_file(study)]
-    return spec | {name: resolve(raw[name], params.scale) for name in SETTINGS}
+    raw = {name: params.raw[parameters.study_file(study, name)][name] for name in SETTINGS}
+    return spec | {name: resolve(value, params.scale) for name, value in raw.items()}
 
 
 def _values(entry: Any) -> dict[str, Any]:
@@ -69,19 +69,21 @@ def _yaml(tree: dict[str, Any]) -> str:
 def write(root: Path = Path()) -> None:
     """Bring what is derived from the parameters below ``root`` up to date, and say of each file whether it was.
 
-    These are what DVC reads, dvc.yaml and ``params/graph.json``, and ``.sandglass/schema/<study>.json`` for editors.
+    These are what DVC reads, dvc.yaml and ``params/graph.json``, and for editors schemas in ``.sandglass/schema/``.
     """
     loaded = parameters.load(root)
     changed = {str(file): written for file, written in stages.write(loaded, root).items()}
     for study in loaded.studies:
-        changed[schema.schema_file(study)] = _replace(root / schema.schema_file(study), schema_text(study))
-    for file, written in changed.items():
-        print(f"{file} is {'written' if written else 'up to date'}")
+        for file in parameters.study_files(study):
+            target = schema.schema_file(file)
+            changed[target] = _replace(root / target, schema_text(study, file))
+    for name, written in changed.items():
+        print(f"{name} is {'written' if written else 'up to date'}")
 
 
-def schema_text(study: str) -> str:
-    """Return the content of ``.sandglass/schema/<study>.json``: a line for each definition, and for what names them."""
-    whole = schema.of_study(study)
+def schema_text(study: str, file: str) -> str:
+    """Return the schema of a study's ``file`` as JSON: a line for each definition, and for what names them."""
+    whole = schema.of_file(study, file)
     definitions = _lines(whole.pop("definitions"))
     return f'{_lines(whole)[:-2]},\n"definitions": {definitions}\n}}\n'
 

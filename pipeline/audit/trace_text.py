@@ -358,7 +358,7 @@ def _key(job: Json, parameter: Json) -> tuple[str, str]:
 def _own(job: Json, parameter: Json) -> str:
     """Return the name of a parameter without the part that says whose it is."""
     name, owner = str(parameter["name"]).rpartition(":")[2], job["job"].partition("-")[2]
-    return name.split(f".{owner}.", 1)[-1] if owner else name
+    return name.removeprefix(f"{owner}.")
 
 
 def _value(job: Json, parameter: Json) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 
 from pipeline.engine.imports import BLANK, Sources
 from pipeline.errors import SandglassError
-from pipeline.params import GRAPH, Params, study_file
+from pipeline.params import GRAPH, SECTIONS, SETTINGS, Params, study_file
 from pipeline.params.sharing import SHARED
 from pipeline.store import paths
 from pipeline.store.paths import DATA, FIGURE_SUFFIXES, REFERENCE
@@ -41,7 +41,10 @@ _SECTION = {
 # Code is an input: the module of the step and all that it imports (`pipeline.engine.imports`), file by file, so that an
 # edit makes stale what depends on it and nothing else. Beside it stand the pinned libraries, how arithmetic is set up
 # for all of them, and what turns the text of parameter files into values.
-ALWAYS = (str(SOFTWARE), "pipeline/arithmetic.py", "pipeline/params/scales.py", "pipeline/params/sharing.py")
+ALWAYS = (
+    str(SOFTWARE), "pipeline/arithmetic.py", "pipeline/params/grids.py", "pipeline/params/scales.py",
+    "pipeline/params/sharing.py",
+)  # fmt: skip
 # The report prints the md5 of all code, so it depends on all of it. It depends on the parameter files as such, too:
 # where DVC runs on a graph that is out of date, at least this step starts, and says so.
 OF_REPORT = (
@@ -86,17 +89,30 @@ class Job:
         """Return the parameters that decide the job's result, as `Params.value` takes them; it reads no others."""
         if self.step == "report":
             return ("scale", "seed", "studies")  # other files name their parameters: `params_hash`
-        file = study_file(self.study)
         if self.step == "claims":
+            claims = f"{study_file(self.study, 'claims')}:claims"
             # They read whole folders, in which a table of a removed experiment may still lie.
-            return ("scale", "seed", f"{file}:claims", f"{GRAPH}:claims.{self.study}")
-        own = f"{file}:{_SECTION[self.step]}.{self.id}"
-        shared = (f"{file}:analysis",) if self.step in ("analyse", "figures") else ()
-        return ("scale", "seed", own, *shared)
+            return ("scale", "seed", claims, f"{GRAPH}:claims.{self.study}")
+        own = f"{study_file(self.study, _SECTION[self.step])}:{self.id}"
+        analysis = f"{study_file(self.study, 'analysis')}:analysis"
+        return ("scale", "seed", own, *((analysis,) if self.step in ("analyse", "figures") else ()))
 
     def tracked_text(self, params: Params) -> str:
-        """Return the job's tracked parameters as they stand in the files, by path, as JSON."""
-        return json.dumps({path: params.value(path) for path in self.tracked}, sort_keys=True)
+        """Return the job's tracked parameters as JSON, as `text_of` states them."""
+        return self.text_of({path: params.value(path) for path in self.tracked})
+
+    def text_of(self, values: Mapping[str, Any]) -> str:
+        """Return the text whose md5 is stored in the job's results, for these values of its ``tracked`` parameters.
+
+        It says of a value of the study in which section it stands, and not in which file. The words are those of when a
+        study was one file, ``params/dyck.yaml:runs.dyck-standard``: in others, every stored hash would be another.
+        """
+        one = f"params/{self.study}.yaml:"
+        places = {study_file(self.study, each): f"{one}{each}." for each in SECTIONS}
+        places |= {study_file(self.study, each): one for each in SETTINGS}
+        split = {path: path.rpartition(":") for path in values}
+        names = {path: f"{places[file]}{key}" for path, (file, _, key) in split.items() if file in places}
+        return json.dumps({names.get(path, path): value for path, value in values.items()}, sort_keys=True)
 
     def params_hash(self, params: Params) -> str:
         """Return the md5 of ``tracked_text``: what a step says it read, and what an engine compares with today's."""
@@ -177,13 +193,14 @@ def entry(job: Job, params: Params) -> Any:
 
 
 def shared_parameters(job: Job, params: Params) -> list[str]:
-    """Return the parameters that the entry of ``job`` is like, as dvc.yaml names them: ``shared.standard``.
+    """Return the parameters that the entry of ``job`` is like: ``params/dyck/runs.yaml:shared.standard``.
 
     DVC tracks them beside the entry as it stands; `Job.tracked` is the entry with what it takes from them.
     """
     if job.step not in _SECTION:
         return []
-    return [f"{SHARED}.{name}" for name in params.shared[_SECTION[job.step]][job.id]]
+    section = _SECTION[job.step]
+    return [f"{study_file(job.study, section)}:{SHARED}.{name}" for name in params.shared[section][job.id]]
 
 
 def settings(job: Job, params: Params) -> Any:

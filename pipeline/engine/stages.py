@@ -15,7 +15,7 @@ from pathlib import Path
 from pipeline.engine import graph
 from pipeline.engine.graph import Job
 from pipeline.errors import SandglassError
-from pipeline.params import FILE, GRAPH, Params, study_file
+from pipeline.params import FILE, GRAPH, Params
 from pipeline.store import paths
 
 DVC_FILE, LISTS = Path("dvc.yaml"), Path(GRAPH)
@@ -80,8 +80,7 @@ def _block(job: Job, params: Params) -> str:
 def _tracked(job: Job, params: Params) -> list[str]:
     """Return the parameters that DVC compares, by file: of an entry with what it is like beside it."""
     by_file: dict[str, list[str]] = {}
-    shared = [f"{study_file(job.study)}:{name}" for name in graph.shared_parameters(job, params)]
-    for name in (*job.tracked, *shared):
+    for name in (*job.tracked, *graph.shared_parameters(job, params)):
         file, _, key = name.rpartition(":")
         by_file.setdefault(file or FILE, []).append(key)
     main = by_file.pop(FILE, [])

@@ -1,4 +1,4 @@
-"""Typed access to params.yaml and params/<study>.yaml: what they say is validated, never changed.
+"""Typed access to params.yaml and params/<study>/: what they say is validated, never changed.
 
 It imports neither torch nor polars: the Snakefile reads it at every start.
 """
@@ -28,23 +28,29 @@ from pipeline.params.entries import (
     Strict,
     TheoryEntry,
 )
+from pipeline.params.files import (
+    FOLDER,
+    SECTIONS,
+    SETTINGS,
+    TEXTS,
+    WITH_VARIANTS,
+    StudyFiles,
+    study_file,
+    study_files,
+)
 from pipeline.params.reading import FILE, shown
 from pipeline.params.scales import SCALES
-from pipeline.params.sharing import LIKE, SHARED, expand, names, over
+from pipeline.params.sharing import LIKE, names, over
 
 __all__ = [
-    "FILE", "ROOT", "SECTIONS", "AveragedRunEntry", "DatasetEntry", "Ensemble", "ExperimentEntry", "GridRunEntry",
-    "Group", "Id", "LabelsEntry", "Module", "Params", "Positive", "Probability", "RunEntry", "Strict", "Study",
-    "TheoryEntry", "load", "study_file",
+    "FILE", "FOLDER", "ROOT", "SECTIONS", "SETTINGS", "WITH_VARIANTS", "AveragedRunEntry", "DatasetEntry", "Ensemble",
+    "ExperimentEntry", "GridRunEntry", "Group", "Id", "LabelsEntry", "Module", "Params", "Positive", "Probability",
+    "RunEntry", "Strict", "Study", "TheoryEntry", "load", "study_file", "study_files",
 ]  # fmt: skip
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 GRAPH = "params/graph.json"  # what follows from the other files, for DVC (`pipeline.engine.graph`)
 
-# Section of params/<study>.yaml -> name of the type that validates its entries, in the study's own params module.
-SECTIONS = {"datasets": "Dataset", "runs": "Run", "theory": "Theory", "experiments": "Experiment"}
-SETTINGS = {"analysis": "Analysis", "claims": "Claims"}
-WITH_VARIANTS = ("datasets", "runs")
 # The same at every scale: the graph names code and files by them, in experiments by their lists as well.
 NAMES = ("language", "model", "objective", "dataset", "teacher", "module", "family")
 FIXED = ("language", "model", "objective")  # the same in all variants of an entry, too
@@ -79,7 +85,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Study:
-    """What ``params/<study>.yaml`` says beside its entries."""
+    """What ``params/<study>/study.yaml`` says: all but the entries."""
 
     title: str
     source: str
@@ -91,8 +97,9 @@ class Study:
 class Params:
     """All parameters, validated and resolved at one scale.
 
-    ``raw`` holds what each file says, by its path, with every ``like`` replaced by what it names; ``shared`` the names
-    by which the file of a study does so, by section and id.
+    ``raw`` holds what each file says, by its path, with the members of grids, and what it names in place of
+    every ``like``; ``shared`` the names
+    by which an entry does so, by section and id.
     """
 
     raw: dict[str, dict[str, Any]]
@@ -110,9 +117,9 @@ class Params:
     )  # of what is derived from this
 
     def value(self, path: str) -> Any:
-        """Return the raw value at ``scale`` (of params.yaml) or ``params/dyck.yaml:runs.dyck-standard``.
+        """Return the raw value at ``scale`` (of params.yaml) or ``params/dyck/runs.yaml:dyck-standard``.
 
-        Of `GRAPH` there is ``claims.<study>``: the lists that follow from the study's file.
+        Of `GRAPH` there is ``claims.<study>``: the lists that follow from the study's files.
         """
         file, colon, keys = path.rpartition(":")
         value: Any = self._lists() if file == GRAPH else self.raw[file if colon else FILE]
@@ -123,7 +130,7 @@ class Params:
     def _lists(self) -> dict[str, Any]:
         """Return what the claims of each study read: the experiments with tables, and the theory checks.
 
-        They are sorted, so that another order of entries in the study's file makes nothing stale.
+        They are sorted, so that another order of entries in the study's files makes nothing stale.
         """
         return {
             "claims": {
@@ -161,15 +168,10 @@ class Params:
         return {key: entry for key, entry in getattr(self, section).items() if entry.study == study}
 
 
-def study_file(study: str) -> str:
-    """Return the path of a study's parameters from the root of the repository, as both engines name it."""
-    return f"params/{study}.yaml"
-
-
 def load(root: Path = Path(), scale: str | None = None, of: str | None = None) -> Params:
     """Read and validate all parameter files at every scale; return them resolved at their own (or ``scale``).
 
-    With ``of``, the id of an entry or of a study, only params.yaml and the file of that study are read, which is what
+    With ``of``, the id of an entry or of a study, only params.yaml and the files of that study are read, which is what
     a job of the entry needs; of an id that belongs to no study, all.
 
     Raises SandglassError: one line with the file and the path of the value, what was expected and the nearest key.
@@ -181,30 +183,25 @@ def load(root: Path = Path(), scale: str | None = None, of: str | None = None) -
     raw: dict[str, dict[str, Any]] = {FILE: main.values}
     shared: dict[str, dict[str, list[str]]] = {section: {} for section in SECTIONS}
     files = {}
-    written = {}
     # Ids begin with the study's name and a hyphen; those of claims are the name.
     named = [study for study in header.studies if of and f"{of}-".startswith(f"{study}-")]
     for study in named or header.studies:
-        file = files[study] = File(study_file(study))
         _check_package(main, study, root)
+        file = files[study] = StudyFiles(study)
         file.read(root)
-        file.known_keys(["title", "source", *SECTIONS, *SETTINGS], optional=[SHARED])
-        raw[file.name] = expand(file, tuple(SECTIONS))
+        raw |= file.by_file()
         _note_shared(file, shared)
-        written[study] = file.values
-        file.values = raw[file.name]
     built = {each: _build(raw, shared, header, files, each) for each in SCALES}
-    for study, file in files.items():
-        _refuse_unread(file, written[study])
+    for file in files.values():
+        _refuse_unread(file)
     return built[scale or header.scale]
 
 
-def _note_shared(file: File, shared: dict[str, dict[str, list[str]]]) -> None:
+def _note_shared(file: StudyFiles, shared: dict[str, dict[str, list[str]]]) -> None:
     """Put the names that entries of ``file`` are like into ``shared``."""
-    for section in SECTIONS:
-        entries = file.values[section]
-        for key, entry in entries.items() if isinstance(entries, dict) else ():
-            shared[section][key] = names(entry, file.values.get(SHARED, {}))
+    for section, entries in file.written.items():
+        for key, entry in entries.items():
+            shared[section][key] = names(entry, file.shared[section])
 
 
 def _check_package(main: File, study: str, root: Path) -> None:
@@ -212,21 +209,23 @@ def _check_package(main: File, study: str, root: Path) -> None:
     if not (package / "params.py").is_file():
         near = nearest(study, [p.parent.name for p in package.parent.glob("*/params.py")])
         main.refuse("studies", f"there is no package pipeline/studies/{study}{near}")
-    if not (root / study_file(study)).is_file():
-        main.refuse("studies", f"there is no file {study_file(study)}")
+    for file in study_files(study):
+        if not (root / file).is_file():
+            main.refuse("studies", f"there is no file {file}")
 
 
-def _refuse_unread(file: File, written: dict[str, Any]) -> None:
+def _refuse_unread(file: StudyFiles) -> None:
     """Refuse what an entry says for its variants although each of them says its own: who sets it would change nothing.
 
-    What comes by ``like`` may be of use to other entries, so ``written`` is what the file says before it is replaced.
+    What an entry takes by ``like`` may be of use to others, so this looks at what it says itself.
     """
     for section in WITH_VARIANTS:
-        for key, entry in written[section].items():
+        for key, written in file.written[section].items():
+            entry = file.values[section][key]
             variants = entry.get("variants", {}).values()
-            for name, value in entry.items() if variants else ():
+            for name in written if variants else ():
                 if name not in ("variants", LIKE) and all(
-                    name in own and over({name: value}, own)[name] == own[name] for own in variants
+                    name in own and over({name: entry[name]}, own)[name] == own[name] for own in variants
                 ):
                     file.refuse(
                         f"{section}.{key}.{name}",
@@ -238,7 +237,7 @@ def _build(
     raw: dict[str, Any],
     shared: dict[str, dict[str, list[str]]],
     header: Header,
-    files: dict[str, File],
+    files: dict[str, StudyFiles],
     scale: str,
 ) -> Params:
     params = Params(raw, scale, header.seed, header.device, {}, {}, {}, {}, {}, shared)
@@ -249,25 +248,25 @@ def _build(
     return params
 
 
-def _read_study(params: Params, study: str, file: File) -> None:
+def _read_study(params: Params, study: str, file: StudyFiles) -> None:
     types = vars(importlib.import_module(f"pipeline.studies.{study}.params"))
     settings = {
         name: file.validate(types[kind], file.resolve(file.values[name], name, params.scale), name)
         for name, kind in SETTINGS.items()
     }
-    texts = {name: file.validate(str, file.values[name], name) for name in ("title", "source")}
+    texts = {name: file.validate(str, file.values[name], name) for name in TEXTS}
     params.studies[study] = Study(**texts, **settings)
     for section, kind in SECTIONS.items():
         entries = file.values[section]
-        if not isinstance(entries, dict) or not entries:
-            file.refuse(section, f"expected a mapping of at least one id, got {shown(entries)}")
+        if not entries:
+            file.refuse(section, "expected a mapping of at least one id, got {}")
         known = getattr(params, section)
         names = NAMES + (LISTS if section == "experiments" else ())
         for key, entry in entries.items():
             path = f"{section}.{key}"
             _check_id(file, study, key, path)
             if key in known:
-                file.refuse(path, f"{key!r} is there already, in {study_file(known[key].study)}")
+                file.refuse(path, f"{key!r} is there already, in {study_file(known[key].study, section)}")
             members = {
                 member: file.validate(types[kind], file.resolve(value, where, params.scale, names), where)
                 for member, value, where in _members(file, study, section, key, entry)
@@ -275,21 +274,21 @@ def _read_study(params: Params, study: str, file: File) -> None:
             known[key] = Group(key, study, members) if section in WITH_VARIANTS else members[key]
 
 
-def _check_id(file: File, study: str, key: Any, path: str) -> None:
+def _check_id(file: StudyFiles, study: str, key: Any, path: str) -> None:
     file.validate(Id, key, f"{path} (the id)")
     if not str(key).startswith(f"{study}-"):
         file.refuse(path, f"ids of this study begin with '{study}-'")
 
 
 def _members(
-    file: File, study: str, section: str, key: str, entry: Any
+    file: StudyFiles, study: str, section: str, key: str, entry: Any
 ) -> Iterator[tuple[str, dict[str, Any], str]]:
     """Yield id, value and path of each member of an entry: its variants on top of the rest of it, or itself."""
     path = f"{section}.{key}"
     if not isinstance(entry, dict):
         file.refuse(path, f"expected a mapping, got {shown(entry)}")
     if "study" in entry:
-        file.refuse(f"{path}.study", f"is {study!r} for all that stands in this file: leave it out")
+        file.refuse(f"{path}.study", f"is {study!r} for all that stands in this folder: leave it out")
     if "variants" not in entry or section not in WITH_VARIANTS:
         yield key, entry | {"study": study}, path
         return
@@ -311,7 +310,7 @@ def _members(
 class _CrossCheck:
     """What must fit together between the entries of one study, and between them and the code."""
 
-    def __init__(self, params: Params, study: str, file: File) -> None:
+    def __init__(self, params: Params, study: str, file: StudyFiles) -> None:
         self.params, self.study, self.file = params, study, file
 
     def run(self) -> None:

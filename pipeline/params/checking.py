@@ -19,7 +19,7 @@ _adapter = functools.cache(TypeAdapter)  # to build one takes longer than to use
 
 
 class File:
-    """One parameter file, named from the root of the repository as in ``params/dyck.yaml``."""
+    """One parameter file, named from the root of the repository as in ``params/dyck/study.yaml``."""
 
     def __init__(self, name: str) -> None:
         """Take the file's name; ``values`` is what the file says, once it was read."""
@@ -32,8 +32,8 @@ class File:
         return self.values
 
     def refuse(self, path: str, text: str) -> NoReturn:
-        """Raise SandglassError that says what is wrong with the value at ``path``."""
-        raise SandglassError(f"{self.name}: {path}: {text}")
+        """Raise SandglassError that says what is wrong with the value at ``path``; without one, with the file."""
+        raise SandglassError(f"{self.name}: {path}: {text}" if path else f"{self.name}: {text}") from None
 
     def known_keys(self, valid: Sequence[str], optional: Sequence[str] = ()) -> None:
         """Raise SandglassError unless the top of the file has the keys ``valid`` and at most the ``optional`` ones."""
@@ -86,7 +86,7 @@ class File:
                 reason = first["msg"].removeprefix("Value error, ")
                 got = "" if isinstance(first["input"], dict) else f", got {shown(first['input'])}"
                 text = f"{reason[0].lower()}{reason[1:]}{got}"
-            raise SandglassError(f"{self.name}: {full}: {text}") from None
+            self.refuse(full, text)
 
 
 def _per_scale(value: Any, path: str) -> Iterator[tuple[str, dict[Any, Any]]]:

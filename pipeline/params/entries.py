@@ -1,8 +1,8 @@
-"""The types of what ``params.yaml`` and ``params/<study>.yaml`` may say; a study adds its own fields to them.
+"""The types of what ``params.yaml`` and the files in ``params/<study>/`` may say; a study adds its own fields to them.
 
 No model here has a default that decides a result and none converts a type, so this module can refuse a file but cannot
-alter a result; that is why it is not a code input of any step (the rules of scales and of what is shared, which can,
-live in ``scales.py`` and ``sharing.py``).
+alter a result; that is why it is not a code input of any step (the rules of scales, of grids and of what is shared,
+which can, live in ``scales.py``, ``grids.py`` and ``sharing.py``).
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class Header(Strict):
     )
     seed: int = Field(ge=0, description="root of all random streams")
     device: Literal["auto", "cpu", "cuda"] = Field(description="where training runs; not part of a result")
-    studies: list[Module] = Field(min_length=1, description="what is built: params/<study>.yaml for each")
+    studies: list[Module] = Field(min_length=1, description="what is built: params/<study>/ for each")
 
 
 class DatasetEntry(Strict):
     """What every dataset names; a study adds the parameters of its generator."""
 
-    study: Id = Field(description="filled in from the name of the file")
+    study: Id = Field(description="filled in from the name of the folder")
     language: Module = Field(description="the module of pipeline/languages/ that generates it")
 
 
@@ -56,7 +56,7 @@ class LabelsEntry(DatasetEntry):
 class Ensemble(Strict):
     """What every run (an ensemble of replicas of one model) names; a study adds its own fields."""
 
-    study: Id = Field(description="filled in from the name of the file")
+    study: Id = Field(description="filled in from the name of the folder")
     dataset: Id
     language: Module
     model: ModelName = Field(
@@ -132,7 +132,7 @@ class AveragedRunEntry(GridRunEntry):
 class TheoryEntry(Strict):
     """What every theory check names; a study adds its sizes."""
 
-    study: Id = Field(description="filled in from the name of the file")
+    study: Id = Field(description="filled in from the name of the folder")
     language: Module
     model: ModelName = Field(
         description="family and module of pipeline/models/ that its constructions run on"
@@ -143,7 +143,7 @@ class TheoryEntry(Strict):
 class ExperimentEntry(Strict):
     """What every experiment names: what it reads, the module that analyses and draws it, and what it makes."""
 
-    study: Id = Field(description="filled in from the name of the file")
+    study: Id = Field(description="filled in from the name of the folder")
     module: Module = Field(description="the module of the study's analysis/ and figures/")
     language: Module = Field(description="the module of pipeline/languages/ that its analysis uses")
     family: Module = Field(description="the folder of pipeline/models/ that its analysis uses")

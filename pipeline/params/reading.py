@@ -109,7 +109,7 @@ def _refuse_events(text: str, name: str) -> None:
         if isinstance(event, AliasEvent):
             raise SandglassError(
                 f"{name}: line {line}: *{event.anchor} is an alias: who sets one value of it sets others as well; "
-                f"write it out, or move it to section `shared` and write `like: {event.anchor}`"
+                f"write it out, or move it to `shared` in its file and write `like: {event.anchor}`"
             )
 
 

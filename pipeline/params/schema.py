@@ -1,4 +1,4 @@
-"""The JSON schema of a study's parameter file, for completion and checking in editors.
+"""The JSON schemas of a study's parameter files, for completion and checking in editors.
 
 It says what `pipeline.params.load` accepts as far as a schema can: types, bounds, unknown keys. What must fit together,
 ids that must exist and numbers that must divide each other, only the loader knows. Nothing reads a schema when results
@@ -8,11 +8,14 @@ are built.
 from __future__ import annotations
 
 import importlib
+from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import BaseModel, TypeAdapter
 
 from pipeline.params import FIXED, LISTS, NAMES, SECTIONS, SETTINGS, WITH_VARIANTS, study_file
+from pipeline.params import FOLDER as PARAMS
+from pipeline.params.grids import GRID, ID
 from pipeline.params.scales import SCALES
 from pipeline.params.sharing import LIKE, SHARED
 
@@ -23,6 +26,20 @@ DIALECT = "http://json-schema.org/draft-07/schema#"  # the newest that editors k
 LIKES: Schema = {"$ref": f"{REFERENCE}{LIKE}"}
 TAKEN: Schema = {"$ref": f"{REFERENCE}{SHARED}"}
 _NAME: Schema = {"type": "string"}
+_GRID: Schema = {
+    "type": "object",
+    "properties": {
+        ID: {"type": "string", "description": "how the id of a member is made, with names in braces"}
+    },
+    "required": [ID],
+    "minProperties": 2,
+    "additionalProperties": {
+        "type": "array",
+        "minItems": 1,
+        "description": "values, or `label: value`, of which one",
+    },
+    "description": "all combinations of these choices, each a member",
+}
 _SHARING: dict[str, Schema] = {  # what every definition may refer to
     LIKE: {
         "anyOf": [_NAME, {"type": "array", "items": _NAME, "minItems": 1}],
@@ -33,40 +50,48 @@ _SHARING: dict[str, Schema] = {  # what every definition may refer to
 }
 
 
-def schema_file(study: str) -> str:
-    """Return the path of a study's schema from the root of the repository."""
-    return f"{FOLDER}/{study}.json"
+def schema_file(file: str) -> str:
+    """Return the path of the schema of a parameter file, both from the root of the repository.
+
+    >>> schema_file("params/dyck/runs.yaml")
+    '.sandglass/schema/dyck/runs.json'
+    """
+    return f"{FOLDER}/{Path(file).relative_to(PARAMS).with_suffix('.json').as_posix()}"
 
 
-def of_study(study: str) -> Schema:
-    """Return the JSON schema of ``params/<study>.yaml``, from the types in the study's ``params`` module."""
+def of_file(study: str, file: str) -> Schema:
+    """Return the JSON schema of one of a study's files, from the types in the study's ``params`` module."""
     types = vars(importlib.import_module(f"pipeline.studies.{study}.params"))
     parts = _Parts()
+    section = next((each for each in SECTIONS if study_file(study, each) == file), None)
+    schema = _of_settings(types, parts) if section is None else _of_section(study, section, types, parts)
+    return {
+        "$schema": DIALECT,
+        "title": file,
+        **schema,
+        "definitions": dict(sorted((parts.definitions | _SHARING).items())),
+    }
+
+
+def _of_section(study: str, section: str, types: dict[str, Any], parts: _Parts) -> Schema:
+    names = NAMES + (LISTS if section == "experiments" else ())
+    shared = {"type": "object", "description": f"what entries have in common: they take it by `{LIKE}`"}
+    return {
+        "type": "object",
+        "minProperties": 1,
+        "properties": {SHARED: shared},
+        "propertyNames": {"pattern": f"^({SHARED}|{study}-[a-z0-9-]*)$"},
+        "additionalProperties": parts.entry(types[SECTIONS[section]], names, section in WITH_VARIANTS),
+    }
+
+
+def _of_settings(types: dict[str, Any], parts: _Parts) -> Schema:
     properties: Schema = {
         "title": {"type": "string", "description": "of the study, as its page shows it"},
         "source": {"type": "string", "description": "the paper or chapter that it rebuilds"},
     }
-    for section, kind in SECTIONS.items():
-        names = NAMES + (LISTS if section == "experiments" else ())
-        properties[section] = {
-            "type": "object",
-            "minProperties": 1,
-            "propertyNames": {"pattern": f"^{study}-[a-z0-9-]*$"},
-            "additionalProperties": parts.entry(types[kind], names, section in WITH_VARIANTS),
-        }
-    for section, kind in SETTINGS.items():
-        properties[section] = parts.model(types[kind], ())
-    required = list(properties)
-    properties[SHARED] = {
-        "type": "object",
-        "description": f"what entries have in common: they take it by `{LIKE}`",
-    }
-    return {
-        "$schema": DIALECT,
-        "title": study_file(study),
-        **_mapping(properties, required),
-        "definitions": dict(sorted((parts.definitions | _SHARING).items())),
-    }
+    properties |= {section: parts.model(types[kind], ()) for section, kind in SETTINGS.items()}
+    return _mapping(properties, list(properties))
 
 
 class _Parts:
@@ -84,10 +109,16 @@ class _Parts:
         fields = _merged([member["properties"] for member in members])
         own = {name: schema for name, schema in fields.items() if name not in FIXED}
         described = "members of this entry, each with what is different in it"
+        # In a grid, names in braces may stand for any value.
+        free = {name: {"description": schema.get("description", "")} for name, schema in own.items()}
         several = {
             "type": "object",
             "minProperties": 1,
-            "additionalProperties": _mapping(own | {LIKE: LIKES}, []),
+            "additionalProperties": {
+                "if": {"type": "object", "required": [GRID]},
+                "then": _mapping({GRID: _GRID} | free | {LIKE: LIKES}, [GRID]),
+                "else": _mapping(own | {LIKE: LIKES}, []),
+            },
             "description": described,
         }
         return {

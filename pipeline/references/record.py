@@ -9,7 +9,7 @@ from typing import Any
 
 from pipeline.engine import graph
 from pipeline.errors import SandglassError
-from pipeline.params import FILE
+from pipeline.params import FILE, grids
 from pipeline.params.sharing import SHARED, recorded
 from pipeline.store.paths import DATA, REFERENCE
 
@@ -79,9 +79,9 @@ def lock_parameters(stage: dict[str, Any]) -> dict[str, Any]:
 
     What the stage's entry is like is recorded beside it.
 
-    >>> toy = {"runs.a": {"like": "base", "lr": 2}, "shared.base": {"lr": 1, "width": 8}}
-    >>> lock_parameters({"params": {"params.yaml": {"scale": "smoke"}, "params/toy.yaml": toy}})
-    {'scale': 'smoke', 'params/toy.yaml:runs.a': {'lr': 2, 'width': 8}}
+    >>> toy = {"toy-a": {"like": "base", "lr": 2}, "shared.base": {"lr": 1, "width": 8}}
+    >>> lock_parameters({"params": {"params.yaml": {"scale": "smoke"}, "params/toy/runs.yaml": toy}})
+    {'scale': 'smoke', 'params/toy/runs.yaml:toy-a': {'lr': 2, 'width': 8}}
     """
     parameters = {}
     prefix = f"{SHARED}."
@@ -89,7 +89,7 @@ def lock_parameters(stage: dict[str, Any]) -> dict[str, Any]:
         shared = {key.removeprefix(prefix): value for key, value in values.items() if key.startswith(prefix)}
         for key, value in values.items():
             if not key.startswith(prefix):
-                parameters[key if file == FILE else f"{file}:{key}"] = recorded(value, shared)
+                parameters[key if file == FILE else f"{file}:{key}"] = recorded(grids.recorded(value), shared)
     return parameters
 
 
@@ -97,7 +97,7 @@ def step_log(job: graph.Job, params: dict[str, Any], root: Path = Path()) -> dic
     """Return what the step noted of its device and software, if it ran in ``root`` with the recorded ``params``."""
     try:
         noted = json.loads((root / graph.LOGS / "steps" / f"{job.name}.json").read_text(encoding="utf-8"))
-        tracked = json.dumps({path: params.get(path) for path in job.tracked}, sort_keys=True)
+        tracked = job.text_of({path: params.get(path) for path in job.tracked})
         current = noted["params_hash"] == hashlib.md5(tracked.encode()).hexdigest()
     except (OSError, ValueError, KeyError, TypeError):
         return {}

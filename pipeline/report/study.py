@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from pipeline.errors import SandglassError
 from pipeline.kit.verdicts import UNTESTED
-from pipeline.params import FILE, WITH_VARIANTS, study_file
+from pipeline.params import FILE, SECTIONS, WITH_VARIANTS, study_file
 from pipeline.params.scales import resolve
 from pipeline.report import figures, index, wording
 from pipeline.report.catalogue import Artifact
@@ -263,15 +263,15 @@ class StudyText:
         return self._block(f'theory("{check}")', lambda _: drawn)
 
     def param(self, path: str) -> str:
-        """Show a value at the scale: of the study's own file, or ``scale`` and ``seed`` of params.yaml.
+        """Show a value at the scale: of the study's own files, or ``scale`` and ``seed`` of params.yaml.
 
         A run or dataset is named by its entry or by one of its variants.
         """
         keys = path.split(".")
-        file = study_file(self.study.id)
-        if keys[0] in self.site.params.raw[FILE]:
-            file = FILE
-        value: Any = self.site.params.raw[file]
+        file, value = FILE, self.site.params.raw[FILE]
+        if keys[0] not in value:
+            value = self._sections()
+            file = study_file(self.study.id, keys[0]) if keys[0] in value else ""
         for i, key in enumerate(keys):
             if file != FILE and i == 1 and keys[0] in WITH_VARIANTS:
                 value = self._with_variants(keys[0])
@@ -281,14 +281,21 @@ class StudyText:
             _known("key", key, value)
             value = value[key]
         resolved = resolve(value, self.site.params.scale)
+        place = path.removeprefix(f"{keys[0]}.") if keys[0] in SECTIONS else path
         return self._inline(
-            f'param("{path}")', Markup(self.blocks.param(f"{file}: {path}", _shown(resolved)))
+            f'param("{path}")', Markup(self.blocks.param(f"{file}: {place}", _shown(resolved)))
         )
+
+    def _sections(self) -> dict[str, Any]:
+        """Return what the files of the study say, by section."""
+        raw = self.site.params.raw
+        sections = {section: raw[study_file(self.study.id, section)] for section in SECTIONS}
+        return sections | raw[study_file(self.study.id, "analysis")]
 
     def _with_variants(self, section: str) -> dict[str, Any]:
         """Return the entries of a section and all their variants by id, each with what it takes from its entry."""
         entries: dict[str, Any] = {}
-        for key, entry in self.site.params.raw[study_file(self.study.id)][section].items():
+        for key, entry in self.site.params.raw[study_file(self.study.id, section)].items():
             base = {name: value for name, value in entry.items() if name != "variants"}
             entries[key] = base
             entries |= {member: base | own for member, own in entry.get("variants", {}).items()}

@@ -16,12 +16,12 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from pipeline.errors import SandglassError
-from pipeline.params import FILE, ROOT, study_file
+from pipeline.params import FILE, FOLDER, ROOT
 
 TEMPLATES = Path(__file__).parent / "templates"
 # Where the folders of templates go; NAME in a path is the study's name.
 TARGETS = {
-    "params": "params",
+    "params": "params/NAME",
     "languages": "pipeline/languages",
     "study": "pipeline/studies/NAME",
     "schemas": "schemas/NAME",
@@ -93,7 +93,7 @@ def _with_study(name: str, root: Path) -> str:
     except (OSError, UnicodeDecodeError, YAMLError, KeyError, TypeError) as error:
         raise SandglassError(f"{FILE}: cannot be read: {' '.join(str(error).split())}") from None
     if name in listed:
-        raise SandglassError(f"new: {FILE} lists {name} already, without {study_file(name)}")
+        raise SandglassError(f"new: {FILE} lists {name} already, without {FOLDER}/{name}")
     for form, added in FORMS:
         new, count = re.subn(form, rf"\g<0>{added.format(name)}", text, count=1, flags=re.MULTILINE)
         if count:

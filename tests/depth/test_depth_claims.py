@@ -100,7 +100,7 @@ def test_tables_are_those_of_the_study() -> None:
 
 
 def test_a_model_has_learned_from_the_accuracy_that_claims_ask_for() -> None:
-    params = YAML(typ="safe").load(Path(__file__).parents[2] / "params" / "depth.yaml")["analysis"]
+    params = YAML(typ="safe").load(Path(__file__).parents[2] / "params/depth/study.yaml")["analysis"]
     assert (params["solved"], params["threshold"]) == (LEARNED, LEARNED_IN_CONTEXT)
 
 

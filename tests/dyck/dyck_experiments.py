@@ -1,4 +1,4 @@
-"""The experiments of params/dyck.yaml on models and data that a test makes up."""
+"""The experiments of params/dyck/ on models and data that a test makes up."""
 
 from __future__ import annotations
 

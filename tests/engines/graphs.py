@@ -64,16 +64,12 @@ def of_code() -> dict[str, Any]:
     from pipeline.engine import graph
 
     loaded = params.load()
-    shared = {
-        job: [f"{params.study_file(job.study)}:{name}" for name in graph.shared_parameters(job, loaded)]
-        for job in graph.jobs(loaded)
-    }
     return {
         job.command: {
             "name": job.name,
             "stage": job.stage,
-            "tracked": sorted([*job.tracked, *shared[job]]),
-            "read": sorted(job.tracked),
+            "tracked": sorted([*job.tracked, *graph.shared_parameters(job, loaded)]),
+            "read": sorted(json.loads(job.text_of(dict.fromkeys(job.tracked)))),
             "inputs": sorted(map(str, {*graph.code(job, loaded), *graph.data(job, loaded)})),
             "outputs": sorted(map(str, graph.outputs(job, loaded))),
         }

@@ -252,8 +252,8 @@ def test_a_claim_that_was_edited_with_its_record_and_committed_is_named(built: W
 
 
 def test_results_of_other_parameters_are_named(built: Workspace) -> None:
-    built.change(lambda params: params["claims"].update(tolerance=0.25), "params/toy.yaml")
-    assert named(audit(built, 1), "record") == {"params/toy.yaml:claims.tolerance"}
+    built.change_study(lambda params: params["claims"].update(tolerance=0.25))
+    assert named(audit(built, 1), "record") == {"params/toy/study.yaml:claims.tolerance"}
 
 
 def test_results_of_other_code_are_named(built: Workspace) -> None:
@@ -378,18 +378,18 @@ def report_is_gone(built: Workspace) -> bool:
 
 
 def test_a_study_that_was_dropped_from_the_parameters_is_named(built: Workspace) -> None:
-    """dvc.lock still records its jobs; its parameter file is still there."""
+    """dvc.lock still records its jobs; its parameters are still there."""
     lock = built.path / "dvc.lock"
     block = re.search(r"^  claims-toy:\n(?:    .*\n)+", lock.read_text(), re.MULTILINE)
     assert block is not None
     lock.write_text(lock.read_text() + re.sub(r"\btoy\b", "twin", block[0]))
-    shutil.copy(built.path / "params/toy.yaml", built.path / "params/twin.yaml")
+    shutil.copytree(built.path / "params/toy", built.path / "params/twin")
     committed(built)
     report = audit(built, 1)
     (finding,) = report["findings"]
     assert finding["what"] == "twin"
     assert finding["text"] == "dvc.lock records 1 jobs of this study, which params.yaml does not list"
-    assert [each["what"] for each in report["warnings"]] == ["params/twin.yaml"]
+    assert [each["what"] for each in report["warnings"]] == ["params/twin"]
     lock.write_text(lock.read_text().replace("twin/", "toy/"))
     committed(built)
     (finding,) = audit(built, 1)["findings"]
@@ -420,7 +420,7 @@ def test_ids_that_the_parameters_do_not_have_are_named(built: Workspace) -> None
     assert named(report, "ids") == {TABLE, THEORY}
     texts = {each["what"]: each["text"] for each in report["findings"] if each["part"] == "ids"}
     assert texts[TABLE] == (
-        "column run holds 'toy-d', which params/toy.yaml:experiments.toy-means.runs does not name"
+        "column run holds 'toy-d', which params/toy/experiments.yaml:toy-means.runs does not name"
     )
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import typer.testing
 from test_bad_input import step
-from workspace import REPOSITORY, Workspace
+from workspace import Workspace, write_study
 
 from pipeline import __main__ as cli
 from pipeline.errors import SandglassError
@@ -84,19 +83,19 @@ def test_the_real_command_line(smoke_of: Callable[[str], Workspace], arguments: 
 
 
 SPOILED: dict[str, tuple[str, Callable[[str], str | bytes]]] = {
-    "not YAML": ("params/dyck.yaml", lambda text: text.replace("runs:", "runs: [")),
-    "not UTF-8": ("params/dyck.yaml", lambda text: text.encode("utf-16")),
+    "not YAML": ("params/dyck/runs.yaml", lambda text: text.replace("shared:", "shared: [")),
+    "not UTF-8": ("params/dyck/study.yaml", lambda text: text.encode("utf-16")),
     "the main file not UTF-8": ("params.yaml", lambda text: text.encode("utf-16")),
     "deep": ("params.yaml", lambda text: text.replace("seed: ", "seed: " + "[" * 50_000)),
-    "an id with dots": ("params/dyck.yaml", lambda text: text.replace("dyck-wide", "dyck.wide")),
+    "an id with dots": ("params/dyck/runs.yaml", lambda text: text.replace("dyck-wide", "dyck.wide")),
     "names by scale": (
-        "params/dyck.yaml",
+        "params/dyck/runs.yaml",
         lambda text: text.replace(
             "    objective: next_token",
             "    objective: {smoke: next_token, quick: next_token, paper: next_token}",
         ),
     ),
-    "infinite": ("params/dyck.yaml", lambda text: text.replace("lr: 0.003", "lr: .inf", 1)),
+    "infinite": ("params/dyck/runs.yaml", lambda text: text.replace("lr: 0.003", "lr: .inf", 1)),
     "a study that is not there": ("params.yaml", lambda text: text.replace("dyck", "dyk")),
 }
 WITH_PARAMS = [
@@ -111,9 +110,7 @@ WITH_PARAMS = [
 
 def spoil(folder: Path, name: str) -> str:
     """Damage one parameter file of the Dyck study in ``folder``; return its name."""
-    (folder / "params").mkdir(exist_ok=True)
-    (folder / "params.yaml").write_text("scale: smoke\nseed: 1\ndevice: cpu\nstudies: [dyck]\n")
-    shutil.copy(REPOSITORY / "params/dyck.yaml", folder / "params/dyck.yaml")
+    write_study(folder, "dyck")
     file, damage = SPOILED[name]
     before = (folder / file).read_text(encoding="utf-8")
     content = damage(before)

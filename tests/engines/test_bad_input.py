@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from workspace import Done, Workspace
 
-PARAMS = "params/dyck.yaml"
+RUN_PARAMS = "params/dyck/runs.yaml"
 MODEL = "data/runs/dyck/dyck-minimal/dyck-minimal.safetensors"
 DATASET = "data/datasets/dyck/dyck-train-complete/dyck-train-complete.parquet"
 
@@ -70,12 +70,12 @@ def test_a_missing_checkpoint_says_how_to_make_it(dyck: Workspace) -> None:
 def test_wrong_parameters_stop_every_command_before_it_writes(
     dyck: Workspace, command: tuple[str, ...]
 ) -> None:
-    dyck.change(lambda params: params["runs"]["dyck-minimal"].update(heads=3), PARAMS)
+    dyck.change_study(lambda params: params["runs"]["dyck-minimal"].update(heads=3), "dyck")
     before = dyck.artifacts()
     done = dyck.run(*command)
     assert done.status != 0
     assert "Traceback" not in done.output
-    place = f"{PARAMS}: runs.dyck-minimal.variants.dyck-minimal"
+    place = f"{RUN_PARAMS}: dyck-minimal.variants.dyck-minimal"
     assert f"sandglass: {place}: width 50 must be a multiple of heads 3" in done.output
     lost = before.keys() - dyck.artifacts().keys()
     # `dvc repro` deletes the outputs of a stage before it starts it; they are in its cache.
@@ -88,7 +88,7 @@ def test_wrong_parameters_stop_every_command_before_it_writes(
 
 
 def test_every_replica_diverging_is_one_line_and_leaves_no_output(dyck: Workspace) -> None:
-    dyck.change(lambda params: params["runs"]["dyck-minimal"].update(lr=1e30), PARAMS)
+    dyck.change_study(lambda params: params["runs"]["dyck-minimal"].update(lr=1e30), "dyck")
     before = dyck.artifacts()
     one_line(step(dyck, "train", "dyck-minimal"), "every replica diverged (replica 0 at step")
     assert dyck.artifacts() == before
@@ -102,7 +102,7 @@ TWO_MODELS = [
 
 
 def long_run(dyck: Workspace) -> None:
-    dyck.change(lambda params: params["runs"][TWO].update(steps=120, log_every=1), PARAMS)
+    dyck.change_study(lambda params: params["runs"][TWO].update(steps=120, log_every=1), "dyck")
 
 
 def wait_for(path: Path, pattern: str) -> None:

@@ -99,7 +99,7 @@ def test_a_job_that_fails_is_named_with_its_log_and_nothing_else(built: Workspac
 
 @pytest.mark.started
 def test_after_ctrl_c_there_is_one_line(built: Workspace, calmed: Callable[[Workspace], Workspace]) -> None:
-    built.change(lambda params: params["datasets"]["toy-numbers"].update(rows=50), "params/toy.yaml")
+    built.change_study(lambda params: params["datasets"]["toy-numbers"].update(rows=50))
     process = built.start(*BUILD, **built.hold("toy-a"))
     built.wait_for_step("train-toy-a", process)
     os.killpg(process.pid, signal.SIGINT)
@@ -138,7 +138,7 @@ def test_a_wrong_parameter_is_its_line_alone(built: Workspace) -> None:
     done = built.run(*BUILD)
     assert done.status == 2
     (said,) = lines(done)
-    assert said.startswith("sandglass: params/toy.yaml: runs.toy-a.lr")
+    assert said.startswith("sandglass: params/toy/runs.yaml: toy-a.lr")
 
 
 def test_a_trial_changes_nothing_outside_its_folder(built: Workspace) -> None:

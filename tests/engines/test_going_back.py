@@ -65,7 +65,7 @@ def test_the_way_back_of_the_readme(tree: Workspace) -> None:
 def test_a_site_is_kept_nowhere(built: Workspace) -> None:
     """Not in DVC's cache, by either engine, nor in the commit of an experiment."""
     pages = [(built.path / PAGE).read_bytes()]
-    done = built.run("dvc", "exp", "run", "-S", "params/toy.yaml:runs.toy-a.lr=0.75")
+    done = built.run("dvc", "exp", "run", "-S", "params/toy/runs.yaml:toy-a.lr=0.75")
     assert done.status == 0, done.output
     pages.append((built.path / PAGE).read_bytes())
     assert pages[0] != pages[1]

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from workspace import BELOW_A_RUN, BELOW_B, Workspace
 
-TOY = "params/toy.yaml"
 STUDENT = BELOW_B  # toy-means reads it
 
 
@@ -30,7 +29,7 @@ def lesson(
 
     def build(path: Path) -> Workspace:
         workspace = Workspace(Path(shutil.copytree(template, path / "tree", symlinks=True)), fork_server)
-        workspace.change(teach, TOY)
+        workspace.change_study(teach)
         assert workspace.engine("snakemake").ran == {"labels toy-told", "train toy-student"} | BELOW_B
         workspace.assert_clean()
         workspace.git("commit", "-qam", "a student")
@@ -68,20 +67,20 @@ def _set(run: str, name: str, value: Any) -> Callable[[dict[str, Any]], None]:
 def test_what_a_change_touches_and_back(
     taught: Workspace, edit: Callable[[dict[str, Any]], None], ran: set[str], first: str, second: str
 ) -> None:
-    before, params = taught.artifacts(), (taught.path / TOY).read_text()
-    taught.change(edit, TOY)
+    before, params = taught.artifacts(), taught.parameters()
+    taught.change_study(edit)
     assert taught.planned() == ran
     assert taught.engine(first).ran == ran
     taught.assert_clean()
     assert taught.artifacts() != before
-    (taught.path / TOY).write_text(params)
+    taught.restore(params)
     taught.engine(second)
     taught.assert_clean()
     assert taught.artifacts() == before
 
 
 def test_dvc_alone_makes_the_same_bytes(lesson: Path, empty: Workspace) -> None:
-    empty.change(teach, TOY)
+    empty.change_study(teach)
     assert empty.run("python", "-m", "pipeline", "params", "--write").status == 0
     assert len(empty.engine("dvc").ran) == 12
     assert empty.artifacts() == Workspace(lesson).artifacts()
@@ -113,21 +112,21 @@ def test_code_that_answers_is_an_input_of_the_answers_alone(taught: Workspace) -
     [
         (
             lambda params: params["datasets"]["toy-told"].update(teacher="toy-x"),
-            "datasets.toy-told.teacher: no such run 'toy-x'",
+            "datasets.yaml: toy-told.teacher: no such run 'toy-x'",
         ),
         (
             lambda params: params["datasets"]["toy-told"].update(teacher="toy-student"),
-            "runs.toy-student: learns from itself, by way of dataset 'toy-told'",
+            "runs.yaml: toy-student: learns from itself, by way of dataset 'toy-told'",
         ),
         (
             lambda params: params["datasets"]["toy-told"].update(model="transformer/decoder"),
-            "datasets.toy-told.model: is 'transformer/decoder', that of its teacher is 'toy/toy'",
+            "datasets.yaml: toy-told.model: is 'transformer/decoder', that of its teacher is 'toy/toy'",
         ),
     ],
 )
 def test_a_lesson_that_cannot_be_is_refused(
     taught: Workspace, edit: Callable[[dict[str, Any]], None], message: str
 ) -> None:
-    taught.change(edit, TOY)
+    taught.change_study(edit)
     done = taught.run("python", "-m", "pipeline", "check")
     assert done.status == 2 and message in done.output and "Traceback" not in done.output

@@ -40,9 +40,9 @@ def test_a_new_study_builds_at_once(empty: Workspace) -> None:
     }  # fmt: skip
     empty.assert_clean()
     # One more variant is trained, measured and drawn, before any code knows of it.
-    empty.change(
+    empty.change_study(
         lambda params: params["runs"][f"{NAME}-small"]["variants"].update({f"{NAME}-layers3": {"layers": 3}}),
-        f"params/{NAME}.yaml",
+        NAME,
     )
     again = empty.run("python", "-m", "pipeline", "build", NAME)
     assert again.status == 0, again.output
@@ -70,7 +70,7 @@ def test_a_new_study_is_in_order_for_editors_linters_and_its_own_tests(empty: Wo
     before = (empty.path / "params.yaml").read_text()
     _new(empty)
     assert (empty.path / "params.yaml").read_text() == before.replace("[toy]", f"[toy, {NAME}]")
-    assert (empty.path / schema.schema_file(NAME)).is_file()
+    assert (empty.path / schema.schema_file(f"params/{NAME}/runs.yaml")).is_file()
     paths = [f"pipeline/studies/{NAME}", f"pipeline/languages/{NAME}.py", f"schemas/{NAME}", f"tests/{NAME}"]
     config = ("--config", str(REPOSITORY / "pyproject.toml"))
     for command in (("ruff", "check", *config), ("ruff", "format", "--check", *config)):
@@ -83,9 +83,7 @@ def test_a_new_study_is_in_order_for_editors_linters_and_its_own_tests(empty: Wo
     assert done.status == 0 and "2 passed, 1 deselected" in done.output, done.output
     assert empty.run("python", "-m", "pipeline", "check").status == 0
     again = empty.run("python", "-m", "pipeline", "new", NAME)
-    assert (
-        again.status == 2 and again.last_line == f"sandglass: new: pipeline/studies/{NAME} is there already"
-    )
+    assert again.status == 2 and again.last_line == f"sandglass: new: params/{NAME} is there already"
 
 
 @pytest.mark.slow
@@ -125,7 +123,7 @@ def test_a_new_study_needs_no_edit_outside_its_own_folders(tmp_path: Path) -> No
         ("x" * 5000, "x…' is no name"),
         ("class", "'class' means something else already"),
         ("all", "'all' means something else already"),
-        ("dyck", "new: pipeline/studies/dyck is there already"),
+        ("dyck", "new: params/dyck is there already"),
         ("digits", "new: pipeline/languages/digits.py is there already"),
         ("unit", "new: tests/unit is there already"),
     ],
@@ -144,7 +142,7 @@ def test_a_name_that_cannot_be_is_one_line(name: str, message: str) -> None:
         ("scale: smoke\nstudies: {toy: 1}\n", "expected a list `studies:`"),
         ("scale: [\n", "params.yaml: cannot be read"),
         ("scale: smoke\n", "params.yaml: cannot be read"),
-        ("studies: [toy, counting]\n", "params.yaml lists counting already, without params/counting.yaml"),
+        ("studies: [toy, counting]\n", "params.yaml lists counting already, without params/counting"),
     ],
 )
 def test_a_header_that_cannot_be_edited_is_left_as_it_is(tmp_path: Path, header: str, message: str) -> None:

@@ -8,7 +8,6 @@ import polars as pl
 import pytest
 from workspace import BELOW_B, Workspace
 
-TOY = "params/toy.yaml"
 RUN_FILES = [f"data/runs/toy/{name}" for name in (
     "toy-b.json", "toy-b/curves.parquet", "toy-b/toy-b.safetensors", "toy-b/toy-c.safetensors",
 )]  # fmt: skip
@@ -28,7 +27,7 @@ def _derive(built: Workspace) -> None:
 @engines
 def test_removed_run(built: Workspace, engine: str) -> None:
     """What read it is made again, without it."""
-    built.change(_without_b, TOY)
+    built.change_study(_without_b)
     _derive(built)
     done = built.engine(engine)
     assert done.ran == BELOW_B
@@ -43,11 +42,11 @@ def test_removed_run(built: Workspace, engine: str) -> None:
 
 
 def test_removed_run_added_again(built: Workspace) -> None:
-    before, params = built.artifacts(), (built.path / TOY).read_text()
-    built.change(_without_b, TOY)
+    before, params = built.artifacts(), built.parameters()
+    built.change_study(_without_b)
     assert built.planned() == BELOW_B
     built.engine("dvc")
-    (built.path / TOY).write_text(params)
+    built.restore(params)
     built.engine("snakemake")
     assert built.artifacts() == before
     built.assert_clean()
@@ -55,7 +54,7 @@ def test_removed_run_added_again(built: Workspace) -> None:
 
 def test_removed_variant(built: Workspace) -> None:
     """The run is made again without it, and neither its checkpoint nor a row of it is left."""
-    built.change(lambda params: params["runs"]["toy-b"]["variants"].pop("toy-c"), TOY)
+    built.change_study(lambda params: params["runs"]["toy-b"]["variants"].pop("toy-c"))
     assert built.planned() == BELOW_B | {"train toy-b"}
     assert built.engine("dvc").ran == BELOW_B | {"train toy-b"}
     assert not [name for name in built.artifacts() if "toy-c" in name]
@@ -66,7 +65,7 @@ def test_removed_variant(built: Workspace) -> None:
 
 
 def test_removed_figures(built: Workspace) -> None:
-    built.change(lambda params: params["experiments"]["toy-losses"].update(figures=[]), TOY)
+    built.change_study(lambda params: params["experiments"]["toy-losses"].update(figures=[]))
     assert "figures toy-losses" not in built.engine("snakemake").ran
     assert not (built.path / "data/figures/toy/toy-losses").exists()
     assert (built.path / "data/tables/toy/toy-losses/losses.parquet").exists()
@@ -85,7 +84,7 @@ def test_stray_files_are_removed_without_running_anything(built: Workspace) -> N
 
 
 def test_looking_deletes_nothing(built: Workspace) -> None:
-    built.change(_without_b, TOY)
+    built.change_study(_without_b)
     before = built.artifacts()
     for command in ("-n", "--dag", "--lint", "--summary", "--unlock"):
         built.run("snakemake", command)

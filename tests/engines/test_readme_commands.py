@@ -32,11 +32,11 @@ SETTING_UP = (
 )
 BUILDING = ("make reproduce",)
 CHANGING = (
-    "dvc exp run -S 'params/dyck.yaml:runs.dyck-balance.variants.dyck-minimal-contrastive.contrastive=1.0'",
+    "dvc exp run -S 'params/dyck/runs.yaml:dyck-balance.variants.dyck-minimal-contrastive.contrastive=1.0'",
 )
 SHARING = (
-    "dvc exp run -S 'params/nce.yaml:shared.nce-digits.steps.quick=300'",
-    "dvc exp run -S 'params/nce.yaml:+runs.nce-digits-full.steps.quick=300'",
+    "dvc exp run -S 'params/nce/runs.yaml:shared.nce-digits.steps.quick=300'",
+    "dvc exp run -S 'params/nce/runs.yaml:+nce-digits-full.steps.quick=300'",
 )
 LOOKING = (
     "python -m pipeline claims",

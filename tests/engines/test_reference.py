@@ -50,7 +50,7 @@ def test_a_set_is_frozen_shown_and_fetched_again(built: Workspace, clone: Worksp
     record = json.loads((built.path / "data/reference/toy/record.json").read_text())
     assert (record["name"], record["scale"]) == ("toy", "quick")
     train = record["jobs"]["train-toy-a"]
-    assert train["params"]["params/toy.yaml:runs.toy-a"]["lr"] == 0.5
+    assert train["params"]["params/toy/runs.yaml:toy-a"]["lr"] == 0.5
     assert train["params"]["scale"] == "quick" and train["device"] is None  # noted by the trainer alone
     assert "pipeline/studies/toy/runs.py" in train["code"]
     assert "data/datasets/toy/toy-numbers/toy-numbers.parquet" in train["inputs"]

@@ -87,7 +87,7 @@ def test_an_artifact_page_tells_where_it_comes_from(toy: Workspace, site: Path) 
         assert hashlib.md5(file.read_bytes()).hexdigest() in text
     assert "snakemake data/tables/toy/toy-losses/losses.parquet" in text
     assert "python -m pipeline trace data/tables/toy/toy-losses/losses.parquet" in text
-    assert "def analyse(" in text and "params/toy.yaml:analysis.offset" in text
+    assert "def analyse(" in text and "params/toy/study.yaml:analysis.offset" in text
     assert "toy-b.safetensors" not in text and "analysis/means.py" not in text  # of another experiment
     run = (site / "artifact/run-toy-a.html").read_text()
     assert (
@@ -175,7 +175,7 @@ def spoiled(toy: Workspace, tmp_path: Path) -> Workspace:
     def edit(raw: dict[str, Any]) -> None:
         raw |= {"title": HOSTILE, "source": HOSTILE}
 
-    workspace.change(edit, "params/toy.yaml")
+    workspace.change_study(edit)
     study = workspace.path / "pipeline/studies/toy"
     for file, old, new in [
         (
@@ -397,7 +397,7 @@ def test_claims_of_other_parameters_are_marked(clone: Workspace, tmp_path: Path)
         Path(shutil.copytree(clone.path, tmp_path / "tree", symlinks=True)), dict(clone.env)
     )
     assert "judged with other parameters" not in (from_store(workspace) / "index.html").read_text()
-    workspace.change(lambda raw: raw["claims"].update(tolerance=0.25), "params/toy.yaml")
+    workspace.change_study(lambda raw: raw["claims"].update(tolerance=0.25))
     site = from_store(workspace)
     for page in ("index.html", "study/toy.html"):
         assert "judged with other parameters than those of today" in (site / page).read_text()

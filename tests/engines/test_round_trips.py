@@ -50,11 +50,11 @@ def test_a_value_that_two_runs_share_is_followed_by_both(built: Workspace) -> No
     before = built.artifacts()
 
     def steps(count: int) -> None:
-        _toy(built, lambda params: params["shared"]["base"]["steps"].update(smoke=count))
+        _toy(built, lambda params: params["runs"]["shared"]["base"]["steps"].update(smoke=count))
 
     steps(12)
     why = built.run("python", "-m", "pipeline", "why", "train-toy-a")
-    assert "parameter params/toy.yaml:runs.toy-a.steps.smoke: 10 → 12" in why.output
+    assert "parameter params/toy/runs.yaml:toy-a.steps.smoke: 10 → 12" in why.output
     assert built.engine("dvc").ran >= {"train toy-a", "train toy-b"}
     assert built.artifacts() != before
     built.assert_clean()
@@ -66,9 +66,9 @@ def test_a_value_that_two_runs_share_is_followed_by_both(built: Workspace) -> No
 
 def test_what_only_writes_the_same_otherwise_is_said_so(built: Workspace) -> None:
     """DVC tracks the shared values as such, and runs again; the file says as before what to do."""
-    _toy(built, lambda params: params["shared"]["base"].update(lr=0.1))  # each run says its own
+    _toy(built, lambda params: params["runs"]["shared"]["base"].update(lr=0.1))  # each run says its own
     why = built.run("python", "-m", "pipeline", "why", "train-toy-a")
-    assert "params/toy.yaml:shared (what it takes from there is as it was" in why.output
+    assert "params/toy/runs.yaml:toy-a (it says what it did, but is written differently" in why.output
     before = built.artifacts()
     assert built.engine("snakemake").ran >= {"train toy-a", "train toy-b"}
     assert built.artifacts()[MODEL_A.removeprefix("data/")] == before[MODEL_A.removeprefix("data/")]
@@ -244,7 +244,7 @@ def test_parameters_edited_to_and_fro_while_steps_run(built: Workspace) -> None:
 
 
 def _toy(workspace: Workspace, edit: Callable[[dict[str, Any]], object]) -> None:
-    workspace.change(edit, "params/toy.yaml")
+    workspace.change_study(edit)
 
 
 def test_an_edit_of_a_variant_makes_its_run_and_what_uses_it(built: Workspace) -> None:
@@ -301,7 +301,7 @@ def test_a_graph_that_is_out_of_date_stops_dvc_and_is_written_by_snakemake(
     done = built.repro()
     assert done.status != 0 and "Traceback" not in done.output
     if change == "removed":  # DVC itself asks for the parameters of the job
-        assert "Parameters 'theory.toy-identity' are missing from 'params/toy.yaml'" in done.output
+        assert "Parameters 'toy-identity' are missing from 'params/toy/theory.yaml'" in done.output
     else:
         lines = [line for line in done.output.splitlines() if line.startswith("sandglass: ")]
         assert len(lines) == 1 and "is not what the parameters and the code ask for" in lines[0], done.output
@@ -343,13 +343,13 @@ def test_an_edit_of_one_study_leaves_the_others_fresh(built: Workspace) -> None:
     assert built.engine("snakemake").ran == added
     assert toy.items() <= built.artifacts().items()
     built.assert_clean()
-    built.change(lambda params: params["runs"]["twin-a"].update(lr=0.75), "params/twin.yaml")
+    built.change_study(lambda params: params["runs"]["twin-a"].update(lr=0.75), "twin")
     below = {command.replace("toy", "twin") for command in BELOW_A_RUN}
     assert built.planned() == {"train twin-a"} | below
     assert built.engine("dvc").ran == {"train twin-a"} | below
     assert toy.items() <= built.artifacts().items()
     built.assert_clean()
-    built.change(lambda params: params["claims"].update(tolerance=0.25), "params/twin.yaml")
+    built.change_study(lambda params: params["claims"].update(tolerance=0.25), "twin")
     assert built.planned() == {"claims twin", "report"}
     built.change(lambda params: params["studies"].remove("twin"))
     assert built.planned() == {"report"}

@@ -99,15 +99,15 @@ def test_touch_is_refused(built: Workspace) -> None:
 
 
 def test_wrong_parameters_are_one_line(built: Workspace) -> None:
-    built.change(lambda params: params["runs"]["toy-a"].update(lr="fast"), "params/toy.yaml")
+    built.change_study(lambda params: params["runs"]["toy-a"].update(lr="fast"))
     before = built.artifacts()
     done = built.snakemake()
     assert done.status == 1
-    assert done.last_line.startswith("sandglass: params/toy.yaml: runs.toy-a.lr")
+    assert done.last_line.startswith("sandglass: params/toy/runs.yaml: toy-a.lr")
     assert built.artifacts() == before
     done = built.repro()  # DVC deletes a stage's outputs before the step can look at anything
     assert done.status != 0
-    assert "sandglass: params/toy.yaml: runs.toy-a.lr" in done.output and "Traceback" not in done.output
+    assert "sandglass: params/toy/runs.yaml: toy-a.lr" in done.output and "Traceback" not in done.output
 
 
 def test_an_id_that_code_names_and_no_file_holds_is_one_line(empty: Workspace) -> None:
@@ -117,7 +117,7 @@ def test_an_id_that_code_names_and_no_file_holds_is_one_line(empty: Workspace) -
         done = empty.run(*command)
         assert done.status == status
         assert "Traceback" not in done.output
-        assert done.last_line.startswith("sandglass: params/toy.yaml: runs: 'toy-lost' is missing")
+        assert done.last_line.startswith("sandglass: params/toy/runs.yaml: 'toy-lost' is missing")
 
 
 def test_other_software_is_refused(built: Workspace) -> None:
@@ -154,20 +154,20 @@ def test_job_processes_start_light() -> None:
 @pytest.mark.parametrize(
     ("setting", "trained"),
     [
-        ("runs.toy-b.variants.toy-c.lr=0.75", {"train toy-b"}),
+        ("toy-b.variants.toy-c.lr=0.75", {"train toy-b"}),
         ("shared.base.steps.smoke=12", {"train toy-a", "train toy-b"}),
     ],
 )
 def test_experiment_with_other_parameters(built: Workspace, setting: str, trained: set[str]) -> None:
-    done = built.run("dvc", "exp", "run", "-S", f"params/toy.yaml:{setting}")
+    done = built.run("dvc", "exp", "run", "-S", f"params/toy/runs.yaml:{setting}")
     assert done.status == 0, done.output
     assert {step for step in done.ran if step.startswith("train")} == trained
     built.assert_clean()
 
 
 def test_experiment_with_a_value_that_is_shared_is_refused_with_what_to_type(built: Workspace) -> None:
-    done = built.run("dvc", "exp", "run", "-S", "params/toy.yaml:runs.toy-a.steps.smoke=12")
+    done = built.run("dvc", "exp", "run", "-S", "params/toy/runs.yaml:toy-a.steps.smoke=12")
     assert done.status == 255
-    assert "use +runs.toy-a.steps.smoke=12" in done.output
+    assert "use +toy-a.steps.smoke=12" in done.output
     assert built.run("python", "-m", "pipeline", "check").status == 0
     built.assert_clean()

@@ -71,7 +71,7 @@ def test_the_chain_with_its_md5s_parameters_and_code(built: Workspace, name: str
     assert train["parents"] == ["dataset-toy-numbers"]
     assert CODE in [file["path"] for file in train["code"]]
     steps = {
-        "name": "params/toy.yaml:runs.toy-a.steps",
+        "name": "params/toy/runs.yaml:toy-a.steps",
         "written": {"smoke": 10, "quick": 20, "paper": 30},
         "value": 10,
     }
@@ -110,7 +110,7 @@ def test_many_of_a_kind_are_one_line(built: Workspace) -> None:
             params["runs"][f"toy-more{number}"] = dict(params["runs"]["toy-a"])
             params["experiments"]["toy-means"]["runs"].append(f"toy-more{number}")
 
-    built.change(more, "params/toy.yaml")
+    built.change_study(more)
     short, full = (
         built.run("python", "-m", "pipeline", "trace", "toy:1", *option).output for option in ([], ["--full"])
     )
@@ -179,8 +179,8 @@ def forget_a_job(workspace: Workspace) -> None:
         (lambda w: flip(w.path / MEANS, 400), {("output", MEANS), ("seal", MEANS)}),
         (lambda w: flip(w.path / MODEL, 900_000), {("output", MODEL), ("seal", MODEL)}),
         (lambda w: w.edit(CODE), {("code", CODE)}),
-        (lambda w: w.set_lr("toy-a", 0.75), {("parameter", "params/toy.yaml:runs.toy-a.lr")}),
-        (forge_a_parameter, {("parameter", "params/toy.yaml:runs.toy-a.lr")}),
+        (lambda w: w.set_lr("toy-a", 0.75), {("parameter", "params/toy/runs.yaml:toy-a.lr")}),
+        (forge_a_parameter, {("parameter", "params/toy/runs.yaml:toy-a.lr")}),
         (forge_the_lock, {("data", "data/runs/toy/toy-a"), ("seal", MODEL)}),
         (forge_a_size, {("lock", "dvc.lock")}),
         (forget_a_job, {("lock", "dvc.lock"), ("data", "data/tables/toy/toy-means")}),
@@ -196,7 +196,7 @@ def test_verification_names_what_does_not_match(
     status, lineage = trace(built, SVG, "--verify")
     assert (status, lineage["verified"]) == (1, "mismatch")
     assert wrong(lineage) == expected
-    edited = {what for kind, what in expected if kind == "code"} or {"params/toy.yaml", "dvc.lock"}
+    edited = {what for kind, what in expected if kind == "code"} or {"params/toy/runs.yaml", "dvc.lock"}
     assert set(lineage["git"]["edited"]) <= edited
 
 

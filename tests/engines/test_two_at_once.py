@@ -105,7 +105,7 @@ def test_other_engine_continues_a_killed_run(built: Workspace, calm: Workspace, 
 
 @started
 def test_what_a_killed_run_had_finished_is_kept(built: Workspace, calm: Workspace) -> None:
-    built.change(lambda params: params["datasets"]["toy-numbers"].update(rows=50), "params/toy.yaml")
+    built.change_study(lambda params: params["datasets"]["toy-numbers"].update(rows=50))
     process = _busy(built, "snakemake")  # the dataset is made before the training
     _kill_all(process)
     planned = calm.planned()
@@ -121,7 +121,7 @@ def test_what_a_killed_run_had_finished_is_kept(built: Workspace, calm: Workspac
 @started
 def test_a_record_does_not_vouch_for_what_the_other_engine_made(built: Workspace, calm: Workspace) -> None:
     def rows(count: int) -> None:
-        built.change(lambda params: params["datasets"]["toy-numbers"].update(rows=count), "params/toy.yaml")
+        built.change_study(lambda params: params["datasets"]["toy-numbers"].update(rows=count))
 
     rows(50)
     _kill_all(_busy(built, "snakemake"))  # Snakemake notes that it made the dataset of 50 rows

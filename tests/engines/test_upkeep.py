@@ -15,7 +15,7 @@ from workspace import BELOW_A_RUN, BELOW_B, Workspace
 from pipeline.params.reading import PARSED
 
 RUNS = "pipeline/studies/toy/runs.py"
-TOY = "params/toy.yaml"
+TOY = "params/toy/runs.yaml"
 CLAIMS = "data/claims/toy/claims.parquet"
 TRAINED = "data/runs/toy/toy-a/toy-a.safetensors"
 
@@ -61,7 +61,7 @@ def _causes(found: dict[str, Any], job: str) -> list[tuple[Any, ...]]:
 
 def _set_lr_of_b(built: Workspace) -> None:
     """Another learning rate for the first of the two models that the run toy-b trains."""
-    built.change(lambda params: params["runs"]["toy-b"]["variants"]["toy-b"].update(lr=0.75), TOY)
+    built.change_study(lambda params: params["runs"]["toy-b"]["variants"]["toy-b"].update(lr=0.75))
 
 
 def _recorded(workspace: Workspace, stage: str) -> list[dict[str, Any]]:
@@ -91,14 +91,14 @@ def _listed(workspace: Workspace) -> dict[str, str]:
 
 
 def test_why_two_changes_at_once_and_undone(built: Workspace) -> None:
-    params, old = (built.path / TOY).read_text(), _md5(built, RUNS)
+    params, old = built.parameters(), _md5(built, RUNS)
     _set_lr_of_b(built)
     built.edit(RUNS)
     code = ("code", RUNS, old, _md5(built, RUNS))
     plan = _why(built)
     assert set(plan["jobs"]) == {"train toy-a", "train toy-b"} | BELOW_A_RUN
     assert _causes(plan, "train toy-b") == [
-        ("parameter", f"{TOY}:runs.toy-b.variants.toy-b.lr", 0.25, 0.75), code,
+        ("parameter", f"{TOY}:toy-b.variants.toy-b.lr", 0.25, 0.75), code,
     ]  # fmt: skip
     assert _causes(plan, "train toy-a") == [code]
     assert _causes(plan, "analyse toy-means") == []
@@ -107,14 +107,14 @@ def test_why_two_changes_at_once_and_undone(built: Workspace) -> None:
     assert plan["jobs"]["analyse toy-means"]["dvc"].startswith("runs if")
     assert code in _causes(plan, "report")  # of a folder that it depends on, the file
     text = _pipeline(built, "why", "data/figures/toy/toy-means/means.svg")
-    assert f"  parameter {TOY}:runs.toy-b.variants.toy-b.lr: 0.25 → 0.75\n" in text
+    assert f"  parameter {TOY}:toy-b.variants.toy-b.lr: 0.25 → 0.75\n" in text
     hint = next(line for line in text.splitlines() if f"code {RUNS}" in line)
     commit = built.git("rev-parse", "HEAD~1")[:10]
     assert hint.endswith(f"md5 {old[:8]} → {code[3][:8]} (git diff {commit} -- {RUNS})")
     assert "report" not in text and "dvc repro runs train-toy-a, train-toy-b, the others only where" in text
     assert built.planned() == set(plan["jobs"])
 
-    (built.path / TOY).write_text(params)
+    built.restore(params)
     built.git("checkout", "-q", RUNS)
     assert _pipeline(built, "why", "--check") == "nothing to do: everything is up to date\n"
     assert built.planned() == set()
@@ -140,9 +140,9 @@ def test_why_a_parameter_shared_by_an_anchor(built: Workspace) -> None:
     plan = _why(built)
     for run in ("toy-a", "toy-b"):
         assert _causes(plan, f"train {run}") == [
-            ("parameter", f"{TOY}:runs.{run}.steps.quick", 20, 25),
+            ("parameter", f"{TOY}:{run}.steps.quick", 20, 25),
         ]  # fmt: skip
-    cause = f"parameter {TOY}:runs.*.steps.quick: 20 → 25 (tracked, though of another scale)"
+    cause = f"parameter {TOY}:*.steps.quick: 20 → 25 (tracked, though of another scale)"
     lines = f"train-toy-a, train-toy-b\n  {cause}\n"
     assert lines in _pipeline(built, "why")
     assert built.planned() == set(plan["jobs"])
@@ -154,9 +154,9 @@ def test_why_a_removed_run(built: Workspace) -> None:
         del params["runs"]["toy-b"]
         params["experiments"]["toy-means"]["runs"].remove("toy-b")
 
-    built.change(remove, TOY)
+    built.change_study(remove)
     plan = _why(built)
-    runs = f"{TOY}:experiments.toy-means.runs"
+    runs = "params/toy/experiments.yaml:toy-means.runs"
     assert _causes(plan, "analyse toy-means")[0] == ("parameter", runs, ["toy-a", "toy-b"], ["toy-a"])
     assert ("data", "data/runs/toy/toy-b", None) in [
         (kind, what, new) for kind, what, _, new in _causes(plan, "analyse toy-means")
@@ -168,10 +168,10 @@ def test_why_a_removed_run(built: Workspace) -> None:
 
 def test_why_is_right_while_the_graph_of_dvc_is_out_of_date(built: Workspace) -> None:
     """A start wrote it from parameters that were taken back since."""
-    params = (built.path / TOY).read_text()
-    built.change(lambda params: params["experiments"].pop("toy-losses"), TOY)
+    params = built.parameters()
+    built.change_study(lambda params: params["experiments"].pop("toy-losses"))
     assert built.planned() == {"claims toy", "report"} == set(_why(built)["jobs"])
-    (built.path / TOY).write_text(params)
+    built.restore(params)
     assert _pipeline(built, "why", "--check") == "nothing to do: everything is up to date\n"
     assert built.git("status", "--porcelain") == ""
 
@@ -366,7 +366,7 @@ def test_only_edits_of_code_are_accepted(built: Workspace) -> None:
     lock, log = ((built.path / name).read_bytes() for name in ("dvc.lock", "accepted.jsonl"))
     refused = _refused(built, "accept", "--all", "--reason", "none")
     assert (
-        "for train-toy-a not only code was edited: parameter params/toy.yaml:runs.toy-a.lr: 0.5 →" in refused
+        "for train-toy-a not only code was edited: parameter params/toy/runs.yaml:toy-a.lr: 0.5 →" in refused
     )
     assert "simply built again" in _refused(built, "accept", "report", "--reason", "none")
     assert "it waits for train-toy-a, train-toy-b" in _refused(
@@ -512,7 +512,7 @@ def test_prune_where_most_was_never_pulled(built: Workspace, tmp_path: Path) -> 
     assert clone.run("dvc", "pull", "--allow-missing").status == 0
     assert _pipeline(clone, "prune") == "nothing is left over\n"
     old = _md5(clone, CLAIMS)
-    clone.change(lambda params: params["claims"].update(tolerance=0.25), TOY)
+    clone.change_study(lambda params: params["claims"].update(tolerance=0.25))
     assert clone.run("python", "-m", "pipeline", "judge", "toy").status == 0
     assert clone.run("dvc", "commit", "--force", "claims-toy").status == 0
     folder = next(
@@ -542,9 +542,9 @@ def test_what_is_wrong_is_one_line(built: Workspace) -> None:
     lock.unlink()
     assert "never built" in _refused(built, "accept", "--all", "--reason", "none")
     lock.write_text(content)
-    built.change(lambda params: params["runs"]["toy-a"].update(lr="fast"), TOY)
-    assert f"{TOY}: runs.toy-a.lr" in _refused(built, "prune")
-    built.git("checkout", "-q", TOY)
+    built.change_study(lambda params: params["runs"]["toy-a"].update(lr="fast"))
+    assert f"{TOY}: toy-a.lr" in _refused(built, "prune")
+    built.git("checkout", "-q", "params")
     built.run("rm", "-rf", ".git")
     assert "git" in _refused(built, "list")
 

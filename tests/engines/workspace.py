@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import compileall
+import copy
 import functools
 import json
 import os
@@ -132,17 +133,42 @@ class Workspace:
         file = self.path / name
         yaml = YAML(typ="safe")
         yaml.representer.ignore_aliases = lambda _: True
-        params = yaml.load(file.read_text())
-        edit(params)
+        tree = yaml.load(file.read_text())
+        edit(tree)
         with file.open("w") as out:
-            yaml.dump(params, out)
+            yaml.dump(tree, out)
+
+    def change_study(self, edit: Callable[[dict[str, Any]], object], study: str = "toy") -> None:
+        """Edit the parameter files of a study, by section; what entries share stands in the section."""
+        yaml = YAML(typ="safe")
+        yaml.representer.ignore_aliases = lambda _: True
+        files = {params.study_file(study, section): section for section in params.SECTIONS}
+        before = {file: yaml.load((self.path / file).read_text()) for file in params.study_files(study)}
+        settings = params.study_file(study, "claims")
+        tree = {section: copy.deepcopy(before[file]) for file, section in files.items()}
+        tree |= copy.deepcopy(before[settings])
+        edit(tree)
+        after = {file: tree.pop(section) for file, section in files.items()} | {settings: tree}
+        for file, values in after.items():
+            if values != before[file]:
+                with (self.path / file).open("w") as out:
+                    yaml.dump(values, out)
+
+    def parameters(self, study: str = "toy") -> dict[Path, str]:
+        """The parameter files of a study, with what they say: for `restore`."""
+        return {self.path / file: (self.path / file).read_text() for file in params.study_files(study)}
+
+    def restore(self, files: dict[Path, str]) -> None:
+        """Write these files as they were."""
+        for file, text in files.items():
+            file.write_text(text)
 
     def set_lr(self, run: str, lr: float) -> None:
-        def edit(params: dict[str, Any]) -> None:
-            entry = params["runs"][run]  # of several variants, that of the same name
+        def edit(tree: dict[str, Any]) -> None:
+            entry = tree["runs"][run]  # of several variants, that of the same name
             entry.get("variants", {run: entry})[run]["lr"] = lr
 
-        self.change(edit, "params/toy.yaml")
+        self.change_study(edit)
 
     def edit(self, file: str, text: str = "# edited\n") -> None:
         """Append ``text`` to a file of the code."""
@@ -208,8 +234,7 @@ def write_study(root: Path, study: str) -> None:
     seed = YAML(typ="safe").load((REPOSITORY / "params.yaml").read_text(encoding="utf-8"))["seed"]
     header = f"scale: smoke\nseed: {seed}\ndevice: cpu\nstudies: [{study}]\n"
     (root / "params.yaml").write_text(header, encoding="utf-8")
-    (root / "params").mkdir(exist_ok=True)
-    shutil.copy(REPOSITORY / f"params/{study}.yaml", root / f"params/{study}.yaml")
+    shutil.copytree(REPOSITORY / params.FOLDER / study, root / params.FOLDER / study, dirs_exist_ok=True)
 
 
 def environment() -> dict[str, str]:
@@ -303,9 +328,9 @@ def add_twin(workspace: Workspace) -> None:
     root = workspace.path
     for folder in ("pipeline/studies", "schemas"):
         shutil.copytree(root / folder / "toy", root / folder / "twin")
-    shutil.copy(root / "params/toy.yaml", root / "params/twin.yaml")
+    shutil.copytree(root / "params/toy", root / "params/twin")
     files = [*(root / "pipeline/studies/twin").rglob("*.py"), *(root / "schemas/twin").rglob("*.py")]
-    for file in (*files, root / "params/twin.yaml"):
+    for file in (*files, *(root / "params/twin").iterdir()):
         text = re.sub(r"\b(studies|schemas)\.toy\b", r"\1.twin", file.read_text(encoding="utf-8"))
         file.write_text(re.sub(r"\btoy-", "twin-", text), encoding="utf-8")
     workspace.change(lambda params: params["studies"].append("twin"))

@@ -20,8 +20,7 @@ def load(tmp_path_factory: pytest.TempPathFactory) -> Load:
     root = tmp_path_factory.mktemp("nce")
     header = {"scale": "smoke", "seed": 20231210, "device": "cpu", "studies": "[nce]"}
     (root / "params.yaml").write_text("".join(f"{name}: {value}\n" for name, value in header.items()))
-    (root / "params").mkdir()
-    shutil.copy(ROOT / "params/nce.yaml", root / "params/nce.yaml")
+    shutil.copytree(ROOT / "params/nce", root / "params/nce")
     return lambda scale: params.load(root, scale)
 
 

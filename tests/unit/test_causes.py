@@ -18,8 +18,8 @@ from pipeline.errors import SandglassError
     [
         (Cause("parameter", "runs.a.lr", 0.003, 0.01), "parameter runs.a.lr: 0.003 → 0.01"),
         (Cause("parameter", "runs.a.clip", 0.0, None), "parameter runs.a.clip: 0.0 → none"),
-        (Cause("parameter", "params/s.yaml:experiments.e.runs", ["a", "b"], ["b", "c"]),
-            'parameter params/s.yaml:experiments.e.runs: without ["a"], with ["c"]'),
+        (Cause("parameter", "params/s/experiments.yaml:e.runs", ["a", "b"], ["b", "c"]),
+            'parameter params/s/experiments.yaml:e.runs: without ["a"], with ["c"]'),
         (Cause("parameter", "datasets.d.lengths", [1, 2], [2, 1]), "parameter datasets.d.lengths: [1, 2] → [2, 1]"),
         (Cause("parameter", "runs.a.x", "y" * 100, "z"), f"parameter runs.a.x: {'y' * 59}… → z"),
         (Cause("code", "pipeline/store/tables.py", "a" * 32, "b" * 32),

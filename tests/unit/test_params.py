@@ -25,31 +25,46 @@ from pipeline.params.scales import SCALES, resolve
 ROOT = Path(__file__).parents[2]
 
 
-DYCK = "params/dyck.yaml"
+DYCK = params.study_file("dyck", "title")
+RUNS = params.study_file("dyck", "runs")
 RUN = "runs/dyck-standard"
-VARIANT = "runs.dyck-standard.variants.dyck-standard"  # the first of this run's members, where it is refused
+VARIANT = "dyck-standard.variants.dyck-standard"  # the first of this run's members, where it is refused
 MAIN = (
     "scale",
     "seed",
     "device",
     "studies",
     "seeed",
-)  # keys of params.yaml; all others are of the study's file
+)  # keys of params.yaml; all others are of the study's files
 
 
 def raw(path: str) -> tuple[str, dict]:
-    """The file in which ``path`` stands, and what it says, all that is shared written out."""
-    file = "params.yaml" if path.split("/")[0] in MAIN else DYCK
-    return file, copy.deepcopy(load_study("dyck").raw[file])
+    """The file in which ``path`` stands, and what all of the study says, all that is shared written out."""
+    read, section = load_study("dyck").raw, path.split("/")[0]
+    if section in MAIN:
+        return "params.yaml", copy.deepcopy(read["params.yaml"])
+    tree = {name: read[params.study_file("dyck", name)] for name in params.SECTIONS} | read[DYCK]
+    return params.study_file("dyck", section) if section in tree else DYCK, copy.deepcopy(tree)
+
+
+def by_file(tree: dict) -> dict[str, dict]:
+    """What each file of the study says, of all that they say."""
+    files = {params.study_file("dyck", name): tree[name] for name in params.SECTIONS if name in tree}
+    return files | {DYCK: {key: value for key, value in tree.items() if key not in params.SECTIONS}}
 
 
 def load(tmp_path: Path, file: str, tree: dict | str) -> params.Params:
     write_study(tmp_path, "dyck")
+    texts = {file: tree} if isinstance(tree, str) else {}
     if isinstance(tree, dict):
         for section in WITH_VARIANTS:
             _drop_unread(tree.get(section))
-        tree = specification._yaml(tree)
-    (tmp_path / file).write_text(tree, encoding="utf-8")
+        files = {file: tree} if file == "params.yaml" else by_file(tree)
+        texts = {name: specification._yaml(said) for name, said in files.items()}
+        for name in {*params.study_files("dyck")} - {*texts} if file != "params.yaml" else ():
+            (tmp_path / name).unlink()
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
     return params.load(tmp_path)
 
 
@@ -95,19 +110,19 @@ MUTATIONS = [
     ("studies", [], ["studies:", "at least 1 item"]),
     ("studies", ["dyck", "dyck"], ["studies: lists a study twice"]),
     ("studies", ["dykc"], ["studies: there is no package pipeline/studies/dykc", "did you mean 'dyck'"]),
-    ("studies", ["depth"], ["studies: there is no file params/depth.yaml"]),
-    ("studdies", {}, ["studdies: unknown key", "valid: title, source, datasets, runs"]),
-    ("datasets", [], ["datasets: expected a mapping"]),
+    ("studies", ["depth"], ["studies: there is no file params/depth/study.yaml"]),
+    ("studdies", {}, ["studdies: unknown key", "valid: title, source, analysis, claims"]),
+    ("datasets", [], ["expected a mapping at the top, got list"]),
     (f"{RUN}/widht", 50, [f"{VARIANT}.widht: unknown key", "did you mean 'width'"]),
     (f"{RUN}/lr", "fast", [f"{VARIANT}.lr:", "valid number", "'fast'"]),
     (f"{RUN}/lr", -0.1, [f"{VARIANT}.lr:", "greater than 0", "-0.1"]),
     (f"{RUN}/heads", 3, [f"{VARIANT}:", "multiple of heads"]),
     (f"{RUN}/block", "gtp", [f"{VARIANT}.block:", "'gpt', 'resln', 'stripped', 'no_skip' or 'eq6'"]),
-    (f"{RUN}/study", "dyck", ["runs.dyck-standard.study: is 'dyck' for all", "leave it out"]),
+    (f"{RUN}/study", "dyck", ["dyck-standard.study: is 'dyck' for all", "leave it out"]),
     (
         f"{RUN}/model",
         "transformer/decodr",
-        ["runs.dyck-standard.model: there is no module", "did you mean 'transformer/decoder'"],
+        ["dyck-standard.model: there is no module", "did you mean 'transformer/decoder'"],
     ),
     (f"{RUN}/model", "transformer", [f"{VARIANT}.model:", "match pattern"]),
     (
@@ -126,8 +141,8 @@ MUTATIONS = [
         {"smoke": 1, "quick": 2, "paper": 0},
         [f"{VARIANT}.steps:", "greater than or equal to 1"],
     ),
-    (f"{RUN}/variants", {}, ["runs.dyck-standard.variants: expected a mapping of at least one id"]),
-    (f"{RUN}/variants", ["dyck-standard"], ["runs.dyck-standard.variants: expected a mapping"]),
+    (f"{RUN}/variants", {}, ["dyck-standard.variants: expected a mapping of at least one id"]),
+    (f"{RUN}/variants", ["dyck-standard"], ["dyck-standard.variants: expected a mapping"]),
     (f"{RUN}/variants/dyck-standard", 3, [f"{VARIANT}: expected a mapping, got 3"]),
     (f"{RUN}/variants/dyck-standard", {"widht": 50}, [f"{VARIANT}.widht: unknown key"]),
     (
@@ -141,35 +156,35 @@ MUTATIONS = [
     (
         "runs/dyck-table1/variants",
         {"dyck-table1-k2-d4-l2": {}},
-        ["runs: 'dyck-table1-k2-d4-l3' is missing, which pipeline/studies/dyck/ names"],
+        ["'dyck-table1-k2-d4-l3' is missing, which pipeline/studies/dyck/ names"],
     ),
-    ("datasets/dyck-train-complete/q", 1.5, ["datasets.dyck-train-complete.q:", "less than 1", "1.5"]),
-    ("datasets/dyck-train-complete/min_length", 3, ["datasets.dyck-train-complete.min_length: unknown key"]),
+    ("datasets/dyck-train-complete/q", 1.5, ["dyck-train-complete.q:", "less than 1", "1.5"]),
+    ("datasets/dyck-train-complete/min_length", 3, ["dyck-train-complete.min_length: unknown key"]),
     (
         "datasets/dyck-train-complete/grammars",
         [],
-        ["datasets.dyck-train-complete.grammars:", "at least 1 item"],
+        ["dyck-train-complete.grammars:", "at least 1 item"],
     ),
     (
         "datasets/dyck-train-complete/grammars",
         [{"k": 2, "depth": 4, "dept": 4}],
-        ["datasets.dyck-train-complete.grammars.0.dept", "unknown key", "'depth'"],
+        ["dyck-train-complete.grammars.0.dept", "unknown key", "'depth'"],
     ),
     (
         "datasets/dyck-train-complete/grammars",
         [{"k": 2, "depth": 4}] * 2,
-        ["datasets.dyck-train-complete:", "lists a grammar twice"],
+        ["dyck-train-complete:", "lists a grammar twice"],
     ),
     (
         "datasets/dyck-train-complete/sampler",
         "whole",
-        ["datasets.dyck-train-complete.sampler: expected one of 'complete', 'prefix', 'nested', got 'whole'"],
+        ["dyck-train-complete.sampler: expected one of 'complete', 'prefix', 'nested', got 'whole'"],
     ),
     (
         "datasets/dyck-train-complete/sampler",
         {"a": ["much"] * 500},
         [
-            "datasets.dyck-train-complete.sampler: expected one of 'complete'",
+            "dyck-train-complete.sampler: expected one of 'complete'",
             "got {'a': ['much', 'much'",
             "…",
         ],
@@ -177,50 +192,50 @@ MUTATIONS = [
     (
         "datasets/dyck-evaluation/variants/dyck-length-generalisation/min_length",
         600,
-        ["datasets.dyck-evaluation.variants.dyck-length-generalisation:", "exceed"],
+        ["dyck-evaluation.variants.dyck-length-generalisation:", "exceed"],
     ),
-    ("theory/dyck-sampler/module", "smapler", ["theory.dyck-sampler", "'sampler'"]),
+    ("theory/dyck-sampler/module", "smapler", ["dyck-sampler", "'sampler'"]),
     (
         "experiments/dyck-balance/runs",
         ["dyck-balanse"],
-        ["experiments.dyck-balance.runs: no such entry of runs", "did you mean 'dyck-balance'"],
+        ["dyck-balance.runs: no such entry of runs", "did you mean 'dyck-balance'"],
     ),
     (
         "experiments/dyck-balance/runs",
         {"smoke": ["dyck-balance"], "quick": ["dyck-balance"], "paper": ["dyck-balance"]},
-        ["experiments.dyck-balance.runs: must be the same at every scale"],
+        ["dyck-balance.runs: must be the same at every scale"],
     ),
     (
         "experiments/dyck-balance/theory",
         ["dyck-nothing"],
-        ["experiments.dyck-balance.theory: no such entry of theory: 'dyck-nothing'"],
+        ["dyck-balance.theory: no such entry of theory: 'dyck-nothing'"],
     ),
     (
         "experiments/dyck-balance/beside",
         ["dyck-balance"],
-        ["experiments.dyck-balance.beside: 'dyck-balance' is not another experiment with tables"],
+        ["dyck-balance.beside: 'dyck-balance' is not another experiment with tables"],
     ),
     (
         "experiments/dyck-balance/module",
         "balanse",
-        ["experiments.dyck-balance", "balanse"],
+        ["dyck-balance", "balanse"],
     ),
     (
         "experiments/dyck-balance/family",
         "transfomer",
-        ["experiments.dyck-balance.family: there is no folder pipeline/models/transfomer", "'transformer'"],
+        ["dyck-balance.family: there is no folder pipeline/models/transfomer", "'transformer'"],
     ),
     (
         "experiments/dyck-balance/figures",
         ["fig3", "fig3"],
-        ["experiments.dyck-balance", "lists a name twice"],
+        ["dyck-balance", "lists a name twice"],
     ),
     ("experiments/dyck-balance/figures", ["fig1"], ["'fig1' is a figure of dyck-attention already"]),
     ("analysis/stored_maps", True, ["analysis.stored_maps:", "valid integer"]),
     ("analysis/confidnce", 1, ["analysis.confidnce: unknown key", "'confidence'"]),
-    ("runs/Dyck_Standard", {}, ["runs.Dyck_Standard (the id):", "match pattern"]),
-    ("runs/dyck.standard", {}, ["runs.dyck.standard (the id):", "match pattern"]),
-    ("runs/depth-standard", {}, ["runs.depth-standard: ids of this study begin with 'dyck-'"]),
+    ("runs/Dyck_Standard", {}, ["Dyck_Standard (the id):", "match pattern"]),
+    ("runs/dyck.standard", {}, ["dyck.standard (the id):", "match pattern"]),
+    ("runs/depth-standard", {}, ["depth-standard: ids of this study begin with 'dyck-'"]),
 ]
 
 
@@ -272,7 +287,7 @@ def test_a_missing_value_is_named(tmp_path: Path, path: str) -> None:
     for key in parents:
         owner = owner[key]
     del owner[last]
-    with pytest.raises(SandglassError, match=r"missing|expected"):
+    with pytest.raises(SandglassError, match=r"missing|expected|there is no file"):
         load(tmp_path, file, tree)
 
 
@@ -287,7 +302,7 @@ def test_a_missing_value_is_named(tmp_path: Path, path: str) -> None:
         ("scale: !!python/object:os.system x\n", "not valid YAML"),
     ],
 )
-@pytest.mark.parametrize("file", ["params.yaml", DYCK])
+@pytest.mark.parametrize("file", ["params.yaml", DYCK, RUNS])
 def test_what_is_not_yaml_is_one_line(tmp_path: Path, text: str, expected: str, file: str) -> None:
     with pytest.raises(SandglassError) as error:
         load(tmp_path, file, text)
@@ -323,7 +338,7 @@ def test_no_parameter_has_a_default(module: str) -> None:
 @pytest.mark.parametrize("study", STUDIES)
 def test_validation_changes_nothing(study: str) -> None:
     loaded = load_study(study)
-    file = loaded.raw[params.study_file(study)]
+    file = {section: loaded.raw[params.study_file(study, section)] for section in params.SECTIONS}
     for section in ("datasets", "runs"):
         for key, group in getattr(loaded, section).items():
             base = {name: value for name, value in file[section][key].items() if name != "variants"}
@@ -352,7 +367,7 @@ def test_reading_parameters_is_light() -> None:
 def test_a_path_leads_to_the_raw_value() -> None:
     loaded = load_study("dyck", "quick")
     assert loaded.value("scale") == "smoke" and loaded.scale == "quick"
-    steps = loaded.value(f"{DYCK}:runs.dyck-standard.steps")
+    steps = loaded.value(f"{RUNS}:dyck-standard.steps")
     assert steps == {"smoke": 10, "quick": 1200, "paper": 4240}
 
 
@@ -388,32 +403,42 @@ def test_unknown_studies_and_scales_are_one_line(tmp_path: Path) -> None:
         specification.document("dyck", "papr", tmp_path)
 
 
-@pytest.mark.parametrize("study", STUDIES)
-def test_the_file_names_its_schema(study: str) -> None:
-    file = ROOT / params.study_file(study)
-    first = file.read_text(encoding="utf-8").splitlines()[0]
+FILES = [(study, file) for study in STUDIES for file in params.study_files(study)]
+
+
+@pytest.mark.parametrize(("study", "file"), FILES)
+def test_the_file_names_its_schema(study: str, file: str) -> None:
+    first = (ROOT / file).read_text(encoding="utf-8").splitlines()[0]
     named = first.removeprefix("# yaml-language-server: $schema=")
-    assert (file.parent / named).resolve() == ROOT / schema.schema_file(study)
-    assert json.loads(specification.schema_text(study)) == schema.of_study(study)
+    assert (ROOT / file).parent.joinpath(named).resolve() == ROOT / schema.schema_file(file)
+    assert json.loads(specification.schema_text(study, file)) == schema.of_file(study, file)
+
+
+@pytest.mark.parametrize("file", [file for _, file in FILES])
+def test_lines_can_be_read(file: str) -> None:
+    lines = (ROOT / file).read_text(encoding="utf-8").splitlines()
+    assert [number for number, line in enumerate(lines, 1) if len(line) > 120] == []
 
 
 @pytest.fixture(scope="module")
-def dyck_schema() -> jsonschema.Draft7Validator:
-    jsonschema.Draft7Validator.check_schema(schema.of_study("dyck"))
-    return jsonschema.Draft7Validator(schema.of_study("dyck"))
+def dyck_schema() -> dict[str, jsonschema.Draft7Validator]:
+    """The schema of each file of the study."""
+    schemas = {file: schema.of_file("dyck", file) for file in params.study_files("dyck")}
+    for each in schemas.values():
+        jsonschema.Draft7Validator.check_schema(each)
+    return {file: jsonschema.Draft7Validator(each) for file, each in schemas.items()}
 
 
-@pytest.mark.parametrize("study", STUDIES)
-def test_the_schema_takes_the_file(study: str) -> None:
-    tree = YAML(typ="safe").load((ROOT / params.study_file(study)).read_text(encoding="utf-8"))
-    assert [
-        error.message for error in jsonschema.Draft7Validator(schema.of_study(study)).iter_errors(tree)
-    ] == []
+@pytest.mark.parametrize(("study", "file"), FILES)
+def test_the_schema_takes_the_file(study: str, file: str) -> None:
+    tree = YAML(typ="safe").load((ROOT / file).read_text(encoding="utf-8"))
+    found = jsonschema.Draft7Validator(schema.of_file(study, file)).iter_errors(tree)
+    assert [error.message for error in found] == []
 
 
 @pytest.mark.parametrize(("path", "value", "expected"), MUTATIONS, ids=[f"{m[0]}={m[1]}" for m in MUTATIONS])
 def test_the_schema_refuses_what_it_can_know(
-    dyck_schema: jsonschema.Draft7Validator, path: str, value: object, expected: list[str]
+    dyck_schema: dict[str, jsonschema.Draft7Validator], path: str, value: object, expected: list[str]
 ) -> None:
     file, tree = raw(path)
     put(tree, path, value)
@@ -426,8 +451,8 @@ def test_the_schema_refuses_what_it_can_know(
         "expected one of",
         "expected a mapping",
     )
-    if file == DYCK and any(word in " ".join(expected) for word in known):
-        assert not dyck_schema.is_valid(tree)
+    if file in dyck_schema and any(word in " ".join(expected) for word in known):
+        assert not dyck_schema[file].is_valid(by_file(tree)[file])
 
 
 def test_what_a_file_says_is_kept_parsed_until_it_is_edited(tmp_path: Path) -> None:
@@ -457,13 +482,13 @@ def test_a_damaged_note_of_what_a_file_says_is_not_used(tmp_path: Path, damage: 
     assert params.load(tmp_path) == first
 
 
-def test_a_job_needs_the_file_of_its_own_study_alone(tmp_path: Path) -> None:
+def test_a_job_needs_the_files_of_its_own_study_alone(tmp_path: Path) -> None:
     write_study(tmp_path, "dyck")
     write_study(tmp_path, "nce")
     main = YAML().load(tmp_path / "params.yaml")
     YAML().dump(main | {"studies": ["dyck", "nce"]}, tmp_path / "params.yaml")
     whole = params.load(tmp_path)
-    (tmp_path / "params/nce.yaml").write_text("title: broken\n")
+    (tmp_path / "params/nce/study.yaml").write_text("title: broken\n")
     for key in ("dyck", "dyck-standard"):
         own = params.load(tmp_path, of=key)
         assert own.runs == {name: run for name, run in whole.runs.items() if run.study == "dyck"}

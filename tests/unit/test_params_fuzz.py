@@ -23,10 +23,13 @@ from pipeline.params.scales import SCALES
 from pipeline.studies.dyck import names
 
 ROOT = Path(__file__).parents[2]
-MAIN, DYCK = "params.yaml", "params/dyck.yaml"
-TEXT = (ROOT / DYCK).read_text(encoding="utf-8")
-FILES = {MAIN: load_study("dyck").raw[MAIN], DYCK: YAML(typ="safe").load(TEXT)}  # what each file says
-TOP = ["title", "source", "shared", "datasets", "runs", "theory", "experiments", "analysis", "claims"]
+MAIN, RUNS = "params.yaml", params.study_file("dyck", "runs")
+TEXT = (ROOT / RUNS).read_text(encoding="utf-8")
+DYCK = {
+    file: YAML(typ="safe").load((ROOT / file).read_text(encoding="utf-8"))
+    for file in params.study_files("dyck")
+}
+FILES = {MAIN: load_study("dyck").raw[MAIN]} | DYCK  # what each file says
 MAX_LINE = 700
 
 fuzz = settings(
@@ -63,10 +66,11 @@ def is_code(path: Path) -> bool:
     return (ROOT / path).is_file()
 
 
-def judge(folder: Path, content: bytes, file: str = DYCK) -> params.Params | None:
-    """What the files give, one of them with this content; None if that was refused as it should be."""
+def judge(folder: Path, contents: dict[str, bytes]) -> params.Params | None:
+    """What the files give, some of them with these contents; None if that was refused as it should be."""
     write_study(folder, "dyck")
-    (folder / file).write_bytes(content)
+    for file, content in contents.items():
+        (folder / file).write_bytes(content)
     try:
         loaded = params.load(folder)
     except SandglassError as error:
@@ -82,8 +86,9 @@ def assert_one_line_that_names_the_place(text: str) -> None:
     assert text.isprintable(), repr(text)
     assert len(text) <= MAX_LINE
     line = r"( line \d+)?: (not valid YAML: .|line \d+: |cannot be read: .|expected a mapping at the top)"
-    place = r": .+?: ."  # an id that is refused may hold colons
-    assert re.match(rf"params(/dyck)?\.yaml({line}|{place})", text), text
+    # An id that is refused may hold colons; what is missing from a section stands nowhere in it.
+    place = r": (.+?: .|expected a mapping of at least one id)"
+    assert re.match(rf"params(/dyck/[a-z]+)?\.yaml({line}|{place})", text), text
 
 
 SECTION = {
@@ -108,7 +113,7 @@ def assert_a_graph(loaded: params.Params) -> None:
             # DVC names files by the file as it stands, without resolving scales.
             fields = (name for name in params.NAMES if hasattr(graph.entry(job, loaded), name))
             for name in fields:
-                raw = loaded.value(f"{DYCK}:{SECTION[job.step]}.{job.id}.{name}")
+                raw = loaded.value(f"{params.study_file('dyck', SECTION[job.step])}:{job.id}.{name}")
                 assert raw == getattr(graph.entry(job, loaded), name)
     stated = YAML(typ="safe").load(stages.texts(loaded)[stages.DVC_FILE])["stages"]
     assert {job.stage: job.command for job in jobs} == {name: stage["cmd"] for name, stage in stated.items()}
@@ -158,19 +163,25 @@ PLACES = {file: places(tree) for file, tree in FILES.items()}
 
 
 @st.composite
-def trees(draw: st.DrawFn) -> tuple[str, Content]:
-    file = draw(st.sampled_from([DYCK] * 9 + [MAIN]))
-    tree = copy.deepcopy(FILES[file])
+def trees(draw: st.DrawFn) -> dict[str, bytes]:
+    # The more a file says, the more of it is edited.
+    file = draw(
+        st.sampled_from([file for file in DYCK for _ in range(1 + len(PLACES[file]) // 100)] + [MAIN])
+    )
+    files = copy.deepcopy(FILES)
     for _ in range(draw(st.integers(1, 2))):
-        mutate(draw, tree, PLACES[file])
+        mutate(draw, file, files)
     # JSON is YAML, up to the names of three numbers.
-    text = json.dumps(tree).replace("NaN", ".nan").replace("Infinity", ".inf")
-    return file, Content(text.encode())
+    texts = {name: json.dumps(tree) for name, tree in files.items() if tree != FILES[name]}
+    return {
+        name: Content(text.replace("NaN", ".nan").replace("Infinity", ".inf").encode())
+        for name, text in texts.items()
+    }
 
 
-def mutate(draw: st.DrawFn, tree: dict[str, Any], known: list[tuple[Any, ...]]) -> None:
-    path = draw(st.sampled_from(known))
-    owner: Any = tree
+def mutate(draw: st.DrawFn, file: str, files: dict[str, dict[str, Any]]) -> None:
+    path = draw(st.sampled_from(PLACES[file]))
+    owner: Any = files[file]
     try:
         for key in path[:-1]:
             owner = owner[key]
@@ -213,12 +224,14 @@ def mutate(draw: st.DrawFn, tree: dict[str, Any], known: list[tuple[Any, ...]]) 
     elif kind == "scale":
         owner[key] = {scale: copy.deepcopy(old) for scale in SCALES}
     elif kind == "move":
-        owner[key] = copy.deepcopy(draw(st.sampled_from([tree[top] for top in TOP if top in tree] or [None])))
+        owner[key] = copy.deepcopy(draw(st.sampled_from([*files.values(), *files[file].values()])))
     elif kind == "deep":
         for _ in range(draw(st.sampled_from([3, 30, 300]))):
             owner[key] = [owner[key]]
     elif kind == "id":
-        rename_everywhere(tree, draw(st.sampled_from(IDS)), draw(st.sampled_from(NASTY)))
+        old, new = draw(st.sampled_from(IDS)), draw(st.sampled_from(NASTY))
+        for tree in files.values():
+            rename_everywhere(tree, old, new)
 
 
 def rename_everywhere(tree: Any, old: str, new: str) -> None:
@@ -241,9 +254,8 @@ def test_any_tree_is_a_graph_or_one_line(folder: Path) -> None:
 
     @fuzz
     @given(spoiled=trees())
-    def run(spoiled: tuple[str, Content]) -> None:
-        file, content = spoiled
-        refusals.append(judge(folder, content, file) is not None)
+    def run(spoiled: dict[str, bytes]) -> None:
+        refusals.append(judge(folder, spoiled) is not None)
 
     run()
     assert 0.05 < sum(refusals) / len(refusals) < 0.95, sum(refusals)  # else it would test one end only
@@ -307,10 +319,10 @@ LAUGHS = b"a0: &a0 [1]\n" + b"".join(
 @example(content=b"runs: " + b"{a: " * 60_000 + b"1" + b"}" * 60_000)
 @example(content=LAUGHS)
 @example(content=b"runs: &r {a: *r}\n")
-@example(content=b"runs: &r\n  a: *r\n" + TEXT.replace("runs:", "rums:", 1).encode())
+@example(content=b"runs: &r\n  a: *r\n" + TEXT.replace("shared:", "sharde:", 1).encode())
 @example(content=TEXT.encode("utf-16"))
 @example(content=b"? [1, 2]\n: 3\n")
 @example(content=b"seed: 1\n" * 2)
 @example(content=b"seed: " + b"9" * 5000)
 def test_any_text_is_a_graph_or_one_line(folder: Path, content: bytes) -> None:
-    judge(folder, content)
+    judge(folder, {RUNS: content})

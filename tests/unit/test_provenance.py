@@ -32,7 +32,7 @@ stages:
     - {path: pipeline/store/tables.py, hash: md5, md5: aa, size: 3}
     params:
       params.yaml: {scale: quick}
-      params/dyck.yaml: {analysis: {resamples: 2000}}
+      params/dyck/study.yaml: {analysis: {resamples: 2000}}
     outs:
     - {path: data/tables/dyck/dyck-heads, hash: md5, md5: bb.dir, size: 10, nfiles: 2}
 """
@@ -42,8 +42,7 @@ stages:
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> Params:
     """The parameters of the first study alone: names need not say whose they are."""
     root = tmp_path_factory.mktemp("root")
-    (root / "params").mkdir()
-    shutil.copy(params.ROOT / "params/dyck.yaml", root / "params")
+    shutil.copytree(params.ROOT / "params/dyck", root / "params/dyck")
     (root / "params.yaml").write_text("scale: smoke\nseed: 1\ndevice: cpu\nstudies: [dyck]\n")
     return params.load(root)
 
@@ -241,7 +240,7 @@ def test_dvc_lock_as_data(tmp_path: Path) -> None:
     assert dict(provenance.read_lock(tmp_path)) == {}
     (tmp_path / "dvc.lock").write_text(LOCK)
     stage = provenance.read_lock(tmp_path)["analyse-dyck-heads"]
-    assert stage.params == {"scale": "quick", "params/dyck.yaml:analysis": {"resamples": 2000}}
+    assert stage.params == {"scale": "quick", "params/dyck/study.yaml:analysis": {"resamples": 2000}}
     code, table = (
         stage.deps[Path("pipeline/store/tables.py")],
         stage.outs[Path("data/tables/dyck/dyck-heads")],

@@ -168,7 +168,10 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]
     path = Path("data/tables/s/s-one/t.parquet")
     artifact = SimpleNamespace(paths=[path], place=lambda path: "p.html")
     run = {"steps": {"smoke": 1, "quick": 2, "paper": 3}, "width": 8, "variants": {"s-b": {"width": 16}}}
-    raw = {"params.yaml": {"scale": "quick"}, "params/s.yaml": {"runs": {"s-a": run}, "analysis": {"n": 7}}}
+    raw = {f"params/s/{name}.yaml": {} for name in ("datasets", "theory", "experiments")} | {
+        "params.yaml": {"scale": "quick"}, "params/s/runs.yaml": {"s-a": run},
+        "params/s/study.yaml": {"analysis": {"n": 7}},
+    }  # fmt: skip
     frame = pl.DataFrame({"x": [1, 2, 3], "y": [4, 5, 6]})
     site = SimpleNamespace(
         from_store=False,
@@ -209,7 +212,7 @@ def test_a_text_of_a_study(ask: Callable[[str], str]) -> None:
 """
     )
     assert "<a>−0.25</a> <a>not measured</a> <a>1</a> <a>0.25 to 0.75</a>" in html
-    assert '<i title="params/s.yaml: runs.s-b.steps">2</i> <a href="p.html">&lt;t&gt;</a>' in html
+    assert '<i title="params/s/runs.yaml: s-b.steps">2</i> <a href="p.html">&lt;t&gt;</a>' in html
     assert re.findall(r"<i title=[^>]+>(\w+)</i>", html) == ["2", "8", "16", "7", "quick"]
     assert 'title="params.yaml: scale"' in html
     assert "<figure>fig: Told. Verdicts: claim 1 holds; claim 2 contradicted in part.</figure>" in html

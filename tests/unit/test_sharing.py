@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,11 +15,12 @@ from workspace import REPOSITORY, STUDIES, write_study
 
 from pipeline import params
 from pipeline.errors import SandglassError
-from pipeline.params import SECTIONS, WITH_VARIANTS
+from pipeline.params import SECTIONS, WITH_VARIANTS, grids
 from pipeline.params.checking import File
 from pipeline.params.sharing import LIKE, SHARED, expand, names, over, recorded
 
 Path_ = tuple[str, ...]
+RUNS = params.study_file("nce", "runs")
 
 
 def read(file: Path) -> dict[str, Any]:
@@ -64,104 +64,101 @@ def differences(old: Any, new: Any, path: Path_ = ()) -> Iterator[Path_]:
 @pytest.mark.parametrize("study", STUDIES)
 def test_dvc_sets_each_value_of_a_file_by_itself(study: str, tmp_path: Path) -> None:
     """All at once, each to another value: were two of them one to a program, one would end with that of the other."""
-    file = tmp_path / f"{study}.yaml"
-    shutil.copy(REPOSITORY / f"params/{study}.yaml", file)
-    expected = read(file)
-    overrides = []
-    for number, path in enumerate(list(leaves(expected)), 10**6):
-        at(expected, path[:-1])[path[-1]] = number
-        overrides.append(f"{'.'.join(path)}={number}")
-    apply_overrides(str(file), overrides)
-    assert read(file) == expected
-    assert len(overrides) > 40
-    if study != "dyck":
-        return
-    # The file is one that is read without a complaint about its form, too.
-    with pytest.raises(SandglassError, match=r"params/dyck.yaml: .*got 10"):
-        write_study(tmp_path, study)
-        shutil.copy(file, tmp_path / f"params/{study}.yaml")
+    write_study(tmp_path, study)
+    count = 0
+    for file in params.study_files(study):
+        expected = read(tmp_path / file)
+        overrides = []
+        for number, path in enumerate(list(leaves(expected)), 10**6):
+            at(expected, path[:-1])[path[-1]] = number
+            overrides.append(f"{'.'.join(path)}={number}")
+        apply_overrides(str(tmp_path / file), overrides)
+        assert read(tmp_path / file) == expected
+        count += len(overrides)
+    assert count > 40
+    # The files are read without a complaint about their form, too.
+    with pytest.raises(SandglassError, match=rf"params/{study}/[a-z]+.yaml: .*got .*10"):
         params.load(tmp_path)
 
 
-def resolved(tree: dict[str, Any]) -> dict[str, Any]:
-    """What the members of each entry of ``tree`` say, a file with every ``like`` replaced."""
-    members = dict(tree)
-    for section in WITH_VARIANTS:
-        members[section] = {key: _members(key, entry) for key, entry in tree[section].items()}
-    return members
-
-
-def _members(key: str, entry: dict[str, Any]) -> dict[str, Any]:
+def members(section: str, key: str, entry: dict[str, Any]) -> dict[str, Any]:
+    """What each member of an entry says, in which every ``like`` is replaced; of an entry without members, itself."""
+    if section not in WITH_VARIANTS:
+        return entry
     base = {name: value for name, value in entry.items() if name != "variants"}
     return {member: over(base, own) for member, own in entry.get("variants", {key: {}}).items()}
 
 
+@pytest.mark.parametrize("section", SECTIONS)
 @pytest.mark.parametrize("study", STUDIES)
-def test_a_value_changes_the_entry_that_it_stands_in_or_those_that_are_like_it(study: str) -> None:
-    tree = read(REPOSITORY / f"params/{study}.yaml")
+def test_a_value_changes_the_entry_that_it_stands_in_or_those_that_are_like_it(
+    study: str, section: str
+) -> None:
+    tree = read(REPOSITORY / params.study_file(study, section))
     shared = tree.get(SHARED, {})
-    before = json.loads(json.dumps(resolved(expanded(tree))))  # a copy
-    entries = {(section, key): entry for section in SECTIONS for key, entry in tree[section].items()}
-    used = {place: set(names(entry, shared)) for place, entry in entries.items()}
+    keys = [key for key in tree if key != SHARED]
 
-    def after(place: Path_) -> Any:
-        value = recorded(at(tree, place), shared)
-        return _members(place[1], value) if place[0] in WITH_VARIANTS else value
+    def now(key: str) -> Any:
+        return members(section, key, recorded(grids.recorded(tree[key]), shared))
 
+    before = {key: json.loads(json.dumps(now(key))) for key in keys}  # a copy
+    used = {key: set(names(grids.recorded(tree[key]), shared)) for key in keys}
     for path in leaves(tree):
-        owner, key, old = at(tree, path[:-1]), path[-1], at(tree, path)
-        owner[key] = "another"
-        readers = [place for place, likes in used.items() if path[0] == SHARED and path[1] in likes]
-        places = readers or [path[:2] if path[0] in SECTIONS else path[:1]]
-        found = [each for place in places for each in differences(at(before, place), after(place), place)]
-        owner[key] = old
+        owner, last, old = at(tree, path[:-1]), path[-1], at(tree, path)
+        owner[last] = "another"
+        readers = [key for key in keys if path[1] in used[key]] if path[0] == SHARED else [path[0]]
+        found = [each for key in readers for each in differences(before[key], now(key), (key,))]
+        owner[last] = old
         assert found, f"{'.'.join(path)} changes nothing"
         kept = tuple(word for word in path if word != "variants")  # a member stands where its variant stood
         for each in found:
             if path[0] == SHARED:
-                assert key in each
-            elif path[0] in WITH_VARIANTS and "variants" not in path:
-                assert (*each[:2], *each[3:]) == path
+                assert last in each
+            elif section in WITH_VARIANTS and "variants" in path and "grid" in at(tree, path[:3]):
+                assert "grid" in path or each[2 : 2 + len(path[3:])] == path[3:]  # of one member or another
+            elif section in WITH_VARIANTS and "variants" not in path:
+                assert (each[0], *each[2:]) == path
             else:
                 assert each == kept
 
 
 @pytest.mark.parametrize(
-    ("override", "section", "key", "path", "value"),
+    ("override", "key", "path", "value"),
     [
-        ("+runs.nce-digits-full.steps.quick=7", "runs", "nce-digits-full", ("steps", "quick"), 7),
-        ("+runs.nce-digits-full.batch=3", "runs", "nce-digits-full", ("batch",), 3),
-        ("runs.nce-digits-diag.replicas.quick=6", "runs", "nce-digits-diag", ("replicas", "quick"), 6),
+        ("+nce-digits-full.steps.quick=7", "nce-digits-full", ("steps", "quick"), 7),
+        ("+nce-digits-full.batch=3", "nce-digits-full", ("batch",), 3),
+        ("nce-digits-diag.replicas.quick=6", "nce-digits-diag", ("replicas", "quick"), 6),
     ],
 )
 def test_a_shared_value_is_set_for_one_entry_with_a_plus(
-    override: str, section: str, key: str, path: Path_, value: int, tmp_path: Path
+    override: str, key: str, path: Path_, value: int, tmp_path: Path
 ) -> None:
     write_study(tmp_path, "nce")
-    before = params.load(tmp_path).raw["params/nce.yaml"]
-    apply_overrides(str(tmp_path / "params/nce.yaml"), [override])
-    after = params.load(tmp_path).raw["params/nce.yaml"]
-    assert list(differences(before, after)) == [(section, key, *path)]
-    assert at(after[section][key], path) == value
+    before = params.load(tmp_path).raw
+    apply_overrides(str(tmp_path / RUNS), [override])
+    after = params.load(tmp_path).raw
+    assert list(differences(before, after)) == [(RUNS, key, *path)]
+    assert at(after[RUNS][key], path) == value
 
 
 def test_without_the_plus_dvc_refuses_and_says_so(tmp_path: Path) -> None:
     write_study(tmp_path, "nce")
-    file = tmp_path / "params/nce.yaml"
+    file = tmp_path / RUNS
     text = file.read_text()
     with pytest.raises(InvalidArgumentError) as refused:
-        apply_overrides(str(file), ["runs.nce-digits-full.steps.quick=7"])
-    assert "+runs.nce-digits-full.steps.quick=7" in str(refused.value.__cause__)
+        apply_overrides(str(file), ["nce-digits-full.steps.quick=7"])
+    assert "+nce-digits-full.steps.quick=7" in str(refused.value.__cause__)
     assert read(file) == YAML(typ="safe").load(text)
 
 
 def test_a_value_that_every_variant_replaces_is_refused(tmp_path: Path) -> None:
     """Like what `-S` was to change and would not: the learning rate of a run whose variants have rates of their own."""
     write_study(tmp_path, "flipflop")
-    apply_overrides(str(tmp_path / "params/flipflop.yaml"), ["+runs.flipflop-baseline.replicas.quick=9"])
+    file = tmp_path / params.study_file("flipflop", "runs")
+    apply_overrides(str(file), ["+flipflop-baseline.replicas.quick=9"])
     with pytest.raises(
         SandglassError,
-        match=r"runs.flipflop-baseline.replicas: each variant says its own, so nothing reads it",
+        match=r"runs.yaml: flipflop-baseline.replicas: each variant says its own, so nothing reads it",
     ):
         params.load(tmp_path)
 
@@ -236,14 +233,16 @@ def test_what_multiplies_is_refused() -> None:
 
 def test_yaml_aliases_are_refused_with_what_to_write(tmp_path: Path) -> None:
     write_study(tmp_path, "nce")
-    file = tmp_path / "params/nce.yaml"
+    file = tmp_path / params.study_file("nce", "title")
     file.write_text(file.read_text().replace("title: ", "title: &t ").replace("source: ", "source: *t #"))
-    with pytest.raises(SandglassError, match=r"params/nce.yaml: line \d+: \*t is an alias.*`like: t`$"):
+    with pytest.raises(SandglassError, match=r"params/nce/study.yaml: line \d+: \*t is an alias.*`like: t`$"):
         params.load(tmp_path)
 
 
 def test_a_file_that_is_no_yaml_names_the_way_back(tmp_path: Path) -> None:
     write_study(tmp_path, "nce")
-    (tmp_path / "params/nce.yaml").write_text("runs: [a: b\n")
-    with pytest.raises(SandglassError, match=r"not valid YAML: .*; `git checkout params/nce.yaml` brings"):
+    (tmp_path / RUNS).write_text("runs: [a: b\n")
+    with pytest.raises(
+        SandglassError, match=r"not valid YAML: .*; `git checkout params/nce/runs.yaml` brings"
+    ):
         params.load(tmp_path)

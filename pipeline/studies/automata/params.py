@@ -1,4 +1,4 @@
-"""What params/automata.yaml may say."""
+"""What params/automata/ may say."""
 
 from __future__ import annotations
 

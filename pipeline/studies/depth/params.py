@@ -1,4 +1,4 @@
-"""What params/depth.yaml may say."""
+"""What params/depth/ may say."""
 
 from __future__ import annotations
 

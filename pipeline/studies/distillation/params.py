@@ -1,4 +1,4 @@
-"""What params/distillation.yaml may say."""
+"""What params/distillation/ may say."""
 
 from __future__ import annotations
 

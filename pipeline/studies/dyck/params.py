@@ -1,4 +1,4 @@
-"""What params/dyck.yaml may say."""
+"""What params/dyck/ may say."""
 
 from __future__ import annotations
 

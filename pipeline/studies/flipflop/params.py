@@ -1,4 +1,4 @@
-"""What params/flipflop.yaml may say."""
+"""What params/flipflop/ may say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What params/nce.yaml may say."""
+"""What params/nce/ may say."""
 
 from __future__ import annotations
 

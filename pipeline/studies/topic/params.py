@@ -1,4 +1,4 @@
-"""What params/topic.yaml may say."""
+"""What params/topic/ may say."""
 
 from __future__ import annotations
 

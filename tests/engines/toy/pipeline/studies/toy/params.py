@@ -1,4 +1,4 @@
-"""What params/toy.yaml may say."""
+"""What params/toy/ may say."""
 
 from __future__ import annotations
 
