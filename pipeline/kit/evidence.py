@@ -100,42 +100,18 @@ def gate(
     comparison: Comparison,
     conditions: tuple[Condition, ...],
     source: str,
+    found: Evidence | None = None,
     **more: Any,
 ) -> Gate:
     """Return the gate ``name`` of a claim on a comparison, which says in words what is measured.
 
-    ``more`` are further fields of the `Gate`: published, kind, scale_needed, size_needed.
+    ``found`` is what claims measured themselves (`between`); else the study's table says it. ``more`` are further
+    fields of the `Gate`: published, kind, scale_needed, size_needed.
     """
-    return _gate(claim, name, comparison, conditions, source, of(context, comparison), more)
-
-
-def gate_between(
-    context: comparisons.Tables,
-    claim: str,
-    name: str,
-    comparison: Comparison,
-    conditions: tuple[Condition, ...],
-    source: str,
-    samples: Sequence[ArrayLike | None],
-    excluded: int = 0,
-    reason: str = "",
-    **more: Any,
-) -> Gate:
-    """Return the gate ``name`` of a claim on a comparison of tables of several experiments (`between`)."""
-    found = between(context, comparison, samples, excluded, reason)
-    return _gate(claim, name, comparison, conditions, source, found, more)
-
-
-def _gate(
-    claim: str,
-    name: str,
-    comparison: Comparison,
-    conditions: tuple[Condition, ...],
-    source: str,
-    found: Evidence,
-    more: dict[str, Any],
-) -> Gate:
-    return Gate(claim, name, comparison.words, source, conditions, *found, comparison=comparison.key, **more)
+    evidence = of(context, comparison) if found is None else found
+    return Gate(
+        claim, name, comparison.words, source, conditions, *evidence, comparison=comparison.key, **more
+    )
 
 
 # Theory checks

@@ -9,7 +9,7 @@ import polars as pl
 
 from pipeline.kit import comparisons
 from pipeline.kit.conditions import above, at_least, at_most, below, within
-from pipeline.kit.evidence import gate, gate_between
+from pipeline.kit.evidence import between, gate
 from pipeline.kit.intervals import Floats
 from pipeline.kit.results import Results
 from pipeline.kit.verdicts import Gate, Published
@@ -100,16 +100,8 @@ def gates(context: Results) -> Iterator[Gate]:
 
 def _teachers(context: Results) -> Iterator[Gate]:
     yield gate(context, "20", "cfg3b", ON_PLATEAU, within(PLATEAU, 0.03), FASTEST, published=Published(1.04))
-    yield gate_between(
-        context,
-        "21",
-        "cfg3b",
-        WITHIN_REACH,
-        above(0.5),
-        SECTION.format("4.2.3"),
-        [_beyond(context)],
-        kind=OWN,
-    )
+    exceeds = between(context, WITHIN_REACH, [_beyond(context)])
+    yield gate(context, "21", "cfg3b", WITHIN_REACH, above(0.5), SECTION.format("4.2.3"), exceeds, kind=OWN)
     yield gate(context, "23", "cfg3b", FLAT, EARLY, FASTEST)
     printed = Published(5e-5 / 0.75, derivation="5e-5 / 0.75, read from the graphic")
     yield gate(

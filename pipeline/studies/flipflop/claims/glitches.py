@@ -56,6 +56,5 @@ def _gap(context: Results) -> Gate:
     arms = [models.filter(run=arm.runs[0]) for arm in comparisons.GAP.arms]
     learned = [arm.filter("learned")["error"] if arm.height else None for arm in arms]
     lost = sum(arm.filter(~pl.col("learned")).height for arm in arms)
-    return evidence.gate_between(
-        context, "5", "dense", comparisons.GAP, above(0.0), R2, learned, lost, "the model did not learn"
-    )
+    found = evidence.between(context, comparisons.GAP, learned, lost, "the model did not learn")
+    return evidence.gate(context, "5", "dense", comparisons.GAP, above(0.0), R2, found)
